@@ -1,0 +1,6 @@
+//go:build race
+
+package invariants
+
+// Enabled reports whether this build checks its invariants.
+const Enabled = true
