@@ -1,0 +1,26 @@
+// Package engine serves stream connections with event loops that let the
+// code they call block. It knows no HTTP: a [Handler] turns the bytes a
+// connection received into the bytes it answers with.
+//
+// # The parts
+//
+// A loop is an epoll set with its connections, a timer wheel and an inbox; there is
+// one a processor. At any time exactly one goroutine, a [Driver], drives a
+// loop: it waits, reads what is ready into its own buffer, calls the
+// handler, and writes the answers with one call a connection and turn.
+//
+//	accept ─▶ loop ──▶ Data inline ──▶ loop            the ordinary life
+//	                   └─ blocks: taken over ──▶ loop  the goroutine keeps the connection,
+//	                   │                               a fresh driver keeps the loop
+//	                   └─ HandOff: worker ─────▶ loop  known to block
+//
+// # Who owns what
+//
+// Everything of a loop belongs to its driver. Everything of a [Conn] belongs
+// to its owner: the loop's driver, or while the connection is away, the
+// detached driver or worker that took it along. state.go has the table of
+// ownership changes. Read and output buffers belong to the driver, so a connection
+// holds memory only for what is unfinished: a partial request, unsent output.
+//
+// The package is for Linux; elsewhere it is empty.
+package engine

@@ -1,0 +1,110 @@
+//go:build linux
+
+package engine
+
+import (
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// A Handler gives connections their meaning. The engine calls it on the
+// goroutine that owns the connection, never twice at once for one connection.
+//
+// In every method that has one, in is borrowed until the method returns. It holds
+// all bytes received and not yet consumed, oldest first.
+type Handler interface {
+	// NewScratch makes what a driver carries for the handler between
+	// calls, [Driver.Scratch]; one per driver, never shared.
+	NewScratch() any
+
+	// Data is called when bytes have arrived. It appends answers to d.Out, in
+	// order, and returns how many bytes of in it is done with. The engine keeps
+	// the rest and passes it again, in front of what arrives next. A handler
+	// that consumes nothing of Config.ReadBuffer bytes loses the connection.
+	Data(d *Driver, c *Conn, in []byte) (consumed int)
+
+	// EOF is called once, when the peer will send no more. Whatever Data could
+	// answer has been answered. The handler may append a last answer; then the
+	// connection is closed.
+	EOF(d *Driver, c *Conn, in []byte)
+
+	// Timeout is called when the deadline of [Conn.SetDeadline] has passed; the
+	// deadline is then clear. The handler may append an answer and set a
+	// deadline again. The connection is closed unless a deadline was set.
+	Timeout(d *Driver, c *Conn, in []byte)
+
+	// Abandoned is called when a call for c ended in a panic or in
+	// runtime.Goexit. The handler may complete or truncate d.Out; the
+	// connection is then closed. cause is the panic's value, nil for Goexit.
+	Abandoned(d *Driver, c *Conn, cause any)
+
+	// Closed is called exactly once, when the connection is over, whoever ended
+	// it. It may run before the last Data for c returned only if c was
+	// hijacked.
+	Closed(c *Conn)
+}
+
+// Config holds what an Engine needs to know. The zero value of every field
+// has a documented default.
+type Config struct {
+	// Loops is the number of event loops. Default: GOMAXPROCS.
+	Loops int
+
+	// ReadBuffer is the size in bytes of a driver's read buffer, and so the most
+	// input that Data ever sees at once. Default: 64 KiB.
+	ReadBuffer int
+
+	// MaxConns bounds the open connections; at the bound accepting pauses and
+	// further clients wait in the listen backlog. Default: no bound but the
+	// system's.
+	MaxConns int
+
+	// MaxWorkers bounds the goroutines that serve handed-off connections; more
+	// wait in order. Default: 10,000.
+	MaxWorkers int
+
+	// IdleWorkers bounds the worker goroutines kept for later. Default: 256.
+	IdleWorkers int
+
+	// WriteGrace is how long a peer may take none of its pending output, and the
+	// period over which MinWriteRate is judged. Default: 30 s.
+	WriteGrace time.Duration
+
+	// MinWriteRate is the rate, in bytes a second, below which a peer with
+	// pending output is cut off. Default: 256. Negative: none.
+	MinWriteRate int
+
+	// TakeoverAfter is about how long a handler may stay between Enter and Leave
+	// before its loop is given to another driver. Default: 500 µs.
+	TakeoverAfter time.Duration
+
+	// Logger receives the few events nobody else can report, such as running out
+	// of file descriptors. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// withDefaults returns c with its zero fields filled in.
+func (c Config) withDefaults() Config {
+	set := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	set(&c.Loops, runtime.GOMAXPROCS(0))
+	set(&c.ReadBuffer, 64<<10)
+	set(&c.MaxConns, 1<<31-1)
+	set(&c.MaxWorkers, 10_000)
+	set(&c.IdleWorkers, 256)
+	set(&c.MinWriteRate, 256)
+	if c.WriteGrace == 0 {
+		c.WriteGrace = 30 * time.Second
+	}
+	if c.TakeoverAfter == 0 {
+		c.TakeoverAfter = 500 * time.Microsecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
