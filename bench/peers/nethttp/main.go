@@ -1,0 +1,59 @@
+// Command nethttp is the reference service on the standard library alone.
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/bench/peers/service"
+)
+
+func main() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /plaintext", func(w http.ResponseWriter, r *http.Request) {
+		writeText(w, service.Greeting)
+	})
+	mux.HandleFunc("GET /json", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, service.Message{Message: service.Greeting})
+	})
+	mux.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
+		writeText(w, r.PathValue("id"))
+	})
+	mux.HandleFunc("GET /users/{id}/{action}", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, service.UserAction{ID: r.PathValue("id"), Action: r.PathValue("action")})
+	})
+	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		io.Copy(w, r.Body)
+	})
+	mux.HandleFunc("GET /api/v1/users", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, service.Users())
+	})
+	mux.HandleFunc("GET /headers", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", service.CacheControl)
+		writeText(w, service.Bucket)
+	})
+	mux.HandleFunc("GET /sleep", func(w http.ResponseWriter, r *http.Request) {
+		service.Sleep(r.URL.Query().Get("ms"))
+		writeText(w, service.Greeting)
+	})
+	mux.HandleFunc("GET /paths/{rest...}", func(w http.ResponseWriter, r *http.Request) {
+		writeText(w, service.Greeting)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		writeText(w, "ok")
+	})
+	log.Fatal(http.Serve(service.Listen("nethttp"), mux))
+}
+
+func writeText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	io.WriteString(w, text)
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}

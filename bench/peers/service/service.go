@@ -1,0 +1,80 @@
+// Package service holds what every Go peer answers with, so that the peers differ only in the
+// framework that carries it. It is the reference service of examples/users, less its framework.
+package service
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Greeting is the body of /plaintext and the message of /json.
+const Greeting = "Hello, World!"
+
+// Bucket is the body of /headers, and CacheControl the header that goes with it.
+const (
+	Bucket       = "hello world!"
+	CacheControl = "public,max-age=30"
+)
+
+// Framework is the same for every peer, so that all answers have the same bytes.
+const Framework = "Dunlin"
+
+// Message is the answer of /json.
+type Message struct {
+	Message string `json:"message"`
+}
+
+// UserAction is the answer of /users/{id}/{action}.
+type UserAction struct {
+	ID     string `json:"id"`
+	Action string `json:"action"`
+}
+
+// User is one element of /api/v1/users. The JSON keys are the field names.
+type User struct {
+	Id         int //nolint:revive // the wire name
+	Age        int
+	First_Name string //nolint:revive // the wire name
+	Last_Name  string //nolint:revive // the wire name
+	Framework  string
+}
+
+// Users builds 1,000 users anew, as a service does that has just read them from its database.
+func Users() []User {
+	users := make([]User, 1000)
+	for i := range users {
+		n := strconv.Itoa(i + 1)
+		users[i] = User{
+			Id:         i + 1,
+			Age:        25,
+			First_Name: "First_name" + n,
+			Last_Name:  "Last_Name" + n,
+			Framework:  Framework,
+		}
+	}
+	return users
+}
+
+// Sleep waits for the milliseconds of a query value; what is not a number waits not at all.
+func Sleep(ms string) {
+	if n, err := strconv.Atoi(ms); err == nil {
+		time.Sleep(time.Duration(n) * time.Millisecond)
+	}
+}
+
+// Listen reads -addr, listens on it and says so in one line on stdout.
+func Listen(peer string) net.Listener {
+	addr := flag.String("addr", "127.0.0.1:3000", "address to listen on")
+	flag.Parse()
+	ln, err := net.Listen("tcp", *addr)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
+		os.Exit(1)
+	}
+	fmt.Printf("%s ready on http://%s\n", peer, ln.Addr())
+	return ln
+}
