@@ -1,0 +1,166 @@
+package http1
+
+import "fmt"
+
+// Error is a message that was refused. It is a small comparable value: two
+// refusals for the same reason at the same place are equal. After an Error the
+// position of the next message is unknown, so the connection must be closed
+// once the answer is written.
+type Error struct {
+	problem problem
+	part    part
+	char    byte
+	offset  int64
+}
+
+// Status returns the HTTP status code to answer with.
+func (e Error) Status() int { return int(problems[e.problem].status) }
+
+// Offset returns where the problem was found, in bytes from the start of the
+// request head, or of the chunked body.
+func (e Error) Offset() int64 { return e.offset }
+
+// Error says what was wrong and where. It quotes nothing of the input but at
+// most one byte, in hex, so it is safe to send back and to log.
+func (e Error) Error() string {
+	p := problems[e.problem]
+	if p.withByte {
+		return fmt.Sprintf("%s 0x%02X at byte %d of the %s", p.text, e.char, e.offset, e.part)
+	}
+	return fmt.Sprintf("%s at byte %d of the %s", p.text, e.offset, e.part)
+}
+
+// part says which part of a message an offset counts from.
+type part uint8
+
+const (
+	inHead part = iota
+	inChunked
+)
+
+func (p part) String() string {
+	if p == inChunked {
+		return "chunked body"
+	}
+	return "request head"
+}
+
+// problem is a reason to refuse a message. Zero is none.
+type problem uint8
+
+const (
+	noProblem problem = iota
+
+	// Lines.
+	bareCR
+	bareLF
+	emptyLine
+	headTooLarge
+	tooManyFields
+
+	// Request line.
+	badMethod
+	methodTooLong
+	badTarget
+	fragmentInTarget
+	badEscape
+	badScheme
+	badAuthority
+	asteriskWithoutOptions
+	connectWithoutAuthority
+	targetTooLong
+	extraSpace
+	missingVersion
+	badVersion
+	unsupportedVersion
+
+	// Field lines.
+	emptyFieldName
+	badFieldName
+	spaceBeforeColon
+	missingColon
+	foldedField
+	controlInValue
+
+	// Fields with a meaning for framing or routing.
+	missingHost
+	repeatedHost
+	badHost
+	badContentLength
+	repeatedContentLength
+	contentLengthOverflow
+	lengthAndChunked
+	codingInHTTP10
+	repeatedTransferEncoding
+	chunkedNotFinal
+	unknownCoding
+	unknownExpectation
+
+	// Chunked bodies.
+	badChunkSize
+	chunkTooLarge
+	controlInExtension
+	extensionTooLong
+	missingChunkCRLF
+	bodyTooLarge
+	trailerTooLarge
+	forbiddenTrailer
+)
+
+// problems gives each problem its status and its words. withByte marks those
+// that show the offending byte.
+var problems = [...]struct {
+	status   uint16
+	withByte bool
+	text     string
+}{
+	bareCR:        {400, false, "bare CR"},
+	bareLF:        {400, false, "bare LF"},
+	emptyLine:     {400, false, "more than one empty line before the request"},
+	headTooLarge:  {431, false, "head too large"},
+	tooManyFields: {431, false, "too many fields"},
+
+	badMethod:               {400, true, "invalid method byte"},
+	methodTooLong:           {501, false, "method too long"},
+	badTarget:               {400, true, "invalid target byte"},
+	fragmentInTarget:        {400, false, "fragment in the target"},
+	badEscape:               {400, false, "malformed percent escape in the path"},
+	badScheme:               {400, false, "target is neither a path nor an http or https URI"},
+	badAuthority:            {400, false, "invalid authority in the target"},
+	asteriskWithoutOptions:  {400, false, "target * without OPTIONS"},
+	connectWithoutAuthority: {400, false, "CONNECT without host:port"},
+	targetTooLong:           {414, false, "target too long"},
+	extraSpace:              {400, false, "extra space in the request line"},
+	missingVersion:          {400, false, "missing HTTP version"},
+	badVersion:              {400, false, "malformed HTTP version"},
+	unsupportedVersion:      {505, false, "unsupported HTTP version"},
+
+	emptyFieldName:   {400, false, "empty field name"},
+	badFieldName:     {400, true, "invalid field name byte"},
+	spaceBeforeColon: {400, false, "space in a field name or before its colon"},
+	missingColon:     {400, false, "field line without a colon"},
+	foldedField:      {400, false, "folded field line"},
+	controlInValue:   {400, true, "control byte in a field value"},
+
+	missingHost:              {400, false, "missing Host"},
+	repeatedHost:             {400, false, "repeated Host"},
+	badHost:                  {400, false, "invalid Host"},
+	badContentLength:         {400, false, "malformed Content-Length"},
+	repeatedContentLength:    {400, false, "repeated Content-Length"},
+	contentLengthOverflow:    {400, false, "Content-Length overflows 63 bits"},
+	lengthAndChunked:         {400, false, "Content-Length together with Transfer-Encoding"},
+	codingInHTTP10:           {400, false, "Transfer-Encoding in HTTP/1.0"},
+	repeatedTransferEncoding: {400, false, "repeated Transfer-Encoding"},
+	chunkedNotFinal:          {400, false, "Transfer-Encoding is not a single final chunked"},
+	unknownCoding:            {501, false, "unknown transfer coding before chunked"},
+	unknownExpectation:       {417, false, "expectation other than 100-continue"},
+
+	badChunkSize:       {400, true, "invalid chunk size byte"},
+	chunkTooLarge:      {400, false, "chunk size overflows 63 bits"},
+	controlInExtension: {400, true, "control byte in a chunk extension"},
+	extensionTooLong:   {400, false, "chunk extensions too long"},
+	missingChunkCRLF:   {400, false, "missing CRLF after chunk data"},
+	bodyTooLarge:       {413, false, "body too large"},
+	trailerTooLarge:    {431, false, "trailer section too large"},
+	forbiddenTrailer:   {400, false, "field not allowed in a trailer"},
+}

@@ -1,0 +1,190 @@
+package http1
+
+// interpret takes note of a complete field line if it is one that rules
+// framing, routing or the connection. Others cost a look at the name's length
+// and first byte.
+func (h *Head) interpret(w []byte, f fieldSpan) problem {
+	name := w[f.name.start:f.name.end]
+	first := name[0] | 0x20
+	switch len(name) {
+	case len("host"):
+		if first == 'h' && isWord(name, "host") {
+			return h.hostField(w, f.value)
+		}
+	case len("expect"):
+		if first == 'e' && isWord(name, "expect") {
+			return h.expectField(w[f.value.start:f.value.end])
+		}
+	case len("upgrade"):
+		if first == 'u' && isWord(name, "upgrade") {
+			h.hasUpgrade = true
+		}
+	case len("connection"):
+		if first == 'c' && isWord(name, "connection") {
+			h.connectionField(w[f.value.start:f.value.end])
+		}
+	case len("content-length"):
+		if first == 'c' && isWord(name, "content-length") {
+			return h.contentLengthField(w[f.value.start:f.value.end])
+		}
+	case len("transfer-encoding"):
+		if first == 't' && isWord(name, "transfer-encoding") {
+			return h.transferEncodingField(w[f.value.start:f.value.end])
+		}
+	}
+	return noProblem
+}
+
+// conclude derives what follows from several field lines together.
+func (h *Head) conclude() {
+	if h.Minor == 0 {
+		// Without 1.1 neither 100 (Continue) nor Upgrade exists: RFC 9110
+		// §10.1.1 and §7.8 say to ignore them.
+		h.KeepAlive = h.connectionKeep && !h.connectionClose
+		return
+	}
+	h.KeepAlive = !h.connectionClose
+	h.Expect100 = h.expectContinue && h.HasBody()
+	h.Upgrade = h.hasUpgrade && h.connectionUpgrade
+}
+
+// contentLengthField reads Content-Length. RFC 9110 §8.6 lets a recipient
+// accept a repeated field or a list when all members are equal. This one does
+// not: no client sends that, and whoever does wants to learn which member
+// each hop believes.
+func (h *Head) contentLengthField(value []byte) problem {
+	if h.Chunked {
+		return lengthAndChunked
+	}
+	if h.ContentLength >= 0 {
+		return repeatedContentLength
+	}
+	if len(value) == 0 {
+		return badContentLength
+	}
+	const maxInt64 = 1<<63 - 1
+	var n uint64
+	overflow := false
+	for _, c := range value {
+		if !isDigit(c) {
+			return badContentLength
+		}
+		d := uint64(c - '0')
+		overflow = overflow || n > (maxInt64-d)/10
+		n = n*10 + d
+	}
+	if overflow {
+		return contentLengthOverflow
+	}
+	h.ContentLength = int64(n)
+	return noProblem
+}
+
+// transferEncodingField reads Transfer-Encoding (RFC 9112 §6.1 and §6.3). The
+// one value accepted is "chunked". Codings that end in one chunked but have
+// others before it are framed clearly yet not implemented: 501. All else
+// leaves the length of the body open to guessing: 400.
+func (h *Head) transferEncodingField(value []byte) problem {
+	switch {
+	case h.Minor == 0:
+		return codingInHTTP10
+	case h.ContentLength >= 0:
+		return lengthAndChunked
+	case h.Chunked:
+		return repeatedTransferEncoding
+	case isWord(value, "chunked"):
+		h.Chunked = true
+		return noProblem
+	}
+	chunkedSeen, others := false, false
+	for len(value) > 0 {
+		var coding []byte
+		coding, value = nextMember(value)
+		if chunkedSeen || len(coding) == 0 {
+			return chunkedNotFinal
+		}
+		if isWord(coding, "chunked") {
+			chunkedSeen = true
+			continue
+		}
+		others = true
+		// "identity" was withdrawn: with or without chunked it says nothing.
+		if isWord(coding, "identity") || scanToken(coding, 0) == 0 {
+			return chunkedNotFinal
+		}
+	}
+	if chunkedSeen && others {
+		return unknownCoding
+	}
+	return chunkedNotFinal
+}
+
+// connectionField reads the options of Connection that matter to a server
+// (RFC 9110 §7.6.1) and ignores the rest.
+func (h *Head) connectionField(value []byte) {
+	if isWord(value, "keep-alive") { // what nearly everyone sends
+		h.connectionKeep = true
+		return
+	}
+	for len(value) > 0 {
+		var option []byte
+		option, value = nextMember(value)
+		switch {
+		case isWord(option, "close"):
+			h.connectionClose = true
+		case isWord(option, "keep-alive"):
+			h.connectionKeep = true
+		case isWord(option, "upgrade"):
+			h.connectionUpgrade = true
+		}
+	}
+}
+
+// expectField reads Expect. RFC 9110 §10.1.1 defines one expectation and 417
+// for those a server does not know.
+func (h *Head) expectField(value []byte) problem {
+	if !isWord(value, "100-continue") {
+		return unknownExpectation
+	}
+	h.expectContinue = true
+	return noProblem
+}
+
+// hostField reads Host. RFC 9112 §3.2 asks for 400 when it is repeated or
+// invalid; that holds for HTTP/1.0 too, where it may be missing.
+func (h *Head) hostField(w []byte, value span) problem {
+	if h.hasHost {
+		return repeatedHost
+	}
+	h.hasHost = true
+	host := w[value.start:value.end]
+	if len(host) > 0 && !validAuthority(host) {
+		return badHost
+	}
+	if h.Form == OriginForm || h.Form == AsteriskForm {
+		h.host = value
+	}
+	return noProblem
+}
+
+// nextMember cuts the first member off a comma-separated list, without the
+// white space around it.
+func nextMember(list []byte) (member, rest []byte) {
+	end := 0
+	for end < len(list) && list[end] != ',' {
+		end++
+	}
+	if end < len(list) {
+		rest = list[end+1:]
+	}
+	start := 0
+	for start < end && isBlank(list[start]) {
+		start++
+	}
+	for end > start && isBlank(list[end-1]) {
+		end--
+	}
+	return list[start:end], rest
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

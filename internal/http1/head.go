@@ -1,0 +1,136 @@
+package http1
+
+// Head is a request head, and the state of reading it. The zero value is
+// ready; a Head is meant to be used for request after request and allocates
+// only while its list of fields grows.
+//
+// While [Head.Parse] wants more bytes the Head belongs to one connection's
+// unfinished request and holds offsets only, so the buffer may move between
+// calls. Once Parse has returned n > 0, the exported fields and the methods
+// are valid, and every []byte they return is a borrowed view into the buffer
+// given to that call: valid until the buffer changes, and not to be written.
+//
+// Invariant: 0 ≤ line ≤ scanned ≤ len(buffer), and no byte in [line, scanned)
+// is LF.
+type Head struct {
+	// ContentLength is the value of Content-Length, or -1 without one. A
+	// request with neither Content-Length nor chunked coding has no body.
+	ContentLength int64
+
+	Method Method     // the method, if it is a common one
+	Form   TargetForm // which of the four forms the target has
+
+	// Minor is the minor version that rules this request: 0 for HTTP/1.0, 1
+	// for HTTP/1.1 and anything later within HTTP/1 (RFC 9110 §2.5).
+	Minor uint8
+
+	Chunked     bool // the body is chunked
+	KeepAlive   bool // the client wants the connection to stay open
+	Expect100   bool // the client waits for 100 (Continue) before its body
+	Upgrade     bool // Upgrade is present and Connection names it (HTTP/1.1)
+	PathEscaped bool // Path holds well-formed percent escapes
+
+	// What field lines have said so far.
+	hasHost           bool
+	hasUpgrade        bool
+	connectionClose   bool
+	connectionKeep    bool
+	connectionUpgrade bool
+	expectContinue    bool
+
+	state   headState
+	line    int // where the first unfinished line starts
+	scanned int // how far the search for that line's LF has come
+
+	method, target, path, query, host span
+
+	fields []fieldSpan
+	buf    []byte // the complete head, once there is one
+	err    Error
+}
+
+// span is the bytes [start, end) of the head.
+type span struct{ start, end uint32 }
+
+// fieldSpan is one field line: its name, and its value without the white
+// space around it.
+type fieldSpan struct{ name, value span }
+
+// Reset forgets everything about the last request, finished or not, and the
+// buffer it was read from.
+func (h *Head) Reset() {
+	*h = Head{ContentLength: -1, fields: h.fields[:0]}
+}
+
+// Rebase says that the bytes of a complete head have moved to buf, which must
+// start with the same bytes. All views returned from now on are into buf.
+func (h *Head) Rebase(buf []byte) { h.buf = buf[:len(h.buf)] }
+
+// CopyTo makes dst the same complete head as h, with views into buf, which
+// must start with the bytes of the head (see [Head.Bytes]). dst and h share
+// nothing afterwards.
+func (h *Head) CopyTo(dst *Head, buf []byte) {
+	fields := append(dst.fields[:0], h.fields...)
+	*dst = *h
+	dst.fields = fields
+	dst.buf = buf[:len(h.buf)]
+}
+
+func (h *Head) view(s span) []byte { return h.buf[s.start:s.end:s.end] }
+
+// Bytes returns the whole head, with the empty line that ends it.
+func (h *Head) Bytes() []byte { return h.buf }
+
+// MethodBytes returns the method as it was sent.
+func (h *Head) MethodBytes() []byte { return h.view(h.method) }
+
+// Target returns the request target as it was sent.
+func (h *Head) Target() []byte { return h.view(h.target) }
+
+// Path returns the target's path, still percent-encoded: "/" for an absolute
+// URI without one, "*" for the asterisk form, empty for CONNECT.
+func (h *Head) Path() []byte { return h.view(h.path) }
+
+// Query returns what follows the first '?' of the target, still encoded.
+func (h *Head) Query() []byte { return h.view(h.query) }
+
+// Host returns the authority the request is for: that of an absolute or
+// CONNECT target, which wins over the Host field (RFC 9112 §3.2.2), else the
+// value of Host. It is empty when an HTTP/1.0 request names none, and when a
+// Host field is empty, which RFC 9112 §3.2 provides for.
+func (h *Head) Host() []byte { return h.view(h.host) }
+
+// HasBody reports whether bytes of a body follow the head.
+func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
+
+// Len returns the number of field lines.
+func (h *Head) Len() int { return len(h.fields) }
+
+// Field returns field line i, in the order sent. The name has the case it was
+// sent in; the value has no white space around it.
+func (h *Head) Field(i int) (name, value []byte) {
+	f := h.fields[i]
+	return h.view(f.name), h.view(f.value)
+}
+
+// Get returns the value of the first field line called name, whatever the
+// case of either.
+func (h *Head) Get(name string) (value []byte, ok bool) {
+	i := h.Index(name, 0)
+	if i < 0 {
+		return nil, false
+	}
+	return h.view(h.fields[i].value), true
+}
+
+// Index returns the first field line at or after from that is called name,
+// whatever the case of either, and -1 if there is none.
+func (h *Head) Index(name string, from int) int {
+	for i := from; i < len(h.fields); i++ {
+		n := h.fields[i].name
+		if int(n.end-n.start) == len(name) && equalFold(h.view(n), name) {
+			return i
+		}
+	}
+	return -1
+}

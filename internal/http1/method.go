@@ -1,0 +1,54 @@
+package http1
+
+// Method is a request method that is common enough to compare as a number.
+type Method uint8
+
+// MethodOther is any method without a constant of its own; its bytes are in
+// [Head.MethodBytes].
+const (
+	MethodOther Method = iota
+	MethodGet
+	MethodHead
+	MethodPost
+	MethodPut
+	MethodPatch
+	MethodDelete
+	MethodOptions
+	MethodConnect
+	MethodTrace
+)
+
+var methodNames = [...]string{
+	MethodOther: "", MethodGet: "GET", MethodHead: "HEAD", MethodPost: "POST",
+	MethodPut: "PUT", MethodPatch: "PATCH", MethodDelete: "DELETE",
+	MethodOptions: "OPTIONS", MethodConnect: "CONNECT", MethodTrace: "TRACE",
+}
+
+// String returns the method's token, and "" for MethodOther.
+func (m Method) String() string { return methodNames[m] }
+
+// methodOf recognises a method token. Methods are case-sensitive (RFC 9110
+// §9.1), so "get" is MethodOther.
+func methodOf(token []byte) Method {
+	switch string(token) {
+	case "GET":
+		return MethodGet
+	case "HEAD":
+		return MethodHead
+	case "POST":
+		return MethodPost
+	case "PUT":
+		return MethodPut
+	case "PATCH":
+		return MethodPatch
+	case "DELETE":
+		return MethodDelete
+	case "OPTIONS":
+		return MethodOptions
+	case "CONNECT":
+		return MethodConnect
+	case "TRACE":
+		return MethodTrace
+	}
+	return MethodOther
+}

@@ -1,0 +1,264 @@
+package http1
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// headState says what the next unfinished line of a head is.
+type headState uint8
+
+const (
+	headNew         headState = iota // nothing but perhaps an empty line was seen
+	headRequestLine                  // the request line
+	headFields                       // a field line, or the empty line that ends the head
+	headDone                         // complete, or refused; the next Parse starts a new head
+)
+
+// http11 is "HTTP/1.1" as a little-endian word.
+const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | '1'<<56
+
+// Parse reads a request head from the start of buf. There are three outcomes:
+//
+//   - n > 0: the head is complete and n bytes long. What follows in buf is the
+//     body or the next request.
+//   - n == 0 and err == nil: buf ends before the head does. Call Parse again
+//     with the same bytes and more; lines that were complete are not read
+//     again, and the unfinished one is only searched for its end.
+//   - err is an [Error]: answer with its status and close the connection.
+//
+// After n > 0 or an error the next call starts a new head. An empty line
+// before the request line is skipped and counted in n, once (RFC 9112 §2.2).
+//
+// A line is judged when its LF is there, so that the outcome does not depend
+// on how the bytes arrived; only a first byte that cannot start a method is
+// refused at once, which is how a TLS client learns that this port speaks
+// clear text.
+func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
+	if h.state == headNew || h.state == headDone {
+		h.Reset()
+		at, p := h.start(buf)
+		if p != noProblem {
+			return 0, h.refuse(buf, at, p)
+		}
+		if h.state == headNew {
+			return 0, nil
+		}
+	}
+	w := buf[:min(len(buf), lim.MaxHead)]
+	if h.state == headRequestLine {
+		line := w[:min(len(w), h.line+maxMethod+1+lim.MaxTarget+1+versionLength+2)]
+		if h.unfinished(line) {
+			return 0, h.more(line, lim)
+		}
+		next, p := h.requestLine(line, lim)
+		if next == 0 || p != noProblem {
+			return 0, h.stop(line, lim, next, p)
+		}
+		h.line = next
+		h.scanned = next
+		h.state = headFields
+	}
+	if h.unfinished(w) {
+		return 0, h.more(w, lim)
+	}
+	next, p := h.fieldLines(w, lim)
+	if next == 0 || p != noProblem {
+		return 0, h.stop(w, lim, next, p)
+	}
+	h.state = headDone
+	h.buf = buf[:next]
+	return next, nil
+}
+
+// start skips one empty line and looks at the first byte of the request line.
+// It moves on from headNew if that byte is there and can start a method.
+func (h *Head) start(buf []byte) (at int, p problem) {
+	if len(buf) > 0 && buf[0] == '\r' {
+		if len(buf) == 1 {
+			return 0, noProblem
+		}
+		if buf[1] != '\n' {
+			return 0, bareCR
+		}
+		at = 2
+	}
+	if at == len(buf) {
+		return at, noProblem
+	}
+	switch c := buf[at]; {
+	case class[c]&isToken != 0:
+		h.state = headRequestLine
+		h.line = at
+		h.scanned = at
+		return at, noProblem
+	case c == '\n':
+		return at, bareLF
+	case c == '\r':
+		return at, emptyLine
+	}
+	return at, badMethod
+}
+
+// unfinished reports whether the current line was seen before and still has
+// no end in w.
+func (h *Head) unfinished(w []byte) bool {
+	return h.scanned > h.line && bytes.IndexByte(w[h.scanned:], '\n') < 0
+}
+
+// stop decides what it means that reading a line of w came to a problem, or
+// to the end of w.
+func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
+	if p != noProblem && bytes.IndexByte(w[h.line:], '\n') >= 0 {
+		return h.refuse(w, at, p)
+	}
+	return h.more(w, lim)
+}
+
+// more remembers that w holds no end of the current line, and refuses the head
+// if its limits leave no room for one.
+func (h *Head) more(w []byte, lim *Limits) error {
+	h.scanned = len(w)
+	if len(w) >= lim.MaxHead {
+		return h.refuse(w, len(w), headTooLarge)
+	}
+	if h.state == headRequestLine && len(w)-h.line >= maxMethod+1+lim.MaxTarget+1+versionLength+2 {
+		if bytes.IndexByte(w[h.line:h.line+maxMethod+1], ' ') < 0 {
+			return h.refuse(w, h.line, methodTooLong)
+		}
+		return h.refuse(w, len(w), targetTooLong)
+	}
+	return nil
+}
+
+func (h *Head) refuse(buf []byte, at int, p problem) error {
+	h.state = headDone
+	e := Error{problem: p, part: inHead, offset: int64(at)}
+	if problems[p].withByte {
+		e.char = buf[at]
+	}
+	return e
+}
+
+// requestLine reads the request line (RFC 9112 §3). It returns where the first
+// field line starts; or 0 when w ends before the line does; or a problem and
+// its place.
+func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
+	start := h.line
+	space := scanToken(w, start)
+	if space == len(w) {
+		return 0, noProblem
+	}
+	if w[space] != ' ' {
+		return space, methodProblem(w, space)
+	}
+	if space-start > maxMethod {
+		return start, methodTooLong
+	}
+	h.method = span{uint32(start), uint32(space)}
+	h.Method = methodOf(w[start:space])
+
+	target := space + 1
+	pathEnd, end := h.scanTarget(w, target)
+	if end == len(w) {
+		return 0, noProblem
+	}
+	if w[end] != ' ' {
+		return end, targetProblem(w, end)
+	}
+	if end == target {
+		return end, extraSpace
+	}
+	if end-target > lim.MaxTarget {
+		return target + lim.MaxTarget, targetTooLong
+	}
+	if at, p := h.setTarget(w, target, pathEnd, end); p != noProblem {
+		return at, p
+	}
+
+	v := end + 1
+	if v+versionLength+2 <= len(w) && binary.LittleEndian.Uint64(w[v:]) == http11 &&
+		w[v+versionLength] == '\r' && w[v+versionLength+1] == '\n' {
+		h.Minor = 1
+		return v + versionLength + 2, noProblem
+	}
+	return h.otherVersion(w, v)
+}
+
+// otherVersion reads the end of a request line, from the version on, that is
+// not plainly HTTP/1.1. It returns what requestLine does.
+func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
+	lf := bytes.IndexByte(w[v:], '\n')
+	if lf < 0 {
+		return 0, noProblem
+	}
+	next = v + lf + 1
+	line := w[v : v+lf]
+	if len(line) == 0 || line[len(line)-1] != '\r' {
+		return v + lf, bareLF
+	}
+	line = line[:len(line)-1]
+	if i := bytes.IndexByte(line, '\r'); i >= 0 {
+		return v + i, bareCR
+	}
+	if len(line) == 0 {
+		return v, missingVersion
+	}
+	if i := bytes.IndexByte(line, ' '); i >= 0 {
+		return v + i, extraSpace
+	}
+	isVersion := len(line) == versionLength && string(line[:5]) == "HTTP/" &&
+		isDigit(line[5]) && line[6] == '.' && isDigit(line[7])
+	if !isVersion {
+		return v, badVersion
+	}
+	if line[5] != '1' {
+		return v, unsupportedVersion
+	}
+	h.Minor = min(line[7]-'0', 1)
+	return next, noProblem
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// methodProblem says why w[at], which is no token byte, cannot follow a method.
+func methodProblem(w []byte, at int) problem {
+	switch {
+	case w[at] == '\n':
+		return bareLF
+	case w[at] == '\r' && at+1 < len(w) && w[at+1] == '\n':
+		return missingVersion
+	case w[at] == '\r':
+		return bareCR
+	}
+	return badMethod
+}
+
+// fieldLines reads the field lines that are complete, and the end of the head.
+// It returns the length of the head; or 0 when w ends before the head does; or
+// a problem and its place.
+func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
+	for {
+		i := h.line
+		if i+1 < len(w) && w[i] == '\r' && w[i+1] == '\n' {
+			if h.Minor == 1 && !h.hasHost {
+				return i, missingHost
+			}
+			h.conclude()
+			return i + 2, noProblem
+		}
+		f, next, p := scanField(w, i)
+		if next == 0 || p != noProblem {
+			return next, p
+		}
+		if len(h.fields) >= lim.MaxFields {
+			return i, tooManyFields
+		}
+		h.fields = append(h.fields, f)
+		if p := h.interpret(w, f); p != noProblem {
+			return int(f.value.start), p
+		}
+		h.line = next
+		h.scanned = next
+	}
+}

@@ -1,0 +1,113 @@
+package http1
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// One byte repeated over a word, for looking at 8 bytes at a time.
+const (
+	ones  = 0x0101010101010101
+	highs = ones * 0x80
+)
+
+// scanToken returns the index of the first byte at or after i that is no
+// token byte, or len(b).
+func scanToken(b []byte, i int) int {
+	for i < len(b) && class[b[i]]&isToken != 0 {
+		i++
+	}
+	return i
+}
+
+// scanValue returns the index of the first byte at or after i that cannot
+// stand in a field value, or len(b). Line ends are such bytes, so one pass
+// both checks a value and finds its end.
+func scanValue(b []byte, i int) int {
+	for i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:])
+		// The high bit of each byte that is below 0x20 or equal to 0x7F. A
+		// borrow may mark bytes above such a byte, never below the first.
+		mark := (x - ones*0x20 | (x ^ ones*0x7F) - ones) & ^x & highs
+		if mark == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(mark) / 8
+		if b[i] != '\t' {
+			return i
+		}
+		i++
+	}
+	for i < len(b) && class[b[i]]&isValue != 0 {
+		i++
+	}
+	return i
+}
+
+// scanField reads the field line that starts at i (RFC 9112 §5). It returns
+// the line and where the next one starts; or next == 0 when b ends before
+// the line does; or a problem and its place in next. No scan passes an LF, so
+// it never reports that b ended when the line did not.
+func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
+	colon := scanToken(b, i)
+	if colon == len(b) {
+		return f, 0, noProblem
+	}
+	if b[colon] != ':' || colon == i {
+		return f, colon, nameProblem(b, i, colon)
+	}
+	start := colon + 1
+	for start < len(b) && (b[start] == ' ' || b[start] == '\t') {
+		start++
+	}
+	stop := scanValue(b, start)
+	if stop+1 >= len(b) {
+		if stop < len(b) && b[stop] != '\r' {
+			return f, stop, valueProblem(b[stop])
+		}
+		return f, 0, noProblem
+	}
+	if b[stop] != '\r' {
+		return f, stop, valueProblem(b[stop])
+	}
+	if b[stop+1] != '\n' {
+		return f, stop, bareCR
+	}
+	end := stop
+	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
+		end--
+	}
+	f.name = span{uint32(i), uint32(colon)}
+	f.value = span{uint32(start), uint32(end)}
+	return f, stop + 2, noProblem
+}
+
+// nameProblem says why the field name [start, end) of b is refused, given that
+// b[end] is no token byte, or that the name is empty.
+func nameProblem(b []byte, start, end int) problem {
+	switch c := b[end]; {
+	case c == '\n':
+		return bareLF
+	case c == ':':
+		return emptyFieldName
+	case c == ' ' || c == '\t':
+		if end == start {
+			return foldedField
+		}
+		return spaceBeforeColon
+	case c == '\r' && end+1 < len(b) && b[end+1] != '\n':
+		return bareCR
+	case c == '\r':
+		return missingColon
+	}
+	return badFieldName
+}
+
+// valueProblem says why c, which is not CR, cannot follow a field value.
+func valueProblem(c byte) problem {
+	if c == '\n' {
+		return bareLF
+	}
+	return controlInValue
+}

@@ -1,0 +1,84 @@
+package http1
+
+// Classes of bytes, one bit each. A byte that may stand in several places has
+// several bits.
+const (
+	isToken  = 1 << iota // RFC 9110 §5.6.2: methods and field names
+	isTarget             // visible ASCII but '#', see target.go
+	isPath               // isTarget but '?' and '%', which a path scan stops at
+	isHost               // RFC 3986 §3.2.2 reg-name without '%', see host.go
+	isHex
+	isValue // RFC 9110 §5.5: visible ASCII, obs-text, SP and HTAB
+)
+
+// class is indexed by byte.
+var class = buildClasses()
+
+// lower is indexed by byte and folds ASCII letters only.
+var lower = buildLower()
+
+func buildClasses() (t [256]uint8) {
+	mark := func(bit uint8, bytes string) {
+		for i := range len(bytes) {
+			t[bytes[i]] |= bit
+		}
+	}
+	const (
+		digits   = "0123456789"
+		alphanum = digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	)
+	mark(isToken, "!#$%&'*+-.^_`|~"+alphanum)
+	mark(isHost, "-._~!$&'()*+,;="+alphanum)
+	mark(isHex, digits+"abcdefABCDEF")
+	for c := range 256 {
+		if c > ' ' && c < 0x7F && c != '#' {
+			t[c] |= isTarget
+			if c != '?' && c != '%' {
+				t[c] |= isPath
+			}
+		}
+		if c >= ' ' && c != 0x7F || c == '\t' {
+			t[c] |= isValue
+		}
+	}
+	return t
+}
+
+func buildLower() (t [256]byte) {
+	for c := range t {
+		t[c] = byte(c)
+		if c >= 'A' && c <= 'Z' {
+			t[c] += 'a' - 'A'
+		}
+	}
+	return t
+}
+
+// equalFold reports whether a and b, of equal length, are the same but for
+// the case of ASCII letters.
+func equalFold(a []byte, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, c := range a {
+		if lower[c] != lower[b[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// isWord reports whether b is the lower-case word, whatever its case. Setting
+// bit 5 is an exact fold here: b has no control bytes, and words consist of
+// letters, digits and '-'.
+func isWord(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i, c := range b {
+		if c|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+package http1
+
+// TargetForm is one of the four forms of a request target (RFC 9112 §3.2).
+type TargetForm uint8
+
+const (
+	OriginForm    TargetForm = iota // /path?query
+	AbsoluteForm                    // http://host/path?query
+	AuthorityForm                   // host:port, for CONNECT alone
+	AsteriskForm                    // *, for OPTIONS alone
+)
+
+// A target is made of visible ASCII without '#'. That is more than RFC 3986
+// allows in a URI: browsers send the likes of '|', '^' and '"' raw. Bytes
+// above ASCII are refused, as RFC 9112 §3.2 wants: whoever passes on raw UTF-8
+// has not encoded its target, and what the bytes mean would be a guess.
+
+// scanTarget returns the end of the path that starts at i, and the end of the
+// target. It notes in PathEscaped whether the path has a percent sign.
+func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
+	for i < len(w) && class[w[i]]&isPath != 0 {
+		i++
+	}
+	h.PathEscaped = i < len(w) && w[i] == '%'
+	if h.PathEscaped {
+		for i < len(w) && (class[w[i]]&isPath != 0 || w[i] == '%') {
+			i++
+		}
+	}
+	pathEnd = i
+	if i < len(w) && w[i] == '?' {
+		for i < len(w) && class[w[i]]&isTarget != 0 {
+			i++
+		}
+	}
+	return pathEnd, i
+}
+
+// setTarget finds the form of the target [start, end), whose path or authority
+// ends at pathEnd, and takes it apart.
+func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) {
+	h.target = span{uint32(start), uint32(end)}
+	h.Form = OriginForm
+	h.query = span{}
+	if pathEnd < end {
+		h.query = span{uint32(pathEnd + 1), uint32(end)}
+	}
+	switch {
+	case h.Method == MethodConnect:
+		return h.authorityTarget(w, start, end)
+	case w[start] == '/':
+		h.path = span{uint32(start), uint32(pathEnd)}
+	case w[start] == '*' && end == start+1:
+		if h.Method != MethodOptions {
+			return start, asteriskWithoutOptions
+		}
+		h.Form = AsteriskForm
+		h.path = h.target
+	default:
+		if at, p = h.absoluteTarget(w, start, pathEnd); p != noProblem {
+			return at, p
+		}
+	}
+	if h.PathEscaped {
+		return h.checkEscapes(w)
+	}
+	return 0, noProblem
+}
+
+// authorityTarget reads the target of CONNECT, which must name a host and a
+// port (RFC 9110 §9.3.6).
+func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
+	authority := w[start:end]
+	if !validAuthority(authority) || !isDigit(authority[len(authority)-1]) || portStart(authority) <= 0 {
+		return start, connectWithoutAuthority
+	}
+	h.Form = AuthorityForm
+	h.PathEscaped = false
+	h.path = span{}
+	h.query = span{}
+	h.host = h.target
+	return 0, noProblem
+}
+
+// absoluteTarget reads an http or https URI whose path, or authority if it has
+// no path, ends at pathEnd. User information is refused with other bytes that
+// are in no authority (RFC 9110 §4.2.4).
+func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) {
+	uri := w[start:pathEnd]
+	scheme := 0
+	for scheme < len(uri) && uri[scheme] != ':' {
+		scheme++
+	}
+	known := isWord(uri[:scheme], "http") || isWord(uri[:scheme], "https")
+	if !known || len(uri) < scheme+3 || uri[scheme+1] != '/' || uri[scheme+2] != '/' {
+		return start, badScheme
+	}
+	authority := start + scheme + len("://")
+	slash := authority
+	for slash < pathEnd && w[slash] != '/' {
+		slash++
+	}
+	if !validAuthority(w[authority:slash]) {
+		return authority, badAuthority
+	}
+	h.Form = AbsoluteForm
+	h.host = span{uint32(authority), uint32(slash)}
+	h.path = span{uint32(slash), uint32(pathEnd)}
+	if slash == pathEnd {
+		// No path means "/" (RFC 9110 §4.2.3): borrow the one before the
+		// authority.
+		h.path = span{uint32(authority - 1), uint32(authority)}
+	}
+	return 0, noProblem
+}
+
+// checkEscapes checks that each percent sign of the path starts a byte in hex.
+func (h *Head) checkEscapes(w []byte) (at int, p problem) {
+	path := w[h.path.start:h.path.end]
+	escaped := false
+	for i, c := range path {
+		if c != '%' {
+			continue
+		}
+		if i+2 >= len(path) || class[path[i+1]]&class[path[i+2]]&isHex == 0 {
+			return int(h.path.start) + i, badEscape
+		}
+		escaped = true
+	}
+	h.PathEscaped = escaped
+	return 0, noProblem
+}
+
+// targetProblem says why w[at] cannot follow a target.
+func targetProblem(w []byte, at int) problem {
+	switch {
+	case w[at] == '#':
+		return fragmentInTarget
+	case w[at] == '\n':
+		return bareLF
+	case w[at] == '\r' && at+1 < len(w) && w[at+1] == '\n':
+		return missingVersion
+	case w[at] == '\r':
+		return bareCR
+	}
+	return badTarget
+}
