@@ -1,0 +1,198 @@
+package router
+
+import "strings"
+
+// builtins are the constraints every router knows. The expression beside each accepts every value the
+// function accepts; conflict detection compares expressions, since functions are opaque to it.
+var builtins = map[string]*constraint{
+	"int":   builtin("int", matchInt, `-?[0-9]+`),
+	"uint":  builtin("uint", matchUint, `[0-9]+`),
+	"uuid":  builtin("uuid", matchUUID, `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`),
+	"ipv4":  builtin("ipv4", matchIPv4, `[0-9]{1,3}(\.[0-9]{1,3}){3}`),
+	"ipv6":  builtin("ipv6", matchIPv6, `[0-9a-fA-F]{0,4}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:.]*`),
+	"hex":   builtin("hex", matchHex, `[0-9a-fA-F]+`),
+	"alpha": builtin("alpha", matchAlpha, `[a-zA-Z]+`),
+	"alnum": builtin("alnum", matchAlnum, `[0-9a-zA-Z]+`),
+	"slug":  builtin("slug", matchSlug, `[a-z0-9]+(-[a-z0-9]+)*`),
+	"date":  builtin("date", matchDate, `[0-9]{4}-[01][0-9]-[0-3][0-9]`),
+	"bool":  builtin("bool", matchBool, `true|false`),
+}
+
+func builtin(name string, check func(string) bool, superset string) *constraint {
+	return &constraint{text: name, check: check, superset: compileAutomaton(superset)}
+}
+
+// matchInt accepts decimal integers, with an optional minus sign, that fit an int64.
+func matchInt(s string) bool {
+	if digits, negative := strings.CutPrefix(s, "-"); negative {
+		return fitsDecimal(digits, "9223372036854775808")
+	}
+	return fitsDecimal(s, "9223372036854775807")
+}
+
+// matchUint accepts decimal integers without sign that fit a uint64.
+func matchUint(s string) bool { return fitsDecimal(s, "18446744073709551615") }
+
+// fitsDecimal reports whether s consists of digits and is at most limit, which has no leading zeros.
+func fitsDecimal(s, limit string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	if len(s) < len(limit) {
+		return s != ""
+	}
+	s = strings.TrimLeft(s, "0")
+	return len(s) < len(limit) || len(s) == len(limit) && s <= limit
+}
+
+// matchUUID accepts the 8-4-4-4-12 form in either case, whatever its version and variant.
+func matchUUID(s string) bool {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	return hexOnly(s[:8]) && hexOnly(s[9:13]) && hexOnly(s[14:18]) && hexOnly(s[19:23]) && hexOnly(s[24:])
+}
+
+// matchIPv4 accepts four decimal octets without leading zeros.
+func matchIPv4(s string) bool {
+	if len(s) < len("0.0.0.0") || len(s) > len("255.255.255.255") {
+		return false
+	}
+	octet, digits, dots := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '.':
+			if digits == 0 {
+				return false
+			}
+			octet, digits = 0, 0
+			dots++
+		case !isDigit(c) || digits > 0 && octet == 0:
+			return false
+		default:
+			octet = octet*10 + int(c-'0')
+			digits++
+			if octet > 255 {
+				return false
+			}
+		}
+	}
+	return dots == 3 && digits > 0
+}
+
+// matchIPv6 accepts the text forms of RFC 4291 section 2.2, without zone.
+func matchIPv6(s string) bool {
+	const groups = 8
+	n, gap := 0, false // groups read; whether "::" has been seen
+	if rest, ok := strings.CutPrefix(s, "::"); ok {
+		s, gap = rest, true
+		if s == "" {
+			return true
+		}
+	}
+	for {
+		digits := 0
+		for digits < len(s) && isHex(s[digits]) {
+			digits++
+		}
+		if digits > 0 && digits < len(s) && s[digits] == '.' {
+			// An IPv4 address takes the place of the last two groups.
+			n += 2
+			return matchIPv4(s) && (n == groups || gap && n < groups)
+		}
+		if digits == 0 || digits > 4 {
+			return false
+		}
+		n++
+		s = s[digits:]
+		switch {
+		case s == "":
+			return n == groups || gap && n < groups
+		case s[0] != ':' || n == groups:
+			return false
+		}
+		s = s[1:]
+		if rest, ok := strings.CutPrefix(s, ":"); ok {
+			if gap {
+				return false
+			}
+			s, gap = rest, true
+			if s == "" {
+				return n < groups
+			}
+		}
+	}
+}
+
+func matchHex(s string) bool { return s != "" && hexOnly(s) }
+
+func matchAlpha(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isAlpha(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func matchAlnum(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isAlpha(s[i]) && !isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// matchSlug accepts lower-case letters and digits in words joined by single hyphens.
+func matchSlug(s string) bool {
+	word := false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z' || isDigit(c):
+			word = true
+		case c == '-' && word:
+			word = false
+		default:
+			return false
+		}
+	}
+	return word
+}
+
+// matchDate accepts the days of the Gregorian calendar as YYYY-MM-DD (RFC 3339 full-date).
+func matchDate(s string) bool {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
+		return false
+	}
+	for _, i := range [...]int{0, 1, 2, 3, 5, 6, 8, 9} {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	year, month, day := two(0)*100+two(2), two(5), two(8)
+	if month < 1 || month > 12 || day < 1 {
+		return false
+	}
+	days := [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
+	if month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		days = 29
+	}
+	return day <= days
+}
+
+func matchBool(s string) bool { return s == "true" || s == "false" }
+
+func hexOnly(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,109 @@
+package router
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// constraint limits the values of a parameter. Exactly one of check, automaton, regexp and custom is set.
+type constraint struct {
+	text  string // as written in the pattern
+	check func(string) bool
+	// automaton and regexp are two ways to run the same expression; regexp is the fallback for those
+	// whose automaton would have too many states.
+	automaton *automaton
+	regexp    *regexp.Regexp
+	custom    func(string) bool
+	// superset is an automaton that accepts every value of check, for conflict detection.
+	superset *automaton
+}
+
+// match reports whether the canonical text of a value satisfies the constraint, which sees the value
+// unescaped. scratch is reused for values that need unescaping first.
+func (c *constraint) match(value string, scratch *[]byte) bool {
+	switch {
+	case c.check != nil:
+		// An escape hides a slash or a percent sign, which no built-in constraint accepts, and they
+		// do not accept the escape's own percent sign either: no need to unescape.
+		return c.check(value)
+	case c.automaton != nil:
+		return c.automaton.match(value)
+	}
+	if strings.IndexByte(value, '%') >= 0 {
+		*scratch = AppendValue((*scratch)[:0], value)
+		value = view(*scratch)
+	}
+	if c.regexp != nil {
+		return c.regexp.MatchString(value)
+	}
+	return c.custom(value)
+}
+
+// constraints resolves the text after the colon of a parameter.
+type constraints struct {
+	named map[string]*constraint
+	cache map[string]*constraint // of inline regular expressions
+}
+
+// resolve finds a named constraint or compiles a regular expression. Text that looks like a name is
+// one, so that a misspelt name is an error and not an expression matching only itself.
+func (cs *constraints) resolve(text string) (*constraint, error) {
+	if c := cs.named[text]; c != nil {
+		return c, nil
+	}
+	if c := builtins[text]; c != nil {
+		return c, nil
+	}
+	if text == "" {
+		return nil, fmt.Errorf("empty constraint")
+	}
+	if isName(text) {
+		return nil, fmt.Errorf("unknown constraint %q (a regular expression for that word alone is ^%s$)", text, text)
+	}
+	if c := cs.cache[text]; c != nil {
+		return c, nil
+	}
+	c, err := compileConstraint(text, text)
+	if err != nil {
+		return nil, err
+	}
+	if cs.cache == nil {
+		cs.cache = make(map[string]*constraint)
+	}
+	cs.cache[text] = c
+	return c, nil
+}
+
+// define registers a named constraint.
+func (cs *constraints) define(name string, c *constraint) error {
+	switch {
+	case !isName(name):
+		return fmt.Errorf("%q is not a constraint name (a letter or _, then letters, digits, _ or -)", name)
+	case builtins[name] != nil:
+		return fmt.Errorf("constraint %q is built in", name)
+	case cs.named[name] != nil:
+		return fmt.Errorf("constraint %q is defined already", name)
+	}
+	if cs.named == nil {
+		cs.named = make(map[string]*constraint)
+	}
+	cs.named[name] = c
+	return nil
+}
+
+// compileConstraint compiles an expression that must match a whole value.
+func compileConstraint(text, expr string) (*constraint, error) {
+	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
+		return nil, err
+	}
+	c := &constraint{text: text}
+	if c.automaton = compileAutomaton(expr); c.automaton == nil {
+		c.regexp = regexp.MustCompile(wholeValue(expr))
+	}
+	return c, nil
+}
+
+// wholeValue anchors an expression at both ends.
+func wholeValue(expr string) string { return "^(?:" + expr + ")$" }

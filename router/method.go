@@ -1,0 +1,118 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// methodSet has a bit for every method a router knows.
+type methodSet uint64
+
+// The bits of the methods that every router knows; those registered besides follow. anyMethod is the
+// bit that a route for "*" has, and the only one that a method nobody registered looks for.
+const (
+	methodGet methodSet = 1 << iota
+	methodHead
+	methodPost
+	methodPut
+	methodPatch
+	methodDelete
+	methodOptions
+	methodConnect
+	methodTrace
+
+	standardMethods = iota
+
+	anyMethod methodSet = 1 << 63
+)
+
+// standardNames are in the order of the bits.
+var standardNames = [standardMethods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
+
+// methodTable names the methods registered besides the standard ones, in the order of their bits.
+type methodTable struct{ custom []string }
+
+// bit returns the bit of a method, or anyMethod for one that no route names.
+func (t *methodTable) bit(method string) methodSet {
+	switch method {
+	case "GET":
+		return methodGet
+	case "HEAD":
+		return methodHead
+	case "POST":
+		return methodPost
+	case "PUT":
+		return methodPut
+	case "PATCH":
+		return methodPatch
+	case "DELETE":
+		return methodDelete
+	case "OPTIONS":
+		return methodOptions
+	case "CONNECT":
+		return methodConnect
+	case "TRACE":
+		return methodTrace
+	}
+	if i := slices.Index(t.custom, method); i >= 0 {
+		return 1 << (standardMethods + i)
+	}
+	return anyMethod
+}
+
+// parse reads a set of methods, and returns the table with the methods that are new in it.
+func (t methodTable) parse(text string) (methodSet, methodTable, error) {
+	if strings.TrimSpace(text) == "*" {
+		return anyMethod, t, nil
+	}
+	var set methodSet
+	for method := range strings.SplitSeq(text, ",") {
+		method = strings.TrimSpace(method)
+		switch {
+		case method == "":
+			return 0, t, errors.New(`empty method; write "*" for any`)
+		case strings.ContainsFunc(method, func(r rune) bool { return !isTokenRune(r) }):
+			return 0, t, fmt.Errorf("%q is not a method", method)
+		}
+		bit := t.bit(method)
+		if bit == anyMethod {
+			if len(t.custom) == 63-standardMethods {
+				return 0, t, fmt.Errorf("method %q is one too many, a router knows at most 63", method)
+			}
+			bit = 1 << (standardMethods + len(t.custom))
+			// Clip: older tables must not see an append into their spare capacity.
+			t.custom = append(slices.Clip(t.custom), method)
+		}
+		set |= bit
+	}
+	return set, t, nil
+}
+
+// allow lists a set as the value of an Allow header (RFC 9110 section 10.2.1), in the order of the bits,
+// with the HEAD and OPTIONS that are answered without a route.
+func (t *methodTable) allow(set methodSet) string {
+	set |= methodOptions
+	if set&methodGet != 0 {
+		set |= methodHead
+	}
+	var names []string
+	for set &^= anyMethod; set != 0; set &= set - 1 {
+		names = append(names, t.name(bits.TrailingZeros64(uint64(set))))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (t *methodTable) name(i int) string {
+	if i < standardMethods {
+		return standardNames[i]
+	}
+	return t.custom[i-standardMethods]
+}
+
+// isTokenRune reports whether r may occur in a token (RFC 9110 section 5.6.2).
+func isTokenRune(r rune) bool {
+	return r < 0x80 && (isAlpha(byte(r)) || isDigit(byte(r)) || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+}

@@ -1,0 +1,146 @@
+package router
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Canonical paths. A path arrives percent-encoded and can spell one resource in many ways. Routing works
+// on the one canonical spelling: every escape is replaced by its byte, except that an escaped slash is
+// written %2F and an escaped percent sign %25. So /caf%C3%A9 is /café, while a slash that was escaped
+// neither splits a segment nor joins two, and every '%' in a canonical path begins an escape.
+
+// EscapeError is a percent sign that two hexadecimal digits do not follow.
+type EscapeError struct {
+	Offset int // in bytes, into the escaped path
+}
+
+func (e EscapeError) Error() string {
+	return fmt.Sprintf("bad percent escape at offset %d of the path", e.Offset)
+}
+
+// Canonical appends the canonical form of an escaped path to dst. A path without '%' is canonical
+// already. On error dst is returned with what was appended so far.
+func Canonical(dst []byte, escaped string) ([]byte, error) {
+	for i := 0; ; {
+		n := strings.IndexByte(escaped[i:], '%')
+		if n < 0 {
+			return append(dst, escaped[i:]...), nil
+		}
+		dst = append(dst, escaped[i:i+n]...)
+		i += n
+		if len(escaped)-i < 3 || !isHex(escaped[i+1]) || !isHex(escaped[i+2]) {
+			return dst, EscapeError{Offset: i}
+		}
+		switch b := unhex(escaped[i+1])<<4 | unhex(escaped[i+2]); b {
+		case '/':
+			dst = append(dst, "%2F"...)
+		case '%':
+			dst = append(dst, "%25"...)
+		default:
+			dst = append(dst, b)
+		}
+		i += 3
+	}
+}
+
+// AppendValue appends the value that a piece of a canonical path stands for: the two escapes replaced
+// by a slash and a percent sign.
+func AppendValue(dst []byte, canonical string) []byte {
+	for {
+		i := strings.IndexByte(canonical, '%')
+		if i < 0 || i+2 >= len(canonical) {
+			return append(dst, canonical...)
+		}
+		dst = append(dst, canonical[:i]...)
+		if canonical[i+1:i+3] == "2F" {
+			dst = append(dst, '/')
+		} else {
+			dst = append(dst, '%')
+		}
+		canonical = canonical[i+3:]
+	}
+}
+
+// Unescape returns the value that a piece of a canonical path stands for: canonical itself when it holds
+// no escape, else a new string.
+func Unescape(canonical string) string {
+	if strings.IndexByte(canonical, '%') < 0 {
+		return canonical
+	}
+	return string(AppendValue(make([]byte, 0, len(canonical)), canonical))
+}
+
+// AppendEscaped appends a canonical path in the form fit for a Location header or a link: bytes that
+// RFC 3986 does not allow in a path are escaped, slashes and the canonical escapes stay as they are.
+func AppendEscaped(dst []byte, canonical string) []byte {
+	for i := 0; i < len(canonical); i++ {
+		if c := canonical[i]; c == '/' || c == '%' || isPathByte(c) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		}
+	}
+	return dst
+}
+
+const upperHex = "0123456789ABCDEF"
+
+// isPathByte reports whether c stands for itself within a path segment (RFC 3986 section 3.3, pchar).
+func isPathByte(c byte) bool {
+	return isAlpha(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:@", c) >= 0
+}
+
+// Clean resolves "." and ".." segments and double slashes of a canonical path. It returns the path
+// itself, without allocating, when there are none; dirty says whether there were any. No route ever
+// matches a dirty path, so it needs to be called only for paths that were not found.
+func Clean(path string) (cleaned string, dirty bool) {
+	if !strings.HasPrefix(path, "/") || !isDirty(path[1:]) {
+		return path, false
+	}
+	out := make([]byte, 0, len(path))
+	for rest, more := path[1:], true; more; {
+		var seg string
+		seg, rest, more = strings.Cut(rest, "/")
+		switch {
+		case seg == "..":
+			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
+			fallthrough
+		case seg == "" || seg == ".":
+			// A path that ends in one of these names a directory.
+			if !more {
+				out = append(out, '/')
+			}
+		default:
+			out = append(append(out, '/'), seg...)
+		}
+	}
+	return string(out), true
+}
+
+// isDirty reports whether rest, which follows a slash, holds an empty, "." or ".." segment; an empty
+// last segment, which is a trailing slash, is clean.
+func isDirty(rest string) bool {
+	for {
+		if rest == "" {
+			return false
+		}
+		if c := rest[0]; c == '/' || c == '.' && isDotSegment(rest) {
+			return true
+		}
+		i := strings.IndexByte(rest, '/')
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// isDotSegment reports whether s, which begins with a dot, begins with a whole "." or ".." segment.
+func isDotSegment(s string) bool {
+	if len(s) > 1 && s[1] == '.' {
+		s = s[1:]
+	}
+	return len(s) == 1 || s[1] == '/'
+}

@@ -1,0 +1,349 @@
+package router
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A pattern is cut into segments at its slashes, and a segment into parts:
+//
+//	/v{major:int}.{minor:int}/files/{rest...}
+//	 └ "v" {major:int} "." {minor:int}     constrained
+//	                          └ "files"    static
+//	                                └ catch-all
+//
+// The pattern of the root, "/", is one empty static segment; a trailing slash is an empty last segment.
+// The surprising rule: a segment with text around its parameters ranks as constrained, because the
+// text constrains it.
+
+// rank orders the kinds of segment; the smaller one is tried first.
+type rank uint8
+
+const (
+	static rank = iota
+	constrained
+	named
+	catchAll
+)
+
+func (r rank) String() string {
+	return [...]string{"static", "constrained", "named", "catch-all"}[r]
+}
+
+// maxParams bounds the parameters of one route, host and path together.
+const maxParams = 255
+
+// maxPattern bounds a pattern's length in bytes, and with it the depth of the tree.
+const maxPattern = 4096
+
+// maxSegmentParams bounds the parameters of one segment.
+const maxSegmentParams = 16
+
+// part is a piece of a segment: literal text, or a parameter when name is set.
+type part struct {
+	literal    string // in canonical form
+	name       string
+	constraint *constraint // nil when the parameter takes any value
+}
+
+type segment struct {
+	rank  rank
+	parts []part
+	// shape is the canonical text with the names left out: segments of equal shape match the same values.
+	shape string
+}
+
+// pattern is a parsed path or host pattern.
+type pattern struct {
+	text     string
+	segments []segment
+	params   []part // the parameters in order of appearance
+}
+
+// PatternError says why a pattern was refused.
+type PatternError struct {
+	Pattern string
+	Offset  int // in bytes, into Pattern
+	Reason  string
+}
+
+func (e *PatternError) Error() string {
+	return fmt.Sprintf("pattern %q, offset %d: %s", e.Pattern, e.Offset, e.Reason)
+}
+
+// patternParser reads a pattern from left to right.
+type patternParser struct {
+	text       string
+	pos        int
+	separator  byte // '/' in paths, '.' in hosts
+	constraint func(text string) (*constraint, error)
+	pattern    pattern
+}
+
+func (p *patternParser) fail(offset int, format string, args ...any) error {
+	return &PatternError{Pattern: p.text, Offset: offset, Reason: fmt.Sprintf(format, args...)}
+}
+
+// parsePath parses a path pattern. constraint resolves the text after a parameter's colon.
+func parsePath(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
+	p := &patternParser{text: text, separator: '/', constraint: constraint}
+	if text == "" || text[0] != '/' {
+		return nil, p.fail(0, "a pattern begins with a slash")
+	}
+	p.pos = 1
+	return p.parse()
+}
+
+// parseHost parses a host pattern, already without port. Hosts have no catch-all.
+func parseHost(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
+	p := &patternParser{text: text, separator: '.', constraint: constraint}
+	return p.parse()
+}
+
+func (p *patternParser) parse() (*pattern, error) {
+	if len(p.text) > maxPattern {
+		return nil, p.fail(maxPattern, "a pattern is at most %d bytes long", maxPattern)
+	}
+	p.pattern.text = p.text
+	for {
+		start := p.pos
+		seg, err := p.segment()
+		if err != nil {
+			return nil, err
+		}
+		last := p.pos == len(p.text)
+		if err := p.checkSegment(seg, start, last); err != nil {
+			return nil, err
+		}
+		p.pattern.segments = append(p.pattern.segments, seg)
+		if last {
+			return &p.pattern, nil
+		}
+		p.pos++ // the separator
+	}
+}
+
+// checkSegment refuses segments that no clean path could match.
+func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
+	switch {
+	case seg.rank == catchAll && p.separator != '/':
+		return p.fail(start, "a host has no catch-all")
+	case seg.rank == catchAll && !last:
+		return p.fail(start, "a catch-all must be the last segment")
+	case seg.rank != static:
+		return nil
+	case seg.shape == "" && p.separator == '.':
+		return p.fail(start, "empty label in host")
+	case seg.shape == "" && !last:
+		return p.fail(start, "empty segment: a path with a double slash never matches")
+	case p.separator == '/' && (seg.shape == "." || seg.shape == ".."):
+		return p.fail(start, "a path with a %q segment never matches", seg.shape)
+	}
+	return nil
+}
+
+// segment parses up to the next separator outside braces.
+func (p *patternParser) segment() (segment, error) {
+	var seg segment
+	var shape strings.Builder
+	start := p.pos
+	for p.pos < len(p.text) && p.text[p.pos] != p.separator {
+		if p.text[p.pos] != '{' {
+			literal, err := p.literal()
+			if err != nil {
+				return seg, err
+			}
+			seg.parts = append(seg.parts, part{literal: literal})
+			shape.WriteString(literal)
+			continue
+		}
+		at := p.pos
+		if n := len(seg.parts); n > 0 && seg.parts[n-1].name != "" {
+			return seg, p.fail(at, "two parameters need text between them")
+		}
+		param, all, err := p.parameter()
+		if err != nil {
+			return seg, err
+		}
+		if all {
+			if at != start || p.pos < len(p.text) && p.text[p.pos] != p.separator {
+				return seg, p.fail(at, "a catch-all must be a whole segment")
+			}
+			seg.rank = catchAll
+		}
+		seg.parts = append(seg.parts, param)
+		shape.WriteString(param.shape())
+	}
+	seg.shape = shape.String()
+	if seg.rank == static {
+		seg.rank = rankOf(seg.parts)
+	}
+	return seg, nil
+}
+
+func rankOf(parts []part) rank {
+	switch {
+	case len(parts) == 0 || len(parts) == 1 && parts[0].name == "":
+		return static
+	case len(parts) == 1 && parts[0].constraint == nil:
+		return named
+	default:
+		return constrained
+	}
+}
+
+// shape writes the parameter without its name. NUL cannot occur in literal text, so shapes are unambiguous.
+func (p part) shape() string {
+	if p.constraint == nil {
+		return "{\x00}"
+	}
+	return "{\x00" + p.constraint.text + "\x00}"
+}
+
+// literal reads plain text up to a brace or separator and returns it in canonical form.
+func (p *patternParser) literal() (string, error) {
+	var out strings.Builder
+	for p.pos < len(p.text) {
+		c := p.text[p.pos]
+		switch {
+		case c == p.separator || c == '{':
+			return out.String(), nil
+		case c == '}':
+			return "", p.fail(p.pos, "closing brace without an opening one")
+		case c < ' ' || c == 0x7f:
+			return "", p.fail(p.pos, "control character %#02x", c)
+		case p.separator == '.':
+			if !isHostByte(c) {
+				return "", p.fail(p.pos, "%q cannot occur in a host", c)
+			}
+			out.WriteByte(lower(c))
+		case c == '%':
+			escape, err := p.percent()
+			if err != nil {
+				return "", err
+			}
+			out.WriteString(escape)
+			continue
+		default:
+			out.WriteByte(c)
+		}
+		p.pos++
+	}
+	return out.String(), nil
+}
+
+// percent reads a '%': %2F and %25 stand for themselves in canonical paths, a lone '%' is the character.
+func (p *patternParser) percent() (string, error) {
+	rest := p.text[p.pos:]
+	if len(rest) < 3 || !isHex(rest[1]) || !isHex(rest[2]) {
+		p.pos++
+		return "%25", nil
+	}
+	b := unhex(rest[1])<<4 | unhex(rest[2])
+	if b != '/' && b != '%' {
+		return "", p.fail(p.pos, "write the character itself instead of %s", rest[:3])
+	}
+	p.pos += 3
+	if b == '/' {
+		return "%2F", nil
+	}
+	return "%25", nil
+}
+
+// parameter reads "{name}", "{name:constraint}" or "{name...}".
+func (p *patternParser) parameter() (param part, all bool, err error) {
+	open := p.pos
+	end := closingBrace(p.text, open)
+	if end < 0 {
+		return param, false, p.fail(open, "opening brace without a closing one")
+	}
+	body := p.text[open+1 : end]
+	name, text, constrained := strings.Cut(body, ":")
+	if !constrained {
+		name, all = strings.CutSuffix(name, "...")
+	}
+	if !isName(name) {
+		return param, false, p.fail(open+1, "%q is not a parameter name (a letter or _, then letters, digits, _ or -)", name)
+	}
+	param.name = name
+	if constrained {
+		if param.constraint, err = p.constraint(text); err != nil {
+			return param, false, p.fail(open+len(name)+2, "%v", err)
+		}
+	}
+	for _, other := range p.pattern.params {
+		if other.name == name {
+			return param, false, p.fail(open+1, "parameter %q occurs twice", name)
+		}
+	}
+	if len(p.pattern.params) == maxParams {
+		return param, false, p.fail(open, "more than %d parameters", maxParams)
+	}
+	p.pattern.params = append(p.pattern.params, param)
+	p.pos = end + 1
+	return param, all, nil
+}
+
+// closingBrace finds the brace that closes the one at open. Inside, braces nest, a backslash hides the
+// byte after it and a character class hides all of its braces, as regular expressions need.
+func closingBrace(s string, open int) int {
+	depth, class := 0, -1
+	for i := open; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case class >= 0:
+			// A ']' that comes first in its class, also after '^', is a member of it.
+			if c == ']' && i > class+1 && !(i == class+2 && s[class+1] == '^') {
+				class = -1
+			} else if c == '[' && i+1 < len(s) && s[i+1] == ':' {
+				if n := strings.Index(s[i:], ":]"); n > 0 {
+					i += n + 1
+				}
+			}
+		case c == '[':
+			class = i
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func isName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !isAlpha(c) && c != '_' && (i == 0 || !isDigit(c) && c != '-') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isHostByte(c byte) bool {
+	return isAlpha(c) || isDigit(c) || c == '-' || c == '_' || c == '[' || c == ']' || c == ':' || c >= 0x80
+}
+
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isHex(c byte) bool   { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// unhex returns the value of a digit for which isHex holds.
+func unhex(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// lower folds ASCII letters.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

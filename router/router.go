@@ -1,0 +1,204 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Route is a registration: what to match and the value to hand back.
+type Route[T any] struct {
+	// Methods is a comma-separated set ("GET,HEAD", also methods of your own), or "*" for any method.
+	// A route for GET answers HEAD too, unless a route for HEAD has the same pattern.
+	Methods string
+	// Host is empty for any host, else a host or a host pattern: "api.example.com", "{tenant}.example.com".
+	Host string
+	// Version is empty, or the version that a vendor media type in Accept must name: "v2" for
+	// application/vnd.acme.v2+json.
+	Version string
+	// Pattern is the path pattern, see the package documentation.
+	Pattern string
+	// Prefix makes the route match Pattern itself and everything below it.
+	Prefix bool
+	// Name is empty or the name for URL, unique in the router.
+	Name string
+	// Place says where the route was registered ("main.go:12"), for error messages and listings.
+	Place string
+	// Value is what the router stores.
+	Value T
+}
+
+// Router finds the route for a request. The zero value is ready for use. Lookups and registrations may
+// run at the same time, in any number of goroutines: a lookup takes no lock and sees every route whose Add returned
+// before it began.
+type Router[T any] struct {
+	mu          sync.Mutex // held by registration
+	constraints constraints
+	current     atomic.Pointer[snapshot[T]]
+}
+
+// snapshot is an immutable state of the router. A newer one shares what did not change, including the
+// backing array of entries, of which an older snapshot sees a shorter part.
+type snapshot[T any] struct {
+	table   table
+	entries []*entry[T] // by route id
+	names   map[string]*entry[T]
+}
+
+// entry is a registered route with what was derived from it.
+type entry[T any] struct {
+	Route[T]
+	route *route
+}
+
+// Constraint defines a named constraint from a regular expression, which must match the whole value.
+// Patterns added afterwards can use it: {id:name}.
+func (r *Router[T]) Constraint(name, expr string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := compileConstraint(name, expr)
+	if err == nil {
+		err = r.constraints.define(name, c)
+	}
+	if err != nil {
+		return fmt.Errorf("router: define constraint %q: %w", name, err)
+	}
+	return nil
+}
+
+// ConstraintFunc defines a named constraint from a function of the unescaped value. The string is
+// borrowed: it is valid only during the call. The function must be safe for concurrent use.
+func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := errors.New("nil function")
+	if accept != nil {
+		err = r.constraints.define(name, &constraint{text: name, custom: accept})
+	}
+	if err != nil {
+		return fmt.Errorf("router: define constraint %q: %w", name, err)
+	}
+	return nil
+}
+
+// Add registers a route. It returns a *PatternError (wrapped) for a pattern that cannot be used and a
+// *ConflictError for a route that would be ambiguous with one registered before; the router is then as it was.
+func (r *Router[T]) Add(reg Route[T]) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.add(reg); err != nil {
+		return fmt.Errorf("router: add %s%s: %w", describe(reg.Methods, reg.Host, reg.Version, reg.Pattern), at(reg.Place), err)
+	}
+	return nil
+}
+
+func (r *Router[T]) add(reg Route[T]) error {
+	old := r.snapshot()
+	next := *old
+	if e := old.names[reg.Name]; e != nil {
+		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e.route, at(e.Place))
+	}
+	compiled, err := r.compile(&reg, &next.table)
+	if err != nil {
+		return err
+	}
+	compiled.id = len(old.entries)
+	e := &entry[T]{Route: reg, route: compiled}
+	if err := next.table.insert(compiled); err != nil {
+		return err
+	}
+	next.entries = append(old.entries, e)
+	if reg.Name != "" {
+		next.names = make(map[string]*entry[T], len(old.names)+1)
+		for name, e := range old.names {
+			next.names[name] = e
+		}
+		next.names[reg.Name] = e
+	}
+	r.current.Store(&next)
+	return nil
+}
+
+// compile parses what a registration says.
+func (r *Router[T]) compile(reg *Route[T], t *table) (*route, error) {
+	c := &route{version: reg.Version, prefix: reg.Prefix, place: reg.Place}
+	c.text = describe(reg.Methods, reg.Host, reg.Version, reg.Pattern)
+	var err error
+	if c.methods, t.methods, err = t.methods.parse(reg.Methods); err != nil {
+		return nil, err
+	}
+	if reg.Version != "" && !isVersion(reg.Version) {
+		return nil, fmt.Errorf("version %q is not of the form v1, v2beta, v2024-01-31", reg.Version)
+	}
+	text := reg.Pattern
+	if reg.Prefix && text != "/" {
+		text = strings.TrimSuffix(text, "/")
+	}
+	if c.path, err = parsePath(text, r.constraints.resolve); err != nil {
+		return nil, err
+	}
+	if reg.Prefix && c.path.segments[len(c.path.segments)-1].rank == catchAll {
+		return nil, errors.New("a prefix route has no catch-all of its own")
+	}
+	if reg.Host != "" {
+		if c.host, err = parseHost(reg.Host, r.constraints.resolve); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.collectParams()
+}
+
+func (r *Router[T]) snapshot() *snapshot[T] {
+	if s := r.current.Load(); s != nil {
+		return s
+	}
+	return new(snapshot[T])
+}
+
+// Versioned reports whether any route has a version, so that a caller needs the Accept header only then.
+func (r *Router[T]) Versioned() bool { return r.snapshot().table.versioned }
+
+// Lookup finds the route for a request and describes it in m, whatever m held before. path is canonical
+// (see Canonical); host may have a port, which is ignored. The strings may be borrowed: neither the router
+// nor m keeps them. A route with a version is found as if the request had no Accept header.
+//
+// Lookup does not allocate once m has grown to the number of parameters of the largest route it met.
+// Its time is bounded by the length of the path times the number of patterns' segments that
+// compete for it; no path makes it backtrack more than once over a segment of a pattern.
+func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
+	return r.LookupAccept(method, host, path, "", m)
+}
+
+// LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
+// Values of several Accept fields are to be joined with commas. It may be borrowed too.
+func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
+	s := r.current.Load()
+	m.entry = nil
+	if s == nil {
+		m.state.reset()
+		return NotFound
+	}
+	outcome := s.table.find(method, host, path, accept, &m.state)
+	if outcome == Found {
+		m.entry = s.entries[m.state.route.id]
+	}
+	return outcome
+}
+
+// describe names a route in messages: "GET,HEAD example.com/users/{id} (v2)".
+func describe(methods, host, version, pattern string) string {
+	text := methods + " " + host + pattern
+	if version != "" {
+		text += " (" + version + ")"
+	}
+	return text
+}
+
+func at(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " at " + place
+}

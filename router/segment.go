@@ -1,0 +1,86 @@
+package router
+
+import "strings"
+
+// Matching one segment. A segment with several parameters is read from right to left: each text is found
+// at its last occurrence, so the leftmost parameter takes as much as possible: {file}.{ext} reads
+// "archive.tar.gz" as "archive.tar" and "gz". There is one way to read a segment and no second try,
+// which keeps the time linear in its length; constraints then accept or refuse what was read.
+
+// match matches path[start:end], a whole segment, and records its values from the k-th on.
+func (seg *segment) match(path string, start, end, k int, s *state) bool {
+	if end == start || path[start] == '.' && isDotSegment(path[start:end]) {
+		return false
+	}
+	if len(seg.parts) == 1 {
+		p := &seg.parts[0]
+		if p.constraint != nil && !p.constraint.match(path[start:end], &s.scratch) {
+			return false
+		}
+		s.setSpan(k, start, end)
+		return true
+	}
+	return seg.matchParts(path, start, end, k, s)
+}
+
+// matchParts matches a segment of parameters and text, which alternate.
+func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
+	parts := seg.parts
+	if first := parts[0].literal; first != "" {
+		if !strings.HasPrefix(path[start:end], first) {
+			return false
+		}
+		start += len(first)
+		parts = parts[1:]
+	}
+	if last := parts[len(parts)-1].literal; last != "" {
+		if !strings.HasSuffix(path[start:end], last) || insideEscape(path[start:end], end-start-len(last)) {
+			return false
+		}
+		end -= len(last)
+		parts = parts[:len(parts)-1]
+	}
+	// Read right to left, then record left to right.
+	var ends [maxSegmentParams]int
+	n := (len(parts) + 1) / 2
+	for i := n - 1; i > 0; i-- {
+		text := parts[2*i-1].literal
+		at := lastIndex(path[start:end], text)
+		if at < 0 {
+			return false
+		}
+		value := start + at + len(text)
+		ends[i] = end
+		if p := &parts[2*i]; value == end || p.constraint != nil && !p.constraint.match(path[value:end], &s.scratch) {
+			return false
+		}
+		end = start + at
+	}
+	ends[0] = end
+	if p := &parts[0]; start == end || p.constraint != nil && !p.constraint.match(path[start:end], &s.scratch) {
+		return false
+	}
+	for i := range n {
+		s.setSpan(k+i, start, ends[i])
+		if i+1 < n {
+			start = ends[i] + len(parts[2*i+1].literal)
+		}
+	}
+	return true
+}
+
+// lastIndex is strings.LastIndex for canonical text: the two digits of an escape are not text.
+func lastIndex(s, text string) int {
+	for end := len(s); ; {
+		at := strings.LastIndex(s[:end], text)
+		if at < 0 || !insideEscape(s, at) {
+			return at
+		}
+		end = at + len(text) - 1
+	}
+}
+
+// insideEscape reports whether offset i of s is within an escape, after its percent sign.
+func insideEscape(s string, i int) bool {
+	return i > 0 && s[i-1] == '%' || i > 1 && s[i-2] == '%'
+}

@@ -1,0 +1,18 @@
+package router
+
+import "strings"
+
+// OtherSlash reports whether a path that was not found would match with its trailing slash removed, or with
+// one added. It looks only at what Lookup does; m is overwritten.
+func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
+	if path == "" || path == "/" {
+		return false
+	}
+	other, had := strings.CutSuffix(path, "/")
+	if !had {
+		// The constraints' scratch space would be overwritten while in use; this one is m's own, too.
+		m.path = append(append(m.path[:0], path...), '/')
+		other = view(m.path)
+	}
+	return r.Lookup(method, host, other, m) != NotFound
+}
