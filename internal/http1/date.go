@@ -1,0 +1,48 @@
+package http1
+
+import "time"
+
+// dateFormat is IMF-fixdate (RFC 9110 §5.6.7), which is always in GMT.
+const dateFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+const (
+	dateLineLength  = dateStart + len(dateFormat) + len("\r\n")
+	dateStart       = len("Date: ")
+	dateValueLength = len(dateFormat)
+)
+
+// DateCache renders the Date field once per second. The zero value is ready.
+// It has no clock and no lock: one goroutine owns it and says what time it is.
+type DateCache struct {
+	filled bool
+	second int64
+	line   [dateLineLength]byte
+}
+
+// Append appends the date alone, 29 bytes, for a time in seconds since 1970.
+func (d *DateCache) Append(dst []byte, unixSeconds int64) []byte {
+	if !d.filled || d.second != unixSeconds {
+		d.render(unixSeconds)
+	}
+	return append(dst, d.line[dateStart:dateStart+dateValueLength]...)
+}
+
+// AppendField appends the field line, "Date: " to CRLF.
+func (d *DateCache) AppendField(dst []byte, unixSeconds int64) []byte {
+	if !d.filled || d.second != unixSeconds {
+		d.render(unixSeconds)
+	}
+	return append(dst, d.line[:]...)
+}
+
+// render fills the line. Years beyond 9999 have no IMF-fixdate; the last
+// second that has one stands for them, and 1970 for times before it.
+func (d *DateCache) render(unixSeconds int64) {
+	const last = 253402300799 // 9999-12-31T23:59:59Z
+	at := time.Unix(min(max(unixSeconds, 0), last), 0).UTC()
+	line := append(d.line[:0], "Date: "...)
+	line = at.AppendFormat(line, dateFormat)
+	_ = append(line, "\r\n"...)
+	d.filled = true
+	d.second = unixSeconds
+}

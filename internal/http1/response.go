@@ -1,0 +1,88 @@
+package http1
+
+// Writing a response head: a status line, field lines, CRLF. Every function
+// appends to dst and returns it; none allocates while dst has room. None
+// checks what it is given: see [CheckField].
+
+// AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to
+// 999. It panics for other codes, which no HTTP/1.1 message can carry.
+func AppendStatusLine(dst []byte, code int) []byte {
+	if i := uint(code - firstStatus); i < uint(len(statusLines)) && statusLines[i] != "" {
+		return append(dst, statusLines[i]...)
+	}
+	return appendOtherStatusLine(dst, code)
+}
+
+// AppendStatusLine10 is AppendStatusLine for a client that speaks HTTP/1.0.
+func AppendStatusLine10(dst []byte, code int) []byte {
+	start := len(dst)
+	dst = AppendStatusLine(dst, code)
+	dst[start+len("HTTP/1.")] = '0'
+	return dst
+}
+
+// AppendField appends a field line.
+func AppendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	dst = append(dst, value...)
+	return append(dst, CRLF...)
+}
+
+// AppendContentLength appends a Content-Length field line for n ≥ 0 bytes.
+func AppendContentLength(dst []byte, n int64) []byte {
+	dst = append(dst, "Content-Length: "...)
+	dst = appendDecimal(dst, uint64(n))
+	return append(dst, CRLF...)
+}
+
+// Field lines that a server adds itself.
+const (
+	// ConnectionClose says that the connection closes after this response.
+	ConnectionClose = "Connection: close\r\n"
+
+	// ConnectionKeepAlive tells an HTTP/1.0 client that it stays open.
+	ConnectionKeepAlive = "Connection: keep-alive\r\n"
+
+	// TransferEncodingChunked announces a chunked body. Only for HTTP/1.1.
+	TransferEncodingChunked = "Transfer-Encoding: chunked\r\n"
+
+	// Continue is the whole interim response that invites a body.
+	Continue = "HTTP/1.1 100 Continue\r\n\r\n"
+)
+
+// appendDecimal appends n in decimal.
+func appendDecimal(dst []byte, n uint64) []byte {
+	if n < 10 {
+		return append(dst, byte('0'+n))
+	}
+	if n < 100 {
+		return append(dst, byte('0'+n/10), byte('0'+n%10))
+	}
+	var digits [20]byte
+	i := len(digits)
+	for n > 0 {
+		i--
+		digits[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(dst, digits[i:]...)
+}
+
+// BodyAllowed reports whether a response with this status to a request with
+// this method has a body (RFC 9112 §6.3). HEAD, 204 and 304 end with the head
+// whatever Content-Length says; so do 1xx, and a 2xx that opens a CONNECT
+// tunnel.
+func BodyAllowed(method Method, status int) bool {
+	return method != MethodHead && status != 304 && LengthAllowed(method, status)
+}
+
+// LengthAllowed reports whether such a response may say Content-Length or
+// Transfer-Encoding: not with 1xx, 204, or a 2xx to CONNECT (RFC 9110 §8.6,
+// RFC 9112 §6.1). HEAD and 304 may, to describe the body they leave out.
+func LengthAllowed(method Method, status int) bool {
+	if status < 200 || status == 204 {
+		return false
+	}
+	return method != MethodConnect || status >= 300
+}

@@ -1,0 +1,108 @@
+package http1
+
+// firstStatus is the code of the first entry of statusLines.
+const firstStatus = 100
+
+// reasons are the reason phrases of the registered status codes, in the words
+// of net/http, so that both engines send the same bytes. Clients ignore them
+// (RFC 9112 §4).
+var reasons = map[int]string{
+	100: "Continue",
+	101: "Switching Protocols",
+	102: "Processing",
+	103: "Early Hints",
+
+	200: "OK",
+	201: "Created",
+	202: "Accepted",
+	203: "Non-Authoritative Information",
+	204: "No Content",
+	205: "Reset Content",
+	206: "Partial Content",
+	207: "Multi-Status",
+	208: "Already Reported",
+	226: "IM Used",
+
+	300: "Multiple Choices",
+	301: "Moved Permanently",
+	302: "Found",
+	303: "See Other",
+	304: "Not Modified",
+	305: "Use Proxy",
+	307: "Temporary Redirect",
+	308: "Permanent Redirect",
+
+	400: "Bad Request",
+	401: "Unauthorized",
+	402: "Payment Required",
+	403: "Forbidden",
+	404: "Not Found",
+	405: "Method Not Allowed",
+	406: "Not Acceptable",
+	407: "Proxy Authentication Required",
+	408: "Request Timeout",
+	409: "Conflict",
+	410: "Gone",
+	411: "Length Required",
+	412: "Precondition Failed",
+	413: "Request Entity Too Large",
+	414: "Request URI Too Long",
+	415: "Unsupported Media Type",
+	416: "Requested Range Not Satisfiable",
+	417: "Expectation Failed",
+	418: "I'm a teapot",
+	421: "Misdirected Request",
+	422: "Unprocessable Entity",
+	423: "Locked",
+	424: "Failed Dependency",
+	425: "Too Early",
+	426: "Upgrade Required",
+	428: "Precondition Required",
+	429: "Too Many Requests",
+	431: "Request Header Fields Too Large",
+	451: "Unavailable For Legal Reasons",
+
+	500: "Internal Server Error",
+	501: "Not Implemented",
+	502: "Bad Gateway",
+	503: "Service Unavailable",
+	504: "Gateway Timeout",
+	505: "HTTP Version Not Supported",
+	506: "Variant Also Negotiates",
+	507: "Insufficient Storage",
+	508: "Loop Detected",
+	510: "Not Extended",
+	511: "Network Authentication Required",
+}
+
+// statusLines holds the whole status line of each registered code, indexed by
+// code - firstStatus, and "" for the others.
+var statusLines = buildStatusLines()
+
+func buildStatusLines() (lines [512 - firstStatus]string) {
+	for code, reason := range reasons {
+		line := append([]byte("HTTP/1.1 "), threeDigits(code)...)
+		line = append(line, ' ')
+		line = append(line, reason...)
+		lines[code-firstStatus] = string(append(line, CRLF...))
+	}
+	return lines
+}
+
+// appendOtherStatusLine appends the status line of an unregistered code. It
+// repeats the code as the reason, as net/http does.
+func appendOtherStatusLine(dst []byte, code int) []byte {
+	if code < 100 || code > 999 {
+		panic("http1: status code without three digits")
+	}
+	digits := threeDigits(code)
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = append(dst, digits...)
+	dst = append(dst, " status code "...)
+	dst = append(dst, digits...)
+	return append(dst, CRLF...)
+}
+
+func threeDigits(code int) []byte {
+	return []byte{byte('0' + code/100), byte('0' + code/10%10), byte('0' + code%10)}
+}

@@ -1,0 +1,86 @@
+package http1
+
+// trailer is the trailer section of a chunked body (RFC 9112 §7.1.2). It keeps
+// its own copy of the bytes, which is made only when a trailer is sent.
+//
+// Invariant: 0 ≤ line ≤ len(buf); buf[:line] is complete field lines.
+type trailer struct {
+	buf    []byte
+	line   int
+	fields []fieldSpan
+}
+
+// maxKeptTrailer is how many bytes of trailer a decoder keeps for reuse. More
+// than this is unusual enough to give back.
+const maxKeptTrailer = 512
+
+func (t *trailer) reset() {
+	if cap(t.buf) > maxKeptTrailer {
+		t.buf, t.fields = nil, nil
+	}
+	*t = trailer{buf: t.buf[:0], fields: t.fields[:0]}
+}
+
+// endLine judges the line [line, len(buf)), which ends with LF. It reports
+// whether that was the empty line; on a problem, at is its place in buf.
+func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
+	if len(t.buf)-t.line == 2 && t.buf[t.line] == '\r' {
+		t.buf = t.buf[:t.line]
+		return true, 0, noProblem
+	}
+	f, next, p := scanField(t.buf, t.line)
+	if p != noProblem {
+		return false, next, p
+	}
+	if len(t.fields) >= lim.MaxFields {
+		return false, t.line, tooManyFields
+	}
+	if forbiddenInTrailer(t.buf[f.name.start:f.name.end]) {
+		return false, t.line, forbiddenTrailer
+	}
+	t.fields = append(t.fields, f)
+	t.line = next
+	return false, 0, noProblem
+}
+
+// TrailerLen returns the number of trailer fields of a complete body.
+func (c *Chunked) TrailerLen() int { return len(c.trailer.fields) }
+
+// Trailer returns trailer field i, in the order sent. Both views are borrowed:
+// valid until the next Reset, and not to be written.
+func (c *Chunked) Trailer(i int) (name, value []byte) {
+	f, b := c.trailer.fields[i], c.trailer.buf
+	return b[f.name.start:f.name.end:f.name.end], b[f.value.start:f.value.end:f.value.end]
+}
+
+// forbiddenTrailers are the fields that must be known before the body: they
+// frame the message, route it, change how the request is handled,
+// authenticate, or say how the content is coded (RFC 9110 §6.5.1). Accepting
+// one late would let it pass whoever looked at the head.
+var forbiddenTrailers = []string{
+	// Framing and the connection.
+	"transfer-encoding", "content-length", "trailer", "connection", "keep-alive",
+	"proxy-connection", "upgrade", "te",
+	// Routing.
+	"host", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "via",
+	// Controls and conditions.
+	"cache-control", "expect", "max-forwards", "pragma", "range",
+	"if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
+	// Authentication and state.
+	"authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate",
+	"authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "origin",
+	// Controls of responses.
+	"age", "date", "expires", "location", "retry-after", "vary", "warning",
+	// What the content is.
+	"content-encoding", "content-type", "content-range",
+}
+
+// forbiddenInTrailer reports whether a field may not stand in a trailer.
+func forbiddenInTrailer(name []byte) bool {
+	for _, word := range forbiddenTrailers {
+		if isWord(name, word) {
+			return true
+		}
+	}
+	return false
+}
