@@ -1,0 +1,52 @@
+// Package layout finds the folders the comparer works in, wherever it is started.
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const module = "module github.com/dunlinhttp/dunlin/bench"
+
+// Folders are absolute paths.
+type Folders struct {
+	Bench   string // this module
+	Root    string // the core module above it
+	Build   string // binaries and whatever the servers need to write; not in git
+	Results string // one JSON file a run
+	Loads   string // wrk scripts
+	Docs    string // where the report goes
+}
+
+// Find looks for the bench module in dir, in dir/bench and in the folders above dir.
+func Find(dir string) (Folders, error) {
+	start, err := filepath.Abs(dir)
+	if err != nil {
+		return Folders{}, fmt.Errorf("find the bench module: %w", err)
+	}
+	for at := start; ; at = filepath.Dir(at) {
+		for _, candidate := range []string{at, filepath.Join(at, "bench")} {
+			mod, err := os.ReadFile(filepath.Join(candidate, "go.mod"))
+			if err == nil && bytes.HasPrefix(mod, []byte(module+"\n")) {
+				return under(candidate), nil
+			}
+		}
+		if at == filepath.Dir(at) {
+			return Folders{}, fmt.Errorf("find the bench module: none in %s nor above it", start)
+		}
+	}
+}
+
+func under(bench string) Folders {
+	root := filepath.Dir(bench)
+	return Folders{
+		Bench:   bench,
+		Root:    root,
+		Build:   filepath.Join(bench, ".bench-build"),
+		Results: filepath.Join(bench, "results"),
+		Loads:   filepath.Join(bench, "loads"),
+		Docs:    filepath.Join(root, "docs"),
+	}
+}

@@ -1,0 +1,77 @@
+//go:build linux
+
+package proc
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Placement says which cores the server and the load get.
+type Placement struct {
+	Server, Load, Both []int
+}
+
+// Place gives the server the first core this process may use and the load the second. With one core
+// only, nothing is pinned and pinned is false.
+func Place() (place Placement, pinned bool) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return Placement{}, false
+	}
+	var cores []int
+	for core := 0; core < len(set)*64 && len(cores) < 2; core++ {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	if len(cores) < 2 {
+		return Placement{}, false
+	}
+	return Placement{Server: cores[:1], Load: cores[1:], Both: cores}, true
+}
+
+type startRequest struct {
+	cmd   *exec.Cmd
+	cores []int
+	err   chan error
+}
+
+// starter returns the way to the one goroutine that starts every process. It holds its operating
+// system thread for ever, for two reasons: a child inherits the affinity of the thread that forks
+// it, and Pdeathsig fires when that thread ends.
+var starter = sync.OnceValue(func() chan<- startRequest {
+	requests := make(chan startRequest)
+	go func() {
+		runtime.LockOSThread()
+		var all unix.CPUSet
+		unix.SchedGetaffinity(0, &all)
+		for request := range requests {
+			request.err <- startFromHere(request.cmd, request.cores, &all)
+		}
+	}()
+	return requests
+})
+
+func startOn(cmd *exec.Cmd, cores []int) error {
+	request := startRequest{cmd, cores, make(chan error)}
+	starter() <- request
+	return <-request.err
+}
+
+func startFromHere(cmd *exec.Cmd, cores []int, all *unix.CPUSet) error {
+	if len(cores) > 0 {
+		var set unix.CPUSet
+		for _, core := range cores {
+			set.Set(core)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return err
+		}
+		defer unix.SchedSetaffinity(0, all)
+	}
+	return cmd.Start()
+}

@@ -1,0 +1,79 @@
+package results
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Metric is a quantity measured once a round.
+type Metric struct {
+	Key    string // in the JSON
+	Label  string // column heading
+	Unit   string // for axis and prose
+	Higher bool   // higher is better
+}
+
+// The metrics of all scenarios. Each scenario lists those it has, the one it is about first.
+var (
+	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true}
+	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false}
+	P50          = Metric{"p50_ms", "p50 ms", "ms", false}
+	P99          = Metric{"p99_ms", "p99 ms", "ms", false}
+	P999         = Metric{"p999_ms", "p99.9 ms", "ms", false}
+	PeakRSS      = Metric{"peak_rss_mb", "peak RSS MB", "MB of peak resident memory", false}
+	Errors       = Metric{"errors", "errors", "errors", false}
+	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true}
+	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false}
+	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true}
+	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false}
+	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false}
+	Connections  = Metric{"connections", "connections", "connections", true}
+	IdleCPU      = Metric{"idle_cpu_ms_per_10s", "CPU ms in 10 s", "ms of CPU in 10 s", false}
+	StartUp      = Metric{"startup_ms", "first answer ms", "ms from exec to the first answer", false}
+	BinarySize   = Metric{"binary_mb", "binary MB", "MB", false}
+	StartRSS     = Metric{"start_rss_mb", "RSS MB at start", "MB of resident memory", false}
+	Capacity     = Metric{"capacity_per_s", "capacity/s", "requests/s", true}
+	Goodput      = Metric{"goodput_ratio", "goodput/capacity", "goodput over capacity", true}
+	Rejected     = Metric{"rejected_per_s", "503/s", "refused requests/s", false}
+	RejectedP99  = Metric{"rejected_p99_ms", "503 p99 ms", "ms", false}
+	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false}
+	OfferedShare = Metric{"offered_share", "offered/intended", "share of the intended load really sent", true}
+)
+
+// All lists every metric, for whoever has only a key.
+var All = []Metric{
+	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, CutOff, RSSAfter, PerConn,
+	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
+	Unanswered, OfferedShare,
+}
+
+// MetricByKey reports false for a key no metric has.
+func MetricByKey(key string) (Metric, bool) {
+	for _, metric := range All {
+		if metric.Key == key {
+			return metric, true
+		}
+	}
+	return Metric{}, false
+}
+
+// Format writes v with three significant digits, and thousands apart.
+func Format(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 0:
+		return "-" + Format(-v)
+	case v < 0.995:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	case v < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = fmt.Sprintf("%s,%s", digits[:at], digits[at:])
+	}
+	return digits
+}

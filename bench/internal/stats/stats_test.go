@@ -1,0 +1,59 @@
+package stats_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/stats"
+)
+
+func TestSummarise(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		values []float64
+		want   stats.Summary
+	}{
+		{"nothing", nil, stats.Summary{}},
+		{"one", []float64{3}, stats.Summary{Median: 3, Min: 3, Max: 3, N: 1}},
+		{"odd, out of order", []float64{9, 1, 5}, stats.Summary{Median: 5, Min: 1, Max: 9, N: 3}},
+		{"even", []float64{4, 1, 2, 3}, stats.Summary{Median: 2.5, Min: 1, Max: 4, N: 4}},
+	} {
+		if got := stats.Summarise(test.values); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestSummariseKeepsTheOrderOfItsArgument(t *testing.T) {
+	rounds := []float64{3, 1, 2}
+	stats.Summarise(rounds)
+	stats.Compare(rounds, rounds)
+	if rounds[0] != 3 {
+		t.Errorf("the rounds were sorted: %v", rounds)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after []float64
+		percent       float64
+		beyond        bool
+	}{
+		{"five apart", []float64{10, 11, 10, 12, 11}, []float64{20, 21, 22, 20, 22}, 90.909, true},
+		{"five the same", []float64{10, 11, 10, 12, 11}, []float64{11, 10, 12, 10, 11}, 0, false},
+		{"five overlapping", []float64{10, 12, 14, 16, 18}, []float64{11, 13, 15, 17, 19}, 7.142, false},
+		{"three apart: ranges decide", []float64{10, 11, 12}, []float64{5, 6, 7}, -45.454, true},
+		{"three touching", []float64{10, 11, 12}, []float64{12, 13, 14}, 18.181, false},
+		{"from nothing", []float64{0, 0, 0}, []float64{5, 5, 5}, math.Inf(1), true},
+		{"not measured", nil, []float64{5}, math.Inf(1), false},
+	} {
+		got := stats.Compare(test.before, test.after)
+		if got.Beyond != test.beyond {
+			t.Errorf("%s: beyond noise %v, want %v (%s)", test.name, got.Beyond, test.beyond, got.Why)
+		}
+		if got.Percent != test.percent && math.Abs(got.Percent-test.percent) > 0.001 {
+			t.Errorf("%s: %v %%, want %v", test.name, got.Percent, test.percent)
+		}
+	}
+}
