@@ -100,18 +100,21 @@ func (h *Head) transferEncodingField(value []byte) problem {
 	for len(value) > 0 {
 		var coding []byte
 		coding, value = nextMember(value)
-		if chunkedSeen || len(coding) == 0 {
+		if len(coding) == 0 {
+			continue // RFC 9110 §5.6.1.2
+		}
+		if chunkedSeen {
 			return chunkedNotFinal
 		}
 		if isWord(coding, "chunked") {
 			chunkedSeen = true
 			continue
 		}
-		others = true
-		// "identity" was withdrawn: with or without chunked it says nothing.
+		// "identity" was withdrawn, so nobody can say what it means here.
 		if isWord(coding, "identity") || scanToken(coding, 0) == 0 {
 			return chunkedNotFinal
 		}
+		others = true
 	}
 	if chunkedSeen && others {
 		return unknownCoding

@@ -172,17 +172,19 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	if end-target > lim.MaxTarget {
 		return target + lim.MaxTarget, targetTooLong
 	}
-	if at, p := h.setTarget(w, target, pathEnd, end); p != noProblem {
-		return at, p
-	}
-
+	// The version comes first: the target of another protocol means nothing.
 	v := end + 1
 	if v+versionLength+2 <= len(w) && binary.LittleEndian.Uint64(w[v:]) == http11 &&
 		w[v+versionLength] == '\r' && w[v+versionLength+1] == '\n' {
 		h.Minor = 1
-		return v + versionLength + 2, noProblem
+		next = v + versionLength + 2
+	} else if next, p = h.otherVersion(w, v); next == 0 || p != noProblem {
+		return next, p
 	}
-	return h.otherVersion(w, v)
+	if at, p := h.setTarget(w, target, pathEnd, end); p != noProblem {
+		return at, p
+	}
+	return next, noProblem
 }
 
 // otherVersion reads the end of a request line, from the version on, that is

@@ -1,24 +1,258 @@
 package http1_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-func TestParsePlain(t *testing.T) {
-	const head = "GET /plaintext?a=1 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nX-A:  b \r\n\r\n"
+// describe writes down everything a complete head says, in one line a test
+// table can hold: what differs from a plain GET of HTTP/1.1 comes last.
+func describe(h *http1.Head) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s path=%s", h.MethodBytes(), h.Path())
+	if len(h.Query()) > 0 {
+		fmt.Fprintf(&b, " query=%s", h.Query())
+	}
+	fmt.Fprintf(&b, " host=%s", h.Host())
+	for _, flag := range []struct {
+		on   bool
+		name string
+	}{
+		{h.Minor == 0, "1.0"}, {h.Form == http1.AbsoluteForm, "absolute"},
+		{h.Form == http1.AuthorityForm, "authority"}, {h.Form == http1.AsteriskForm, "asterisk"},
+		{h.PathEscaped, "escaped"}, {h.ContentLength >= 0, fmt.Sprint("length=", h.ContentLength)},
+		{h.Chunked, "chunked"}, {!h.KeepAlive, "close"}, {h.Expect100, "expect"}, {h.Upgrade, "upgrade"},
+	} {
+		if flag.on {
+			b.WriteString(" " + flag.name)
+		}
+	}
+	return b.String()
+}
+
+// lines joins lines into a head: each ends in CRLF, an empty one follows.
+func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
+
+// TestAccepted shows what a request head may look like, and what is read in it.
+func TestAccepted(t *testing.T) {
+	const host = "Host: a.example"
+	for _, c := range []struct{ head, want string }{
+		// Targets.
+		{lines("GET / HTTP/1.1", host), "GET path=/ host=a.example"},
+		{lines("GET /a/b?x=1&y=2 HTTP/1.1", host), "GET path=/a/b query=x=1&y=2 host=a.example"},
+		{lines("GET /a?b?c HTTP/1.1", host), "GET path=/a query=b?c host=a.example"},
+		{lines("GET /? HTTP/1.1", host), "GET path=/ host=a.example"},
+		{lines("GET //a HTTP/1.1", host), "GET path=//a host=a.example"},
+		{lines("GET /a%20b HTTP/1.1", host), "GET path=/a%20b host=a.example escaped"},
+		{lines("GET /a?100% HTTP/1.1", host), "GET path=/a query=100% host=a.example"},
+		{lines(`GET /a|b"{}\^ HTTP/1.1`, host), `GET path=/a|b"{}\^ host=a.example`},
+		{lines("OPTIONS * HTTP/1.1", host), "OPTIONS path=* host=a.example asterisk"},
+		{lines("CONNECT b.example:443 HTTP/1.1", host), "CONNECT path= host=b.example:443 authority"},
+		{lines("CONNECT [::1]:443 HTTP/1.1", host), "CONNECT path= host=[::1]:443 authority"},
+
+		// The authority of an absolute target wins over Host.
+		{lines("GET http://b.example:81/p?q HTTP/1.1", host), "GET path=/p query=q host=b.example:81 absolute"},
+		{lines("GET HTTPS://b.example HTTP/1.1", host), "GET path=/ host=b.example absolute"},
+		{lines("GET http://b.example?q HTTP/1.1", host), "GET path=/ query=q host=b.example absolute"},
+		{lines("GET http://b.example/ HTTP/1.0"), "GET path=/ host=b.example 1.0 absolute close"},
+
+		// Methods.
+		{lines("get / HTTP/1.1", host), "get path=/ host=a.example"},
+		{lines("M-SEARCH / HTTP/1.1", host), "M-SEARCH path=/ host=a.example"},
+
+		// Host.
+		{lines("GET / HTTP/1.1", "hOST:a.example:8080"), "GET path=/ host=a.example:8080"},
+		{lines("GET / HTTP/1.1", "Host:"), "GET path=/ host="},
+		{lines("GET / HTTP/1.1", "Host: a.example:"), "GET path=/ host=a.example:"},
+		{lines("GET / HTTP/1.1", "Host: a%41_b.example"), "GET path=/ host=a%41_b.example"},
+		{lines("GET / HTTP/1.1", "Host: [2001:db8::1]:80"), "GET path=/ host=[2001:db8::1]:80"},
+		{lines("GET / HTTP/1.1", "Host: [::ffff:192.0.2.1]"), "GET path=/ host=[::ffff:192.0.2.1]"},
+		{lines("GET / HTTP/1.0"), "GET path=/ host= 1.0 close"},
+
+		// Versions and the connection.
+		{lines("GET / HTTP/1.2", host), "GET path=/ host=a.example"},
+		{lines("GET / HTTP/1.1", host, "Connection: close"), "GET path=/ host=a.example close"},
+		{lines("GET / HTTP/1.1", host, "Connection: foo , CLOSE,"), "GET path=/ host=a.example close"},
+		{lines("GET / HTTP/1.1", host, "Connection: keep-alive", "Connection: close"), "GET path=/ host=a.example close"},
+		{lines("GET / HTTP/1.1", host, "Connection: closed"), "GET path=/ host=a.example"},
+		{lines("GET / HTTP/1.0", host, "Connection: Keep-Alive"), "GET path=/ host=a.example 1.0"},
+		{lines("GET / HTTP/1.0", host, "Connection: keep-alive, close"), "GET path=/ host=a.example 1.0 close"},
+		{lines("GET / HTTP/1.1", host, "Upgrade: websocket", "Connection: Upgrade"), "GET path=/ host=a.example upgrade"},
+		{lines("GET / HTTP/1.1", host, "Upgrade: websocket"), "GET path=/ host=a.example"},
+		{lines("GET / HTTP/1.0", host, "Upgrade: a", "Connection: upgrade"), "GET path=/ host=a.example 1.0 close"},
+
+		// Bodies.
+		{lines("POST / HTTP/1.1", host, "Content-Length: 0"), "POST path=/ host=a.example length=0"},
+		{lines("POST / HTTP/1.1", host, "Content-Length: 007"), "POST path=/ host=a.example length=7"},
+		{
+			lines("POST / HTTP/1.1", host, "content-length:9223372036854775807"),
+			"POST path=/ host=a.example length=9223372036854775807",
+		},
+		{lines("POST / HTTP/1.1", host, "Transfer-Encoding: chunked"), "POST path=/ host=a.example chunked"},
+		{lines("POST / HTTP/1.1", host, "Transfer-Encoding:\t Chunked \t"), "POST path=/ host=a.example chunked"},
+		{
+			lines("POST / HTTP/1.1", host, "Content-Length: 3", "Expect: 100-Continue"),
+			"POST path=/ host=a.example length=3 expect",
+		},
+		{lines("POST / HTTP/1.1", host, "Expect: 100-continue"), "POST path=/ host=a.example"},
+		{
+			lines("POST / HTTP/1.0", "Content-Length: 3", "Expect: 100-continue"),
+			"POST path=/ host= 1.0 length=3 close",
+		},
+
+		// One empty line may come first.
+		{"\r\n" + lines("GET / HTTP/1.1", host), "GET path=/ host=a.example"},
+	} {
+		var h http1.Head
+		lim := http1.DefaultLimits()
+		n, err := h.Parse([]byte(c.head+"next"), &lim)
+		if n != len(c.head) || err != nil {
+			t.Errorf("%q: n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
+			continue
+		}
+		if got := describe(&h); got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.head, got, c.want)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	head := lines("GET / HTTP/1.1", "Host: a", "Accept:text/html", "X-A: \t one two\t ",
+		"x-a:", "X-Utf8: caf\u00e9", "X-Tab: a\tb", "!#$%&'*+-.^_`|~09: token", "Content-Type: 12345678\x80")
+	want := []string{"Host=a", "Accept=text/html", "X-A=one two", "x-a=", "X-Utf8=caf\u00e9", "X-Tab=a\tb",
+		"!#$%&'*+-.^_`|~09=token", "Content-Type=12345678\x80"}
+	h := mustParse(t, head)
+	if h.Len() != len(want) {
+		t.Fatalf("%d fields, want %d", h.Len(), len(want))
+	}
+	for i, w := range want {
+		name, value := h.Field(i)
+		if got := string(name) + "=" + string(value); got != w {
+			t.Errorf("field %d: %q, want %q", i, got, w)
+		}
+	}
+	for _, c := range []struct {
+		name, want string
+		ok         bool
+	}{
+		{"HOST", "a", true}, {"x-A", "one two", true}, {"Accept-", "", false}, {"", "", false},
+		{"!#$%&'*+-.~_`|~09", "", false}, // '^' and '~' differ in bit 5 alone
+	} {
+		if got, ok := h.Get(c.name); string(got) != c.want || ok != c.ok {
+			t.Errorf("Get(%q) = %q, %v; want %q, %v", c.name, got, ok, c.want, c.ok)
+		}
+	}
+	if i := h.Index("x-a", h.Index("x-a", 0)+1); i != 3 {
+		t.Errorf("second x-a at %d, want 3", i)
+	}
+	if got := string(h.Target()); got != "/" {
+		t.Errorf("Target = %q", got)
+	}
+	if got := string(h.Bytes()); got != head {
+		t.Errorf("Bytes = %q", got)
+	}
+}
+
+func mustParse(t testing.TB, head string) *http1.Head {
+	t.Helper()
+	var h http1.Head
+	lim := http1.DefaultLimits()
+	if n, err := h.Parse([]byte(head), &lim); n != len(head) || err != nil {
+		t.Fatalf("%q: n = %d, err = %v", head, n, err)
+	}
+	return &h
+}
+
+func TestMethods(t *testing.T) {
+	for m := http1.MethodGet; m <= http1.MethodTrace; m++ {
+		target := "/"
+		if m == http1.MethodConnect {
+			target = "a:1"
+		}
+		h := mustParse(t, lines(m.String()+" "+target+" HTTP/1.1", "Host: a"))
+		if h.Method != m {
+			t.Errorf("%s is read as %v", m, h.Method)
+		}
+	}
+	if h := mustParse(t, lines("GETS / HTTP/1.1", "Host: a")); h.Method != http1.MethodOther {
+		t.Errorf("GETS is read as %v", h.Method)
+	}
+}
+
+// TestPipelined reads request after request with one Head and checks that
+// nothing of one shows in the next.
+func TestPipelined(t *testing.T) {
+	first := lines("POST http://b/p%41?q HTTP/1.0", "Content-Length: 0", "Connection: keep-alive, upgrade",
+		"Upgrade: x", "Expect: 100-continue", "Host: a")
+	second := lines("GET / HTTP/1.1", "Host: c")
+	buf := []byte(first + second)
 	lim := http1.DefaultLimits()
 	var h http1.Head
-	n, err := h.Parse([]byte(head+"rest"), &lim)
-	if n != len(head) || err != nil {
-		t.Fatalf("n = %d, err = %v; want %d, nil", n, err, len(head))
+	n, err := h.Parse(buf, &lim)
+	if n != len(first) || err != nil {
+		t.Fatal(n, err)
 	}
-	if h.Method != http1.MethodGet || string(h.Path()) != "/plaintext" || string(h.Query()) != "a=1" ||
-		string(h.Host()) != "127.0.0.1:3000" || !h.KeepAlive || h.ContentLength != -1 {
-		t.Errorf("got %+v", &h)
+	buf = buf[n:]
+	if n, err = h.Parse(buf, &lim); n != len(second) || err != nil {
+		t.Fatal(n, err)
 	}
-	if v, ok := h.Get("x-a"); !ok || string(v) != "b" {
-		t.Errorf("X-A = %q, %v", v, ok)
+	if got := describe(&h); got != "GET path=/ host=c" || h.Len() != 1 {
+		t.Errorf("got %s with %d fields", got, h.Len())
+	}
+	if n, err = h.Parse(buf[n:], &lim); n != 0 || err != nil {
+		t.Errorf("of nothing: %d, %v", n, err)
+	}
+}
+
+// TestBorrowedViews checks that no view can be appended to over its neighbour,
+// and that a head can move with its buffer.
+func TestBorrowedViews(t *testing.T) {
+	head := lines("GET /a?b HTTP/1.1", "Host: c")
+	h := mustParse(t, head)
+	for _, v := range [][]byte{h.Path(), h.Query(), h.Host(), h.Target(), h.MethodBytes()} {
+		if cap(v) != len(v) {
+			t.Errorf("%q has room for %d bytes more", v, cap(v)-len(v))
+		}
+	}
+	want := describe(h)
+	var c http1.Head
+	h.CopyTo(&c, []byte(head))
+	moved := []byte(head)
+	invariants.EndLoan(h.Bytes())
+	h.Rebase(moved)
+	if got := describe(h); got != want {
+		t.Errorf("after Rebase: %s, want %s", got, want)
+	}
+	h.Reset()
+	if got := describe(&c); got != want || c.Len() != 1 {
+		t.Errorf("copy: %s, want %s", got, want)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("race builds allocate on their own account")
+	}
+	lim := http1.DefaultLimits()
+	plain, browser, bad := []byte(plainHead), []byte(browserHead), []byte(lines("GET / HTTP/1.1"))
+	var h http1.Head
+	for _, c := range []struct {
+		name string
+		max  float64
+		run  func()
+	}{
+		{"plain head", 0, func() { h.Parse(plain, &lim) }},
+		{"browser head", 0, func() { h.Parse(browser, &lim) }},
+		{"head in two pieces", 0, func() { h.Parse(browser[:99], &lim); h.Parse(browser, &lim) }},
+		{"lookup", 0, func() { h.Get("cache-control") }},
+		{"refusal", 1, func() { h.Parse(bad, &lim) }},
+	} {
+		if got := testing.AllocsPerRun(100, c.run); got > c.max {
+			t.Errorf("%s: %v allocations, want at most %v", c.name, got, c.max)
+		}
 	}
 }
