@@ -1,0 +1,136 @@
+package jsonwire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// modes are the two ways of escaping, each against its counterpart.
+var modes = []struct {
+	name string
+	opts jsonwire.Options
+}{
+	{"html", jsonwire.Options{}},
+	{"plain", jsonwire.Options{NoEscapeHTML: true}},
+}
+
+// standard is what encoding/json writes for v.
+func standard(v any, o jsonwire.Options) ([]byte, error) {
+	if !o.NoEscapeHTML {
+		return json.Marshal(v)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// errorKind classes err by what errors.As finds in it.
+func errorKind(err error) string {
+	var (
+		unsupportedType  *json.UnsupportedTypeError
+		unsupportedValue *json.UnsupportedValueError
+		marshaler        *json.MarshalerError
+	)
+	switch {
+	case err == nil:
+		return "none"
+	case errors.As(err, &marshaler):
+		return "a marshaler's"
+	case errors.As(err, &unsupportedType):
+		return fmt.Sprint("unsupported type ", unsupportedType.Type)
+	case errors.As(err, &unsupportedValue):
+		return "unsupported value " + unsupportedValue.Str
+	}
+	return "other"
+}
+
+// onV2 says that encoding/json is built on encoding/json/v2, as from Go 1.27 on
+// by default. Its Marshal differs from v1 in a few ways that this package does
+// not follow; normalised and the cases that ask for onV2 list them all.
+var onV2 = func() bool {
+	b, err := json.Marshal("\xff")
+	return err == nil && string(b) != `"\ufffd"`
+}()
+
+// normalised makes invalid UTF-8, an escaped U+FFFD in v1, what it is on v2: a
+// plain one.
+func normalised(b []byte) string {
+	if !onV2 {
+		return string(b)
+	}
+	return strings.ReplaceAll(string(b), `\ufffd`, "\ufffd")
+}
+
+const before = "kept" // what dst holds already
+
+// compare checks one result against encoding/json's for the same value.
+func compare(t *testing.T, what string, got []byte, err error, v any, o jsonwire.Options) {
+	t.Helper()
+	want, wantErr := standard(v, o)
+	if g, w := errorKind(err), errorKind(wantErr); g != w {
+		t.Errorf("%s: error %s (%v), want %s (%v)", what, g, err, w, wantErr)
+		return
+	}
+	if wantErr != nil {
+		want = nil
+		var located *jsonwire.Error
+		if !errors.As(err, &located) {
+			t.Errorf("%s: error %T is no *jsonwire.Error", what, err)
+		}
+	}
+	if normalised(got) != before+normalised(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s%s", what, got, before, want)
+	}
+}
+
+type (
+	field[T any]   struct{ F T }
+	pointer[T any] struct{ F *T }
+	options[T any] struct {
+		A T  `json:"a,omitempty"`
+		B T  `json:"b,omitzero"`
+		C T  `json:"<c>,string"`
+		D T  `json:",omitempty,omitzero"`
+		E *T `json:",omitempty,string"`
+		F *T `json:",omitzero"`
+		G *T `json:"a_name_that_is_longer_than_one_block,string"`
+	}
+)
+
+// check compares v, and v in every kind of place where it can stand.
+func check[T any](t *testing.T, name string, v T) {
+	t.Helper()
+	one(t, name, v)
+	one(t, name+" by pointer", &v)
+	one(t, name+" in a struct", field[T]{v})
+	one(t, name+" in a struct by pointer", &field[T]{v})
+	one(t, name+" behind a pointer in a struct", pointer[T]{&v})
+	one(t, name+" with options", options[T]{A: v, B: v, C: v, D: v, E: &v, F: &v, G: &v})
+	one(t, name+" with options by pointer", &options[T]{A: v, B: v, C: v, D: v, E: &v, F: &v, G: &v})
+	one(t, name+" in a slice", []T{v, v})
+	one(t, name+" in an array", [2]T{v, v})
+	one(t, name+" in an array by pointer", &[1]T{v})
+	one(t, name+" in a map", map[string]T{"b": v, "a<": v, "": v})
+	one(t, name+" behind a pointer in a map", map[int16]*T{-1: &v, 10: nil, 2: &v})
+	one(t, name+" in an interface", field[any]{v})
+	one(t, name+" in interfaces", []any{v, &v, nil, map[string]any{"k": v}})
+}
+
+// one compares v through both entry points in both modes.
+func one[T any](t *testing.T, name string, v T) {
+	t.Helper()
+	for _, m := range modes {
+		got, err := jsonwire.Append([]byte(before), &v, m.opts)
+		compare(t, fmt.Sprintf("%s: Append[%T] %s", name, v, m.name), got, err, v, m.opts)
+		got, err = jsonwire.AppendValue([]byte(before), v, m.opts)
+		compare(t, fmt.Sprintf("%s: AppendValue(%T) %s", name, v, m.name), got, err, v, m.opts)
+	}
+}

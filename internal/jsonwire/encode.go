@@ -1,0 +1,250 @@
+package jsonwire
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// mode selects one of the two renderings of keys and strings.
+type mode uint8
+
+const (
+	modeHTML  mode = iota // <, > and & escaped
+	modePlain             // left as they are
+	modes
+)
+
+func modeOf(o Options) mode {
+	if o.NoEscapeHTML {
+		return modePlain
+	}
+	return modeHTML
+}
+
+func (m mode) escapes() *escapeSet { return &escapeSets[m] }
+
+// encoder is the state of one call. It lives on that call's stack.
+type encoder struct {
+	mode mode
+	esc  *escapeSet
+
+	// depth counts the pointers, slices and maps that the walk is inside of;
+	// beyond maxDepthUnchecked seen holds them, to find cycles.
+	depth int
+	seen  map[visit]struct{}
+}
+
+// maxDepthUnchecked is the depth up to which no cycle is looked for, because
+// remembering every pointer is slow and real data is not that deep
+// (encoding/json uses the same).
+const maxDepthUnchecked = 1000
+
+// visit is a pointer, slice or map on the way from the root. The plan tells a
+// struct from its first field, the length a slice from its prefix.
+type visit struct {
+	plan   *plan
+	first  memory
+	length int
+}
+
+// enter notes that the walk goes into v. Each successful enter needs a leave.
+func (e *encoder) enter(v visit) *Error {
+	if e.depth++; e.depth <= maxDepthUnchecked {
+		return nil
+	}
+	return e.enterDeep(v)
+}
+
+func (e *encoder) enterDeep(v visit) *Error {
+	if _, cycle := e.seen[v]; cycle {
+		// Value stays zero: it would have to be a copy of the cycle.
+		return &Error{Err: &json.UnsupportedValueError{
+			Str: "encountered a cycle via " + v.plan.typ.String(),
+		}}
+	}
+	if e.seen == nil {
+		e.seen = map[visit]struct{}{}
+	}
+	e.seen[v] = struct{}{}
+	return nil
+}
+
+func (e *encoder) leave(v visit) {
+	if e.depth > maxDepthUnchecked {
+		delete(e.seen, v)
+	}
+	e.depth--
+}
+
+// value appends the JSON of the value at m, which is of the type p was compiled
+// from.
+func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	switch p.op {
+	case opBool:
+		return strconv.AppendBool(dst, load[bool](m)), nil
+	case opInt8:
+		return appendInt(dst, int64(load[int8](m))), nil
+	case opInt16:
+		return appendInt(dst, int64(load[int16](m))), nil
+	case opInt32:
+		return appendInt(dst, int64(load[int32](m))), nil
+	case opInt64:
+		return appendInt(dst, load[int64](m)), nil
+	case opUint8:
+		return appendUint(dst, uint64(load[uint8](m))), nil
+	case opUint16:
+		return appendUint(dst, uint64(load[uint16](m))), nil
+	case opUint32:
+		return appendUint(dst, uint64(load[uint32](m))), nil
+	case opUint64:
+		return appendUint(dst, load[uint64](m)), nil
+	case opFloat32:
+		return appendFloat(dst, float64(load[float32](m)), 32, p)
+	case opFloat64:
+		return appendFloat(dst, load[float64](m), 64, p)
+	case opString:
+		return appendString(dst, load[string](m), e.esc), nil
+	case opNumber:
+		return appendNumber(dst, load[string](m))
+	case opQuoted:
+		return e.quoted(dst, p.elem, m)
+	case opBytes:
+		return appendBase64(dst, load[[]byte](m)), nil
+	case opTime:
+		return appendTime(dst, p, m)
+	case opStruct:
+		return e.object(dst, p, m)
+	case opSlice:
+		return e.slice(dst, p, m)
+	case opArray:
+		return e.elements(dst, p, m, p.length)
+	case opPointer:
+		return e.pointer(dst, p, m)
+	case opMap:
+		return e.mapping(dst, p, m)
+	case opInterface:
+		return e.dynamic(dst, loadInterface(m, false))
+	case opInterfaceMethods:
+		return e.dynamic(dst, loadInterface(m, true))
+	case opUnsupported:
+		return dst, &Error{Err: &json.UnsupportedTypeError{Type: p.typ}}
+	}
+	return e.method(dst, p, m)
+}
+
+// object appends a struct. Numbers and strings, the common members, are written
+// here rather than by value, behind one reservation for key and value.
+func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	start := len(dst)
+	fields := p.fields[e.mode]
+	for i := range fields {
+		f := &fields[i]
+		var at memory
+		if f.omit == nil {
+			at = m.at(f.offset)
+		} else {
+			var out bool
+			if at, out = f.leftOut(m); out {
+				continue
+			}
+		}
+		n := len(dst)
+		if cap(dst)-n < f.need {
+			dst = slices.Grow(dst, f.need)
+		}
+		b := dst[:cap(dst)]
+		*(*[keyBlock]byte)(b[n:]) = f.key
+		copy(b[n+keyBlock:], f.long)
+		n += f.keyLen
+		switch f.op {
+		case opString:
+			dst = appendStringTail(b[:n], load[string](at), e.esc)
+		case opInt64:
+			dst = b[:putInt(b, n, load[int64](at))]
+		case opInt32:
+			dst = b[:putInt(b, n, int64(load[int32](at)))]
+		default:
+			var err *Error
+			if dst, err = e.value(b[:n], f.value, at); err != nil {
+				return dst, err.within(f.name)
+			}
+		}
+	}
+	if len(dst) == start {
+		return append(dst, "{}"...), nil
+	}
+	dst[start] = '{'
+	return append(dst, '}'), nil
+}
+
+func (e *encoder) slice(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	if m.isNil() {
+		return append(dst, "null"...), nil
+	}
+	first, n := m.slice()
+	v := visit{p, first, n}
+	if err := e.enter(v); err != nil {
+		return dst, err
+	}
+	dst, err := e.elements(dst, p, first, n)
+	e.leave(v)
+	return dst, err
+}
+
+// elements appends the array of the n values that follow each other from m on.
+func (e *encoder) elements(dst []byte, p *plan, m memory, n int) ([]byte, *Error) {
+	dst = append(dst, '[')
+	var err *Error
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+			m = m.at(p.size)
+		}
+		if dst, err = e.value(dst, p.elem, m); err != nil {
+			return dst, err.within(strconv.Itoa(i))
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+func (e *encoder) pointer(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	if m.isNil() {
+		return append(dst, "null"...), nil
+	}
+	to := m.deref()
+	v := visit{p, to, 0}
+	if err := e.enter(v); err != nil {
+		return dst, err
+	}
+	dst, err := e.value(dst, p.elem, to)
+	e.leave(v)
+	return dst, err
+}
+
+// dynamic appends the value that an interface holds.
+func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
+	// What json.Unmarshal puts into an any needs no plan.
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case string:
+		return appendString(dst, v, e.esc), nil
+	case bool:
+		return strconv.AppendBool(dst, v), nil
+	}
+	p := planOf(v)
+	return e.value(dst, p, held(&v, p.direct))
+}
+
+// quoted appends a scalar under the "string" option: inside a JSON string.
+func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	if p.op == opString {
+		// A string is encoded twice; what the first pass escaped is plain ASCII
+		// or harmless to the second, so that one need not mind HTML.
+		inner := appendString(nil, load[string](m), e.esc)
+		return appendString(dst, bytesString(inner), modePlain.escapes()), nil
+	}
+	dst, err := e.value(append(dst, '"'), p, m)
+	return append(dst, '"'), err
+}

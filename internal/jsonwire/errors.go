@@ -1,0 +1,65 @@
+package jsonwire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Error is every error of this package: the place in the value where encoding
+// stopped and the reason. The reason is, with errors.As, one of encoding/json's
+// own types: *json.UnsupportedTypeError, *json.UnsupportedValueError (NaN,
+// infinities, cycles), *json.MarshalerError (a user's method failed or returned
+// invalid JSON); an invalid json.Number has no type there and none here.
+type Error struct {
+	Err error // the reason, never nil
+
+	tokens []string // the way to the value, innermost step first
+}
+
+// maxPointerTokens bounds the printed way to the value: in a cycle it is as long
+// as the depth at which cycles are looked for.
+const maxPointerTokens = 32
+
+// Pointer is the JSON pointer (RFC 6901) of the value that could not be encoded,
+// empty for the whole value. A pointer of more than 32 tokens ends in "/…".
+func (e *Error) Pointer() string {
+	var b strings.Builder
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for i, token := range slices.Backward(e.tokens) {
+		if len(e.tokens)-i > maxPointerTokens {
+			b.WriteString("/…")
+			break
+		}
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(token))
+	}
+	return b.String()
+}
+
+func (e *Error) Error() string {
+	reason := strings.TrimPrefix(e.Err.Error(), "json: ")
+	if len(e.tokens) == 0 {
+		return "encode JSON: " + reason
+	}
+	return "encode JSON: at " + e.Pointer() + ": " + reason
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// within adds one step, a key or an index, to the way to the value.
+func (e *Error) within(token string) *Error {
+	e.tokens = append(e.tokens, token)
+	return e
+}
+
+// textError is a *json.MarshalerError that says MarshalText was called; the
+// original cannot be told so from outside encoding/json.
+type textError struct{ err *json.MarshalerError }
+
+func (e *textError) Error() string {
+	return "json: error calling MarshalText for type " + e.err.Type.String() + ": " + e.err.Err.Error()
+}
+
+func (e *textError) Unwrap() error { return e.err }

@@ -1,0 +1,235 @@
+package jsonwire
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// keyBlock is the size of the copy that writes a key without a call; longer keys
+// are finished with an ordinary copy.
+const keyBlock = 16
+
+// field is one member of an object: where its value is, how it is written, and
+// its key ready to copy.
+//
+// Keys begin with a comma, also the first; the struct's loop turns the comma of
+// whatever came first into the opening brace. If the value is a string, the key
+// ends with its opening quote.
+type field struct {
+	op     op             // value.op, here because the loop looks at it first
+	omit   *omission      // nil: always written, and reached without a pointer
+	need   int            // bytes to reserve before writing the key and a number
+	key    [keyBlock]byte // the key's beginning, or all of it
+	keyLen int
+	long   string // the key after keyBlock bytes
+	offset uintptr
+	value  *plan
+	name   string // for errors
+}
+
+// maxScalar is the length of the longest number or boolean, -9223372036854775808.
+const maxScalar = 20
+
+// compileFields fills p.fields for the struct type p.typ.
+func (p *plan) compileFields(addressable bool) {
+	for _, c := range dominantFields(p.typ) {
+		f := field{name: c.name}
+		omit := omission{}
+		t, addr := p.typ, addressable
+		for i, index := range c.index {
+			if i > 0 && t.Kind() == reflect.Pointer {
+				omit.hops = append(omit.hops, f.offset)
+				f.offset, t, addr = 0, t.Elem(), true
+			}
+			f.offset += t.Field(index).Offset
+			t = t.Field(index).Type
+		}
+		f.value = compileValue(t, addr, c.quoted)
+		f.op = f.value.op
+		if c.omitEmpty {
+			omit.empty = emptyTestOf(t)
+		}
+		if c.omitZero {
+			omit.zero = zeroTestOf(t, addr)
+		}
+		if omit.hops != nil || omit.empty != emptyNever || omit.zero.kind != zeroNever {
+			f.omit = &omit
+		}
+		for mode := range modes {
+			key := c.name
+			if mode == modeHTML {
+				var b bytes.Buffer
+				json.HTMLEscape(&b, []byte(key))
+				key = b.String()
+			}
+			f.setKey(key)
+			p.fields[mode] = append(p.fields[mode], f)
+		}
+	}
+}
+
+func (f *field) setKey(name string) {
+	key := `,"` + name + `":`
+	if f.op == opString {
+		key += `"`
+	}
+	f.keyLen, f.key, f.long = len(key), [keyBlock]byte{}, ""
+	if copy(f.key[:], key) < len(key) {
+		f.long = key[keyBlock:]
+	}
+	f.need = max(len(key), keyBlock) + maxScalar
+}
+
+// compileValue is compile, under the "string" option if quoted is set. The option
+// reaches through one pointer and has no effect on a type with its own method.
+func compileValue(t reflect.Type, addressable, quoted bool) *plan {
+	p := compile(t, addressable)
+	switch {
+	case !quoted:
+		return p
+	case p.op == opPointer:
+		return &plan{op: opPointer, typ: t, elem: compileValue(t.Elem(), true, true)}
+	case opBool <= p.op && p.op <= opNumber:
+		return &plan{op: opQuoted, typ: t, elem: p}
+	}
+	return p
+}
+
+// candidate is a struct field that may become a member of the object.
+type candidate struct {
+	name      string
+	tagged    bool // name comes from the tag
+	twice     bool // its struct is embedded more than once at this depth
+	index     []int
+	quoted    bool
+	omitEmpty bool
+	omitZero  bool
+}
+
+// dominantFields returns the fields of struct type t that become members, in the
+// order they are written. Where several have one name, the shallowest wins, then
+// the one named by its tag; a tie leaves none, silently, as encoding/json does.
+func dominantFields(t reflect.Type) []candidate {
+	var order []string
+	byName := map[string][]candidate{}
+	for _, c := range candidates(t) {
+		if byName[c.name] == nil {
+			order = append(order, c.name)
+		}
+		byName[c.name] = append(byName[c.name], c)
+	}
+	rank := func(a, b candidate) int {
+		if c := cmp.Compare(len(a.index), len(b.index)); c != 0 {
+			return c
+		}
+		switch {
+		case a.tagged == b.tagged:
+			return 0
+		case a.tagged:
+			return -1
+		}
+		return 1
+	}
+	var winners []candidate
+	for _, name := range order {
+		same := byName[name]
+		slices.SortStableFunc(same, rank)
+		tie := same[0].twice || len(same) > 1 && rank(same[0], same[1]) == 0
+		if !tie {
+			winners = append(winners, same[0])
+		}
+	}
+	slices.SortFunc(winners, func(a, b candidate) int { return slices.Compare(a.index, b.index) })
+	return winners
+}
+
+// candidates walks t and the structs embedded in it, depth by depth, each type at
+// its shallowest depth only.
+func candidates(t reflect.Type) []candidate {
+	type level struct {
+		typ   reflect.Type
+		index []int
+	}
+	var found []candidate
+	visited := map[reflect.Type]bool{}
+	next, nextCount := []level{{typ: t}}, map[reflect.Type]int{t: 1}
+	for len(next) > 0 {
+		current, count := next, nextCount
+		next, nextCount = nil, map[reflect.Type]int{}
+		for _, l := range current {
+			if visited[l.typ] {
+				continue
+			}
+			visited[l.typ] = true
+			for i := range l.typ.NumField() {
+				sf := l.typ.Field(i)
+				index := append(slices.Clone(l.index), i)
+				c, embedded, ok := parseField(sf)
+				switch {
+				case !ok:
+				case embedded != nil:
+					if nextCount[embedded]++; nextCount[embedded] == 1 {
+						next = append(next, level{embedded, index})
+					}
+				default:
+					c.index, c.twice = index, count[l.typ] > 1
+					found = append(found, c)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// parseField reads sf's tag. It returns the struct type to look into if sf is
+// embedded and has no name of its own, and false if sf is not to be encoded.
+func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok bool) {
+	t := sf.Type
+	if t.Kind() == reflect.Pointer && (sf.Anonymous || t.Name() == "") {
+		t = t.Elem()
+	}
+	// The exported fields of an unexported embedded struct are still visible.
+	if !sf.IsExported() && !(sf.Anonymous && t.Kind() == reflect.Struct) {
+		return c, nil, false
+	}
+	tag := sf.Tag.Get("json")
+	if tag == "-" {
+		return c, nil, false
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	c.name, c.tagged = name, isName(name)
+	if !c.tagged {
+		c.name = sf.Name
+		if sf.Anonymous && t.Kind() == reflect.Struct {
+			return c, t, true
+		}
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty":
+			c.omitEmpty = true
+		case "omitzero":
+			c.omitZero = true
+		case "string":
+			c.quoted = scalarOp(t) != opUnsupported
+		}
+	}
+	return c, nil, true
+}
+
+// isName reports whether a tag's name counts: letters, digits and punctuation
+// other than quotes, backslash and comma.
+func isName(s string) bool {
+	for _, c := range s {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) &&
+			!strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) {
+			return false
+		}
+	}
+	return s != ""
+}

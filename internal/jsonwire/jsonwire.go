@@ -1,0 +1,89 @@
+// Package jsonwire appends Go values to byte slices as JSON, byte for byte what
+// encoding/json's Marshal writes (the v1 semantics of Go 1.26), without
+// allocating for plain data.
+//
+// The first time a type is met it is compiled into a plan: what to read at
+// which offset and how to write it, with struct keys rendered in advance. From
+// then on encoding is a walk over the plan's operations and the value's memory.
+//
+//	jsonwire.go  the three functions to call
+//	plan.go      types into plans       fields.go  which struct fields count
+//	table.go     plans by type          encode.go  the walk over a plan
+//	scalar.go    numbers, base64        text.go    strings and escaping
+//	maps.go      sorted keys            marshal.go user methods, time, raw JSON
+//	errors.go    what went wrong where  unsafe.go  every use of unsafe
+//
+// Beside what encoding/json does, three things are promised. An error names the
+// place by JSON pointer (see Error). A panic in a user's method passes through
+// and leaves nothing behind. dst is never shortened or changed before its
+// length.
+//
+// Under Go 1.27 encoding/json itself also honours the methods and the tag
+// grammar of encoding/json/v2; this package keeps to v1 there.
+package jsonwire
+
+// Options select a variant of the output; the zero value is json.Marshal's.
+type Options struct {
+	// NoEscapeHTML leaves <, > and & as they are, like
+	// json.Encoder.SetEscapeHTML(false). U+2028 and U+2029 are escaped always,
+	// except in what a MarshalJSON method returned.
+	NoEscapeHTML bool
+}
+
+// Append appends the JSON of *v to dst: what json.Marshal(*v) returns. As there,
+// *v is not addressable, so methods with a pointer receiver are not called on it
+// or on the fields and array elements inside it; behind pointers and in slices
+// they are. A nil v is null.
+//
+// On error Append returns dst at its original length, perhaps moved to a larger
+// array, and an *Error.
+//
+// v does not escape. User methods on *v or its parts have value receivers and
+// get copies (an IsZero method with a pointer receiver gets a pointer to a copy).
+// What *v points to does escape, as with json.Marshal.
+func Append[T any](dst []byte, v *T, o Options) ([]byte, error) {
+	if v == nil {
+		return append(dst, "null"...), nil
+	}
+	p := plansByPointer.get(typeOf((*T)(nil)))
+	if p == nil {
+		// The conversion to an interface is also what tells the compiler that
+		// all that *v points to may be kept, as hidden demands.
+		return appendFirst(dst, (*T)(nil), *v, o)
+	}
+	return appendPlanned(dst, p, hidden(v), o)
+}
+
+// appendFirst is Append for a type without a plan: an interface, or one that
+// Append has not met yet. It leaves a plan for the next call.
+func appendFirst(dst []byte, pointer, v any, o Options) ([]byte, error) {
+	registerPointer(pointer)
+	return AppendValue(dst, v, o)
+}
+
+// AppendValue appends the JSON of the value that v holds: what json.Marshal(v)
+// returns. On error it returns dst at its original length, perhaps moved to a
+// larger array, and an *Error.
+func AppendValue(dst []byte, v any, o Options) ([]byte, error) {
+	if v == nil {
+		return append(dst, "null"...), nil
+	}
+	p := planOf(v)
+	return appendPlanned(dst, p, held(&v, p.direct), o)
+}
+
+// AppendString appends s as a quoted JSON string. Invalid UTF-8 becomes \ufffd.
+func AppendString(dst []byte, s string, o Options) []byte {
+	return appendString(dst, s, modeOf(o).escapes())
+}
+
+func appendPlanned(dst []byte, p *plan, m memory, o Options) ([]byte, error) {
+	e := encoder{mode: modeOf(o)}
+	e.esc = e.mode.escapes()
+	n := len(dst)
+	dst, err := e.value(dst, p, m)
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst, nil
+}

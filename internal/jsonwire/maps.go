@@ -1,0 +1,191 @@
+package jsonwire
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// keyForm says how a map key becomes an object key.
+type keyForm uint8
+
+const (
+	keyUnsupported keyForm = iota
+	keyString
+	keyText // MarshalText
+	keyInt
+	keyUint
+)
+
+// keyFormat chooses in encoding/json's order: strings are never asked for their
+// MarshalText, integers are.
+func keyFormat(t reflect.Type) keyForm {
+	switch {
+	case t.Kind() == reflect.String:
+		return keyString
+	case t.Implements(textMarshalerType):
+		return keyText
+	}
+	switch op := scalarOp(t); {
+	case opInt8 <= op && op <= opInt64:
+		return keyInt
+	case opUint8 <= op && op <= opUint64:
+		return keyUint
+	}
+	return keyUnsupported
+}
+
+// mapKeys is the part of a map's plan that sorts its keys.
+type mapKeys struct {
+	typ  reflect.Type // of the map
+	form keyForm
+	pool sync.Pool // of *mapScratch
+}
+
+func newMapKeys(t reflect.Type, form keyForm) *mapKeys { return &mapKeys{typ: t, form: form} }
+
+// maxPooledEntries bounds what a pooled mapScratch keeps: one map of a million
+// entries must not cost its memory for ever.
+const maxPooledEntries = 1024
+
+// maxPooledBytes bounds the same for maps of large values.
+const maxPooledBytes = 64 << 10
+
+// mapScratch is the working memory for one map: its entries, copied so that
+// they can be sorted. All of it is on the heap, since reflect keeps pointers.
+type mapScratch struct {
+	word    memory        // holds the map itself
+	source  reflect.Value // the map in word
+	iter    reflect.MapIter
+	key     reflect.Value // the key read last
+	keyAt   memory
+	entries []mapEntry
+	values  reflect.Value // a slice of the map's element type, by mapEntry.index
+}
+
+type mapEntry struct {
+	key   string
+	index int
+}
+
+func (k *mapKeys) scratch() *mapScratch {
+	if s, ok := k.pool.Get().(*mapScratch); ok {
+		return s
+	}
+	word, key := reflect.New(k.typ), reflect.New(k.typ.Key())
+	return &mapScratch{
+		word: memoryOf(word), source: word.Elem(),
+		key: key.Elem(), keyAt: memoryOf(key),
+		values: reflect.New(reflect.SliceOf(k.typ.Elem())).Elem(),
+	}
+}
+
+// release gives s back, without references to the map it served.
+func (k *mapKeys) release(s *mapScratch) {
+	n := s.values.Len()
+	if n > maxPooledEntries || n*int(k.typ.Elem().Size()) > maxPooledBytes {
+		return
+	}
+	s.source.SetZero()
+	s.key.SetZero()
+	s.iter.Reset(reflect.Value{})
+	clear(s.entries)
+	s.values.Clear()
+	k.pool.Put(s)
+}
+
+// mapping appends a map, its entries sorted by object key.
+func (e *encoder) mapping(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	if m.isNil() {
+		return append(dst, "null"...), nil
+	}
+	v := visit{p, m.deref(), 0}
+	if err := e.enter(v); err != nil {
+		return dst, err
+	}
+	// A panic in a user's method leaves s to the collector.
+	s := p.keys.scratch()
+	dst, err := e.members(dst, p, s, m)
+	p.keys.release(s)
+	e.leave(v)
+	return dst, err
+}
+
+func (e *encoder) members(dst []byte, p *plan, s *mapScratch, m memory) ([]byte, *Error) {
+	storeWord(s.word, m)
+	if err := s.collect(p.keys.form); err != nil {
+		return dst, &Error{Err: fmt.Errorf("json: encoding error for type %q: %w", p.typ, err)}
+	}
+	dst = append(dst, '{')
+	for i := range s.entries {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		entry := &s.entries[i]
+		dst = append(appendString(dst, entry.key, e.esc), ':')
+		var err *Error
+		if dst, err = e.value(dst, p.elem, s.valueAt(entry.index, p)); err != nil {
+			return dst, err.within(entry.key)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// valueAt is where the copy of an entry's value is.
+func (s *mapScratch) valueAt(index int, p *plan) memory {
+	return memoryOf(s.values).at(uintptr(index) * p.typ.Elem().Size())
+}
+
+// collect copies the entries and sorts them.
+func (s *mapScratch) collect(form keyForm) error {
+	n := s.source.Len()
+	if s.values.Cap() < n {
+		s.values.Grow(n)
+	}
+	s.values.SetLen(n)
+	s.entries = slices.Grow(s.entries[:0], n)
+	s.iter.Reset(s.source)
+	// The length is checked for the sake of a map that someone else changes
+	// meanwhile: a race, but not one to be answered with memory corruption.
+	for i := 0; i < n && s.iter.Next(); i++ {
+		s.key.SetIterKey(&s.iter)
+		key, err := s.keyText(form)
+		if err != nil {
+			return err
+		}
+		s.values.Index(i).SetIterValue(&s.iter)
+		s.entries = append(s.entries, mapEntry{key, i})
+	}
+	slices.SortFunc(s.entries, func(a, b mapEntry) int { return strings.Compare(a.key, b.key) })
+	return nil
+}
+
+// keyText is the object key for s.key.
+func (s *mapScratch) keyText(form keyForm) (string, error) {
+	switch form {
+	case keyString:
+		return load[string](s.keyAt), nil
+	case keyInt:
+		return strconv.FormatInt(s.key.Int(), 10), nil
+	case keyUint:
+		return strconv.FormatUint(s.key.Uint(), 10), nil
+	}
+	if s.key.Kind() == reflect.Pointer && s.key.IsNil() {
+		return "", nil
+	}
+	m, ok := s.key.Interface().(encoding.TextMarshaler)
+	if !ok {
+		return "", errors.New("nil interface as a map key")
+	}
+	text, err := m.MarshalText()
+	if err != nil {
+		return "", &textError{&json.MarshalerError{Type: s.key.Type(), Err: err}}
+	}
+	return string(text), nil
+}

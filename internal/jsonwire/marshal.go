@@ -1,0 +1,89 @@
+package jsonwire
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"time"
+)
+
+// method appends a value that a method of its type writes.
+func (e *encoder) method(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	var v any
+	switch p.op {
+	case opRaw:
+		return e.raw(dst, p, m)
+	case opMarshal, opText:
+		v = pointerTo(p.pointer, m)
+	case opMarshalPointer, opTextPointer:
+		if m.isNil() {
+			return append(dst, "null"...), nil
+		}
+		v = pointerTo(p.pointer, m.deref())
+	default:
+		if v = loadInterface(m, true); v == nil {
+			return append(dst, "null"...), nil
+		}
+	}
+	switch p.op {
+	case opText, opTextPointer, opTextInterface:
+		return e.text(dst, p, v.(encoding.TextMarshaler))
+	}
+	b, err := v.(json.Marshaler).MarshalJSON()
+	if err != nil {
+		return dst, marshalerError(p, err)
+	}
+	return e.compact(dst, p, b)
+}
+
+func marshalerError(p *plan, err error) *Error {
+	return &Error{Err: &json.MarshalerError{Type: p.typ, Err: err}}
+}
+
+func (e *encoder) text(dst []byte, p *plan, m encoding.TextMarshaler) ([]byte, *Error) {
+	b, err := m.MarshalText()
+	if err != nil {
+		return dst, &Error{Err: &textError{&json.MarshalerError{Type: p.typ, Err: err}}}
+	}
+	return appendString(dst, bytesString(b), e.esc), nil
+}
+
+// raw appends a json.RawMessage; nil is null, and an empty one is an error.
+func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	if m.isNil() {
+		return append(dst, "null"...), nil
+	}
+	return e.compact(dst, p, load[[]byte](m))
+}
+
+// compact appends JSON that came from the user: checked, without white space,
+// and HTML-escaped if the mode says so.
+func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
+	n := len(dst)
+	buf := bytes.NewBuffer(dst)
+	if err := json.Compact(buf, src); err != nil {
+		return dst, marshalerError(p, err)
+	}
+	dst = buf.Bytes()
+	if e.mode == modeHTML && bytes.ContainsAny(dst[n:], "<>&\u2028\u2029") {
+		var escaped bytes.Buffer
+		json.HTMLEscape(&escaped, dst[n:])
+		dst = append(dst[:n], escaped.Bytes()...)
+	}
+	return dst, nil
+}
+
+// appendTime appends the time.Time at m as its MarshalJSON would, without the
+// allocation.
+func appendTime(dst []byte, p *plan, m memory) ([]byte, *Error) {
+	t := load[time.Time](m)
+	out, err := t.AppendText(append(dst, '"'))
+	if err != nil {
+		// Years and zones that RFC 3339 cannot express. The message names the
+		// method, so let that one say it.
+		if _, err = t.MarshalJSON(); err != nil {
+			return dst, marshalerError(p, err)
+		}
+	}
+	return append(out, '"'), nil
+}

@@ -1,0 +1,157 @@
+package jsonwire
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+)
+
+// Strings are looked at eight bytes at a time and copied as they are looked at.
+// For a word w of eight ASCII bytes and a byte q, the expression
+// (w ^ q*ones) - ones borrows into a byte's high bit exactly where that byte is
+// q, or, harmlessly, in bytes above one that is. Two bytes that differ in one bit
+// are found by one such test if that bit is set in w first: " and & (0x22, 0x26)
+// and < and > (0x3C, 0x3E). The word's own high bits find what is not ASCII.
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// escapeSet is the set of ASCII bytes that one mode escapes, as the constants of
+// the test above: the first pair for the quote, the second for < and >. Modes
+// that leave HTML alone look for the quote twice.
+type escapeSet struct {
+	or1, xor1 uint64
+	or2, xor2 uint64
+	escaped   [utf8.RuneSelf]bool
+}
+
+var escapeSets = [modes]escapeSet{
+	modeHTML: {
+		or1: 0x04 * ones, xor1: '&' * ones,
+		or2: 0x02 * ones, xor2: '>' * ones,
+		escaped: escapedBytes("\"\\<>&"),
+	},
+	modePlain: {
+		or1: 0, xor1: '"' * ones,
+		or2: 0, xor2: '"' * ones,
+		escaped: escapedBytes("\"\\"),
+	},
+}
+
+// escapedBytes is the table of the control characters and those in special.
+func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
+	for c := range 0x20 {
+		table[c] = true
+	}
+	for _, c := range special {
+		table[c] = true
+	}
+	return table
+}
+
+// find returns a word with the high bit set in the first byte of w (the lowest)
+// that is not copied as it is, and perhaps in later ones; 0 if there is none.
+func (esc *escapeSet) find(w uint64) uint64 {
+	return (w | (w - 0x20*ones) |
+		((w | esc.or1) ^ esc.xor1 - ones) |
+		((w | esc.or2) ^ esc.xor2 - ones) |
+		(w ^ '\\'*ones - ones)) & highs
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string, esc *escapeSet) []byte {
+	return appendStringTail(append(dst, '"'), s, esc)
+}
+
+// appendStringTail is appendString after the opening quote.
+func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
+	n, size := len(dst), len(s)
+	if cap(dst)-n < size+1 {
+		dst = slices.Grow(dst, size+1)
+	}
+	b, src := dst[n:n+size+1], stringBytes(s)
+	i := 0
+	for ; i+8 <= size; i += 8 {
+		w := binary.LittleEndian.Uint64(src[i:])
+		binary.LittleEndian.PutUint64(b[i:], w)
+		if found := esc.find(w); found != 0 {
+			i += bits.TrailingZeros64(found) / 8
+			return appendEscaped(dst[:n+i], s[i:], esc)
+		}
+	}
+	var w uint64
+	switch rest := size - i; {
+	case rest == 0:
+	case size >= 8: // the last word overlaps the one before
+		w = binary.LittleEndian.Uint64(src[size-8:])
+		binary.LittleEndian.PutUint64(b[size-8:], w)
+	case rest >= 4: // two overlapping halves
+		lo, hi := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[size-4:])
+		binary.LittleEndian.PutUint32(b, lo)
+		binary.LittleEndian.PutUint32(b[size-4:], hi)
+		w = uint64(lo) | uint64(hi)<<32
+	default: // first, middle and last of at most three, padded with 'a'
+		w = uint64(src[0]) | uint64(src[rest/2])<<8 | uint64(src[rest-1])<<16 | 'a'*(ones&^0xFFFFFF)
+		b[0], b[rest/2], b[rest-1] = src[0], src[rest/2], src[rest-1]
+	}
+	if rest := size - i; rest != 0 && esc.find(w) != 0 {
+		return appendEscaped(dst[:n+i], s[i:], esc)
+	}
+	b[size] = '"'
+	return dst[:n+size+1]
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendEscaped appends s and a closing quote, character by character.
+func appendEscaped(dst []byte, s string, esc *escapeSet) []byte {
+	start := 0 // s[start:i] is copied as it is
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if !esc.escaped[c] {
+				i++
+				continue
+			}
+			dst = appendEscape(append(dst, s[start:i]...), c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = append(append(dst, s[start:i]...), `\ufffd`...)
+			start = i + size
+		case r == '\u2028' || r == '\u2029':
+			// Line ends in JavaScript, where JSON strings are pasted into scripts.
+			dst = append(append(dst, s[start:i]...), `\u202`...)
+			dst = append(dst, hexDigits[r&0xF])
+			start = i + size
+		}
+		i += size
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+// appendEscape appends the escape sequence of one ASCII character.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '\\', '"':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xF])
+}

@@ -1,0 +1,119 @@
+package jsonwire
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// This file is the package's only use of unsafe. Everything in it is sound for
+// one reason that holds for the whole package: a memory is made from a pointer
+// or an interface that is live for the duration of the call, the plan walking
+// it was compiled from the reflect.Type of exactly what is stored there, and a
+// memory is only ever kept in stack frames, where the runtime adjusts it when
+// the stack moves.
+
+// memory is the address of a value being read.
+type memory struct{ p unsafe.Pointer }
+
+// load reads the T stored at m. Sound because the caller's plan says that a T,
+// or a type with T's memory layout, is stored there.
+func load[T any](m memory) T { return *(*T)(m.p) }
+
+// at is the field or element offset bytes into m. Sound because the offset
+// comes from reflect for the type stored at m, so the result is inside it.
+func (m memory) at(offset uintptr) memory { return memory{unsafe.Add(m.p, offset)} }
+
+// deref follows the pointer-shaped word stored at m (a pointer, a map, the
+// first word of an interface). Sound because every such word is a pointer.
+func (m memory) deref() memory { return memory{*(*unsafe.Pointer)(m.p)} }
+
+// isNil reports whether the pointer-shaped word stored at m is nil.
+func (m memory) isNil() bool { return *(*unsafe.Pointer)(m.p) == nil }
+
+// slice reads the header of the slice stored at m, whatever its element type.
+// Sound because all slices share one header layout, that of []struct{}.
+func (m memory) slice() (first memory, n int) {
+	s := *(*[]struct{})(m.p)
+	return memory{unsafe.Pointer(unsafe.SliceData(s))}, len(s)
+}
+
+// addressOf is the memory of *v; v escapes.
+func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
+
+// hidden is the memory of *v, hidden from escape analysis so that v may stay on
+// its caller's stack. Sound because the encoder keeps no memory beyond the call
+// (see the top of the file), user code receives copies of parts of *v only, and
+// no call that could move the stack lies between the conversion to an integer
+// and the one back. What *v points to is not covered: it must be on the heap,
+// which Append sees to.
+func hidden[T any](v *T) memory {
+	x := uintptr(unsafe.Pointer(v))
+	return *(*memory)(unsafe.Pointer(&x))
+}
+
+// emptyInterface is the memory layout of a value of type any.
+type emptyInterface struct{ typ, data unsafe.Pointer }
+
+// typeID identifies a type by the address of its descriptor; the zero typeID is
+// no type. Holding it keeps the descriptor alive.
+type typeID struct{ p unsafe.Pointer }
+
+// typeOf is the identity of v's dynamic type. Sound because an any holds its
+// type first.
+func typeOf(v any) typeID { return typeID{(*emptyInterface)(unsafe.Pointer(&v)).typ} }
+
+// hash spreads descriptor addresses, which are aligned and lie close together:
+// the upper half of the product with 2^64 over the golden ratio.
+func (t typeID) hash() uintptr {
+	return uintptr(uint64(uintptr(t.p)) * 0x9E3779B97F4A7C15 >> 32)
+}
+
+// held is the memory of the value that *v holds. direct says that the data word
+// is the value itself rather than its address; the result then points into *v.
+// Sound because isDirect asked the runtime which of the two it is.
+func held(v *any, direct bool) memory {
+	e := (*emptyInterface)(unsafe.Pointer(v))
+	if direct {
+		return hidden(&e.data)
+	}
+	return memory{e.data}
+}
+
+// holdsDirectly reports whether v's data word is word itself, not its address.
+func holdsDirectly(v any, word *byte) bool {
+	return (*emptyInterface)(unsafe.Pointer(&v)).data == unsafe.Pointer(word)
+}
+
+// pointerTo is the interface value (*T)(m), given the identity of *T.
+// Sound because a pointer is its own data word and a T is stored at m.
+func pointerTo(pointer typeID, m memory) any {
+	e := emptyInterface{typ: pointer.p, data: m.p}
+	return *(*any)(unsafe.Pointer(&e))
+}
+
+// loadInterface reads the interface stored at m as an any. Sound because all
+// interfaces with methods share one layout, that of interface{ M() }.
+func loadInterface(m memory, methods bool) any {
+	if methods {
+		return *(*interface{ M() })(m.p)
+	}
+	return *(*any)(m.p)
+}
+
+// storeWord writes the pointer-shaped word stored at src to dst. Sound because
+// both hold a value of the same pointer-shaped type.
+func storeWord(dst, src memory) { *(*unsafe.Pointer)(dst.p) = *(*unsafe.Pointer)(src.p) }
+
+// stringBytes is a read-only view of s. Sound because nothing writes to it and
+// it is not kept.
+func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// bytesString is a view of b as a string. Sound because b is not written to
+// while the view is in use, and the view is not kept.
+func bytesString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// valueAt is the addressable reflect.Value of the t at m.
+func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m.p).Elem() }
+
+// memoryOf is the memory that the pointer in v points to.
+func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
