@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/dunlinhttp/dunlin => ../
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/cloudwego/hertz v0.10.4
 	github.com/fasthttp/router v1.5.4
 	github.com/gin-gonic/gin v1.12.0

@@ -27,8 +27,14 @@ func main() {
 		writeJSON(w, service.UserAction{ID: chi.URLParam(r, "id"), Action: chi.URLParam(r, "action")})
 	})
 	r.Post("/echo", func(w http.ResponseWriter, r *http.Request) {
+		// Read first, answer then: net/http discards what is unread of a body once it answers.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
-		io.Copy(w, r.Body)
+		w.Write(body)
 	})
 	r.Get("/api/v1/users", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, service.Users())

@@ -34,13 +34,13 @@ type UserAction struct {
 	Action string `json:"action"`
 }
 
-// User is one element of /api/v1/users. The JSON keys are the field names.
+// User is one element of /api/v1/users.
 type User struct {
-	Id         int //nolint:revive // the wire name
-	Age        int
-	First_Name string //nolint:revive // the wire name
-	Last_Name  string //nolint:revive // the wire name
-	Framework  string
+	ID        int `json:"Id"`
+	Age       int
+	FirstName string `json:"First_Name"`
+	LastName  string `json:"Last_Name"`
+	Framework string
 }
 
 // Users builds 1,000 users anew, as a service does that has just read them from its database.
@@ -49,11 +49,11 @@ func Users() []User {
 	for i := range users {
 		n := strconv.Itoa(i + 1)
 		users[i] = User{
-			Id:         i + 1,
-			Age:        25,
-			First_Name: "First_name" + n,
-			Last_Name:  "Last_Name" + n,
-			Framework:  Framework,
+			ID:        i + 1,
+			Age:       25,
+			FirstName: "First_name" + n,
+			LastName:  "Last_Name" + n,
+			Framework: Framework,
 		}
 	}
 	return users

@@ -1,0 +1,97 @@
+//go:build linux
+
+package load
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Hold opens connections and keeps them open.
+type Hold struct {
+	Addr, Path  string
+	Connections int
+	// Unread is how many requests each connection writes at once without ever reading an answer. 0: each
+	// connection asks once, reads the answer and stays idle.
+	Unread int
+}
+
+// Held is a set of open connections.
+type Held struct {
+	conns []net.Conn
+}
+
+// Open opens them all. A server that refuses some makes it fail.
+func (h Hold) Open(ctx context.Context) (*Held, error) {
+	held := &Held{}
+	request := requestFor(h.Addr, h.Path)
+	for n := range h.Connections {
+		if err := ctx.Err(); err != nil {
+			held.Close()
+			return nil, err
+		}
+		c := client{addr: h.Addr, request: request}
+		var err error
+		if h.Unread > 0 {
+			err = c.writeOnly(h.Unread)
+		} else {
+			_, err = c.do(time.Now().Add(dialTimeout))
+		}
+		if c.conn != nil {
+			held.conns = append(held.conns, c.conn)
+		}
+		if err != nil {
+			held.Close()
+			return nil, fmt.Errorf("connection %d of %d: %w", n+1, h.Connections, err)
+		}
+	}
+	return held, nil
+}
+
+func (c *client) writeOnly(requests int) error {
+	conn, err := net.DialTimeout("tcp", c.addr, dialTimeout)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	if err := conn.SetWriteDeadline(time.Now().Add(dialTimeout)); err != nil {
+		return err
+	}
+	_, err = conn.Write(bytes.Repeat(c.request, requests))
+	return err
+}
+
+// CutOff counts the connections that the server has closed since.
+func (h *Held) CutOff() (int, error) {
+	cut := 0
+	for _, conn := range h.conns {
+		raw, err := conn.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return 0, fmt.Errorf("look at a connection: %w", err)
+		}
+		err = raw.Control(func(fd uintptr) {
+			// Answers that nobody reads may stand before the end, so reading would not show it.
+			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+			unix.Poll(poll, 0)
+			if poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 {
+				cut++
+			}
+		})
+		if err != nil {
+			return 0, fmt.Errorf("look at a connection: %w", err)
+		}
+	}
+	return cut, nil
+}
+
+// Close closes them all.
+func (h *Held) Close() {
+	for _, conn := range h.conns {
+		conn.Close()
+	}
+}
