@@ -1,0 +1,100 @@
+package http1_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// smallLimits are so tight that short inputs reach them all.
+var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10}
+
+// headSeeds are the inputs that fuzzing starts from and that every ordinary
+// test run checks: all heads of the tables.
+func headSeeds() []string {
+	seeds := []string{plainHead, browserHead, "", "\r", "\r\n", "\r\n\r", plainHead + plainHead}
+	for _, r := range append(refusals, smuggling...) {
+		seeds = append(seeds, r.head)
+	}
+	return seeds
+}
+
+// parseAt gives a Head the bytes of in piece by piece, cut where cuts says,
+// each time in a buffer of its own that is overwritten afterwards, and returns
+// what became of it, with the error in full.
+func parseAt(in []byte, lim *http1.Limits, cuts []int) (o outcome, err error) {
+	var h http1.Head
+	for _, cut := range append(cuts, len(in)) {
+		buf := append([]byte(nil), in[:cut]...)
+		n, err := h.Parse(buf, lim)
+		if err != nil {
+			var e http1.Error
+			errors.As(err, &e)
+			return outcome{status: e.Status()}, err
+		}
+		if n > 0 {
+			return outcome{n: n, head: describeAll(&h)}, nil
+		}
+		clear(buf)
+	}
+	return outcome{}, nil
+}
+
+// FuzzParse compares Parse with its slow twin.
+func FuzzParse(f *testing.F) {
+	for _, s := range headSeeds() {
+		f.Add([]byte(s), false)
+		f.Add([]byte(s), true)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, small bool) {
+		lim := http1.DefaultLimits()
+		if small {
+			lim = smallLimits
+		}
+		got, err := parseAt(in, &lim, nil)
+		if want := slowParse(string(in), lim); got != want {
+			t.Errorf("%q (small limits: %v):\n got %+v (%v)\nwant %+v", in, small, got, err, want)
+		}
+	})
+}
+
+// FuzzParseSplit checks that where a head is cut does not matter: two pieces
+// at any place, and byte by byte.
+func FuzzParseSplit(f *testing.F) {
+	for _, s := range headSeeds() {
+		f.Add([]byte(s), uint(len(s)/2))
+	}
+	f.Fuzz(func(t *testing.T, in []byte, cut uint) {
+		if len(in) > 1<<10 {
+			return // the work below is quadratic
+		}
+		var all []int
+		for i := range in {
+			all = append(all, i)
+		}
+		for _, lim := range []http1.Limits{http1.DefaultLimits(), smallLimits} {
+			want, wantErr := parseAt(in, &lim, nil)
+			for _, cuts := range [][]int{{int(cut % uint(len(in)+1))}, all} {
+				if got, err := parseAt(in, &lim, cuts); got != want || err != wantErr {
+					t.Errorf("%q cut at %v:\n got %+v (%v)\nwant %+v (%v)", in, cuts, got, err, want, wantErr)
+				}
+			}
+		}
+	})
+}
+
+// TestEverySplit cuts every head of the tables at every place.
+func TestEverySplit(t *testing.T) {
+	for _, s := range headSeeds() {
+		in := []byte(s)
+		for _, lim := range []http1.Limits{http1.DefaultLimits(), smallLimits} {
+			want, wantErr := parseAt(in, &lim, nil)
+			for cut := range len(in) {
+				if got, err := parseAt(in, &lim, []int{cut}); got != want || err != wantErr {
+					t.Fatalf("%q cut at %d:\n got %+v (%v)\nwant %+v (%v)", in, cut, got, err, want, wantErr)
+				}
+			}
+		}
+	}
+}
