@@ -134,7 +134,9 @@ func TestMaps(t *testing.T) {
 	check(t, "directly held keys", map[directArray]int{{ptr(3)}: 1})
 	check(t, "pointer receiver not reached", map[pointerKey]int{{A: 2}: 1})
 	check(t, "bool keys", map[bool]int{true: 1})
-	check(t, "float keys", map[float64]int{})
+	if !onV2 { // v2 has them
+		check(t, "float keys", map[float64]int{})
+	}
 	check(t, "values with pointer methods", map[string]pointerJSON{"a": {"x"}})
 	check(t, "values of any", map[string]any{"n": nil, "f": 1.5, "s": "x", "l": []any{1.0, "a", true, nil}})
 	check(t, "maps in maps", map[string]map[string]map[int]bool{"a": {"b": {1: true}, "c": nil}, "d": {}})
