@@ -157,6 +157,24 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// TestEveryValueByte puts every byte at every place of a value of 20 bytes, and
+// so at every place of a word that is looked at as a whole.
+func TestEveryValueByte(t *testing.T) {
+	lim := http1.DefaultLimits()
+	for c := range 256 {
+		allowed := c == '\t' || c >= ' ' && c != 0x7F
+		for at := 1; at < 19; at++ {
+			value := []byte("01234567890123456789")
+			value[at] = byte(c)
+			var h http1.Head
+			_, err := h.Parse([]byte(lines("GET / HTTP/1.1", "Host: a", "X: "+string(value))), &lim)
+			if (err == nil) != allowed {
+				t.Errorf("byte 0x%02X at %d of a value: %v", c, at, err)
+			}
+		}
+	}
+}
+
 func mustParse(t testing.TB, head string) *http1.Head {
 	t.Helper()
 	var h http1.Head

@@ -28,7 +28,7 @@ func scanValue(b []byte, i int) int {
 		x := binary.LittleEndian.Uint64(b[i:])
 		// The high bit of each byte that is below 0x20 or equal to 0x7F. A
 		// borrow may mark bytes above such a byte, never below the first.
-		mark := (x - ones*0x20 | (x ^ ones*0x7F) - ones) & ^x & highs
+		mark := ((x - ones*0x20) | ((x ^ ones*0x7F) - ones)) & ^x & highs
 		if mark == 0 {
 			i += 8
 			continue
