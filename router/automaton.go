@@ -1,8 +1,32 @@
 package router
 
-// automaton is a compiled expression.
-type automaton struct{}
+// automaton is a deterministic automaton over bytes that decides whether a whole value matches an
+// expression: one table look-up a byte, whatever the expression.
+//
+// The bytes are sorted into classes that no state tells apart, so a row of the table is short. A state
+// is the offset of its row. Column 0 of a row says whether a value may end there; the column of a class
+// has the next state. Row 0 is the dead state, from which nothing matches.
+type automaton struct {
+	class [256]uint8 // column of a byte, ≥ 1
+	next  []uint16
+	start uint16
+}
 
-func compileAutomaton(string) *automaton { return nil }
-
-func (a *automaton) match(string) bool { return false }
+// match reports whether the value that canonical text stands for matches.
+func (a *automaton) match(canonical string) bool {
+	state := uint(a.start)
+	for i := 0; i < len(canonical); i++ {
+		c := canonical[i]
+		if c == '%' && i+2 < len(canonical) {
+			if canonical[i+1] == '2' && canonical[i+2] == 'F' {
+				c = '/'
+			}
+			i += 2
+		}
+		state = uint(a.next[state+uint(a.class[c])])
+		if state == 0 {
+			return false
+		}
+	}
+	return a.next[state] != 0
+}

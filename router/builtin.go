@@ -19,7 +19,7 @@ var builtins = map[string]*constraint{
 }
 
 func builtin(name string, check func(string) bool, superset string) *constraint {
-	return &constraint{text: name, check: check, superset: compileAutomaton(superset)}
+	return &constraint{text: name, check: check, superset: superset}
 }
 
 // matchInt accepts decimal integers, with an optional minus sign, that fit an int64.

@@ -16,8 +16,9 @@ type constraint struct {
 	automaton *automaton
 	regexp    *regexp.Regexp
 	custom    func(string) bool
-	// superset is an automaton that accepts every value of check, for conflict detection.
-	superset *automaton
+	// superset is an expression for every value that is accepted, and perhaps more, for conflict
+	// detection; empty if none is known.
+	superset string
 }
 
 // match reports whether the canonical text of a value satisfies the constraint, which sees the value
@@ -98,7 +99,7 @@ func compileConstraint(text, expr string) (*constraint, error) {
 	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
 		return nil, err
 	}
-	c := &constraint{text: text}
+	c := &constraint{text: text, superset: supersetOf(expr)}
 	if c.automaton = compileAutomaton(expr); c.automaton == nil {
 		c.regexp = regexp.MustCompile(wholeValue(expr))
 	}

@@ -15,18 +15,20 @@ type Match[T any] struct {
 
 // state is the part of a match that does not depend on the stored type.
 type state struct {
-	route   *route
 	spans   [inlineSpans]Span
 	more    []Span // of the parameters beyond inlineSpans; kept from lookup to lookup
 	rest    uint32
 	head    bool   // HEAD answered by a route for GET
 	scratch []byte // for unescaping; grows to the longest value a constraint saw unescaped
+	host    []byte // for folding the host's case
 
-	// What the patterns that matched would have accepted, gathered while nothing is found.
-	allowed  methodSet
-	allow    string // Allow value, as long as only one pattern matched
+	// What the leaves that matched would have accepted. The other two are valid only if this is not 0.
+	missed  uint8 // leaves missed by method or version, counted to 2
+	miss    *leaf // the first of them
+	allowed methodSet
+	// The versions that exist, if some leaf was missed by version.
 	versions []string
-	table    *table
+	methods  *methodTable
 }
 
 // Route returns the route that was found, or nil. It must not be changed.
@@ -77,24 +79,61 @@ func (m *Match[T]) HeadFromGet() bool { return m.state.head }
 // Allow returns the value of the Allow header after MethodNotAllowed, OPTIONS included. It allocates
 // only when several patterns match the path.
 func (m *Match[T]) Allow() string {
-	if m.state.allow == "" && m.state.allowed != 0 {
-		return m.state.table.methods.allow(m.state.allowed)
+	switch s := &m.state; {
+	case s.missed == 0:
+		return ""
+	case s.missed == 1:
+		return s.miss.allow
+	default:
+		return s.methods.allow(s.allowed)
 	}
-	return m.state.allow
 }
 
 // Versions returns the versions that exist, in order, after NotAcceptable. It must not be changed.
-func (m *Match[T]) Versions() []string { return m.state.versions }
-
-// Reset forgets what was found, so that m keeps no router alive.
-func (m *Match[T]) Reset() {
-	m.entry = nil
-	m.state.reset()
+func (m *Match[T]) Versions() []string {
+	if m.state.missed == 0 {
+		return nil
+	}
+	return m.state.versions
 }
 
-func (s *state) reset() {
-	s.route, s.rest, s.head = nil, 0, false
-	s.allowed, s.allow, s.versions, s.table = 0, "", nil, nil
+// Reset forgets what was found, so that m keeps no router alive. A lookup does not need it.
+func (m *Match[T]) Reset() {
+	m.entry = nil
+	s := &m.state
+	s.missed, s.miss, s.versions, s.methods = 0, nil, nil, nil
+}
+
+// begin prepares for a lookup.
+func (s *state) begin() {
+	s.rest, s.head, s.missed = 0, false, 0
+}
+
+// missMethod notes a leaf that has no route for the method.
+func (s *state) missMethod(l *leaf) {
+	if s.missed == 0 {
+		s.miss, s.allowed, s.versions = l, 0, nil
+	}
+	s.missed = min(s.missed+1, 2)
+	s.allowed |= l.methods
+}
+
+// missVersion notes a leaf that has routes for the method, but not in a version asked for.
+func (s *state) missVersion(l *leaf) {
+	s.missMethod(l)
+	if s.versions == nil {
+		s.versions = l.versions
+	} else {
+		s.versions = mergeVersions(s.versions, l.versions)
+	}
+}
+
+// outcome tells what the leaves that were missed amount to.
+func (s *state) outcome() Outcome {
+	if s.versions != nil {
+		return NotAcceptable
+	}
+	return MethodNotAllowed
 }
 
 func (s *state) span(i int) Span {
@@ -104,12 +143,16 @@ func (s *state) span(i int) Span {
 	return s.more[i-inlineSpans]
 }
 
-// setSpan records the i-th value, after the i values before it.
+// setSpan records the i-th value.
 func (s *state) setSpan(i, start, end int) {
 	span := Span{uint32(start), uint32(end)}
 	if i < inlineSpans {
 		s.spans[i] = span
 		return
 	}
-	s.more = append(s.more[:i-inlineSpans], span)
+	i -= inlineSpans
+	for len(s.more) <= i {
+		s.more = append(s.more, Span{})
+	}
+	s.more[i] = span
 }

@@ -36,6 +36,7 @@ type Route[T any] struct {
 type Router[T any] struct {
 	mu          sync.Mutex // held by registration
 	constraints constraints
+	overlaps    overlaps
 	current     atomic.Pointer[snapshot[T]]
 }
 
@@ -106,7 +107,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 	}
 	compiled.id = len(old.entries)
 	e := &entry[T]{Route: reg, route: compiled}
-	if err := next.table.insert(compiled); err != nil {
+	if err := next.table.insert(compiled, &r.overlaps); err != nil {
 		return err
 	}
 	next.entries = append(old.entries, e)
@@ -143,6 +144,9 @@ func (r *Router[T]) compile(reg *Route[T], t *table) (*route, error) {
 		return nil, errors.New("a prefix route has no catch-all of its own")
 	}
 	if reg.Host != "" {
+		if err = checkHostPattern(reg.Host); err != nil {
+			return nil, err
+		}
 		if c.host, err = parseHost(reg.Host, r.constraints.resolve); err != nil {
 			return nil, err
 		}
@@ -174,15 +178,15 @@ func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 // LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
 // Values of several Accept fields are to be joined with commas. It may be borrowed too.
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
-	s := r.current.Load()
 	m.entry = nil
+	m.state.begin()
+	s := r.current.Load()
 	if s == nil {
-		m.state.reset()
 		return NotFound
 	}
-	outcome := s.table.find(method, host, path, accept, &m.state)
+	route, outcome := s.table.find(method, host, path, accept, &m.state)
 	if outcome == Found {
-		m.entry = s.entries[m.state.route.id]
+		m.entry = s.entries[route.id]
 	}
 	return outcome
 }

@@ -1,8 +1,23 @@
 package router
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Versions by media type. A route with version v2 is for requests whose Accept header names v2 in a
+// vendor media type, as in application/vnd.acme.v2+json: a part of the subtype, between dots, that is
+// a v and a digit and what follows. The vendor's name does not matter here. A header may name several
+// versions; the one of the highest quality that exists wins, the newest among equals.
+//
+// A request that names no version, or accepts any other media type besides (*/*, application/json), is
+// content with the route without version, and where there is none with the newest version. A route
+// that exists without version only never looks at Accept.
+
 // isVersion reports whether s is a version: v, a digit, then letters, digits, _ or -.
 func isVersion(s string) bool {
-	if len(s) < 2 || s[0] != 'v' || !isDigit(s[1]) {
+	if len(s) < 2 || s[0]|0x20 != 'v' || !isDigit(s[1]) {
 		return false
 	}
 	for i := 2; i < len(s); i++ {
@@ -11,4 +26,151 @@ func isVersion(s string) bool {
 		}
 	}
 	return true
+}
+
+// compareVersions orders versions by their number, then by what follows it: v2 < v10 < v10beta.
+func compareVersions(a, b string) int {
+	if a == "" || b == "" {
+		return cmp.Compare(len(a), len(b))
+	}
+	x, y := versionDigits(a), versionDigits(b)
+	return cmp.Or(
+		cmp.Compare(len(x), len(y)),
+		strings.Compare(x, y),
+		strings.Compare(a, b),
+	)
+}
+
+// versionDigits returns the number in a version without leading zeros.
+func versionDigits(v string) string {
+	end := 1
+	for end < len(v) && isDigit(v[end]) {
+		end++
+	}
+	return strings.TrimLeft(v[1:end], "0")
+}
+
+// acceptance is what an Accept header says about versions.
+type acceptance struct {
+	named bool // it names a version, perhaps with quality 0
+	open  bool // it has a range without version, of some quality
+}
+
+// scanAccept reads an Accept header and returns the quality it gives to version, in thousandths, 0 if none.
+func scanAccept(accept, version string) (quality int, a acceptance) {
+	for len(accept) > 0 {
+		var element string
+		element, accept, _ = strings.Cut(accept, ",")
+		mediaType, params, _ := strings.Cut(element, ";")
+		mediaType = strings.Trim(mediaType, " \t")
+		if mediaType == "" {
+			continue
+		}
+		q := qualityOf(params)
+		if named, match := versionIn(mediaType, version); !named {
+			a.open = a.open || q > 0
+		} else {
+			a.named = true
+			if match {
+				quality = max(quality, q)
+			}
+		}
+	}
+	return quality, a
+}
+
+// versionIn reports whether a media type names a version, and whether that is the given one.
+func versionIn(mediaType, version string) (named, match bool) {
+	_, subtype, _ := strings.Cut(mediaType, "/")
+	const vendor = "vnd."
+	if len(subtype) < len(vendor) || !strings.EqualFold(subtype[:len(vendor)], vendor) {
+		return false, false
+	}
+	subtype, _, _ = strings.Cut(subtype[len(vendor):], "+")
+	for more := true; more; {
+		var part string
+		part, subtype, more = strings.Cut(subtype, ".")
+		if isVersion(part) {
+			return true, strings.EqualFold(part, version)
+		}
+	}
+	return false, false
+}
+
+// qualityOf returns the q parameter in thousandths (RFC 9110 section 12.4.2), 1000 when there is none
+// and 0 when it is malformed.
+func qualityOf(params string) int {
+	for len(params) > 0 {
+		var param string
+		param, params, _ = strings.Cut(params, ";")
+		name, value, _ := strings.Cut(param, "=")
+		if !strings.EqualFold(strings.Trim(name, " \t"), "q") {
+			continue
+		}
+		value = strings.Trim(value, " \t")
+		if value == "" || len(value) > len("0.000") || value[0] != '0' && value[0] != '1' || len(value) > 1 && value[1] != '.' {
+			return 0
+		}
+		q, unit := int(value[0]-'0')*1000, 100
+		for i := 2; i < len(value); i++ {
+			if !isDigit(value[i]) {
+				return 0
+			}
+			q += int(value[i]-'0') * unit
+			unit /= 10
+		}
+		return min(q, 1000)
+	}
+	return 1000
+}
+
+// takeVersion is take for a leaf with versions. Bindings come with the newest version first.
+func (w *walk) takeVersion(l *leaf) *route {
+	var best, plain, newest *binding
+	bestQuality := 0
+	var asked acceptance
+	for i := range l.bindings {
+		b := &l.bindings[i]
+		if b.methods&w.method == 0 {
+			continue
+		}
+		if b.route.version == "" {
+			if plain == nil {
+				plain = b
+			}
+			continue
+		}
+		if newest == nil {
+			newest = b
+		}
+		var quality int
+		quality, asked = scanAccept(w.accept, b.route.version)
+		if quality > bestQuality {
+			best, bestQuality = b, quality
+		}
+	}
+	switch {
+	case best == nil && newest == nil && plain == nil:
+		w.s.missMethod(l)
+		return nil
+	case best != nil:
+	case newest == nil:
+		best = plain
+	case asked.named && !asked.open:
+		w.s.missVersion(l)
+		return nil
+	case plain != nil:
+		best = plain
+	default:
+		best = newest
+	}
+	w.s.head = best.implied
+	return best.route
+}
+
+// mergeVersions returns the union of two ordered lists.
+func mergeVersions(a, b []string) []string {
+	union := slices.Concat(a, b)
+	slices.SortFunc(union, compareVersions)
+	return slices.Compact(union)
 }

@@ -1,0 +1,166 @@
+package router
+
+import "fmt"
+
+// Conflicts. Where two patterns first differ decides which is more specific: by the rank of the
+// segments there. If these have the same rank, which only constrained segments with different
+// constraints can, nothing decides; two such routes are refused if one request could match both. So are
+// two routes whose patterns do not differ but for names, if their methods and versions meet.
+
+// ConflictError says that a route would be ambiguous with one registered before.
+type ConflictError struct {
+	Route, Other           string // "GET /users/{id:int}"
+	RoutePlace, OtherPlace string
+	Example                string // a path, or host and path, that both match at equal precedence
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflicts with %s%s: both match %s with equal precedence", e.Other, at(e.OtherPlace), e.Example)
+}
+
+// conflict records the first conflict of the route.
+func (in *insertion) conflict(other *route) {
+	if in.err != nil {
+		return
+	}
+	example, ok := in.overlaps.path(in.route, other)
+	if !ok {
+		example = "the same path"
+	}
+	if in.route.host != nil {
+		example = in.route.host.sample(in.overlaps) + example
+	}
+	in.err = &ConflictError{
+		Route: in.route.text, RoutePlace: in.route.place,
+		Other: other.text, OtherPlace: other.place,
+		Example: example,
+	}
+}
+
+// checkSiblings looks for conflicts with the routes behind the other constrained segments at a node.
+func (in *insertion) checkSiblings(siblings []edge, seg *segment) {
+	for i := range siblings {
+		sibling := &siblings[i]
+		if sibling.segment.shape == seg.shape {
+			continue
+		}
+		if _, ok := in.overlaps.find(seg, sibling.segment); !ok {
+			continue
+		}
+		sibling.next.walkLeaves(func(l *leaf) bool {
+			for _, b := range l.bindings {
+				if b.methods&in.answers() == 0 {
+					continue
+				}
+				if _, ok := in.overlaps.path(in.route, b.route); ok {
+					in.conflict(b.route)
+				}
+			}
+			return in.err == nil
+		})
+	}
+}
+
+// answers returns the methods the route answers, HEAD for GET included.
+func (in *insertion) answers() methodSet {
+	switch m := in.route.methods; {
+	case m == anyMethod:
+		return ^methodSet(0)
+	case m&methodGet != 0:
+		return m | methodHead
+	default:
+		return m
+	}
+}
+
+// path returns a path that both routes' path patterns match.
+func (o *overlaps) path(a, b *route) (string, bool) {
+	x, y := a.openSegments(), b.openSegments()
+	path := ""
+	for {
+		switch {
+		case len(x) == 0 && (len(y) == 0 || y[0].isBelow()), len(y) == 0 && x[0].isBelow():
+			return path, true
+		case len(x) == 0 || len(y) == 0:
+			return "", false
+		case x[0].rank == catchAll:
+			return path + o.tail(y), true
+		case y[0].rank == catchAll:
+			return path + o.tail(x), true
+		}
+		text, ok := o.segment(&x[0], &y[0])
+		if !ok {
+			return "", false
+		}
+		path += "/" + text
+		x, y = x[1:], y[1:]
+	}
+}
+
+// openSegments returns the segments of the path, with a catch-all behind those of a prefix route.
+func (r *route) openSegments() []segment {
+	if !r.prefix {
+		return r.path.segments
+	}
+	if r.path.text == "/" {
+		return []segment{restSegment}
+	}
+	return append(r.path.segments[:len(r.path.segments):len(r.path.segments)], restSegment)
+}
+
+// isBelow reports whether the segment stands for what is below a prefix route.
+func (seg *segment) isBelow() bool { return seg.rank == catchAll && len(seg.parts) == 0 }
+
+// tail returns the text of segments, each led by a slash. An empty rest stands for a catch-all.
+func (o *overlaps) tail(segments []segment) string {
+	text := ""
+	for i := range segments {
+		text += "/" + o.sample(&segments[i])
+	}
+	return text
+}
+
+// sample returns a text that the segment matches, the best guess if none is known.
+func (o *overlaps) sample(seg *segment) string {
+	switch seg.rank {
+	case static:
+		return seg.shape
+	case named:
+		return "x"
+	case constrained:
+		if text, ok := o.find(seg, seg); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+// segment returns a text that both segments match; neither is a catch-all.
+func (o *overlaps) segment(a, b *segment) (string, bool) {
+	if a.rank > b.rank {
+		a, b = b, a
+	}
+	var s state
+	switch {
+	case a.rank == static && b.rank == static:
+		return a.shape, a.shape == b.shape
+	case a.rank == static:
+		return a.shape, b.match(a.shape, 0, len(a.shape), 0, &s)
+	case b.rank == constrained && a.shape != b.shape:
+		return o.find(a, b)
+	}
+	text := o.sample(a)
+	return text, text != "" && b.match(text, 0, len(text), 0, &s)
+}
+
+// sample returns a host that the pattern matches.
+func (p *pattern) sample(o *overlaps) string {
+	text := ""
+	for i := range p.segments {
+		if i > 0 {
+			text += "."
+		}
+		text += o.sample(&p.segments[i])
+	}
+	return text
+}

@@ -1,0 +1,175 @@
+package router
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// Building an automaton. Package regexp/syntax compiles an expression to a program over runes; what we
+// want is a table over bytes. So a state of the table is a pair: the set of program instructions that
+// may be next, and how much of a UTF-8 sequence has been read since the last whole rune:
+//
+//	bytes     61      E2      82      AC      'a' and '€'
+//	state  S0    S1   (S1,E2) (S1,E2 82)  S2
+//
+// A sequence whose runes the expression does not tell apart is known by its class and length
+// alone, which keeps the states few. An invalid sequence counts, byte by byte, as U+FFFD, like in package regexp:
+// the surprising part is that this is only known a byte later, which then is read anew.
+
+const (
+	// maxStates bounds the states while building, maxTable the entries of the finished table, 2 bytes
+	// each. Within them fits whatever people write to constrain a path segment; large Unicode classes,
+	// which do not, are matched by package regexp.
+	maxStates = 2048
+	maxTable  = 1 << 15
+)
+
+// sequence is a partly read UTF-8 sequence. The zero value is none.
+type sequence struct {
+	have, need int  // bytes read and still to come
+	lo, hi     byte // bounds of the next byte
+	class      int  // of all runes that begin so, or -1
+	bits       rune // read so far, kept only when class is -1
+}
+
+type builderState struct {
+	set int // of the rune machine
+	seq sequence
+}
+
+type builder struct {
+	machine *runeMachine
+	numbers map[builderState]uint16
+	states  []builderState
+	rows    [][256]uint16
+	accept  []bool
+	tooBig  bool
+}
+
+// compileAutomaton returns the automaton that matches whole values against expr, or nil when it would
+// be too large. expr has been parsed successfully before.
+func compileAutomaton(expr string) *automaton {
+	re, err := syntax.Parse(wholeValue(expr), syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil
+	}
+	b := &builder{machine: newRuneMachine(prog), numbers: make(map[builderState]uint16)}
+	if b.machine == nil {
+		return nil
+	}
+	b.number(builderState{}) // the dead state
+	start := b.number(builderState{set: b.machine.first()})
+	for n := 0; n < len(b.states) && !b.tooBig; n++ {
+		b.fill(n)
+	}
+	if b.tooBig {
+		return nil
+	}
+	return b.minimize(start)
+}
+
+// number returns the number of a state, adding it if it is new.
+func (b *builder) number(s builderState) uint16 {
+	if s.set == 0 || b.hopeless(s) {
+		s = builderState{}
+	}
+	n, ok := b.numbers[s]
+	if !ok {
+		if len(b.states) == maxStates {
+			b.tooBig = true
+			return 0
+		}
+		n = uint16(len(b.states))
+		b.numbers[s] = n
+		b.states = append(b.states, s)
+		b.rows = append(b.rows, [256]uint16{})
+		b.accept = append(b.accept, b.machine.accepts(b.broken(s).set))
+	}
+	return n
+}
+
+// hopeless reports whether nothing matches after s, whether its sequence is completed or not.
+func (b *builder) hopeless(s builderState) bool {
+	return s.seq.have > 0 && s.seq.class >= 0 &&
+		b.machine.step(s.set, s.seq.class) == 0 && b.broken(s).set == 0
+}
+
+// broken returns the state after the bytes of an unfinished sequence have been read as invalid.
+func (b *builder) broken(s builderState) builderState {
+	for range s.seq.have {
+		s.set = b.machine.step(s.set, b.machine.invalid)
+	}
+	return builderState{set: s.set}
+}
+
+// fill computes the row of state n.
+func (b *builder) fill(n int) {
+	s := b.states[n]
+	if s.set == 0 {
+		return
+	}
+	for c := range 256 {
+		next := b.number(b.next(s, byte(c)))
+		b.rows[n][c] = next
+	}
+}
+
+// next returns the state after one more byte.
+func (b *builder) next(s builderState, c byte) builderState {
+	if s.seq.have > 0 {
+		if c < s.seq.lo || c > s.seq.hi {
+			return b.next(b.broken(s), c)
+		}
+		bits := s.seq.bits<<6 | rune(c&0x3F)
+		if s.seq.need > 1 {
+			return builderState{s.set, b.sequence(s.seq.have+1, s.seq.need-1, 0x80, 0xBF, bits, s.seq.class)}
+		}
+		class := s.seq.class
+		if class < 0 {
+			class = b.machine.classOf(bits)
+		}
+		return builderState{set: b.machine.step(s.set, class)}
+	}
+	// RFC 3629 section 4: the well-formed sequences by their first byte.
+	switch {
+	case c < utf8.RuneSelf:
+		return builderState{set: b.machine.step(s.set, b.machine.classOf(rune(c)))}
+	case 0xC2 <= c && c <= 0xDF:
+		return builderState{s.set, b.sequence(1, 1, 0x80, 0xBF, rune(c&0x1F), -1)}
+	case 0xE0 <= c && c <= 0xEF:
+		lo, hi := byte(0x80), byte(0xBF)
+		if c == 0xE0 {
+			lo = 0xA0
+		} else if c == 0xED {
+			hi = 0x9F
+		}
+		return builderState{s.set, b.sequence(1, 2, lo, hi, rune(c&0x0F), -1)}
+	case 0xF0 <= c && c <= 0xF4:
+		lo, hi := byte(0x80), byte(0xBF)
+		if c == 0xF0 {
+			lo = 0x90
+		} else if c == 0xF4 {
+			hi = 0x8F
+		}
+		return builderState{s.set, b.sequence(1, 3, lo, hi, rune(c&0x07), -1)}
+	}
+	return builderState{set: b.machine.step(s.set, b.machine.invalid)}
+}
+
+// sequence makes a partly read sequence, known by its class alone if all of its runes have one class.
+func (b *builder) sequence(have, need int, lo, hi byte, bits rune, class int) sequence {
+	if class < 0 {
+		shift := 6 * (need - 1)
+		first := (bits<<6 | rune(lo&0x3F)) << shift
+		last := (bits<<6|rune(hi&0x3F))<<shift | (1<<shift - 1)
+		class = b.machine.uniform(first, last)
+	}
+	if class >= 0 {
+		bits = 0
+	}
+	return sequence{have, need, lo, hi, class, bits}
+}

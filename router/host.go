@@ -1,0 +1,192 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Hosts. The host is the most significant part of what a route matches: routes for the exact host are
+// tried first, then those of the host patterns that match, then those for any host; a request that
+// none of a host's routes is for falls through to the next. Labels are compared from the right, as the right
+// ones are the more significant. The case of letters, the port and a final dot do not matter.
+
+type hosts struct {
+	exact    *node // a tree of host names, whose nodes hold the trees of paths
+	patterns []hostPattern
+}
+
+// hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the
+// other: they are few, and most are ruled out by their last label.
+type hostPattern struct {
+	pattern *pattern
+	params  int
+	site    *node
+}
+
+// maxHost is the longest host name of RFC 1035, and a dot; longer ones match no pattern.
+const maxHost = 256
+
+// insert returns the hosts with the route added to those of its host; h may be nil.
+func (h *hosts) insert(in *insertion) (*hosts, error) {
+	next := new(hosts)
+	if h != nil {
+		*next = *h
+	}
+	host := in.route.host
+	if len(host.params) == 0 {
+		var err error
+		next.exact = next.exact.clone()
+		next.exact.addText(host.shape(), func(end *node) *node {
+			end = end.clone()
+			end.site, err = in.add(end.site)
+			return end
+		})
+		return next, err
+	}
+	i, found := slices.BinarySearchFunc(next.patterns, host, func(a hostPattern, b *pattern) int { return compareHosts(a.pattern, b) })
+	if !found {
+		for _, other := range next.patterns {
+			if example, ok := in.overlaps.hosts(host, other.pattern); ok {
+				return nil, fmt.Errorf("host %s is ambiguous with host %s: both match %s with equal precedence", host.text, other.pattern.text, example)
+			}
+		}
+		next.patterns = slices.Insert(slices.Clip(next.patterns), i, hostPattern{pattern: host, params: len(host.params)})
+	} else {
+		next.patterns = slices.Clone(next.patterns)
+	}
+	site, err := in.add(next.patterns[i].site)
+	next.patterns[i].site = site
+	return next, err
+}
+
+// shape joins the shapes of the labels.
+func (p *pattern) shape() string {
+	labels := make([]string, len(p.segments))
+	for i, seg := range p.segments {
+		labels[i] = seg.shape
+	}
+	return strings.Join(labels, ".")
+}
+
+// compareHosts orders host patterns by precedence: at the first label from the right in which they
+// differ, the smaller rank, then the shape; then the longer pattern.
+func compareHosts(a, b *pattern) int {
+	for i, j := len(a.segments)-1, len(b.segments)-1; i >= 0 && j >= 0; i, j = i-1, j-1 {
+		x, y := &a.segments[i], &b.segments[j]
+		if x.rank != y.rank {
+			return int(x.rank) - int(y.rank)
+		}
+		if c := strings.Compare(x.shape, y.shape); c != 0 {
+			return c
+		}
+	}
+	return len(b.segments) - len(a.segments)
+}
+
+// hosts returns a host that both patterns match if nothing else decides between them.
+func (o *overlaps) hosts(a, b *pattern) (string, bool) {
+	if len(a.segments) != len(b.segments) {
+		return "", false
+	}
+	decided := false
+	labels := make([]string, len(a.segments))
+	for i := len(labels) - 1; i >= 0; i-- {
+		x, y := &a.segments[i], &b.segments[i]
+		if x.shape != y.shape && !decided {
+			if x.rank != y.rank {
+				return "", false
+			}
+			decided = true
+		}
+		label, ok := o.segment(x, y)
+		if !ok {
+			return "", false
+		}
+		labels[i] = label
+	}
+	return strings.Join(labels, "."), decided
+}
+
+// find tries the trees of the hosts that match.
+func (h *hosts) find(host string, w *walk) *route {
+	host = w.s.foldHost(host)
+	if host == "" {
+		return nil
+	}
+	if n := h.exact.exact(host); n != nil && n.site != nil {
+		if r := w.find(n.site, 0, 0); r != nil {
+			return r
+		}
+	}
+	for i := range h.patterns {
+		p := &h.patterns[i]
+		if p.pattern.matchHost(host, w.s) {
+			if r := w.find(p.site, 0, p.params); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// matchHost matches a folded host and records the values of its parameters.
+func (p *pattern) matchHost(host string, s *state) bool {
+	// From the right, where most patterns are ruled out.
+	k, end := len(p.params), len(host)
+	for i := len(p.segments) - 1; i >= 0; i-- {
+		start := strings.LastIndexByte(host[:max(end, 0)], '.') + 1
+		seg := &p.segments[i]
+		switch {
+		case end < 0, i == 0 && start > 0:
+			return false
+		case seg.rank == static:
+			if host[start:end] != seg.shape {
+				return false
+			}
+		default:
+			k -= seg.params()
+			if !seg.match(host, start, end, k, s) {
+				return false
+			}
+		}
+		end = start - 1
+	}
+	return true
+}
+
+// foldHost strips the port and a final dot and folds the case, without moving any byte. It returns ""
+// for a host that is too long.
+func (s *state) foldHost(host string) string {
+	host = hostName(host)
+	if len(host) > maxHost {
+		return ""
+	}
+	for i := 0; i < len(host); i++ {
+		if c := host[i]; 'A' <= c && c <= 'Z' {
+			s.host = append(s.host[:0], host...)
+			for ; i < len(host); i++ {
+				s.host[i] = lower(host[i])
+			}
+			return view(s.host)
+		}
+	}
+	return host
+}
+
+// hostName returns a host without its port and final dot.
+func hostName(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.LastIndexByte(host, ']') < i {
+		host = host[:i]
+	}
+	return strings.TrimSuffix(host, ".")
+}
+
+// checkHostPattern refuses a port in a host pattern: routes do not depend on it.
+func checkHostPattern(text string) error {
+	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[i:], "]}") {
+		return errors.New("a host pattern has no port; ports are ignored")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package router
+
+import "encoding/binary"
+
+// minimize merges the states that accept the same rests (Moore's algorithm: start from "accepts" and
+// "does not", split while two states of a block go to different blocks) and lays the table out. It
+// returns nil if the table is too large.
+func (b *builder) minimize(start uint16) *automaton {
+	a := new(automaton)
+	columns := b.byteClasses(&a.class)
+	block := make([]int, len(b.states))
+	for i, accept := range b.accept {
+		if accept {
+			block[i] = 1
+		}
+	}
+	blocks := 0
+	for {
+		// The dead state comes first, so its block is number 0.
+		numbers := make(map[string]int)
+		split := make([]int, len(block))
+		key := make([]byte, 0, 4*(len(columns)+1))
+		for i := range block {
+			key = binary.LittleEndian.AppendUint32(key[:0], uint32(block[i]))
+			for _, c := range columns {
+				key = binary.LittleEndian.AppendUint32(key, uint32(block[b.rows[i][c]]))
+			}
+			n, ok := numbers[string(key)]
+			if !ok {
+				n = len(numbers)
+				numbers[string(key)] = n
+			}
+			split[i] = n
+		}
+		block = split
+		if len(numbers) == blocks {
+			break
+		}
+		blocks = len(numbers)
+	}
+
+	stride := len(columns) + 1
+	if blocks*stride > maxTable {
+		return nil
+	}
+	a.next = make([]uint16, blocks*stride)
+	a.start = uint16(block[start] * stride)
+	for i := range block {
+		row := a.next[block[i]*stride:][:stride]
+		if b.accept[i] {
+			row[0] = 1
+		}
+		for j, c := range columns {
+			row[j+1] = uint16(block[b.rows[i][c]] * stride)
+		}
+	}
+	return a
+}
+
+// byteClasses numbers the bytes from 1 so that bytes of one number go the same way from every state,
+// and returns a byte of each number. There are at most 255 numbers, as two of the bytes that never
+// occur in UTF-8 always share one.
+func (b *builder) byteClasses(class *[256]uint8) (samples []byte) {
+	numbers := make(map[string]uint8)
+	key := make([]byte, 0, 2*len(b.rows))
+	for c := range 256 {
+		key = key[:0]
+		for i := range b.rows {
+			key = binary.LittleEndian.AppendUint16(key, b.rows[i][c])
+		}
+		n, ok := numbers[string(key)]
+		if !ok {
+			samples = append(samples, byte(c))
+			n = uint8(len(samples))
+			numbers[string(key)] = n
+		}
+		class[c] = n
+	}
+	return samples
+}

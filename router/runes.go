@@ -1,0 +1,237 @@
+package router
+
+import (
+	"regexp/syntax"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// runeMachine runs a compiled expression on runes, on sets of instructions at once.
+//
+// Expressions see runes in classes: the runes that no instruction and no assertion of the expression
+// tells apart, so one of them can stand for all. A set of instructions is kept as it is right after a rune, with the
+// empty-width instructions behind it not yet followed, because whether \b or $ holds there depends on
+// the next rune. That is why a set comes with the rune before it.
+type runeMachine struct {
+	prog    *syntax.Prog
+	starts  []rune  // the first runes of the intervals of one class, ascending from 0
+	classes []int   // the class of each interval
+	samples []rune  // a rune of each class
+	invalid int     // the class of an invalid byte, which counts as U+FFFD like in package regexp
+	sets    []pcSet // by set number; number 0 is the empty set
+	numbers map[string]int
+	steps   map[[2]int]int // set and class to set
+	words   bool           // the expression has \b or \B
+	lines   bool           // the expression has multi-line ^ or $
+}
+
+type pcSet struct {
+	pcs    []uint32
+	before rune // the rune before, or a like one; -1 at the beginning
+}
+
+// maxClassWork bounds instructions × intervals, the work of finding the classes.
+const maxClassWork = 1 << 18
+
+// newRuneMachine returns nil for an expression that is too large.
+func newRuneMachine(prog *syntax.Prog) *runeMachine {
+	m := &runeMachine{prog: prog, numbers: make(map[string]int), steps: make(map[[2]int]int)}
+	m.number(pcSet{})
+	m.starts = []rune{0, utf8.RuneError, utf8.RuneError + 1}
+	for i := range prog.Inst {
+		m.addBounds(&prog.Inst[i])
+	}
+	if m.words {
+		m.starts = append(m.starts, '0', '9'+1, 'A', 'Z'+1, '_', '_'+1, 'a', 'z'+1)
+	}
+	if m.lines {
+		m.starts = append(m.starts, '\n', '\n'+1)
+	}
+	slices.Sort(m.starts)
+	m.starts = slices.Compact(m.starts)
+	if len(m.starts)*len(prog.Inst) > maxClassWork {
+		return nil
+	}
+	m.findClasses()
+	m.invalid = m.classOf(utf8.RuneError)
+	return m
+}
+
+// addBounds adds the bounds of the rune ranges an instruction tells apart.
+func (m *runeMachine) addBounds(inst *syntax.Inst) {
+	switch inst.Op {
+	case syntax.InstEmptyWidth:
+		op := syntax.EmptyOp(inst.Arg)
+		m.words = m.words || op&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
+		m.lines = m.lines || op&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
+	case syntax.InstRuneAnyNotNL:
+		m.starts = append(m.starts, '\n', '\n'+1)
+	case syntax.InstRune, syntax.InstRune1:
+		if len(inst.Rune) > 1 {
+			for i := 0; i < len(inst.Rune); i += 2 {
+				m.starts = append(m.starts, inst.Rune[i], inst.Rune[i+1]+1)
+			}
+			return
+		}
+		// A single rune, perhaps with all of its case variants.
+		for r, first := inst.Rune[0], inst.Rune[0]; ; {
+			m.starts = append(m.starts, r, r+1)
+			if r = unicode.SimpleFold(r); r == first {
+				return
+			}
+		}
+	}
+}
+
+// findClasses gives two intervals the same class when every instruction and assertion treats them alike.
+func (m *runeMachine) findClasses() {
+	numbers := make(map[string]int)
+	var signature []byte
+	for _, r := range m.starts {
+		signature = signature[:0]
+		for i := range m.prog.Inst {
+			if inst := &m.prog.Inst[i]; isRuneInst(inst) {
+				bit := byte('0')
+				if inst.MatchRune(r) {
+					bit = '1'
+				}
+				signature = append(signature, bit)
+			}
+		}
+		signature = append(signature, string(m.like(r))...)
+		class, ok := numbers[string(signature)]
+		if !ok {
+			class = len(m.samples)
+			numbers[string(signature)] = class
+			m.samples = append(m.samples, r)
+		}
+		m.classes = append(m.classes, class)
+	}
+}
+
+func isRuneInst(inst *syntax.Inst) bool {
+	switch inst.Op {
+	case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		return true
+	}
+	return false
+}
+
+// like returns a rune that the assertions of this expression do not tell from r.
+func (m *runeMachine) like(r rune) rune {
+	switch {
+	case m.words && syntax.IsWordChar(r):
+		return 'a'
+	case m.lines && r == '\n':
+		return '\n'
+	}
+	return ' '
+}
+
+func (m *runeMachine) classOf(r rune) int {
+	i, found := slices.BinarySearch(m.starts, r)
+	if !found {
+		i--
+	}
+	return m.classes[i]
+}
+
+// uniform returns the class of all runes from lo to hi, or -1 if they have several.
+func (m *runeMachine) uniform(lo, hi rune) int {
+	i, found := slices.BinarySearch(m.starts, lo)
+	if !found {
+		i--
+	}
+	class := m.classes[i]
+	for i++; i < len(m.starts) && m.starts[i] <= hi; i++ {
+		if m.classes[i] != class {
+			return -1
+		}
+	}
+	return class
+}
+
+// first returns the set before the first rune.
+func (m *runeMachine) first() int {
+	return m.number(pcSet{pcs: []uint32{uint32(m.prog.Start)}, before: -1})
+}
+
+// number returns the number of a set, whose instructions are sorted.
+func (m *runeMachine) number(s pcSet) int {
+	if len(s.pcs) == 0 {
+		s.before = 0
+	}
+	key := make([]byte, 0, 4*len(s.pcs)+4)
+	key = append(key, string(s.before)...)
+	for _, pc := range s.pcs {
+		key = append(key, byte(pc), byte(pc>>8), byte(pc>>16), byte(pc>>24))
+	}
+	if s.before < 0 {
+		key = append(key, '^')
+	}
+	n, ok := m.numbers[string(key)]
+	if !ok {
+		n = len(m.sets)
+		m.numbers[string(key)] = n
+		m.sets = append(m.sets, s)
+	}
+	return n
+}
+
+// step returns the set after a rune of the class.
+func (m *runeMachine) step(set, class int) int {
+	key := [2]int{set, class}
+	if next, ok := m.steps[key]; ok {
+		return next
+	}
+	r := m.samples[class]
+	var pcs []uint32
+	m.follow(set, r, func(inst *syntax.Inst) {
+		if isRuneInst(inst) && inst.MatchRune(r) {
+			pcs = append(pcs, inst.Out)
+		}
+	})
+	slices.Sort(pcs)
+	next := m.number(pcSet{pcs: slices.Compact(pcs), before: m.like(r)})
+	m.steps[key] = next
+	return next
+}
+
+// accepts reports whether the value may end after the set.
+func (m *runeMachine) accepts(set int) bool {
+	found := false
+	m.follow(set, -1, func(inst *syntax.Inst) {
+		found = found || inst.Op == syntax.InstMatch
+	})
+	return found
+}
+
+// follow visits the instructions reached from a set without consuming anything, given the next rune
+// (-1 at the end).
+func (m *runeMachine) follow(set int, next rune, visit func(*syntax.Inst)) {
+	holds := syntax.EmptyOpContext(m.sets[set].before, next)
+	seen := make([]bool, len(m.prog.Inst))
+	stack := slices.Clone(m.sets[set].pcs)
+	for len(stack) > 0 {
+		pc := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		inst := &m.prog.Inst[pc]
+		switch inst.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, inst.Out, inst.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			stack = append(stack, inst.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(inst.Arg)&^holds == 0 {
+				stack = append(stack, inst.Out)
+			}
+		default:
+			visit(inst)
+		}
+	}
+}
