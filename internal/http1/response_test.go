@@ -1,0 +1,247 @@
+package http1_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// TestStatusLines checks every code that fits a status line against the words
+// of net/http, so that both engines send the same bytes.
+func TestStatusLines(t *testing.T) {
+	for code := 100; code <= 999; code++ {
+		reason := http.StatusText(code)
+		if reason == "" {
+			reason = fmt.Sprint("status code ", code)
+		}
+		for minor, appendLine := range []func([]byte, int) []byte{http1.AppendStatusLine10, http1.AppendStatusLine} {
+			want := fmt.Sprintf("kept HTTP/1.%d %d %s\r\n", minor, code, reason)
+			if got := string(appendLine([]byte("kept "), code)); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	}
+	for _, code := range []int{-1, 0, 99, 1000, math.MaxInt, math.MinInt} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			http1.AppendStatusLine(nil, code)
+		})
+	}
+}
+
+func TestAppendContentLength(t *testing.T) {
+	for _, n := range []int64{0, 1, 9, 10, 11, 99, 100, 101, 999, 12345, 1_000_000, math.MaxInt64} {
+		want := fmt.Sprintf("Content-Length: %d\r\n", n)
+		if got := string(http1.AppendContentLength(nil, n)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// appendResponse is how the parts of a response go together.
+func appendResponse(dst []byte, d *http1.DateCache, code int, name, value string, body []byte, chunked bool) []byte {
+	dst = http1.AppendStatusLine(dst, code)
+	dst = http1.AppendField(dst, name, value)
+	dst = d.AppendField(dst, 784111777)
+	switch {
+	case chunked:
+		dst = append(dst, http1.TransferEncodingChunked+http1.CRLF...)
+		if len(body) > 0 {
+			dst = append(http1.AppendChunkHeader(dst, len(body)), body...)
+			dst = append(dst, http1.CRLF...)
+		}
+		dst = append(dst, http1.LastChunk...)
+		dst = http1.AppendField(dst, "X-Trailer", value)
+		return append(dst, http1.CRLF...)
+	case http1.LengthAllowed(http1.MethodGet, code):
+		dst = http1.AppendContentLength(dst, int64(len(body)))
+	}
+	dst = append(dst, http1.CRLF...)
+	if http1.BodyAllowed(http1.MethodGet, code) {
+		dst = append(dst, body...)
+	}
+	return dst
+}
+
+// FuzzResponse has net/http read what this package writes: the field and the
+// body come back as they were, and nothing is left over.
+func FuzzResponse(f *testing.F) {
+	f.Add(uint16(200), "Content-Type", "text/plain", []byte("hello"), false)
+	f.Add(uint16(204), "X", "", []byte("no body"), false)
+	f.Add(uint16(304), "Etag", `"a b"`, []byte{}, false)
+	f.Add(uint16(299), "X-A", "caf\u00e9\t.", []byte("hello"), true)
+	f.Add(uint16(500), "A", "b\r\nC: d", []byte("split"), false)
+	f.Fuzz(func(t *testing.T, code uint16, name, value string, body []byte, chunked bool) {
+		status := 200 + int(code)%800
+		canonical := http.CanonicalHeaderKey(name)
+		switch canonical {
+		case "Content-Length", "Transfer-Encoding", "Date", "Trailer", "Connection":
+			return // these say something about the message itself
+		}
+		if http1.CheckField(name, value) != nil {
+			return
+		}
+		chunked = chunked && http1.BodyAllowed(http1.MethodGet, status)
+		var d http1.DateCache
+		wire := appendResponse(nil, &d, status, name, value, body, chunked)
+		r := bufio.NewReader(bytes.NewReader(wire))
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", wire, err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("%q: %v", wire, err)
+		}
+		if !http1.BodyAllowed(http1.MethodGet, status) {
+			body = nil
+		}
+		values := resp.Header[canonical]
+		if values == nil {
+			values = resp.Header[name] // net/http leaves some names as they are
+		}
+		want := strings.Trim(value, " \t")
+		if resp.StatusCode != status || !bytes.Equal(got, body) || len(values) != 1 || values[0] != want {
+			t.Errorf("%q is read as %d, %q, %q", wire, resp.StatusCode, values, got)
+		}
+		if chunked && resp.Trailer.Get("X-Trailer") != want {
+			t.Errorf("%q: trailer %q", wire, resp.Trailer)
+		}
+		if rest, _ := io.ReadAll(r); len(rest) > 0 {
+			t.Errorf("%q: left over %q", wire, rest)
+		}
+	})
+}
+
+func TestConstantLines(t *testing.T) {
+	for got, want := range map[string]string{
+		http1.ConnectionClose:         "Connection: close\r\n",
+		http1.ConnectionKeepAlive:     "Connection: keep-alive\r\n",
+		http1.TransferEncodingChunked: "Transfer-Encoding: chunked\r\n",
+		http1.Continue:                "HTTP/1.1 100 Continue\r\n\r\n",
+		http1.EndOfChunks:             "0\r\n\r\n",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestBodyAllowed(t *testing.T) {
+	for _, c := range []struct {
+		method       http1.Method
+		status       int
+		body, length bool
+	}{
+		{http1.MethodGet, 200, true, true},
+		{http1.MethodGet, 404, true, true},
+		{http1.MethodGet, 205, true, true}, // its body is empty, and says so
+		{http1.MethodHead, 200, false, true},
+		{http1.MethodHead, 204, false, false},
+		{http1.MethodGet, 100, false, false},
+		{http1.MethodGet, 101, false, false},
+		{http1.MethodGet, 199, false, false},
+		{http1.MethodPost, 204, false, false},
+		{http1.MethodGet, 304, false, true},
+		{http1.MethodConnect, 200, false, false},
+		{http1.MethodConnect, 407, true, true},
+	} {
+		if got := http1.BodyAllowed(c.method, c.status); got != c.body {
+			t.Errorf("BodyAllowed(%v, %d) = %v", c.method, c.status, got)
+		}
+		if got := http1.LengthAllowed(c.method, c.status); got != c.length {
+			t.Errorf("LengthAllowed(%v, %d) = %v", c.method, c.status, got)
+		}
+	}
+}
+
+func TestCheckField(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"Content-Type", "text/html; charset=utf-8", ""},
+		{"!#$%&'*+-.^_`|~09", "", ""},
+		{"A", "tab\tand caf\u00e9 and \xff", ""},
+		{"", "a", "field with an empty name"},
+		{"A B", "a", "field name with byte 0x20 at offset 1"},
+		{"A:", "a", "field name with byte 0x3A at offset 1"},
+		{"A\r\nB", "a", "field name with byte 0x0D at offset 1"},
+		{"caf\u00e9", "a", "field name with byte 0xC3 at offset 3"},
+		{"A", "a\r\nB: c", "field value with byte 0x0D at offset 1"},
+		{"A", "a\nB: c", "field value with byte 0x0A at offset 1"},
+		{"A", "\x00", "field value with byte 0x00 at offset 0"},
+		{"A", "abc\x7f", "field value with byte 0x7F at offset 3"},
+	} {
+		got := ""
+		if err := http1.CheckField(c.name, c.value); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.name, c.value, got, c.want)
+		}
+		valid := http1.ValidFieldName(c.name) && http1.ValidFieldValue(c.value)
+		if valid != (c.want == "") {
+			t.Errorf("%q, %q: valid: %v", c.name, c.value, valid)
+		}
+	}
+}
+
+func TestDateCache(t *testing.T) {
+	var d http1.DateCache
+	for _, c := range []struct {
+		second int64
+		want   string
+	}{
+		{0, "Thu, 01 Jan 1970 00:00:00 GMT"}, // the zero second of a zero cache
+		{784111777, "Sun, 06 Nov 1994 08:49:37 GMT"},
+		{784111777, "Sun, 06 Nov 1994 08:49:37 GMT"},
+		{784111778, "Sun, 06 Nov 1994 08:49:38 GMT"},
+		{784111777, "Sun, 06 Nov 1994 08:49:37 GMT"}, // a clock may step back
+		{-1, "Thu, 01 Jan 1970 00:00:00 GMT"},
+		{253402300799, "Fri, 31 Dec 9999 23:59:59 GMT"},
+		{253402300800, "Fri, 31 Dec 9999 23:59:59 GMT"},
+	} {
+		if got := string(d.Append([]byte("kept "), c.second)); got != "kept "+c.want {
+			t.Errorf("%d: %q, want %q", c.second, got, c.want)
+		}
+		if got, want := string(d.AppendField(nil, c.second)), "Date: "+c.want+"\r\n"; got != want {
+			t.Errorf("%d: %q, want %q", c.second, got, want)
+		}
+	}
+	now := time.Now()
+	if got, want := string(d.Append(nil, now.Unix())), now.UTC().Format(http.TimeFormat); got != want {
+		t.Errorf("now: %q, want %q", got, want)
+	}
+}
+
+func TestResponseAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("race builds allocate on their own account")
+	}
+	var d http1.DateCache
+	buf := make([]byte, 0, 512)
+	second := int64(0)
+	n := testing.AllocsPerRun(100, func() {
+		second++ // so that the date is rendered each time
+		buf = http1.AppendStatusLine(buf[:0], 200)
+		buf = http1.AppendStatusLine10(buf, 299)
+		buf = http1.AppendField(buf, "A", "b")
+		buf = http1.AppendContentLength(buf, 12345)
+		buf = http1.AppendChunkHeader(buf, 12345)
+		buf = d.AppendField(buf, second)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
