@@ -2,7 +2,6 @@ package jsonwire
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 )
 
@@ -150,12 +149,14 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 			}
 		}
 		n := len(dst)
-		if cap(dst)-n < f.need {
-			dst = slices.Grow(dst, f.need)
+		if need := f.keyLen + keyBlock + maxScalar; cap(dst)-n < need {
+			dst = grow(dst, need)
 		}
 		b := dst[:cap(dst)]
 		*(*[keyBlock]byte)(b[n:]) = f.key
-		copy(b[n+keyBlock:], f.long)
+		if f.keyLen > keyBlock {
+			copy(b[n+keyBlock:], f.long)
+		}
 		n += f.keyLen
 		switch f.op {
 		case opString:
@@ -167,7 +168,7 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		default:
 			var err *Error
 			if dst, err = e.value(b[:n], f.value, at); err != nil {
-				return dst, err.within(f.name)
+				return dst, err.within(p.names[i])
 			}
 		}
 	}
@@ -201,7 +202,12 @@ func (e *encoder) elements(dst []byte, p *plan, m memory, n int) ([]byte, *Error
 			dst = append(dst, ',')
 			m = m.at(p.size)
 		}
-		if dst, err = e.value(dst, p.elem, m); err != nil {
+		if p.elem.op == opStruct { // saves the step through value
+			dst, err = e.object(dst, p.elem, m)
+		} else {
+			dst, err = e.value(dst, p.elem, m)
+		}
+		if err != nil {
 			return dst, err.within(strconv.Itoa(i))
 		}
 	}

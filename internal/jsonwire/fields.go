@@ -20,16 +20,16 @@ const keyBlock = 16
 // Keys begin with a comma, also the first; the struct's loop turns the comma of
 // whatever came first into the opening brace. If the value is a string, the key
 // ends with its opening quote.
+//
+// A field fills one cache line, so what only errors need is elsewhere.
 type field struct {
 	op     op             // value.op, here because the loop looks at it first
-	omit   *omission      // nil: always written, and reached without a pointer
-	need   int            // bytes to reserve before writing the key and a number
+	keyLen int            // of key and long together
 	key    [keyBlock]byte // the key's beginning, or all of it
-	keyLen int
-	long   string // the key after keyBlock bytes
 	offset uintptr
+	omit   *omission // nil: always written, and reached without a pointer
 	value  *plan
-	name   string // for errors
+	long   string // the key after keyBlock bytes
 }
 
 // maxScalar is the length of the longest number or boolean, -9223372036854775808.
@@ -38,7 +38,7 @@ const maxScalar = 20
 // compileFields fills p.fields for the struct type p.typ.
 func (p *plan) compileFields(addressable bool) {
 	for _, c := range dominantFields(p.typ) {
-		f := field{name: c.name}
+		f := field{}
 		omit := omission{}
 		t, addr := p.typ, addressable
 		for i, index := range c.index {
@@ -60,6 +60,7 @@ func (p *plan) compileFields(addressable bool) {
 		if omit.hops != nil || omit.empty != emptyNever || omit.zero.kind != zeroNever {
 			f.omit = &omit
 		}
+		p.names = append(p.names, c.name)
 		for mode := range modes {
 			key := c.name
 			if mode == modeHTML {
@@ -82,7 +83,6 @@ func (f *field) setKey(name string) {
 	if copy(f.key[:], key) < len(key) {
 		f.long = key[keyBlock:]
 	}
-	f.need = max(len(key), keyBlock) + maxScalar
 }
 
 // compileValue is compile, under the "string" option if quoted is set. The option

@@ -59,6 +59,7 @@ type plan struct {
 	pointer typeID
 
 	fields [modes][]field // of structs, with keys as each mode writes them
+	names  []string       // of the fields, for errors
 	keys   *mapKeys       // of maps
 }
 

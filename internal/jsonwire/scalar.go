@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/bits"
 	"reflect"
-	"slices"
 	"strconv"
 )
 
@@ -42,10 +41,29 @@ func digits(u uint64) int {
 // putUint writes u into b at n, where maxScalar bytes are reserved, and returns
 // the position after it.
 func putUint(b []byte, n int, u uint64) int {
-	if u < 10 {
-		b[n] = byte('0' + u)
-		return n + 1
+	if u >= 1e4 {
+		return putLong(b, n, u)
 	}
+	d := b[n : n+4]
+	switch high, low := u/100, u%100*2; {
+	case u < 10:
+		d[0] = byte('0' + u)
+		return n + 1
+	case u < 100:
+		d[0], d[1] = pairs[low], pairs[low+1]
+		return n + 2
+	case u < 1000:
+		d[0], d[1], d[2] = byte('0'+high), pairs[low], pairs[low+1]
+		return n + 3
+	default:
+		high *= 2
+		d[0], d[1], d[2], d[3] = pairs[high], pairs[high+1], pairs[low], pairs[low+1]
+		return n + 4
+	}
+}
+
+// putLong is putUint for u of at least two digits: pairs of digits, last first.
+func putLong(b []byte, n int, u uint64) int {
 	end := n + digits(u)
 	i := end
 	for u >= 100 {
@@ -73,13 +91,17 @@ func putInt(b []byte, n int, i int64) int {
 
 func appendInt(dst []byte, i int64) []byte {
 	n := len(dst)
-	dst = slices.Grow(dst, maxScalar)
+	if cap(dst)-n < maxScalar {
+		dst = grow(dst, maxScalar)
+	}
 	return dst[:putInt(dst[:cap(dst)], n, i)]
 }
 
 func appendUint(dst []byte, u uint64) []byte {
 	n := len(dst)
-	dst = slices.Grow(dst, maxScalar)
+	if cap(dst)-n < maxScalar {
+		dst = grow(dst, maxScalar)
+	}
 	return dst[:putUint(dst[:cap(dst)], n, u)]
 }
 

@@ -1,7 +1,6 @@
 package jsonwire
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 	"unicode/utf8"
@@ -61,6 +60,12 @@ func (esc *escapeSet) find(w uint64) uint64 {
 		(w ^ '\\'*ones - ones)) & highs
 }
 
+// grow makes room for n more bytes. It is not inlined, so that the functions that
+// rarely need it stay small.
+//
+//go:noinline
+func grow(dst []byte, n int) []byte { return slices.Grow(dst, n) }
+
 // appendString appends s as a JSON string.
 func appendString(dst []byte, s string, esc *escapeSet) []byte {
 	return appendStringTail(append(dst, '"'), s, esc)
@@ -69,35 +74,37 @@ func appendString(dst []byte, s string, esc *escapeSet) []byte {
 // appendStringTail is appendString after the opening quote.
 func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 	n, size := len(dst), len(s)
-	if cap(dst)-n < size+1 {
-		dst = slices.Grow(dst, size+1)
+	if cap(dst)-n <= size {
+		dst = grow(dst, size+1)
 	}
-	b, src := dst[n:n+size+1], stringBytes(s)
-	i := 0
-	for ; i+8 <= size; i += 8 {
-		w := binary.LittleEndian.Uint64(src[i:])
-		binary.LittleEndian.PutUint64(b[i:], w)
-		if found := esc.find(w); found != 0 {
-			i += bits.TrailingZeros64(found) / 8
-			return appendEscaped(dst[:n+i], s[i:], esc)
-		}
-	}
+	b := dst[n : n+size+1]
+	i := 0 // all before i is copied and needs no escape
 	var w uint64
-	switch rest := size - i; {
-	case rest == 0:
-	case size >= 8: // the last word overlaps the one before
-		w = binary.LittleEndian.Uint64(src[size-8:])
-		binary.LittleEndian.PutUint64(b[size-8:], w)
-	case rest >= 4: // two overlapping halves
-		lo, hi := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[size-4:])
-		binary.LittleEndian.PutUint32(b, lo)
-		binary.LittleEndian.PutUint32(b[size-4:], hi)
-		w = uint64(lo) | uint64(hi)<<32
-	default: // first, middle and last of at most three, padded with 'a'
-		w = uint64(src[0]) | uint64(src[rest/2])<<8 | uint64(src[rest-1])<<16 | 'a'*(ones&^0xFFFFFF)
-		b[0], b[rest/2], b[rest-1] = src[0], src[rest/2], src[rest-1]
+	switch {
+	case size >= 8: // words; the last overlaps the one before
+		for ; i < size-8; i += 8 {
+			w = word64(s, i)
+			putWord64(b, i, w)
+			if found := esc.find(w); found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				return appendEscaped(dst[:n+i], s[i:], esc)
+			}
+		}
+		w = word64(s, size-8)
+		putWord64(b, size-8, w)
+	case size >= 4: // two overlapping halves
+		low, high := word32(s, 0), word32(s, size-4)
+		putWord32(b, 0, low)
+		putWord32(b, size-4, high)
+		w = uint64(low) | uint64(high)<<32
+	case size > 0: // first, middle and last of at most three, filled up with 'a'
+		first, middle, last := s[0], s[size/2], s[size-1]
+		b[0], b[size/2], b[size-1] = first, middle, last
+		w = uint64(first) | uint64(middle)<<8 | uint64(last)<<16 | 'a'*(ones&^0xFFFFFF)
+	default:
+		w = 'a' * ones
 	}
-	if rest := size - i; rest != 0 && esc.find(w) != 0 {
+	if esc.find(w) != 0 {
 		return appendEscaped(dst[:n+i], s[i:], esc)
 	}
 	b[size] = '"'

@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"encoding/binary"
 	"reflect"
 	"unsafe"
 )
@@ -104,9 +105,27 @@ func loadInterface(m memory, methods bool) any {
 // both hold a value of the same pointer-shaped type.
 func storeWord(dst, src memory) { *(*unsafe.Pointer)(dst.p) = *(*unsafe.Pointer)(src.p) }
 
-// stringBytes is a read-only view of s. Sound because nothing writes to it and
-// it is not kept.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// word64 is the eight bytes of s from i on, the first of them lowest. The caller
+// has checked that 0 ≤ i and i+8 ≤ len(s), which makes it sound.
+func word64(s string, i int) uint64 {
+	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))[:])
+}
+
+// word32 is the same for four bytes.
+func word32(s string, i int) uint32 {
+	return binary.LittleEndian.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))[:])
+}
+
+// putWord64 writes w to the eight bytes of b from i on. The caller has checked
+// that 0 ≤ i and i+8 ≤ len(b), which makes it sound.
+func putWord64(b []byte, i int, w uint64) {
+	binary.LittleEndian.PutUint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), i))[:], w)
+}
+
+// putWord32 is the same for four bytes.
+func putWord32(b []byte, i int, w uint32) {
+	binary.LittleEndian.PutUint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), i))[:], w)
+}
 
 // bytesString is a view of b as a string. Sound because b is not written to
 // while the view is in use, and the view is not kept.
