@@ -1,6 +1,8 @@
 package http1_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
@@ -35,6 +37,27 @@ func BenchmarkParse(b *testing.B) {
 			for b.Loop() {
 				if n, err := h.Parse(buf, &lim); n != len(buf) || err != nil {
 					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkParseByteByByte is the slowest of clients: the time per byte must
+// not depend on how long the head is.
+func BenchmarkParseByteByByte(b *testing.B) {
+	for _, size := range []int{1 << 10, 4 << 10, 15 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			buf := []byte("GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", size) + "\r\n\r\n")
+			lim := http1.DefaultLimits()
+			var h http1.Head
+			b.ReportAllocs()
+			b.SetBytes(int64(len(buf)))
+			for b.Loop() {
+				for i := range buf {
+					if _, err := h.Parse(buf[:i+1], &lim); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 		})

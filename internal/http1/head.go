@@ -46,7 +46,6 @@ type Head struct {
 
 	fields []fieldSpan
 	buf    []byte // the complete head, once there is one
-	err    Error
 }
 
 // span is the bytes [start, end) of the head.

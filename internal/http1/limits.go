@@ -10,7 +10,8 @@ type Limits struct {
 
 	// MaxHead is the longest request head, in bytes, from its first byte to
 	// the empty line that ends it; beyond it the answer is 431. It bounds what
-	// a connection buffers before anything is known about the request.
+	// a connection buffers before anything is known about the request. It
+	// must be below 2 GiB, as a Head keeps 32-bit offsets.
 	MaxHead int
 
 	// MaxFields is how many field lines a head or a trailer section may have;

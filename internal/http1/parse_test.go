@@ -251,6 +251,26 @@ func TestBorrowedViews(t *testing.T) {
 	}
 }
 
+// TestResumeReadsNoLineTwice overwrites the lines that were complete before
+// going on. Were they read again, the head would be refused.
+func TestResumeReadsNoLineTwice(t *testing.T) {
+	const done, unfinished, rest = "GET /a HTTP/1.1\r\nHost: a\r\n", "X: y", "z\r\n\r\n"
+	buf := []byte(done + unfinished)
+	lim := http1.DefaultLimits()
+	var h http1.Head
+	if n, err := h.Parse(buf, &lim); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	clear(buf[:len(done)])
+	buf = append(buf, rest...)
+	if n, err := h.Parse(buf, &lim); n != len(buf) || err != nil {
+		t.Fatalf("n = %d, err = %v; want %d, nil", n, err, len(buf))
+	}
+	if _, v := h.Field(1); string(v) != "yz" || string(h.Path()) != "\x00\x00" {
+		t.Errorf("X is %q, the path %q", v, h.Path())
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("race builds allocate on their own account")
