@@ -1,0 +1,38 @@
+package http1
+
+// Least returns a number of bytes that surely belong to the rest of the body,
+// at least 1 until it is done: whoever reads no more than that at a time never
+// takes bytes that follow the body.
+func (c *Chunked) Least() int64 {
+	const end = int64(len(LastChunk) + len(CRLF))
+	const crlf = int64(len(CRLF))
+	// From the end of a size line, with the size as it is known so far; more
+	// digits can only make it larger.
+	afterLine := crlf
+	if c.chunk > 0 {
+		afterLine = c.chunk
+		if c.chunk < 1<<62 {
+			afterLine += crlf + end
+		}
+	}
+	switch c.state {
+	case chunkSize:
+		if c.digits == 0 {
+			return end
+		}
+		return min(afterLine, 1<<62) + crlf
+	case chunkBlank, chunkExtension:
+		return min(afterLine, 1<<62) + crlf
+	case chunkSizeLF:
+		return min(afterLine, 1<<62) + 1
+	case chunkData:
+		return afterLine
+	case chunkDataCR:
+		return crlf + end
+	case chunkDataLF:
+		return 1 + end
+	case chunkBodyDone, chunkBodyFailed:
+		return 0
+	}
+	return 1 // in the trailer section, whose empty line may be half read
+}

@@ -1,0 +1,38 @@
+package http1_test
+
+import (
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// However a body arrives, Least never reaches beyond its end and never stops
+// asking before it.
+func TestLeastStaysInTheBody(t *testing.T) {
+	limits := http1.DefaultLimits()
+	for _, body := range []string{
+		"0\r\n\r\n",
+		"000\r\n\r\n",
+		"1\r\na\r\n0\r\n\r\n",
+		"5;ext=1\r\nhello\r\n0\r\n\r\n",
+		"5 ;ext=1\r\nhello\r\n00\r\nX-Sum: 1\r\n\r\n",
+		"010\r\n0123456789abcdef\r\n1\r\nb\r\n0;end\r\n\r\n",
+	} {
+		for at := 0; at <= len(body); at++ {
+			var c http1.Chunked
+			c.Reset(&limits, -1)
+			fed := 0
+			for fed < at && !c.Done() {
+				_, n, err := c.Next([]byte(body[fed:at]))
+				if err != nil {
+					t.Fatalf("%q cut at %d: %v", body, at, err)
+				}
+				fed += n
+			}
+			least, left := c.Least(), int64(len(body)-at)
+			if least > left || least == 0 && left > 0 {
+				t.Errorf("%q after %d bytes: Least is %d, %d bytes are left", body, at, least, left)
+			}
+		}
+	}
+}
