@@ -150,3 +150,20 @@ func TestHoldNamesTheConnectionThatFailed(t *testing.T) {
 		t.Errorf("error %v, want the connection in it", err)
 	}
 }
+
+func TestFirstAnswer(t *testing.T) {
+	var asked atomic.Int64
+	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	if err := load.FirstAnswer(t.Context(), addr, "/"); err != nil || asked.Load() != 3 {
+		t.Errorf("%v after %d requests, want an answer to the third", err, asked.Load())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := load.FirstAnswer(ctx, "127.0.0.1:1", "/"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}

@@ -37,14 +37,14 @@ var (
 	Rejected     = Metric{"rejected_per_s", "503/s", "refused requests/s", false}
 	RejectedP99  = Metric{"rejected_p99_ms", "503 p99 ms", "ms", false}
 	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false}
-	OfferedShare = Metric{"offered_share", "offered/intended", "share of the intended load really sent", true}
+	GeneratorLag = Metric{"generator_lag_ms", "generator lag ms", "ms the load generator was late at worst", false}
 )
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
 	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, CutOff, RSSAfter, PerConn,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
-	Unanswered, OfferedShare,
+	Unanswered, GeneratorLag,
 }
 
 // MetricByKey reports false for a key no metric has.

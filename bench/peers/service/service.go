@@ -21,7 +21,7 @@ const (
 )
 
 // Framework is the same for every peer, so that all answers have the same bytes.
-const Framework = "Dunlin"
+const Framework = "dunlin"
 
 // Message is the answer of /json.
 type Message struct {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 pub const GREETING: &str = "Hello, World!";
 pub const BUCKET: &str = "hello world!";
 pub const CACHE_CONTROL: &str = "public,max-age=30";
-pub const FRAMEWORK: &str = "Dunlin";
+pub const FRAMEWORK: &str = "dunlin";
 
 #[derive(Serialize)]
 pub struct Message {

@@ -1,0 +1,58 @@
+//go:build linux
+
+// Command compare measures Dunlin beside other servers and says what it found.
+//
+//	go run -C bench ./cmd/compare            measure all, print the tables, keep the results
+//	go run -C bench ./cmd/compare -short     the same in under three minutes, for a first look
+//	go run -C bench ./cmd/compare report     write docs/BENCHMARKS.md from the newest results
+//	go run -C bench ./cmd/compare diff A B   what got better or worse between two results
+//	go run -C bench ./cmd/compare gate       are the promised figures kept?
+//	go run -C bench ./cmd/compare list       scenarios and peers by name
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// errUsage ends a command after it has said what was wrong with its flags.
+var errUsage = errors.New("usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := command(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "\ninterrupted: every process is stopped, nothing was written")
+		os.Exit(130)
+	default:
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "report":
+			return reportCommand(args[1:])
+		case "diff":
+			return diffCommand(args[1:])
+		case "gate":
+			return gateCommand(ctx, args[1:])
+		case "list":
+			return listCommand()
+		case "load":
+			return loadCommand(ctx, args[1:])
+		}
+	}
+	return runCommand(ctx, args)
+}

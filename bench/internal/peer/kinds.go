@@ -1,0 +1,111 @@
+package peer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/layout"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+var goProgram = kind{
+	tool: "go",
+	build: func(ctx context.Context, f layout.Folders, p Peer) (string, error) {
+		dir, pkg := f.Bench, p.source
+		if local, found := strings.CutPrefix(pkg, "../"); found {
+			dir, pkg = f.Root, "./"+local
+		}
+		binary := filepath.Join(f.Build, filepath.Base(pkg))
+		_, err := proc.Run(ctx, proc.Command{Path: "go", Args: []string{"build", "-o", binary, pkg}, Dir: dir})
+		return binary, err
+	},
+	version: func(f layout.Folders, p Peer, binary string) string {
+		info, err := buildinfo.ReadFile(binary)
+		if err != nil {
+			return ""
+		}
+		if p.module == "std" {
+			return info.GoVersion
+		}
+		for _, dependency := range info.Deps {
+			if dependency.Path == p.module {
+				return dependency.Version
+			}
+		}
+		return "this commit"
+	},
+	args: flagAddr,
+}
+
+var rustProgram = kind{
+	tool: "cargo",
+	build: func(ctx context.Context, f layout.Folders, p Peer) (string, error) {
+		target := filepath.Join(f.Build, "rust")
+		_, err := proc.Run(ctx, proc.Command{
+			Path: "cargo",
+			Args: []string{"build", "--release", "--locked", "--quiet", "--package", p.source, "--target-dir", target},
+			Dir:  filepath.Join(f.Bench, "peers", "rust"),
+		})
+		return filepath.Join(target, "release", p.source), err
+	},
+	version: func(f layout.Folders, p Peer, _ string) string {
+		lock, err := os.ReadFile(filepath.Join(f.Bench, "peers", "rust", "Cargo.lock"))
+		if err != nil {
+			return ""
+		}
+		return lockedVersion(lock, p.module)
+	},
+	args: flagAddr,
+}
+
+var nginxServer = kind{
+	tool: "nginx",
+	build: func(_ context.Context, _ layout.Folders, _ Peer) (string, error) {
+		return exec.LookPath("nginx")
+	},
+	version: func(_ layout.Folders, _ Peer, binary string) string {
+		out, err := exec.Command(binary, "-v").CombinedOutput()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(strings.TrimPrefix(string(out), "nginx version: nginx/"))
+	},
+	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
+		dir := filepath.Join(f.Build, "nginx")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		template, err := os.ReadFile(filepath.Join(f.Bench, p.source))
+		if err != nil {
+			return nil, err
+		}
+		conf := strings.NewReplacer("@ADDR@", addr, "@DIR@", dir).Replace(string(template))
+		path := filepath.Join(dir, "nginx.conf")
+		return []string{"-c", path, "-e", "stderr"}, os.WriteFile(path, []byte(conf), 0o644)
+	},
+}
+
+func flagAddr(_ layout.Folders, p Peer, addr string) ([]string, error) {
+	return append([]string{"-addr", addr}, p.Args...), nil
+}
+
+// lockedVersion reads a crate's version from a Cargo.lock.
+func lockedVersion(lock []byte, crate string) string {
+	lines := bufio.NewScanner(bytes.NewReader(lock))
+	for lines.Scan() {
+		if lines.Text() != fmt.Sprintf("name = %q", crate) || !lines.Scan() {
+			continue
+		}
+		if version, found := strings.CutPrefix(lines.Text(), "version = "); found {
+			return strings.Trim(version, `"`)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+// Package peer knows the servers that are compared: how each is built, started and asked for its
+// version, and what of the reference service it serves.
+package peer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/layout"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+// Peer is one server.
+type Peer struct {
+	Name     string
+	Language string
+	Args     []string // besides -addr
+	// Only lists the checks the peer is meant to pass; nil: all.
+	Only []string
+	// Scenarios restricts a variant to where it has something to say; nil: all.
+	Scenarios []string
+
+	kind   kind
+	source string // package folder, crate or configuration, as the kind needs it
+	module string // whose version is the peer's; "": this repository
+}
+
+// Dunlin is the name of the peer that promises are about.
+const Dunlin = "dunlin"
+
+// All peers, Dunlin first and the floor last, in the order of the tables.
+var All = []Peer{
+	{Name: Dunlin, Language: "Go", kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}},
+	{Name: "dunlin-std", Language: "Go", kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
+	{
+		Name: "dunlin-16MiB", Language: "Go", kind: goProgram, source: "../examples/users",
+		Args:      []string{"-engine", "loop", "-memory", "16MiB"},
+		Scenarios: []string{"users", "slow-readers", "overload"},
+	},
+	{Name: "nethttp", Language: "Go", kind: goProgram, source: "./peers/nethttp", module: "std"},
+	{Name: "chi", Language: "Go", kind: goProgram, source: "./peers/chi", module: "github.com/go-chi/chi/v5"},
+	{Name: "gin", Language: "Go", kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
+	{Name: "echo", Language: "Go", kind: goProgram, source: "./peers/echo", module: "github.com/labstack/echo/v5"},
+	{Name: "fasthttp", Language: "Go", kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
+	{Name: "fiber", Language: "Go", kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
+	{Name: "hertz", Language: "Go", kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
+	{Name: "axum", Language: "Rust", kind: rustProgram, source: "axum-peer", module: "axum"},
+	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
+	{
+		Name: "nginx", Language: "C", kind: nginxServer, source: "peers/nginx/nginx.conf",
+		Only: []string{"plaintext", "json", "param", "headers", "paths", "health"},
+	},
+	{
+		Name: "floor", Language: "Go", kind: goProgram, source: "./peers/floor", module: "std",
+		Only: []string{"plaintext", "json", "param", "headers"},
+	},
+}
+
+// Named picks peers by name.
+func Named(names []string) ([]Peer, error) {
+	var peers []Peer
+	for _, name := range names {
+		i := slices.IndexFunc(All, func(p Peer) bool { return p.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no peer is called %q", name)
+		}
+		peers = append(peers, All[i])
+	}
+	return peers, nil
+}
+
+// Serves says whether the peer is meant to pass a check.
+func (p Peer) Serves(check string) bool {
+	return p.Only == nil || slices.Contains(p.Only, check)
+}
+
+// In says whether the peer takes part in a scenario.
+func (p Peer) In(scenario string) bool {
+	return p.Scenarios == nil || slices.Contains(p.Scenarios, scenario)
+}
+
+// kind is a way to get from source to a running server.
+type kind struct {
+	tool    string // must be in the PATH
+	build   func(ctx context.Context, f layout.Folders, p Peer) (binary string, err error)
+	version func(f layout.Folders, p Peer, binary string) string
+	args    func(f layout.Folders, p Peer, addr string) ([]string, error)
+}
+
+// Built is a peer that can be started.
+type Built struct {
+	Peer
+	Binary  string
+	Version string
+	folders layout.Folders
+}
+
+// Build builds the peer, or finds what is installed. The error says what is missing.
+func Build(ctx context.Context, f layout.Folders, p Peer) (Built, error) {
+	if _, err := exec.LookPath(p.kind.tool); err != nil {
+		return Built{}, fmt.Errorf("%s is not installed", p.kind.tool)
+	}
+	binary, err := p.kind.build(ctx, f, p)
+	if err != nil {
+		return Built{}, fmt.Errorf("build: %w", err)
+	}
+	return Built{Peer: p, Binary: binary, Version: p.kind.version(f, p, binary), folders: f}, nil
+}
+
+// Command starts the server on addr, with more arguments if a scenario needs them.
+func (b Built) Command(addr string, cores []int, more ...string) (proc.Command, error) {
+	args, err := b.kind.args(b.folders, b.Peer, addr)
+	if err != nil {
+		return proc.Command{}, err
+	}
+	return proc.Command{Path: b.Binary, Args: append(args, more...), Dir: b.folders.Build, Cores: cores}, nil
+}
+
+// Describe is the command as a reader can repeat it from the bench folder.
+func (b Built) Describe() string {
+	command, err := b.Command("127.0.0.1:3000", nil)
+	if err != nil {
+		return ""
+	}
+	if relative, err := filepath.Rel(b.folders.Bench, command.Path); err == nil && filepath.IsLocal(relative) {
+		command.Path = relative
+	}
+	for i, arg := range command.Args {
+		if relative, err := filepath.Rel(b.folders.Bench, arg); err == nil && filepath.IsAbs(arg) {
+			command.Args[i] = relative
+		}
+	}
+	return command.String()
+}
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Size is the program's size in bytes.
+func (b Built) Size() (int64, error) { return fileSize(b.Binary) }

@@ -1,0 +1,207 @@
+//go:build linux
+
+// Package scenario says what is measured: one file for each kind of scenario, and the list of all.
+package scenario
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/layout"
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+// Env is what every scenario works with.
+type Env struct {
+	Folders  layout.Folders
+	Place    proc.Placement
+	Duration time.Duration // of one measurement; wrk takes whole seconds
+	Short    bool          // smaller crowds and shorter waits, for a first look
+	Self     string        // this program, which is also a load generator
+}
+
+const (
+	warmUp       = 300 * time.Millisecond
+	startTimeout = 10 * time.Second
+)
+
+// server is a running peer.
+type server struct {
+	*proc.Process
+	addr string
+}
+
+// start starts the peer on a free port and returns once it answers.
+func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...string) (*server, error) {
+	s, err := e.launch(ctx, p, cores, more...)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Done(): // it will not answer any more
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	if err := load.FirstAnswer(waiting, s.addr, "/healthz"); err != nil {
+		s.Stop()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("start: %w%s", err, quote(s.Output()))
+	}
+	return s, nil
+}
+
+// launch starts the peer on a free port.
+func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...string) (*server, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.Command(addr, cores, more...)
+	if err != nil {
+		return nil, err
+	}
+	process, err := proc.Start(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &server{process, addr}, nil
+}
+
+// quote puts the last of what a server said behind an error.
+func quote(output string) string {
+	output = strings.TrimSpace(output)
+	if output == "" {
+		return ""
+	}
+	return ": it said: " + output[strings.LastIndexByte(output, '\n')+1:]
+}
+
+func freeAddr() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().String(), nil
+}
+
+// Verify starts the peer, runs the checks it is meant to pass and returns those that failed.
+func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, error) {
+	s, err := e.start(ctx, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	return peer.Verify(ctx, p.Peer, s.addr)
+}
+
+// wrk runs w and fails the round if wrk itself does.
+func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int) (load.WrkResult, error) {
+	return w.Run(ctx, e.Folders.Bench, s.addr, cores, e.Duration)
+}
+
+// warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.
+func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) error {
+	process, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, cores, time.Minute))
+	if err != nil {
+		return err
+	}
+	defer process.Stop()
+	return pause(ctx, warmUp)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// holdArgs are the arguments with which this program holds connections.
+func holdArgs(h load.Hold) []string {
+	return []string{
+		"load", "hold", "-addr", h.Addr, "-path", h.Path,
+		"-connections", strconv.Itoa(h.Connections), "-unread", strconv.Itoa(h.Unread),
+	}
+}
+
+// holder is this program in another process, holding connections.
+type holder struct {
+	*proc.Process
+	lines *bufio.Reader
+	out   *io.PipeReader
+}
+
+// hold returns when all connections are open.
+func (e *Env) hold(ctx context.Context, h load.Hold) (*holder, error) {
+	out, in := io.Pipe()
+	process, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: holdArgs(h), Cores: e.Place.Load, Out: in})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		process.Wait()
+		in.Close()
+	}()
+	held := &holder{process, bufio.NewReader(out), out}
+	if _, err := held.lines.ReadString('\n'); err != nil {
+		held.Stop()
+		return nil, fmt.Errorf("hold connections: %w%s", err, quote(process.Output()))
+	}
+	return held, nil
+}
+
+// cutOff asks how many connections the server has closed.
+func (h *holder) cutOff() (int, error) {
+	if _, err := io.WriteString(h.Stdin, "count\n"); err != nil {
+		return 0, fmt.Errorf("count connections: %w", err)
+	}
+	line, err := h.lines.ReadString('\n')
+	if err != nil {
+		return 0, fmt.Errorf("count connections: %w", err)
+	}
+	return strconv.Atoi(strings.TrimSpace(line))
+}
+
+func (h *holder) Stop() {
+	h.out.Close()
+	h.Process.Stop()
+}
+
+// openLoopArgs are the arguments with which this program is an open-loop generator.
+func openLoopArgs(o load.OpenLoop) []string {
+	return []string{
+		"load", "open", "-addr", o.Addr, "-path", o.Path,
+		"-rate", strconv.FormatFloat(o.Rate, 'f', 0, 64), "-duration", o.Duration.String(),
+		"-connections", strconv.Itoa(o.Connections), "-patience", o.Patience.String(),
+	}
+}
+
+func (e *Env) openLoop(ctx context.Context, o load.OpenLoop) (load.OpenLoopResult, error) {
+	out, err := proc.Run(ctx, proc.Command{Path: e.Self, Args: openLoopArgs(o), Cores: e.Place.Load})
+	if err != nil {
+		return load.OpenLoopResult{}, err
+	}
+	var result load.OpenLoopResult
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		return load.OpenLoopResult{}, fmt.Errorf("open loop: %w in %q", err, out)
+	}
+	return result, nil
+}

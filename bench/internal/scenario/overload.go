@@ -1,0 +1,91 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+var overload = Scenario{
+	Name: "overload", Title: "Twice as many requests as can be served",
+	About: "First wrk finds what the server can do (64 connections on the 1,000 users), then an open loop asks for twice " +
+		"that at a constant rate, each request's latency counted from the moment it was due, and given up after two seconds. " +
+		"Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers.",
+	Metrics: []results.Metric{
+		results.Goodput, results.P50, results.P99, results.P999, results.Rejected, results.RejectedP99, results.Unanswered,
+		results.Capacity, results.PeakRSS, results.GeneratorLag,
+	},
+	Needs:     []string{"users"},
+	MaxRounds: 2,
+	Commands: func(e *Env) []string {
+		open := overloadAt(e, exampleAddr, 1)
+		args := openLoopArgs(open)
+		for i, arg := range args {
+			if arg == "-rate" {
+				args[i+1] = "TWICE_THE_CAPACITY"
+			}
+		}
+		return []string{
+			capacity.Command(e.Folders.Bench, exampleAddr, e.Place.Load, e.Duration).String(),
+			proc.Command{Path: "compare", Args: args, Cores: e.Place.Load}.String(),
+		}
+	},
+	Round: overloadRound,
+}
+
+var capacity = load.Wrk{Threads: 1, Connections: 64, Path: "/api/v1/users"}
+
+func overloadAt(e *Env, addr string, rate float64) load.OpenLoop {
+	open := load.OpenLoop{
+		Addr: addr, Path: "/api/v1/users", Rate: rate,
+		Duration: 8 * time.Second, Connections: 1000, Patience: 2 * time.Second,
+	}
+	if e.Short {
+		open.Duration = 2 * time.Second
+	}
+	return open
+}
+
+func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+	s, err := e.start(ctx, p, e.Place.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	if err := e.warm(ctx, capacity, s, e.Place.Load); err != nil {
+		return nil, err
+	}
+	can, err := e.wrk(ctx, capacity, s, e.Place.Load)
+	if err != nil {
+		return nil, err
+	}
+	capacityRate := float64(can.Requests) / can.Duration.Seconds()
+	open := overloadAt(e, s.addr, 2*capacityRate)
+	got, err := e.openLoop(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	peak, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	seconds := open.Duration.Seconds()
+	return results.Sample{
+		results.Capacity.Key:     capacityRate,
+		results.Goodput.Key:      float64(got.Answered.Count) / seconds / capacityRate,
+		results.P50.Key:          milliseconds(got.Answered.P50),
+		results.P99.Key:          milliseconds(got.Answered.P99),
+		results.P999.Key:         milliseconds(got.Answered.P999),
+		results.Rejected.Key:     float64(got.Rejected.Count) / seconds,
+		results.RejectedP99.Key:  milliseconds(got.Rejected.P99),
+		results.Unanswered.Key:   float64(got.Unanswered+got.Other) / seconds,
+		results.PeakRSS.Key:      megabytes(peak),
+		results.GeneratorLag.Key: milliseconds(got.Lag),
+	}, nil
+}
