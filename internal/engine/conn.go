@@ -3,9 +3,11 @@
 package engine
 
 import (
-	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Conn is one accepted connection. Unless a method says otherwise it may
@@ -16,54 +18,159 @@ type Conn struct {
 	// such as a body half received. A connection with a nil Proto, no kept input
 	// and no pending output is idle: shutting down closes it at once.
 	Proto any
+
+	loop   *loop
+	driver *Driver    // during a call of the handler
+	in     *buffer    // input kept for later, nil if none
+	out    *outQueue  // output the socket did not take, nil if none
+	wait   *waiter    // set before state waiting
+	hangup hangupHook // any goroutine
+
+	peer  peerAddr
+	fd    int32
+	slot  int32         // index in loop.conns; the loop's
+	gen   uint32        // tells this connection's events from those of the slot's former ones
+	state atomic.Uint32 // see state.go; any goroutine
+
+	deadline   uint32 // tick at which to call Timeout, 0 for none
+	filed      uint32 // tick under which the wheel has it, 0 for none; the loop's
+	filedAway  uint32 // filed when the connection went away
+	prev, next int32  // neighbours in the wheel's slot; the loop's
+
+	flags  connFlags
+	queued bool // in loop.ready or loop.later; the loop's
+}
+
+type connFlags uint16
+
+const (
+	flagReadable   connFlags = 1 << iota // an edge came that was not read to its end
+	flagPeerDone                         // epoll said that the peer has finished sending
+	flagEOF                              // the end was read and Handler.EOF called
+	flagAgain                            // kept input waits for Data, not for more input
+	flagHandOff                          // kept input goes to a worker
+	flagCloseAfter                       // close when out is empty
+	flagLinger                           // ... but linger first
+	flagLingering                        // our side is shut, input is discarded
+	flagCloseNow                         // close without sending the rest
+	flagWantOut                          // EPOLLOUT is in the interest set
+	flagLook                             // the goroutine read or waited itself: giveBack must look
+)
+
+// hungUp are the events that say the peer will send no more.
+const hungUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+
+// interest returns the event mask the connection is registered with.
+func (c *Conn) interest() uint32 {
+	var mask uint32 = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+	if c.flags&flagWantOut != 0 {
+		mask |= unix.EPOLLOUT
+	}
+	return mask
+}
+
+// idle reports whether nothing is unfinished.
+func (c *Conn) idle() bool { return c.Proto == nil && c.in == nil && c.out == nil }
+
+// over reports whether the connection is to be closed now.
+func (c *Conn) over() bool {
+	return c.flags&flagCloseNow != 0 || c.flags&flagCloseAfter != 0 && c.out == nil
+}
+
+// kept returns the input kept for later.
+func (c *Conn) kept() []byte {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.b
 }
 
 // RemoteAddr returns the peer's address, the zero AddrPort for unix sockets.
 // Safe for concurrent use.
-func (c *Conn) RemoteAddr() netip.AddrPort { panic("being written") }
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.peer.addrPort() }
 
 // LocalAddr returns the address the connection was accepted on, the zero
 // AddrPort for unix sockets. It costs a system call.
-func (c *Conn) LocalAddr() netip.AddrPort { panic("being written") }
+func (c *Conn) LocalAddr() netip.AddrPort {
+	sa, err := unix.Getsockname(int(c.fd))
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(addr6(sa.Addr, sa.ZoneId), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
 
 // SetDeadline asks for Handler.Timeout when after has passed, at the
-// engine's coarse resolution (late by at most some 100 ms); zero
+// engine's coarse resolution (late by at most some 140 ms); zero
 // asks for none. It replaces the deadline set before. While output is
 // pending, Config.MinWriteRate rules instead.
-func (c *Conn) SetDeadline(after time.Duration) { panic("being written") }
+func (c *Conn) SetDeadline(after time.Duration) {
+	if after <= 0 {
+		c.deadline = 0
+		return
+	}
+	c.deadline = deadlineTick(c.driver.Now(), after)
+}
 
 // CloseAfterFlush closes the connection once everything appended so far and
 // in the rest of this call has been sent. If input is left unconsumed, the
 // engine lingers: it ends its sending side and discards what arrives for a
 // moment, so that a reset cannot overtake the answer (RFC 9112, 9.6).
-func (c *Conn) CloseAfterFlush() { panic("being written") }
+func (c *Conn) CloseAfterFlush() { c.flags |= flagCloseAfter }
 
 // CloseLingering is CloseAfterFlush for when the peer may still be sending
 // although all input so far was consumed.
-func (c *Conn) CloseLingering() { panic("being written") }
+func (c *Conn) CloseLingering() { c.flags |= flagCloseAfter | flagLinger }
 
 // Close closes the connection when the current call returns. Unsent output
 // is dropped.
-func (c *Conn) Close() { panic("being written") }
+func (c *Conn) Close() { c.flags |= flagCloseNow }
 
 // SetHangup arranges for f to be called once, on an engine goroutine that
 // must not be held up, if the peer hangs up or the connection is closed
 // while it is away from its loop. If that has happened already, f is called at
 // once. A nil f withdraws the one before; it may still be running.
-func (c *Conn) SetHangup(f func()) { panic("being written") }
+func (c *Conn) SetHangup(f func()) {
+	if f != nil && c.flags&flagPeerDone != 0 {
+		c.fireHangup()
+	}
+	c.hangup.set(f)
+}
 
-// Read reads from the connection itself, past what the handler was given as
-// in, and blocks for at most timeout (0: for ever). It calls [Driver.Detach] first.
-// Errors: io.EOF, os.ErrDeadlineExceeded, net.ErrClosed or the system's.
-func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) { panic("being written") }
+func (c *Conn) fireHangup() { c.hangup.fire() }
 
-// Write sends p behind all output pending so far and blocks for at most timeout
-// (0: for ever) between signs of progress. It does not look at d.Out: call
-// [Driver.Flush] first. It calls [Driver.Detach] first.
-func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) { panic("being written") }
+// hangupHook holds at most one function to call once.
+type hangupHook struct{ f atomic.Pointer[func()] }
 
-// Hijack takes the connection out of the engine and returns it as a
-// net.Conn with all deadlines clear. It calls [Driver.Detach] first. What of in
-// was not consumed is the caller's to keep; d.Out must be empty.
-// Handler.Closed follows, and the rest of the engine forgets the connection.
-func (c *Conn) Hijack() (net.Conn, error) { panic("being written") }
+// fired in a hook says that the event has happened.
+var fired = new(func())
+
+func (h *hangupHook) set(f func()) {
+	var next *func()
+	if f != nil {
+		next = &f
+	}
+	for {
+		old := h.f.Load()
+		if old == fired {
+			if f != nil {
+				f()
+			}
+			return
+		}
+		if h.f.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+func (h *hangupHook) fire() {
+	if f := h.f.Swap(fired); f != nil && f != fired {
+		(*f)()
+	}
+}

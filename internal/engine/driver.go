@@ -2,7 +2,13 @@
 
 package engine
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
 
 // A Driver is a goroutine's licence to serve connections, with the buffers
 // and the scratch that go with it. A handler must not keep it beyond the
@@ -14,6 +20,16 @@ type Driver struct {
 
 	// Scratch is what Handler.NewScratch made for this driver.
 	Scratch any
+
+	engine   *Engine
+	loop     *loop  // the loop it drives, or drove until it was detached
+	conn     *Conn  // the connection it is serving
+	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
+	detached bool   // it has no loop: taken over, given up, or a worker
+	wish     wish   // what the handler asked for during this call of Data
+	owned    []owned
+	gather   gather
+	readBuf  []byte // nil for workers, which are given kept input
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -22,51 +38,209 @@ type Releaser interface {
 	Release()
 }
 
+// wish is what should happen to the input a call of Data left over.
+type wish uint8
+
+const (
+	wishMore    wish = iota // keep it until more arrives
+	wishAgain               // pass it again at once
+	wishHandOff             // pass it to a worker
+)
+
 // Now returns the time of this turn as monotonic nanoseconds since the
 // engine was made. Detached drivers see the current time.
-func (d *Driver) Now() int64 { panic("being written") }
+func (d *Driver) Now() int64 {
+	if d.detached {
+		return d.engine.now()
+	}
+	return d.loop.now
+}
 
 // Unix returns the wall clock of this turn in seconds.
-func (d *Driver) Unix() int64 { panic("being written") }
-
-// Enter marks the start of code that may block. If it does not reach Leave
-// soon, the loop goes to another driver and this one becomes detached.
-// Enter and Leave must not be nested; both do nothing once detached.
-func (d *Driver) Enter() { panic("being written") }
-
-// Leave marks the end of code that may block and reports whether the driver
-// still has its loop.
-func (d *Driver) Leave() bool { panic("being written") }
+func (d *Driver) Unix() int64 {
+	if d.detached {
+		return time.Now().Unix()
+	}
+	return d.loop.unix
+}
 
 // Inline reports whether the driver runs a loop, which must not be held up
 // outside Enter and Leave. Workers and detached drivers may block anywhere.
-func (d *Driver) Inline() bool { panic("being written") }
-
-// Detach gives up the loop now, before an operation known to block. It does
-// nothing if the driver is detached already. It may be called between
-// Enter and Leave.
-func (d *Driver) Detach() { panic("being written") }
+func (d *Driver) Inline() bool { return !d.detached }
 
 // HandOff asks that the input not consumed by this call of Data be served by a
 // worker goroutine: after Data returns, and after what is in Out has been
 // sent, Data is called there with Inline false. On a driver that is not inline it
 // is the same as Again.
-func (d *Driver) HandOff() { panic("being written") }
+func (d *Driver) HandOff() { d.wish = wishHandOff }
 
 // Again asks for another call of Data with the input not consumed by this one,
 // without waiting for more to arrive, once the output so far is sent. A
 // handler uses it to bound Out when many requests arrive at once.
-func (d *Driver) Again() { panic("being written") }
-
-// WriteOwned sends b behind what is in Out now, without copying. b must not
-// change until r.Release is called, which happens when it is sent or
-// the connection is closed. r may be nil.
-func (d *Driver) WriteOwned(b []byte, r Releaser) { panic("being written") }
-
-// Flush sends Out and all pending output of the connection, blocking for at
-// most timeout (0: for ever) between signs of progress. It calls Detach first.
-func (d *Driver) Flush(timeout time.Duration) error { panic("being written") }
+func (d *Driver) Again() { d.wish = wishAgain }
 
 // Draining reports whether the engine is shutting down: answers should say
 // that the connection will be closed.
-func (d *Driver) Draining() bool { panic("being written") }
+func (d *Driver) Draining() bool { return d.engine.draining.Load() }
+
+// begin and end enclose everything a driver does for one connection.
+func (d *Driver) begin(c *Conn) {
+	d.conn, c.driver = c, d
+	d.loop.current = c
+}
+
+// end decides what becomes of the connection. It reports whether d still
+// drives the loop.
+func (d *Driver) end(c *Conn) bool {
+	c.driver, d.conn = nil, nil
+	if d.detached {
+		d.letGo(c)
+		return false
+	}
+	l := d.loop
+	switch {
+	case c.over():
+		l.finish(c)
+	case c.flags&flagHandOff != 0:
+		c.flags &^= flagHandOff
+		c.goAway()
+		d.engine.workers.submit(c)
+	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
+		l.serveSoon(c)
+	case d.engine.draining.Load() && c.idle() && c.flags&flagLingering == 0:
+		l.close(c)
+	default:
+		l.refileIfEarlier(c)
+	}
+	return true
+}
+
+// letGo ends what a goroutine without a loop does for a connection. Nothing
+// of c may be touched after it.
+func (d *Driver) letGo(c *Conn) {
+	if c.over() {
+		c.leave()
+		return
+	}
+	look := c.flags&(flagLook|flagReadable|flagPeerDone) != 0
+	c.flags &^= flagLook | flagReadable
+	c.giveBack(look)
+}
+
+// visit serves a connection that is the loop's and has something to do. It
+// reports whether d still drives the loop.
+func (d *Driver) visit(c *Conn) bool {
+	d.begin(c)
+	switch {
+	case c.out != nil && !d.drain(c):
+		// Back pressure: nothing is read until the peer has read.
+	case c.over():
+	case c.flags&flagAgain != 0:
+		d.serveKept(c)
+	case c.flags&flagLingering != 0:
+		d.discard(c)
+	case c.flags&flagReadable != 0:
+		d.receive(c)
+	}
+	return d.end(c)
+}
+
+// receive reads once and serves what came together with the input kept so far.
+func (d *Driver) receive(c *Conn) {
+	kept := copy(d.readBuf, c.kept())
+	n, errno := recv(c.fd, d.readBuf[kept:])
+	switch {
+	case n > 0:
+		if kept > 0 {
+			d.engine.buffers.put(c.in)
+			c.in = nil
+		}
+		// A short read has emptied the socket; more will make a new edge. The end of
+		// the stream has made its edge already.
+		if kept+n < len(d.readBuf) && c.flags&flagPeerDone == 0 {
+			c.flags &^= flagReadable
+		}
+		d.serve(c, d.readBuf[:kept+n])
+	case errno == unix.EAGAIN:
+		c.flags &^= flagReadable
+	case errno != 0:
+		c.flags |= flagCloseNow
+	default:
+		c.flags = c.flags&^flagReadable | flagEOF
+		d.engine.handler.EOF(d, c, c.kept())
+		c.flags |= flagCloseAfter
+		d.send(c)
+	}
+}
+
+// serveKept calls Data with kept input alone.
+func (d *Driver) serveKept(c *Conn) {
+	c.flags &^= flagAgain
+	in := c.in
+	c.in = nil
+	if in == nil {
+		return
+	}
+	d.serve(c, in.b)
+	d.engine.buffers.put(in)
+}
+
+// serve passes in to the handler, sends the answers, and keeps the rest.
+func (d *Driver) serve(c *Conn, in []byte) {
+	for {
+		d.wish = wishMore
+		n := d.engine.handler.Data(d, c, in)
+		invariants.EndLoan(in[:n])
+		in = in[n:]
+		d.send(c)
+		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
+			if len(in) > 0 {
+				c.flags |= flagLinger
+			}
+			return
+		}
+		if d.wish == wishMore {
+			if n == 0 && len(in) >= d.engine.cfg.ReadBuffer {
+				c.flags |= flagCloseNow
+			}
+			d.keep(c, in)
+			return
+		}
+		if len(in) == 0 {
+			return
+		}
+		if c.out != nil {
+			c.flags |= flagAgain
+			d.keep(c, in)
+			return
+		}
+		if d.wish == wishHandOff && !d.detached {
+			c.flags |= flagHandOff
+			d.keep(c, in)
+			return
+		}
+	}
+}
+
+// keep stores input that was not consumed with the connection.
+func (d *Driver) keep(c *Conn, in []byte) {
+	if len(in) > 0 {
+		c.in = d.engine.buffers.copyOf(in)
+		invariants.EndLoan(in)
+	}
+}
+
+// discard reads and forgets what a lingering connection still receives.
+func (d *Driver) discard(c *Conn) {
+	n, errno := recv(c.fd, d.readBuf)
+	switch {
+	case n > 0:
+		if n < len(d.readBuf) && c.flags&flagPeerDone == 0 {
+			c.flags &^= flagReadable
+		}
+	case errno == unix.EAGAIN:
+		c.flags &^= flagReadable
+	default:
+		c.flags |= flagCloseNow
+	}
+}

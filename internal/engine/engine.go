@@ -4,29 +4,168 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // An Engine serves connections with event loops.
-type Engine struct{ handler Handler }
+type Engine struct {
+	cfg     Config
+	handler Handler
+	start   time.Time
+	skew    atomic.Int64 // ns added to the clock, by tests
+
+	loops   []*loop
+	running atomic.Int32 // loops that have not ended
+	monitor monitor
+	workers workers
+	buffers bufferPool
+	drivers driverPool
+
+	graceTicks uint32 // Config.WriteGrace
+	graceBytes int64  // what a peer must take in it
+
+	draining atomic.Bool   // Shutdown or Close has begun
+	forced   atomic.Bool   // what is not idle is closed too
+	stopping chan struct{} // closed with draining
+	done     chan struct{} // closed when all loops have ended
+
+	conns        atomic.Int64
+	away         atomic.Int64
+	pendingBytes atomic.Int64
+	accepts      atomic.Uint64
+	acceptPauses atomic.Uint64
+	takeovers    atomic.Uint64
+	pausedLoops  atomic.Int32
+	loggedAt     atomic.Int64
+}
 
 // New starts an engine's loops. They use no processor time while there is
 // nothing to do.
-func New(cfg Config, h Handler) (*Engine, error) { panic("being written") }
+func New(cfg Config, h Handler) (*Engine, error) {
+	e := &Engine{
+		cfg:      cfg.withDefaults(),
+		handler:  h,
+		start:    time.Now(),
+		stopping: make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	e.monitor.call = make(chan struct{}, 1)
+	e.monitor.stop = make(chan struct{})
+	e.monitor.awake.Store(true)
+	e.workers.e = e
+	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
+	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
+	for range e.cfg.Loops {
+		l, err := newLoop(e)
+		if err != nil {
+			for _, l := range e.loops {
+				err = errors.Join(err, l.file.Close())
+				closeFD(l.waker)
+			}
+			return nil, err
+		}
+		e.loops = append(e.loops, l)
+	}
+	e.running.Store(int32(len(e.loops)))
+	for _, l := range e.loops {
+		go e.newDriver(l, 0).run()
+	}
+	go e.watch()
+	return e, nil
+}
+
+// now returns the engine's clock: monotonic ns since it was made.
+func (e *Engine) now() int64 { return int64(time.Since(e.start)) + e.skew.Load() }
+
+// deadlineAt returns when the engine's clock will show ns.
+func (e *Engine) deadlineAt(ns int64) time.Time {
+	return e.start.Add(time.Duration(ns - e.skew.Load()))
+}
 
 // Serve accepts connections from ln, a TCP or unix listener, until Shutdown or
 // Close, and then closes it. It may be called for several listeners.
 // It returns net.ErrClosed after Shutdown or Close.
-func (e *Engine) Serve(ln net.Listener) error { panic("being written") }
+func (e *Engine) Serve(ln net.Listener) error {
+	l, err := newListener(ln)
+	if err != nil {
+		return err
+	}
+	l.loops.Store(int32(len(e.loops)))
+	for _, loop := range e.loops {
+		if !loop.post(message{kind: msgListen, listener: l}) {
+			l.letGo()
+		}
+	}
+	<-e.stopping
+	_ = ln.Close() // by another way perhaps closed already
+	return net.ErrClosed
+}
 
 // Shutdown stops accepting, closes idle connections, and waits for the others to
 // finish. When ctx ends first, it closes them as Close does and returns
 // ctx's error.
-func (e *Engine) Shutdown(ctx context.Context) error { panic("being written") }
+func (e *Engine) Shutdown(ctx context.Context) error {
+	e.drain()
+	select {
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), e.Close())
+	}
+}
 
 // Close closes all listeners and connections at once. It does not wait for
 // handlers that block; their connections are closed under them.
-func (e *Engine) Close() error { panic("being written") }
+func (e *Engine) Close() error {
+	e.forced.Store(true)
+	e.drain().Wait()
+	if e.away.Load() == 0 {
+		<-e.done
+	}
+	return nil
+}
+
+// drain begins to stop, once, and has every loop look at its connections. The
+// group is done when all have.
+func (e *Engine) drain() *sync.WaitGroup {
+	if e.draining.CompareAndSwap(false, true) {
+		close(e.stopping)
+	}
+	swept := new(sync.WaitGroup)
+	for _, l := range e.loops {
+		swept.Add(1)
+		if !l.post(message{kind: msgSweep, done: swept}) {
+			swept.Done()
+		}
+	}
+	return swept
+}
+
+// loopEnded counts a loop out; after the last one nothing is left to do.
+func (e *Engine) loopEnded() {
+	if e.running.Add(-1) == 0 {
+		e.workers.close()
+		close(e.monitor.stop)
+		close(e.done)
+	}
+}
+
+// broadcast posts m to all loops.
+func (e *Engine) broadcast(m message) {
+	for _, l := range e.loops {
+		l.post(m)
+	}
+}
+
+// mayLog allows a log line every ten seconds.
+func (e *Engine) mayLog(now int64) bool {
+	last := e.loggedAt.Load()
+	return (last == 0 || now-last >= int64(10*time.Second)) && e.loggedAt.CompareAndSwap(last, now)
+}
 
 // Stats is a snapshot of an engine's counts.
 type Stats struct {
@@ -39,9 +178,29 @@ type Stats struct {
 	WorkersBusy  int
 	WorkersIdle  int
 	JobsQueued   int
-	QueueWait    int64 // nanoseconds the latest job waited for a worker
-	PendingBytes int64 // output that peers have not taken yet
+	QueueWait    time.Duration // how long the latest queued job waited for a worker
+	PendingBytes int64         // output that peers have not taken yet
 }
 
 // Stats returns the engine's counts. Safe for concurrent use.
-func (e *Engine) Stats() Stats { panic("being written") }
+func (e *Engine) Stats() Stats {
+	s := Stats{
+		Conns:        int(e.conns.Load()),
+		Accepts:      e.accepts.Load(),
+		AcceptPauses: e.acceptPauses.Load(),
+		Takeovers:    e.takeovers.Load(),
+		Away:         int(e.away.Load()),
+		PendingBytes: e.pendingBytes.Load(),
+	}
+	for _, l := range e.loops {
+		s.ConnsPerLoop = append(s.ConnsPerLoop, int(l.count.Load()))
+	}
+	w := &e.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.WorkersIdle = len(w.idle)
+	s.WorkersBusy = w.all - len(w.idle)
+	s.JobsQueued = w.queue.size
+	s.QueueWait = time.Duration(w.waited)
+	return s
+}

@@ -60,6 +60,10 @@ type Config struct {
 	// system's.
 	MaxConns int
 
+	// OpenTimeout is the deadline a new connection starts with, as if set by
+	// Conn.SetDeadline. Default: 60 s. Negative: none.
+	OpenTimeout time.Duration
+
 	// MaxWorkers bounds the goroutines that serve handed-off connections; more
 	// wait in order. Default: 10,000.
 	MaxWorkers int
@@ -99,6 +103,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MinWriteRate, 256)
 	if c.WriteGrace == 0 {
 		c.WriteGrace = 30 * time.Second
+	}
+	if c.OpenTimeout == 0 {
+		c.OpenTimeout = time.Minute
 	}
 	if c.TakeoverAfter == 0 {
 		c.TakeoverAfter = 500 * time.Microsecond

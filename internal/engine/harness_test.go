@@ -1,0 +1,271 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// lineHandler serves a protocol of lines: "command arguments\n" is answered by one
+// line, so that every answer can be checked against its request.
+type lineHandler struct {
+	commands map[string]command
+
+	opened  sync.Map // *engine.Conn → how often closed
+	closed  atomic.Int32
+	data    atomic.Int32 // calls of Data
+	eofs    chan string  // kept input at EOF
+	timeout func(d *engine.Driver, c *engine.Conn)
+}
+
+type command func(d *engine.Driver, c *engine.Conn, args string)
+
+func newLineHandler() *lineHandler {
+	return &lineHandler{
+		commands: map[string]command{
+			"echo":  func(d *engine.Driver, _ *engine.Conn, args string) { answer(d, args) },
+			"big":   func(d *engine.Driver, _ *engine.Conn, args string) { answer(d, pattern(args)) },
+			"close": func(d *engine.Driver, c *engine.Conn, args string) { answer(d, args); c.CloseAfterFlush() },
+		},
+		eofs: make(chan string, 1000),
+	}
+}
+
+// numbers is text in which no position looks like its neighbours.
+var numbers = sync.OnceValue(func() string {
+	var b []byte
+	for i := int64(0); len(b) < 20_000_000; i++ {
+		b = append(strconv.AppendInt(b, i, 10), ',')
+	}
+	return string(b)
+})
+
+// pattern returns n bytes that depend on their position.
+func pattern(n string) string {
+	size, err := strconv.Atoi(n)
+	if err != nil {
+		panic(err)
+	}
+	return numbers()[:size]
+}
+
+func answer(d *engine.Driver, line string) {
+	d.Out = append(append(d.Out, line...), '\n')
+}
+
+func (h *lineHandler) NewScratch() any { return new(int) }
+
+func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
+	h.data.Add(1)
+	h.opened.LoadOrStore(c, new(atomic.Int32))
+	*d.Scratch.(*int)++ // a race if a driver is ever shared
+	for {
+		i := bytes.IndexByte(in[consumed:], '\n')
+		if i < 0 {
+			return consumed
+		}
+		line := string(in[consumed : consumed+i])
+		if rest, hand := strings.CutPrefix(line, "hand "); hand {
+			if d.Inline() {
+				d.HandOff()
+				return consumed
+			}
+			line = rest
+		}
+		consumed += i + 1
+		name, args, _ := strings.Cut(line, " ")
+		run := h.commands[name]
+		if run == nil {
+			answer(d, "unknown command "+name)
+			c.CloseLingering()
+			return consumed
+		}
+		d.Enter()
+		run(d, c, args)
+		d.Leave()
+		if name == "close" {
+			return consumed
+		}
+		if len(d.Out) > 64<<10 {
+			d.Again()
+			return consumed
+		}
+	}
+}
+
+func (h *lineHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
+	select {
+	case h.eofs <- string(in):
+	default:
+	}
+	if len(in) > 0 {
+		answer(d, "incomplete")
+	}
+}
+
+func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
+	if h.timeout != nil {
+		h.timeout(d, c)
+		return
+	}
+	answer(d, "timeout")
+}
+
+func (h *lineHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
+	answer(d, fmt.Sprint("abandoned ", cause))
+}
+
+func (h *lineHandler) Closed(c *engine.Conn) {
+	h.closed.Add(1)
+	if n, ok := h.opened.Load(c); ok {
+		n.(*atomic.Int32).Add(1)
+	}
+}
+
+// server is an engine with a listener, closed and checked at the end of the test.
+type server struct {
+	*engine.Engine
+	t    testing.TB
+	addr net.Addr
+}
+
+func serve(t testing.TB, cfg engine.Config, h engine.Handler) *server {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, cfg, h, ln)
+}
+
+func serveUnix(t testing.TB, cfg engine.Config, h engine.Handler) *server {
+	t.Helper()
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, cfg, h, ln)
+}
+
+func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener) *server {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	e, err := engine.New(cfg, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- e.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := e.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-served; err != net.ErrClosed {
+			t.Errorf("Serve returned %v, want net.ErrClosed", err)
+		}
+		eventually(t, "all of the engine's goroutines have ended", func() bool {
+			return runtime.NumGoroutine() <= before
+		})
+		if s := e.Stats(); s.Conns != 0 || s.PendingBytes != 0 || s.Away != 0 {
+			t.Errorf("left behind after shutdown: %+v", s)
+		}
+		if lh, ok := h.(*lineHandler); ok {
+			lh.opened.Range(func(_, n any) bool {
+				if got := n.(*atomic.Int32).Load(); got != 1 {
+					t.Errorf("Closed was called %d times for a connection, want once", got)
+				}
+				return true
+			})
+		}
+	})
+	return &server{e, t, ln.Addr()}
+}
+
+// eventually waits for something that happens on another goroutine and that
+// nothing announces. The time limit is only there for when it never does.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
+		if time.Now().After(limit) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("never happened: %s\n%s", what, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// client is a connection to a server, for lines.
+type client struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func (s *server) dial() *client {
+	s.t.Helper()
+	conn, err := net.Dial(s.addr.Network(), s.addr.String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	c := &client{conn, s.t, bufio.NewReader(conn)}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := c.Write([]byte(text)); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+func (c *client) want(lines ...string) {
+	c.t.Helper()
+	for _, line := range lines {
+		got, err := c.r.ReadString('\n')
+		if err != nil || got != line+"\n" {
+			c.t.Fatalf("got %.80q, %v; want %.80q", got, err, line)
+		}
+	}
+}
+
+func (c *client) wantEOF() {
+	c.t.Helper()
+	if rest, err := c.r.ReadString(0); err == nil || err.Error() != "EOF" || rest != "" {
+		c.t.Fatalf("got %.80q, %v; want the end of the stream", rest, err)
+	}
+}
+
+// gate holds handlers until it is opened.
+type gate struct {
+	entered chan struct{}
+	open    chan struct{}
+}
+
+func newGate(h *lineHandler) *gate {
+	g := &gate{make(chan struct{}, 1000), make(chan struct{})}
+	h.commands["block"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		g.entered <- struct{}{}
+		<-g.open
+		answer(d, args)
+	}
+	return g
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// message is something another goroutine asks of a loop.
+type message struct {
+	kind     messageKind
+	conn     *Conn
+	listener *listener
+	done     *sync.WaitGroup // of msgSweep: told when every connection was looked at
+}
+
+type messageKind uint8
+
+const (
+	msgAdopt  messageKind = iota + 1 // conn is new
+	msgListen                        // accept from listener
+	msgCheck                         // conn was given back and may need filing or closing
+	msgLeave                         // conn is to be closed
+	msgSweep                         // the engine is draining, or closing by force
+	msgResume                        // descriptors may be free again: accept
+)
+
+// inbox takes messages from any goroutine.
+type inbox struct {
+	signalled atomic.Bool // a message may be there and the loop has been woken for it
+	mu        sync.Mutex
+	messages  []message
+	closed    bool
+}
+
+// close closes the inbox if it is empty; it reports whether it is closed.
+func (b *inbox) close() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = b.closed || len(b.messages) == 0
+	return b.closed
+}
+
+// post leaves m for the loop and wakes it. It reports false if the loop has ended.
+func (l *loop) post(m message) bool {
+	b := &l.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.messages = append(b.messages, m)
+	if b.signalled.CompareAndSwap(false, true) {
+		// Under the lock, so that the loop cannot end and close the descriptor before.
+		var one [8]byte
+		binary.NativeEndian.PutUint64(one[:], 1)
+		_, _ = unix.Write(int(l.waker), one[:]) // cannot fail before 2^64 wake-ups
+	}
+	return true
+}
+
+// fetchMail moves the messages from the inbox to mail, which has been handled.
+func (l *loop) fetchMail() {
+	b := &l.inbox
+	if !b.signalled.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signalled.Store(false)
+	l.mail, b.messages, l.mailAt = b.messages, l.mail[:0], 0
+}
+
+// handle does what m asks. It reports whether d still drives the loop.
+func (l *loop) handle(d *Driver, m message) bool {
+	switch m.kind {
+	case msgAdopt:
+		l.adopt(m.conn)
+	case msgListen:
+		l.listen(m.listener)
+	case msgLeave:
+		m.conn.state.Store(atLoop)
+		l.finish(m.conn)
+	case msgCheck:
+		c := m.conn
+		if c.slot < 0 || !c.noteEvent(0) {
+			return true
+		}
+		if l.e.draining.Load() {
+			return l.sweep(d, c)
+		}
+		l.refileIfEarlier(c)
+	case msgSweep:
+		l.stopListening()
+		l.sweepAt = 0
+		l.sweepers = append(l.sweepers, m.done)
+	case msgResume:
+		l.resumeAccept()
+	}
+	return true
+}

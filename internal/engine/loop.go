@@ -1,0 +1,368 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// yieldEvery is how long a driver that never runs out of events keeps the processor
+// from the process's other goroutines.
+const yieldEvery = int64(200 * time.Microsecond)
+
+// A loop is an epoll set and everything in it. All fields belong to its driver
+// except those that say otherwise. What a driver has still to do in a turn is
+// written down here and not on its stack, so that another can go on with it.
+type loop struct {
+	epoch   atomic.Uint64 // see takeover.go; any goroutine
+	_       [56]byte      // the monitor reads epoch; keep the rest off its cache line
+	takeMu  sync.Mutex    // held while the loop changes drivers
+	current *Conn         // what the driver serves; the monitor's after it took the loop
+
+	e     *Engine
+	epfd  int32
+	waker int32           // eventfd in the set; only ever written to, edges do the rest
+	park  syscall.RawConn // the epoll descriptor in the runtime's own poller
+	file  *os.File
+	poll  func(uintptr) bool // fills events; made once
+	polls int                // calls of poll in this wait
+
+	events  [128]unix.EpollEvent
+	n, next int     // events[next:n] are still to be served
+	ready   []*Conn // ready[readyAt:] are still to be served in this turn
+	readyAt int
+	later   []*Conn // to be served in the next turn
+	mail    []message
+	mailAt  int // mail[mailAt:] are still to be handled
+	sweepAt int // conns[sweepAt:] are still to be swept
+
+	sweepers []*sync.WaitGroup // who waits for the end of the sweep
+
+	conns []*Conn // by slot, nil if free
+	free  []int32 // free slots
+	gen   uint32
+	count atomic.Int32 // connections, those on their way here included; any goroutine
+
+	wheel   wheel
+	now     int64 // ns since the engine was made, once a turn
+	unix    int64 // wall clock in s
+	second  int64 // now at which unix is to be read again
+	yielded int64 // when the driver last let others run
+	armed   int64 // the park deadline set, 0 for none
+
+	acceptor acceptor
+	inbox    inbox
+}
+
+func newLoop(e *Engine) (*loop, error) {
+	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("engine: create epoll set: %w", err)
+	}
+	if err := unix.SetNonblock(epfd, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: set epoll descriptor non-blocking: %w", err), unix.Close(epfd))
+	}
+	waker, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: create eventfd: %w", err), unix.Close(epfd))
+	}
+	l := &loop{e: e, epfd: int32(epfd), waker: int32(waker)}
+	l.file = os.NewFile(uintptr(epfd), "epoll")
+	l.park, err = l.file.SyscallConn()
+	if err == nil {
+		err = l.file.SetReadDeadline(time.Time{}) // fails if the runtime cannot watch it
+	}
+	if err == nil {
+		err = l.ctl(unix.EPOLL_CTL_ADD, l.waker, unix.EPOLLIN|unix.EPOLLET, wakerSlot, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: set up loop: %w", err), l.file.Close(), unix.Close(waker))
+	}
+	l.poll = func(uintptr) bool {
+		l.polls++
+		l.n = epollPoll(l.epfd, l.events[:])
+		return l.n > 0
+	}
+	l.now = e.now()
+	l.wheel.init(tickAt(l.now))
+	l.sweepAt = sweepDone
+	return l, nil
+}
+
+// Slots below zero in an event are not connections: the waker, and from
+// listenerSlot downwards the listeners.
+const (
+	wakerSlot    = -1
+	listenerSlot = -2
+)
+
+// sweepDone is sweepAt while no sweep is under way.
+const sweepDone = int(^uint(0) >> 1)
+
+// ctl changes what epoll watches. slot and gen come back with every event.
+func (l *loop) ctl(op int, fd int32, events uint32, slot int32, gen uint32) error {
+	return unix.EpollCtl(int(l.epfd), op, int(fd), &unix.EpollEvent{Events: events, Fd: slot, Pad: int32(gen)})
+}
+
+// turn does everything there is to do, once, and waits for more. It reports
+// whether d still drives the loop.
+func (l *loop) turn(d *Driver) bool {
+	for l.next < l.n {
+		ev := &l.events[l.next]
+		l.next++
+		if !l.dispatch(d, ev) {
+			return false
+		}
+	}
+	for l.readyAt < len(l.ready) {
+		c := l.ready[l.readyAt]
+		l.ready[l.readyAt] = nil
+		l.readyAt++
+		c.queued = false
+		if c.slot >= 0 && c.noteEvent(0) && !d.visit(c) {
+			return false
+		}
+	}
+	l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
+	if !l.chores(d) {
+		return false
+	}
+	if l.ending() {
+		l.end()
+		return false
+	}
+	l.wait()
+	return true
+}
+
+// chores are what most turns have none of: mail, deadlines, sweeps.
+func (l *loop) chores(d *Driver) bool {
+	if l.mailAt == len(l.mail) {
+		l.fetchMail()
+	}
+	for l.mailAt < len(l.mail) {
+		m := l.mail[l.mailAt]
+		l.mail[l.mailAt] = message{}
+		l.mailAt++
+		if !l.handle(d, m) {
+			return false
+		}
+	}
+	tick := tickAt(l.now)
+	for c := l.expired(tick); c != nil; c = l.expired(tick) {
+		if !d.expire(c, tick) {
+			return false
+		}
+	}
+	for l.sweepAt < len(l.conns) {
+		c := l.conns[l.sweepAt]
+		l.sweepAt++
+		if c != nil && !l.sweep(d, c) {
+			return false
+		}
+	}
+	if l.sweepAt != sweepDone {
+		l.sweepAt = sweepDone
+		for _, done := range l.sweepers {
+			done.Done()
+		}
+		l.sweepers = nil
+	}
+	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
+		l.resumeAccept()
+	}
+	return true
+}
+
+// wait fetches events, without waiting if there is work already. It parks the
+// goroutine, never a thread: the epoll descriptor is itself watched by the runtime.
+func (l *loop) wait() {
+	l.next, l.n = 0, 0
+	if l.now-l.yielded > yieldEvery {
+		runtime.Gosched()
+		l.yielded = l.e.now()
+	}
+	if len(l.ready) > 0 {
+		l.n = epollPoll(l.epfd, l.events[:])
+	} else {
+		l.arm()
+		l.polls = 0
+		if err := l.park.Read(l.poll); err != nil {
+			l.armed = -1 // the deadline has passed and must be set anew
+		}
+	}
+	l.now = l.e.now()
+	if l.polls > 1 {
+		l.yielded = l.now
+	}
+	if l.now >= l.second {
+		t := time.Now()
+		l.unix = t.Unix()
+		l.second = l.now + int64(time.Second) - int64(t.Nanosecond())
+	}
+}
+
+// arm sets the time at which waiting ends though nothing came.
+func (l *loop) arm() {
+	var at int64
+	if next := l.wheel.next; next != 0 {
+		at = startOf(next)
+	}
+	if resume := l.acceptor.resumeAt; resume != 0 && (at == 0 || resume < at) {
+		at = resume
+	}
+	if at == l.armed {
+		return
+	}
+	l.armed = at
+	var deadline time.Time
+	if at != 0 {
+		deadline = l.e.deadlineAt(at)
+	}
+	// newLoop has seen it work.
+	_ = l.file.SetReadDeadline(deadline)
+}
+
+// dispatch serves one event. It reports whether d still drives the loop.
+func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
+	if ev.Fd < 0 {
+		if ev.Fd <= listenerSlot {
+			return l.accept(d, int(listenerSlot-ev.Fd))
+		}
+		return true // the waker: turn looks into the inbox anyway
+	}
+	c := l.conns[ev.Fd]
+	if c == nil || c.gen != uint32(ev.Pad) || !c.noteEvent(ev.Events) {
+		return true
+	}
+	if ev.Events&(unix.EPOLLIN|hungUp) != 0 {
+		c.flags |= flagReadable
+		if ev.Events&hungUp != 0 {
+			c.flags |= flagPeerDone
+		}
+	}
+	return d.visit(c)
+}
+
+// serveSoon has c visited in the next turn.
+func (l *loop) serveSoon(c *Conn) {
+	if !c.queued {
+		c.queued = true
+		l.later = append(l.later, c)
+	}
+}
+
+// adopt makes c, which the loop's count already includes, one of its connections.
+func (l *loop) adopt(c *Conn) {
+	c.loop = l
+	if n := len(l.free); n > 0 {
+		c.slot = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		c.slot = int32(len(l.conns))
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[c.slot] = c
+	l.gen++
+	c.gen = l.gen
+	if err := l.ctl(unix.EPOLL_CTL_ADD, c.fd, c.interest(), c.slot, c.gen); err != nil {
+		l.e.cfg.Logger.Error("engine: cannot watch a connection", "err", err)
+		l.close(c)
+		return
+	}
+	if l.e.draining.Load() {
+		c.flags |= flagReadable // one look: what has arrived already is answered
+		l.serveSoon(c)
+		return
+	}
+	if open := l.e.cfg.OpenTimeout; open > 0 {
+		c.deadline = deadlineTick(l.now, open)
+		l.refile(c, c.deadline)
+	}
+}
+
+// lingerTime bounds how long a connection stays to discard input, so that the
+// peer can read the last answer before it hears of the close.
+const lingerTime = 2 * time.Second
+
+// finish closes c, or begins to linger. Its output is sent or to be dropped.
+func (l *loop) finish(c *Conn) {
+	if c.flags&flagCloseNow != 0 || c.flags&flagLinger == 0 || c.flags&flagEOF != 0 || l.e.forced.Load() {
+		l.close(c)
+		return
+	}
+	shutdown(c.fd, unix.SHUT_WR)
+	l.e.buffers.put(c.in)
+	c.in = nil
+	c.flags &^= flagCloseAfter | flagLinger | flagAgain
+	c.flags |= flagLingering | flagReadable
+	c.deadline = deadlineTick(l.now, lingerTime)
+	l.refileIfEarlier(c)
+	l.serveSoon(c)
+}
+
+// close ends c, which must be the loop's own.
+func (l *loop) close(c *Conn) {
+	e := l.e
+	l.unfile(c)
+	l.conns[c.slot] = nil
+	l.free = append(l.free, c.slot)
+	c.slot = -1
+	c.state.Store(leaving)
+	closeFD(c.fd)
+	c.dropPending(e)
+	e.buffers.put(c.in)
+	c.in = nil
+	l.count.Add(-1)
+	e.conns.Add(-1)
+	if e.pausedLoops.Load() > 0 {
+		e.broadcast(message{kind: msgResume})
+	}
+	c.fireHangup()
+	e.handler.Closed(c)
+}
+
+// sweep closes c on shutdown unless it has something to finish. It reports
+// whether d still drives the loop.
+func (l *loop) sweep(d *Driver, c *Conn) bool {
+	if !c.noteEvent(0) {
+		if l.e.forced.Load() {
+			// The goroutine that has it fails in its next read or write. The
+			// descriptor is open: only the loop closes it.
+			c.fireHangup()
+			shutdown(c.fd, unix.SHUT_RDWR)
+		}
+		return true
+	}
+	if l.e.forced.Load() {
+		l.close(c)
+		return true
+	}
+	if c.idle() {
+		// What has arrived but was not read yet is still answered.
+		c.flags |= flagReadable
+		return d.visit(c)
+	}
+	return true
+}
+
+// ending reports whether the loop has nothing left to live for.
+func (l *loop) ending() bool {
+	return l.e.draining.Load() && l.count.Load() == 0 && len(l.acceptor.listeners) == 0 && l.inbox.close()
+}
+
+// end releases what the loop holds. Its driver returns after it.
+func (l *loop) end() {
+	_ = l.file.Close() // nothing was written to it
+	closeFD(l.waker)
+	l.e.loopEnded()
+}

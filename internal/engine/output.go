@@ -1,0 +1,279 @@
+//go:build linux
+
+package engine
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// owned is a buffer of WriteOwned: it goes out behind Out[:after].
+type owned struct {
+	after    int
+	b        []byte
+	releaser Releaser
+}
+
+func (o *owned) release() {
+	if o.releaser != nil {
+		o.releaser.Release()
+	}
+}
+
+// outQueue is the output that a connection's socket did not take, oldest first.
+type outQueue struct {
+	head, tail *outNode
+	bytes      int64  // unsent, over all nodes
+	since      uint32 // tick at which output became pending
+	check      uint32 // tick at which progress is judged
+	mark       int64  // bytes at the last judgement
+}
+
+// outNode is a piece of pending output: a copy in a pooled buffer, or an
+// owned buffer.
+type outNode struct {
+	next     *outNode
+	rest     []byte // unsent part
+	buf      *buffer
+	releaser Releaser
+}
+
+func (q *outQueue) push(n *outNode) {
+	if q.tail == nil {
+		q.head = n
+	} else {
+		q.tail.next = n
+	}
+	q.tail = n
+	q.bytes += int64(len(n.rest))
+}
+
+// pop drops the first node and gives back what it held.
+func (q *outQueue) pop(e *Engine) {
+	n := q.head
+	q.head = n.next
+	if q.head == nil {
+		q.tail = nil
+	}
+	e.buffers.put(n.buf)
+	if n.releaser != nil {
+		n.releaser.Release()
+	}
+}
+
+// WriteOwned sends b behind what is in Out now, without copying. b must not
+// change until r.Release is called, which happens when it is sent or
+// the connection is closed. r may be nil.
+func (d *Driver) WriteOwned(b []byte, r Releaser) {
+	d.owned = append(d.owned, owned{len(d.Out), b, r})
+}
+
+// send writes Out and the owned buffers of this call; what the socket does not
+// take becomes pending output. It never blocks.
+func (d *Driver) send(c *Conn) {
+	if len(d.Out) == 0 && len(d.owned) == 0 {
+		return
+	}
+	if c.flags&flagCloseNow != 0 {
+		d.dropOutput()
+		return
+	}
+	if c.out != nil {
+		d.pend(c, 0)
+		return
+	}
+	var n int
+	var errno syscall.Errno
+	total := len(d.Out)
+	if len(d.owned) == 0 {
+		n, errno = send(c.fd, d.Out)
+	} else {
+		total = d.gatherOutput()
+		n, errno = d.gather.send(c.fd)
+	}
+	switch {
+	case n == total && errno == 0:
+		d.dropOutput()
+	case errno == 0 || errno == unix.EAGAIN:
+		d.pend(c, n)
+		if errno == 0 {
+			// More than gather has room for, or than the socket had room for: only
+			// a socket seen full makes an edge when it takes more.
+			d.drain(c)
+		}
+	default:
+		c.flags |= flagCloseNow
+		d.dropOutput()
+	}
+}
+
+// gatherOutput lines up Out and the owned buffers in their order and returns
+// the length of all of it. What finds no room is pended by send as unsent.
+func (d *Driver) gatherOutput() (total int) {
+	room := true
+	add := func(b []byte) {
+		total += len(b)
+		if room && len(b) > 0 {
+			room = d.gather.add(b)
+		}
+	}
+	start := 0
+	for i := range d.owned {
+		add(d.Out[start:d.owned[i].after])
+		add(d.owned[i].b)
+		start = d.owned[i].after
+	}
+	add(d.Out[start:])
+	return total
+}
+
+// pend queues the output of this call behind the first sent bytes of it.
+func (d *Driver) pend(c *Conn, sent int) {
+	e := d.engine
+	if c.out == nil {
+		now := tickAt(d.Now())
+		c.out = &outQueue{since: now, check: now + e.graceTicks}
+	}
+	q := c.out
+	before := q.bytes
+	start := 0
+	for i := range d.owned {
+		o := &d.owned[i]
+		sent = q.pushCopy(e, d.Out[start:o.after], sent)
+		start = o.after
+		if sent >= len(o.b) {
+			sent -= len(o.b)
+			o.release()
+			continue
+		}
+		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser})
+		sent = 0
+	}
+	q.pushCopy(e, d.Out[start:], sent)
+	d.owned = clearOwned(d.owned)
+	d.dropOutput()
+	e.pendingBytes.Add(q.bytes - before)
+	q.mark += q.bytes - before
+	if q.bytes == 0 {
+		c.out = nil
+		return
+	}
+	c.wantOut()
+}
+
+// pushCopy queues a copy of b without its first sent bytes and returns how many of
+// the sent bytes lie behind b.
+func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
+	if sent >= len(b) {
+		return sent - len(b)
+	}
+	b = b[sent:]
+	if q.tail != nil && q.tail.buf != nil {
+		// Fill the last chunk before taking another. rest ends where buf.b ends.
+		buf := q.tail.buf
+		n := min(len(b), cap(buf.b)-len(buf.b))
+		buf.b = append(buf.b, b[:n]...)
+		q.tail.rest = buf.b[len(buf.b)-len(q.tail.rest)-n:]
+		q.bytes += int64(n)
+		b = b[n:]
+	}
+	for len(b) > 0 {
+		n := min(len(b), classSizes[len(classSizes)-1])
+		buf := e.buffers.copyOf(b[:n])
+		q.push(&outNode{rest: buf.b, buf: buf})
+		b = b[n:]
+	}
+	return 0
+}
+
+// drain writes pending output until the socket takes no more. It reports
+// whether all of it is sent; on an error the connection is marked for closing.
+func (d *Driver) drain(c *Conn) bool {
+	q := c.out
+	for q.head != nil {
+		for n := q.head; n != nil && d.gather.add(n.rest); n = n.next {
+		}
+		n, errno := d.gather.send(c.fd)
+		if errno != 0 {
+			if errno != unix.EAGAIN {
+				c.flags |= flagCloseNow
+			}
+			return false
+		}
+		q.bytes -= int64(n)
+		d.engine.pendingBytes.Add(int64(-n))
+		for q.head != nil && n >= len(q.head.rest) {
+			n -= len(q.head.rest)
+			q.pop(d.engine)
+		}
+		if n > 0 {
+			q.head.rest = q.head.rest[n:]
+		}
+	}
+	if now := tickAt(d.Now()); c.deadline != 0 && now > q.since {
+		// The time the peer took to read does not count against it.
+		c.deadline += now - q.since
+	}
+	c.out = nil
+	return true
+}
+
+// tooSlow judges a peer with pending output at tick now: has it taken
+// MinWriteRate since the last judgement, and anything at all? Otherwise the next
+// judgement is set.
+func (c *Conn) tooSlow(e *Engine, now uint32) bool {
+	q := c.out
+	taken := q.mark - q.bytes
+	if taken <= 0 || taken < e.graceBytes {
+		return true
+	}
+	q.mark, q.check = q.bytes, now+e.graceTicks
+	return false
+}
+
+// dropPending forgets all pending output.
+func (c *Conn) dropPending(e *Engine) {
+	if c.out == nil {
+		return
+	}
+	e.pendingBytes.Add(-c.out.bytes)
+	for c.out.head != nil {
+		c.out.pop(e)
+	}
+	c.out = nil
+}
+
+// maxKeptOut is the capacity in bytes up to which a driver keeps its output
+// buffer, so that one large answer does not stay in memory for ever.
+const maxKeptOut = 256 << 10
+
+// dropOutput ends the loan of this call's output.
+func (d *Driver) dropOutput() {
+	if len(d.owned) > 0 {
+		for i := range d.owned {
+			d.owned[i].release()
+		}
+		d.owned = clearOwned(d.owned)
+	}
+	invariants.EndLoan(d.Out)
+	if cap(d.Out) > maxKeptOut {
+		d.Out = nil
+	}
+	d.Out = d.Out[:0]
+}
+
+func clearOwned(o []owned) []owned {
+	clear(o)
+	return o[:0]
+}
+
+// wantOut has epoll report from now on when the socket takes output again.
+func (c *Conn) wantOut() {
+	if c.flags&flagWantOut == 0 {
+		c.flags |= flagWantOut
+		c.lookAgain()
+	}
+}

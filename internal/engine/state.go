@@ -1,0 +1,112 @@
+//go:build linux
+
+package engine
+
+import "golang.org/x/sys/unix"
+
+// Who owns a connection is said by its state. Fields of Conn without a comment to
+// the contrary belong to the owner; a change of state passes them on.
+//
+//	state     owner             an event from epoll makes the loop...
+//	atLoop    the loop          read, or send pending output
+//	away      the goroutine     CAS away → missed
+//	missed    the goroutine     do nothing: one note is enough
+//	waiting   the goroutine,    CAS waiting → missed, then wake the goroutine
+//	          parked in block
+//	leaving   nobody            do nothing; the inbox holds the order to close
+//
+//	change              by                          when
+//	atLoop  → away      the driver, or the monitor  Detach, HandOff, takeover
+//	away    → missed    the loop                    an event came while away
+//	away    → atLoop    the goroutine               given back
+//	missed  → away      the goroutine               before it looks at the socket itself,
+//	                                                or asks epoll to look again
+//	away    → waiting   the goroutine               the socket had nothing
+//	waiting → missed    the loop                    an event came
+//	waiting → away      the goroutine               its timeout passed first
+//	any but atLoop → leaving   the goroutine        it wants the connection closed
+//
+// Events are edge-triggered, so an away connection that keeps receiving does
+// not keep its loop busy, and going away and coming back costs no system call:
+// an edge that came in between left its note (missed), and only then EPOLL_CTL_MOD
+// makes epoll look at the socket again and repeat the event. The order in
+// giveBack — state away, MOD, CAS to atLoop — has no gap:
+//
+//   - the repeated event is fetched before the CAS: the loop marks missed, the CAS
+//     fails, and the goroutine repeats;
+//   - it is fetched after the CAS: the loop owns the connection and serves it.
+//
+// Only the loop closes a descriptor, and never of an away connection. So a
+// goroutine may use the descriptor until its last CAS, and must touch
+// nothing of the connection after it.
+const (
+	atLoop = iota
+	away
+	missed
+	waiting
+	leaving
+)
+
+// goAway makes the connection the current goroutine's, or a worker's.
+// The caller drives c.loop.
+func (c *Conn) goAway() {
+	c.filedAway = c.filed
+	c.state.Store(away)
+	c.loop.e.away.Add(1)
+}
+
+// noteEvent is the loop's answer to an event for a connection that may be
+// away. It reports whether the connection is the loop's.
+func (c *Conn) noteEvent(events uint32) bool {
+	for {
+		switch c.state.Load() {
+		case atLoop:
+			return true
+		case away:
+			if !c.state.CompareAndSwap(away, missed) {
+				continue
+			}
+		case waiting:
+			if !c.state.CompareAndSwap(waiting, missed) {
+				continue
+			}
+			c.wait.ready <- struct{}{}
+		}
+		if events&hungUp != 0 {
+			c.fireHangup()
+		}
+		return false
+	}
+}
+
+// giveBack returns the connection to its loop. look asks epoll to repeat what the
+// goroutine may have left unread.
+func (c *Conn) giveBack(look bool) {
+	l := c.loop
+	if look {
+		c.lookAgain()
+	}
+	refile := c.refileNeeded()
+	l.e.away.Add(-1)
+	for !c.state.CompareAndSwap(away, atLoop) {
+		c.state.Store(away)
+		c.lookAgain()
+	}
+	// From here on c belongs to the loop; its address is all that is used.
+	if refile || l.e.draining.Load() {
+		l.post(message{kind: msgCheck, conn: c})
+	}
+}
+
+// leave asks the loop to close the connection.
+func (c *Conn) leave() {
+	l := c.loop
+	l.e.away.Add(-1)
+	c.state.Store(leaving)
+	l.post(message{kind: msgLeave, conn: c})
+}
+
+// lookAgain makes epoll report the connection's present readiness once more.
+func (c *Conn) lookAgain() {
+	c.loop.ctl(unix.EPOLL_CTL_MOD, c.fd, c.interest(), c.slot, c.gen)
+}

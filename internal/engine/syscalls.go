@@ -1,0 +1,131 @@
+//go:build linux
+
+package engine
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The calls of the hot path. All of them are on non-blocking descriptors, so they
+// return at once and need none of the bookkeeping with which the runtime lets
+// another goroutine use the processor during a call that may block.
+//
+// Soundness of every unsafe use in this file: the pointer is converted in the
+// argument list of a syscall package function, which keeps the memory alive
+// and in place for the call (unsafe.Pointer, rule 4); the kernel gets the
+// length of the same slice or the size of the same struct, and keeps no pointer.
+
+// base returns the address of b's first byte, nil if b is empty.
+func base(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// recv reads from socket fd. n is 0 at the end of the stream.
+func recv(fd int32, b []byte) (n int, errno syscall.Errno) {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(base(b)), uintptr(len(b)), 0, 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// send writes to socket fd. A broken connection is an error, not a signal.
+func send(fd int32, b []byte) (n int, errno syscall.Errno) {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(base(b)), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// gather is the room for one sendmsg call.
+type gather struct {
+	iov [16]unix.Iovec
+	msg unix.Msghdr
+	n   int
+}
+
+// add appends b, which must not be empty, and reports whether there was room.
+func (g *gather) add(b []byte) bool {
+	if g.n == len(g.iov) {
+		return false
+	}
+	g.iov[g.n].Base = unsafe.SliceData(b)
+	g.iov[g.n].SetLen(len(b))
+	g.n++
+	return true
+}
+
+// send writes what was added to socket fd and forgets it.
+func (g *gather) send(fd int32) (n int, errno syscall.Errno) {
+	g.msg.Iov = &g.iov[0]
+	g.msg.SetIovlen(g.n)
+	for {
+		r, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&g.msg)), unix.MSG_NOSIGNAL)
+		if e == unix.EINTR {
+			continue
+		}
+		clear(g.iov[:g.n])
+		g.n = 0
+		if e != 0 {
+			return 0, e
+		}
+		return int(r), 0
+	}
+}
+
+// epollPoll fetches events without waiting. It returns 0 for none.
+func epollPoll(epfd int32, events []unix.EpollEvent) int {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+		if e == 0 {
+			return int(r)
+		}
+		if e != unix.EINTR {
+			return 0
+		}
+	}
+}
+
+// accept takes a connection from listening socket fd.
+func accept(fd int32, addr *unix.RawSockaddrAny) (conn int32, errno syscall.Errno) {
+	for {
+		size := uint32(unix.SizeofSockaddrAny)
+		r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(addr)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		if e == 0 {
+			return int32(r), 0
+		}
+		if e != unix.EINTR {
+			return -1, e
+		}
+	}
+}
+
+// inet4 and inet6 view a socket address as its family says; both structs
+// are smaller than RawSockaddrAny and have no stricter alignment.
+func inet4(a *unix.RawSockaddrAny) *unix.RawSockaddrInet4 {
+	return (*unix.RawSockaddrInet4)(unsafe.Pointer(a))
+}
+
+func inet6(a *unix.RawSockaddrAny) *unix.RawSockaddrInet6 {
+	return (*unix.RawSockaddrInet6)(unsafe.Pointer(a))
+}
+
+// closeFD closes a non-blocking descriptor.
+func closeFD(fd int32) {
+	syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+}
+
+// shutdown ends the given directions of socket fd; a peer already gone is fine.
+func shutdown(fd int32, how int) {
+	syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uintptr(how), 0)
+}

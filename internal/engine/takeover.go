@@ -1,0 +1,201 @@
+//go:build linux
+
+package engine
+
+import (
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// Takeover lets a handler block although it runs on an event loop.
+//
+// A loop's epoch is even while its driver runs engine code or quick handler code
+// and odd between Enter and Leave. It only grows, and whoever moves an odd epoch
+// on by compare-and-swap owns what follows:
+//
+//	driver   Enter  5 → (store) 6+1=7    in the handler's action
+//	driver   Leave  7 → (CAS) 8          quick: the driver keeps the loop
+//	monitor         7 → (CAS) 8          slow: the loop is the monitor's to give away,
+//	                                     and the driver's own CAS will fail
+//
+// The epoch also publishes the loop's fields: they were written before Enter, the
+// monitor's CAS reads the epoch, and the fresh driver starts after that.
+
+// Enter marks the start of code that may block. If it does not reach Leave
+// soon, the loop goes to another driver and this one becomes detached.
+// Enter and Leave must not be nested; both do nothing once detached.
+func (d *Driver) Enter() {
+	if d.detached {
+		return
+	}
+	d.epoch++
+	d.loop.epoch.Store(d.epoch)
+	if m := &d.engine.monitor; !m.awake.Load() {
+		m.wake()
+	}
+}
+
+// Leave marks the end of code that may block and reports whether the driver
+// still has its loop.
+func (d *Driver) Leave() bool {
+	if d.detached {
+		return false
+	}
+	if d.loop.epoch.CompareAndSwap(d.epoch, d.epoch+1) {
+		d.epoch++
+		return true
+	}
+	d.lost()
+	return false
+}
+
+// lost notes that the monitor took the loop. The lock waits until it
+// has marked the connection as away.
+func (d *Driver) lost() {
+	d.loop.takeMu.Lock()
+	defer d.loop.takeMu.Unlock()
+	d.detached = true
+}
+
+// Detach gives up the loop now, before an operation known to block. It does
+// nothing if the driver is detached already. It may be called between
+// Enter and Leave.
+func (d *Driver) Detach() {
+	if d.detached {
+		return
+	}
+	l := d.loop
+	next := (d.epoch | 1) + 1 // even, and beyond what Leave would make it
+	if !l.epoch.CompareAndSwap(d.epoch, next) {
+		d.lost()
+		return
+	}
+	d.detached = true
+	d.conn.goAway()
+	go d.engine.newDriver(l, next).run()
+}
+
+// takeOver gives the loop to a fresh driver if its driver is still in the action
+// of the given odd epoch.
+func (l *loop) takeOver(epoch uint64) bool {
+	l.takeMu.Lock()
+	defer l.takeMu.Unlock()
+	if !l.epoch.CompareAndSwap(epoch, epoch+1) {
+		return false
+	}
+	l.current.goAway()
+	l.e.takeovers.Add(1)
+	go l.e.newDriver(l, epoch+1).run()
+	return true
+}
+
+// run drives the loop until the loop ends or is lost.
+func (d *Driver) run() {
+	returned := false
+	defer func() {
+		if !returned {
+			d.aborted(recover())
+		}
+	}()
+	for d.loop.turn(d) {
+	}
+	returned = true
+	d.engine.retire(d)
+}
+
+// aborted cleans up after a call of the handler that ended in a panic or in
+// Goexit. The connection is closed, and the loop, if d still has it, goes
+// on with another driver. The driver is not used again: its scratch may be
+// half changed.
+func (d *Driver) aborted(cause any) {
+	c := d.conn
+	if cause != nil {
+		d.engine.cfg.Logger.Error("engine: panic in a handler", "panic", cause, "stack", string(debug.Stack()))
+	}
+	if d.epoch&1 == 1 {
+		d.Leave()
+	}
+	defer d.succeed(c)
+	if c == nil {
+		return
+	}
+	defer func() {
+		if again := recover(); again != nil {
+			d.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
+		}
+	}()
+	d.engine.handler.Abandoned(d, c, cause)
+	c.flags |= flagCloseAfter
+	d.send(c)
+}
+
+// succeed ends d's part in the connection and in the loop.
+func (d *Driver) succeed(c *Conn) {
+	if c != nil {
+		c.flags |= flagCloseAfter
+		if !d.end(c) {
+			return
+		}
+	}
+	if !d.detached {
+		go d.engine.newDriver(d.loop, d.epoch).run()
+	}
+}
+
+// monitor takes loops from drivers that block. It sleeps without a timer unless
+// some loop has entered an action in its last few looks.
+type monitor struct {
+	awake atomic.Bool
+	call  chan struct{} // capacity 1
+	stop  chan struct{}
+}
+
+// quietLooks is how many looks without any action the monitor takes before it
+// goes to sleep; waking it costs a driver about 200 ns.
+const quietLooks = 4
+
+func (m *monitor) wake() {
+	if m.awake.CompareAndSwap(false, true) {
+		m.call <- struct{}{}
+	}
+}
+
+// watch is the monitor's goroutine.
+func (e *Engine) watch() {
+	m := &e.monitor
+	seen := make([]uint64, len(e.loops))
+	quiet := 0
+	for {
+		if e.look(seen) {
+			quiet = 0
+		} else if quiet++; quiet > quietLooks {
+			m.awake.Store(false)
+			// A driver may have entered before it could see that.
+			if !e.look(seen) || !m.awake.CompareAndSwap(false, true) {
+				select {
+				case <-m.call:
+				case <-m.stop:
+					return
+				}
+			}
+			quiet = 0
+		}
+		time.Sleep(e.cfg.TakeoverAfter)
+	}
+}
+
+// look compares every loop's epoch with what it was at the last look, takes
+// loops that are in the same action still, and reports whether any loop
+// was or is in an action.
+func (e *Engine) look(seen []uint64) (busy bool) {
+	for i, l := range e.loops {
+		epoch := l.epoch.Load()
+		if epoch == seen[i] && epoch&1 == 1 && l.takeOver(epoch) {
+			epoch++
+		}
+		busy = busy || epoch != seen[i]
+		seen[i] = epoch
+	}
+	return busy
+}

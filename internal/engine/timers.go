@@ -1,0 +1,169 @@
+//go:build linux
+
+package engine
+
+import "time"
+
+// Deadlines are kept in ticks since the engine was made: coarse enough that a
+// loop with many idle connections wakes rarely, fine enough for head,
+// body and idle timeouts. A tick is 2^26 ns, about 67 ms.
+const tickShift = 26
+
+// wheelSlots is the wheel's horizon in ticks, about 69 s. A deadline beyond it is
+// filed at the horizon and looked at again there. A power of two.
+const wheelSlots = 1024
+
+// secondTicks is the number of ticks in a second, rounded up.
+const secondTicks = uint32(time.Second>>tickShift) + 1
+
+func tickAt(ns int64) uint32 { return uint32(ns>>tickShift) + 1 } // 0 means none
+
+// deadlineTick is the first tick that begins no earlier than after from now.
+func deadlineTick(now int64, after time.Duration) uint32 {
+	return tickAt(now+int64(after)) + 1
+}
+
+// startOf is the inverse of tickAt: when tick begins, in ns.
+func startOf(tick uint32) int64 { return int64(tick-1) << tickShift }
+
+// wheel files connections under the tick at which to look at them. Slot t mod
+// wheelSlots holds the doubly linked list of those filed under tick t.
+//
+// Filing is lazy: a deadline that moves later, as an idle timeout does with every
+// request, leaves the connection where it is; when its tick comes, it
+// is filed again under the new one. Links are indexes into loop.conns, so the wheel
+// allocates nothing and costs a connection 8 bytes.
+//
+// Invariant: every filed tick lies in (done, done+wheelSlots].
+type wheel struct {
+	heads [wheelSlots]int32 // -1: empty
+	done  uint32            // all slots up to this tick have been emptied
+	next  uint32            // no connection is filed under an earlier tick; 0: none at all
+	count int
+}
+
+func (w *wheel) init(now uint32) {
+	for i := range w.heads {
+		w.heads[i] = -1
+	}
+	w.done = now
+}
+
+// due returns the tick at which c wants to be looked at, 0 for never.
+func (c *Conn) due() uint32 {
+	if c.out != nil {
+		return c.out.check
+	}
+	return c.deadline
+}
+
+// refile files c under tick, or at the horizon if it lies beyond.
+func (l *loop) refile(c *Conn, tick uint32) {
+	w := &l.wheel
+	l.unfile(c)
+	tick = min(max(tick, w.done+1), w.done+wheelSlots)
+	head := &w.heads[tick%wheelSlots]
+	c.filed, c.prev, c.next = tick, -1, *head
+	if c.next >= 0 {
+		l.conns[c.next].prev = c.slot
+	}
+	*head = c.slot
+	w.count++
+	if w.next == 0 || tick < w.next {
+		w.next = tick
+	}
+}
+
+func (l *loop) unfile(c *Conn) {
+	if c.filed == 0 {
+		return
+	}
+	if c.prev >= 0 {
+		l.conns[c.prev].next = c.next
+	} else {
+		l.wheel.heads[c.filed%wheelSlots] = c.next
+	}
+	if c.next >= 0 {
+		l.conns[c.next].prev = c.prev
+	}
+	c.filed = 0
+	l.wheel.count--
+}
+
+// expired takes one connection filed under now or earlier out of the wheel. It
+// returns nil when there is none, with wheel.next brought up to date.
+func (l *loop) expired(now uint32) *Conn {
+	w := &l.wheel
+	if w.next == 0 || w.next > now {
+		w.done = max(w.done, now)
+		return nil
+	}
+	for w.done < now {
+		if head := w.heads[(w.done+1)%wheelSlots]; head >= 0 {
+			c := l.conns[head]
+			l.unfile(c)
+			return c
+		}
+		w.done++
+	}
+	w.next = 0
+	if w.count > 0 {
+		w.next = w.done + 1
+		for w.heads[w.next%wheelSlots] < 0 {
+			w.next++
+		}
+	}
+	return nil
+}
+
+// refileIfEarlier keeps the promise that c is filed no later than it is due.
+func (l *loop) refileIfEarlier(c *Conn) {
+	if due := c.due(); due != 0 && (c.filed == 0 || due < c.filed) {
+		l.refile(c, due)
+	}
+}
+
+// refileNeeded reports whether a connection that is given back might be
+// filed too late. While it was away, only its loop knew where it is filed: under
+// filedAway, or later by at most a second from now.
+func (c *Conn) refileNeeded() bool {
+	due := c.due()
+	if due == 0 {
+		return false
+	}
+	return c.filedAway == 0 || due < c.filedAway || due < tickAt(c.loop.e.now())+secondTicks+1
+}
+
+// expire looks at a connection whose tick has come, and reports whether d still
+// drives the loop.
+func (d *Driver) expire(c *Conn, now uint32) bool {
+	l := d.loop
+	if c.state.Load() != atLoop {
+		l.refile(c, now+secondTicks)
+		return true
+	}
+	due := c.due()
+	if due > now {
+		l.refile(c, due)
+	}
+	if due == 0 || due > now {
+		return true
+	}
+	d.begin(c)
+	switch {
+	case c.out != nil:
+		if c.tooSlow(d.engine, now) {
+			c.flags |= flagCloseNow
+		}
+	case c.flags&flagLingering != 0:
+		c.flags |= flagCloseNow
+	default:
+		c.deadline = 0
+		d.engine.handler.Timeout(d, c, c.kept())
+		if c.deadline == 0 {
+			c.flags |= flagCloseAfter
+		}
+		d.send(c)
+	}
+	return d.end(c)
+}

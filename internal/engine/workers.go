@@ -1,0 +1,148 @@
+//go:build linux
+
+package engine
+
+import "sync"
+
+// workers is a bounded pool of goroutines that serve connections whose
+// handler is known to block. The most recently used goroutine is taken first, so that
+// the others' stacks and buffers stay cold and the surplus can go.
+type workers struct {
+	e *Engine
+
+	mu     sync.Mutex
+	idle   []*worker // most recently used last
+	queue  jobQueue
+	all    int // goroutines
+	closed bool
+	waited int64 // ns the latest job to leave the queue was in it
+}
+
+// worker is a goroutine with its driver. It waits for its next job on jobs.
+type worker struct {
+	jobs   chan *Conn // capacity 1; closed: go
+	driver *Driver
+}
+
+// job is a connection that waits for a worker.
+type job struct {
+	conn  *Conn
+	since int64
+}
+
+// jobQueue is a first-in, first-out ring.
+type jobQueue struct {
+	ring        []job
+	first, size int
+}
+
+func (q *jobQueue) push(j job) {
+	if q.size == len(q.ring) {
+		grown := make([]job, max(64, 2*len(q.ring)))
+		n := copy(grown, q.ring[q.first:])
+		copy(grown[n:], q.ring[:q.first])
+		q.ring, q.first = grown, 0
+	}
+	q.ring[(q.first+q.size)%len(q.ring)] = j
+	q.size++
+}
+
+func (q *jobQueue) pop() job {
+	j := q.ring[q.first]
+	q.ring[q.first] = job{}
+	q.first = (q.first + 1) % len(q.ring)
+	q.size--
+	return j
+}
+
+// submit has the kept input of c, which has gone away from its loop, served.
+func (w *workers) submit(c *Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.idle); n > 0 {
+		next := w.idle[n-1]
+		w.idle[n-1] = nil
+		w.idle = w.idle[:n-1]
+		next.jobs <- c
+		return
+	}
+	if w.all < w.e.cfg.MaxWorkers {
+		w.all++
+		go w.run(c)
+		return
+	}
+	w.queue.push(job{c, w.e.now()})
+}
+
+// next returns the worker's next connection, nil if it is to go.
+func (w *workers) next(wk *worker) *Conn {
+	w.mu.Lock()
+	if c := w.fromQueue(); c != nil {
+		w.mu.Unlock()
+		return c
+	}
+	if w.closed || len(w.idle) >= w.e.cfg.IdleWorkers {
+		w.all--
+		w.mu.Unlock()
+		return nil
+	}
+	w.idle = append(w.idle, wk)
+	w.mu.Unlock()
+	return <-wk.jobs
+}
+
+// fromQueue takes the oldest queued job, nil if there is none. w.mu is held.
+func (w *workers) fromQueue() *Conn {
+	if w.queue.size == 0 {
+		return nil
+	}
+	j := w.queue.pop()
+	w.waited = w.e.now() - j.since
+	return j.conn
+}
+
+// run is a worker's goroutine; c is its first job.
+func (w *workers) run(c *Conn) {
+	wk := &worker{jobs: make(chan *Conn, 1), driver: w.e.newWorkerDriver()}
+	returned := false
+	defer func() {
+		if !returned {
+			wk.driver.aborted(recover())
+			w.replace()
+		}
+	}()
+	for ; c != nil; c = w.next(wk) {
+		wk.driver.work(c)
+	}
+	returned = true
+}
+
+// work serves the kept input of a connection that is away.
+func (d *Driver) work(c *Conn) {
+	d.conn, c.driver = c, d
+	d.serveKept(c)
+	d.end(c)
+}
+
+// replace makes up for a worker that a handler's panic or Goexit ended.
+func (w *workers) replace() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.fromQueue(); c != nil {
+		go w.run(c)
+		return
+	}
+	w.all--
+}
+
+// close ends the idle workers; busy ones end when they are done.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, wk := range w.idle {
+		w.all--
+		close(wk.jobs)
+	}
+	w.idle = nil
+}
