@@ -7,11 +7,12 @@
 // then on encoding is a walk over the plan's operations and the value's memory.
 //
 //	jsonwire.go  the three functions to call
-//	plan.go      types into plans       fields.go  which struct fields count
-//	table.go     plans by type          encode.go  the walk over a plan
-//	scalar.go    numbers, base64        text.go    strings and escaping
-//	maps.go      sorted keys            marshal.go user methods, time, raw JSON
-//	errors.go    what went wrong where  unsafe.go  every use of unsafe
+//	plan.go      types into plans       table.go    plans by type
+//	fields.go    which fields count     omit.go     which are left out
+//	encode.go    the walk over a plan   scalar.go   numbers, base64
+//	text.go      strings and escaping   maps.go     sorted keys
+//	marshal.go   user methods, time     errors.go   what went wrong where
+//	unsafe.go    every use of unsafe
 //
 // Beside what encoding/json does, three things are promised. An error names the
 // place by JSON pointer (see Error). A panic in a user's method passes through
@@ -25,8 +26,8 @@ package jsonwire
 // Options select a variant of the output; the zero value is json.Marshal's.
 type Options struct {
 	// NoEscapeHTML leaves <, > and & as they are, like
-	// json.Encoder.SetEscapeHTML(false). U+2028 and U+2029 are escaped always,
-	// except in what a MarshalJSON method returned.
+	// json.Encoder.SetEscapeHTML(false). As there, U+2028 and U+2029 are still
+	// escaped, except in what a MarshalJSON method returned.
 	NoEscapeHTML bool
 }
 

@@ -23,9 +23,9 @@ const (
 	keyUint
 )
 
-// keyFormat chooses in encoding/json's order: strings are never asked for their
+// keyFormOf chooses in encoding/json's order: strings are never asked for their
 // MarshalText, integers are.
-func keyFormat(t reflect.Type) keyForm {
+func keyFormOf(t reflect.Type) keyForm {
 	switch {
 	case t.Kind() == reflect.String:
 		return keyString
@@ -47,8 +47,6 @@ type mapKeys struct {
 	form keyForm
 	pool sync.Pool // of *mapScratch
 }
-
-func newMapKeys(t reflect.Type, form keyForm) *mapKeys { return &mapKeys{typ: t, form: form} }
 
 // maxPooledEntries bounds what a pooled mapScratch keeps: one map of a million
 // entries must not cost its memory for ever.

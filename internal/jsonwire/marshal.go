@@ -65,12 +65,23 @@ func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 		return dst, marshalerError(p, err)
 	}
 	dst = buf.Bytes()
-	if e.mode == modeHTML && bytes.ContainsAny(dst[n:], "<>&\u2028\u2029") {
+	if e.mode == modeHTML && mayNeedHTMLEscape(dst[n:]) {
 		var escaped bytes.Buffer
 		json.HTMLEscape(&escaped, dst[n:])
 		dst = append(dst[:n], escaped.Bytes()...)
 	}
 	return dst, nil
+}
+
+// mayNeedHTMLEscape reports whether b holds <, > or &, or the first byte that
+// U+2028 and U+2029 share with other characters.
+func mayNeedHTMLEscape(b []byte) bool {
+	for _, c := range b {
+		if c == '<' || c == '>' || c == '&' || c == 0xE2 {
+			return true
+		}
+	}
+	return false
 }
 
 // appendTime appends the time.Time at m as its MarshalJSON would, without the

@@ -136,7 +136,8 @@ func (p *plan) compileMethods(addressable bool) bool {
 	return true
 }
 
-// compileKind sets up a type that has no marshalling method.
+// compileKind sets up a type that has no marshalling method. It sets op before
+// it compiles inner types: if t is recursive, they look at it.
 func (p *plan) compileKind(addressable bool) {
 	t := p.typ
 	switch t.Kind() {
@@ -149,16 +150,20 @@ func (p *plan) compileKind(addressable bool) {
 			p.op = opBytes
 			return
 		}
-		p.elem, p.size = compile(t.Elem(), true), t.Elem().Size()
+		p.size = t.Elem().Size()
+		p.elem = compile(t.Elem(), true)
 	case reflect.Array:
 		p.op = opArray
-		p.elem, p.size, p.length = compile(t.Elem(), addressable), t.Elem().Size(), t.Len()
+		p.size, p.length = t.Elem().Size(), t.Len()
+		p.elem = compile(t.Elem(), addressable)
 	case reflect.Pointer:
-		p.op, p.elem = opPointer, compile(t.Elem(), true)
+		p.op = opPointer
+		p.elem = compile(t.Elem(), true)
 	case reflect.Map:
-		if keyOf := keyFormat(t.Key()); keyOf != keyUnsupported {
-			p.op, p.elem = opMap, compile(t.Elem(), false)
-			p.keys = newMapKeys(t, keyOf)
+		if form := keyFormOf(t.Key()); form != keyUnsupported {
+			p.op = opMap
+			p.keys = &mapKeys{typ: t, form: form}
+			p.elem = compile(t.Elem(), false)
 		}
 	case reflect.Interface:
 		p.op = opInterface

@@ -1,0 +1,163 @@
+package jsonwire_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+type user struct {
+	Id         int
+	Age        int
+	First_Name string
+	Last_Name  string
+	Framework  string
+}
+
+func users(n int) []user {
+	us := make([]user, n)
+	for i := range us {
+		us[i] = user{i + 1, 25, fmt.Sprint("First_name", i+1), fmt.Sprint("Last_Name", i+1), "dunlin"}
+	}
+	return us
+}
+
+type plain struct {
+	B     bool
+	I8    int8
+	U64   uint64 `json:",omitempty"`
+	F32   float32
+	F64   float64 `json:",string"`
+	S     string
+	Esc   string
+	Num   json.Number
+	Bytes []byte
+	Time  time.Time  `json:",omitzero"`
+	When  *time.Time `json:",omitempty"`
+	Users []user
+	Array [3]int
+	Next  *plain
+	Any   any
+	Anys  []any
+	Names map[string]string
+	Deep  map[string]map[string]any
+	inner
+}
+
+// allocs is the number of allocations of a call, after the first ones.
+func allocs(t *testing.T, what string, want float64, f func()) {
+	t.Helper()
+	for range 3 { // compile plans, grow the buffer, fill pools
+		f()
+	}
+	if invariants.Enabled {
+		return // the race detector allocates and empties pools at random
+	}
+	if got := testing.AllocsPerRun(200, f); got != want {
+		t.Errorf("%s: %v allocations, want %v", what, got, want)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	var buf []byte
+	o := jsonwire.Options{}
+	now := time.Now()
+	v := plain{
+		S: "text", Esc: "<é\n\u2028\xff>", Num: "12", Bytes: []byte("b"), Time: now, When: &now, Users: users(3),
+		Next: &plain{}, Any: user{}, Anys: []any{1, "s", 1.5, nil, true, &now, []any{}}, F64: 1.25e-7,
+		Names: map[string]string{"b": "1", "a": "2"},
+		Deep:  map[string]map[string]any{"x": {"y": 1.0, "z": []any{"s"}}},
+	}
+	us := users(100)
+	var boxed any = &v
+	allocs(t, "Append", 0, func() { buf, _ = jsonwire.Append(buf[:0], &v, o) })
+	allocs(t, "AppendValue of a pointer", 0, func() { buf, _ = jsonwire.AppendValue(buf[:0], boxed, o) })
+	allocs(t, "a slice", 0, func() { buf, _ = jsonwire.Append(buf[:0], &us, o) })
+	allocs(t, "a time", 0, func() { buf, _ = jsonwire.Append(buf[:0], &now, o) })
+	allocs(t, "a map", 0, func() { buf, _ = jsonwire.Append(buf[:0], &v.Deep, o) })
+	allocs(t, "a string", 0, func() { buf = jsonwire.AppendString(buf[:0], v.Esc, o) })
+	raw := json.RawMessage(`{"a": [1, 2]}`)
+	allocs(t, "raw JSON", 0, func() { buf, _ = jsonwire.Append(buf[:0], &raw, o) })
+}
+
+// A local value stays on the stack, also where a method of the user's writes a
+// part of it.
+func TestLocalsDoNotEscape(t *testing.T) {
+	var buf []byte
+	allocs(t, "a local struct", 0, func() {
+		v := struct {
+			user
+			Text [4]string
+		}{user{1, 2, "a", "b", "c"}, [4]string{"d", "e"}}
+		buf, _ = jsonwire.Append(buf[:0], &v, jsonwire.Options{})
+	})
+	allocs(t, "a local struct with a method", 2, func() { // the 2 are that method's
+		v := struct {
+			A int
+			T intText
+		}{1, 100}
+		buf, _ = jsonwire.Append(buf[:0], &v, jsonwire.Options{})
+	})
+}
+
+// What a value points to goes to the heap, because a user's method might keep it;
+// the stack hides nothing but the value itself.
+func TestPointeesEscape(t *testing.T) {
+	var buf []byte
+	allocs(t, "a pointer to a local", 1, func() {
+		n := 7
+		v := struct{ N *int }{&n}
+		buf, _ = jsonwire.Append(buf[:0], &v, jsonwire.Options{})
+	})
+}
+
+// growsStack is encoded from the stack while the stack has to grow, which moves
+// the value.
+type growsStack struct {
+	Before int
+	Grow   stackEater
+	After  string
+	Deep   *growsStack
+}
+
+type stackEater int
+
+func (s stackEater) MarshalJSON() ([]byte, error) {
+	if eatStack(int(s)) < 0 {
+		return nil, errFailing
+	}
+	runtime.GC()
+	return []byte(`"eaten"`), nil
+}
+
+//go:noinline
+func eatStack(depth int) int {
+	var frame [512]byte
+	frame[depth%512] = 1
+	if depth == 0 {
+		return int(frame[0])
+	}
+	return eatStack(depth-1) + int(frame[depth%512])
+}
+
+func TestStackMovesWhileEncoding(t *testing.T) {
+	done := make(chan string)
+	go func() { // a new goroutine: a small stack
+		v := growsStack{Before: 1, Grow: 1000, After: "intact", Deep: &growsStack{Grow: 2000, After: "too"}}
+		got, err := jsonwire.Append(nil, &v, jsonwire.Options{})
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		done <- string(got)
+	}()
+	want := `{"Before":1,"Grow":"eaten","After":"intact","Deep":{"Before":0,"Grow":"eaten","After":"too","Deep":null}}`
+	if got := <-done; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
