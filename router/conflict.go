@@ -18,60 +18,19 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflicts with %s%s: both match %s with equal precedence", e.Other, at(e.OtherPlace), e.Example)
 }
 
-// conflict records the first conflict of the route.
-func (in *insertion) conflict(other *route) {
-	if in.err != nil {
-		return
-	}
-	example, ok := in.overlaps.path(in.route, other)
+// example returns a path, or host and path, that both routes match.
+func (o *overlaps) example(a, b *route) string {
+	example, ok := o.path(a, b)
 	if !ok {
-		example = "the same path"
+		example = "the same paths"
 	}
-	if in.route.host != nil {
-		example = in.route.host.sample(in.overlaps) + example
+	if a.host != nil {
+		example = a.host.sample(o) + example
 	}
-	in.err = &ConflictError{
-		Route: in.route.text, RoutePlace: in.route.place,
-		Other: other.text, OtherPlace: other.place,
-		Example: example,
-	}
+	return example
 }
 
-// checkSiblings looks for conflicts with the routes behind the other constrained segments at a node.
-func (in *insertion) checkSiblings(siblings []edge, seg *segment) {
-	for i := range siblings {
-		sibling := &siblings[i]
-		if sibling.segment.shape == seg.shape {
-			continue
-		}
-		if _, ok := in.overlaps.find(seg, sibling.segment); !ok {
-			continue
-		}
-		sibling.next.walkLeaves(func(l *leaf) bool {
-			for _, b := range l.bindings {
-				if b.methods&in.answers() == 0 {
-					continue
-				}
-				if _, ok := in.overlaps.path(in.route, b.route); ok {
-					in.conflict(b.route)
-				}
-			}
-			return in.err == nil
-		})
-	}
-}
-
-// answers returns the methods the route answers, HEAD for GET included.
-func (in *insertion) answers() methodSet {
-	switch m := in.route.methods; {
-	case m == anyMethod:
-		return ^methodSet(0)
-	case m&methodGet != 0:
-		return m | methodHead
-	default:
-		return m
-	}
-}
+var restSegment = segment{rank: catchAll}
 
 // path returns a path that both routes' path patterns match.
 func (o *overlaps) path(a, b *route) (string, bool) {

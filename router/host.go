@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Hosts. The host is the most significant part of what a route matches: routes for the exact host are
@@ -13,8 +14,8 @@ import (
 // ones are the more significant. The case of letters, the port and a final dot do not matter.
 
 type hosts struct {
-	exact    *node // a tree of host names, whose nodes hold the trees of paths
-	patterns []hostPattern
+	exact    node // its static edges are host names, each leads to the tree of that host's paths
+	patterns atomic.Pointer[[]hostPattern]
 }
 
 // hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the
@@ -25,40 +26,35 @@ type hostPattern struct {
 	site    *node
 }
 
-// maxHost is the longest host name of RFC 1035, and a dot; longer ones match no pattern.
+// maxHost is the longest host name of RFC 1035, and a dot; longer ones match no route's host.
 const maxHost = 256
 
-// insert returns the hosts with the route added to those of its host; h may be nil.
-func (h *hosts) insert(in *insertion) (*hosts, error) {
-	next := new(hosts)
-	if h != nil {
-		*next = *h
-	}
+// insert adds the route to those of its host.
+func (h *hosts) insert(in *insertion) error {
 	host := in.route.host
 	if len(host.params) == 0 {
-		var err error
-		next.exact = next.exact.clone()
-		next.exact.addText(host.shape(), func(end *node) *node {
-			end = end.clone()
-			end.site, err = in.add(end.site)
-			return end
-		})
-		return next, err
+		in.add(h.exact.child(host.shape()))
+		return nil
 	}
-	i, found := slices.BinarySearchFunc(next.patterns, host, func(a hostPattern, b *pattern) int { return compareHosts(a.pattern, b) })
-	if !found {
-		for _, other := range next.patterns {
-			if example, ok := in.overlaps.hosts(host, other.pattern); ok {
-				return nil, fmt.Errorf("host %s is ambiguous with host %s: both match %s with equal precedence", host.text, other.pattern.text, example)
-			}
+	var patterns []hostPattern
+	if p := h.patterns.Load(); p != nil {
+		patterns = *p
+	}
+	i, found := slices.BinarySearchFunc(patterns, host, func(a hostPattern, b *pattern) int { return compareHosts(a.pattern, b) })
+	if found {
+		in.add(patterns[i].site)
+		return nil
+	}
+	for _, other := range patterns {
+		if example, ok := in.overlaps.hosts(host, other.pattern); ok {
+			return fmt.Errorf("host %s is ambiguous with host %s: both match %s with equal precedence", host.text, other.pattern.text, example)
 		}
-		next.patterns = slices.Insert(slices.Clip(next.patterns), i, hostPattern{pattern: host, params: len(host.params)})
-	} else {
-		next.patterns = slices.Clone(next.patterns)
 	}
-	site, err := in.add(next.patterns[i].site)
-	next.patterns[i].site = site
-	return next, err
+	site := new(node)
+	in.add(site)
+	patterns = slices.Insert(slices.Clone(patterns), i, hostPattern{pattern: host, params: len(host.params), site: site})
+	h.patterns.Store(&patterns)
+	return nil
 }
 
 // shape joins the shapes of the labels.
@@ -110,21 +106,25 @@ func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 }
 
 // find tries the trees of the hosts that match.
-func (h *hosts) find(host string, w *walk) *route {
+func (h *hosts) find(host string, w *walk) *binding {
 	host = w.s.foldHost(host)
 	if host == "" {
 		return nil
 	}
-	if n := h.exact.exact(host); n != nil && n.site != nil {
-		if r := w.find(n.site, 0, 0); r != nil {
-			return r
+	if site := h.exact.existing(host); site != nil {
+		if b := w.find(site, 0, 0); b != nil {
+			return b
 		}
 	}
-	for i := range h.patterns {
-		p := &h.patterns[i]
+	patterns := h.patterns.Load()
+	if patterns == nil {
+		return nil
+	}
+	for i := range *patterns {
+		p := &(*patterns)[i]
 		if p.pattern.matchHost(host, w.s) {
-			if r := w.find(p.site, 0, p.params); r != nil {
-				return r
+			if b := w.find(p.site, 0, p.params); b != nil {
+				return b
 			}
 		}
 	}

@@ -5,155 +5,83 @@ import (
 	"strings"
 )
 
-// step is an edge on the way of a pattern through the tree: static text, or a dynamic segment.
-type step struct {
-	text    string
-	segment *segment
-}
-
-// steps joins the static segments of a pattern, with their slashes, to runs of text.
-func (p *pattern) steps() []step {
-	var steps []step
-	text := ""
-	for i := range p.segments {
-		text += "/"
-		if seg := &p.segments[i]; seg.rank == static {
-			text += seg.shape
-		} else {
-			steps = append(steps, step{text: text}, step{segment: seg})
-			text = ""
-		}
-	}
-	if text != "" {
-		steps = append(steps, step{text: text})
-	}
-	return steps
-}
-
-// insertion adds one route to a tree by copying what changes.
+// insertion adds one route. It first checks the whole way for conflicts, then changes the tree, so a
+// refused route leaves no trace.
 type insertion struct {
 	route    *route
 	methods  *methodTable
 	overlaps *overlaps
-	prefix   bool // adding the end of a prefix route
-	err      error
+	other    *route // the first conflicting route that was found
 }
 
-var restSegment = segment{rank: catchAll}
-
-// add returns the tree with the route added; root may be nil.
-func (in *insertion) add(root *node) (*node, error) {
-	r := in.route
-	steps := r.path.steps()
-	if r.prefix {
-		// A prefix route ends twice: at its own path, behind the exact routes for it, and below the slash.
-		if r.path.text != "/" {
-			in.prefix = true
-			root = in.into(root, steps)
-			in.prefix = false
-			steps = joinText(append(steps, step{text: "/"}))
+// add adds the route below root and reports whether there was no conflict.
+func (in *insertion) add(root *node) bool {
+	segments := in.route.path.segments
+	if in.route.prefix && in.route.path.text == "/" {
+		segments = nil
+	}
+	if in.check(root, segments); in.other != nil {
+		return false
+	}
+	n := root
+	for i := range segments {
+		if segments[i].rank == catchAll {
+			in.addRest(n)
+			return true
 		}
-		steps = append(steps, step{segment: &restSegment})
+		n = n.next(&segments[i])
 	}
-	root = in.into(root, steps)
-	return root, in.err
+	if in.route.prefix {
+		in.addRest(n)
+	}
+	if in.route.prefix && n == root {
+		return true // everything below the root is everything
+	}
+	n.end.Store(n.end.Load().with(in.route, in.methods, in.route.prefix))
+	return true
 }
 
-// joinText joins the last two steps if both are text.
-func joinText(steps []step) []step {
-	n := len(steps)
-	if n > 1 && steps[n-2].segment == nil {
-		steps[n-2].text += steps[n-1].text
-		steps = steps[:n-1]
-	}
-	return steps
+func (in *insertion) addRest(n *node) {
+	d := n.editDynamic()
+	d.rest = d.rest.with(in.route, in.methods, false)
+	n.dynamic.Store(d)
 }
 
-// into returns a copy of n with the steps added behind it.
-func (in *insertion) into(n *node, steps []step) *node {
-	n = n.clone()
-	switch {
-	case len(steps) == 0:
-		n.end = in.leaf(n.end, in.prefix)
-	case steps[0].segment == nil:
-		in.static(n, steps[0].text, steps[1:])
-	default:
-		in.dynamic(n, steps[0].segment, steps[1:])
-	}
-	return n
-}
-
-func (n *node) clone() *node {
-	if n == nil {
-		return new(node)
-	}
-	c := *n
-	return &c
-}
-
-// static adds static text, then the steps, below n, which is a copy already.
-func (in *insertion) static(n *node, text string, steps []step) {
-	n.addText(text, func(end *node) *node { return in.into(end, steps) })
-}
-
-// addText replaces the node that text leads to from n, adding nodes on the way as needed. n must be a copy.
-func (n *node) addText(text string, replace func(*node) *node) {
-	i := strings.IndexByte(n.first, text[0])
-	if i < 0 {
-		for i = 0; i < len(n.first) && n.first[i] < text[0]; i++ {
-		}
-		n.first = n.first[:i] + text[:1] + n.first[i:]
-		n.children = slices.Insert(slices.Clip(slices.Clone(n.children)), i, replace(&node{text: text}))
-		return
-	}
-	child := n.children[i].clone()
-	common := commonPrefix(child.text, text)
-	if common < len(child.text) {
-		lower := child
-		child = &node{text: lower.text[:common], first: lower.text[common : common+1], children: []*node{lower}}
-		lower.text = lower.text[common:]
-	}
-	if common == len(text) {
-		child = replace(child)
-	} else {
-		child.addText(text[common:], replace)
-	}
-	n.children = slices.Clone(n.children)
-	n.children[i] = child
-}
-
-func commonPrefix(a, b string) int {
-	i := 0
-	for i < len(a) && i < len(b) && a[i] == b[i] {
-		i++
-	}
-	return i
-}
-
-// dynamic adds a dynamic segment, then the steps, below n, which is a copy already.
-func (in *insertion) dynamic(n *node, seg *segment, steps []step) {
+// editDynamic returns a copy of the dynamic edges, to be changed and stored.
+func (n *node) editDynamic() *dynamic {
 	d := new(dynamic)
-	if n.dynamic != nil {
-		*d = *n.dynamic
+	if old := n.dynamic.Load(); old != nil {
+		*d = *old
 	}
-	n.dynamic = d
-	switch seg.rank {
-	case catchAll:
-		d.rest = in.leaf(d.rest, false)
-	case named:
-		d.named = in.into(d.named, steps)
-	case constrained:
-		in.checkSiblings(d.constrained, seg)
-		i, found := slices.BinarySearchFunc(d.constrained, seg.shape, func(e edge, shape string) int {
-			return strings.Compare(e.segment.shape, shape)
-		})
-		if !found {
-			d.constrained = slices.Insert(slices.Clip(slices.Clone(d.constrained)), i, edge{segment: seg, params: seg.params()})
-		} else {
-			d.constrained = slices.Clone(d.constrained)
+	return d
+}
+
+// next returns the node behind a segment, adding it if need be.
+func (n *node) next(seg *segment) *node {
+	if seg.rank == static {
+		return n.child(seg.shape)
+	}
+	d := n.editDynamic()
+	if seg.rank == named {
+		if d.named == nil {
+			d.named = new(node)
+			n.dynamic.Store(d)
 		}
-		d.constrained[i].next = in.into(d.constrained[i].next, steps)
+		return d.named
 	}
+	i, found := d.edge(seg)
+	if !found {
+		d.constrained = slices.Insert(slices.Clone(d.constrained), i, edge{segment: seg, params: seg.params(), next: new(node)})
+		n.dynamic.Store(d)
+	}
+	return d.constrained[i].next
+}
+
+// edge finds the edge for a constrained segment, or the place where it belongs.
+func (d *dynamic) edge(seg *segment) (int, bool) {
+	return slices.BinarySearchFunc(d.constrained, seg.shape, func(e edge, shape string) int {
+		return strings.Compare(e.segment.shape, shape)
+	})
 }
 
 // params counts the parameters of a segment.
@@ -165,4 +93,88 @@ func (seg *segment) params() int {
 		}
 	}
 	return n
+}
+
+// check looks for a conflict on the way that the route will take.
+func (in *insertion) check(n *node, segments []segment) {
+	for i := range segments {
+		seg := &segments[i]
+		d := n.dynamic.Load()
+		switch {
+		case seg.rank == static:
+			n = n.existing(seg.shape)
+		case d == nil:
+			return
+		case seg.rank == catchAll:
+			in.checkLeaf(d.rest, false)
+			return
+		case seg.rank == named:
+			n = d.named
+		default:
+			in.checkSiblings(d.constrained, seg)
+			j, found := d.edge(seg)
+			if !found || in.other != nil {
+				return
+			}
+			n = d.constrained[j].next
+		}
+		if n == nil {
+			return
+		}
+	}
+	if d := n.dynamic.Load(); d != nil && in.route.prefix {
+		in.checkLeaf(d.rest, false)
+	}
+	in.checkLeaf(n.end.Load(), in.route.prefix)
+}
+
+// checkLeaf looks for a route of the leaf that answers the same method and version.
+func (in *insertion) checkLeaf(l *leaf, prefix bool) {
+	if l == nil || in.other != nil {
+		return
+	}
+	r := in.route
+	for _, b := range l.bindings {
+		if !b.implied && b.prefix == prefix && b.route.methods&r.methods != 0 && b.route.version == r.version {
+			in.other = b.route
+			return
+		}
+	}
+}
+
+// checkSiblings looks for conflicts with the routes behind the other constrained segments of a node.
+func (in *insertion) checkSiblings(siblings []edge, seg *segment) {
+	for i := range siblings {
+		sibling := &siblings[i]
+		if sibling.segment.shape == seg.shape {
+			continue
+		}
+		if _, ok := in.overlaps.find(seg, sibling.segment); !ok {
+			continue
+		}
+		sibling.next.walkLeaves(func(l *leaf) bool {
+			for _, b := range l.bindings {
+				if b.methods&in.answers() == 0 {
+					continue
+				}
+				if _, ok := in.overlaps.path(in.route, b.route); ok {
+					in.other = b.route
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// answers returns the methods the route answers, HEAD for GET included.
+func (in *insertion) answers() methodSet {
+	switch m := in.route.methods; {
+	case m == anyMethod:
+		return ^methodSet(0)
+	case m&methodGet != 0:
+		return m | methodHead
+	default:
+		return m
+	}
 }

@@ -4,6 +4,7 @@ import "slices"
 
 // leaf holds the routes of one place in the tree, which differ in methods or version. It is immutable.
 type leaf struct {
+	first     binding   // bindings[0], here because most leaves have no other
 	bindings  []binding // in order of precedence
 	versioned bool      // any of the routes has a version
 	methods   methodSet // of all routes
@@ -15,8 +16,10 @@ type leaf struct {
 type binding struct {
 	methods methodSet // all bits for "*"
 	route   *route
-	prefix  bool // a prefix route at its own path, which gives way to exact routes
-	implied bool // the HEAD of a route for GET
+	id      uint32 // of the route
+	prefix  bool   // a prefix route at its own path, which gives way to exact routes
+	below   bool   // a prefix route, here or below its path
+	implied bool   // the HEAD of a route for GET
 }
 
 // level orders bindings: exact before prefix routes, named methods before implied HEAD before any.
@@ -34,26 +37,20 @@ func (b *binding) level() int {
 	return level
 }
 
-// leaf returns a copy of l with the route added.
-func (in *insertion) leaf(l *leaf, prefix bool) *leaf {
+// with returns a copy of the leaf, which may be nil, with the route added.
+func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	next := new(leaf)
 	if l != nil {
 		*next = *l
 	}
-	r := in.route
-	for _, b := range next.bindings {
-		if !b.implied && b.prefix == prefix && b.route.methods&r.methods != 0 && b.route.version == r.version {
-			in.conflict(b.route)
-			return next
-		}
+	b := binding{methods: r.methods, route: r, id: uint32(r.id), prefix: prefix, below: r.prefix}
+	if b.methods == anyMethod {
+		b.methods = ^methodSet(0)
 	}
-	methods := r.methods
-	if methods == anyMethod {
-		methods = ^methodSet(0)
-	}
-	next.bindings = append(slices.Clip(next.bindings), binding{methods: methods, route: r, prefix: prefix})
+	next.bindings = append(slices.Clip(next.bindings), b)
 	if r.methods&methodGet != 0 && r.methods&methodHead == 0 {
-		next.bindings = append(next.bindings, binding{methods: methodHead, route: r, prefix: prefix, implied: true})
+		b.methods, b.implied = methodHead, true
+		next.bindings = append(next.bindings, b)
 	}
 	slices.SortStableFunc(next.bindings, func(a, b binding) int {
 		if d := a.level() - b.level(); d != 0 {
@@ -61,11 +58,12 @@ func (in *insertion) leaf(l *leaf, prefix bool) *leaf {
 		}
 		return compareVersions(b.route.version, a.route.version) // newest first
 	})
+	next.first = next.bindings[0]
 	next.methods |= r.methods
-	next.allow = in.methods.allow(next.methods)
+	next.allow = names.allow(next.methods)
 	next.versioned = next.versioned || r.version != ""
 	if i, found := slices.BinarySearchFunc(next.versions, r.version, compareVersions); !found && r.version != "" {
-		next.versions = slices.Insert(slices.Clip(next.versions), i, r.version)
+		next.versions = slices.Insert(slices.Clone(next.versions), i, r.version)
 	}
 	return next
 }

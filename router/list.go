@@ -14,7 +14,7 @@ type Info struct {
 // Routes lists the routes in the order of their registration.
 func (r *Router[T]) Routes() []Info {
 	var list []Info
-	for _, e := range r.snapshot().entries {
+	for _, e := range r.list() {
 		info := Info{
 			Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
 			Name: e.Name, Place: e.Place, Prefix: e.Prefix,

@@ -27,6 +27,8 @@ const (
 	standardMethods = iota
 
 	anyMethod methodSet = 1 << 63
+
+	maxMethods = 63
 )
 
 // standardNames are in the order of the bits.
@@ -35,8 +37,8 @@ var standardNames = [standardMethods]string{"GET", "HEAD", "POST", "PUT", "PATCH
 // methodTable names the methods registered besides the standard ones, in the order of their bits.
 type methodTable struct{ custom []string }
 
-// bit returns the bit of a method, or anyMethod for one that no route names.
-func (t *methodTable) bit(method string) methodSet {
+// standardBit returns the bit of a standard method, else 0.
+func standardBit(method string) methodSet {
 	switch method {
 	case "GET":
 		return methodGet
@@ -57,14 +59,24 @@ func (t *methodTable) bit(method string) methodSet {
 	case "TRACE":
 		return methodTrace
 	}
-	if i := slices.Index(t.custom, method); i >= 0 {
-		return 1 << (standardMethods + i)
+	return 0
+}
+
+// bit returns the bit of a method, or anyMethod for one that no route names. t may be nil.
+func (t *methodTable) bit(method string) methodSet {
+	if bit := standardBit(method); bit != 0 {
+		return bit
+	}
+	if t != nil {
+		if i := slices.Index(t.custom, method); i >= 0 {
+			return 1 << (standardMethods + i)
+		}
 	}
 	return anyMethod
 }
 
-// parse reads a set of methods, and returns the table with the methods that are new in it.
-func (t methodTable) parse(text string) (methodSet, methodTable, error) {
+// parse reads a set of methods, and returns the table with the methods that are new in it. t may be nil.
+func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 	if strings.TrimSpace(text) == "*" {
 		return anyMethod, t, nil
 	}
@@ -79,12 +91,15 @@ func (t methodTable) parse(text string) (methodSet, methodTable, error) {
 		}
 		bit := t.bit(method)
 		if bit == anyMethod {
-			if len(t.custom) == 63-standardMethods {
-				return 0, t, fmt.Errorf("method %q is one too many, a router knows at most 63", method)
+			var custom []string
+			if t != nil {
+				custom = t.custom
 			}
-			bit = 1 << (standardMethods + len(t.custom))
-			// Clip: older tables must not see an append into their spare capacity.
-			t.custom = append(slices.Clip(t.custom), method)
+			if len(custom) == maxMethods-standardMethods {
+				return 0, t, fmt.Errorf("method %q is one too many, a router knows at most %d", method, maxMethods)
+			}
+			bit = 1 << (standardMethods + len(custom))
+			t = &methodTable{custom: append(slices.Clone(custom), method)}
 		}
 		set |= bit
 	}

@@ -10,13 +10,15 @@ import (
 // "//" and the host. A value that the route would not match, or would read differently, is an error;
 // so whatever URL returns is found again as this route's pattern with these values.
 func (r *Router[T]) URL(name string, args ...any) (string, error) {
-	e := r.snapshot().names[name]
+	r.mu.RLock()
+	e := r.names[name]
+	r.mu.RUnlock()
 	if name == "" || e == nil {
 		return "", fmt.Errorf("router: no route is named %q", name)
 	}
 	url, err := e.route.url(args)
 	if err != nil {
-		return "", fmt.Errorf("router: URL of route %q, %s: %w", name, e.route.text, err)
+		return "", fmt.Errorf("router: URL of route %q, %s: %w", name, e, err)
 	}
 	return url, nil
 }

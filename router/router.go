@@ -31,27 +31,22 @@ type Route[T any] struct {
 }
 
 // Router finds the route for a request. The zero value is ready for use. Lookups and registrations may
-// run at the same time, in any number of goroutines: a lookup takes no lock and sees every route whose Add returned
-// before it began.
+// run at the same time, in any number of goroutines: a lookup takes no lock and sees every route whose
+// Add returned before it began. A Router must not be copied.
 type Router[T any] struct {
-	mu          sync.Mutex // held by registration
+	table   table
+	entries atomic.Pointer[[]*entry[T]] // by route id
+
+	mu          sync.RWMutex // held by registration, read-locked by what is not on the request path
 	constraints constraints
 	overlaps    overlaps
-	current     atomic.Pointer[snapshot[T]]
-}
-
-// snapshot is an immutable state of the router. A newer one shares what did not change, including the
-// backing array of entries, of which an older snapshot sees a shorter part.
-type snapshot[T any] struct {
-	table   table
-	entries []*entry[T] // by route id
-	names   map[string]*entry[T]
+	names       map[string]*entry[T]
 }
 
 // entry is a registered route with what was derived from it.
 type entry[T any] struct {
 	Route[T]
-	route *route
+	route route
 }
 
 // Constraint defines a named constraint from a regular expression, which must match the whole value.
@@ -90,44 +85,66 @@ func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.add(reg); err != nil {
-		return fmt.Errorf("router: add %s%s: %w", describe(reg.Methods, reg.Host, reg.Version, reg.Pattern), at(reg.Place), err)
+		return fmt.Errorf("router: add %s%s: %w", reg.String(), at(reg.Place), err)
 	}
 	return nil
 }
 
 func (r *Router[T]) add(reg Route[T]) error {
-	old := r.snapshot()
-	next := *old
-	if e := old.names[reg.Name]; e != nil {
-		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e.route, at(e.Place))
+	entries := r.list()
+	if e := r.names[reg.Name]; e != nil {
+		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.Place))
 	}
-	compiled, err := r.compile(&reg, &next.table)
+	e := &entry[T]{Route: reg}
+	e.route.id = len(entries)
+	methods, err := r.compile(&reg, &e.route)
 	if err != nil {
 		return err
 	}
-	compiled.id = len(old.entries)
-	e := &entry[T]{Route: reg, route: compiled}
-	if err := next.table.insert(compiled, &r.overlaps); err != nil {
+	// Lookups must find the entry and the methods as soon as they find the route.
+	oldMethods, extended := r.table.methods.Load(), append(entries, e)
+	r.table.methods.Store(methods)
+	r.entries.Store(&extended)
+	conflict, err := r.table.insert(&e.route, &r.overlaps)
+	if conflict != nil {
+		other := entries[conflict.id]
+		err = &ConflictError{
+			Route: e.String(), RoutePlace: e.Place,
+			Other: other.String(), OtherPlace: other.Place,
+			Example: r.overlaps.example(&e.route, conflict),
+		}
+	}
+	if err != nil {
+		r.table.methods.Store(oldMethods)
+		r.entries.Store(&entries)
 		return err
 	}
-	next.entries = append(old.entries, e)
-	if reg.Name != "" {
-		next.names = make(map[string]*entry[T], len(old.names)+1)
-		for name, e := range old.names {
-			next.names[name] = e
-		}
-		next.names[reg.Name] = e
+	if reg.Version != "" {
+		r.table.versioned.Store(true)
 	}
-	r.current.Store(&next)
+	if reg.Name != "" {
+		if r.names == nil {
+			r.names = make(map[string]*entry[T])
+		}
+		r.names[reg.Name] = e
+	}
 	return nil
 }
 
-// compile parses what a registration says.
-func (r *Router[T]) compile(reg *Route[T], t *table) (*route, error) {
-	c := &route{version: reg.Version, prefix: reg.Prefix, place: reg.Place}
-	c.text = describe(reg.Methods, reg.Host, reg.Version, reg.Pattern)
+// list returns the entries. A later list shares their array, of which this one sees a shorter part.
+func (r *Router[T]) list() []*entry[T] {
+	if p := r.entries.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// compile parses what a registration says into c and returns the methods known from then on.
+func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
+	c.version, c.prefix = reg.Version, reg.Prefix
+	var methods *methodTable
 	var err error
-	if c.methods, t.methods, err = t.methods.parse(reg.Methods); err != nil {
+	if c.methods, methods, err = r.table.methods.Load().parse(reg.Methods); err != nil {
 		return nil, err
 	}
 	if reg.Version != "" && !isVersion(reg.Version) {
@@ -151,18 +168,11 @@ func (r *Router[T]) compile(reg *Route[T], t *table) (*route, error) {
 			return nil, err
 		}
 	}
-	return c, c.collectParams()
-}
-
-func (r *Router[T]) snapshot() *snapshot[T] {
-	if s := r.current.Load(); s != nil {
-		return s
-	}
-	return new(snapshot[T])
+	return methods, c.collectParams()
 }
 
 // Versioned reports whether any route has a version, so that a caller needs the Accept header only then.
-func (r *Router[T]) Versioned() bool { return r.snapshot().table.versioned }
+func (r *Router[T]) Versioned() bool { return r.table.versioned.Load() }
 
 // Lookup finds the route for a request and describes it in m, whatever m held before. path is canonical
 // (see Canonical); host may have a port, which is ignored. The strings may be borrowed: neither the router
@@ -180,22 +190,19 @@ func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
 	m.entry = nil
 	m.state.begin()
-	s := r.current.Load()
-	if s == nil {
-		return NotFound
-	}
-	route, outcome := s.table.find(method, host, path, accept, &m.state)
-	if outcome == Found {
-		m.entry = s.entries[route.id]
+	b, outcome := r.table.find(method, host, path, accept, &m.state)
+	if b != nil {
+		m.state.head = b.implied
+		m.entry = (*r.entries.Load())[b.id]
 	}
 	return outcome
 }
 
-// describe names a route in messages: "GET,HEAD example.com/users/{id} (v2)".
-func describe(methods, host, version, pattern string) string {
-	text := methods + " " + host + pattern
-	if version != "" {
-		text += " (" + version + ")"
+// String names a route in messages: "GET,HEAD example.com/users/{id} (v2)".
+func (r *Route[T]) String() string {
+	text := r.Methods + " " + r.Host + r.Pattern
+	if r.Version != "" {
+		text += " (" + r.Version + ")"
 	}
 	return text
 }

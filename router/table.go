@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // route is the part of a registration that the tree works with.
 type route struct {
 	id         int
-	text       string // "GET example.com/users/{id}"
-	place      string
 	methods    methodSet // anyMethod alone for "*"
 	version    string
 	prefix     bool
@@ -19,9 +18,8 @@ type route struct {
 	hostParams int
 }
 
-func (r *route) String() string { return r.text }
-
 func (r *route) collectParams() error {
+	r.names = make([]string, 0, len(r.path.params))
 	if r.host != nil {
 		for _, p := range r.host.params {
 			r.names = append(r.names, p.name)
@@ -34,49 +32,59 @@ func (r *route) collectParams() error {
 		}
 		r.names = append(r.names, p.name)
 	}
+	if len(r.names) > maxParams {
+		return fmt.Errorf("more than %d parameters in host and path", maxParams)
+	}
 	return nil
 }
 
-// table is all there is to find a route: a tree for every host. It is immutable like its trees.
+// table is all there is to find a route: a tree for every host. The zero value is empty.
 type table struct {
-	methods   methodTable
-	versioned bool
-	anyHost   *node
-	hosts     *hosts // nil if no route has a host
+	methods   atomic.Pointer[methodTable]
+	versioned atomic.Bool
+	anyHost   node
+	hosts     atomic.Pointer[hosts] // nil if no route has a host
 }
 
-// insert adds a route. On error t must not be used further.
-func (t *table) insert(r *route, o *overlaps) error {
-	in := &insertion{route: r, methods: &t.methods, overlaps: o}
-	t.versioned = t.versioned || r.version != ""
-	var err error
+// insert adds a route, or returns the one it conflicts with, or says why it cannot be added.
+func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
+	in := &insertion{route: r, methods: t.methods.Load(), overlaps: o}
 	if r.host == nil {
-		t.anyHost, err = in.add(t.anyHost)
-	} else {
-		t.hosts, err = t.hosts.insert(in)
+		in.add(&t.anyHost)
+		return in.other, nil
 	}
-	return err
+	h := t.hosts.Load()
+	if h == nil {
+		h = new(hosts)
+	}
+	err = h.insert(in)
+	if err == nil && in.other == nil {
+		t.hosts.Store(h)
+	}
+	return in.other, err
 }
 
-// find returns the route for a request, or nil and what is wrong.
-func (t *table) find(method, host, path, accept string, s *state) (*route, Outcome) {
+// find returns the binding for a request, or nil and what is wrong.
+func (t *table) find(method, host, path, accept string, s *state) (*binding, Outcome) {
 	if path == "" || path[0] != '/' || len(path) > math.MaxUint32 {
 		return nil, NotFound
 	}
-	w := walk{path: path, accept: accept, method: t.methods.bit(method), s: s}
-	if t.hosts != nil {
-		if r := t.hosts.find(host, &w); r != nil {
-			return r, Found
+	bit := standardBit(method)
+	if bit == 0 {
+		bit = t.methods.Load().bit(method)
+	}
+	w := walk{path: path, accept: accept, method: bit, s: s}
+	if h := t.hosts.Load(); h != nil {
+		if b := h.find(host, &w); b != nil {
+			return b, Found
 		}
 	}
-	if t.anyHost != nil {
-		if r := w.find(t.anyHost, 0, 0); r != nil {
-			return r, Found
-		}
+	if b := w.find(&t.anyHost, 0, 0); b != nil {
+		return b, Found
 	}
 	if s.missed == 0 {
 		return nil, NotFound
 	}
-	s.methods = &t.methods
+	s.methods = t.methods.Load()
 	return nil, s.outcome()
 }

@@ -1,40 +1,41 @@
 package router
 
-import "strings"
+import "sync/atomic"
 
-// The tree. Patterns that begin alike share nodes. An edge into a node is either a run of static text,
-// cut wherever two patterns part, or one dynamic segment:
+// The tree. A node stands for the segments of a pattern up to some point; patterns that begin alike
+// share nodes. The edges are the next segments, after one slash each:
 //
 //	/users, /users/{id:int}, /users/{name}/posts, /uploads/{path...}
 //
-//	"/u" ── "sers" (end) ── "/" ┬ {id:int} (end)
-//	     │                      └ {name} ── "/posts" (end)
-//	     └─ "ploads/" ── catch-all
+//	root ┬ "users" (end) ┬ {id:int} (end)
+//	     │               └ {name} ── "posts" (end)
+//	     └ "uploads" ── catch-all
 //
-// Dynamic edges leave only nodes at which a segment begins. A lookup tries the edges of such a node in
-// the order of precedence and comes back to try the next when the rest of the path does not match.
+// A lookup tries the edges of a node in the order of precedence: static, constrained, named, catch-all;
+// and when the rest of the path does not match behind one, it comes back and tries the next.
 //
-// The surprising part is that this cannot explode. A node is reached by one sequence of edges only, each of which takes a
-// fixed piece of the path (a text; or the segment, which is read in one way), so a lookup enters every
-// node at most once, however it comes back. It does so having looked at most once at the rest of
-// the path. Its time is thus at most the path's length times the number of nodes whose edges
-// compete, and the depth of the recursion at most that of the longest pattern; neither depends on what a path contains.
+// The surprising part is that this cannot explode. A node is reached by one sequence of edges only, and
+// each edge takes exactly one segment of the path, which is read in one way. So a lookup enters a node at most once, and
+// always at the same place in the path, however often it comes back. A segment of the path is read at
+// most once for each node at its depth, the rest behind it at most once for each catch-all: the time is at most
+// linear in the path, with a factor that depends on the patterns alone, and the recursion is no deeper than the
+// longest pattern has segments.
 //
-// Nodes are immutable: adding a route copies the nodes from the root to the new leaf and shares all others.
+// Nodes change while lookups run, by single atomic stores: a lookup sees a leaf before or after a
+// registration, never in between. Only registration, under the router's lock, writes.
 type node struct {
-	text     string // the static text of the edge into this node
-	first    string // the first bytes of the children's texts, ascending
-	children []*node
-	dynamic  *dynamic // when a segment begins here and there is more than static text
-	end      *leaf    // of the patterns that end here, and the prefix routes for this path
-	site     *node    // in the tree of exact hosts: the paths of the host that ends here
+	first   uint64 // the first 8 bytes of text, little endian, zeros behind
+	text    string // the static segment of the edge into this node
+	statics atomic.Pointer[staticTable]
+	dynamic atomic.Pointer[dynamic]
+	end     atomic.Pointer[leaf] // of the patterns that end here, and of the prefix routes for this path
 }
 
-// dynamic holds the dynamic edges of a node.
+// dynamic holds the edges of a node that are not static. It is immutable; the nodes it leads to are not.
 type dynamic struct {
 	constrained []edge // ordered by shape
 	named       *node
-	rest        *leaf // catch-alls and prefix routes: whatever follows
+	rest        *leaf // of catch-alls and prefix routes, which match whatever follows the slash
 }
 
 // edge is a constrained segment and what follows it.
@@ -44,48 +45,106 @@ type edge struct {
 	next    *node
 }
 
-// child returns the static child whose text begins with c, or nil.
-func (n *node) child(c byte) *node {
-	for i := 0; i < len(n.first); i++ {
-		if n.first[i] == c {
-			return n.children[i]
-		}
-	}
-	return nil
+// staticTable finds a static edge by its text. It is an open-addressing hash table, at most half full.
+type staticTable struct {
+	shift uint // 64 - log2(len(slots))
+	used  int
+	slots []atomic.Pointer[node]
 }
 
-// exact follows static text from n to the node it ends at, or nil.
-func (n *node) exact(text string) *node {
-	for n != nil && text != "" {
-		n = n.child(text[0])
-		if n == nil || !strings.HasPrefix(text, n.text) {
+// find returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
+func (t *staticTable) find(text string, start, end int, first, hash uint64) *node {
+	for i := hash >> (t.shift & 63); ; i++ {
+		n := t.slots[i&uint64(len(t.slots)-1)].Load()
+		if n == nil {
 			return nil
 		}
-		text = text[len(n.text):]
+		if n.first == first && len(n.text) == end-start && (end-start <= 8 || n.text[8:] == text[start+8:end]) {
+			return n
+		}
 	}
-	return n
 }
 
-// walkLeaves visits the leaves below n, until visit returns false.
+// child returns the node behind the static segment text, which is added if need be.
+func (n *node) child(text string) *node {
+	_, first, hash := scanSegment(text, 0)
+	t := n.statics.Load()
+	if t == nil {
+		t = newStaticTable(2)
+		n.statics.Store(t)
+	} else if c := t.find(text, 0, len(text), first, hash); c != nil {
+		return c
+	}
+	if 2*(t.used+1) > len(t.slots) {
+		grown := newStaticTable(2 * len(t.slots))
+		for i := range t.slots {
+			if c := t.slots[i].Load(); c != nil {
+				_, _, hash := scanSegment(c.text, 0)
+				grown.add(c, hash)
+			}
+		}
+		t = grown
+		n.statics.Store(t)
+	}
+	c := &node{first: first, text: text}
+	t.add(c, hash)
+	return c
+}
+
+// newStaticTable makes a table with size slots, a power of two of at least 2.
+func newStaticTable(size int) *staticTable {
+	t := &staticTable{shift: 64, slots: make([]atomic.Pointer[node], size)}
+	for ; size > 1; size /= 2 {
+		t.shift--
+	}
+	return t
+}
+
+// add puts a node into a free slot, of which there is at least one.
+func (t *staticTable) add(n *node, hash uint64) {
+	i := hash >> t.shift
+	for ; t.slots[i&uint64(len(t.slots)-1)].Load() != nil; i++ {
+	}
+	t.slots[i&uint64(len(t.slots)-1)].Store(n)
+	t.used++
+}
+
+// existing returns the node behind the static segment text, or nil.
+func (n *node) existing(text string) *node {
+	t := n.statics.Load()
+	if t == nil {
+		return nil
+	}
+	end, first, hash := scanSegment(text, 0)
+	if end != len(text) {
+		return nil
+	}
+	return t.find(text, 0, end, first, hash)
+}
+
+// walkLeaves visits the leaves at and below n, until visit returns false.
 func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 	if n == nil {
 		return true
 	}
-	if n.end != nil && !visit(n.end) {
+	if l := n.end.Load(); l != nil && !visit(l) {
 		return false
 	}
-	for _, child := range n.children {
-		if !child.walkLeaves(visit) {
-			return false
+	if t := n.statics.Load(); t != nil {
+		for i := range t.slots {
+			if !t.slots[i].Load().walkLeaves(visit) {
+				return false
+			}
 		}
 	}
-	if n.dynamic == nil {
+	d := n.dynamic.Load()
+	if d == nil {
 		return true
 	}
-	for _, e := range n.dynamic.constrained {
+	for _, e := range d.constrained {
 		if !e.next.walkLeaves(visit) {
 			return false
 		}
 	}
-	return n.dynamic.named.walkLeaves(visit) && (n.dynamic.rest == nil || visit(n.dynamic.rest))
+	return d.named.walkLeaves(visit) && (d.rest == nil || visit(d.rest))
 }

@@ -125,7 +125,7 @@ func qualityOf(params string) int {
 }
 
 // takeVersion is take for a leaf with versions. Bindings come with the newest version first.
-func (w *walk) takeVersion(l *leaf) *route {
+func (w *walk) takeVersion(l *leaf) *binding {
 	var best, plain, newest *binding
 	bestQuality := 0
 	var asked acceptance
@@ -164,8 +164,7 @@ func (w *walk) takeVersion(l *leaf) *route {
 	default:
 		best = newest
 	}
-	w.s.head = best.implied
-	return best.route
+	return best
 }
 
 // mergeVersions returns the union of two ordered lists.

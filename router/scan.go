@@ -1,0 +1,77 @@
+package router
+
+import "math/bits"
+
+// hashFactor spreads a word over the upper bits of the product (2^64 divided by the golden ratio).
+const hashFactor = 0x9E3779B97F4A7C15
+
+// scanSegment reads the segment that begins at start: up to the next slash or the end of the path. It
+// returns its end, its first 8 bytes (little endian, zeros behind) and its hash, reading 8 bytes at a time.
+func scanSegment(path string, start int) (end int, first, hash uint64) {
+	if start+8 > len(path) {
+		word, n := tail(path, start)
+		if at := slashes(word); at != 0 {
+			n = bits.TrailingZeros64(at) / 8
+			word &= 1<<(n*8) - 1
+		}
+		return start + n, word, word * hashFactor
+	}
+	word := load(path, start)
+	if at := slashes(word); at != 0 {
+		n := bits.TrailingZeros64(at) / 8
+		word &= 1<<(n*8) - 1
+		return start + n, word, word * hashFactor
+	}
+	end, hash = scanOn(path, start+8, word)
+	return end, word, hash
+}
+
+// scanOn reads on after the first 8 bytes.
+func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
+	hash = first
+	for {
+		var word uint64
+		n := 8
+		if pos+8 <= len(path) {
+			word = load(path, pos)
+		} else {
+			word, n = tail(path, pos)
+		}
+		at := slashes(word)
+		if at != 0 {
+			n = bits.TrailingZeros64(at) / 8
+			word &= 1<<(n*8) - 1
+		}
+		hash = bits.RotateLeft64(hash*hashFactor, 29) ^ word
+		pos += n
+		if at != 0 || n < 8 {
+			return pos, hash * hashFactor
+		}
+	}
+}
+
+// slashes marks the first slash of a word by the top bit of its byte. Marks above it may be wrong.
+func slashes(word uint64) uint64 {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	word ^= '/' * low
+	return (word - low) &^ word & high
+}
+
+// load returns the 8 bytes from i on, little endian. The compiler makes it one instruction.
+func load(s string, i int) uint64 {
+	s = s[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// tail returns the n < 8 bytes from i to the end, zeros behind.
+func tail(s string, i int) (word uint64, n int) {
+	n = len(s) - i
+	if len(s) >= 8 {
+		return load(s, len(s)-8) >> (64 - 8*uint(n)), n
+	}
+	for j := len(s) - 1; j >= i; j-- {
+		word = word<<8 | uint64(s[j])
+	}
+	return word, n
+}
