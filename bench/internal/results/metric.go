@@ -11,33 +11,34 @@ type Metric struct {
 	Label  string // column heading
 	Unit   string // for axis and prose
 	Higher bool   // higher is better
+	Judged bool   // a reader chooses by it; the others explain
 }
 
 // The metrics of all scenarios. Each scenario lists those it has, the one it is about first.
 var (
-	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true}
-	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false}
-	P50          = Metric{"p50_ms", "p50 ms", "ms", false}
-	P99          = Metric{"p99_ms", "p99 ms", "ms", false}
-	P999         = Metric{"p999_ms", "p99.9 ms", "ms", false}
-	PeakRSS      = Metric{"peak_rss_mb", "peak RSS MB", "MB of peak resident memory", false}
-	Errors       = Metric{"errors", "errors", "errors", false}
-	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true}
-	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false}
-	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true}
-	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false}
-	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false}
-	Connections  = Metric{"connections", "connections", "connections", true}
-	IdleCPU      = Metric{"idle_cpu_ms_per_10s", "CPU ms in 10 s", "ms of CPU in 10 s", false}
-	StartUp      = Metric{"startup_ms", "first answer ms", "ms from exec to the first answer", false}
-	BinarySize   = Metric{"binary_mb", "binary MB", "MB", false}
-	StartRSS     = Metric{"start_rss_mb", "RSS MB at start", "MB of resident memory", false}
-	Capacity     = Metric{"capacity_per_s", "capacity/s", "requests/s", true}
-	Goodput      = Metric{"goodput_ratio", "goodput/capacity", "goodput over capacity", true}
-	Rejected     = Metric{"rejected_per_s", "503/s", "refused requests/s", false}
-	RejectedP99  = Metric{"rejected_p99_ms", "503 p99 ms", "ms", false}
-	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false}
-	GeneratorLag = Metric{"generator_lag_ms", "generator lag ms", "ms the load generator was late at worst", false}
+	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true, true}
+	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false, true}
+	P50          = Metric{"p50_ms", "p50 ms", "ms", false, false}
+	P99          = Metric{"p99_ms", "p99 ms", "ms", false, true}
+	P999         = Metric{"p999_ms", "p99.9 ms", "ms", false, false}
+	PeakRSS      = Metric{"peak_rss_mb", "peak RSS MB", "MB of peak resident memory", false, true}
+	Errors       = Metric{"errors", "errors", "errors", false, false}
+	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true, true}
+	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false, false}
+	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
+	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
+	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
+	Connections  = Metric{"connections", "connections", "connections", true, false}
+	IdleCPU      = Metric{"idle_cpu_ms_per_10s", "CPU ms in 10 s", "ms of CPU in 10 s", false, true}
+	StartUp      = Metric{"startup_ms", "first answer ms", "ms from exec to the first answer", false, true}
+	BinarySize   = Metric{"binary_mb", "binary MB", "MB", false, true}
+	StartRSS     = Metric{"start_rss_mb", "RSS MB at start", "MB of resident memory", false, false}
+	Capacity     = Metric{"capacity_per_s", "capacity/s", "requests/s", true, false}
+	Goodput      = Metric{"goodput_ratio", "goodput/capacity", "goodput over capacity", true, true}
+	Rejected     = Metric{"rejected_per_s", "503/s", "refused requests/s", false, false}
+	RejectedP99  = Metric{"rejected_p99_ms", "503 p99 ms", "ms", false, false}
+	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false, false}
+	GeneratorLag = Metric{"generator_lag_ms", "generator lag ms", "ms the load generator was late at worst", false, false}
 )
 
 // All lists every metric, for whoever has only a key.

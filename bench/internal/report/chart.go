@@ -1,0 +1,194 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+	"github.com/dunlinhttp/dunlin/bench/internal/stats"
+)
+
+var (
+	ownColor   = color.RGBA{R: 0xc0, G: 0x5a, B: 0x1c, A: 0xff} // a dunlin's breeding plumage
+	otherColor = color.RGBA{R: 0x8f, G: 0x9b, B: 0xa8, A: 0xff}
+	floorColor = color.RGBA{R: 0xd5, G: 0xda, B: 0xdf, A: 0xff}
+)
+
+const (
+	chartWidth = 640 * vg.Inch / 96
+	barHeight  = 16 * vg.Inch / 96
+	barPitch   = 24 * vg.Inch / 96
+	chartFrame = 90 * vg.Inch / 96 // title, axis and margins
+)
+
+// bar is a server's rounds of one metric.
+type bar struct {
+	name string
+	stats.Summary
+}
+
+// bars are the servers that have the metric, the best first.
+func bars(s results.Scenario, metric results.Metric) []bar {
+	var all []bar
+	for _, row := range s.Rows {
+		if values := row.Values(metric.Key); len(values) > 0 {
+			all = append(all, bar{row.Peer, stats.Summarise(values)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b bar) int {
+		if metric.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Median, b.Median)
+	})
+	return all
+}
+
+// Chart draws a metric of a scenario as SVG: a bar a server, the best on top, with the range of its
+// rounds. It is nil if nobody has the metric.
+func Chart(s results.Scenario, metric results.Metric) ([]byte, error) {
+	all := bars(s, metric)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	slices.Reverse(all) // the plot counts from below
+	p := plot.New()
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
+		size := style.Font.Size
+		style.Font = sans
+		style.Font.Size = size
+	}
+	p.Title.Text = s.Title
+	p.X.Label.Text = metric.Unit + direction(metric)
+	p.X.Min = 0
+	p.X.Tick.Marker = plot.TickerFunc(ticks)
+	p.BackgroundColor = color.White
+
+	names := make([]string, len(all))
+	for i, b := range all {
+		names[i] = b.name
+	}
+	if err := addBars(p, all); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
+	}
+	if err := addRanges(p, all, sans); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
+	}
+	p.NominalY(names...)
+	p.X.Max *= 1.12 // room for the figures
+
+	writer, err := p.WriterTo(chartWidth, chartFrame+vg.Length(len(all))*barPitch, "svg")
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
+	}
+	var svg bytes.Buffer
+	if _, err := writer.WriteTo(&svg); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
+	}
+	return withFallbackFont(svg.Bytes()), nil
+}
+
+func direction(metric results.Metric) string {
+	if metric.Higher {
+		return " (more is better)"
+	}
+	return " (less is better)"
+}
+
+func ticks(low, high float64) []plot.Tick {
+	marks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range marks {
+		if marks[i].Label != "" {
+			marks[i].Label = results.Format(marks[i].Value)
+		}
+	}
+	return marks
+}
+
+// addBars gives each group of servers its colour: a bar chart has one, so there are as many as
+// groups, each with zeros for the others.
+func addBars(p *plot.Plot, all []bar) error {
+	groups := map[color.Color]plotter.Values{}
+	for _, c := range []color.Color{ownColor, otherColor, floorColor} {
+		groups[c] = make(plotter.Values, len(all))
+	}
+	for i, b := range all {
+		groups[colorOf(b.name)][i] = b.Median
+	}
+	for _, c := range []color.Color{ownColor, otherColor, floorColor} {
+		chart, err := plotter.NewBarChart(groups[c], barHeight)
+		if err != nil {
+			return err
+		}
+		chart.Horizontal = true
+		chart.Color = c
+		chart.LineStyle.Width = 0
+		p.Add(chart)
+	}
+	return nil
+}
+
+func colorOf(server string) color.Color {
+	switch {
+	case isOwn(server):
+		return ownColor
+	case server == "floor":
+		return floorColor
+	}
+	return otherColor
+}
+
+// isOwn says whether a server is Dunlin or a variant of it.
+func isOwn(server string) bool {
+	return server == "dunlin" || strings.HasPrefix(server, "dunlin-")
+}
+
+// ranges are the points and spreads that error bars are drawn from.
+type ranges struct {
+	plotter.XYs
+	plotter.XErrors
+}
+
+func addRanges(p *plot.Plot, all []bar, sans font.Font) error {
+	r := ranges{make(plotter.XYs, len(all)), make(plotter.XErrors, len(all))}
+	labels := plotter.XYLabels{XYs: make(plotter.XYs, len(all)), Labels: make([]string, len(all))}
+	for i, b := range all {
+		r.XYs[i] = plotter.XY{X: b.Median, Y: float64(i)}
+		r.XErrors[i].Low, r.XErrors[i].High = b.Min-b.Median, b.Max-b.Median
+		labels.XYs[i] = plotter.XY{X: b.Max, Y: float64(i)}
+		labels.Labels[i] = results.Format(b.Median)
+	}
+	errorBars, err := plotter.NewXErrorBars(r)
+	if err != nil {
+		return err
+	}
+	figures, err := plotter.NewLabels(labels)
+	if err != nil {
+		return err
+	}
+	for i := range figures.TextStyle {
+		sans.Size = vg.Points(9)
+		figures.TextStyle[i].Font = sans
+		figures.TextStyle[i].YAlign = draw.YCenter
+	}
+	figures.Offset = vg.Point{X: vg.Points(4)}
+	p.Add(errorBars, figures)
+	return nil
+}
+
+// withFallbackFont names fonts that a reader's machine is likely to have.
+func withFallbackFont(svg []byte) []byte {
+	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans"), []byte("font-family:Helvetica,Arial,Liberation Sans,sans-serif"))
+}

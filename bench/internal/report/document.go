@@ -1,0 +1,165 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	texttemplate "text/template"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+//go:embed benchmarks.md.tmpl
+var markdownText string
+
+//go:embed benchmarks.html.tmpl
+var htmlText string
+
+// Document is what both pages are written from.
+type Document struct {
+	Run        *results.Run
+	Date       string
+	Sections   []Section
+	Leads      []NotedLead
+	Benchmarks []BenchmarkSection
+}
+
+// Section is a scenario with its table and its chart.
+type Section struct {
+	results.Scenario
+	Table     Table
+	ChartFile string        // "": no chart
+	SVG       template.HTML // for the HTML page, which stands alone
+	svg       []byte
+}
+
+// NotedLead is a lead with what it would take to close it.
+type NotedLead struct {
+	Lead
+	Note string
+}
+
+// BenchmarkSection is a package of Go benchmarks.
+type BenchmarkSection struct {
+	Package string
+	Table   Table
+}
+
+// Notes say, by scenario, why others are ahead there and what it would take.
+type Notes map[string]string
+
+// ReadNotes reads a JSON object; a file that is not there has none.
+func ReadNotes(path string) (Notes, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read notes: %w", err)
+	}
+	var notes Notes
+	if err := json.Unmarshal(data, &notes); err != nil {
+		return nil, fmt.Errorf("read notes: %s: %w", path, err)
+	}
+	return notes, nil
+}
+
+// NewDocument draws the charts and lays out the tables.
+func NewDocument(run *results.Run, notes Notes) (*Document, error) {
+	d := &Document{Run: run, Date: run.Started.Format("2 January 2006")}
+	for _, s := range run.Scenarios {
+		section := Section{Scenario: s, Table: TableOf(s)}
+		if metric, known := results.MetricByKey(s.Metrics[0]); known {
+			svg, err := Chart(s, metric)
+			if err != nil {
+				return nil, err
+			}
+			if svg != nil {
+				section.svg = svg
+				section.ChartFile = s.Name + ".svg"
+				section.SVG = inline(svg)
+			}
+		}
+		d.Sections = append(d.Sections, section)
+	}
+	for _, lead := range Leads(run) {
+		d.Leads = append(d.Leads, NotedLead{lead, notes[lead.Scenario.Name]})
+	}
+	for _, pkg := range BenchmarkPackages(run.Benchmarks) {
+		d.Benchmarks = append(d.Benchmarks, BenchmarkSection{pkg, BenchmarkTable(run.Benchmarks, pkg)})
+	}
+	return d, nil
+}
+
+// inline drops the XML declaration, which may stand at the head of a file only. The SVG is drawn
+// here, so it needs no escaping.
+func inline(svg []byte) template.HTML {
+	if at := bytes.Index(svg, []byte("<svg")); at > 0 {
+		svg = svg[at:]
+	}
+	return template.HTML(svg)
+}
+
+// Markdown is docs/BENCHMARKS.md.
+func (d *Document) Markdown() (string, error) {
+	page, err := texttemplate.New("markdown").Parse(markdownText)
+	if err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, d); err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	return b.String(), nil
+}
+
+// HTML is one page that needs no other file.
+func (d *Document) HTML() (string, error) {
+	page, err := template.New("html").Parse(htmlText)
+	if err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, d); err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	return b.String(), nil
+}
+
+// Write puts BENCHMARKS.md, benchmarks.html and charts/ into folder.
+func (d *Document) Write(folder string) error {
+	markdown, err := d.Markdown()
+	if err != nil {
+		return err
+	}
+	html, err := d.HTML()
+	if err != nil {
+		return err
+	}
+	charts := filepath.Join(folder, "charts")
+	if err := os.MkdirAll(charts, 0o755); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	files := map[string][]byte{
+		filepath.Join(folder, "BENCHMARKS.md"):   []byte(markdown),
+		filepath.Join(folder, "benchmarks.html"): []byte(html),
+	}
+	for _, section := range d.Sections {
+		if section.ChartFile != "" {
+			files[filepath.Join(charts, section.ChartFile)] = section.svg
+		}
+	}
+	for path, data := range files {
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package report_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/report"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// sample is a run with one of everything a page has to show.
+func sample() *results.Run {
+	rounds := func(cpu ...float64) (samples []results.Sample) {
+		for _, v := range cpu {
+			samples = append(samples, results.Sample{results.CPU.Key: v, results.Throughput.Key: 1e6 / v, results.Errors.Key: 0})
+		}
+		return samples
+	}
+	return &results.Run{
+		Started: time.Date(2026, 5, 20, 10, 0, 0, 0, time.UTC), Took: "12s", Commit: "0123456789", Modified: true,
+		Options: "-short",
+		Machine: results.Machine{
+			CPU: "Some CPU", Cores: 2, Memory: "1024 kB", Kernel: "Linux 6", Go: "go1.26", Pinned: true,
+			Tools: map[string]string{"wrk": "wrk 4.1.0", "cargo": ""},
+		},
+		Peers: []results.Peer{
+			{Name: "dunlin", Language: "Go", Version: "this commit", Command: "users -addr 127.0.0.1:3000"},
+			{Name: "fast", Language: "C", Version: "1", Failed: map[string]string{"echo": "/echo: status 404"}},
+			{Name: "gone", Language: "Rust", Skipped: "cargo is not installed"},
+		},
+		Scenarios: []results.Scenario{{
+			Name: "json", Title: "A small JSON object", About: "One field.", Commands: []string{"wrk -t1 http://127.0.0.1:3000/json"},
+			Metrics: []string{results.CPU.Key, results.Throughput.Key, results.Errors.Key},
+			Rows: []results.Row{
+				{Peer: "dunlin", Rounds: rounds(8, 10, 9)},
+				{Peer: "fast", Rounds: rounds(5, 4.5, 4)},
+				{Peer: "close", Rounds: rounds(8, 8.5, 9)},
+				{Peer: "floor", Rounds: rounds(1, 1, 1)},
+				{Peer: "broken", Failed: "it fell over"},
+			},
+		}},
+		Benchmarks: []results.Benchmark{
+			{Package: "seeds", Name: "JSON/dunlin", Values: map[string][]float64{"ns/op": {40, 42}, "allocs/op": {0, 0}}},
+		},
+	}
+}
+
+func TestPages(t *testing.T) {
+	document, err := report.NewDocument(sample(), report.Notes{"json": "It would take a faster encoder."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := document.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"BENCHMARKS.md", "benchmarks.html", "charts/json.svg"} {
+		golden(t, name, filepath.Join(folder, name))
+	}
+}
+
+// golden compares a file with testdata; go test -update writes it there.
+func golden(t *testing.T, name, path string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join("testdata", filepath.Base(name))
+	if *update {
+		if err := os.WriteFile(kept, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s is not as in %s; if it should be, run go test ./internal/report -update and look at the difference", name, kept)
+	}
+}
+
+func TestChartIsXML(t *testing.T) {
+	svg, err := report.Chart(sample().Scenarios[0], results.CPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(strings.NewReader(string(svg)))
+	for {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if none, err := report.Chart(sample().Scenarios[0], results.IdleCPU); none != nil || err != nil {
+		t.Errorf("a chart of what nobody has: %d bytes, %v", len(none), err)
+	}
+}
+
+func TestLeads(t *testing.T) {
+	leads := report.Leads(sample())
+	if len(leads) != 2 {
+		t.Fatalf("%d leads, want one in CPU and one in throughput: %v", len(leads), leads)
+	}
+	// "close" overlaps with Dunlin's rounds and the floor is no server.
+	want := "A small JSON object, CPU µs/request: Dunlin 9.00; ahead: fast (4.50, 0.500×)"
+	if got := leads[0].String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestText(t *testing.T) {
+	got := report.TableOf(sample().Scenarios[0]).Text()
+	want := `server    CPU µs/request                 requests/s  errors
+dunlin  9.00 (8.00–10.0)  111,111 (100,000–125,000)       0
+fast    4.50 (4.00–5.00)  222,222 (200,000–250,000)       0
+close   8.50 (8.00–9.00)  117,647 (111,111–125,000)       0
+floor               1.00                  1,000,000       0
+without broken: it fell over
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestReadNotes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.json")
+	if notes, err := report.ReadNotes(path); notes != nil || err != nil {
+		t.Errorf("no file: %v, %v", notes, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"json": "why"`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.ReadNotes(path); err == nil {
+		t.Error("half a file: no error")
+	}
+}
