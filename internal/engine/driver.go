@@ -27,6 +27,8 @@ type Driver struct {
 	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
 	detached bool   // it has no loop: taken over, given up, or a worker
 	wish     wish   // what the handler asked for during this call of Data
+	now      int64  // copies of the loop's, which may be lost at any time
+	unix     int64  // between Enter and Leave
 	owned    []owned
 	gather   gather
 	readBuf  []byte // nil for workers, which are given kept input
@@ -53,7 +55,7 @@ func (d *Driver) Now() int64 {
 	if d.detached {
 		return d.engine.now()
 	}
-	return d.loop.now
+	return d.now
 }
 
 // Unix returns the wall clock of this turn in seconds.
@@ -61,7 +63,7 @@ func (d *Driver) Unix() int64 {
 	if d.detached {
 		return time.Now().Unix()
 	}
-	return d.loop.unix
+	return d.unix
 }
 
 // Inline reports whether the driver runs a loop, which must not be held up
@@ -85,8 +87,10 @@ func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 
 // begin and end enclose everything a driver does for one connection.
 func (d *Driver) begin(c *Conn) {
+	l := d.loop
+	l.current = c
 	d.conn, c.driver = c, d
-	d.loop.current = c
+	d.now, d.unix = l.now, l.unix
 }
 
 // end decides what becomes of the connection. It reports whether d still
