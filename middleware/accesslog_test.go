@@ -1,0 +1,137 @@
+package middleware_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// jsonLog returns a logger and a function that returns the one line it has
+// written.
+func jsonLog(t *testing.T) (*slog.Logger, func() map[string]any) {
+	var buf bytes.Buffer
+	return slog.New(slog.NewJSONHandler(&buf, nil)), func() map[string]any {
+		t.Helper()
+		var line map[string]any
+		if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
+			t.Fatalf("the log is not one JSON line: %v: %s", err, buf.Bytes())
+		}
+		return line
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	const seven = "7 bytes"
+	for name, test := range map[string]struct {
+		method string
+		act    dunlin.Action
+		status float64
+		bytes  any // nil: left out
+	}{
+		"text":       {"GET", text(seven), 200, 7.0},
+		"head":       {"HEAD", text(seven), 200, 0.0},
+		"created":    {"POST", func(*dunlin.Request) dunlin.Response { return dunlin.Text(seven).Status(201) }, 201, 7.0},
+		"no content": {"DELETE", func(*dunlin.Request) dunlin.Response { return dunlin.Text(seven).Status(204) }, 204, 0.0},
+		"not modified": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Text(seven).Status(304) },
+			304, 0.0},
+		"error": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("a secret")) },
+			500, float64(len(`{"title":"Internal Server Error","status":500}`))},
+		"nothing": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, 500, 0.0},
+		"stream": {"GET", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, seven); return err })
+		}, 200, nil},
+	} {
+		logger, line := jsonLog(t)
+		w := send(newApp(test.act, middleware.AccessLog(logger)), test.method)
+		got := line()
+		if got["status"] != test.status || float64(w.Code) != test.status || got["bytes"] != test.bytes {
+			t.Errorf("%s: logged status %v and %v bytes, sent %d: want %v and %v", name, got["status"], got["bytes"], w.Code, test.status, test.bytes)
+		}
+		for attr, want := range map[string]any{
+			"level": "INFO", "msg": "request", "method": test.method,
+			"path": "/items/7", "route": "/items/{id}", "remote": "192.0.2.1:1234",
+		} {
+			if got[attr] != want {
+				t.Errorf("%s: %s is %v, want %v", name, attr, got[attr], want)
+			}
+		}
+		if id, _ := got["id"].(string); len(id) != 26 {
+			t.Errorf("%s: id is %v, want the 26 characters of Request.ID", name, got["id"])
+		}
+		if d, ok := got["duration"].(float64); !ok || d < 0 || d > float64(time.Hour) {
+			t.Errorf("%s: duration is %v, want nanoseconds", name, got["duration"])
+		}
+	}
+}
+
+func TestAccessLogUnmatched(t *testing.T) {
+	logger, line := jsonLog(t)
+	app := newApp(text("hello"), middleware.AccessLog(logger))
+	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/nowhere", nil))
+	if got := line(); got["status"] != 404.0 || got["route"] != "" {
+		t.Errorf("logged status %v of route %q, want 404 of no route", got["status"], got["route"])
+	}
+}
+
+func TestAccessLogPanic(t *testing.T) {
+	logger, line := jsonLog(t)
+	app := newApp(func(*dunlin.Request) dunlin.Response { panic("asked for") }, middleware.AccessLog(logger))
+	w := send(app, "GET")
+	got := line()
+	if _, known := got["status"]; known || got["msg"] != "request aborted" || got["path"] != "/items/7" {
+		t.Errorf("logged %v, want «request aborted» for /items/7 without a status", got)
+	}
+	if w.Code != 500 {
+		t.Errorf("the client got %d: the panic must still reach the app", w.Code)
+	}
+}
+
+func TestAccessLogQuiet(t *testing.T) {
+	var buf bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if w := send(newApp(text("hello"), middleware.AccessLog(logger)), "GET"); w.Body.String() != "hello" || buf.Len() > 0 {
+		t.Errorf("answered %q and logged %q, want hello and nothing", w.Body, &buf)
+	}
+}
+
+func TestAccessLogDefaultLogger(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	logger, line := jsonLog(t)
+	slog.SetDefault(logger)
+	send(newApp(text("hello"), middleware.AccessLog(nil)), "GET")
+	if got := line(); got["status"] != 200.0 {
+		t.Errorf("logged %v to the default logger, want status 200", got)
+	}
+}
+
+func ExampleAccessLog() {
+	// Time and address differ from run to run: leave them out of this example.
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case slog.TimeKey, "duration", "remote":
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	app := dunlin.New(dunlin.Config{})
+	app.Use(middleware.RequestID("X-Request-ID"), middleware.AccessLog(logger))
+	app.Get("/users/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + r.Param("id")) })
+
+	req := httptest.NewRequest("GET", "/users/7", nil)
+	req.Header.Set("X-Request-ID", "a1")
+	app.ServeHTTP(httptest.NewRecorder(), req)
+	// Output:
+	// level=INFO msg=request method=GET path=/users/7 route=/users/{id} status=200 bytes=6 id=a1
+}

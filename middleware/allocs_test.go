@@ -1,0 +1,47 @@
+package middleware_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// void is a response writer that costs nothing.
+type void struct{ header http.Header }
+
+func (v void) Header() http.Header         { return v.header }
+func (v void) Write(b []byte) (int, error) { return len(b), nil }
+func (v void) WriteHeader(int)             {}
+
+// What each middleware adds to the allocations of a request.
+func TestAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	req := httptest.NewRequest("GET", "/items/7", nil)
+	req.Header.Set("X-Request-ID", "a1")
+	measure := func(mw ...dunlin.Middleware) float64 {
+		app, w := newApp(text("hello"), mw...), void{http.Header{}}
+		return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
+	}
+	bare := measure()
+	for name, test := range map[string]struct {
+		mw   dunlin.Middleware
+		most float64
+	}{
+		"RequestID": {middleware.RequestID("X-Request-ID"), 0},
+		"AccessLog": {middleware.AccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil))), 2}, // the address as text; slog's room for more than five attributes
+		"ETag":      {middleware.ETag(), 1},                                                    // the tag
+	} {
+		n := measure(test.mw) - bare
+		if n > test.most {
+			t.Errorf("%s adds %v allocations to a request, want at most %v", name, n, test.most)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+// Package middleware holds ready-made middleware, one a file: [RequestID],
+// [AccessLog] and [ETag]. They use nothing but the public API, so each is also an
+// example of how to write one.
+//
+//	app.Use(
+//		middleware.RequestID("X-Request-ID"),
+//		middleware.AccessLog(logger),
+//		middleware.ETag(),
+//	)
+//
+// The order counts: the first sees the request first and the response last. Put
+// AccessLog after RequestID, so that it logs the taken-over ID, and before what
+// changes responses, so that it logs what the client gets.
+//
+// A panic passes through middleware and is answered by the app outside of it:
+// such a response has not seen any middleware.
+package middleware

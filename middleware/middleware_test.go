@@ -1,0 +1,47 @@
+package middleware_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// quiet is the configuration of apps whose own log lines are not looked at.
+var quiet = dunlin.Config{Logger: slog.New(slog.DiscardHandler)}
+
+// newApp returns an app that answers /items/{id} by act behind the middleware.
+func newApp(act dunlin.Action, mw ...dunlin.Middleware) *dunlin.App {
+	app := dunlin.New(quiet)
+	app.Use(mw...)
+	app.Handle("*", "/items/{id}", act)
+	return app
+}
+
+// send asks an app for /items/7 with headers given as names and values in turn.
+func send(app http.Handler, method string, headers ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, "/items/7?secret=1", nil)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+func text(s string) dunlin.Action {
+	return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s) }
+}
+
+// mustPanic reports a call that does not panic.
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s did not panic", what)
+		}
+	}()
+	f()
+}

@@ -1,0 +1,51 @@
+package middleware
+
+import (
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// maxRequestID is the longest request ID, in bytes, that is taken over from a
+// client: room for every format in use (UUIDs, ULIDs, trace contexts), too little
+// to fill logs with.
+const maxRequestID = 128
+
+// RequestID names requests, so that the log lines of one request can be found
+// across services. The value of the given request header becomes [dunlin.Request.ID]
+// when it is sane: 1 to 128 bytes of visible ASCII. Otherwise the request has the
+// random ID that Dunlin gives it. Either is sent in the response header of
+// the same name, unless the action has set that itself.
+//
+// The client may send what it likes: an ID correlates log lines and proves
+// nothing. RequestID panics when header may not be the name of a response header.
+func RequestID(header string) dunlin.Middleware {
+	dunlin.NewHeaderBlock(header, "") // panics, naming what is wrong
+	// net/http knows no other spelling: changing it here spares that each time.
+	header = http.CanonicalHeaderKey(header)
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if id := r.Header(header); saneID(id) {
+				r.SetID(id)
+			}
+			resp := next(r)
+			if resp.Get(header) != "" {
+				return resp
+			}
+			return resp.Header(header, r.ID())
+		}
+	}
+}
+
+// saneID reports whether a client's ID can stand in logs and headers as it is.
+func saneID(id string) bool {
+	if id == "" || len(id) > maxRequestID {
+		return false
+	}
+	for i := 0; i < len(id); i++ {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
