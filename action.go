@@ -1,0 +1,98 @@
+package dunlin
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// An Action answers a request by returning the response. It runs on whatever
+// goroutine the engine chooses and may block.
+type Action func(*Request) Response
+
+// A Middleware wraps an action: it may look at the request before, at the
+// response after, or answer itself. It runs once for each registration, when
+// the route is registered, not for each request.
+type Middleware func(Action) Action
+
+// chain wraps act in middleware, the first of which sees the request first.
+func chain(act Action, middleware []Middleware) Action {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		wrapped := middleware[i](act)
+		if wrapped == nil {
+			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action", i))
+		}
+		act = wrapped
+	}
+	return act
+}
+
+// run calls act and makes a response of its panic, if it panics. A panic with
+// http.ErrAbortHandler asks that the connection be dropped.
+func (a *App) run(act Action, r *Request) (resp Response) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		v := recover()
+		if v == nil {
+			return // runtime.Goexit: the goroutine ends, the engine answers
+		}
+		if v == http.ErrAbortHandler {
+			resp = Response{kind: kindAbort}
+			return
+		}
+		resp = a.recovered(r, v)
+	}()
+	resp = act(r)
+	done = true
+	return resp
+}
+
+// recovered answers a panic, by the function given to Recover or with a plain
+// 500. The panic is logged with its stack in either case.
+func (a *App) recovered(r *Request, v any) (resp Response) {
+	a.config.Logger.Error("panic in an action",
+		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
+	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})
+	if a.onPanic == nil {
+		return plain
+	}
+	defer func() {
+		if again := recover(); again != nil {
+			a.config.Logger.Error("panic in the function given to Recover", "panic", fmt.Sprint(again), "stack", string(debug.Stack()))
+			resp = plain
+		}
+	}()
+	return a.onPanic(r, v)
+}
+
+// settle makes sure that a response can be sent: it claims what the response
+// owns and logs why one failed. When it returns, the response is the sender's.
+func (a *App) settle(r *Request, resp *Response) {
+	if resp.kind == kindMissing {
+		*resp = resp.fail(errNoResponse)
+	}
+	if resp.x == nil {
+		return
+	}
+	if !resp.claim() {
+		*resp = Response{}.fail(errStale)
+		resp.claim() // nobody else has seen this one
+	}
+	if resp.x.err != nil {
+		a.logFailure(r, resp)
+	}
+}
+
+// logFailure logs the cause of a response: what went wrong here at level
+// Error, what the client did wrong at level Debug.
+func (a *App) logFailure(r *Request, resp *Response) {
+	log := a.config.Logger.Debug
+	if resp.status >= http.StatusInternalServerError {
+		log = a.config.Logger.Error
+	}
+	log("request failed", "status", int(resp.status), "error", resp.x.err.Error(),
+		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+}

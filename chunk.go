@@ -1,0 +1,50 @@
+package dunlin
+
+// A chunk makes borrowed bytes into safe strings: it copies them into a piece
+// of memory that is only ever appended to and never used again, so that a
+// string stays valid and unchanged for as long as anybody holds it. The
+// piece dies with its last string. One allocation serves some hundred of
+// requests; a chunk belongs to one goroutine at a time.
+//
+// Invariant: what lies before len(rest) is shared with strings already handed
+// out and is never written again.
+type chunk struct {
+	rest []byte // the unused part of the current piece
+	// list is the same for the value slices that net/http's header map wants.
+	list []string
+}
+
+const (
+	chunkSize = 4 << 10       // bytes a piece
+	chunkMost = chunkSize / 4 // longer strings get memory of their own
+	listSize  = 64            // strings a piece of list
+)
+
+// string returns a safe copy of b.
+func (c *chunk) string(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > chunkMost {
+		return string(b)
+	}
+	if len(b) > len(c.rest) {
+		c.rest = make([]byte, chunkSize)
+	}
+	n := copy(c.rest, b)
+	s := viewString(c.rest[:n])
+	c.rest = c.rest[n:]
+	return s
+}
+
+// values returns a slice that holds just s, for a header map. It is never
+// reused.
+func (c *chunk) values(s string) []string {
+	if len(c.list) == 0 {
+		c.list = make([]string, listSize)
+	}
+	v := c.list[:1:1]
+	v[0] = s
+	c.list = c.list[1:]
+	return v
+}

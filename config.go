@@ -1,0 +1,155 @@
+package dunlin
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Config holds the settings of an App. The zero value of every field stands for
+// its documented default.
+type Config struct {
+	// Engine says what serves connections: EngineAuto (the default) takes the
+	// loop engine where it can run and net/http elsewhere.
+	Engine Engine
+
+	// Addr is the TCP address that Run listens on. Default: ":8080".
+	Addr string
+
+	// Ready, if set, is called when a listener is being served, with its
+	// address and the engine that serves it.
+	Ready func(addr net.Addr, engine Engine)
+
+	// Logger receives failures, panics and the engine's own events. Default:
+	// slog.Default() at the time of New.
+	Logger *slog.Logger
+
+	// MaxBody is the largest request body, in bytes, that Bytes, Body and
+	// Decode accept; more is answered with 413. Default: 4 MiB.
+	MaxBody int64
+
+	// MaxHead is the largest request head, in bytes, request line included;
+	// more is answered with 431 (414 when the request line alone is longer).
+	// Default: 64 KiB.
+	MaxHead int
+
+	// HeadTimeout is how long a client may take to send a request head once it
+	// has begun. Default: 10 s.
+	HeadTimeout time.Duration
+
+	// BodyTimeout is how long a client may pause while it sends a request body.
+	// Default: 30 s.
+	BodyTimeout time.Duration
+
+	// WriteTimeout is how long a client may take nothing of an answer that waits
+	// for it. Default: 30 s.
+	WriteTimeout time.Duration
+
+	// IdleTimeout is how long a connection may stay open without a request.
+	// Default: 75 s.
+	IdleTimeout time.Duration
+
+	// DrainTimeout is how long Run waits, after a signal, for running requests
+	// to end. Default: 30 s.
+	DrainTimeout time.Duration
+
+	// DirtyPaths says what becomes of a path with empty, «.» or «..» segments,
+	// none of which a route ever matches. Default: RedirectDirty.
+	DirtyPaths DirtyPaths
+
+	// RedirectSlash redirects a path that no route matches to the same path with
+	// a slash more or less at its end, when a route matches that. Default: such
+	// a path is answered with 404.
+	RedirectSlash bool
+}
+
+// Engine names what serves connections.
+type Engine uint8
+
+const (
+	EngineAuto Engine = iota // the loop engine where it can run, else net/http
+	EngineLoop               // event loops: Linux, HTTP/1.1 in clear text
+	EngineStd                // net/http
+)
+
+// String returns the engine's name as ParseEngine reads it.
+func (e Engine) String() string {
+	switch e {
+	case EngineAuto:
+		return "auto"
+	case EngineLoop:
+		return "loop"
+	case EngineStd:
+		return "std"
+	}
+	return fmt.Sprintf("Engine(%d)", uint8(e))
+}
+
+// MarshalText returns the engine's name, so that it can stand in a
+// configuration file.
+func (e Engine) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads auto, loop or std: with it an Engine can be a flag
+// (flag.TextVar).
+func (e *Engine) UnmarshalText(text []byte) error {
+	for _, known := range []Engine{EngineAuto, EngineLoop, EngineStd} {
+		if string(text) == known.String() {
+			*e = known
+			return nil
+		}
+	}
+	return fmt.Errorf("dunlin: engine %q is none of auto, loop and std", text)
+}
+
+// DirtyPaths is a policy for paths with empty, «.» or «..» segments.
+type DirtyPaths uint8
+
+const (
+	// RedirectDirty answers with a permanent redirect (308) to the clean path
+	// when a route matches that, else with 404.
+	RedirectDirty DirtyPaths = iota
+	// RefuseDirty answers with 400.
+	RefuseDirty
+)
+
+// withDefaults returns the config with its zero fields filled in.
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	setDefault(&c.Addr, ":8080")
+	setDefault(&c.MaxBody, 4<<20)
+	setDefault(&c.MaxHead, 64<<10)
+	setDefault(&c.HeadTimeout, 10*time.Second)
+	setDefault(&c.BodyTimeout, 30*time.Second)
+	setDefault(&c.WriteTimeout, 30*time.Second)
+	setDefault(&c.IdleTimeout, 75*time.Second)
+	setDefault(&c.DrainTimeout, 30*time.Second)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate names the first setting that cannot hold.
+func (c Config) validate() error {
+	switch {
+	case c.Engine > EngineStd:
+		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
+	case c.MaxBody < 0:
+		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
+	case c.MaxHead < 512:
+		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
+	case min(c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
+		return fmt.Errorf("Config.HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v) must not be negative",
+			c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
+	case c.DirtyPaths > RefuseDirty:
+		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty or RefuseDirty", c.DirtyPaths)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package dunlin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// ProblemDetails is an error with two audiences: the client reads it as
+// application/problem+json (RFC 9457), and the log reads its Cause, which the
+// client never sees. Return it from the code that knows what went wrong and
+// answer with [Error], or answer with [Problem] directly.
+type ProblemDetails struct {
+	Type     string // a URI that names the kind of problem; "" is about:blank
+	Title    string // what Type means, the same every time; "" is the text of Status
+	Status   int    // the status code; 0 is 500
+	Detail   string // what went wrong this time, for the client to read
+	Instance string // a URI for this occurrence
+
+	// Extensions are further members of the object, written in the order of
+	// their names. One that is called like a member above is left out.
+	Extensions map[string]any
+
+	Cause error // for the log
+}
+
+// Error returns the problem as a log line wants it, cause included.
+func (p *ProblemDetails) Error() string {
+	s := strconv.Itoa(p.status()) + " " + p.title()
+	if p.Detail != "" {
+		s += ": " + p.Detail
+	}
+	if p.Cause != nil {
+		s += ": " + p.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (p *ProblemDetails) Unwrap() error { return p.Cause }
+
+// StatusCode returns the status the problem is answered with.
+func (p *ProblemDetails) StatusCode() int { return p.status() }
+
+func (p *ProblemDetails) status() int {
+	if p.Status == 0 {
+		return http.StatusInternalServerError
+	}
+	return p.Status
+}
+
+func (p *ProblemDetails) title() string {
+	if p.Title != "" {
+		return p.Title
+	}
+	if text := http.StatusText(p.status()); text != "" {
+		return text
+	}
+	return "Status " + strconv.Itoa(p.status())
+}
+
+// Problem answers with p as application/problem+json. Its cause, if any, is
+// logged.
+func Problem(p ProblemDetails) Response {
+	status := p.status()
+	if status < 400 || status > 599 {
+		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599", status))
+	}
+	x := newExtra()
+	body, err := p.append(x.buf[:0])
+	x.buf, x.err = body, p.Cause
+	r := Response{body: viewString(body), x: x, ver: x.version(), base: blockProblem, status: uint16(status), kind: kindBody}
+	if err != nil {
+		p.Extensions = nil // they are what cannot be encoded
+		return Problem(p).fail(fmt.Errorf("problem extensions: %w", err))
+	}
+	return r
+}
+
+// append appends the problem as JSON; the error is that of an extension.
+func (p *ProblemDetails) append(b []byte) ([]byte, error) {
+	b = append(b, '{')
+	member := func(name, value string) {
+		if value != "" {
+			b = append(b, '"')
+			b = append(b, name...)
+			b = append(b, `":`...)
+			b = jsonwire.AppendString(b, value, jsonwire.Options{})
+			b = append(b, ',')
+		}
+	}
+	member("type", p.Type)
+	member("title", p.title())
+	b = append(b, `"status":`...)
+	b = strconv.AppendInt(b, int64(p.status()), 10)
+	b = append(b, ',')
+	member("detail", p.Detail)
+	member("instance", p.Instance)
+	for _, name := range sortedKeys(p.Extensions) {
+		switch name {
+		case "type", "title", "status", "detail", "instance":
+			continue
+		}
+		b = jsonwire.AppendString(b, name, jsonwire.Options{})
+		b = append(b, ':')
+		var err error
+		if b, err = jsonwire.AppendValue(b, p.Extensions[name], jsonwire.Options{}); err != nil {
+			return b, fmt.Errorf("%q: %w", name, err)
+		}
+		b = append(b, ',')
+	}
+	b[len(b)-1] = '}'
+	return b, nil
+}
+
+// Error answers err. An error that knows its status, by being or wrapping one
+// with a method StatusCode() int, is answered with it; a [ProblemDetails] says
+// what the client reads. Any other is a 500 that tells the client nothing.
+// The error itself goes to the log: at level Error from 500 on, else Debug.
+func Error(err error) Response {
+	if err == nil {
+		err = errors.New("dunlin.Error called with a nil error")
+	}
+	if p, ok := errors.AsType[*ProblemDetails](err); ok {
+		q := *p
+		q.Cause = err
+		return Problem(q)
+	}
+	return Problem(ProblemDetails{Status: statusOf(err), Cause: err})
+}
+
+// statusOf returns the status that an error stands for.
+func statusOf(err error) int {
+	if coder, ok := errors.AsType[interface {
+		error
+		StatusCode() int
+	}](err); ok {
+		if code := coder.StatusCode(); code >= 400 && code <= 599 {
+			return code
+		}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return http.StatusRequestEntityTooLarge
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// NotFound answers 404 as a problem.
+func NotFound() Response { return Problem(ProblemDetails{Status: http.StatusNotFound}) }
+
+// badRequest is the problem of input that the client can mend.
+func badRequest(detail string, cause error) *ProblemDetails {
+	return &ProblemDetails{Status: http.StatusBadRequest, Detail: detail, Cause: cause}
+}

@@ -1,0 +1,109 @@
+// Command users is Dunlin's reference service: one route for each thing a
+// service does, small enough to read in a minute.
+//
+//	go run ./examples/users -addr 127.0.0.1:3000 -engine auto
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+func main() {
+	config := dunlin.Config{
+		Ready: func(addr net.Addr, engine dunlin.Engine) {
+			fmt.Printf("users: serving http://%s (engine %s)\n", addr, engine)
+		},
+	}
+	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.Parse()
+
+	if err := newApp(config).Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "users:", err)
+		os.Exit(1)
+	}
+}
+
+// newApp registers the routes.
+func newApp(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+	app.Get("/plaintext", plaintext)
+	app.Get("/json", hello)
+	app.Get("/users/{id}", showUser)
+	app.Get("/users/{id}/{action}", showAction)
+	app.Post("/echo", echo)
+	app.Get("/api/v1/users", listUsers)
+	app.Get("/api/v1/users/seq", streamUsers)
+	app.Get("/headers", headers)
+	app.Get("/sleep", sleep)
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
+	app.Get("/healthz", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok\n") })
+	app.Mount("/debug/pprof", profiles())
+	return app
+}
+
+func plaintext(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }
+
+func hello(*dunlin.Request) dunlin.Response {
+	return dunlin.JSON(struct {
+		Message string `json:"message"`
+	}{"Hello, World!"})
+}
+
+func showUser(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) }
+
+func showAction(r *dunlin.Request) dunlin.Response {
+	return dunlin.JSON(struct {
+		ID     string `json:"id"`
+		Action string `json:"action"`
+	}{r.Param("id"), r.Param("action")})
+}
+
+// echo passes on what the request lends: nothing is copied.
+func echo(r *dunlin.Request) dunlin.Response {
+	body, err := r.Bytes()
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Bytes(r.Header("Content-Type"), body)
+}
+
+// sleep really waits, on whatever goroutine it runs: an action may block.
+func sleep(r *dunlin.Request) dunlin.Response {
+	ms, err := r.Int("ms")
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	if ms < 0 || ms > 60_000 {
+		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "ms must be between 0 and 60000"})
+	}
+	select {
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+	case <-r.Context().Done():
+	}
+	return dunlin.Text(fmt.Sprintf("slept %d ms\n", ms))
+}
+
+var cachedText = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
+
+func headers(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(cachedText) }
+
+// profiles serves net/http/pprof without the default mux.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}

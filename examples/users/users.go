@@ -1,0 +1,43 @@
+package main
+
+import (
+	"iter"
+	"strconv"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A User is one of the thousand that the list is made of, built anew for each
+// request.
+type User struct {
+	Id         int
+	Age        int
+	First_Name string
+	Last_Name  string
+	Framework  string
+}
+
+const userCount = 1000
+
+func newUser(i int) User {
+	n := strconv.Itoa(i)
+	return User{Id: i, Age: 25, First_Name: "First_name" + n, Last_Name: "Last_Name" + n, Framework: "dunlin"}
+}
+
+func listUsers(*dunlin.Request) dunlin.Response {
+	users := make([]User, 0, userCount)
+	for i := 1; i <= userCount; i++ {
+		users = append(users, newUser(i))
+	}
+	return dunlin.JSON(users)
+}
+
+// streamUsers gives the same array without ever building the slice.
+func streamUsers(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(eachUser()) }
+
+func eachUser() iter.Seq[User] {
+	return func(yield func(User) bool) {
+		for i := 1; i <= userCount && yield(newUser(i)); i++ {
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package dunlin
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// A JSONOption changes how JSON writes.
+type JSONOption uint8
+
+// NoEscapeHTML writes <, > and & in strings as they are. By default they are
+// escaped, as encoding/json does, so that the text is safe inside HTML.
+const NoEscapeHTML JSONOption = 1
+
+// JSON answers 200 with v as application/json, byte for byte as
+// encoding/json's Marshal writes it. It encodes at once: v may change as soon
+// as JSON returns. Plain values (structs, slices, maps, strings, numbers, with
+// no MarshalJSON or MarshalText among them) are encoded without allocating.
+// A value that cannot be encoded makes the response a 500 whose cause is logged.
+func JSON[T any](v T, options ...JSONOption) Response {
+	x := newExtra()
+	body, err := jsonwire.Append(x.buf[:0], &v, wireOptions(options))
+	return x.json(body, err)
+}
+
+// JSONSeq answers 200 with the elements of seq as a JSON array, encoding each
+// as it comes, so that the whole never exists but as JSON.
+func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
+	x := newExtra()
+	o := wireOptions(options)
+	body := append(x.buf[:0], '[')
+	n := 0
+	for v := range seq {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		var err error
+		if body, err = jsonwire.Append(body, &v, o); err != nil {
+			return x.json(body, fmt.Errorf("element %d: %w", n, err))
+		}
+		n++
+	}
+	return x.json(append(body, ']'), nil)
+}
+
+// json makes the response whose body was encoded into the extra's buffer.
+func (x *extra) json(body []byte, err error) Response {
+	x.buf = body
+	if err != nil {
+		x.release(0)
+		return Response{}.fail(fmt.Errorf("JSON response: %w", err))
+	}
+	return Response{body: viewString(body), x: x, ver: x.version(), base: blockJSON, status: http.StatusOK, kind: kindBody}
+}
+
+func wireOptions(options []JSONOption) (o jsonwire.Options) {
+	for _, opt := range options {
+		if opt == NoEscapeHTML {
+			o.NoEscapeHTML = true
+		}
+	}
+	return o
+}

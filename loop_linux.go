@@ -1,0 +1,55 @@
+package dunlin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// loopState is the one engine of an app, made for its first listener and
+// shared by all.
+type loopState struct {
+	once   sync.Once
+	engine *engine.Engine
+	err    error
+}
+
+// loopServer serves one listener by the app's engine.
+type loopServer struct{ engine *engine.Engine }
+
+// newLoopServer returns the server for a listener, or why the loop engine
+// cannot serve it.
+func newLoopServer(a *App, ln net.Listener) (server, error) {
+	switch ln.(type) {
+	case *net.TCPListener, *net.UnixListener:
+	default:
+		return nil, fmt.Errorf("the loop engine serves TCP and unix listeners, not a %T", ln)
+	}
+	a.loop.once.Do(func() {
+		h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+		h.limits.MaxHead = a.config.MaxHead
+		h.limits.MaxTarget = min(h.limits.MaxTarget, a.config.MaxHead)
+		a.loop.engine, a.loop.err = engine.New(engine.Config{
+			ReadBuffer: max(readBuffer, a.config.MaxHead+1),
+			Logger:     a.config.Logger,
+		}, h)
+	})
+	if a.loop.err != nil {
+		return nil, a.loop.err
+	}
+	return &loopServer{a.loop.engine}, nil
+}
+
+func (s *loopServer) serve(ln net.Listener) error {
+	if err := s.engine.Serve(ln); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *loopServer) shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package dunlin
+
+import (
+	"errors"
+	"net"
+)
+
+// newLoopServer reports that the loop engine does not run here.
+func newLoopServer(*App, net.Listener) (server, error) {
+	return nil, errors.New("the loop engine runs on Linux only")
+}
+
+// loopState is empty where there is no loop engine.
+type loopState struct{}

@@ -1,0 +1,184 @@
+package dunlin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// A loopBody reads a request body from its connection, for an action that
+// started before the body was here. Reading blocks and so gives up the loop.
+// It never takes a byte beyond the body's end, which belongs to the next
+// request.
+type loopBody struct {
+	x       *loopExchange
+	early   []byte // decoded before the stream began, to be read first
+	rest    []byte // arrived with the head and not looked at yet
+	taken   int    // how many bytes of the input the body has used
+	left    int64  // bytes of the body to come after early, when not chunked
+	read    int64  // bytes handed out
+	limit   int64  // most bytes to hand out
+	chunked bool
+	asked   bool // 100 Continue has been sent, or need not be
+	decoder http1.Chunked
+	raw     []byte // encoded bytes read from the connection
+	err     error
+}
+
+const (
+	// streamBuffer is how much encoded body is read at once, in bytes.
+	streamBuffer = 8 << 10
+	// drainLimit is how many unread bytes of a body are thrown away to keep a
+	// connection; with more to come it is closed.
+	drainLimit = 64 << 10
+)
+
+// begin prepares for the body that follows x.head, of which rest has arrived;
+// rest may hold what comes after the body too.
+func (b *loopBody) begin(x *loopExchange, rest []byte) {
+	*b = loopBody{x: x, rest: rest, limit: x.handler.app.config.MaxBody, raw: b.raw[:0], chunked: x.head.Chunked}
+	b.asked = !x.head.Expect100 || len(rest) > 0
+	if b.chunked {
+		b.decoder.Reset(&x.handler.limits, -1)
+	} else {
+		b.left = x.head.ContentLength
+	}
+}
+
+// beginChunked goes on with a chunked body that has outgrown gathering.
+func (b *loopBody) beginChunked(x *loopExchange, u *unfinished, rest []byte) {
+	b.begin(x, rest)
+	b.decoder, b.early, b.asked = u.chunked, u.body, true
+}
+
+// Read reads the body, up to the limit.
+func (b *loopBody) Read(p []byte) (int, error) {
+	if b.err != nil || len(p) == 0 {
+		return 0, b.err
+	}
+	n, err := b.next(p)
+	if b.read += int64(n); b.read > b.limit {
+		n, err = 0, bodyTooLarge(b.limit)
+	}
+	b.err = err
+	if n > 0 {
+		return n, nil
+	}
+	return 0, err
+}
+
+// next is Read without the limit. It returns 0 bytes only with an error.
+func (b *loopBody) next(p []byte) (int, error) {
+	if len(b.early) > 0 {
+		n := copy(p, b.early)
+		b.early = b.early[n:]
+		return n, nil
+	}
+	if b.chunked {
+		return b.nextChunked(p)
+	}
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	if len(b.rest) > 0 {
+		n := copy(p, b.rest)
+		b.rest = b.rest[n:]
+		b.taken += n
+		b.left -= int64(n)
+		return n, nil
+	}
+	n, err := b.receive(p)
+	b.left -= int64(n)
+	return n, err
+}
+
+func (b *loopBody) nextChunked(p []byte) (int, error) {
+	for {
+		src, early := b.raw, false
+		if len(b.rest) > 0 {
+			src, early = b.rest, true
+		}
+		nDst, nSrc, err := b.decoder.Decode(p, src)
+		if early {
+			b.rest = b.rest[nSrc:]
+			b.taken += nSrc
+		} else {
+			b.raw = b.raw[:copy(b.raw, b.raw[nSrc:])]
+		}
+		switch {
+		case err != nil:
+			return nDst, badRequest(err.Error(), err)
+		case nDst > 0:
+			return nDst, nil
+		case b.decoder.Done():
+			return 0, io.EOF
+		case nSrc > 0:
+			continue
+		}
+		if cap(b.raw) == 0 {
+			b.raw = make([]byte, 0, streamBuffer)
+		}
+		// What the decoder still needs surely belongs to this body.
+		n, err := b.receive(b.raw[:min(b.decoder.Least(), int64(cap(b.raw)))])
+		if err != nil {
+			return 0, err
+		}
+		b.raw = b.raw[:n]
+	}
+}
+
+// receive reads from the connection, after asking a client that waits to be
+// asked.
+func (b *loopBody) receive(p []byte) (int, error) {
+	c, timeout := b.x.c, timeLeft(b.x.readBy, b.x.handler.app.config.BodyTimeout)
+	if !b.asked {
+		b.asked = true
+		if err := b.x.d.Flush(timeout); err != nil {
+			return 0, bodyCut(err)
+		}
+		if _, err := c.Write([]byte(http1.Continue), timeout); err != nil {
+			return 0, bodyCut(err)
+		}
+	}
+	n, err := c.Read(p, timeout)
+	if err != nil {
+		return n, bodyCut(err)
+	}
+	return n, nil
+}
+
+// bodyCut is the problem of a body that ended early or came too slowly.
+func bodyCut(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &ProblemDetails{Status: http.StatusRequestTimeout, Detail: "the request body came too slowly", Cause: err}
+	}
+	return badRequest("the connection was closed in the middle of the request body", err)
+}
+
+// finish throws away what the action has not read, so that the next request is
+// not taken from the middle of this body. It is false when that would be too
+// much, or the body is broken: the connection must close then.
+func (b *loopBody) finish() bool {
+	b.early = nil
+	if !b.asked && len(b.rest) == 0 {
+		return false // whether the client will send the body now is anybody's guess
+	}
+	if !b.chunked && b.left > drainLimit || b.err != nil && b.err != io.EOF {
+		return false
+	}
+	var sink [4 << 10]byte
+	for drained := 0; drained <= drainLimit; {
+		n, err := b.next(sink[:])
+		if err != nil {
+			return err == io.EOF
+		}
+		drained += n
+	}
+	return false
+}

@@ -1,0 +1,345 @@
+package dunlin
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// A loopExchange is what a driver of the loop engine carries from request to
+// request: the Request, the parsed head it stands on, and the state of the
+// answer. It is the wire of its Request.
+type loopExchange struct {
+	handler *loopHandler
+	request Request
+	head    http1.Head
+	date    http1.DateCache
+	canon   []byte // the canonical path, when the one sent has escapes
+
+	// Of the current call.
+	d *engine.Driver
+	c *engine.Conn
+
+	// Of the current request.
+	stream    loopBody           // its body, when the action reads it from the connection
+	streaming bool               // stream is in use
+	whole     []byte             // its body, when it is here
+	minor     uint8              // the client's minor version
+	closing   bool               // the connection closes after the answer
+	begun     bool               // part of the answer has been sent
+	cancel    context.CancelFunc // of ctx
+	ctx       context.Context    // made when first asked for
+	std       *http.Request      // made when first asked for
+	after     []byte             // the input after the request
+	hijacked  bool               // the connection is not ours any more
+	readBy    time.Time          // the deadlines of a standard handler
+	writeBy   time.Time
+}
+
+// An unfinished is a request of which more must come: its head, or the rest of
+// a small body. It belongs to its connection.
+type unfinished struct {
+	head     http1.Head
+	complete bool   // the head is complete, and views raw
+	raw      []byte // the head's bytes
+	chunked  http1.Chunked
+	body     []byte // what of the body has come, decoded
+}
+
+var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
+
+// keptUnfinished is the most memory, in bytes, that a pooled unfinished keeps
+// for each of its buffers.
+const keptUnfinished = 16 << 10
+
+func (u *unfinished) release() {
+	u.head.Reset()
+	u.complete = false
+	u.raw, u.body = keep(u.raw), keep(u.body)
+	unfinisheds.Put(u)
+}
+
+// keep empties a buffer that is to be pooled, and drops a large one.
+func keep(b []byte) []byte {
+	invariants.EndLoan(b)
+	if cap(b) > keptUnfinished {
+		return nil
+	}
+	return b[:0]
+}
+
+// serveNext takes the next step on the connection, which has sent in: it
+// answers one request, or keeps what is unfinished. It returns how many bytes
+// it is done with.
+func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
+	u, _ := x.c.Proto.(*unfinished)
+	if u != nil && u.complete {
+		return x.serveGathered(u, in)
+	}
+	head := &x.head
+	if u != nil {
+		head = &u.head
+	}
+	n, err := head.Parse(in, &x.handler.limits)
+	switch {
+	case err != nil:
+		return len(in), x.refuseError(err)
+	case n == 0:
+		if u == nil {
+			u = unfinisheds.Get().(*unfinished)
+			x.head, u.head = u.head, x.head
+			x.c.Proto = u
+			x.c.SetDeadline(x.handler.app.config.HeadTimeout)
+		}
+		return 0, needInput
+	case u != nil:
+		x.head, u.head = u.head, x.head
+		x.c.Proto = nil
+		u.release()
+	}
+	return x.serveHead(in, n)
+}
+
+// serveHead goes on with the complete head in in[:n]: it finds out where the
+// body is.
+func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
+	h := &x.head
+	rest := in[n:]
+	length := h.ContentLength
+	switch {
+	case !h.HasBody():
+		return x.serveWhole(in, n, nil)
+	case !h.Chunked && int64(len(rest)) >= length:
+		return x.serveWhole(in, n+int(length), rest[:length])
+	case !h.Expect100 && (h.Chunked || length <= smallBody):
+		u := unfinisheds.Get().(*unfinished)
+		u.raw = append(u.raw[:0], h.Bytes()...)
+		h.CopyTo(&u.head, u.raw)
+		u.complete = true
+		u.chunked.Reset(&x.handler.limits, -1)
+		x.c.Proto = u
+		x.c.SetDeadline(x.handler.app.config.HeadTimeout)
+		taken, next := x.serveGathered(u, rest)
+		return n + taken, next
+	}
+	return x.serveStreamed(in, n)
+}
+
+// serveWhole answers a request that is here in full: its head and body are
+// in[:n].
+func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress) {
+	x.whole, x.streaming, x.after = body, false, in[n:]
+	act := x.find()
+	if x.tooSlowForLoop() {
+		return 0, needWorker
+	}
+	return n, x.answer(act)
+}
+
+// serveGathered adds to a small body that comes in pieces, and answers when
+// it is here.
+func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next progress) {
+	done := false
+	if u.head.Chunked {
+		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
+			data, taken, err := u.chunked.Next(in[n:])
+			if err != nil {
+				return len(in), x.refuseError(err)
+			}
+			u.body = append(u.body, data...)
+			n += taken
+		}
+		done = u.chunked.Done()
+	} else {
+		n = min(len(in), int(u.head.ContentLength)-len(u.body))
+		u.body = append(u.body, in[:n]...)
+		done = len(u.body) == int(u.head.ContentLength)
+	}
+	if !done && len(u.body) <= smallBody {
+		return n, needInput
+	}
+	u.head.CopyTo(&x.head, u.raw)
+	x.whole, x.streaming, x.after = u.body, !done, in[n:]
+	act := x.find()
+	if x.tooSlowForLoop() {
+		return n, needWorker // u stays with the connection and is found again
+	}
+	x.c.Proto = nil
+	if x.streaming {
+		x.stream.beginChunked(x, u, in[n:])
+	}
+	next = x.answer(act)
+	if x.streaming {
+		n += x.stream.taken
+	}
+	u.release()
+	return n, next
+}
+
+// serveStreamed answers a request whose body the action reads from the
+// connection: it is large, or the client waits to be asked for it.
+func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
+	x.whole, x.streaming = nil, true
+	act := x.find()
+	if x.tooSlowForLoop() {
+		return 0, needWorker
+	}
+	x.stream.begin(x, in[n:])
+	next := x.answer(act)
+	return n + x.stream.taken, next
+}
+
+// find makes the Request of the parsed head and returns the action for it.
+func (x *loopExchange) find() Action {
+	h, r := &x.head, &x.request
+	x.minor, x.closing, x.begun = h.Minor, !h.KeepAlive, false
+	path := viewString(h.Path())
+	if h.PathEscaped {
+		// The parser has refused bad escapes.
+		x.canon, _ = router.Canonical(x.canon[:0], path)
+		path = viewString(x.canon)
+	}
+	method := h.Method.String()
+	if h.Method == http1.MethodOther {
+		method = r.chunk.string(h.MethodBytes())
+	}
+	r.begin(method, path, viewString(h.Query()), true)
+	return x.handler.app.find(r, viewString(h.Host()))
+}
+
+// tooSlowForLoop reports whether the request belongs to a route that is known
+// to block, on a driver that has a loop to run.
+func (x *loopExchange) tooSlowForLoop() bool {
+	return x.request.route != nil && x.request.route.pace.blocking() && x.d.Inline()
+}
+
+// answer runs the action and appends the response.
+func (x *loopExchange) answer(act Action) progress {
+	app, r := x.handler.app, &x.request
+	inline := x.d.Inline()
+	var started int64
+	if !inline {
+		started = x.d.Now()
+	}
+	x.d.Enter()
+	resp := app.run(act, r)
+	app.settle(r, &resp)
+	stayed := x.d.Leave()
+	if r.route != nil {
+		switch {
+		case !inline:
+			r.route.pace.measured(x.d.Now() - started)
+		case !stayed:
+			r.route.pace.tookOver()
+		default:
+			r.route.pace.returned()
+		}
+	}
+	if x.hijacked {
+		x.end()
+		return connectionOver
+	}
+	if resp.kind == kindAbort {
+		x.c.Close()
+		x.end()
+		return connectionOver
+	}
+	if x.streaming && !x.stream.finish() {
+		x.closing = true
+	}
+	if x.d.Draining() {
+		x.closing = true
+	}
+	x.respond(&resp)
+	x.end()
+	if x.closing {
+		if x.streaming {
+			x.c.CloseLingering()
+		} else {
+			x.c.CloseAfterFlush()
+		}
+		return connectionOver
+	}
+	return moreRequests
+}
+
+// end drops what belonged to the request.
+func (x *loopExchange) end() {
+	if x.cancel != nil {
+		x.c.SetHangup(nil)
+		x.cancel()
+		x.cancel, x.ctx = nil, nil
+	}
+	x.std, x.after, x.hijacked = nil, nil, false
+	x.readBy, x.writeBy = time.Time{}, time.Time{}
+	x.request.end()
+	if cap(x.canon) > keptUnfinished {
+		x.canon = nil
+	}
+}
+
+func (x *loopExchange) host() string { return x.request.chunk.string(x.head.Host()) }
+
+func (x *loopExchange) header(name string) (string, bool) {
+	v, ok := x.head.Get(name)
+	if !ok {
+		return "", false
+	}
+	return x.request.chunk.string(v), true
+}
+
+func (x *loopExchange) headers(yield func(name, value string) bool) {
+	for i := range x.head.Len() {
+		name, value := x.head.Field(i)
+		if !yield(http.CanonicalHeaderKey(x.request.chunk.string(name)), x.request.chunk.string(value)) {
+			return
+		}
+	}
+}
+
+func (x *loopExchange) contentLength() int64 {
+	switch {
+	case x.head.Chunked:
+		return -1
+	case x.head.ContentLength < 0:
+		return 0
+	}
+	return x.head.ContentLength
+}
+
+// held returns the body when it is here in whole.
+func (x *loopExchange) held() ([]byte, bool) {
+	if x.streaming {
+		return nil, false
+	}
+	return x.whole, true
+}
+
+func (x *loopExchange) remote() netip.AddrPort { return x.c.RemoteAddr() }
+
+// context makes the request's context: cancelled when the client hangs up.
+func (x *loopExchange) context() context.Context {
+	if x.ctx == nil {
+		x.ctx, x.cancel = context.WithCancel(context.Background())
+		x.c.SetHangup(x.cancel)
+	}
+	return x.ctx
+}
+
+// viewsRequest reports whether a response body lies in memory that the
+// request lent, and so must be copied before the request ends.
+func (x *loopExchange) viewsRequest(body string) bool {
+	for _, lent := range [][]byte{x.request.whole, x.whole} {
+		if within(body, lent) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package dunlin
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// A loopHandler gives the engine's connections their meaning: it speaks
+// HTTP/1.1 on them. One for an app.
+//
+// A connection is between two requests (its Proto is nil), or has an
+// *unfinished request: a head or a small body of which more must come. All
+// else is in the driver's loopExchange and lasts as long as one call.
+type loopHandler struct {
+	app    *App
+	limits http1.Limits
+}
+
+const (
+	// readBuffer is how much a driver reads from a connection at once, in
+	// bytes.
+	readBuffer = 64 << 10
+	// smallBody is the largest body, in bytes, that is whole before its action
+	// runs. A larger one is read by the action, which then has a goroutine of
+	// its own.
+	smallBody = 64 << 10
+	// outLimit is how many bytes of answers a driver gathers from pipelined
+	// requests before it sends them.
+	outLimit = 64 << 10
+	// ownedBody is the length from which a body is sent from where it lies
+	// instead of being copied behind its head.
+	ownedBody = 8 << 10
+)
+
+// NewScratch makes the exchange of a driver.
+func (h *loopHandler) NewScratch() any {
+	x := &loopExchange{handler: h}
+	x.request.app, x.request.wire = h.app, x
+	return x
+}
+
+// Data answers every complete request in in, in order.
+func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
+	x := d.Scratch.(*loopExchange)
+	x.d, x.c = d, c
+	for {
+		n, next := x.serveNext(in[consumed:])
+		consumed += n
+		switch next {
+		case moreRequests:
+			if consumed == len(in) {
+				c.SetDeadline(h.app.config.IdleTimeout)
+				return consumed
+			}
+			if len(d.Out) >= outLimit {
+				d.Again()
+				return consumed
+			}
+		case needInput, connectionOver:
+			return consumed
+		case needWorker:
+			d.HandOff()
+			return consumed
+		}
+	}
+}
+
+// progress says what follows after one step of a connection.
+type progress uint8
+
+const (
+	moreRequests   progress = iota // a request was answered
+	needInput                      // an unfinished request waits for bytes
+	needWorker                     // the next request is for a route known to block
+	connectionOver                 // it closes once its output is sent, or is not ours any more
+)
+
+// EOF ends a connection whose client has said all it will. What it asked in
+// full has been answered.
+func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
+	if u, ok := c.Proto.(*unfinished); ok && u.complete {
+		x := d.Scratch.(*loopExchange)
+		x.d, x.c = d, c
+		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
+	}
+}
+
+// Timeout closes an idle connection, and tells a client whose request did not
+// arrive in time.
+func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
+	if c.Proto == nil {
+		return
+	}
+	x := d.Scratch.(*loopExchange)
+	x.d, x.c = d, c
+	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
+}
+
+// Abandoned answers for an action that ended its goroutine (runtime.Goexit)
+// instead of returning. Panics of actions do not come here.
+func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
+	x := d.Scratch.(*loopExchange)
+	x.d, x.c = d, c
+	if cause == nil && !x.begun {
+		h.app.config.Logger.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
+		x.refuse(http.StatusInternalServerError, "")
+	}
+	d.Scratch = h.NewScratch() // the action may have left its request to others
+}
+
+// Closed lets go of what a connection still had.
+func (h *loopHandler) Closed(c *engine.Conn) {
+	if u, ok := c.Proto.(*unfinished); ok {
+		c.Proto = nil
+		u.release()
+	}
+}
+
+// refuse answers a request that cannot be served with a problem and closes the
+// connection after it.
+func (x *loopExchange) refuse(status int, detail string) progress {
+	p := Problem(ProblemDetails{Status: status, Detail: detail})
+	x.closing = true
+	x.minor = 1
+	x.appendHead(&p, len(p.body))
+	x.d.Out = append(x.d.Out, p.body...)
+	p.x.release(0)
+	x.c.CloseLingering()
+	return connectionOver
+}
+
+// refuseError is refuse for an error of the codec.
+func (x *loopExchange) refuseError(err error) progress {
+	if e, ok := errors.AsType[http1.Error](err); ok {
+		return x.refuse(e.Status(), e.Error())
+	}
+	return x.refuse(http.StatusBadRequest, err.Error())
+}

@@ -1,0 +1,204 @@
+package dunlin
+
+import (
+	"context"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// A Request is what an action answers. It belongs to the action: it must not be
+// used after the action has returned, by any goroutine. Strings taken from it
+// stay valid for ever; byte slices are borrowed, see the package comment.
+type Request struct {
+	app   *App
+	wire  wire
+	match router.Match[*endpoint]
+	route *endpoint // nil when no route matched
+
+	method string
+	path   string // canonical, as the router wants it
+	query  string // as sent, without the question mark
+	lent   bool   // path and query view memory of the engine: copy, do not hand out
+
+	location string // where to, when no route takes this path but one like it
+
+	id      string
+	values  []keyed
+	chunk   chunk
+	scratch []byte // for unescaping queries
+	payload []byte // what Bytes has read, when the engine did not hold it
+	loaded  bool   // payload (or the engine's view) is complete in whole
+	whole   []byte
+}
+
+// A wire is what a Request stands on: an http.Request, or the bytes of the
+// loop engine. Every string it returns is safe.
+type wire interface {
+	host() string
+	header(name string) (value string, ok bool)
+	headers(yield func(name, value string) bool)
+	contentLength() int64 // in bytes, -1 when not known before the body is read
+	// body returns the reader of the body, which fails with a *ProblemDetails
+	// of 413 once more than limit bytes were read.
+	body(limit int64) io.Reader
+	remote() netip.AddrPort
+	context() context.Context
+	// stdRequest returns the request as net/http knows it.
+	stdRequest() *http.Request
+	// begin sends a head and returns where the body goes; length is that of the
+	// body in bytes, -1 when it is not known.
+	begin(status int, h http.Header, length int64) stdSink
+	// sink returns the way to the connection without sending anything.
+	sink() stdSink
+	// interim sends a response below 200.
+	interim(status int, h http.Header)
+	// closeAfter closes the connection after the answer.
+	closeAfter()
+}
+
+// begin makes the request ready for another message.
+func (r *Request) begin(method, path, query string, lent bool) {
+	r.method, r.path, r.query, r.lent = method, path, query, lent
+	r.route = nil
+}
+
+// maxKept is the largest body buffer, in bytes, that a pooled request keeps.
+const maxKept = 64 << 10
+
+// end drops what the request held for its message. The loans of byte slices
+// end here.
+func (r *Request) end() {
+	r.id = ""
+	if len(r.values) > 0 {
+		clear(r.values)
+		r.values = r.values[:0]
+	}
+	if r.loaded {
+		r.endBody()
+	}
+}
+
+// Method returns the method, as sent.
+func (r *Request) Method() string { return r.method }
+
+// Path returns the path that was matched, percent-decoded except for %2F and
+// %25, so that an escaped slash is not taken for a separator.
+func (r *Request) Path() string { return r.own(r.path) }
+
+// RawQuery returns the query as sent, without the question mark.
+func (r *Request) RawQuery() string { return r.own(r.query) }
+
+// own returns a safe string of one that may be lent by the engine.
+func (r *Request) own(s string) string {
+	if !r.lent {
+		return s
+	}
+	return r.chunk.string(viewBytes(s))
+}
+
+// Host returns the host the request is for, with its port if the client sent one.
+func (r *Request) Host() string { return r.wire.host() }
+
+// Route returns the pattern of the route that was matched, "" when none was.
+func (r *Request) Route() string {
+	if r.route == nil {
+		return ""
+	}
+	return r.route.pattern
+}
+
+// Param returns the named path parameter, unescaped; "" when the route has
+// none of that name.
+func (r *Request) Param(name string) string {
+	s, _ := r.param(name)
+	return s
+}
+
+func (r *Request) param(name string) (string, bool) {
+	i := r.match.Index(name)
+	if i < 0 {
+		return "", false
+	}
+	return r.paramAt(i), true
+}
+
+// Params yields the names and values of all path parameters, in the order of
+// the pattern.
+func (r *Request) Params() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := range r.match.Len() {
+			if !yield(r.match.Name(i), r.paramAt(i)) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Request) paramAt(i int) string {
+	if r.match.InHost(i) {
+		return r.match.Span(i).Of(r.wire.host())
+	}
+	value := r.match.Span(i).Of(r.path)
+	if strings.IndexByte(value, '%') < 0 {
+		return r.own(value)
+	}
+	// The path itself may be in scratch: what is appended must not touch it.
+	var plain [128]byte
+	return r.chunk.string(router.AppendValue(plain[:0], value))
+}
+
+// Header returns the first value of the named request header, "" when there is
+// none. Names compare without regard to case.
+func (r *Request) Header(name string) string {
+	s, _ := r.wire.header(name)
+	return s
+}
+
+// Headers yields every request header, a name as often as it was sent.
+func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.headers }
+
+// Remote returns the address of the peer, invalid when it has none (a unix
+// socket). Behind a proxy it is the proxy's.
+func (r *Request) Remote() netip.AddrPort { return r.wire.remote() }
+
+// Context returns the request's context: cancelled when the client goes away,
+// when the server is told to stop at once, and when the action has returned.
+func (r *Request) Context() context.Context { return r.wire.context() }
+
+// Std returns the request as net/http knows it, for libraries that want one. It
+// is made when first asked for and valid until the action returns. Its body is
+// that of the request: read one or the other.
+func (r *Request) Std() *http.Request { return r.wire.stdRequest() }
+
+// ID returns an identifier of this request, 26 random characters unless a
+// middleware has set one with SetID.
+func (r *Request) ID() string {
+	if r.id == "" {
+		r.id = r.randomID()
+	}
+	return r.id
+}
+
+// SetID makes ID return id.
+func (r *Request) SetID(id string) { r.id = id }
+
+// randomID returns 130 random bits in Crockford's base 32: unique for all
+// purposes of tracing, but no secret.
+func (r *Request) randomID() string {
+	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+	var id [26]byte
+	for half := 0; half < len(id); half += 13 {
+		bits := rand.Uint64()
+		for i := range 13 {
+			id[half+i] = alphabet[bits&31]
+			bits >>= 5
+		}
+	}
+	return r.chunk.string(id[:])
+}

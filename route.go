@@ -1,0 +1,222 @@
+package dunlin
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// A Group registers routes under a common prefix, host, version and
+// middleware. The App is the group without any of them.
+type Group struct {
+	app           *App
+	prefix        string
+	host, version string
+	middleware    []Middleware
+}
+
+// A Route is one registration, for settings that are its own.
+type Route struct {
+	endpoint
+	app   *App
+	index int // in App.registered
+	name  string
+}
+
+// endpoint is what the router stores for a route: what a request needs.
+type endpoint struct {
+	action  Action // with its middleware
+	pattern string // as registered, the group's prefix included
+	pace    pace
+}
+
+// Name names the route for App.URL. It panics when the name is taken.
+func (r *Route) Name(name string) *Route {
+	a := r.app
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if other := a.named[name]; other != nil || name == "" {
+		taken := "it is empty"
+		if other != nil {
+			taken = "route " + other.pattern + " has it"
+		}
+		panic(fmt.Sprintf("dunlin: route %s cannot be named %q: %s (called at %s)", r.pattern, name, taken, callerPlace()))
+	}
+	if a.named == nil {
+		a.named = make(map[string]*Route)
+	}
+	a.named[name], r.name = r, name
+	return r
+}
+
+// routeKey is the name under which the router knows a route; those that people
+// give may come later.
+func routeKey(index int) string { return "#" + strconv.Itoa(index) }
+
+// Use adds middleware to the routes that are registered after it, in this group
+// and in groups made from it after it. Of several, the first sees the request
+// first. Middleware of the app also wraps NotFound and MethodNotAllowed.
+func (g *Group) Use(middleware ...Middleware) {
+	for i, m := range middleware {
+		if m == nil {
+			panic(fmt.Sprintf("dunlin: Use: middleware %d is nil (called at %s)", i, callerPlace()))
+		}
+	}
+	g.app.mu.Lock()
+	defer g.app.mu.Unlock()
+	g.middleware = append(g.middleware[:len(g.middleware):len(g.middleware)], middleware...)
+	if g == &g.app.routes {
+		g.app.refreshFallback()
+	}
+}
+
+// Group returns a group whose routes stand below prefix ("/api/v1"), with the
+// middleware of this group and, after it, the given one.
+func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
+	if prefix != "" && (prefix[0] != '/' || strings.HasSuffix(prefix, "/")) {
+		panic(fmt.Sprintf("dunlin: Group: prefix %q must begin with a slash and not end with one (called at %s)", prefix, callerPlace()))
+	}
+	sub := g.derive()
+	sub.prefix += prefix
+	sub.Use(middleware...)
+	return sub
+}
+
+// Host returns a group whose routes are only for requests to the given host:
+// "api.example.com", or a pattern such as "{tenant}.example.com", whose
+// parameters are read like those of the path. The port does not count. Routes
+// for a host go before routes for any host, exact hosts before patterns.
+func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
+	if g.host != "" {
+		panic(fmt.Sprintf("dunlin: Host(%q): the group is for host %q already (called at %s)", pattern, g.host, callerPlace()))
+	}
+	sub := g.derive()
+	sub.host = pattern
+	sub.Use(middleware...)
+	return sub
+}
+
+// Version returns a group whose routes are only for requests that accept a
+// vendor media type of the given version: "v2" for Accept:
+// application/vnd.acme.v2+json. When no version fits, the answer is 406 and
+// lists those that exist.
+func (g *Group) Version(version string, middleware ...Middleware) *Group {
+	sub := g.derive()
+	sub.version = version
+	sub.Use(middleware...)
+	return sub
+}
+
+// derive copies the group; what is used in the copy does not reach the original.
+func (g *Group) derive() *Group {
+	g.app.mu.Lock()
+	defer g.app.mu.Unlock()
+	sub := *g
+	return &sub
+}
+
+// Get registers act for GET requests, and for HEAD where no route is registered
+// for it: the body is then dropped.
+func (g *Group) Get(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodGet, pattern, act, middleware)
+}
+
+// Head registers act for HEAD requests.
+func (g *Group) Head(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodHead, pattern, act, middleware)
+}
+
+// Post registers act for POST requests.
+func (g *Group) Post(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodPost, pattern, act, middleware)
+}
+
+// Put registers act for PUT requests.
+func (g *Group) Put(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodPut, pattern, act, middleware)
+}
+
+// Patch registers act for PATCH requests.
+func (g *Group) Patch(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodPatch, pattern, act, middleware)
+}
+
+// Delete registers act for DELETE requests.
+func (g *Group) Delete(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodDelete, pattern, act, middleware)
+}
+
+// Options registers act for OPTIONS requests. Without it they are answered with
+// 204 and Allow.
+func (g *Group) Options(pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(http.MethodOptions, pattern, act, middleware)
+}
+
+// Handle registers act for a comma-separated set of methods ("GET,HEAD"), or
+// for any method ("*").
+//
+// Like all registration it panics on a programmer's error, naming the places:
+// a malformed pattern, a nil action, a route that conflicts with another.
+func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middleware) *Route {
+	return g.register(methods, pattern, act, middleware)
+}
+
+// Mount registers a standard handler for every method and every path at and
+// below prefix. The handler sees the whole path; wrap it in http.StripPrefix
+// to cut the prefix off.
+func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {
+	if h == nil {
+		panic(fmt.Sprintf("dunlin: Mount(%q): nil handler (called at %s)", prefix, callerPlace()))
+	}
+	return g.add(router.Route[*endpoint]{Methods: "*", Pattern: prefix, Prefix: true}, FromStd(h), middleware)
+}
+
+func (g *Group) register(methods, pattern string, act Action, middleware []Middleware) *Route {
+	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, middleware)
+}
+
+// add registers a route and panics when it cannot.
+func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
+	reg.Place = callerPlace()
+	full := g.prefix + reg.Pattern
+	if act == nil {
+		panic(fmt.Sprintf("dunlin: %s %s: nil action (registered at %s)", reg.Methods, full, reg.Place))
+	}
+	if g.prefix != "" && reg.Pattern != "" && reg.Pattern[0] != '/' {
+		panic(fmt.Sprintf("dunlin: %s: pattern %q in group %q must begin with a slash (registered at %s)", reg.Methods, reg.Pattern, g.prefix, reg.Place))
+	}
+	a := g.app
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	route := &Route{app: a, index: len(a.registered)}
+	route.action = chain(chain(act, middleware), g.middleware)
+	route.pattern = full
+	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
+	reg.Name = routeKey(route.index)
+	reg.Value = &route.endpoint
+	if err := a.router.Add(reg); err != nil {
+		panic("dunlin: " + err.Error())
+	}
+	a.registered = append(a.registered, route)
+	a.config.Logger.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", reg.Place)
+	return route
+}
+
+// callerPlace returns file:line of the nearest caller outside this package.
+func callerPlace() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "github.com/dunlinhttp/dunlin.") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "unknown place"
+		}
+	}
+}

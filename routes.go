@@ -1,0 +1,109 @@
+package dunlin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// RouteInfo describes a registered route for people.
+type RouteInfo struct {
+	Methods string // "GET", "GET,HEAD", or "*" for any
+	Pattern string // with the prefix of its group
+	Prefix  bool   // it also takes everything below the pattern
+	Host    string // "" for any
+	Version string // "" for any
+	Name    string // as given to Route.Name
+	// Constraints are those of the parameters that have one, in order:
+	// "id: int". One that is matched by package regexp, because its automaton
+	// would be too large, says so.
+	Constraints []string
+	Place       string // file:line of the registration
+}
+
+// String returns the route as one line of a listing.
+func (i RouteInfo) String() string {
+	s := i.Methods + " " + i.Host + i.Pattern
+	if i.Prefix {
+		s += " and below"
+	}
+	if i.Version != "" {
+		s += " (version " + i.Version + ")"
+	}
+	if i.Name != "" {
+		s += " «" + i.Name + "»"
+	}
+	if len(i.Constraints) > 0 {
+		s += " [" + strings.Join(i.Constraints, ", ") + "]"
+	}
+	return s + " at " + i.Place
+}
+
+// Routes lists the routes in the order of their registration.
+func (a *App) Routes() []RouteInfo {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []RouteInfo
+	for i, info := range a.router.Routes() {
+		list = append(list, RouteInfo{
+			Methods: info.Methods, Pattern: info.Pattern, Prefix: info.Prefix, Host: info.Host, Version: info.Version,
+			Name: a.registered[i].name, Constraints: info.Constraints, Place: info.Place,
+		})
+	}
+	return list
+}
+
+// URL builds the path of the named route from values for its parameters, in
+// their order, those of its host first; for a route with a host the result
+// begins with "//" and the host. A value that the route would not match is an
+// error, so whatever URL returns finds its way back to the route.
+func (a *App) URL(name string, values ...any) (string, error) {
+	a.mu.Lock()
+	route := a.named[name]
+	a.mu.Unlock()
+	if route == nil {
+		return "", fmt.Errorf("dunlin: URL: no route is named %q", name)
+	}
+	url, err := a.router.URL(routeKey(route.index), values...)
+	if err != nil {
+		return "", fmt.Errorf("dunlin: URL of route %q: %w", name, err)
+	}
+	return url, nil
+}
+
+// Explain tells step by step why a target matches a route or does not. The
+// target is a path, or a host and a path ("//api.example.com/users").
+func (a *App) Explain(method, target string) string {
+	host := ""
+	if rest, hasHost := strings.CutPrefix(target, "//"); hasHost {
+		host, target, _ = strings.Cut(rest, "/")
+		target = "/" + target
+	}
+	target, _, _ = strings.Cut(target, "?")
+	path, err := router.Canonical(nil, target)
+	if err != nil {
+		return fmt.Sprintf("%s %s: %v: answered with 400", method, target, err)
+	}
+	return a.router.Explain(method, host, string(path), "")
+}
+
+// Constraint defines a constraint for the parameters of routes registered
+// after it ({name:constraint}) from a regular expression that must match the
+// whole value. It panics when the name is taken or the expression malformed.
+func (a *App) Constraint(name, expr string) {
+	if err := a.router.Constraint(name, expr); err != nil {
+		panic(fmt.Sprintf("dunlin: Constraint(%q): %v (called at %s)", name, err, callerPlace()))
+	}
+}
+
+// ConstraintFunc is Constraint with a function of the unescaped value, which
+// it must not keep. The function must be safe for concurrent use.
+func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
+	if accept == nil {
+		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): nil function (called at %s)", name, callerPlace()))
+	}
+	if err := a.router.ConstraintFunc(name, accept); err != nil {
+		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): %v (called at %s)", name, err, callerPlace()))
+	}
+}

@@ -1,0 +1,233 @@
+package dunlin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// ServeHTTP answers a request of net/http: an App is an http.Handler, to be
+// served by any server, mounted in any mux and wrapped by any middleware.
+func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	x := a.exchanges.Get().(*stdExchange)
+	x.w, x.req = w, req
+	path := req.URL.Path
+	if path == "" && req.Method != http.MethodConnect {
+		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
+	}
+	if req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0 {
+		var err error
+		if x.request.scratch, err = router.Canonical(x.request.scratch[:0], req.URL.EscapedPath()); err == nil {
+			path = x.request.chunk.string(x.request.scratch)
+		}
+		// net/http has refused bad escapes; a handler that set a URL of its own
+		// is taken at its word.
+	}
+	r := &x.request
+	r.begin(req.Method, path, req.URL.RawQuery, false)
+	resp := a.run(a.find(r, req.Host), r)
+	a.settle(r, &resp)
+	x.send(&resp)
+	if resp.x != nil {
+		resp.x.release(resp.ver.fields())
+	}
+	// After the panic of an abort, the exchange is left to the collector:
+	// somebody may still be using it.
+	r.end()
+	x.w, x.req = nil, nil
+	a.exchanges.Put(x)
+}
+
+// stdExchange is a request and its answer on net/http. Pooled.
+type stdExchange struct {
+	request Request
+	w       http.ResponseWriter
+	req     *http.Request
+}
+
+func (x *stdExchange) host() string { return x.req.Host }
+
+func (x *stdExchange) header(name string) (string, bool) {
+	if v := x.req.Header[name]; len(v) > 0 {
+		return v[0], true
+	}
+	v := x.req.Header.Values(name)
+	if len(v) == 0 {
+		if strings.EqualFold(name, "Host") { // net/http moves it
+			return x.req.Host, x.req.Host != ""
+		}
+		return "", false
+	}
+	return v[0], true
+}
+
+func (x *stdExchange) headers(yield func(name, value string) bool) {
+	if x.req.Host != "" && !yield("Host", x.req.Host) {
+		return
+	}
+	for _, name := range sortedKeys(x.req.Header) {
+		for _, v := range x.req.Header[name] {
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+func (x *stdExchange) contentLength() int64 {
+	if x.req.Body == nil || x.req.Body == http.NoBody {
+		return 0
+	}
+	return x.req.ContentLength
+}
+
+func (x *stdExchange) body(limit int64) io.Reader {
+	if x.req.Body == nil || x.req.Body == http.NoBody {
+		return &bytesReader{}
+	}
+	// MaxBytesReader also tells the server not to keep a connection whose body
+	// was not read to its end.
+	return limitedBody{http.MaxBytesReader(x.w, x.req.Body, limit), limit}
+}
+
+// limitedBody gives MaxBytesReader's error as a problem.
+type limitedBody struct {
+	src   io.Reader
+	limit int64
+}
+
+func (b limitedBody) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		err = bodyTooLarge(b.limit)
+	}
+	return n, err
+}
+
+func (x *stdExchange) remote() netip.AddrPort {
+	addr, err := netip.ParseAddrPort(x.req.RemoteAddr)
+	if err != nil {
+		return netip.AddrPort{} // a unix socket, or a test that set none
+	}
+	return addr
+}
+
+func (x *stdExchange) context() context.Context { return x.req.Context() }
+
+func (x *stdExchange) stdRequest() *http.Request { return x.req }
+
+func (x *stdExchange) begin(status int, h http.Header, length int64) stdSink {
+	maps.Copy(x.w.Header(), h)
+	x.w.WriteHeader(status)
+	return (*stdConnection)(x)
+}
+
+func (x *stdExchange) sink() stdSink { return (*stdConnection)(x) }
+
+func (x *stdExchange) interim(status int, h http.Header) {
+	maps.Copy(x.w.Header(), h)
+	x.w.WriteHeader(status)
+}
+
+func (x *stdExchange) closeAfter() { x.w.Header().Set("Connection", "close") }
+
+// stdConnection is a stdExchange as the way to its connection.
+type stdConnection stdExchange
+
+func (x *stdConnection) Write(p []byte) (int, error) { return x.w.Write(p) }
+func (x *stdConnection) control() *http.ResponseController {
+	return http.NewResponseController(x.w)
+}
+func (x *stdConnection) Flush() error { return x.control().Flush() }
+func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return x.control().Hijack()
+}
+func (x *stdConnection) setReadDeadline(t time.Time) error  { return x.control().SetReadDeadline(t) }
+func (x *stdConnection) setWriteDeadline(t time.Time) error { return x.control().SetWriteDeadline(t) }
+func (x *stdConnection) enableFullDuplex() error            { return x.control().EnableFullDuplex() }
+func (x *stdConnection) finish()                            {}
+
+// send writes the response. A failure to write means that the client is gone.
+func (x *stdExchange) send(resp *Response) {
+	switch resp.kind {
+	case kindSent:
+		return
+	case kindAbort:
+		panic(http.ErrAbortHandler)
+	}
+	h := x.w.Header()
+	x.setHeaders(h, resp)
+	status := int(resp.status)
+	if bodyAllowed(status) && resp.kind == kindBody {
+		h["Content-Length"] = lengthValues(resp.announced(), &x.request.chunk)
+		if resp.body != "" && !resp.base.has("Content-Type") && resp.Get("Content-Type") == "" {
+			h["Content-Type"] = nil // or net/http guesses one
+		}
+	}
+	x.w.WriteHeader(status)
+	if resp.kind == kindStream && bodyAllowed(status) && x.req.Method != http.MethodHead {
+		if x.request.app.runStream(resp.x.stream, (*stdConnection)(x), &x.request) != nil {
+			panic(http.ErrAbortHandler)
+		}
+		return
+	}
+	if resp.kind == kindBody && resp.body != "" && bodyAllowed(status) && x.req.Method != http.MethodHead {
+		_, _ = x.w.Write(viewBytes(resp.body))
+	}
+}
+
+// bodyAllowed reports whether a response with the status may have a body
+// (RFC 9110 sections 15.3.5 and 15.4.5).
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// setHeaders puts the response's headers into net/http's map, sharing the
+// value slices of blocks.
+func (x *stdExchange) setHeaders(h http.Header, resp *Response) {
+	if b := resp.base; b != nil {
+		for i := range b.fields {
+			h[b.fields[i].name] = b.fields[i].values
+		}
+	}
+	for _, f := range resp.own() {
+		switch {
+		case f.block != nil:
+			for i := range f.block.fields {
+				h[f.block.fields[i].name] = f.block.fields[i].values
+			}
+		case f.replace:
+			h[f.name] = x.request.chunk.values(f.value)
+		default:
+			// A block's slice is full, so that append copies it.
+			h[f.name] = append(h[f.name], f.value)
+		}
+	}
+}
+
+// lengths holds the Content-Length values of small bodies, shared by all.
+var lengths = func() (table [1024][]string) {
+	for n := range table {
+		table[n] = []string{strconv.Itoa(n)}
+	}
+	return table
+}()
+
+// lengthValues returns n as a header map wants it.
+func lengthValues(n int, c *chunk) []string {
+	if n < len(lengths) {
+		return lengths[n]
+	}
+	var digits [20]byte
+	return c.values(c.string(strconv.AppendInt(digits[:0], int64(n), 10)))
+}
