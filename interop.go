@@ -51,7 +51,7 @@ const gatherLimit = 32 << 10
 type stdWriter struct {
 	r        *Request
 	header   http.Header
-	status   int // 0 until WriteHeader
+	status   int   // 0 until WriteHeader
 	length   int64 // as the handler announced it, else -1
 	omitted  int64 // bytes written in answer to HEAD, and not kept
 	body     []byte

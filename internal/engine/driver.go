@@ -72,8 +72,8 @@ func (d *Driver) Inline() bool { return !d.detached }
 
 // HandOff asks that the input not consumed by this call of Data be served by a
 // worker goroutine: after Data returns, and after what is in Out has been
-// sent, Data is called there with Inline false. On a driver that is not inline it
-// is the same as Again.
+// sent, Data is called there with Inline false, even if no input is left. On a
+// driver that is not inline it is the same as Again.
 func (d *Driver) HandOff() { d.wish = wishHandOff }
 
 // Again asks for another call of Data with the input not consumed by this one,
@@ -183,6 +183,7 @@ func (d *Driver) serveKept(c *Conn) {
 	in := c.in
 	c.in = nil
 	if in == nil {
+		d.serve(c, nil)
 		return
 	}
 	d.serve(c, in.b)
@@ -210,7 +211,7 @@ func (d *Driver) serve(c *Conn, in []byte) {
 			d.keep(c, in)
 			return
 		}
-		if len(in) == 0 {
+		if len(in) == 0 && d.wish == wishAgain {
 			return
 		}
 		if c.out != nil {
