@@ -47,12 +47,27 @@ func fitsDecimal(s, limit string) bool {
 	return len(s) < len(limit) || len(s) == len(limit) && s <= limit
 }
 
-// matchUUID accepts the 8-4-4-4-12 form in either case, whatever its version and variant.
+// matchUUID accepts the 8-4-4-4-12 form in either case, whatever its version and variant. It looks at 8
+// bytes at a time, having turned the hyphens among them to digits.
 func matchUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
 	}
-	return hexOnly(s[:8]) && hexOnly(s[9:13]) && hexOnly(s[14:18]) && hexOnly(s[19:23]) && hexOnly(s[24:])
+	const digit = '-' ^ '0'
+	return hexWord(load(s, 0)) &&
+		hexWord(load(s, 9)^digit<<32) && // 9-12 13 14-16
+		hexWord(load(s, 16)^digit<<16^digit<<56) && // 16-17 18 19-22 23
+		hexWord(load(s, 24)) && hexWord(load(s, 28))
+}
+
+// hexWord reports whether all 8 bytes of a word are hexadecimal digits.
+func hexWord(word uint64) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	// Adding 0x80-x to a byte below 0x80 sets its top bit if the byte is at least x, and does not carry.
+	digits := (word + (0x80-'0')*each) &^ (word + (0x80-'9'-1)*each)
+	letters := word | 0x20*each
+	letters = (letters + (0x80-'a')*each) &^ (letters + (0x80-'f'-1)*each)
+	return (digits|letters)&top&^word == top
 }
 
 // matchIPv4 accepts four decimal octets without leading zeros.
@@ -87,6 +102,7 @@ func matchIPv4(s string) bool {
 func matchIPv6(s string) bool {
 	const groups = 8
 	n, gap := 0, false // groups read; whether "::" has been seen
+	complete := func() bool { return gap && n < groups || !gap && n == groups }
 	if rest, ok := strings.CutPrefix(s, "::"); ok {
 		s, gap = rest, true
 		if s == "" {
@@ -101,7 +117,7 @@ func matchIPv6(s string) bool {
 		if digits > 0 && digits < len(s) && s[digits] == '.' {
 			// An IPv4 address takes the place of the last two groups.
 			n += 2
-			return matchIPv4(s) && (n == groups || gap && n < groups)
+			return matchIPv4(s) && complete()
 		}
 		if digits == 0 || digits > 4 {
 			return false
@@ -110,7 +126,7 @@ func matchIPv6(s string) bool {
 		s = s[digits:]
 		switch {
 		case s == "":
-			return n == groups || gap && n < groups
+			return complete()
 		case s[0] != ':' || n == groups:
 			return false
 		}
@@ -121,7 +137,7 @@ func matchIPv6(s string) bool {
 			}
 			s, gap = rest, true
 			if s == "" {
-				return n < groups
+				return complete()
 			}
 		}
 	}
@@ -189,6 +205,12 @@ func matchDate(s string) bool {
 func matchBool(s string) bool { return s == "true" || s == "false" }
 
 func hexOnly(s string) bool {
+	for len(s) >= 8 {
+		if !hexWord(load(s, 0)) {
+			return false
+		}
+		s = s[8:]
+	}
 	for i := 0; i < len(s); i++ {
 		if !isHex(s[i]) {
 			return false

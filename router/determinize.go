@@ -112,9 +112,14 @@ func (b *builder) fill(n int) {
 	if s.set == 0 {
 		return
 	}
+	// Neighbouring bytes mostly lead to the same state.
+	var last builderState
+	var number uint16
 	for c := range 256 {
-		next := b.number(b.next(s, byte(c)))
-		b.rows[n][c] = next
+		if next := b.next(s, byte(c)); next != last {
+			last, number = next, b.number(next)
+		}
+		b.rows[n][c] = number
 	}
 }
 

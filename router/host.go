@@ -32,7 +32,7 @@ const maxHost = 256
 // insert adds the route to those of its host.
 func (h *hosts) insert(in *insertion) error {
 	host := in.route.host
-	if len(host.params) == 0 {
+	if len(host.names) == 0 {
 		in.add(h.exact.child(host.shape()))
 		return nil
 	}
@@ -52,7 +52,7 @@ func (h *hosts) insert(in *insertion) error {
 	}
 	site := new(node)
 	in.add(site)
-	patterns = slices.Insert(slices.Clone(patterns), i, hostPattern{pattern: host, params: len(host.params), site: site})
+	patterns = slices.Insert(slices.Clone(patterns), i, hostPattern{pattern: host, params: len(host.names), site: site})
 	h.patterns.Store(&patterns)
 	return nil
 }
@@ -134,7 +134,7 @@ func (h *hosts) find(host string, w *walk) *binding {
 // matchHost matches a folded host and records the values of its parameters.
 func (p *pattern) matchHost(host string, s *state) bool {
 	// From the right, where most patterns are ruled out.
-	k, end := len(p.params), len(host)
+	k, end := len(p.names), len(host)
 	for i := len(p.segments) - 1; i >= 0; i-- {
 		start := strings.LastIndexByte(host[:max(end, 0)], '.') + 1
 		seg := &p.segments[i]

@@ -1,7 +1,5 @@
 package router
 
-import "slices"
-
 // Info describes a registered route for people.
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
@@ -31,10 +29,20 @@ func (r *Router[T]) Routes() []Info {
 
 // params returns the parameters of host and path.
 func (r *route) params() []part {
-	if r.host == nil {
-		return r.path.params
+	var params []part
+	for _, p := range []*pattern{r.host, r.path} {
+		if p == nil {
+			continue
+		}
+		for _, seg := range p.segments {
+			for _, part := range seg.parts {
+				if part.name != "" {
+					params = append(params, part)
+				}
+			}
+		}
 	}
-	return slices.Concat(r.host.params, r.path.params)
+	return params
 }
 
 // String tells how the constraint is matched when that is not the usual way.

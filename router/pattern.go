@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,7 +49,7 @@ type part struct {
 
 type segment struct {
 	rank  rank
-	parts []part
+	parts []part // nil for static segments
 	// shape is the canonical text with the names left out: segments of equal shape match the same values.
 	shape string
 }
@@ -57,7 +58,7 @@ type segment struct {
 type pattern struct {
 	text     string
 	segments []segment
-	params   []part // the parameters in order of appearance
+	names    []string // of the parameters in order of appearance
 }
 
 // PatternError says why a pattern was refused.
@@ -105,6 +106,7 @@ func (p *patternParser) parse() (*pattern, error) {
 		return nil, p.fail(maxPattern, "a pattern is at most %d bytes long", maxPattern)
 	}
 	p.pattern.text = p.text
+	p.pattern.segments = make([]segment, 0, 1+strings.Count(p.text[p.pos:], string(p.separator)))
 	for {
 		start := p.pos
 		seg, err := p.segment()
@@ -145,7 +147,6 @@ func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 // segment parses up to the next separator outside braces.
 func (p *patternParser) segment() (segment, error) {
 	var seg segment
-	var shape strings.Builder
 	start := p.pos
 	for p.pos < len(p.text) && p.text[p.pos] != p.separator {
 		if p.text[p.pos] != '{' {
@@ -153,8 +154,8 @@ func (p *patternParser) segment() (segment, error) {
 			if err != nil {
 				return seg, err
 			}
+			seg.shape += literal
 			seg.parts = append(seg.parts, part{literal: literal})
-			shape.WriteString(literal)
 			continue
 		}
 		at := p.pos
@@ -172,11 +173,16 @@ func (p *patternParser) segment() (segment, error) {
 			seg.rank = catchAll
 		}
 		seg.parts = append(seg.parts, param)
-		shape.WriteString(param.shape())
+		seg.shape += param.shape()
+		if seg.params() > maxSegmentParams {
+			return seg, p.fail(at, "more than %d parameters in a segment", maxSegmentParams)
+		}
 	}
-	seg.shape = shape.String()
 	if seg.rank == static {
 		seg.rank = rankOf(seg.parts)
+	}
+	if seg.rank == static {
+		seg.parts = nil
 	}
 	return seg, nil
 }
@@ -202,34 +208,39 @@ func (p part) shape() string {
 
 // literal reads plain text up to a brace or separator and returns it in canonical form.
 func (p *patternParser) literal() (string, error) {
-	var out strings.Builder
+	start, plain := p.pos, true
+	var out []byte
 	for p.pos < len(p.text) {
 		c := p.text[p.pos]
+		if c == p.separator || c == '{' {
+			break
+		}
 		switch {
-		case c == p.separator || c == '{':
-			return out.String(), nil
 		case c == '}':
 			return "", p.fail(p.pos, "closing brace without an opening one")
 		case c < ' ' || c == 0x7f:
 			return "", p.fail(p.pos, "control character %#02x", c)
+		case p.separator == '.' && !isHostByte(c):
+			return "", p.fail(p.pos, "%q cannot occur in a host", c)
 		case p.separator == '.':
-			if !isHostByte(c) {
-				return "", p.fail(p.pos, "%q cannot occur in a host", c)
-			}
-			out.WriteByte(lower(c))
+			plain = plain && c == lower(c)
+			out = append(out, lower(c))
 		case c == '%':
 			escape, err := p.percent()
 			if err != nil {
 				return "", err
 			}
-			out.WriteString(escape)
+			out, plain = append(out, escape...), false
 			continue
 		default:
-			out.WriteByte(c)
+			out = append(out, c)
 		}
 		p.pos++
 	}
-	return out.String(), nil
+	if plain {
+		return p.text[start:p.pos], nil
+	}
+	return string(out), nil
 }
 
 // percent reads a '%': %2F and %25 stand for themselves in canonical paths, a lone '%' is the character.
@@ -271,15 +282,13 @@ func (p *patternParser) parameter() (param part, all bool, err error) {
 			return param, false, p.fail(open+len(name)+2, "%v", err)
 		}
 	}
-	for _, other := range p.pattern.params {
-		if other.name == name {
-			return param, false, p.fail(open+1, "parameter %q occurs twice", name)
-		}
+	if slices.Contains(p.pattern.names, name) {
+		return param, false, p.fail(open+1, "parameter %q occurs twice", name)
 	}
-	if len(p.pattern.params) == maxParams {
+	if len(p.pattern.names) == maxParams {
 		return param, false, p.fail(open, "more than %d parameters", maxParams)
 	}
-	p.pattern.params = append(p.pattern.params, param)
+	p.pattern.names = append(p.pattern.names, name)
 	p.pos = end + 1
 	return param, all, nil
 }

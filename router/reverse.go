@@ -62,6 +62,9 @@ func (r *route) url(args []any) (string, error) {
 
 // fill writes the segment with the first values and returns the others.
 func (seg *segment) fill(values []string, encode func(string) (string, error)) (string, []string, error) {
+	if seg.rank == static {
+		return seg.shape, values, nil
+	}
 	var text strings.Builder
 	var want []Span
 	for _, p := range seg.parts {
@@ -80,7 +83,7 @@ func (seg *segment) fill(values []string, encode func(string) (string, error)) (
 		}
 		values = values[1:]
 	}
-	if seg.rank == constrained || seg.rank == named {
+	if seg.rank != catchAll {
 		var s state
 		ok := seg.match(text.String(), 0, text.Len(), 0, &s)
 		for i := range want {

@@ -168,7 +168,7 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 			return nil, err
 		}
 	}
-	return methods, c.collectParams()
+	return methods, c.collectNames()
 }
 
 // Versioned reports whether any route has a version, so that a caller needs the Accept header only then.

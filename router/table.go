@@ -18,20 +18,19 @@ type route struct {
 	hostParams int
 }
 
-func (r *route) collectParams() error {
-	r.names = make([]string, 0, len(r.path.params))
-	if r.host != nil {
-		for _, p := range r.host.params {
-			r.names = append(r.names, p.name)
+// collectNames joins the names of host and path.
+func (r *route) collectNames() error {
+	r.names = r.path.names
+	if r.host == nil {
+		return nil
+	}
+	r.hostParams = len(r.host.names)
+	for _, name := range r.path.names {
+		if slices.Contains(r.host.names, name) {
+			return fmt.Errorf("parameter %q occurs in host and path", name)
 		}
 	}
-	r.hostParams = len(r.names)
-	for _, p := range r.path.params {
-		if slices.Contains(r.names[:r.hostParams], p.name) {
-			return fmt.Errorf("parameter %q occurs in host and path", p.name)
-		}
-		r.names = append(r.names, p.name)
-	}
+	r.names = slices.Concat(r.host.names, r.path.names)
 	if len(r.names) > maxParams {
 		return fmt.Errorf("more than %d parameters in host and path", maxParams)
 	}
