@@ -53,15 +53,16 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		stopping: make(chan struct{}),
 		done:     make(chan struct{}),
 	}
-	e.monitor.call = make(chan struct{}, 1)
-	e.monitor.stop = make(chan struct{})
-	e.monitor.awake.Store(true)
+	if err := e.monitor.init(); err != nil {
+		return nil, err
+	}
 	e.workers.e = e
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
 	for range e.cfg.Loops {
 		l, err := newLoop(e)
 		if err != nil {
+			err = errors.Join(err, e.monitor.timer.Close())
 			for _, l := range e.loops {
 				err = errors.Join(err, l.file.Close())
 				closeFD(l.waker)

@@ -2,11 +2,7 @@
 
 package engine
 
-import (
-	"runtime/debug"
-	"sync/atomic"
-	"time"
-)
+import "runtime/debug"
 
 // Takeover lets a handler block although it runs on an event loop.
 //
@@ -141,61 +137,4 @@ func (d *Driver) succeed(c *Conn) {
 	if !d.detached {
 		go d.engine.newDriver(d.loop, d.epoch).run()
 	}
-}
-
-// monitor takes loops from drivers that block. It sleeps without a timer unless
-// some loop has entered an action in its last few looks.
-type monitor struct {
-	awake atomic.Bool
-	call  chan struct{} // capacity 1
-	stop  chan struct{}
-}
-
-// quietLooks is how many looks without any action the monitor takes before it
-// goes to sleep; waking it costs a driver about 200 ns.
-const quietLooks = 4
-
-func (m *monitor) wake() {
-	if m.awake.CompareAndSwap(false, true) {
-		m.call <- struct{}{}
-	}
-}
-
-// watch is the monitor's goroutine.
-func (e *Engine) watch() {
-	m := &e.monitor
-	seen := make([]uint64, len(e.loops))
-	quiet := 0
-	for {
-		if e.look(seen) {
-			quiet = 0
-		} else if quiet++; quiet > quietLooks {
-			m.awake.Store(false)
-			// A driver may have entered before it could see that.
-			if !e.look(seen) || !m.awake.CompareAndSwap(false, true) {
-				select {
-				case <-m.call:
-				case <-m.stop:
-					return
-				}
-			}
-			quiet = 0
-		}
-		time.Sleep(e.cfg.TakeoverAfter)
-	}
-}
-
-// look compares every loop's epoch with what it was at the last look, takes
-// loops that are in the same action still, and reports whether any loop
-// was or is in an action.
-func (e *Engine) look(seen []uint64) (busy bool) {
-	for i, l := range e.loops {
-		epoch := l.epoch.Load()
-		if epoch == seen[i] && epoch&1 == 1 && l.takeOver(epoch) {
-			epoch++
-		}
-		busy = busy || epoch != seen[i]
-		seen[i] = epoch
-	}
-	return busy
 }
