@@ -1,0 +1,114 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestOnePackageComment(t *testing.T) {
+	commented := map[string][]string{} // by folder: the files with a package comment
+	for _, s := range sources(t) {
+		if _, seen := commented[s.folder]; !seen {
+			commented[s.folder] = nil
+		}
+		if s.syntax.Doc != nil && !s.test {
+			commented[s.folder] = append(commented[s.folder], s.path)
+		}
+	}
+	for folder, files := range commented {
+		if folder == "" {
+			folder = "the root"
+		}
+		switch len(files) {
+		case 1:
+		case 0:
+			t.Errorf("%s has no package comment: the reader learns there what the package is for and what it must not do", folder)
+		default:
+			t.Errorf("%s has %d package comments (%s): go doc joins them in an order nobody chose", folder, len(files), strings.Join(files, ", "))
+		}
+	}
+}
+
+func TestNoGiantFiles(t *testing.T) {
+	const most = 600 // lines
+	for _, s := range sources(t) {
+		if s.lines > most && !s.test && !ast.IsGenerated(s.syntax) {
+			t.Errorf("%s has %d lines, more than %d: a file holds one idea; ask what the second one is", s.path, s.lines, most)
+		}
+	}
+}
+
+// unsafeElsewhere lists the files that import unsafe under another name than
+// unsafe*.go, with the reason.
+var unsafeElsewhere = map[string]string{
+	"internal/engine/syscalls.go":     "system calls that package unix does not wrap take pointers",
+	"internal/jsonwire/alloc_test.go": "whether a string's bytes are let go of shows only by their address",
+}
+
+func TestUnsafeIsFenced(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		name := path.Base(s.path)
+		if strings.HasPrefix(name, "unsafe") || !slices.Contains(s.imports(t), "unsafe") {
+			continue
+		}
+		used[s.path] = true
+		if unsafeElsewhere[s.path] == "" {
+			t.Errorf("%s imports unsafe: it belongs in a file unsafe*.go of its folder, where a reviewer finds every use and the sentence that makes it sound; "+
+				"or list it in unsafeElsewhere with the reason", s.path)
+		}
+	}
+	for file := range unsafeElsewhere {
+		if !used[file] {
+			t.Errorf("unsafeElsewhere lists %s, which does not import unsafe: take it off the list", file)
+		}
+	}
+}
+
+// sleepers lists the tests that may call time.Sleep, with the reason.
+var sleepers = map[string]string{
+	"internal/engine/shutdown_test.go": "a handler that blocks until it sees the shutdown, which nobody announces to it",
+	"internal/engine/stress_test.go":   "handlers that block are what is tested",
+	"internal/engine/takeover_test.go": "handlers that block are what is tested",
+}
+
+func TestNoSleepingTests(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		for _, at := range sleeps(s) {
+			used[s.path] = true
+			if sleepers[s.path] == "" {
+				t.Errorf("%s calls time.Sleep: it is too short on a busy machine and wasted on an idle one; wait for what must happen "+
+					"(a channel, testing/synctest), or list the file in sleepers when the sleep itself is what is tested", at)
+			}
+		}
+	}
+	for file := range sleepers {
+		if !used[file] {
+			t.Errorf("sleepers lists %s, which does not sleep: take it off the list", file)
+		}
+	}
+}
+
+// sleeps returns where a file mentions time.Sleep, as file:line.
+func sleeps(s source) (places []string) {
+	ast.Inspect(s.syntax, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "time" && selector.Sel.Name == "Sleep" {
+			at := s.fset.Position(selector.Pos())
+			places = append(places, at.Filename+":"+strconv.Itoa(at.Line))
+		}
+		return true
+	})
+	return places
+}

@@ -1,0 +1,120 @@
+package archtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// floors is the house from the ground up. A package may import those of lower
+// floors only. A name stands for the folder and everything below it; "" is the
+// root alone.
+var floors = [][]string{
+	{"internal/invariants"},
+	{"internal/admission", "internal/http1", "internal/jsonwire", "router"},
+	{"internal/engine"},
+	{""},
+	{"middleware"},
+	{"cmd", "docs", "examples", "internal/archtest"},
+}
+
+// floor returns the number of a folder's floor, -1 when it has none.
+func floor(folder string) int {
+	for n, names := range floors {
+		for _, name := range names {
+			if folder == name || name != "" && strings.HasPrefix(folder, name+"/") {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		from := floor(s.folder)
+		if from < 0 {
+			t.Errorf("%s: folder %q has no floor in the house: add it to floors, so that it is decided who may import it", s.path, s.folder)
+			continue
+		}
+		for _, path := range s.imports(t) {
+			folder, ours := ofCore(path)
+			if !ours || s.test && folder == s.folder {
+				continue // a foo_test package imports what it tests
+			}
+			switch to := floor(folder); {
+			case to < 0:
+				t.Errorf("%s imports %s, which has no floor in the house: add it to floors", s.path, path)
+			case s.test && to <= from:
+				// Tests may look sideways: a twin or a helper on the same floor.
+			case to >= from:
+				t.Errorf("%s imports %s: imports point down only, so that a package is understood from itself and what lies below it, "+
+					"and can be tested without what lies above (floor %d imports floor %d)", s.path, path, from, to)
+			}
+		}
+	}
+}
+
+// A ban says what the non-test files of a folder must not import, and why.
+type ban struct {
+	folder string
+	paths  []string // packages of the standard library, or of this module
+	below  bool     // also what lies below the paths
+	reason string
+}
+
+var bans = []ban{
+	{"internal/http1", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, messages out: without I/O every split of an input can be tested and fuzzed"},
+	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
+	{"router", []string{"net", "net/http", "os", "syscall"}, false, "it finds a route for strings and can be used without any server"},
+	{"internal/engine", []string{"net/http", module + "/internal/http1", module + "/internal/jsonwire", module + "/router"}, true, "it moves bytes and knows no HTTP: what they mean is its Handler's business"},
+}
+
+func TestBannedImports(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue // tests compare with net/http on purpose
+		}
+		for _, b := range bans {
+			if s.folder != b.folder && !strings.HasPrefix(s.folder, b.folder+"/") {
+				continue
+			}
+			for _, path := range s.imports(t) {
+				for _, banned := range b.paths {
+					if path == banned || b.below && strings.HasPrefix(path, banned+"/") {
+						t.Errorf("%s imports %s, but %s: %s", s.path, path, b.folder, b.reason)
+					}
+				}
+			}
+		}
+	}
+}
+
+const onlyDependency = "golang.org/x/"
+
+func TestNoDependencies(t *testing.T) {
+	const reason = "the core stands on the standard library and golang.org/x alone, so that taking Dunlin means trusting nobody else"
+	for _, s := range sources(t) {
+		for _, path := range s.imports(t) {
+			first, _, _ := strings.Cut(path, "/")
+			_, ours := ofCore(path)
+			if strings.Contains(first, ".") && !ours && !strings.HasPrefix(path, onlyDependency) {
+				t.Errorf("%s imports %s: %s", s.path, path, reason)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(words) >= 2 && strings.HasPrefix(words[1], "v") && !strings.HasPrefix(words[0], onlyDependency) {
+			t.Errorf("go.mod requires %s: %s", words[0], reason)
+		}
+		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "tool") {
+			t.Errorf("go.mod says %q: replacements reach nobody who imports the module, and tools have tools/go.mod", strings.TrimSpace(line))
+		}
+	}
+}

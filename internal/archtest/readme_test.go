@@ -1,0 +1,67 @@
+package archtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The example of the README is a program that every build compiles: the text of
+// docs/quickstart from its package clause on.
+func TestReadmeExampleCompiles(t *testing.T) {
+	program := read(t, "docs/quickstart/main.go")
+	_, body, found := strings.Cut(program, "\npackage main\n")
+	if !found {
+		t.Fatal("docs/quickstart/main.go has no package clause below its comment")
+	}
+	want := "```go\npackage main\n" + body + "```\n"
+	if !strings.Contains(read(t, "README.md"), want) {
+		t.Errorf("README.md does not show docs/quickstart/main.go as it is: what newcomers copy must compile. It should hold:\n%s", want)
+	}
+}
+
+// The two commands of the README are those that newcomers type and that the
+// checks run.
+func TestReadmeCommands(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, command := range []string{"go run ./examples/users", "go test ./..."} {
+		if !strings.Contains(readme, "\n"+command+"\n") {
+			t.Errorf("README.md does not show the command %q on a line of its own", command)
+		}
+	}
+	if !strings.Contains(read(t, ".ci/run"), "go test ./...") {
+		t.Error(".ci/run does not run «go test ./...», the command that README.md promises")
+	}
+}
+
+// Links inside the repository lead somewhere.
+func TestLinks(t *testing.T) {
+	for _, doc := range []string{"README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/RATIONALE.md"} {
+		rest := read(t, doc)
+		for {
+			_, after, found := strings.Cut(rest, "](")
+			if !found {
+				break
+			}
+			var target string
+			target, rest, _ = strings.Cut(after, ")")
+			target, _, _ = strings.Cut(target, "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(doc), target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", doc, target)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
