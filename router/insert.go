@@ -44,7 +44,7 @@ func (in *insertion) add(root *node) bool {
 func (in *insertion) addRest(n *node) {
 	d := n.editDynamic()
 	d.rest = d.rest.with(in.route, in.methods, false)
-	n.dynamic.Store(d)
+	n.storeDynamic(d)
 }
 
 // editDynamic returns a copy of the dynamic edges, to be changed and stored.
@@ -56,6 +56,11 @@ func (n *node) editDynamic() *dynamic {
 	return d
 }
 
+func (n *node) storeDynamic(d *dynamic) {
+	d.sole = d.named == nil && d.rest == nil
+	n.dynamic.Store(d)
+}
+
 // next returns the node behind a segment, adding it if need be.
 func (n *node) next(seg *segment) *node {
 	if seg.rank == static {
@@ -65,14 +70,19 @@ func (n *node) next(seg *segment) *node {
 	if seg.rank == named {
 		if d.named == nil {
 			d.named = new(node)
-			n.dynamic.Store(d)
+			n.storeDynamic(d)
 		}
 		return d.named
 	}
 	i, found := d.edge(seg)
 	if !found {
-		d.constrained = slices.Insert(slices.Clone(d.constrained), i, edge{segment: seg, params: seg.params(), next: new(node)})
-		n.dynamic.Store(d)
+		own := *seg // without keeping the other segments of the pattern
+		e := edge{segment: &own, params: seg.params(), next: new(node)}
+		if len(seg.parts) == 1 {
+			e.check = seg.parts[0].constraint.check
+		}
+		d.constrained = slices.Insert(slices.Clone(d.constrained), i, e)
+		n.storeDynamic(d)
 	}
 	return d.constrained[i].next
 }

@@ -29,26 +29,24 @@ func scanSegment(path string, start int) (end int, first, hash uint64) {
 // scanOn reads on after the first 8 bytes.
 func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
 	hash = first
-	for {
-		var word uint64
-		n := 8
-		if pos+8 <= len(path) {
-			word = load(path, pos)
-		} else {
-			word, n = tail(path, pos)
+	for ; pos+8 <= len(path); pos += 8 {
+		word := load(path, pos)
+		if at := slashes(word); at != 0 {
+			n := bits.TrailingZeros64(at) / 8
+			return pos + n, mix(hash, word&(1<<(n*8)-1))
 		}
-		at := slashes(word)
-		if at != 0 {
-			n = bits.TrailingZeros64(at) / 8
-			word &= 1<<(n*8) - 1
-		}
-		hash = bits.RotateLeft64(hash*hashFactor, 29) ^ word
-		pos += n
-		if at != 0 || n < 8 {
-			return pos, hash * hashFactor
-		}
+		hash = mix(hash, word)
 	}
+	word, n := tail(path, pos)
+	if at := slashes(word); at != 0 {
+		n = bits.TrailingZeros64(at) / 8
+		word &= 1<<(n*8) - 1
+	}
+	return pos + n, mix(hash, word)
 }
+
+// mix adds a word to a hash.
+func mix(hash, word uint64) uint64 { return (bits.RotateLeft64(hash, 29) ^ word) * hashFactor }
 
 // slashes marks the first slash of a word by the top bit of its byte. Marks above it may be wrong.
 func slashes(word uint64) uint64 {

@@ -36,11 +36,13 @@ type dynamic struct {
 	constrained []edge // ordered by shape
 	named       *node
 	rest        *leaf // of catch-alls and prefix routes, which match whatever follows the slash
+	sole        bool  // there are constrained edges only
 }
 
 // edge is a constrained segment and what follows it.
 type edge struct {
 	segment *segment
+	check   func(string) bool // of a segment that is one parameter with a built-in constraint, else nil
 	params  int
 	next    *node
 }

@@ -12,6 +12,7 @@ type walk struct {
 // nil. k parameters have been recorded so far.
 func (w *walk) find(n *node, pos, k int) *binding {
 	path := w.path
+segments:
 	for pos < len(path) {
 		start := pos + 1
 		end, first, hash := scanSegment(path, start)
@@ -32,10 +33,21 @@ func (w *walk) find(n *node, pos, k int) *binding {
 		}
 		for i := range d.constrained {
 			e := &d.constrained[i]
-			if e.segment.match(path, start, end, k, w.s) {
-				if b := w.find(e.next, end, k+e.params); b != nil {
-					return b
+			if e.check != nil {
+				// No built-in constraint accepts an empty or a dot segment.
+				if !e.check(path[start:end]) {
+					continue
 				}
+				w.s.setSpan(k, start, end)
+			} else if !e.segment.match(path, start, end, k, w.s) {
+				continue
+			}
+			if d.sole && i == len(d.constrained)-1 {
+				n, pos, k = e.next, end, k+e.params
+				continue segments
+			}
+			if b := w.find(e.next, end, k+e.params); b != nil {
+				return b
 			}
 		}
 		if d.named == nil || end == start || path[start] == '.' && isDotSegment(path[start:end]) {
