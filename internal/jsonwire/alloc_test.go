@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
@@ -35,6 +36,7 @@ type plain struct {
 	F64   float64 `json:",string"`
 	S     string
 	Esc   string
+	Twice string `json:",string"`
 	Num   json.Number
 	Bytes []byte
 	Time  time.Time  `json:",omitzero"`
@@ -68,7 +70,7 @@ func TestAllocations(t *testing.T) {
 	o := jsonwire.Options{}
 	now := time.Now()
 	v := plain{
-		S: "text", Esc: "<é\n\u2028\xff>", Num: "12", Bytes: []byte("b"), Time: now, When: &now, Users: users(3),
+		S: "text", Esc: "<é\n\u2028\xff>", Twice: "\"", Num: "12", Bytes: []byte("b"), Time: now, When: &now, Users: users(3),
 		Next: &plain{}, Any: user{}, Anys: []any{1, "s", 1.5, nil, true, &now, []any{}}, F64: 1.25e-7,
 		Names: map[string]string{"b": "1", "a": "2"},
 		Deep:  map[string]map[string]any{"x": {"y": 1.0, "z": []any{"s"}}},
@@ -159,5 +161,25 @@ func TestStackMovesWhileEncoding(t *testing.T) {
 	want := `{"Before":1,"Grow":"eaten","After":"intact","Deep":{"Before":0,"Grow":"eaten","After":"too","Deep":null}}`
 	if got := <-done; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Pooled working memory holds on to nothing it has served.
+func TestPoolsForgetMaps(t *testing.T) {
+	encode := func() (value weak.Pointer[user], key weak.Pointer[pointerKey]) {
+		u, k := &users(1)[0], &pointerKey{1}
+		m := map[*pointerKey]*user{k: u}
+		if _, err := jsonwire.Append(nil, &m, jsonwire.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(u), weak.Make(k)
+	}
+	value, key := encode()
+	runtime.GC() // a pool keeps its content for one more collection
+	if value.Value() != nil {
+		t.Error("the value is still referred to")
+	}
+	if key.Value() != nil {
+		t.Error("the key is still referred to")
 	}
 }

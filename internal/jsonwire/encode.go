@@ -246,10 +246,13 @@ func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
 // quoted appends a scalar under the "string" option: inside a JSON string.
 func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if p.op == opString {
-		// A string is encoded twice; what the first pass escaped is plain ASCII
-		// or harmless to the second, so that one need not mind HTML.
-		inner := appendString(nil, load[string](m), e.esc)
-		return appendString(dst, bytesString(inner), modePlain.escapes()), nil
+		// Encoded twice: once behind dst, then from there behind that, and
+		// moved to its place.
+		start := len(dst)
+		dst = appendString(dst, load[string](m), e.esc)
+		once := len(dst)
+		dst = appendString(dst, bytesString(dst[start:once]), e.esc)
+		return append(dst[:start], dst[once:]...), nil
 	}
 	dst, err := e.value(append(dst, '"'), p, m)
 	return append(dst, '"'), err

@@ -175,6 +175,7 @@ func TestMethods(t *testing.T) {
 	check(t, "interface of text marshalers", encoding.TextMarshaler(valueText{"x"}))
 	check(t, "nil interface of text marshalers", encoding.TextMarshaler(nil))
 	check(t, "RawMessage", json.RawMessage(" { \"a<\" : [ 1 , \"\u2028 \" ] } "))
+	check(t, "RawMessage with a line separator only", json.RawMessage("\"\u2029\""))
 	check(t, "nil RawMessage", json.RawMessage(nil))
 	for _, s := range []string{"", " ", "{", "1 2", `{"a":}`, "nul", "[1,]", "\"\x01\"", `"a\q"`, "01"} {
 		check(t, "invalid JSON from a method", invalid(s))
@@ -267,6 +268,13 @@ func TestRecursion(t *testing.T) {
 	one(t, "deep but finite", deepList)
 	shared := &list{}
 	one(t, "shared is no cycle", []*list{shared, shared})
+
+	// The same where cycles are looked for.
+	var deepShared any = []any{shared, shared, map[string]any{"a": shared}, []*list{shared}}
+	for range 1100 {
+		deepShared = []any{deepShared}
+	}
+	one(t, "shared and deep", deepShared)
 }
 
 func TestCycles(t *testing.T) {
