@@ -48,7 +48,10 @@ func cell(values []float64) string {
 	if len(values) == 0 {
 		return "–"
 	}
-	s := stats.Summarise(values)
+	return cellOf(stats.Summarise(values))
+}
+
+func cellOf(s stats.Summary) string {
 	median, low, high := results.Format(s.Median), results.Format(s.Min), results.Format(s.Max)
 	if low == high {
 		return median

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+	"github.com/dunlinhttp/dunlin/bench/internal/stats"
+)
+
+// Difference is a figure that two runs have in common.
+type Difference struct {
+	Where  string // scenario and server, or benchmark
+	Metric string
+	Better bool // if it is beyond noise: for better or for worse
+	stats.Change
+}
+
+// Differences compares every figure that both runs have. Those of Dunlin come out beyond noise for
+// better or worse; those of a peer that change too say that the machine did.
+func Differences(before, after *results.Run) []Difference {
+	var all []Difference
+	for _, s := range before.Scenarios {
+		other := after.Scenario(s.Name)
+		if other == nil {
+			continue
+		}
+		for _, row := range s.Rows {
+			if now := other.Row(row.Peer); now != nil {
+				all = append(all, rowDifferences(s, row, *now)...)
+			}
+		}
+	}
+	for _, b := range before.Benchmarks {
+		if now := after.Benchmark(b.Name); now != nil {
+			all = append(all, benchmarkDifferences(b, *now)...)
+		}
+	}
+	return all
+}
+
+func rowDifferences(s results.Scenario, before, after results.Row) []Difference {
+	var all []Difference
+	for _, key := range s.Metrics {
+		metric, known := results.MetricByKey(key)
+		old, now := before.Values(key), after.Values(key)
+		if !known || len(old) == 0 || len(now) == 0 {
+			continue
+		}
+		d := Difference{Where: s.Name + " " + before.Peer, Metric: metric.Label, Change: stats.Compare(old, now)}
+		d.Better = (d.New.Median > d.Old.Median) == metric.Higher
+		all = append(all, d)
+	}
+	return all
+}
+
+func benchmarkDifferences(before, after results.Benchmark) []Difference {
+	var all []Difference
+	for _, unit := range benchmarkUnits {
+		old, now := before.Values[unit], after.Values[unit]
+		if len(old) == 0 || len(now) == 0 {
+			continue
+		}
+		d := Difference{Where: before.Name, Metric: unit, Change: stats.Compare(old, now)}
+		d.Better = (d.New.Median > d.Old.Median) == (unit == "MB/s")
+		all = append(all, d)
+	}
+	return all
+}
+
+// DiffTable lists the differences beyond noise, or all of them.
+func DiffTable(differences []Difference, all bool) Table {
+	t := Table{Heading: []string{"", "figure", "before", "after", "change", "verdict", "test"}}
+	for _, d := range differences {
+		if !d.Beyond && !all {
+			continue
+		}
+		verdict := "~"
+		if d.Beyond && d.Better {
+			verdict = "better"
+		} else if d.Beyond {
+			verdict = "WORSE"
+		}
+		t.Rows = append(t.Rows, []string{
+			d.Where, d.Metric, cellOf(d.Old), cellOf(d.New), fmt.Sprintf("%+.1f %%", d.Percent), verdict, d.Why,
+		})
+	}
+	return t
+}
