@@ -3,11 +3,11 @@ package dunlin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
+	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -15,8 +15,9 @@ import (
 // application/json (or one that ends in +json), hold one JSON value and no
 // object members that T does not know, and be no longer than Config.MaxBody.
 // The error is a *ProblemDetails that Error answers with 415, 413 or 400, and
-// says where the input is wrong: by offset for a syntax error, by JSON pointer
-// (RFC 6901) for a value of the wrong type and an unknown member.
+// says where the input is wrong: by offset in bytes, counted from 0, and by JSON
+// pointer (RFC 6901) for a value of the wrong type and an unknown member. The
+// words of encoding/json and of UnmarshalJSON methods go to the log alone.
 func Decode[T any](r *Request) (T, error) {
 	var v T
 	if err := decode(r, &v); err != nil {
@@ -42,10 +43,8 @@ func decode(r *Request, v any) error {
 	if err := d.Decode(v); err != nil {
 		return decodeProblem(body, v, err)
 	}
-	rest := body[d.InputOffset():]
-	if extra := bytes.TrimLeft(rest, " \t\r\n"); len(extra) > 0 {
-		at := len(body) - len(extra)
-		return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: byte %q after the value", at, extra[0]), "", at, nil)
+	if extra := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(extra) > 0 {
+		return syntaxProblem(body, len(body)-len(extra), nil)
 	}
 	return nil
 }
@@ -73,21 +72,35 @@ func wantJSON(contentType string) error {
 
 // decodeProblem says where a body is wrong.
 func decodeProblem(body []byte, v any, err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		pointer := pointerAt(body, int(wrong.Offset))
-		return jsonProblem(fmt.Sprintf("invalid value at %s: a JSON %s where %s is wanted", orRoot(pointer), wrong.Value, kindName(wrong.Type)),
-			pointer, int(wrong.Offset), err)
+	if at, found := syntaxErrorAt(body); found {
+		return syntaxProblem(body, at, err)
 	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: %s", syntax.Offset, syntax.Error()), "", int(syntax.Offset), err)
+	wrong := findMisfit(body, reflect.TypeOf(v).Elem())
+	switch {
+	case wrong == nil:
+		return badRequest("the JSON of the request body is not what is wanted", err)
+	case wrong.unknown:
+		return jsonProblem("unknown member at "+wrong.pointer, wrong.pointer, wrong.offset, err)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: the body ends in the middle of a value", len(body)), "", len(body), err)
+	return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(wrong.pointer), wrong.got, wanted(wrong.want)),
+		wrong.pointer, wrong.offset, err)
+}
+
+// syntaxProblem is the problem of a body that is no JSON from offset at on.
+func syntaxProblem(body []byte, at int, cause error) error {
+	what := "the body ends in the middle of a value"
+	if at < len(body) {
+		what = "byte " + byteName(body[at]) + " may not stand there"
 	}
-	if pointer, at, found := findUnknown(body, v); found {
-		return jsonProblem(fmt.Sprintf("unknown member at %s", pointer), pointer, at, err)
+	return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: %s", at, what), "", at, cause)
+}
+
+// byteName writes a byte for people: 'x', or 0xEF for one that is no character.
+func byteName(c byte) string {
+	if c < 0x80 {
+		return strconv.QuoteRune(rune(c))
 	}
-	return badRequest("the request body is not what is wanted: "+err.Error(), err)
+	return fmt.Sprintf("%#02X", c)
 }
 
 // jsonProblem is a 400 with the place as members of its own, for programs.

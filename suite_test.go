@@ -1,0 +1,198 @@
+package dunlin_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// engines are what every test over a real connection runs on.
+var engines = []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop}
+
+// onEngines runs f once for each engine that can serve here.
+func onEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+	t.Helper()
+	for _, engine := range engines {
+		t.Run(engine.String(), func(t *testing.T) {
+			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
+				t.Skip("the loop engine runs on Linux only")
+			}
+			f(t, engine)
+		})
+	}
+}
+
+// logBuffer is what an app under test logs, one line of text a record.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// logger returns a logger that writes to the buffer from level on.
+func (l *logBuffer) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}
+
+// newApp returns an app that logs errors to the buffer it returns.
+func newApp(config dunlin.Config) (*dunlin.App, *logBuffer) {
+	logs := new(logBuffer)
+	if config.Logger == nil {
+		config.Logger = logs.logger(slog.LevelError)
+	}
+	return dunlin.New(config), logs
+}
+
+// patience bounds every wait that a failing test would otherwise make for ever.
+const patience = 20 * time.Second
+
+// start serves app on a TCP port of its own until the test ends. The config
+// that app was made with must have started as its Ready.
+func start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, logs *logBuffer) {
+	t.Helper()
+	ready := make(chan struct{})
+	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
+	app, logs := newApp(config)
+	register(app)
+	ln := listen(t)
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(ln) }()
+	select {
+	case <-ready:
+	case err := <-served:
+		t.Fatalf("Serve returned at once: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := app.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return ln.Addr().String(), logs
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+// dial connects to addr; the connection is closed when the test ends.
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// do runs one request through App.ServeHTTP.
+func do(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
+	return doBody(app, method, target, "", headers...)
+}
+
+// doBody is do with a body.
+func doBody(app *dunlin.App, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	var src io.Reader
+	if body != "" {
+		src = strings.NewReader(body)
+	}
+	req := httptest.NewRequest(method, target, src)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+// respond answers GET / with an action, once, and returns what the client
+// sees and what was logged.
+func respond(t *testing.T, act dunlin.Action) (w *httptest.ResponseRecorder, logged string) {
+	t.Helper()
+	app, logs := newApp(dunlin.Config{})
+	app.Get("/", act)
+	return do(app, http.MethodGet, "/"), logs.String()
+}
+
+// respondWith is respond for a response that needs no request.
+func respondWith(t *testing.T, build func() dunlin.Response) (w *httptest.ResponseRecorder, logged string) {
+	t.Helper()
+	return respond(t, func(*dunlin.Request) dunlin.Response { return build() })
+}
+
+// constant is the action that always answers resp.
+func constant(resp dunlin.Response) dunlin.Action {
+	return func(*dunlin.Request) dunlin.Response { return resp }
+}
+
+// text is the action that answers 200 with s.
+func text(s string) dunlin.Action { return constant(dunlin.Text(s)) }
+
+// panicText returns what f panics with, "" when it does not.
+func panicText(f func()) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text, _ = v.(string)
+			if text == "" {
+				text = "not a string"
+			}
+		}
+	}()
+	f()
+	return ""
+}
+
+// wantContains reports which of the parts text lacks.
+func wantContains(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// wantLacks reports which of the parts text holds.
+func wantLacks(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s holds %q:\n%s", what, part, text)
+		}
+	}
+}
