@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -168,9 +169,9 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	// The number c.fd stays the loop's to close, but no longer names the socket, so
 	// that the hijacker's Close is the last one.
 	_ = c.loop.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0, 0)
-	if err := unix.Dup3(int(c.loop.waker), int(c.fd), unix.O_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("engine: hijack: %w", err)
-	}
 	c.flags |= flagCloseNow
+	if err := unix.Dup3(int(c.loop.waker), int(c.fd), unix.O_CLOEXEC); err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: hijack: %w", err), nc.Close())
+	}
 	return nc, nil
 }

@@ -111,7 +111,7 @@ func (d *Driver) end(c *Conn) bool {
 		d.engine.workers.submit(c)
 	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
 		l.serveSoon(c)
-	case d.engine.draining.Load() && c.idle() && c.flags&flagLingering == 0:
+	case d.engine.draining.Load() && (c.idle() && c.flags&flagLingering == 0 || d.engine.forced.Load()):
 		l.close(c)
 	default:
 		l.refileIfEarlier(c)

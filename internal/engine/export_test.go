@@ -2,7 +2,10 @@
 
 package engine
 
-import "time"
+import (
+	"time"
+	"unsafe"
+)
 
 // AdvanceClock moves the engine's clock forward and has every loop look at it.
 func (e *Engine) AdvanceClock(by time.Duration) {
@@ -10,9 +13,4 @@ func (e *Engine) AdvanceClock(by time.Duration) {
 	e.broadcast(message{kind: msgResume})
 }
 
-// Busy reports how many goroutines the pool has, idle ones included.
-func (e *Engine) PoolSize() int {
-	e.workers.mu.Lock()
-	defer e.workers.mu.Unlock()
-	return e.workers.all
-}
+const connSize = unsafe.Sizeof(Conn{})

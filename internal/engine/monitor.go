@@ -25,8 +25,9 @@ type monitor struct {
 	timer  *os.File
 	fd     int
 	expiry syscall.RawConn
-	polls  int
-	polled func(uintptr) bool // made once
+	spec   unix.ItimerSpec
+	set    bool
+	wait   func(uintptr) bool // made once
 }
 
 func (m *monitor) init() error {
@@ -42,9 +43,14 @@ func (m *monitor) init() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("engine: watch timer: %w", err), m.timer.Close())
 	}
-	m.polled = func(uintptr) bool {
-		m.polls++
-		return m.polls > 1
+	m.wait = func(uintptr) bool {
+		if m.set {
+			return true
+		}
+		// Setting the timer also clears its last expiry, so the descriptor is never
+		// read. It must happen in here: Read first forgets earlier readiness.
+		m.set = true
+		return unix.TimerfdSettime(m.fd, 0, &m.spec, nil) != nil
 	}
 	m.call = make(chan struct{}, 1)
 	m.stop = make(chan struct{})
@@ -52,16 +58,10 @@ func (m *monitor) init() error {
 	return nil
 }
 
-// pause parks the goroutine for about d. Setting the timer also clears its last
-// expiry, so the descriptor is never read.
+// pause parks the goroutine for about d.
 func (m *monitor) pause(d time.Duration) {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
-	if err := unix.TimerfdSettime(m.fd, 0, &spec, nil); err != nil {
-		time.Sleep(d)
-		return
-	}
-	m.polls = 0
-	_ = m.expiry.Read(m.polled) // has no deadline, and only watch closes the file
+	m.spec.Value, m.set = unix.NsecToTimespec(int64(d)), false
+	_ = m.expiry.Read(m.wait) // has no deadline, and only watch closes the file
 }
 
 // wake calls the monitor to work. It costs a driver about 200 ns, hence

@@ -269,6 +269,30 @@ func TestDisconnectAtEveryPoint(t *testing.T) {
 	eventually(t, "all connections are closed", func() bool { return s.Stats().Conns == 0 })
 }
 
+func TestTimeoutMayBlock(t *testing.T) {
+	h := newLineHandler()
+	entered, open := make(chan struct{}), make(chan struct{})
+	h.timeout = func(d *engine.Driver, _ *engine.Conn) {
+		d.Enter()
+		close(entered)
+		<-open
+		d.Leave()
+		answer(d, "timeout")
+	}
+	s := serve(t, engine.Config{Loops: 1, OpenTimeout: time.Hour}, h)
+	c := s.dial()
+	c.send("echo in\npartial")
+	c.want("in")
+	s.AdvanceClock(2 * time.Hour)
+	<-entered
+	other := s.dial()
+	other.send("echo meanwhile\n")
+	other.want("meanwhile")
+	close(open)
+	c.want("timeout")
+	c.wantEOF()
+}
+
 func TestPipelinedBlockingRequests(t *testing.T) {
 	h := newLineHandler()
 	h.commands["nap"] = func(d *engine.Driver, _ *engine.Conn, args string) {
@@ -284,4 +308,27 @@ func TestPipelinedBlockingRequests(t *testing.T) {
 	}
 	c.send(all.String())
 	c.want(want...)
+}
+
+// BenchmarkEnterLeave is what takeover costs a request that does not block.
+func BenchmarkEnterLeave(b *testing.B) {
+	h := &pairs{lineHandler: newLineHandler(), n: b.N}
+	c := serve(b, engine.Config{}, h).dial()
+	b.ResetTimer()
+	c.send("go\n")
+	c.want("done")
+}
+
+type pairs struct {
+	*lineHandler
+	n int
+}
+
+func (h *pairs) Data(d *engine.Driver, _ *engine.Conn, in []byte) int {
+	for range h.n {
+		d.Enter()
+		d.Leave()
+	}
+	answer(d, "done")
+	return len(in)
 }
