@@ -43,28 +43,20 @@ func TestNoGiantFiles(t *testing.T) {
 }
 
 // unsafeElsewhere lists the files that import unsafe under another name than
-// unsafe*.go, with the reason.
+// unsafe*.go, with the reason. Tests are not asked: they ship to nobody.
 var unsafeElsewhere = map[string]string{
-	"internal/engine/syscalls.go":     "system calls that package unix does not wrap take pointers",
-	"internal/jsonwire/alloc_test.go": "whether a string's bytes are let go of shows only by their address",
+	"internal/engine/syscalls.go": "system calls that package unix does not wrap take pointers",
 }
 
 func TestUnsafeIsFenced(t *testing.T) {
-	used := map[string]bool{}
 	for _, s := range sources(t) {
 		name := path.Base(s.path)
-		if strings.HasPrefix(name, "unsafe") || !slices.Contains(s.imports(t), "unsafe") {
+		if s.test || strings.HasPrefix(name, "unsafe") || !slices.Contains(s.imports(t), "unsafe") {
 			continue
 		}
-		used[s.path] = true
 		if unsafeElsewhere[s.path] == "" {
 			t.Errorf("%s imports unsafe: it belongs in a file unsafe*.go of its folder, where a reviewer finds every use and the sentence that makes it sound; "+
 				"or list it in unsafeElsewhere with the reason", s.path)
-		}
-	}
-	for file := range unsafeElsewhere {
-		if !used[file] {
-			t.Errorf("unsafeElsewhere lists %s, which does not import unsafe: take it off the list", file)
 		}
 	}
 }
@@ -77,22 +69,15 @@ var sleepers = map[string]string{
 }
 
 func TestNoSleepingTests(t *testing.T) {
-	used := map[string]bool{}
 	for _, s := range sources(t) {
 		if !s.test {
 			continue
 		}
 		for _, at := range sleeps(s) {
-			used[s.path] = true
 			if sleepers[s.path] == "" {
 				t.Errorf("%s calls time.Sleep: it is too short on a busy machine and wasted on an idle one; wait for what must happen "+
 					"(a channel, testing/synctest), or list the file in sleepers when the sleep itself is what is tested", at)
 			}
-		}
-	}
-	for file := range sleepers {
-		if !used[file] {
-			t.Errorf("sleepers lists %s, which does not sleep: take it off the list", file)
 		}
 	}
 }
