@@ -14,7 +14,7 @@ var builtins = map[string]*constraint{
 	"alpha": builtin("alpha", matchAlpha, `[a-zA-Z]+`),
 	"alnum": builtin("alnum", matchAlnum, `[0-9a-zA-Z]+`),
 	"slug":  builtin("slug", matchSlug, `[a-z0-9]+(-[a-z0-9]+)*`),
-	"date":  builtin("date", matchDate, `[0-9]{4}-[01][0-9]-[0-3][0-9]`),
+	"date":  builtin("date", matchDate, `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`),
 	"bool":  builtin("bool", matchBool, `true|false`),
 }
 

@@ -1,10 +1,190 @@
 package router
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Explain tells in words how the router comes to its answer, one step a line.
+// Explain tells step by step how a request is matched: what was tried, in which order, what each step
+// came to and why the next was taken. It does what LookupAccept does, in the same order, and is for
+// people, not for the request path.
 func (r *Router[T]) Explain(method, host, path, accept string) string {
 	var m Match[T]
 	outcome := r.LookupAccept(method, host, path, accept, &m)
-	return fmt.Sprintf("%s %s%s: %s\n", method, host, path, outcome)
+
+	e := &explainer{route: func(id int) string {
+		entry := r.list()[id]
+		return entry.String() + at(entry.Place)
+	}}
+	e.line(0, "%s %s%s", method, host, path)
+	e.walk = walk{path: path, accept: accept, method: r.table.methods.Load().bit(method), s: new(state)}
+	if path == "" || path[0] != '/' {
+		e.line(1, "a path begins with a slash")
+	} else {
+		e.table(&r.table, host)
+	}
+	switch outcome {
+	case Found:
+		e.line(0, "found: %s%s", m.Route(), at(m.Route().Place))
+		for i := range m.Len() {
+			from := path
+			if m.InHost(i) {
+				from = host
+			}
+			e.line(1, "%s = %q", m.Name(i), Unescape(m.Span(i).Of(from)))
+		}
+		if m.HeadFromGet() {
+			e.line(1, "a route for GET answers HEAD")
+		}
+	case MethodNotAllowed:
+		e.line(0, "method not allowed; allowed are %s", m.Allow())
+	case NotAcceptable:
+		e.line(0, "not acceptable; the versions are %s", strings.Join(m.Versions(), ", "))
+	default:
+		e.line(0, "not found")
+		if clean, dirty := Clean(path); dirty {
+			e.line(1, "a path with empty or dot segments matches nothing; the clean path is %s", clean)
+		} else if r.OtherSlash(method, host, path, &m) {
+			e.line(1, "with the trailing slash the other way it would match")
+		}
+	}
+	return e.out.String()
+}
+
+// explainer follows the walk of a lookup and writes down what happens.
+type explainer struct {
+	walk  walk
+	route func(id int) string
+	out   strings.Builder
+}
+
+func (e *explainer) line(depth int, format string, args ...any) {
+	e.out.WriteString(strings.Repeat("  ", depth))
+	fmt.Fprintf(&e.out, format, args...)
+	e.out.WriteByte('\n')
+}
+
+// table follows table.find.
+func (e *explainer) table(t *table, host string) bool {
+	if h := t.hosts.Load(); h != nil {
+		host = e.walk.s.foldHost(host)
+		if site := h.exact.existing(host); site != nil && host != "" {
+			e.line(1, "host %s has routes", host)
+			if e.node(site, 0, 0, 2) {
+				return true
+			}
+		}
+		if patterns := h.patterns.Load(); patterns != nil {
+			for _, p := range *patterns {
+				if !p.pattern.matchHost(host, e.walk.s) {
+					e.line(1, "host pattern %s does not match", p.pattern.text)
+					continue
+				}
+				e.line(1, "host pattern %s matches", p.pattern.text)
+				if e.node(p.site, 0, p.params, 2) {
+					return true
+				}
+			}
+		}
+		e.line(1, "routes for any host")
+	}
+	return e.node(&t.anyHost, 0, 0, 1)
+}
+
+// node follows walk.find.
+func (e *explainer) node(n *node, pos, k, depth int) bool {
+	path := e.walk.path
+	if pos == len(path) {
+		return e.leaf(n.end.Load(), "the path ends here", depth)
+	}
+	start := pos + 1
+	end, first, hash := scanSegment(path, start)
+	text := path[start:end]
+	d := n.dynamic.Load()
+	if t := n.statics.Load(); t != nil {
+		if child := t.find(path, start, end, first, hash); child != nil {
+			e.line(depth, "%q is a static segment", text)
+			if e.node(child, end, k, depth+1) {
+				return true
+			}
+		}
+	}
+	if d == nil {
+		e.line(depth, "%q: no pattern continues like this", text)
+		return false
+	}
+	for i := range d.constrained {
+		edge := &d.constrained[i]
+		if !edge.segment.match(path, start, end, k, e.walk.s) {
+			e.line(depth, "%q is refused by %s", text, edge.segment)
+			continue
+		}
+		e.line(depth, "%q is accepted by %s", text, edge.segment)
+		if e.node(edge.next, end, k+edge.params, depth+1) {
+			return true
+		}
+	}
+	if d.named != nil {
+		if text == "" || text == "." || text == ".." {
+			e.line(depth, "%q is no value for a parameter", text)
+		} else {
+			e.line(depth, "%q is the value of a parameter", text)
+			if e.node(d.named, end, k+1, depth+1) {
+				return true
+			}
+		}
+	}
+	return e.rest(d, pos, depth)
+}
+
+// rest follows walk.takeRest.
+func (e *explainer) rest(d *dynamic, pos, depth int) bool {
+	switch {
+	case d.rest == nil:
+		return false
+	case isDirty(e.walk.path[pos+1:]):
+		e.line(depth, "%q has empty or dot segments, which a catch-all does not take", e.walk.path[pos:])
+		return false
+	default:
+		return e.leaf(d.rest, fmt.Sprintf("a catch-all or prefix takes %q", e.walk.path[pos:]), depth)
+	}
+}
+
+// leaf follows walk.take.
+func (e *explainer) leaf(l *leaf, how string, depth int) bool {
+	if l == nil {
+		e.line(depth, "%s, but no pattern does", how)
+		return false
+	}
+	b := e.walk.take(l)
+	if b != nil {
+		e.line(depth, "%s: %s", how, e.route(int(b.id)))
+		return true
+	}
+	e.line(depth, "%s, but not for this method and version:", how)
+	for _, b := range l.bindings {
+		if !b.implied {
+			e.line(depth+1, "%s", e.route(int(b.id)))
+		}
+	}
+	return false
+}
+
+// String writes the segment as a pattern does.
+func (seg *segment) String() string {
+	if seg.rank == static {
+		return seg.shape
+	}
+	text := ""
+	for _, p := range seg.parts {
+		switch {
+		case p.name == "":
+			text += p.literal
+		case p.constraint == nil:
+			text += "{" + p.name + "}"
+		default:
+			text += "{" + p.name + ":" + p.constraint.text + "}"
+		}
+	}
+	return text
 }

@@ -1,0 +1,275 @@
+package router_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// values lists the parameters of a match as "name=value".
+func values(m *router.Match[string], host, path string) string {
+	var list []string
+	for i := range m.Len() {
+		from := path
+		if m.InHost(i) {
+			from = host
+		}
+		list = append(list, m.Name(i)+"="+router.Unescape(m.Span(i).Of(from)))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestPrecedence(t *testing.T) {
+	var routes []route
+	for _, p := range []string{
+		"/{rest...}", "/{a}", "/{a:int}", "/new", "/{a}/edit", "/{a:int}/{b}", "/new/{b...}", "/café/{x}", "/{f}.{e}/x",
+		"/v{major:int}.{minor:int}/y", "/s/{a%s}-{b}", "/100%", "/a%2Fb", "/tail/",
+	} {
+		p = strings.ReplaceAll(p, "%s", "")
+		routes = append(routes, route{Methods: "GET", Pattern: p, Value: p})
+	}
+	r := build(t, routes...)
+	var m router.Match[string]
+	for _, test := range []struct{ path, pattern, values string }{
+		{"/", "/{rest...}", "rest="},
+		{"/new", "/new", ""},
+		{"/42", "/{a:int}", "a=42"},
+		{"/x", "/{a}", "a=x"},
+		{"/x/", "/{rest...}", "rest=x/"},
+		{"/42/edit", "/{a:int}/{b}", "a=42 b=edit"},
+		{"/x/edit", "/{a}/edit", "a=x"},
+		{"/new/edit", "/new/{b...}", "b=edit"},
+		{"/new/", "/new/{b...}", "b="},
+		{"/42/b/c", "/{rest...}", "rest=42/b/c"},
+		{"/café/é", "/café/{x}", "x=é"},
+		{"/archive.tar.gz/x", "/{f}.{e}/x", "f=archive.tar e=gz"},
+		{"/.a/x", "/{rest...}", "rest=.a/x"},
+		{"/v1.2/y", "/v{major:int}.{minor:int}/y", "major=1 minor=2"},
+		{"/v1.2.3/y", "/{rest...}", "rest=v1.2.3/y"},
+		{"/s/a-b-c", "/s/{a}-{b}", "a=a-b b=c"},
+		{"/s/a%2F-b%25", "/s/{a}-{b}", "a=a/ b=b%"},
+		{"/100%25", "/100%", ""},
+		{"/a%2Fb", "/a%2Fb", ""},
+		{"/a%2Fc", "/{a}", "a=a/c"},
+		{"/tail/", "/tail/", ""},
+		{"/tail", "/{a}", "a=tail"},
+	} {
+		if got := r.Lookup("GET", "", test.path, &m); got != router.Found {
+			t.Errorf("%s: %v", test.path, got)
+		} else if got := m.Route().Value; got != test.pattern || values(&m, "", test.path) != test.values {
+			t.Errorf("%s: %s %q, want %s %q", test.path, got, values(&m, "", test.path), test.pattern, test.values)
+		}
+	}
+	for _, path := range []string{"", "*", "a", "//", "/.", "/..", "/a/../b", "/new/.", "/a//b", "/new/x/./y"} {
+		if got := r.Lookup("GET", "", path, &m); got != router.NotFound || m.Route() != nil || m.Len() != 0 {
+			t.Errorf("%q: %v, route %v", path, got, m.Route())
+		}
+	}
+}
+
+func TestTextIsNotFoundInsideEscapes(t *testing.T) {
+	r := build(t, route{Methods: "GET", Pattern: "/{a}2F{b}"}, route{Methods: "GET", Pattern: "/end/{a}F"})
+	var m router.Match[string]
+	if got := r.Lookup("GET", "", "/x%2Fy", &m); got != router.NotFound {
+		t.Errorf("/x%%2Fy: %v, %s", got, values(&m, "", "/x%2Fy"))
+	}
+	if got := r.Lookup("GET", "", "/end/x%2F", &m); got != router.NotFound {
+		t.Errorf("/end/x%%2F: %v", got)
+	}
+	if r.Lookup("GET", "", "/x2F%2Fy", &m); values(&m, "", "/x2F%2Fy") != "a=x b=/y" {
+		t.Errorf("/x2F%%2Fy: %s", values(&m, "", "/x2F%2Fy"))
+	}
+}
+
+func TestMethods(t *testing.T) {
+	r := build(t,
+		route{Methods: "GET", Pattern: "/a", Value: "get"},
+		route{Methods: "QUERY, PURGE", Pattern: "/a", Value: "custom"},
+		route{Methods: "HEAD", Pattern: "/h", Value: "head"},
+		route{Methods: "GET", Pattern: "/h", Value: "get"},
+		route{Methods: "*", Pattern: "/any", Value: "any"},
+		route{Methods: "GET", Pattern: "/any", Value: "get"},
+		route{Methods: "DELETE", Pattern: "/{x}", Value: "named"},
+		route{Methods: "POST", Pattern: "/new", Value: "static"},
+	)
+	var m router.Match[string]
+	for _, test := range []struct{ method, path, want string }{
+		{"GET", "/a", "get"}, {"HEAD", "/a", "get head"}, {"PURGE", "/a", "custom"}, {"QUERY", "/a", "custom"},
+		{"HEAD", "/h", "head"}, {"HEAD", "/any", "get head"}, {"BREW", "/any", "any"}, {"OPTIONS", "/any", "any"},
+		{"DELETE", "/a", "named"}, {"DELETE", "/new", "named"}, {"POST", "/new", "static"},
+		{"POST", "/a", "GET, HEAD, DELETE, OPTIONS, QUERY, PURGE"},
+		{"get", "/x", "DELETE, OPTIONS"}, {"OPTIONS", "/new", "POST, DELETE, OPTIONS"},
+	} {
+		got := ""
+		switch r.Lookup(test.method, "", test.path, &m) {
+		case router.Found:
+			got = m.Route().Value
+			if m.HeadFromGet() {
+				got += " head"
+			}
+		case router.MethodNotAllowed:
+			got = m.Allow()
+		}
+		if got != test.want {
+			t.Errorf("%s %s: %s, want %s", test.method, test.path, got, test.want)
+		}
+	}
+	var many router.Router[string]
+	for i := range 54 {
+		if err := many.Add(route{Methods: fmt.Sprintf("M%d", i), Pattern: "/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := many.Add(route{Methods: "M54", Pattern: "/"}); err == nil {
+		t.Error("64 methods were accepted")
+	}
+}
+
+func TestPrefixRoutes(t *testing.T) {
+	r := build(t,
+		route{Methods: "*", Pattern: "/legacy/", Prefix: true, Value: "prefix"},
+		route{Methods: "GET", Pattern: "/legacy/new", Value: "new"},
+		route{Methods: "GET", Pattern: "/t/{id}", Prefix: true, Value: "tenant"},
+		route{Methods: "POST", Pattern: "/legacy", Value: "exact"},
+	)
+	var m router.Match[string]
+	for _, test := range []struct{ method, path, want, rest string }{
+		{"GET", "/legacy", "prefix", ""}, {"GET", "/legacy/", "prefix", "/"}, {"PUT", "/legacy/a/b", "prefix", "/a/b"},
+		{"GET", "/legacy/new", "new", ""}, {"POST", "/legacy/new", "prefix", "/new"}, {"POST", "/legacy", "exact", ""},
+		{"GET", "/t/7", "tenant", ""}, {"GET", "/t/7/x/", "tenant", "/x/"},
+		{"GET", "/legacyx", "", ""}, {"GET", "/legacy/../a", "", ""}, {"GET", "/t/", "", ""},
+	} {
+		if got := r.Lookup(test.method, "", test.path, &m); got != router.Found {
+			if test.want != "" {
+				t.Errorf("%s %s: %v", test.method, test.path, got)
+			}
+			continue
+		}
+		rest := ""
+		if m.Route().Prefix {
+			rest = test.path[m.Rest():]
+		} else if m.Rest() != 0 {
+			t.Errorf("%s: rest %d", test.path, m.Rest())
+		}
+		if m.Route().Value != test.want || rest != test.rest {
+			t.Errorf("%s %s: %s, rest %q; want %s, %q", test.method, test.path, m.Route().Value, rest, test.want, test.rest)
+		}
+	}
+	all := build(t, route{Methods: "GET", Pattern: "/", Prefix: true}, route{Methods: "GET", Pattern: "/a"})
+	for path, rest := range map[string]int{"/": 0, "/x": 0, "/a": 0} {
+		if got := all.Lookup("GET", "", path, &m); got != router.Found || m.Rest() != rest {
+			t.Errorf("%s: %v, rest %d", path, got, m.Rest())
+		}
+	}
+}
+
+func TestOtherSlash(t *testing.T) {
+	r := build(t, route{Methods: "GET", Pattern: "/a"}, route{Methods: "GET", Pattern: "/{x:int}/"})
+	var m router.Match[string]
+	for path, want := range map[string]bool{"/a/": true, "/a": false, "/7": true, "/7/": false, "/b": false, "/": false, "": false} {
+		if got := r.OtherSlash("GET", "", path, &m); r.Lookup("GET", "", path, &m) != router.Found && got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestManyParameters(t *testing.T) {
+	pattern, path, want := "", "", []string{}
+	for i := range 40 {
+		pattern += fmt.Sprintf("/{p%d}", i)
+		path += fmt.Sprintf("/v%d", i)
+		want = append(want, fmt.Sprintf("p%d=v%d", i, i))
+	}
+	r := build(t, route{Methods: "GET", Pattern: pattern})
+	var m router.Match[string]
+	for range 2 {
+		if got := r.Lookup("GET", "", path, &m); got != router.Found || values(&m, "", path) != strings.Join(want, " ") {
+			t.Fatalf("%v %s", got, values(&m, "", path))
+		}
+	}
+	if m.Index("p39") != 39 || m.Index("p40") != -1 {
+		t.Error("wrong index")
+	}
+	m.Reset()
+	if m.Route() != nil || m.Len() != 0 || m.Index("p1") != -1 {
+		t.Error("Reset leaves a route")
+	}
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("allocations are not counted in race builds")
+	}
+	r := build(t,
+		route{Methods: "GET", Pattern: "/static"},
+		route{Methods: "GET", Pattern: `/w/{word:^\w+$}`},
+		route{Methods: "GET", Pattern: "/u/{a:uuid}/{b:ipv4}"},
+		route{Methods: "GET", Pattern: "/{f}.{e:alnum}"},
+		route{Methods: "POST", Pattern: "/{f}"},
+		route{Methods: "GET", Pattern: "/f/{rest...}"},
+		route{Methods: "GET", Pattern: "/ver/v", Version: "v1"},
+		route{Methods: "GET", Pattern: "/h", Host: "{t}.example.com"},
+	)
+	if err := r.ConstraintFunc("even", func(s string) bool { return len(s)%2 == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(route{Methods: "GET", Pattern: "/e/{x:even}"}); err != nil {
+		t.Fatal(err)
+	}
+	var m router.Match[string]
+	for _, path := range []string{
+		"/static", "/w/word", "/w/w-d", "/u/8E605AD7-554A-450D-A72D-D0098D336E8E/127.0.0.1", "/a.b.c", "/a%2F.b", "/only-post",
+		"/f/a/b/c", "/f/a/../c", "/ver/v", "/h", "/e/a%2F", "/e/abc", "/not/found", "/" + strings.Repeat("x/", 30_000), "/" + strings.Repeat("%2F.", 16_000),
+	} {
+		if n := testing.AllocsPerRun(10, func() {
+			r.LookupAccept("GET", "Acme.example.com:80", path, "application/vnd.x.v2", &m)
+			_ = m.Allow()
+		}); n != 0 && path != "/only-post" {
+			t.Errorf("%.40s: %v allocations", path, n)
+		}
+	}
+	hello := build(t, route{Methods: "GET", Pattern: "/"})
+	if n := testing.AllocsPerRun(10, func() { hello.Lookup("POST", "", "/", &m); _ = m.Allow() }); n != 0 {
+		t.Errorf("405: %v allocations", n)
+	}
+}
+
+// TestAddWhileServing adds routes while others look them up; every route is found once Add has returned.
+func TestAddWhileServing(t *testing.T) {
+	const n = 500
+	var r router.Router[string]
+	added := make(chan string, n)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			var m router.Match[string]
+			for path := range added {
+				for _, p := range []string{path, "/b/7" + path, "/b/x" + path} {
+					if got := r.Lookup("GET", "a.example.com", p, &m); got != router.Found {
+						t.Errorf("%s: %v", p, got)
+					}
+				}
+				r.Lookup("PURGE", "", "/none", &m)
+			}
+		})
+	}
+	for i := range n {
+		path := fmt.Sprintf("/r%d", i)
+		for _, reg := range []route{
+			{Methods: "GET", Pattern: path},
+			{Methods: "GET", Pattern: "/b/{id:int}" + path, Host: "a.example.com"},
+			{Methods: "GET", Pattern: "/b/{id}" + path, Host: "{t}.example.com", Prefix: true},
+		} {
+			if err := r.Add(reg); err != nil {
+				t.Error(err)
+			}
+		}
+		added <- path
+	}
+	close(added)
+	wg.Wait()
+}

@@ -1,0 +1,134 @@
+package router_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+func ExampleRouter() {
+	var r router.Router[string]
+	err := r.Add(router.Route[string]{Methods: "GET", Pattern: "/users/{id:int}", Name: "user", Value: "show user"})
+	if err != nil {
+		panic(err)
+	}
+	path := "/users/42"
+	var m router.Match[string]
+	if r.Lookup("GET", "example.com", path, &m) == router.Found {
+		fmt.Println(m.Route().Value, m.Name(0), m.Span(0).Of(path))
+	}
+	url, _ := r.URL("user", 43)
+	fmt.Println(url)
+	// Output:
+	// show user id 42
+	// /users/43
+}
+
+func ExampleRouter_Explain() {
+	var r router.Router[string]
+	for _, pattern := range []string{"/users/{id:int}", "/users/{name}/posts", "/users/new"} {
+		if err := r.Add(router.Route[string]{Methods: "GET", Pattern: pattern, Place: "main.go:7"}); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Print(r.Explain("GET", "example.com", "/users/42/posts", ""))
+	// Output:
+	// GET example.com/users/42/posts
+	//   "users" is a static segment
+	//     "42" is accepted by {id:int}
+	//       "posts": no pattern continues like this
+	//     "42" is the value of a parameter
+	//       "posts" is a static segment
+	//         the path ends here: GET /users/{name}/posts at main.go:7
+	// found: GET /users/{name}/posts at main.go:7
+	//   name = "42"
+}
+
+// TestExplainAgrees checks that the story ends like the lookup.
+func TestExplainAgrees(t *testing.T) {
+	r := build(t,
+		route{Methods: "GET", Pattern: "/a/{id:int}"}, route{Methods: "POST", Pattern: "/a/{rest...}"},
+		route{Methods: "GET", Pattern: "/v", Version: "v1"}, route{Methods: "GET", Pattern: "/h/{x}", Host: "{t}.b"},
+		route{Methods: "GET", Pattern: "/", Host: "c.b"}, route{Methods: "GET", Pattern: "/p", Prefix: true},
+	)
+	for _, test := range []struct{ method, host, path, accept, want string }{
+		{"GET", "", "/a/7", "", "found: GET /a/{id:int}\n  id = \"7\"\n"},
+		{"HEAD", "", "/a/7", "", "  a route for GET answers HEAD\n"},
+		{"GET", "", "/a/x", "", "method not allowed; allowed are POST, OPTIONS\n"},
+		{"PUT", "", "/a/7", "", "method not allowed; allowed are GET, HEAD, POST, OPTIONS\n"},
+		{"GET", "", "/v", "application/vnd.x.v3", "not acceptable; the versions are v1\n"},
+		{"GET", "a.b:80", "/h/a%2Fb", "", "  t = \"a\"\n  x = \"a/b\"\n"},
+		{"GET", "c.b", "/p/x", "", "found: GET /p\n"},
+		{"POST", "", "/a/x/../y", "", "the clean path is /a/y\n"},
+		{"GET", "", "/v/", "", "with the trailing slash the other way it would match\n"},
+		{"GET", "", "nowhere", "", "not found\n"},
+	} {
+		if got := r.Explain(test.method, test.host, test.path, test.accept); !strings.HasSuffix(got, test.want) {
+			t.Errorf("%s %s%s:\n%s\nwant the end %q", test.method, test.host, test.path, got, test.want)
+		}
+	}
+}
+
+func TestURL(t *testing.T) {
+	r := build(t,
+		route{Methods: "GET", Pattern: "/", Name: "root"},
+		route{Methods: "GET", Pattern: "/café/{id:int}/", Name: "int"},
+		route{Methods: "GET", Pattern: "/n/{name}", Name: "name"},
+		route{Methods: "GET", Pattern: "/f/{rest...}", Name: "rest"},
+		route{Methods: "GET", Pattern: "/d/{f}.{e}", Name: "file"},
+		route{Methods: "GET", Pattern: "/h/{x}", Host: "{t}.example.com", Name: "host"},
+		route{Methods: "GET", Pattern: "/l", Prefix: true, Name: "prefix"},
+		route{Methods: "GET", Pattern: "/100%/a%2Fb", Name: "escapes"},
+	)
+	for _, test := range []struct {
+		name string
+		args []any
+		want string // "" for an error
+	}{
+		{"root", nil, "/"},
+		{"int", []any{42}, "/caf%C3%A9/42/"},
+		{"int", []any{"x"}, ""},
+		{"int", nil, ""},
+		{"int", []any{1, 2}, ""},
+		{"name", []any{"a/b c%?"}, "/n/a%2Fb%20c%25%3F"},
+		{"name", []any{""}, ""},
+		{"name", []any{".."}, ""},
+		{"rest", []any{"a/b c"}, "/f/a/b%20c"},
+		{"rest", []any{""}, "/f/"},
+		{"rest", []any{"a//b"}, ""},
+		{"rest", []any{"../b"}, ""},
+		{"file", []any{"archive.tar", "gz"}, "/d/archive.tar.gz"},
+		{"file", []any{"archive", "tar.gz"}, ""},
+		{"host", []any{"acme", "y"}, "//acme.example.com/h/y"},
+		{"host", []any{"a.b", "y"}, ""},
+		{"host", []any{"a/b", "y"}, ""},
+		{"prefix", nil, "/l"},
+		{"escapes", nil, "/100%25/a%2Fb"},
+		{"nobody", nil, ""},
+		{"", nil, ""},
+	} {
+		got, err := r.URL(test.name, test.args...)
+		if got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s %v: %q, %v; want %q", test.name, test.args, got, err, test.want)
+		}
+	}
+	if err := r.Add(route{Methods: "GET", Pattern: "/again", Name: "root"}); err == nil || !strings.Contains(err.Error(), `"root"`) {
+		t.Errorf("error %v, want one about the name", err)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	r := build(t,
+		route{Methods: "GET,HEAD", Pattern: "/a/{id:int}", Place: "main.go:1", Name: "a"},
+		route{Methods: "*", Pattern: "/l", Prefix: true, Host: "{t:alpha}.b", Version: "v1"},
+	)
+	want := []router.Info{
+		{Methods: "GET,HEAD", Pattern: "/a/{id:int}", Place: "main.go:1", Name: "a", Constraints: []string{"id: int"}},
+		{Methods: "*", Pattern: "/l", Prefix: true, Host: "{t:alpha}.b", Version: "v1", Constraints: []string{"t: alpha"}},
+	}
+	if got := r.Routes(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
