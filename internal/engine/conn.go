@@ -38,7 +38,7 @@ type Conn struct {
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags
-	queued bool // in loop.ready or loop.later; the loop's
+	queued bool // in loop.ready, loop.later or loop.held; the loop's
 }
 
 type connFlags uint16
@@ -132,9 +132,10 @@ func (c *Conn) CloseLingering() { c.flags |= flagCloseAfter | flagLinger }
 func (c *Conn) Close() { c.flags |= flagCloseNow }
 
 // SetHangup arranges for f to be called once, on an engine goroutine that
-// must not be held up, if the peer hangs up or the connection is closed
-// while it is away from its loop. If that has happened already, f is called at
-// once. A nil f withdraws the one before; it may still be running.
+// must not be held up: when the peer finishes sending or is lost while the connection
+// is away from its loop, and at the latest when it is closed. If that has
+// happened already, f is called at once. It replaces the function set before; nil
+// sets none. The one replaced may still be running.
 func (c *Conn) SetHangup(f func()) {
 	if f != nil && c.flags&flagPeerDone != 0 {
 		c.fireHangup()

@@ -22,5 +22,17 @@
 // ownership changes. Read and output buffers belong to the driver, so a connection
 // holds memory only for what is unfinished: a partial request, unsent output.
 //
+// # Where to look
+//
+//	engine.go    starting, serving, stopping        handler.go  what the user provides
+//	loop.go      a turn of the loop                 inbox.go    what others ask of a loop
+//	driver.go    serving one connection             drivers.go  spare drivers
+//	takeover.go  losing the loop while blocked      monitor.go  who notices
+//	state.go     who owns a connection              conn.go     what a connection is
+//	output.go    sending, back pressure             buffers.go  memory for the unfinished
+//	workers.go   the pool for handed-off requests   blocking.go reads and writes that wait
+//	timers.go    deadlines                          accept.go   new connections
+//	syscalls.go  the system calls of the hot path, and all unsafe code
+//
 // The package is for Linux; elsewhere it is empty.
 package engine

@@ -143,7 +143,7 @@ func (d *Driver) visit(c *Conn) bool {
 		d.serveKept(c)
 	case c.flags&flagLingering != 0:
 		d.discard(c)
-	case c.flags&flagReadable != 0:
+	case c.flags&flagReadable != 0 && !d.engine.overPending():
 		d.receive(c)
 	}
 	return d.end(c)

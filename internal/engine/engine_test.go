@@ -78,6 +78,34 @@ func TestSlowReader(t *testing.T) {
 	slow.want("after")
 }
 
+func TestNothingIsReadWhileTooMuchIsPending(t *testing.T) {
+	const bound = 1 << 20
+	h := newLineHandler()
+	var s *server
+	served := make(chan int64, 100)
+	h.commands["pending"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
+		served <- s.Stats().PendingBytes
+		answer(d, "ok")
+	}
+	s = serve(t, engine.Config{Loops: 2, MaxPending: bound}, h)
+	slow := s.dial()
+	slow.send("big 20000000\n")
+	eventually(t, "too much output is pending", func() bool { return s.Stats().PendingBytes >= bound })
+	var others []*client
+	for range 10 {
+		c := s.dial()
+		c.send("pending\n")
+		others = append(others, c)
+	}
+	slow.want(numbers()[:20_000_000])
+	for _, c := range others {
+		c.want("ok")
+		if pending := <-served; pending >= bound {
+			t.Errorf("a request was served with %d bytes pending", pending)
+		}
+	}
+}
+
 func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 	for _, command := range []string{"echo", "hand echo", "block", "hand block"} {
 		t.Run(command, func(t *testing.T) {

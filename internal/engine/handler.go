@@ -40,8 +40,8 @@ type Handler interface {
 	Abandoned(d *Driver, c *Conn, cause any)
 
 	// Closed is called exactly once, when the connection is over, whoever ended
-	// it. It may run before the last Data for c returned only if c was
-	// hijacked.
+	// it, and after every other call for it has returned. It runs on a loop's
+	// driver and must be quick; d.Enter is not for it.
 	Closed(c *Conn)
 }
 
@@ -79,6 +79,11 @@ type Config struct {
 	// pending output is cut off. Default: 256. Negative: none.
 	MinWriteRate int
 
+	// MaxPending is the pending output, in bytes over all connections, at which the
+	// engine stops reading requests until peers have taken some of it. One answer
+	// may go beyond. Default: no bound.
+	MaxPending int64
+
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration
@@ -103,6 +108,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MinWriteRate, 256)
 	if c.WriteGrace == 0 {
 		c.WriteGrace = 30 * time.Second
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = 1<<63 - 1
 	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = time.Minute

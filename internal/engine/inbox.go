@@ -26,6 +26,7 @@ const (
 	msgCheck                         // conn was given back and may need filing or closing
 	msgLeave                         // conn is to be closed
 	msgSweep                         // the engine is draining, or closing by force
+	msgRead                          // pending output fell below its bound: read again
 	msgResume                        // descriptors may be free again: accept
 )
 
@@ -98,6 +99,10 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.stopListening()
 		l.sweepAt = 0
 		l.sweepers = append(l.sweepers, m.done)
+	case msgRead:
+		l.later = append(l.later, l.held...)
+		clear(l.held)
+		l.held = l.held[:0]
 	case msgResume:
 		l.resumeAccept()
 	}

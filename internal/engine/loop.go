@@ -41,6 +41,7 @@ type loop struct {
 	ready   []*Conn // ready[readyAt:] are still to be served in this turn
 	readyAt int
 	later   []*Conn // to be served in the next turn
+	held    []*Conn // readable, but not to be read while too much output is pending
 	mail    []message
 	mailAt  int // mail[mailAt:] are still to be handled
 	sweepAt int // conns[sweepAt:] are still to be swept
@@ -132,10 +133,10 @@ func (l *loop) turn(d *Driver) bool {
 			return false
 		}
 	}
-	l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
 	if !l.chores(d) {
 		return false
 	}
+	l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
 	if l.ending() {
 		l.end()
 		return false
@@ -253,12 +254,19 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	return d.visit(c)
 }
 
-// serveSoon has c visited in the next turn.
+// serveSoon has c visited in the next turn, or when less output is pending.
 func (l *loop) serveSoon(c *Conn) {
-	if !c.queued {
-		c.queued = true
-		l.later = append(l.later, c)
+	if c.queued {
+		return
 	}
+	c.queued = true
+	if l.e.overPending() {
+		// The message that ends this is posted after the bound was found
+		// exceeded, so it is handled after the append.
+		l.held = append(l.held, c)
+		return
+	}
+	l.later = append(l.later, c)
 }
 
 // adopt makes c, which the loop's count already includes, one of its connections.

@@ -155,7 +155,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 	q.pushCopy(e, d.Out[start:], sent)
 	d.owned = clearOwned(d.owned)
 	d.dropOutput()
-	e.pendingBytes.Add(q.bytes - before)
+	e.addPending(q.bytes - before)
 	q.mark += q.bytes - before
 	if q.bytes == 0 {
 		c.out = nil
@@ -204,7 +204,7 @@ func (d *Driver) drain(c *Conn) bool {
 			return false
 		}
 		q.bytes -= int64(n)
-		d.engine.pendingBytes.Add(int64(-n))
+		d.engine.addPending(int64(-n))
 		for q.head != nil && n >= len(q.head.rest) {
 			n -= len(q.head.rest)
 			q.pop(d.engine)
@@ -220,6 +220,17 @@ func (d *Driver) drain(c *Conn) bool {
 	c.out = nil
 	return true
 }
+
+// addPending counts output that has become pending, or by a negative n has
+// ceased to be. Falling below the bound lets the loops read again.
+func (e *Engine) addPending(n int64) {
+	now := e.pendingBytes.Add(n)
+	if bound := e.cfg.MaxPending; now < bound && now-n >= bound {
+		e.broadcast(message{kind: msgRead})
+	}
+}
+
+func (e *Engine) overPending() bool { return e.pendingBytes.Load() >= e.cfg.MaxPending }
 
 // tooSlow judges a peer with pending output at tick now: has it taken
 // MinWriteRate since the last judgement, and anything at all? Otherwise the next
@@ -239,7 +250,7 @@ func (c *Conn) dropPending(e *Engine) {
 	if c.out == nil {
 		return
 	}
-	e.pendingBytes.Add(-c.out.bytes)
+	e.addPending(-c.out.bytes)
 	for c.out.head != nil {
 		c.out.pop(e)
 	}

@@ -25,6 +25,8 @@ import "golang.org/x/sys/unix"
 //	waiting → missed    the loop                    an event came
 //	waiting → away      the goroutine               its timeout passed first
 //	any but atLoop → leaving   the goroutine        it wants the connection closed
+//	leaving → atLoop    the loop                    it takes the order from its inbox
+//	atLoop  → leaving   the loop                    the connection is closed, for good
 //
 // Events are edge-triggered, so an away connection that keeps receiving does
 // not keep its loop busy, and going away and coming back costs no system call:
