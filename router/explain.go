@@ -12,8 +12,8 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 	var m Match[T]
 	outcome := r.LookupAccept(method, host, path, accept, &m)
 
-	e := &explainer{route: func(id int) string {
-		entry := r.list()[id]
+	e := &explainer{route: func(found *route) string {
+		entry := found.entry.(*entry[T])
 		return entry.String() + at(entry.Place)
 	}}
 	e.line(0, "%s %s%s", method, host, path)
@@ -54,7 +54,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 // explainer follows the walk of a lookup and writes down what happens.
 type explainer struct {
 	walk  walk
-	route func(id int) string
+	route func(*route) string
 	out   strings.Builder
 }
 
@@ -100,7 +100,7 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	start := pos + 1
 	end, first, hash := scanSegment(path, start)
 	text := path[start:end]
-	d := n.dynamic.Load()
+	d, next := n.dynamic.Load(), n.named.Load()
 	if t := n.statics.Load(); t != nil {
 		if child := t.find(path, start, end, first, hash); child != nil {
 			e.line(depth, "%q is a static segment", text)
@@ -109,9 +109,12 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 			}
 		}
 	}
-	if d == nil {
+	if d == nil && next == nil {
 		e.line(depth, "%q: no pattern continues like this", text)
 		return false
+	}
+	if d == nil {
+		d = new(dynamic)
 	}
 	for i := range d.constrained {
 		edge := &d.constrained[i]
@@ -124,12 +127,12 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 			return true
 		}
 	}
-	if d.named != nil {
+	if next != nil {
 		if text == "" || text == "." || text == ".." {
 			e.line(depth, "%q is no value for a parameter", text)
 		} else {
 			e.line(depth, "%q is the value of a parameter", text)
-			if e.node(d.named, end, k+1, depth+1) {
+			if e.node(next, end, k+1, depth+1) {
 				return true
 			}
 		}
@@ -158,13 +161,13 @@ func (e *explainer) leaf(l *leaf, how string, depth int) bool {
 	}
 	b := e.walk.take(l)
 	if b != nil {
-		e.line(depth, "%s: %s", how, e.route(int(b.id)))
+		e.line(depth, "%s: %s", how, e.route(b.route))
 		return true
 	}
 	e.line(depth, "%s, but not for this method and version:", how)
 	for _, b := range l.bindings {
 		if !b.implied {
-			e.line(depth+1, "%s", e.route(int(b.id)))
+			e.line(depth+1, "%s", e.route(b.route))
 		}
 	}
 	return false

@@ -44,7 +44,7 @@ func (in *insertion) add(root *node) bool {
 func (in *insertion) addRest(n *node) {
 	d := n.editDynamic()
 	d.rest = d.rest.with(in.route, in.methods, false)
-	n.storeDynamic(d)
+	n.dynamic.Store(d)
 }
 
 // editDynamic returns a copy of the dynamic edges, to be changed and stored.
@@ -52,13 +52,13 @@ func (n *node) editDynamic() *dynamic {
 	d := new(dynamic)
 	if old := n.dynamic.Load(); old != nil {
 		*d = *old
+		if len(d.constrained) == 1 {
+			d.constrained = d.one[:]
+		} else {
+			d.one[0] = edge{}
+		}
 	}
 	return d
-}
-
-func (n *node) storeDynamic(d *dynamic) {
-	d.sole = d.named == nil && d.rest == nil
-	n.dynamic.Store(d)
 }
 
 // next returns the node behind a segment, adding it if need be.
@@ -66,14 +66,11 @@ func (n *node) next(seg *segment) *node {
 	if seg.rank == static {
 		return n.child(seg.shape)
 	}
-	d := n.editDynamic()
 	if seg.rank == named {
-		if d.named == nil {
-			d.named = new(node)
-			n.storeDynamic(d)
-		}
-		return d.named
+		n.named.CompareAndSwap(nil, new(node))
+		return n.named.Load()
 	}
+	d := n.editDynamic()
 	i, found := d.edge(seg)
 	if !found {
 		own := *seg // without keeping the other segments of the pattern
@@ -81,8 +78,13 @@ func (n *node) next(seg *segment) *node {
 		if len(seg.parts) == 1 {
 			e.check = seg.parts[0].constraint.check
 		}
-		d.constrained = slices.Insert(slices.Clone(d.constrained), i, e)
-		n.storeDynamic(d)
+		if len(d.constrained) == 0 {
+			d.one[0] = e
+			d.constrained = d.one[:]
+		} else {
+			d.constrained = slices.Insert(slices.Clone(d.constrained), i, e)
+		}
+		n.dynamic.Store(d)
 	}
 	return d.constrained[i].next
 }
@@ -113,13 +115,13 @@ func (in *insertion) check(n *node, segments []segment) {
 		switch {
 		case seg.rank == static:
 			n = n.existing(seg.shape)
+		case seg.rank == named:
+			n = n.named.Load()
 		case d == nil:
 			return
 		case seg.rank == catchAll:
 			in.checkLeaf(d.rest, false)
 			return
-		case seg.rank == named:
-			n = d.named
 		default:
 			in.checkSiblings(d.constrained, seg)
 			j, found := d.edge(seg)

@@ -15,11 +15,11 @@ type leaf struct {
 // binding is a route with the methods it answers in its leaf.
 type binding struct {
 	methods methodSet // all bits for "*"
+	entry   any       // what the router keeps of the route
 	route   *route
-	id      uint32 // of the route
-	prefix  bool   // a prefix route at its own path, which gives way to exact routes
-	below   bool   // a prefix route, here or below its path
-	implied bool   // the HEAD of a route for GET
+	prefix  bool // a prefix route at its own path, which gives way to exact routes
+	below   bool // a prefix route, here or below its path
+	implied bool // the HEAD of a route for GET
 }
 
 // level orders bindings: exact before prefix routes, named methods before implied HEAD before any.
@@ -43,7 +43,7 @@ func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	if l != nil {
 		*next = *l
 	}
-	b := binding{methods: r.methods, route: r, id: uint32(r.id), prefix: prefix, below: r.prefix}
+	b := binding{methods: r.methods, entry: r.entry, route: r, prefix: prefix, below: r.prefix}
 	if b.methods == anyMethod {
 		b.methods = ^methodSet(0)
 	}

@@ -11,8 +11,10 @@ type Info struct {
 
 // Routes lists the routes in the order of their registration.
 func (r *Router[T]) Routes() []Info {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	var list []Info
-	for _, e := range r.list() {
+	for _, e := range r.entries {
 		info := Info{
 			Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
 			Name: e.Name, Place: e.Place, Prefix: e.Prefix,

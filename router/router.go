@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Route is a registration: what to match and the value to hand back.
@@ -34,12 +33,12 @@ type Route[T any] struct {
 // run at the same time, in any number of goroutines: a lookup takes no lock and sees every route whose
 // Add returned before it began. A Router must not be copied.
 type Router[T any] struct {
-	table   table
-	entries atomic.Pointer[[]*entry[T]] // by route id
+	table table
 
 	mu          sync.RWMutex // held by registration, read-locked by what is not on the request path
 	constraints constraints
 	overlaps    overlaps
+	entries     []*entry[T] // in order of registration
 	names       map[string]*entry[T]
 }
 
@@ -91,23 +90,20 @@ func (r *Router[T]) Add(reg Route[T]) error {
 }
 
 func (r *Router[T]) add(reg Route[T]) error {
-	entries := r.list()
 	if e := r.names[reg.Name]; e != nil {
 		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.Place))
 	}
 	e := &entry[T]{Route: reg}
-	e.route.id = len(entries)
+	e.route.entry = e
 	methods, err := r.compile(&reg, &e.route)
 	if err != nil {
 		return err
 	}
-	// Lookups must find the entry and the methods as soon as they find the route.
-	oldMethods, extended := r.table.methods.Load(), append(entries, e)
-	r.table.methods.Store(methods)
-	r.entries.Store(&extended)
+	// Lookups must know the methods as soon as they find the route.
+	before := r.table.methods.Swap(methods)
 	conflict, err := r.table.insert(&e.route, &r.overlaps)
 	if conflict != nil {
-		other := entries[conflict.id]
+		other := conflict.entry.(*entry[T])
 		err = &ConflictError{
 			Route: e.String(), RoutePlace: e.Place,
 			Other: other.String(), OtherPlace: other.Place,
@@ -115,10 +111,10 @@ func (r *Router[T]) add(reg Route[T]) error {
 		}
 	}
 	if err != nil {
-		r.table.methods.Store(oldMethods)
-		r.entries.Store(&entries)
+		r.table.methods.Store(before)
 		return err
 	}
+	r.entries = append(r.entries, e)
 	if reg.Version != "" {
 		r.table.versioned.Store(true)
 	}
@@ -127,14 +123,6 @@ func (r *Router[T]) add(reg Route[T]) error {
 			r.names = make(map[string]*entry[T])
 		}
 		r.names[reg.Name] = e
-	}
-	return nil
-}
-
-// list returns the entries. A later list shares their array, of which this one sees a shorter part.
-func (r *Router[T]) list() []*entry[T] {
-	if p := r.entries.Load(); p != nil {
-		return *p
 	}
 	return nil
 }
@@ -193,7 +181,7 @@ func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T])
 	b, outcome := r.table.find(method, host, path, accept, &m.state)
 	if b != nil {
 		m.state.head = b.implied
-		m.entry = (*r.entries.Load())[b.id]
+		m.entry = b.entry.(*entry[T])
 	}
 	return outcome
 }

@@ -10,7 +10,7 @@ func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
 	}
 	other, had := strings.CutSuffix(path, "/")
 	if !had {
-		// The constraints' scratch space would be overwritten while in use; this one is m's own, too.
+		// Not in the space that constraints unescape values to: the path is in use meanwhile.
 		m.path = append(append(m.path[:0], path...), '/')
 		other = view(m.path)
 	}

@@ -9,7 +9,7 @@ import (
 
 // route is the part of a registration that the tree works with.
 type route struct {
-	id         int
+	entry      any       // what the router keeps of it: an *entry[T]
 	methods    methodSet // anyMethod alone for "*"
 	version    string
 	prefix     bool

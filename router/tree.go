@@ -1,6 +1,9 @@
 package router
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // The tree. A node stands for the segments of a pattern up to some point; patterns that begin alike
 // share nodes. The edges are the next segments, after one slash each:
@@ -28,15 +31,15 @@ type node struct {
 	text    string // the static segment of the edge into this node
 	statics atomic.Pointer[staticTable]
 	dynamic atomic.Pointer[dynamic]
+	named   atomic.Pointer[node]
 	end     atomic.Pointer[leaf] // of the patterns that end here, and of the prefix routes for this path
 }
 
-// dynamic holds the edges of a node that are not static. It is immutable; the nodes it leads to are not.
+// dynamic holds the rarer edges of a node. It is immutable; the nodes it leads to are not.
 type dynamic struct {
-	constrained []edge // ordered by shape
-	named       *node
-	rest        *leaf // of catch-alls and prefix routes, which match whatever follows the slash
-	sole        bool  // there are constrained edges only
+	constrained []edge  // ordered by shape
+	one         [1]edge // the array behind constrained when there is one, next to what is read with it
+	rest        *leaf   // of catch-alls and prefix routes, which match whatever follows the slash
 }
 
 // edge is a constrained segment and what follows it.
@@ -52,6 +55,7 @@ type staticTable struct {
 	shift uint // 64 - log2(len(slots))
 	used  int
 	slots []atomic.Pointer[node]
+	two   [2]atomic.Pointer[node] // the array behind slots at first: most nodes have one static edge
 }
 
 // find returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
@@ -72,7 +76,8 @@ func (n *node) child(text string) *node {
 	_, first, hash := scanSegment(text, 0)
 	t := n.statics.Load()
 	if t == nil {
-		t = newStaticTable(2)
+		t = &staticTable{shift: 63}
+		t.slots = t.two[:]
 		n.statics.Store(t)
 	} else if c := t.find(text, 0, len(text), first, hash); c != nil {
 		return c
@@ -93,13 +98,12 @@ func (n *node) child(text string) *node {
 	return c
 }
 
-// newStaticTable makes a table with size slots, a power of two of at least 2.
+// newStaticTable makes a table with size slots, a power of two.
 func newStaticTable(size int) *staticTable {
-	t := &staticTable{shift: 64, slots: make([]atomic.Pointer[node], size)}
-	for ; size > 1; size /= 2 {
-		t.shift--
+	return &staticTable{
+		shift: 64 - uint(bits.TrailingZeros(uint(size))),
+		slots: make([]atomic.Pointer[node], size),
 	}
-	return t
 }
 
 // add puts a node into a free slot, of which there is at least one.
@@ -139,6 +143,9 @@ func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 			}
 		}
 	}
+	if !n.named.Load().walkLeaves(visit) {
+		return false
+	}
 	d := n.dynamic.Load()
 	if d == nil {
 		return true
@@ -148,5 +155,5 @@ func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 			return false
 		}
 	}
-	return d.named.walkLeaves(visit) && (d.rest == nil || visit(d.rest))
+	return d.rest == nil || visit(d.rest)
 }

@@ -16,10 +16,10 @@ segments:
 	for pos < len(path) {
 		start := pos + 1
 		end, first, hash := scanSegment(path, start)
-		d := n.dynamic.Load()
+		d, next := n.dynamic.Load(), n.named.Load()
 		if t := n.statics.Load(); t != nil {
 			if child := t.find(path, start, end, first, hash); child != nil {
-				if d == nil {
+				if d == nil && next == nil {
 					n, pos = child, end
 					continue
 				}
@@ -28,37 +28,36 @@ segments:
 				}
 			}
 		}
-		if d == nil {
-			return nil
-		}
-		for i := range d.constrained {
-			e := &d.constrained[i]
-			if e.check != nil {
-				// No built-in constraint accepts an empty or a dot segment.
-				if !e.check(path[start:end]) {
+		if d != nil {
+			for i := range d.constrained {
+				e := &d.constrained[i]
+				if e.check != nil {
+					// No built-in constraint accepts an empty or a dot segment.
+					if !e.check(path[start:end]) {
+						continue
+					}
+					w.s.setSpan(k, start, end)
+				} else if !e.segment.match(path, start, end, k, w.s) {
 					continue
 				}
-				w.s.setSpan(k, start, end)
-			} else if !e.segment.match(path, start, end, k, w.s) {
-				continue
-			}
-			if d.sole && i == len(d.constrained)-1 {
-				n, pos, k = e.next, end, k+e.params
-				continue segments
-			}
-			if b := w.find(e.next, end, k+e.params); b != nil {
-				return b
+				if i == len(d.constrained)-1 && next == nil && d.rest == nil {
+					n, pos, k = e.next, end, k+e.params
+					continue segments
+				}
+				if b := w.find(e.next, end, k+e.params); b != nil {
+					return b
+				}
 			}
 		}
-		if d.named == nil || end == start || path[start] == '.' && isDotSegment(path[start:end]) {
+		if next == nil || end == start || path[start] == '.' && isDotSegment(path[start:end]) {
 			return w.takeRest(d, pos, k)
 		}
 		w.s.setSpan(k, start, end)
-		if d.rest == nil {
-			n, pos, k = d.named, end, k+1
+		if d == nil || d.rest == nil {
+			n, pos, k = next, end, k+1
 			continue
 		}
-		if b := w.find(d.named, end, k+1); b != nil {
+		if b := w.find(next, end, k+1); b != nil {
 			return b
 		}
 		return w.takeRest(d, pos, k)
@@ -74,9 +73,9 @@ segments:
 	return b
 }
 
-// takeRest takes whatever follows the slash at pos.
+// takeRest takes whatever follows the slash at pos. d may be nil.
 func (w *walk) takeRest(d *dynamic, pos, k int) *binding {
-	if d.rest == nil || isDirty(w.path[pos+1:]) {
+	if d == nil || d.rest == nil || isDirty(w.path[pos+1:]) {
 		return nil
 	}
 	b := w.take(d.rest)
