@@ -12,9 +12,9 @@ import (
 //	bytes     61      E2      82      AC      'a' and '€'
 //	state  S0    S1   (S1,E2) (S1,E2 82)  S2
 //
-// A sequence whose runes the expression does not tell apart is known by its class and length
-// alone, which keeps the states few. An invalid sequence counts, byte by byte, as U+FFFD, like in package regexp:
-// the surprising part is that this is only known a byte later, which then is read anew.
+// A sequence whose runes the expression does not tell apart is known by its class and length alone,
+// which keeps the states few. An invalid sequence counts, byte by byte, as U+FFFD, like in package
+// regexp: the surprising part is that this is only known a byte later, which then is read anew.
 
 const (
 	// maxStates bounds the states while building, maxTable the entries of the finished table, 2 bytes

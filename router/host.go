@@ -10,8 +10,8 @@ import (
 
 // Hosts. The host is the most significant part of what a route matches: routes for the exact host are
 // tried first, then those of the host patterns that match, then those for any host; a request that
-// none of a host's routes is for falls through to the next. Labels are compared from the right, as the right
-// ones are the more significant. The case of letters, the port and a final dot do not matter.
+// none of a host's routes is for falls through to the next. Labels are compared from the right, as the
+// right ones are the more significant. The case of letters, the port and a final dot do not matter.
 
 type hosts struct {
 	exact    node // its static edges are host names, each leads to the tree of that host's paths

@@ -4,8 +4,8 @@ package router
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
 	Prefix                                       bool
-	// Constraints are those of the parameters that have one, in order: "id: int". One that could not be compiled
-	// to an automaton says so: "id: [^x]+ (regexp fallback)".
+	// Constraints are those of the parameters that have one, in order: "id: int". One that could not
+	// be compiled to an automaton says so: "id: [^x]+ (regexp fallback)".
 	Constraints []string
 }
 

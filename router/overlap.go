@@ -10,10 +10,10 @@ import (
 // pairs of shapes than of routes.
 //
 // The search runs the automata of both segments side by side and tries the values that bring both to
-// an end against the segments themselves, shortest first. No such pair of states means that there is no common
-// value. Constraints that are functions, or too large for an automaton, count as taking anything; there
-// only the values tried decide, so an overlap can go unnoticed. What follows then is settled by the order of
-// the shapes, still not by that of registration.
+// an end against the segments themselves, shortest first. No such pair of states means that there is
+// no common value. Constraints that are functions, or too large for an automaton, count as taking
+// anything; there only the values tried decide, so an overlap can go unnoticed. What follows then is
+// settled by the order of the shapes, still not by that of registration.
 type overlaps struct {
 	automata map[string]*automaton
 	examples map[[2]string]string // "" for none
@@ -142,8 +142,9 @@ type pair struct {
 	value string
 }
 
-// walkProduct visits values that both automata accept, shorter ones first, until visit returns false. It visits
-// several values for a pair of states, since the segments may refuse some, but not all there are.
+// walkProduct visits values that both automata accept, shorter ones first, until visit returns false.
+// It visits several values for a pair of states, since the segments may refuse some, but not all there
+// are.
 func walkProduct(a, b *automaton, visit func(value string) bool) {
 	visits := map[[2]uint16]int{{a.start, b.start}: 1}
 	queue := []pair{{a: a.start, b: b.start}}

@@ -132,3 +132,46 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
+
+// TestBacktrackingIsBounded counts the steps of lookups that fail only at the end of the path, among
+// patterns that all match up to there. The story has a few lines for each node that is entered.
+func TestBacktrackingIsBounded(t *testing.T) {
+	const depth = 20
+	repeat := func(segment string) string {
+		pattern := ""
+		for i := range depth {
+			pattern += fmt.Sprintf(segment, i)
+		}
+		return pattern
+	}
+	chains := build(t,
+		route{Methods: "GET", Pattern: repeat("/{p%d:int}") + "/x"},
+		route{Methods: "GET", Pattern: repeat("/{p%d}") + "/y"},
+		route{Methods: "GET", Pattern: repeat("/{p%d}-{q%[1]d}") + "/{r...}"},
+	)
+	var mixed router.Router[string]
+	for bits := range 64 {
+		pattern := ""
+		for i := range 6 {
+			pattern += fmt.Sprintf("/{p%d%s}", i, [...]string{"", ":int"}[bits>>i&1])
+		}
+		if err := mixed.Add(route{Methods: "GET", Pattern: pattern + "/x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const nodes = 3 * 64 // a binary tree of depth 6, and the leaves behind it
+	for _, test := range []struct {
+		r     *router.Router[string]
+		path  string
+		nodes int
+	}{
+		{chains, strings.Repeat("/1", depth) + "/z", 3 * depth},
+		{chains, strings.Repeat("/1-1", depth) + "/.", 3 * depth},
+		{&mixed, strings.Repeat("/1", 6) + "/z", nodes},
+	} {
+		story := test.r.Explain("GET", "", test.path, "")
+		if lines := strings.Count(story, "\n"); lines > 4*test.nodes || !strings.Contains(story, "\nnot found\n") {
+			t.Errorf("%s: %d lines for at most %d nodes:\n%.2000s", test.path, lines, test.nodes, story)
+		}
+	}
+}

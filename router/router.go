@@ -79,7 +79,8 @@ func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) 
 }
 
 // Add registers a route. It returns a *PatternError (wrapped) for a pattern that cannot be used and a
-// *ConflictError for a route that would be ambiguous with one registered before; the router is then as it was.
+// *ConflictError for a route that would be ambiguous with one registered before; the router is then as
+// it was.
 func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

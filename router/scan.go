@@ -6,7 +6,8 @@ import "math/bits"
 const hashFactor = 0x9E3779B97F4A7C15
 
 // scanSegment reads the segment that begins at start: up to the next slash or the end of the path. It
-// returns its end, its first 8 bytes (little endian, zeros behind) and its hash, reading 8 bytes at a time.
+// returns its end, its first 8 bytes (little endian, zeros behind) and its hash, reading 8 bytes at a
+// time.
 func scanSegment(path string, start int) (end int, first, hash uint64) {
 	if start+8 > len(path) {
 		word, n := tail(path, start)

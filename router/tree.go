@@ -17,12 +17,12 @@ import (
 // A lookup tries the edges of a node in the order of precedence: static, constrained, named, catch-all;
 // and when the rest of the path does not match behind one, it comes back and tries the next.
 //
-// The surprising part is that this cannot explode. A node is reached by one sequence of edges only, and
-// each edge takes exactly one segment of the path, which is read in one way. So a lookup enters a node at most once, and
-// always at the same place in the path, however often it comes back. A segment of the path is read at
-// most once for each node at its depth, the rest behind it at most once for each catch-all: the time is at most
-// linear in the path, with a factor that depends on the patterns alone, and the recursion is no deeper than the
-// longest pattern has segments.
+// The surprising part is that this cannot explode. A node is reached by one sequence of edges only,
+// and each edge takes exactly one segment of the path, which is read in one way. So a lookup enters a
+// node at most once, and always at the same place in the path, however often it comes back. A segment
+// of the path is read at most once for each node at its depth, the rest behind it at most once for
+// each catch-all: the time is at most linear in the path, with a factor that depends on the patterns
+// alone, and the recursion is no deeper than the longest pattern has segments.
 //
 // Nodes change while lookups run, by single atomic stores: a lookup sees a leaf before or after a
 // registration, never in between. Only registration, under the router's lock, writes.
