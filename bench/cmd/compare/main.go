@@ -17,12 +17,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // errUsage ends a command after it has said what was wrong with its flags.
 var errUsage = errors.New("usage")
 
 func main() {
+	endWithGoRun()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := command(ctx, os.Args[1:])
 	stop()
@@ -30,12 +33,21 @@ func main() {
 	case err == nil:
 	case errors.Is(err, errUsage):
 		os.Exit(2)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "\ninterrupted: every process is stopped, nothing was written")
 		os.Exit(130)
 	default:
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
+	}
+}
+
+// endWithGoRun has the kernel interrupt this program when "go run" around it is killed: that passes
+// on no signal, and nobody would notice what goes on measuring.
+func endWithGoRun() {
+	parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", os.Getppid()))
+	if err == nil && string(parent) == "go\n" {
+		unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
 	}
 }
 

@@ -40,14 +40,19 @@ func (p *progress) Step(done, all int, what string) {
 }
 
 func (p *progress) Note(format string, args ...any) {
-	if p.live {
-		fmt.Fprint(p.status, eraseLine)
-	}
+	p.clear()
 	fmt.Fprintf(p.status, format+"\n", args...)
 }
 
+// clear makes room for what is not the status line.
+func (p *progress) clear() {
+	if p.live {
+		fmt.Fprint(p.status, eraseLine)
+	}
+}
+
 func (p *progress) Finished(s results.Scenario) {
-	p.Note("")
+	p.clear()
 	fmt.Fprintf(p.tables, "%s (%s)\n", s.Title, s.Name)
 	for _, command := range s.Commands {
 		fmt.Fprintf(p.tables, "  %s\n", command)
@@ -56,7 +61,7 @@ func (p *progress) Finished(s results.Scenario) {
 }
 
 func (p *progress) Benchmarked(benchmarks []results.Benchmark) {
-	p.Note("")
+	p.clear()
 	for _, pkg := range report.BenchmarkPackages(benchmarks) {
 		fmt.Fprintf(p.tables, "Go benchmarks in bench/%s\n%s\n", pkg, report.BenchmarkTable(benchmarks, pkg).Text())
 	}

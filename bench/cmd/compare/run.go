@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,8 @@ func (f *runFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.scenarios, "scenario", "", "only these scenarios, by `names` with commas")
 	flags.StringVar(&f.peers, "peer", "", "only these peers, by `names` with commas")
 	flags.IntVar(&f.rounds, "rounds", 0, "rounds of each scenario (0: 3, with -short 1)")
-	flags.DurationVar(&f.duration, "duration", 0, "length of one measurement in whole seconds (0: 2s, with -short 1s)")
-	flags.BoolVar(&f.short, "short", false, "a few scenarios and smaller crowds: a first look in under three minutes")
+	flags.DurationVar(&f.duration, "duration", 0, "usual length of a measurement in whole seconds (0: 1s)")
+	flags.BoolVar(&f.short, "short", false, "a few scenarios, a few peers, smaller crowds: a first look in under three minutes")
 	flags.IntVar(&f.benchmarks, "benchmarks", -1, "repetitions of the Go benchmarks (-1: 5, with -short or -scenario 0)")
 }
 
@@ -45,16 +46,16 @@ func (f *runFlags) options(args []string) (runner.Options, error) {
 		}
 	}
 	if f.duration <= 0 {
-		f.duration = 2 * time.Second
-		if f.short {
-			f.duration = time.Second
-		}
+		f.duration = time.Second
 	}
 	if o.Benchmarks < 0 {
 		o.Benchmarks = 5
 		if f.short || f.scenarios != "" {
 			o.Benchmarks = 0
 		}
+	}
+	if f.short {
+		o.Peers = slices.DeleteFunc(slices.Clone(o.Peers), func(p peer.Peer) bool { return !p.InShort })
 	}
 	var err error
 	if f.peers != "" {

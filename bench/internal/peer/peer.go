@@ -20,7 +20,8 @@ type Peer struct {
 	Language string
 	Args     []string // besides -addr
 	// Only lists the checks the peer is meant to pass; nil: all.
-	Only []string
+	Only    []string
+	InShort bool // part of -short
 	// Scenarios restricts a variant to where it has something to say; nil: all.
 	Scenarios []string
 
@@ -34,28 +35,28 @@ const Dunlin = "dunlin"
 
 // All peers, Dunlin first and the floor last, in the order of the tables.
 var All = []Peer{
-	{Name: Dunlin, Language: "Go", kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}},
-	{Name: "dunlin-std", Language: "Go", kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
+	{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}},
+	{Name: "dunlin-std", Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
 	{
 		Name: "dunlin-16MiB", Language: "Go", kind: goProgram, source: "../examples/users",
 		Args:      []string{"-engine", "loop", "-memory", "16MiB"},
 		Scenarios: []string{"users", "slow-readers", "overload"},
 	},
-	{Name: "nethttp", Language: "Go", kind: goProgram, source: "./peers/nethttp", module: "std"},
+	{Name: "nethttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"},
 	{Name: "chi", Language: "Go", kind: goProgram, source: "./peers/chi", module: "github.com/go-chi/chi/v5"},
-	{Name: "gin", Language: "Go", kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
+	{Name: "gin", Language: "Go", InShort: true, kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
 	{Name: "echo", Language: "Go", kind: goProgram, source: "./peers/echo", module: "github.com/labstack/echo/v5"},
-	{Name: "fasthttp", Language: "Go", kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
-	{Name: "fiber", Language: "Go", kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
-	{Name: "hertz", Language: "Go", kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
-	{Name: "axum", Language: "Rust", kind: rustProgram, source: "axum-peer", module: "axum"},
+	{Name: "fasthttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
+	{Name: "fiber", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
+	{Name: "hertz", Language: "Go", InShort: true, kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
+	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
 		Name: "nginx", Language: "C", kind: nginxServer, source: "peers/nginx/nginx.conf",
 		Only: []string{"plaintext", "json", "param", "headers", "paths", "health"},
 	},
 	{
-		Name: "floor", Language: "Go", kind: goProgram, source: "./peers/floor", module: "std",
+		Name: "floor", Language: "Go", InShort: true, kind: goProgram, source: "./peers/floor", module: "std",
 		Only: []string{"plaintext", "json", "param", "headers"},
 	},
 }

@@ -17,6 +17,7 @@ type closed struct {
 	load                      load.Wrk
 	metrics                   []results.Metric // nil: served
 	inShort                   bool
+	stretch                   int      // times the usual duration; 0: once
 	bothCores                 bool     // server and load share two cores instead of one each
 	floor                     []string // arguments the floor needs to do this at all
 }
@@ -28,6 +29,13 @@ func (c closed) cores(e *Env) (server, client []int) {
 	return e.Place.Server, e.Place.Load
 }
 
+func (c closed) duration(e *Env) time.Duration {
+	if c.stretch == 0 || e.Short {
+		return e.Duration
+	}
+	return time.Duration(c.stretch) * e.Duration
+}
+
 func closedLoop(c closed) Scenario {
 	metrics := c.metrics
 	if metrics == nil {
@@ -37,7 +45,7 @@ func closedLoop(c closed) Scenario {
 		Name: c.name, Title: c.title, About: c.about, Metrics: metrics, Needs: []string{c.check}, InShort: c.inShort,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
-			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, e.Duration).String()}
+			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}
 		},
 		Round: c.round,
 	}
@@ -64,7 +72,7 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 	if err != nil {
 		return nil, err
 	}
-	counted, err := e.wrk(ctx, c.load, s, loadCores)
+	counted, err := e.wrk(ctx, c.load, s, loadCores, c.duration(e))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +92,12 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 	return sample, nil
 }
 
+// latencies are those of the answers. Where there was none at all, the time that was spent waiting
+// stands for them: it was at least that.
 func latencies(r load.WrkResult) results.Sample {
+	if r.Requests == 0 {
+		r.P50, r.P99, r.P999 = r.Duration, r.Duration, r.Duration
+	}
 	return results.Sample{
 		results.P50.Key: milliseconds(r.P50), results.P99.Key: milliseconds(r.P99), results.P999.Key: milliseconds(r.P999),
 	}

@@ -60,7 +60,7 @@ func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...stri
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("start: %w%s", err, quote(s.Output()))
+		return nil, fmt.Errorf("it does not answer%s", quote(s.Output()))
 	}
 	return s, nil
 }
@@ -82,13 +82,13 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	return &server{process, addr}, nil
 }
 
-// quote puts the last of what a server said behind an error.
+// quote puts the first of what a process said behind an error: a usage or a trace may follow.
 func quote(output string) string {
-	output = strings.TrimSpace(output)
-	if output == "" {
+	line, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
+	if line == "" {
 		return ""
 	}
-	return ": it said: " + output[strings.LastIndexByte(output, '\n')+1:]
+	return "; it said: " + line
 }
 
 func freeAddr() (string, error) {
@@ -110,9 +110,9 @@ func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, erro
 	return peer.Verify(ctx, p.Peer, s.addr)
 }
 
-// wrk runs w and fails the round if wrk itself does.
-func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int) (load.WrkResult, error) {
-	return w.Run(ctx, e.Folders.Bench, s.addr, cores, e.Duration)
+// wrk runs w for d and fails the round if wrk itself does.
+func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (load.WrkResult, error) {
+	return w.Run(ctx, e.Folders.Bench, s.addr, cores, d)
 }
 
 // warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.

@@ -27,7 +27,7 @@ var idleMemory = Scenario{
 		"server's resident memory over each.",
 	Metrics:   []results.Metric{results.PerConn, results.Connections, results.PeakRSS},
 	Needs:     []string{"plaintext"},
-	MaxRounds: 3,
+	MaxRounds: 2,
 	InShort:   true,
 	Commands: func(e *Env) []string {
 		return []string{proc.Command{Path: "compare", Args: holdArgs(crowd(e, exampleAddr)), Cores: e.Place.Load}.String()}
@@ -41,7 +41,7 @@ const spareFiles = 500
 func crowd(e *Env, addr string) load.Hold {
 	h := load.Hold{Addr: addr, Path: "/plaintext", Connections: 15_000}
 	if e.Short {
-		h.Connections = 4_000
+		h.Connections = 2_000
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Max < 1<<31 {
@@ -99,7 +99,7 @@ var idleCPU = Scenario{
 	About:     "1,000 open connections on which nothing happens.",
 	Metrics:   []results.Metric{results.IdleCPU},
 	Needs:     []string{"plaintext"},
-	MaxRounds: 2,
+	MaxRounds: 1,
 	Commands: func(e *Env) []string {
 		return []string{proc.Command{Path: "compare", Args: holdArgs(resting(exampleAddr)), Cores: e.Place.Load}.String()}
 	},
