@@ -75,27 +75,28 @@ func matchIPv4(s string) bool {
 	if len(s) < len("0.0.0.0") || len(s) > len("255.255.255.255") {
 		return false
 	}
-	octet, digits, dots := 0, 0, 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c == '.':
-			if digits == 0 {
-				return false
-			}
-			octet, digits = 0, 0
-			dots++
-		case !isDigit(c) || digits > 0 && octet == 0:
+	i := 0
+	for octet := 1; ; octet++ {
+		if i == len(s) || !isDigit(s[i]) {
 			return false
-		default:
-			octet = octet*10 + int(c-'0')
-			digits++
-			if octet > 255 {
-				return false
-			}
 		}
+		first := i
+		value := uint(s[i] - '0')
+		for i++; i < len(s) && isDigit(s[i]); i++ {
+			value = 10*value + uint(s[i]-'0')
+		}
+		// With at most 15 digits in all, value cannot overflow.
+		if value > 255 || s[first] == '0' && i > first+1 {
+			return false
+		}
+		if octet == 4 {
+			return i == len(s)
+		}
+		if i == len(s) || s[i] != '.' {
+			return false
+		}
+		i++
 	}
-	return dots == 3 && digits > 0
 }
 
 // matchIPv6 accepts the text forms of RFC 4291 section 2.2, without zone.

@@ -49,6 +49,20 @@ func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
 // mix adds a word to a hash.
 func mix(hash, word uint64) uint64 { return (bits.RotateLeft64(hash, 29) ^ word) * hashFactor }
 
+// segmentEnd returns only the end of the segment that begins at start.
+func segmentEnd(path string, start int) int {
+	for ; start+8 <= len(path); start += 8 {
+		if at := slashes(load(path, start)); at != 0 {
+			return start + bits.TrailingZeros64(at)/8
+		}
+	}
+	word, n := tail(path, start)
+	if at := slashes(word); at != 0 {
+		n = bits.TrailingZeros64(at) / 8
+	}
+	return start + n
+}
+
 // slashes marks the first slash of a word by the top bit of its byte. Marks above it may be wrong.
 func slashes(word uint64) uint64 {
 	const low, high = 0x0101010101010101, 0x8080808080808080

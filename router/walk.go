@@ -15,9 +15,13 @@ func (w *walk) find(n *node, pos, k int) *binding {
 segments:
 	for pos < len(path) {
 		start := pos + 1
-		end, first, hash := scanSegment(path, start)
 		d, next := n.dynamic.Load(), n.named.Load()
-		if t := n.statics.Load(); t != nil {
+		var end int
+		if t := n.statics.Load(); t == nil {
+			end = segmentEnd(path, start)
+		} else {
+			var first, hash uint64
+			end, first, hash = scanSegment(path, start)
 			if child := t.find(path, start, end, first, hash); child != nil {
 				if d == nil && next == nil {
 					n, pos = child, end
