@@ -17,6 +17,7 @@ type HeaderBlock struct {
 	fields []blockField
 	wire   []byte   // "Name: value\r\n" for each field, in order
 	names  nameMask // the names in fields
+	typed  bool     // Content-Type is one of them
 
 	merged atomic.Pointer[mergedBlock] // this block put on others, newest first
 }
@@ -36,7 +37,7 @@ const maxMerged = 16
 // on returns the headers of below, except those that b has as well, and those
 // of b.
 func (b *HeaderBlock) on(below *HeaderBlock) *HeaderBlock {
-	if below == nil || below.isMediaType() && b.has("Content-Type") {
+	if below == nil || b.typed && below.isMediaType() {
 		return b
 	}
 	kept := 0
@@ -97,6 +98,7 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 func (b *HeaderBlock) add(name, value string) {
 	b.wire = append(b.wire, name+": "+value+"\r\n"...)
 	b.names |= maskOf(name)
+	b.typed = b.typed || name == "Content-Type"
 	for i := range b.fields {
 		if f := &b.fields[i]; f.name == name {
 			f.values = append(f.values[:len(f.values):len(f.values)], value)
@@ -134,7 +136,7 @@ func (b *HeaderBlock) find(name string) *blockField {
 // isMediaType reports whether the block says nothing but a Content-Type, as
 // those of the constructors do.
 func (b *HeaderBlock) isMediaType() bool {
-	return len(b.fields) == 1 && b.fields[0].name == "Content-Type"
+	return b.typed && len(b.fields) == 1
 }
 
 // String returns the block as it goes over the wire.

@@ -46,7 +46,7 @@ type responseKind uint8
 const (
 	kindMissing responseKind = iota // the zero Response
 	kindBody                        // status, headers and body are all here
-	kindStream                      // x.stream writes the body
+	kindStream                      // x.stream carries it out when it is sent
 	kindSent                        // a standard handler has answered already
 	kindAbort                       // no answer: the connection is dropped
 )
@@ -264,4 +264,16 @@ func (r Response) String() string {
 		fmt.Fprintf(&b, " (%v)", err)
 	}
 	return b.String()
+}
+
+// WithBody returns the response with b as its body; status and headers stay.
+// The response keeps b, which must not change until it has been sent. It is for
+// middleware that encodes bodies: a response without a complete body (a
+// stream, a failure) stays as it was.
+func (r Response) WithBody(b []byte) Response {
+	if r.kind != kindBody || r.failed {
+		return r
+	}
+	r.body, r.length = viewString(b), 0
+	return r
 }

@@ -126,17 +126,30 @@ func (x *stdExchange) context() context.Context { return x.req.Context() }
 
 func (x *stdExchange) stdRequest() *http.Request { return x.req }
 
-func (x *stdExchange) begin(status int, h http.Header, length int64) stdSink {
-	maps.Copy(x.w.Header(), h)
+// begin sends a head. net/http chooses the framing.
+func (x *stdExchange) begin(resp *Response, length int64) stdSink {
+	h, status := x.w.Header(), int(resp.status)
+	x.setHeaders(h, resp)
+	if length >= 0 && bodyAllowed(status) {
+		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
+	}
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // or net/http guesses one
+	}
 	x.w.WriteHeader(status)
 	return (*stdConnection)(x)
 }
 
 func (x *stdExchange) sink() stdSink { return (*stdConnection)(x) }
 
+// interim sends a response below 200. Its headers are not those of the answer.
 func (x *stdExchange) interim(status int, h http.Header) {
-	maps.Copy(x.w.Header(), h)
+	all := x.w.Header()
+	outer := maps.Clone(all)
+	maps.Copy(all, h)
 	x.w.WriteHeader(status)
+	clear(all)
+	maps.Copy(all, outer)
 }
 
 func (x *stdExchange) closeAfter() { x.w.Header().Set("Connection", "close") }
@@ -155,7 +168,11 @@ func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (x *stdConnection) setReadDeadline(t time.Time) error  { return x.control().SetReadDeadline(t) }
 func (x *stdConnection) setWriteDeadline(t time.Time) error { return x.control().SetWriteDeadline(t) }
 func (x *stdConnection) enableFullDuplex() error            { return x.control().EnableFullDuplex() }
-func (x *stdConnection) finish()                            {}
+
+// ReadFrom leaves the copying to net/http, which knows files.
+func (x *stdConnection) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
+
+func (x *stdConnection) finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }
 
 // send writes the response. A failure to write means that the client is gone.
 func (x *stdExchange) send(resp *Response) {
@@ -168,20 +185,14 @@ func (x *stdExchange) send(resp *Response) {
 	h := x.w.Header()
 	x.setHeaders(h, resp)
 	status := int(resp.status)
-	if bodyAllowed(status) && resp.kind == kindBody {
+	if bodyAllowed(status) {
 		h["Content-Length"] = lengthValues(resp.announced(), &x.request.chunk)
-		if resp.body != "" && !resp.base.has("Content-Type") && resp.Get("Content-Type") == "" {
+		if resp.body != "" && (resp.base == nil || !resp.base.typed) && resp.Get("Content-Type") == "" {
 			h["Content-Type"] = nil // or net/http guesses one
 		}
 	}
 	x.w.WriteHeader(status)
-	if resp.kind == kindStream && bodyAllowed(status) && x.req.Method != http.MethodHead {
-		if x.request.app.runStream(resp.x.stream, (*stdConnection)(x), &x.request) != nil {
-			panic(http.ErrAbortHandler)
-		}
-		return
-	}
-	if resp.kind == kindBody && resp.body != "" && bodyAllowed(status) && x.req.Method != http.MethodHead {
+	if resp.body != "" && bodyAllowed(status) && x.req.Method != http.MethodHead {
 		_, _ = x.w.Write(viewBytes(resp.body))
 	}
 }
@@ -200,7 +211,9 @@ func (x *stdExchange) setHeaders(h http.Header, resp *Response) {
 			h[b.fields[i].name] = b.fields[i].values
 		}
 	}
-	for _, f := range resp.own() {
+	own := resp.own()
+	for i := range own {
+		f := &own[i]
 		switch {
 		case f.block != nil:
 			for i := range f.block.fields {

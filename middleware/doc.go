@@ -1,10 +1,11 @@
 // Package middleware holds ready-made middleware, one a file: [RequestID],
-// [AccessLog] and [ETag]. They use nothing but the public API, so each is also an
-// example of how to write one.
+// [AccessLog], [Compress] and [ETag]. They use nothing but the public API, so each
+// is also an example of how to write one.
 //
 //	app.Use(
 //		middleware.RequestID("X-Request-ID"),
 //		middleware.AccessLog(logger),
+//		middleware.Compress(middleware.Compression{}),
 //		middleware.ETag(),
 //	)
 //
