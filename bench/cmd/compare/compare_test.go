@@ -76,14 +76,14 @@ func TestProgress(t *testing.T) {
 	p.Differs("gin", map[string]string{"json": "/json: status 404"})
 	p.Finished(results.Scenario{
 		Name: "json", Title: "JSON", Commands: []string{"wrk"}, Metrics: []string{results.CPU.Key},
-		Rows: []results.Row{{Peer: "chi", Rounds: []results.Sample{{results.CPU.Key: 9}}}},
+		Rows: []results.Row{{Peer: "chi", Rounds: []results.Sample{{results.CPU.Key: 9.5}}}},
 	})
 	for _, want := range []string{"[1/2 ", "without axum: cargo is not installed", "gin answers otherwise"} {
 		if !strings.Contains(status.String(), want) {
 			t.Errorf("no %q in the status:\n%s", want, &status)
 		}
 	}
-	for _, want := range []string{"JSON (json)", "wrk", "chi", "9.00"} {
+	for _, want := range []string{"JSON (json)", "wrk", "chi", "9.50"} {
 		if !strings.Contains(tables.String(), want) {
 			t.Errorf("no %q in the tables:\n%s", want, &tables)
 		}

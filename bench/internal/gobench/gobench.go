@@ -5,9 +5,9 @@ package gobench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,27 +21,44 @@ import (
 // folders with benchmarks, in the order of the report. One that is not there is passed over.
 var folders = []string{"seeds", "router"}
 
-// Command runs every benchmark count times on one core.
-func Command(bench string, count int, short bool) proc.Command {
+// Command runs every benchmark of a folder count times on one core.
+func Command(folder string, count int, short bool) proc.Command {
 	args := []string{"test", "-run=^$", "-bench=.", "-benchmem", "-cpu=1", "-count=" + strconv.Itoa(count)}
 	if short {
 		args = append(args, "-short", "-benchtime=10ms")
 	}
-	for _, folder := range folders {
-		if _, err := os.Stat(filepath.Join(bench, folder)); err == nil {
-			args = append(args, "./"+folder)
-		}
-	}
-	return proc.Command{Path: "go", Args: args, Dir: bench}
+	return proc.Command{Path: "go", Args: append(args, "."), Dir: folder}
 }
 
-// Run runs them all.
+// Run runs them all, folder by folder. If one fails it returns those that did not, beside the error.
 func Run(ctx context.Context, bench string, count int, short bool) ([]results.Benchmark, error) {
-	out, err := proc.Run(ctx, Command(bench, count, short))
-	if err != nil {
-		return nil, fmt.Errorf("run the Go benchmarks: %w", err)
+	var all []results.Benchmark
+	var failed error
+	for _, folder := range folders {
+		path := filepath.Join(bench, folder)
+		if tests, _ := filepath.Glob(filepath.Join(path, "*_test.go")); len(tests) == 0 {
+			continue
+		}
+		out, err := proc.Run(ctx, Command(path, count, short))
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("run the benchmarks in %s: %w%s", folder, err, failures(out)))
+		}
+		found, err := Parse(strings.NewReader(out))
+		failed = errors.Join(failed, err)
+		all = append(all, found...)
 	}
-	return Parse(strings.NewReader(out))
+	return all, failed
+}
+
+// failures quotes the lines that say what failed.
+func failures(out string) string {
+	var said strings.Builder
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "--- FAIL") {
+			said.WriteString("; " + strings.TrimSpace(line))
+		}
+	}
+	return said.String()
 }
 
 // Parse gathers the repetitions of each benchmark, in the order in which they first appear.

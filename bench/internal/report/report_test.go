@@ -114,7 +114,7 @@ func TestLeads(t *testing.T) {
 		t.Fatalf("%d leads, want one in CPU and one in throughput: %v", len(leads), leads)
 	}
 	// "close" overlaps with Dunlin's rounds and the floor is no server.
-	want := "A small JSON object, CPU µs/request: Dunlin 9.00; ahead: fast (4.50, 0.500×)"
+	want := "A small JSON object, CPU µs/request: Dunlin 9; ahead: fast (4.50, 0.500×)"
 	if got := leads[0].String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -122,11 +122,11 @@ func TestLeads(t *testing.T) {
 
 func TestText(t *testing.T) {
 	got := report.TableOf(sample().Scenarios[0]).Text()
-	want := `server    CPU µs/request                 requests/s  errors
-dunlin  9.00 (8.00–10.0)  111,111 (100,000–125,000)       0
-fast    4.50 (4.00–5.00)  222,222 (200,000–250,000)       0
-close   8.50 (8.00–9.00)  117,647 (111,111–125,000)       0
-floor               1.00                  1,000,000       0
+	want := `server  CPU µs/request                 requests/s  errors
+dunlin        9 (8–10)  111,111 (100,000–125,000)       0
+fast        4.50 (4–5)  222,222 (200,000–250,000)       0
+close       8.50 (8–9)  117,647 (111,111–125,000)       0
+floor                1                  1,000,000       0
 without broken: it fell over
 `
 	if got != want {

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -25,6 +26,7 @@ var (
 	Errors       = Metric{"errors", "errors", "errors", false, false}
 	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true, true}
 	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false, false}
+	Busy         = Metric{"busy_s", "busy s", "s until the server rests", false, false}
 	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
 	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
 	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
@@ -43,7 +45,7 @@ var (
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, CutOff, RSSAfter, PerConn,
+	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, Busy, CutOff, RSSAfter, PerConn,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, GeneratorLag,
 }
@@ -58,13 +60,13 @@ func MetricByKey(key string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Format writes v with three significant digits, and thousands apart.
+// Format writes v with three significant digits, and thousands apart. Counts stay whole.
 func Format(v float64) string {
 	switch {
-	case v == 0:
-		return "0"
 	case v < 0:
 		return "-" + Format(-v)
+	case v < 100 && v == math.Trunc(v):
+		return strconv.Itoa(int(v))
 	case v < 0.995:
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case v < 9.995:

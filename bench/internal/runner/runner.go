@@ -62,13 +62,12 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	if o.Benchmarks > 0 {
 		watch.Step(plan.done, plan.all, "Go benchmarks")
 		run.Benchmarks, err = gobench.Run(ctx, env.Folders.Bench, o.Benchmarks, env.Short)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		case err != nil:
+		}
+		watch.Benchmarked(run.Benchmarks)
+		if err != nil {
 			watch.Note("%v", err)
-		default:
-			watch.Benchmarked(run.Benchmarks)
 		}
 	}
 	run.Took = time.Since(run.Started).Round(time.Second).String()

@@ -75,18 +75,19 @@ func sleepersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 
 var slowReaders = Scenario{
 	Name: "slow-readers", Title: "1,000 clients that ask and never read",
-	About: "Each asks for 50 times 108 KB at once and reads nothing, beside 32 connections on plain text. The first p99 is " +
-		"theirs before the others come, the second while they are there. Cut off is how many of the 1,000 the server had " +
-		"sent away by the end, and the last column its memory two seconds after all of them left.",
+	About: "Each asks for 50 times 108 KB at once and reads nothing. At first a server is busy filling the kernel's buffers, " +
+		"for as long as the column says; then 32 other connections ask for plain text. Their p99 stands beside the one they had " +
+		"before the crowd came. Cut off is how many of the 1,000 the server had sent away by the end, and the last column " +
+		"its memory two seconds after all of them left.",
 	Metrics: []results.Metric{
-		results.PeakRSS, results.QuietP99, results.P99, results.Throughput, results.CutOff, results.RSSAfter, results.Errors,
+		results.PeakRSS, results.QuietP99, results.P99, results.Throughput, results.Busy, results.CutOff, results.RSSAfter, results.Errors,
 	},
 	Needs:     []string{"plaintext", "users"},
 	MaxRounds: 1,
 	Commands: func(e *Env) []string {
 		return []string{
 			proc.Command{Path: "compare", Args: holdArgs(stalled(e, exampleAddr)), Cores: e.Place.Load}.String(),
-			bystanders.Command(e.Folders.Bench, exampleAddr, e.Place.Load, besideStalled(e)).String(),
+			bystanders.Command(e.Folders.Bench, exampleAddr, e.Place.Load, e.Duration).String(),
 		}
 	},
 	Round: slowReadersRound,
@@ -100,13 +101,32 @@ func stalled(e *Env, addr string) load.Hold {
 	return h
 }
 
-// besideStalled is how long the bystanders are measured beside the others. The others' requests keep
-// a server busy until the kernel's buffers are full, which takes some seconds.
-func besideStalled(e *Env) time.Duration {
-	if e.Short {
-		return 2 * time.Second
+const (
+	restWindow = 200 * time.Millisecond
+	restAtMost = restWindow / 50 // of processor time in a window
+	restInARow = 2               // one such window may be a server that waits for its core
+	busyAtMost = 15 * time.Second
+)
+
+// untilRest waits until the server hardly uses its core any more, or for as long as one may be asked
+// to, and returns how long that took.
+func untilRest(ctx context.Context, s *server) (time.Duration, error) {
+	start := time.Now()
+	before, err := s.CPU()
+	for resting := 0; err == nil && resting < restInARow && time.Since(start) < busyAtMost; {
+		if err := pause(ctx, restWindow); err != nil {
+			return 0, err
+		}
+		var now time.Duration
+		now, err = s.CPU()
+		if now-before < restAtMost {
+			resting++
+		} else {
+			resting = 0
+		}
+		before = now
 	}
-	return max(5*time.Second, e.Duration)
+	return time.Since(start), err
 }
 
 // afterLeaving is how long a server may take to give back memory before it is looked at.
@@ -130,7 +150,11 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample
 		return nil, err
 	}
 	defer crowd.Stop()
-	beside, err := e.wrk(ctx, bystanders, s, e.Place.Load, besideStalled(e))
+	busy, err := untilRest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := e.wrk(ctx, bystanders, s, e.Place.Load, e.Duration)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +179,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample
 		results.QuietP99.Key:   milliseconds(quiet.P99),
 		results.P99.Key:        latencies(beside)[results.P99.Key],
 		results.Throughput.Key: float64(beside.Requests) / beside.Duration.Seconds(),
+		results.Busy.Key:       busy.Seconds(),
 		results.CutOff.Key:     float64(cut),
 		results.RSSAfter.Key:   megabytes(rss),
 		results.Errors.Key:     float64(quiet.Errors() + beside.Errors()),
