@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,8 +15,26 @@ type Config struct {
 	// loop engine where it can run and net/http elsewhere.
 	Engine Engine
 
-	// Addr is the TCP address that Run listens on. Default: ":8080".
+	// Addr is the TCP address that Run listens on: in clear text, unless there is
+	// a certificate and no TLSAddr. Default: ":8080".
 	Addr string
+
+	// TLSAddr is the TCP address that Run serves by TLS beside Addr. It needs a
+	// certificate. Default: none.
+	TLSAddr string
+
+	// TLSCert and TLSKey name the PEM files of the certificate chain and its key.
+	// They take the place of the certificates in TLS, and are read again when
+	// they change. Default: none.
+	TLSCert, TLSKey string
+
+	// TLS holds the settings of TLS: certificates, client authentication and so
+	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later.
+	TLS *tls.Config
+
+	// H2C also takes HTTP/2 in clear text, from clients that know beforehand
+	// (RFC 9113, section 3.3). Listeners are then served by net/http.
+	H2C bool
 
 	// Ready, if set, is called when a listener is being served, with its
 	// address and the engine that serves it.
@@ -50,7 +69,12 @@ type Config struct {
 	// Default: 75 s.
 	IdleTimeout time.Duration
 
-	// DrainTimeout is how long Run waits, after a signal, for running requests
+	// DrainGrace is how long Run goes on serving, after a signal, while Readiness
+	// says that no more should be sent: as long as the balancer in front takes to
+	// notice. Default: 0.
+	DrainGrace time.Duration
+
+	// DrainTimeout is how long Run waits, after DrainGrace, for running requests
 	// to end. Default: 30 s.
 	DrainTimeout time.Duration
 
@@ -148,6 +172,14 @@ func (c Config) validate() error {
 	case min(c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
 		return fmt.Errorf("Config.HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v) must not be negative",
 			c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
+	case c.DrainGrace < 0:
+		return fmt.Errorf("Config.DrainGrace is %v: it must not be negative", c.DrainGrace)
+	case c.TLSCert == "" != (c.TLSKey == ""):
+		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: one is of no use without the other", c.TLSCert, c.TLSKey)
+	case c.TLSAddr != "" && !c.hasTLS():
+		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS", c.TLSAddr)
+	case c.H2C && c.Engine == EngineLoop:
+		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
 	case c.DirtyPaths > RefuseDirty:
 		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty or RefuseDirty", c.DirtyPaths)
 	}

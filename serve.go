@@ -2,14 +2,11 @@ package dunlin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
-	"os/signal"
 	"sync"
-	"syscall"
 )
 
 // A server serves one listener by one of the engines.
@@ -24,10 +21,17 @@ type server interface {
 
 // serving is the part of an App that knows what runs.
 type serving struct {
+	drainState
 	sync.Mutex
 	running []server
 	stopped bool
 	drained chan struct{} // closed when shutdown is over
+}
+
+// A place is a listener, and how it is served: by TLS unless config is nil.
+type place struct {
+	net.Listener
+	config *tls.Config
 }
 
 // ListenAndServe listens on the TCP address addr and serves it, see Serve.
@@ -42,30 +46,58 @@ func (a *App) ListenAndServe(addr string) error {
 // Serve answers the connections of ln until Shutdown, and returns nil when that
 // has finished; or the error that made the listener fail. It closes ln. Several
 // listeners may be served at the same time.
-func (a *App) Serve(ln net.Listener) error {
-	srv, engine, err := a.newServer(ln)
+func (a *App) Serve(ln net.Listener) error { return a.serve(place{ln, nil}) }
+
+func (a *App) serve(p place) error {
+	o, err := a.open(p)
 	if err != nil {
-		return errors.Join(fmt.Errorf("dunlin: serve %s: %w", ln.Addr(), err), ln.Close())
+		return err
+	}
+	return o.serve()
+}
+
+// An opened place has its server and is known to Shutdown.
+type opened struct {
+	place
+	server  server
+	drained <-chan struct{}
+}
+
+// open makes the server of a place. When it fails, the listener is closed.
+func (a *App) open(p place) (*opened, error) {
+	srv, engine, err := a.newServer(p)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dunlin: serve %s: %w", p.Addr(), err), p.Close())
 	}
 	drained, ok := a.enlist(srv)
 	if !ok {
-		return errors.Join(fmt.Errorf("dunlin: serve %s: the app was shut down", ln.Addr()), ln.Close())
+		return nil, errors.Join(fmt.Errorf("dunlin: serve %s: the app was shut down", p.Addr()), p.Close())
 	}
-	a.config.Logger.Info("serving", "addr", ln.Addr().String(), "engine", engine.String())
+	a.config.Logger.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.config != nil)
 	if a.config.Ready != nil {
-		a.config.Ready(ln.Addr(), engine)
+		a.config.Ready(p.Addr(), engine)
 	}
-	if err := srv.serve(ln); err != nil {
-		return fmt.Errorf("dunlin: serve %s: %w", ln.Addr(), err)
+	return &opened{p, srv, drained}, nil
+}
+
+// serve answers what comes in until Shutdown has finished or the listener fails.
+func (o *opened) serve() error {
+	if err := o.server.serve(o.Listener); err != nil {
+		return fmt.Errorf("dunlin: serve %s: %w", o.Addr(), err)
 	}
-	<-drained
+	<-o.drained
 	return nil
 }
 
-// newServer chooses the engine for a listener.
-func (a *App) newServer(ln net.Listener) (server, Engine, error) {
-	if a.config.Engine != EngineStd {
-		srv, err := newLoopServer(a, ln)
+// newServer chooses the engine for a place.
+func (a *App) newServer(p place) (server, Engine, error) {
+	switch {
+	case p.config != nil:
+		if err := checkCertificate(p.config); err != nil {
+			return nil, EngineStd, err
+		}
+	case a.config.Engine != EngineStd && !a.config.H2C:
+		srv, err := newLoopServer(a, p.Listener)
 		if err == nil {
 			return srv, EngineLoop, nil
 		}
@@ -74,7 +106,7 @@ func (a *App) newServer(ln net.Listener) (server, Engine, error) {
 		}
 		a.config.Logger.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
-	return newStdServer(a), EngineStd, nil
+	return newStdServer(a, p.config), EngineStd, nil
 }
 
 // enlist remembers a server for Shutdown; false when that has happened.
@@ -93,9 +125,17 @@ func (a *App) enlist(srv server) (drained <-chan struct{}, ok bool) {
 }
 
 // Shutdown stops accepting connections, closes idle ones, lets running requests
-// finish and then returns. When ctx ends first it closes what is left and
-// returns ctx's error. The app cannot serve again.
+// finish and then returns; see also Drain. When ctx ends first it closes what is
+// left and returns ctx's error. The app cannot serve again.
 func (a *App) Shutdown(ctx context.Context) error {
+	a.serving.unready.Store(true)
+	return a.shutdown(ctx)
+}
+
+// shutdown is Shutdown of an app whose place another process may take, so that
+// Readiness stays as it is.
+func (a *App) shutdown(ctx context.Context) error {
+	a.beginDrain()
 	s := &a.serving
 	s.Lock()
 	running, first := s.running, !s.stopped
@@ -111,56 +151,4 @@ func (a *App) Shutdown(ctx context.Context) error {
 		close(s.drained)
 	}
 	return errors.Join(errs...)
-}
-
-// Run serves Config.Addr until ctx ends or the process is told to stop by SIGINT
-// or SIGTERM, then drains: it returns when running requests have finished, with
-// an error when they had not after Config.DrainTimeout.
-func (a *App) Run(ctx context.Context) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	failed := make(chan error, 1)
-	go func() { failed <- a.ListenAndServe(a.config.Addr) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	stop() // a second signal ends the process at once
-	a.config.Logger.Info("draining", "timeout", a.config.DrainTimeout)
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.DrainTimeout)
-	defer cancel()
-	if err := a.Shutdown(deadline); err != nil {
-		return fmt.Errorf("dunlin: drain: requests were still running after %v: %w", a.config.DrainTimeout, err)
-	}
-	return nil
-}
-
-// stdServer serves by net/http.
-type stdServer struct{ http.Server }
-
-func newStdServer(a *App) *stdServer {
-	s := new(stdServer)
-	s.Handler = a
-	s.ReadHeaderTimeout = a.config.HeadTimeout
-	s.IdleTimeout = a.config.IdleTimeout
-	s.MaxHeaderBytes = a.config.MaxHead
-	s.DisableGeneralOptionsHandler = true
-	s.ErrorLog = slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn)
-	return s
-}
-
-func (s *stdServer) serve(ln net.Listener) error {
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-func (s *stdServer) shutdown(ctx context.Context) error {
-	err := s.Shutdown(ctx)
-	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	return nil
 }

@@ -24,6 +24,10 @@ func main() {
 		},
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
+	flag.StringVar(&config.TLSAddr, "tls-addr", "", "`address` to serve by TLS beside -addr")
+	flag.StringVar(&config.TLSCert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
+	flag.DurationVar(&config.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
 	flag.Parse()
 
@@ -46,7 +50,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/headers", headers)
 	app.Get("/sleep", sleep)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
-	app.Get("/healthz", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok\n") })
+	app.Get("/healthz", app.Readiness())
 	app.Mount("/debug/pprof", profiles())
 	return app
 }

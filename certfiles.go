@@ -1,0 +1,95 @@
+package dunlin
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// certFiles is a certificate that lives in two files and is read again when
+// they change. Handshakes look whether they have, at most once a second: no
+// timer and no goroutine waits for it.
+type certFiles struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	cert              atomic.Pointer[tls.Certificate] // never nil
+
+	checking sync.Mutex // held by the one handshake that looks
+	checked  time.Time
+	seen     [2]os.FileInfo // of the files as they were read last, well or not
+}
+
+// certCheck is how long the files are not looked at again.
+const certCheck = time.Second
+
+// newCertFiles reads the files for the first time.
+func newCertFiles(certFile, keyFile string, log *slog.Logger) (*certFiles, error) {
+	f := &certFiles{certFile: certFile, keyFile: keyFile, log: log, checked: time.Now()}
+	info, err := f.stat()
+	if err != nil {
+		return nil, err
+	}
+	f.seen = info
+	return f, f.load()
+}
+
+// certificate is the GetCertificate of a tls.Config.
+func (f *certFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if f.checking.TryLock() {
+		defer f.checking.Unlock()
+		if now := time.Now(); now.Sub(f.checked) >= certCheck {
+			f.checked = now
+			f.refresh()
+		}
+	}
+	return f.cert.Load(), nil
+}
+
+// refresh reads the files if they have changed. While they cannot be used, for
+// one when only the first of the two has been replaced, the certificate read
+// before stays; that is logged once for each state of the files.
+func (f *certFiles) refresh() {
+	info, err := f.stat()
+	if err == nil && sameFile(info[0], f.seen[0]) && sameFile(info[1], f.seen[1]) {
+		return
+	}
+	if err == nil {
+		err = f.load()
+	} else if f.seen == info {
+		return // still missing
+	}
+	f.seen = info
+	if err != nil {
+		f.log.Warn("the changed certificate cannot be used: the one before stays", "error", err.Error())
+		return
+	}
+	f.log.Info("certificate read again", "file", f.certFile)
+}
+
+func (f *certFiles) stat() (info [2]os.FileInfo, err error) {
+	for i, name := range []string{f.certFile, f.keyFile} {
+		if info[i], err = os.Stat(name); err != nil {
+			return [2]os.FileInfo{}, fmt.Errorf("look at certificate: %w", err)
+		}
+	}
+	return info, nil
+}
+
+func (f *certFiles) load() error {
+	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+	if err != nil {
+		return fmt.Errorf("load certificate: %w", err)
+	}
+	f.cert.Store(&cert)
+	return nil
+}
+
+// sameFile reports whether a file is what it was, as far as that shows without
+// reading it.
+func sameFile(now, before os.FileInfo) bool {
+	return before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size()
+}

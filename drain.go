@@ -1,0 +1,84 @@
+package dunlin
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// The end of an app has an order: it says that it should get no more requests
+// (Readiness), and after a while stops accepting, tells what runs long
+// (Draining), closes each connection after its answer, and waits for what is
+// left until the deadline.
+
+// drainState is how far that has come.
+type drainState struct {
+	unready  atomic.Bool   // Readiness answers 503
+	draining atomic.Bool   // answers close their connections
+	signal   chan struct{} // closed with draining; made when first asked for, under serving.Mutex
+}
+
+// Drain ends the app in order, as Run does when it is told to stop: Readiness
+// turns 503, Config.DrainGrace passes, and the rest is Shutdown. When ctx ends
+// first, even in the grace, what is left is closed and ctx's error returned.
+func (a *App) Drain(ctx context.Context) error {
+	a.serving.unready.Store(true)
+	if a.config.DrainGrace > 0 {
+		grace := time.NewTimer(a.config.DrainGrace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+		case <-ctx.Done():
+		}
+	}
+	return a.Shutdown(ctx)
+}
+
+// Draining returns a channel that is closed when the app begins to shut down.
+// What would last, such as a stream of events, should come to its end then: the
+// request's context is cancelled only if it is still running at the deadline.
+func (a *App) Draining() <-chan struct{} {
+	s := &a.serving
+	s.Lock()
+	defer s.Unlock()
+	if s.signal == nil {
+		s.signal = make(chan struct{})
+		if s.draining.Load() {
+			close(s.signal)
+		}
+	}
+	return s.signal
+}
+
+// Draining is App.Draining of the app that serves the request.
+func (r *Request) Draining() <-chan struct{} { return r.app.Draining() }
+
+// beginDrain makes every answer from now on the last of its connection and
+// closes the channel of Draining.
+func (a *App) beginDrain() {
+	s := &a.serving
+	s.Lock()
+	defer s.Unlock()
+	if s.draining.Swap(true) {
+		return
+	}
+	if s.signal != nil {
+		close(s.signal)
+	}
+}
+
+// noStore keeps answers about this moment out of caches.
+var noStore = NewHeaderBlock("Cache-Control", "no-store")
+
+// Readiness returns the action for a health route: 200 «ok», and 503 «draining»
+// as soon as the app is about to end, so that balancers send their requests
+// elsewhere. After a restart that handed the listeners on it stays at 200.
+func (a *App) Readiness() Action {
+	return func(*Request) Response {
+		if a.serving.unready.Load() {
+			return Text("draining\n").Status(http.StatusServiceUnavailable).Headers(noStore)
+		}
+		return Text("ok\n").Headers(noStore)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package dunlin
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Listeners are passed to a process as systemd does it (sd_listen_fds(3)):
+//
+//	LISTEN_FDS      how many; their descriptors are 3, 4 and so on
+//	LISTEN_PID      the process that they are for
+//	LISTEN_FDNAMES  their names, with colons between
+//
+// Whoever restarts itself cannot know the second before the new process runs. It
+// leaves it out and says instead
+//
+//	DUNLIN_RESTART  its own process and the descriptor of a pipe, as «4711:5»
+//
+// to which the new process, that child, writes a byte when it serves.
+const (
+	envFDs     = "LISTEN_FDS"
+	envPID     = "LISTEN_PID"
+	envNames   = "LISTEN_FDNAMES"
+	envRestart = "DUNLIN_RESTART"
+	firstFD    = 3
+)
+
+// inheritance is what a process was started with.
+type inheritance struct {
+	listeners []inheritedListener
+	ready     *os.File // nil unless this process is a successor
+}
+
+// inherit takes what is for this process, once: it unsets the variables, so that
+// programs started from here do not think it theirs.
+func inherit() (in inheritance, err error) {
+	fds, pid, names, restart := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envRestart)
+	for _, name := range []string{envFDs, envPID, envNames, envRestart} {
+		if err := os.Unsetenv(name); err != nil {
+			return in, err
+		}
+	}
+	var parent, readyFD int
+	if n, _ := fmt.Sscanf(restart, "%d:%d", &parent, &readyFD); n == 2 && parent == os.Getppid() {
+		syscall.CloseOnExec(readyFD)
+		in.ready = os.NewFile(uintptr(readyFD), "ready")
+	} else if pid != strconv.Itoa(os.Getpid()) {
+		return in, nil
+	}
+	count, err := strconv.Atoi(fds)
+	if err != nil || count < 0 {
+		return in, fmt.Errorf("%s is %q: it must be a number", envFDs, fds)
+	}
+	named := strings.Split(names, ":")
+	for i := range count {
+		var name string
+		if i < len(named) {
+			name = named[i]
+		}
+		ln, fdErr := inheritFD(firstFD + i)
+		if fdErr != nil {
+			err = fdErr // the descriptors behind it are taken nevertheless, to be closed
+			continue
+		}
+		in.listeners = append(in.listeners, inheritedListener{ln, name})
+	}
+	if err != nil {
+		for _, ln := range in.listeners {
+			_ = ln.Close()
+		}
+		return inheritance{}, err
+	}
+	return in, nil
+}
+
+// inheritFD makes a listener of a descriptor and closes that.
+func inheritFD(fd int) (net.Listener, error) {
+	f := os.NewFile(uintptr(fd), "listener")
+	ln, err := net.FileListener(f) // of a duplicate
+	_ = f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	return ln, nil
+}
+
+// tellReady tells the process before this one that it may go.
+func (in inheritance) tellReady() {
+	if in.ready == nil {
+		return
+	}
+	_, _ = in.ready.Write([]byte{1}) // if it is gone already, so much the better
+	_ = in.ready.Close()
+}

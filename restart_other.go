@@ -1,0 +1,40 @@
+//go:build !unix
+
+package dunlin
+
+import (
+	"errors"
+	"os"
+)
+
+// Here nothing is inherited and nothing is handed on.
+
+type inheritance struct{ listeners []inheritedListener }
+
+func inherit() (inheritance, error) { return inheritance{}, nil }
+
+func (inheritance) tellReady() {}
+
+// hangups never come.
+type hangups struct {
+	c     chan os.Signal
+	nohup bool
+}
+
+func newHangups() *hangups { return new(hangups) }
+
+func (*hangups) close() {}
+
+func (*hangups) terminalGone() bool { return false }
+
+type successor struct{}
+
+func startSuccessor([]place) (*successor, error) {
+	return nil, errors.New("restarting needs a unix system")
+}
+
+func (*successor) pid() int { return 0 }
+
+func (*successor) outcome() <-chan error { return nil }
+
+func (*successor) abandon() {}

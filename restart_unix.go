@@ -1,0 +1,171 @@
+//go:build unix
+
+package dunlin
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hangups are the SIGHUPs of a process.
+type hangups struct {
+	c        chan os.Signal
+	terminal bool // the process has one
+	nohup    bool // ... and is to outlive it, see nohup(1)
+}
+
+func newHangups() *hangups {
+	h := &hangups{make(chan os.Signal, 1), hasTerminal(), signal.Ignored(syscall.SIGHUP)}
+	signal.Notify(h.c, syscall.SIGHUP)
+	return h
+}
+
+// close ends it. Until then, also while the app drains, a further SIGHUP does not
+// kill the process.
+func (h *hangups) close() { signal.Stop(h.c) }
+
+// terminalGone tells the SIGHUP of a closed terminal from one that somebody sent.
+func (h *hangups) terminalGone() bool {
+	gone := h.terminal && !hasTerminal()
+	h.terminal = h.terminal && !gone
+	return gone
+}
+
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
+}
+
+// A successor is the new process of a restart, until it is known to serve.
+type successor struct {
+	process *os.Process
+	result  chan error // gets one value: nil when it serves
+}
+
+// successorTimeout is how long a new process may take until it serves.
+const successorTimeout = time.Minute
+
+// startSuccessor starts the program anew and hands it the listeners.
+func startSuccessor(places []place) (*successor, error) {
+	if os.Getpid() == 1 {
+		return nil, errors.New("this is process 1, whose end is the end of its container")
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ready, told, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles, err = duplicates(places)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, told)
+	cmd.Env = successorEnv(places)
+	if err == nil {
+		err = cmd.Start()
+	}
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(err, ready.Close())
+	}
+	s := &successor{cmd.Process, make(chan error, 1)}
+	go s.watch(cmd, ready)
+	return s, nil
+}
+
+// watch reports what becomes of the new process, and stays with it so that its
+// end is noted (wait(2)).
+func (s *successor) watch(cmd *exec.Cmd, ready *os.File) {
+	var one [1]byte
+	err := ready.SetReadDeadline(time.Now().Add(successorTimeout))
+	if err == nil {
+		_, err = ready.Read(one[:])
+	}
+	_ = ready.Close()
+	if err == nil {
+		s.result <- nil
+		_ = cmd.Wait()
+		return
+	}
+	// It has ended, or is taken not to come any further.
+	_ = cmd.Process.Kill()
+	if ended := cmd.Wait(); ended != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ended
+	}
+	s.result <- fmt.Errorf("process %d did not come to serve: %w", s.process.Pid, err)
+}
+
+func (s *successor) pid() int { return s.process.Pid }
+
+// outcome returns the channel of the result; one that never has any if there is no
+// successor.
+func (s *successor) outcome() <-chan error {
+	if s == nil {
+		return nil
+	}
+	return s.result
+}
+
+// abandon ends a new process that is not wanted any more.
+func (s *successor) abandon() {
+	if s != nil {
+		_ = s.process.Signal(syscall.SIGTERM)
+	}
+}
+
+// duplicates returns a descriptor of its own for each listener. They must not
+// come from the File method: os/exec would make those blocking, and with them
+// the sockets of this process.
+func duplicates(places []place) (files []*os.File, err error) {
+	for _, p := range places {
+		sc, ok := p.Listener.(syscall.Conn)
+		if !ok {
+			return files, fmt.Errorf("a %T cannot be handed on", p.Listener)
+		}
+		raw, err := sc.SyscallConn()
+		if err != nil {
+			return files, err
+		}
+		fd, dupErr := -1, error(nil)
+		err = raw.Control(func(orig uintptr) { fd, dupErr = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0) })
+		if err = errors.Join(err, dupErr); err != nil {
+			return files, fmt.Errorf("duplicate listener %s: %w", p.Addr(), err)
+		}
+		files = append(files, os.NewFile(uintptr(fd), p.name()))
+	}
+	return files, nil
+}
+
+// successorEnv is the environment of this process with what inherit reads.
+func successorEnv(places []place) []string {
+	names := make([]string, len(places))
+	for i, p := range places {
+		names[i] = p.name()
+	}
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{envFDs, envPID, envNames, envRestart}, name)
+	})
+	return append(env,
+		fmt.Sprintf("%s=%d", envFDs, len(places)),
+		fmt.Sprintf("%s=%s", envNames, strings.Join(names, ":")),
+		fmt.Sprintf("%s=%d:%d", envRestart, os.Getpid(), firstFD+len(places)))
+}

@@ -1,0 +1,64 @@
+package dunlin
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// TLS is served by net/http, whatever Config.Engine says, with HTTP/2 and
+// HTTP/1.1 as the client likes. The same app may serve clear text at the same
+// time, by the loop engine.
+
+// ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
+// the certificate in the named PEM files, see Config.TLSCert; when both names
+// are empty, with the certificates of Config.TLS. It returns as Serve does.
+func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
+	config, err := a.tlsConfig(certFile, keyFile)
+	if err != nil {
+		return fmt.Errorf("dunlin: TLS: %w", err)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("dunlin: listen: %w", err)
+	}
+	return a.ServeTLS(ln, config)
+}
+
+// ServeTLS answers the connections of ln by TLS with the given settings, which
+// must have a certificate and are not changed. Else it is as Serve.
+func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
+	return a.serve(place{ln, config})
+}
+
+// hasTLS reports whether the config has what TLS needs.
+func (c *Config) hasTLS() bool { return c.TLS != nil || c.TLSCert != "" }
+
+// tlsConfig returns Config.TLS with the certificate in two files, if they are
+// named.
+func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
+	config := a.config.TLS.Clone()
+	if config == nil {
+		config = new(tls.Config)
+	}
+	if certFile == "" && keyFile == "" {
+		return config, nil
+	}
+	files, err := newCertFiles(certFile, keyFile, a.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates, config.GetCertificate = nil, files.certificate
+	return config, nil
+}
+
+var errNoCertificate = errors.New("the TLS settings have no certificate")
+
+// checkCertificate tells what net/http would say less clearly.
+func checkCertificate(c *tls.Config) error {
+	if c.GetCertificate == nil && c.GetConfigForClient == nil && len(c.Certificates) == 0 {
+		return errNoCertificate
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package dunlin_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Clients that others have written.
+
+// tool runs a program and returns what it said on standard output.
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
+			t.Fatalf("DUNLIN_REQUIRE_ALL is set: %v", err)
+		}
+		t.Skipf("%v: install it to run this test (Debian packages curl, nghttp2-client)", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, &stderr)
+	}
+	return string(out)
+}
+
+func TestCurl(t *testing.T) {
+	clear, _ := start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", proto) })
+	certFile, keyFile, _ := newCert(t)
+	secure := startWith(t, certFile, keyFile)
+	for _, c := range []struct {
+		option, url, want string
+	}{
+		{"--http1.1", "http://" + clear, "HTTP/1.1 clear"},
+		{"--http2-prior-knowledge", "http://" + clear, "HTTP/2.0 clear"},
+		{"--http1.1", "https://" + secure, "HTTP/1.1 TLS"},
+		{"--http2", "https://" + secure, "HTTP/2.0 TLS"},
+	} {
+		if got := tool(t, "curl", "-sS", "--cacert", certFile, c.option, c.url+"/proto"); got != c.want {
+			t.Errorf("curl %s: %q, want %q", c.option, got, c.want)
+		}
+	}
+}
+
+func TestH2Load(t *testing.T) {
+	clear, _ := start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", proto) })
+	certFile, keyFile, _ := newCert(t)
+	for _, url := range []string{"http://" + clear, "https://" + startWith(t, certFile, keyFile)} {
+		out := tool(t, "h2load", "-n2000", "-c10", "-m10", url+"/proto")
+		wantContains(t, "h2load "+url, out, "2000 succeeded, 0 failed, 0 errored, 0 timeout", "h2")
+	}
+}
+
+// startWith serves by TLS with the certificate in the given files.
+func startWith(t *testing.T, certFile, keyFile string) (addr string) {
+	t.Helper()
+	app, _ := newApp(dunlin.Config{})
+	app.Get("/proto", proto)
+	ln := listen(t)
+	served := make(chan error, 1)
+	go func() { served <- app.ServeTLS(ln, loadConfig(t, certFile, keyFile)) }()
+	t.Cleanup(func() { stop(t, app, served) })
+	return ln.Addr().String()
+}
