@@ -69,7 +69,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 }
 
 // settle makes sure that a response can be sent: it claims what the response
-// owns and logs why one failed. When it returns, the response is the sender's.
+// owns, logs why one failed, and carries out one that is made when it is sent.
+// When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
 	if resp.kind == kindMissing {
 		*resp = resp.fail(errNoResponse)
@@ -83,6 +84,9 @@ func (a *App) settle(r *Request, resp *Response) {
 	}
 	if resp.x.err != nil {
 		a.logFailure(r, resp)
+	}
+	if resp.kind == kindStream {
+		a.carryOut(r, resp)
 	}
 }
 

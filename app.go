@@ -32,6 +32,7 @@ type App struct {
 
 	serving serving
 	loop    loopState
+	drains  drainWatch
 }
 
 // routes is Group under a name that leaves App.Group free for the method.

@@ -2,7 +2,6 @@ package dunlin
 
 import (
 	"errors"
-	"io"
 	"iter"
 	"net/http"
 	"strconv"
@@ -29,8 +28,8 @@ type extra struct {
 	fields []field       // len is fixed while the extra is in use
 	buf    []byte        // what the body was encoded into
 	err    error
-	stream func(io.Writer) error
-	used   int // fields to clear on release, while the engine owns buf
+	stream producer // carries out a kindStream
+	used   int      // fields to clear on release, while the engine owns buf
 }
 
 // field is one entry of an extra: a single header or a whole block.

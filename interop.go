@@ -6,8 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func FromStd(h http.Handler) Action {
 	}
 	return func(r *Request) Response {
 		w := &stdWriter{r: r, header: make(http.Header)}
-		w.run(h)
+		w.run(h, r.wire.stdRequest())
 		return w.response()
 	}
 }
@@ -32,14 +33,18 @@ func FromStd(h http.Handler) Action {
 // A stdSink is where an answer goes once it cannot be held back any longer.
 type stdSink interface {
 	io.Writer
+	// ReadFrom copies all of src to the body, a file without passing through
+	// the process where the system can do that.
+	io.ReaderFrom
 	Flush() error
 	// hijack hands the connection over, with what was read beyond the request.
 	hijack() (net.Conn, *bufio.ReadWriter, error)
 	setReadDeadline(time.Time) error
 	setWriteDeadline(time.Time) error
 	enableFullDuplex() error
-	// finish ends the body.
-	finish()
+	// finish ends the body. The trailers are as a handler left them in its
+	// header map: names that were not declared have http.TrailerPrefix.
+	finish(trailers http.Header)
 }
 
 // gatherLimit is how many bytes of a standard handler's answer are held back,
@@ -51,36 +56,27 @@ const gatherLimit = 32 << 10
 type stdWriter struct {
 	r        *Request
 	header   http.Header
-	status   int   // 0 until WriteHeader
-	length   int64 // as the handler announced it, else -1
-	omitted  int64 // bytes written in answer to HEAD, and not kept
+	status   int      // 0 until WriteHeader
+	head     Response // status and headers as they were at WriteHeader
+	typed    bool     // the handler said what the content is, or that nobody should guess
+	declared []string // names of trailers
+	length   int64    // as the handler announced it, else -1
+	written  int64    // bytes of the body so far, those left out for HEAD included
 	body     []byte
 	sink     stdSink // non-nil once the head has been sent
 	hijacked bool
 }
 
-// run calls the handler. A panic after the head was sent cannot become a 500
-// any more: the connection is dropped.
-func (w *stdWriter) run(h http.Handler) {
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		if (w.sink == nil && !w.hijacked) || v == http.ErrAbortHandler {
-			panic(v)
-		}
-		w.r.app.config.Logger.Error("panic in a handler that had begun to answer", "panic", fmt.Sprint(v),
-			"route", w.r.Route(), "id", w.r.ID(), "stack", string(debug.Stack()))
-		panic(http.ErrAbortHandler)
-	}()
-	h.ServeHTTP(w, w.r.wire.stdRequest())
+// run calls the handler.
+func (w *stdWriter) run(h http.Handler, req *http.Request) {
+	defer w.r.cutAfter(&w.sink)
+	h.ServeHTTP(w, req)
 }
 
 func (w *stdWriter) Header() http.Header { return w.header }
 
-// WriteHeader sets the status. A status below 200 is sent at once as an
-// interim response.
+// WriteHeader sets the status, and the headers as they are now. A status below
+// 200 is sent at once as an interim response.
 func (w *stdWriter) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
@@ -96,21 +92,99 @@ func (w *stdWriter) WriteHeader(status int) {
 	if n, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 		w.length = n
 	}
+	_, w.typed = w.header["Content-Type"]
+	w.typed = w.typed || w.header.Get("Content-Encoding") != ""
+	w.head = Response{status: uint16(status), kind: kindBody}
+	for _, name := range sortedKeys(w.header) {
+		w.setField(name, w.header[name])
+	}
 }
 
-func (w *stdWriter) Write(p []byte) (int, error) {
-	if w.hijacked {
-		return 0, http.ErrHijacked
+// setField adds to the head what a handler has set, and leaves out what
+// net/http leaves out, too: what is no header, and what frames the message.
+func (w *stdWriter) setField(name string, values []string) {
+	switch {
+	case name == "Trailer":
+		w.declare(values)
+	case name == "Connection" && len(values) > 0 && values[0] == "close":
+		w.r.wire.closeAfter()
+	default:
+		for _, v := range values {
+			if checkField(name, v) == nil {
+				w.head = w.head.push(field{name: name, value: trimBlanks(v)})
+			}
+		}
 	}
-	if w.status == 0 {
+}
+
+// declare notes the names of trailers, and announces them.
+func (w *stdWriter) declare(values []string) {
+	for _, list := range values {
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(trimBlanks(name))
+			if checkField(name, "") == nil {
+				w.declared = append(w.declared, name)
+				w.head = w.head.push(field{name: "Trailer", value: name})
+			}
+		}
+	}
+}
+
+// trailers returns what the handler has set of the trailers, nil for none.
+func (w *stdWriter) trailers() http.Header {
+	var t http.Header
+	add := func(name string, values []string) {
+		if t == nil {
+			t = make(http.Header)
+		}
+		t[name] = values
+	}
+	for _, name := range w.declared {
+		if values := w.header[name]; len(values) > 0 {
+			add(name, values)
+		}
+	}
+	for name, values := range w.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			add(name, values)
+		}
+	}
+	return t
+}
+
+// trailerName returns the name that a key of trailers stands for.
+func trailerName(key string) string {
+	name, prefixed := strings.CutPrefix(key, http.TrailerPrefix)
+	if prefixed {
+		return http.CanonicalHeaderKey(name)
+	}
+	return key
+}
+
+// admit counts n bytes of the body, and says why they may not be written.
+func (w *stdWriter) admit(n int64) error {
+	switch {
+	case w.hijacked:
+		return http.ErrHijacked
+	case w.status == 0:
 		w.WriteHeader(http.StatusOK)
 	}
 	if !bodyAllowed(w.status) {
-		return 0, http.ErrBodyNotAllowed
+		return http.ErrBodyNotAllowed
+	}
+	if w.length >= 0 && w.written+n > w.length {
+		return http.ErrContentLength
+	}
+	w.written += n
+	return nil
+}
+
+func (w *stdWriter) Write(p []byte) (int, error) {
+	if err := w.admit(int64(len(p))); err != nil {
+		return 0, err
 	}
 	if w.r.method == http.MethodHead {
 		w.sniff(p)
-		w.omitted += int64(len(p))
 		return len(p), nil
 	}
 	if w.sink == nil {
@@ -125,13 +199,47 @@ func (w *stdWriter) Write(p []byte) (int, error) {
 	return w.sink.Write(p)
 }
 
+// ReadFrom copies src to the body. A long file of known length goes from the
+// disk to the socket without passing through the process.
+func (w *stdWriter) ReadFrom(src io.Reader) (int64, error) {
+	if err := w.admit(0); err != nil {
+		return 0, err
+	}
+	left := w.length - w.written
+	if !w.typed || w.length < 0 || w.r.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
+		return copyPieces(w, src)
+	}
+	if err := w.commit(nil); err != nil {
+		return 0, err
+	}
+	if r, ok := src.(*io.LimitedReader); !ok || r.N > left {
+		return copyPieces(w, src) // it may be more than was announced
+	}
+	n, err := w.sink.ReadFrom(src)
+	w.written += n
+	return n, err
+}
+
+// copyBuffers holds what copyPieces copies through.
+var copyBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+// copyPieces copies src by w.Write alone.
+func copyPieces(w io.Writer, src io.Reader) (int64, error) {
+	buf := copyBuffers.Get().(*[16 << 10]byte)
+	defer copyBuffers.Put(buf)
+	type writer struct{ io.Writer } // hides w.ReadFrom
+	type reader struct{ io.Reader } // hides src.WriteTo
+	return io.CopyBuffer(writer{w}, reader{src}, buf[:])
+}
+
 // sniff sets the Content-Type from the first bytes of the body where the handler
 // set none, as net/http does.
 func (w *stdWriter) sniff(body []byte) {
-	if _, has := w.header["Content-Type"]; has || len(body) == 0 || w.header.Get("Content-Encoding") != "" {
+	if w.typed || len(body) == 0 {
 		return
 	}
-	w.header.Set("Content-Type", http.DetectContentType(body))
+	w.typed = true
+	w.head = w.head.push(field{name: "Content-Type", value: http.DetectContentType(body)})
 }
 
 // commit sends the head and what was gathered; next is what will follow.
@@ -147,7 +255,11 @@ func (w *stdWriter) commit(next []byte) error {
 		first = next
 	}
 	w.sniff(first)
-	w.sink = w.r.wire.begin(w.status, w.header, w.length)
+	w.sink = w.r.wire.begin(&w.head, w.length)
+	if w.head.x != nil && w.head.claim() {
+		w.head.x.release(w.head.ver.fields())
+		w.head.x = nil
+	}
 	if len(w.body) == 0 {
 		return nil
 	}
@@ -175,14 +287,16 @@ func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.hijacked {
 		return nil, nil, http.ErrHijacked
 	}
-	sink := w.sink
-	if sink == nil {
-		sink = w.r.wire.sink()
+	if w.sink == nil {
+		w.sink = w.r.wire.sink()
+		defer func() {
+			if !w.hijacked {
+				w.sink = nil
+			}
+		}()
 	}
-	conn, rw, err := sink.hijack()
-	if err == nil {
-		w.hijacked = true
-	}
+	conn, rw, err := w.sink.hijack()
+	w.hijacked = err == nil
 	return conn, rw, err
 }
 
@@ -200,33 +314,29 @@ func (w *stdWriter) response() Response {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	// Trailers need the chunked coding, a wrong length an error on the wire.
-	if w.sink == nil && (w.header.Get("Trailer") != "" || w.length > int64(len(w.body)) && bodyAllowed(w.status) && w.r.method != http.MethodHead) {
-		if err := w.commit(nil); err != nil {
-			return Response{kind: kindSent, status: uint16(w.status)}
+	sent := Response{kind: kindSent, status: uint16(w.status)}
+	trailers := w.trailers()
+	bodied := bodyAllowed(w.status) && w.r.method != http.MethodHead
+	short := bodied && w.length > w.written
+	if w.sink == nil && (short || bodied && (trailers != nil || w.declared != nil)) {
+		if w.commit(nil) != nil {
+			return sent
 		}
+		// A head that is out cannot promise a length instead of trailers.
+		_ = w.sink.Flush()
 	}
 	if w.sink != nil {
-		w.sink.finish()
-		return Response{kind: kindSent, status: uint16(w.status)}
+		if short {
+			w.r.wire.closeAfter() // the end of the connection is what tells the client
+		}
+		w.sink.finish(trailers)
+		return sent
 	}
 	w.sniff(w.body)
-	resp := Response{body: viewString(w.body), status: uint16(w.status), kind: kindBody}
-	if w.r.method == http.MethodHead && max(w.length, w.omitted) < 1<<32-1 {
-		resp.length = uint32(max(w.length, w.omitted)) + 1
-	}
-	for _, name := range sortedKeys(w.header) {
-		if ownHeader(name) != "" {
-			if name == "Connection" && w.header.Get(name) == "close" {
-				w.r.wire.closeAfter()
-			}
-			continue
-		}
-		for _, v := range w.header[name] {
-			if checkField(name, v) == nil { // net/http leaves invalid ones out, too
-				resp = resp.push(field{name: name, value: v})
-			}
-		}
+	resp := w.head
+	resp.body = viewString(w.body)
+	if n := max(w.length, w.written); w.r.method == http.MethodHead && n < 1<<32-1 {
+		resp.length = uint32(n) + 1
 	}
 	return resp
 }

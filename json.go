@@ -2,7 +2,6 @@ package dunlin
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
@@ -24,26 +23,6 @@ func JSON[T any](v T, options ...JSONOption) Response {
 	x := newExtra()
 	body, err := jsonwire.Append(x.buf[:0], &v, wireOptions(options))
 	return x.json(body, err)
-}
-
-// JSONSeq answers 200 with the elements of seq as a JSON array, encoding each
-// as it comes, so that the whole never exists but as JSON.
-func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
-	x := newExtra()
-	o := wireOptions(options)
-	body := append(x.buf[:0], '[')
-	n := 0
-	for v := range seq {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		var err error
-		if body, err = jsonwire.Append(body, &v, o); err != nil {
-			return x.json(body, fmt.Errorf("element %d: %w", n, err))
-		}
-		n++
-	}
-	return x.json(append(body, ']'), nil)
 }
 
 // json makes the response whose body was encoded into the extra's buffer.

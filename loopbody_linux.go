@@ -137,7 +137,7 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 // asked.
 func (b *loopBody) receive(p []byte) (int, error) {
 	c, timeout := b.x.c, timeLeft(b.x.readBy, b.x.handler.app.config.BodyTimeout)
-	if !b.asked {
+	if !b.asked && !b.x.begun { // the answer has told a client that waits
 		b.asked = true
 		if err := b.x.d.Flush(timeout); err != nil {
 			return 0, bodyCut(err)
@@ -161,15 +161,24 @@ func bodyCut(err error) error {
 	return badRequest("the connection was closed in the middle of the request body", err)
 }
 
+// tooMuchLeft reports whether the connection must close if the action reads no
+// further.
+func (b *loopBody) tooMuchLeft() bool {
+	return !b.asked || !b.chunked && b.left-int64(len(b.rest)) > drainLimit
+}
+
 // finish throws away what the action has not read, so that the next request is
 // not taken from the middle of this body. It is false when that would be too
 // much, or the body is broken: the connection must close then.
 func (b *loopBody) finish() bool {
 	b.early = nil
+	if b.err == io.EOF {
+		return true
+	}
 	if !b.asked && len(b.rest) == 0 {
 		return false // whether the client will send the body now is anybody's guess
 	}
-	if !b.chunked && b.left > drainLimit || b.err != nil && b.err != io.EOF {
+	if !b.chunked && b.left > drainLimit || b.err != nil {
 		return false
 	}
 	var sink [4 << 10]byte

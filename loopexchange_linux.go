@@ -31,12 +31,15 @@ type loopExchange struct {
 	stream    loopBody           // its body, when the action reads it from the connection
 	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
+	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
 	minor     uint8              // the client's minor version
 	closing   bool               // the connection closes after the answer
 	begun     bool               // part of the answer has been sent
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
 	std       *http.Request      // made when first asked for
+	stdBody   *loopStdBody       // that of std, until it is closed
+	using     sync.Mutex         // held while the body is read or the answer written
 	after     []byte             // the input after the request
 	hijacked  bool               // the connection is not ours any more
 	readBy    time.Time          // the deadlines of a standard handler
@@ -171,6 +174,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	if x.tooSlowForLoop() {
 		return n, needWorker // u stays with the connection and is found again
 	}
+	x.chunked = &u.chunked
 	x.c.Proto = nil
 	if x.streaming {
 		x.stream.beginChunked(x, u, in[n:])
@@ -230,10 +234,13 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	x.d.Enter()
 	resp := app.run(act, r)
+	streams := resp.kind == kindStream
 	app.settle(r, &resp)
+	x.closeStdBody()
 	stayed := x.d.Leave()
 	if r.route != nil {
 		switch {
+		case streams: // it leaves the loop by itself, whatever the pace of its action
 		case !inline:
 			r.route.pace.measured(x.d.Now() - started)
 		case !stayed:
@@ -277,7 +284,7 @@ func (x *loopExchange) end() {
 		x.cancel()
 		x.cancel, x.ctx = nil, nil
 	}
-	x.std, x.after, x.hijacked = nil, nil, false
+	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.readBy, x.writeBy = time.Time{}, time.Time{}
 	x.request.end()
 	if cap(x.canon) > keptUnfinished {

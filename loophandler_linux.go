@@ -104,7 +104,10 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*loopExchange)
 	x.d, x.c = d, c
-	if cause == nil && !x.begun {
+	x.closeStdBody()
+	if x.begun {
+		c.Close() // half an answer is not to be taken for one
+	} else if cause == nil {
 		h.app.config.Logger.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
 		x.refuse(http.StatusInternalServerError, "")
 	}

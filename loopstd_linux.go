@@ -39,16 +39,20 @@ func (x *loopExchange) stdRequest() *http.Request {
 			req.Header[name] = append(req.Header[name], value)
 		}
 	}
+	req.URL = targetURL(h.Form, req.RequestURI)
+	req = req.WithContext(x.context())
+	if h.HasBody() {
+		const noLimit = 1<<63 - 1 // http.MaxBytesHandler sets one
+		x.stdBody = &loopStdBody{x: x, src: x.body(noLimit)}
+		req.Body = x.stdBody
+	}
 	if h.Chunked {
 		req.TransferEncoding = []string{"chunked"}
 		req.Header.Del("Transfer-Encoding")
+		announceTrailers(req)
+		x.stdBody.req = req
 	}
-	if h.HasBody() {
-		const noLimit = 1<<63 - 1 // http.MaxBytesHandler sets one
-		req.Body = io.NopCloser(x.body(noLimit))
-	}
-	req.URL = targetURL(h.Form, req.RequestURI)
-	x.std = req.WithContext(x.context())
+	x.std = req
 	return x.std
 }
 
@@ -80,29 +84,20 @@ type failedBody struct{ err error }
 
 func (b failedBody) Read([]byte) (int, error) { return 0, b.err }
 
-// begin sends the head of a standard handler's answer.
-func (x *loopExchange) begin(status int, h http.Header, length int64) stdSink {
-	resp := Response{status: uint16(status), kind: kindBody}
-	for _, name := range sortedKeys(h) {
-		if ownHeader(name) != "" {
-			if name == "Connection" && h.Get(name) == "close" {
-				x.closing = true
-			}
-			continue
-		}
-		for _, v := range h[name] {
-			if checkField(name, v) == nil {
-				resp = resp.push(field{name: name, value: v})
-			}
-		}
+// begin appends the head of an answer whose body follows piece by piece.
+func (x *loopExchange) begin(resp *Response, length int64) stdSink {
+	x.using.Lock()
+	defer x.using.Unlock()
+	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
+		x.closing = true
 	}
-	x.appendHead(&resp, int(length))
-	x.release(&resp)
+	x.appendHead(resp, int(length))
 	x.begun = true
-	return &loopSink{loopStream: x.newStream(length >= 0)}
+	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, int(resp.status))
+	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
 
-func (x *loopExchange) sink() stdSink { return &loopSink{loopStream: loopStream{x: x}} }
+func (x *loopExchange) sink() stdSink { return &loopSink{loopStream{x: x}} }
 
 func (x *loopExchange) closeAfter() { x.closing = true }
 
@@ -110,6 +105,11 @@ func (x *loopExchange) closeAfter() { x.closing = true }
 func (x *loopExchange) interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
+	}
+	x.using.Lock()
+	defer x.using.Unlock()
+	if status == http.StatusContinue {
+		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
 	for _, name := range sortedKeys(h) {
@@ -124,18 +124,54 @@ func (x *loopExchange) interim(status int, h http.Header) {
 }
 
 // A loopSink is the way to the connection for a standard handler.
+// The connection has one user at a time, see loopStdBody.
 type loopSink struct{ loopStream }
 
-func (s *loopSink) finish() { s.send(true) }
+func (s *loopSink) Write(p []byte) (int, error) {
+	s.x.using.Lock()
+	defer s.x.using.Unlock()
+	return s.loopStream.Write(p)
+}
+
+// ReadFrom copies src to the body. A regular file behind an io.LimitedReader, as
+// http.ServeContent has it, is sent by the system.
+func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
+	if !s.chunked {
+		if lim, f := regularFile(src); f != nil {
+			s.x.using.Lock()
+			defer s.x.using.Unlock()
+			return s.sendFile(lim, f)
+		}
+	}
+	return copyPieces(s, src) // src may be the request's body
+}
+
+func (s *loopSink) Flush() error {
+	s.x.using.Lock()
+	defer s.x.using.Unlock()
+	return s.loopStream.Flush()
+}
+
+func (s *loopSink) finish(trailers http.Header) {
+	s.x.using.Lock()
+	defer s.x.using.Unlock()
+	s.loopStream.finish(trailers)
+}
 
 // hijack takes the connection out of the engine. What had arrived beyond the
 // request is in the reader's buffer.
 func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
+	x.using.Lock()
+	defer x.using.Unlock()
+	s.seal()
 	if err := x.d.Flush(x.handler.app.config.WriteTimeout); err != nil {
 		return nil, nil, err
 	}
 	rest := bytes.Clone(x.after)
+	if x.streaming {
+		rest = bytes.Clone(x.stream.rest)
+	}
 	conn, err := x.c.Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -160,12 +196,12 @@ func (s *loopSink) setWriteDeadline(t time.Time) error {
 // do not get in each other's way here.
 func (s *loopSink) enableFullDuplex() error { return nil }
 
-// timeLeft returns how long an operation may block: until the deadline, if one
-// is set, and no longer than most.
-func timeLeft(deadline time.Time, most time.Duration) time.Duration {
+// timeLeft returns how long an operation may block: until the deadline that a
+// handler has set, else for the time that the config grants.
+func timeLeft(deadline time.Time, granted time.Duration) time.Duration {
 	if deadline.IsZero() {
-		return most
+		return granted
 	}
 	// A deadline that has passed still needs a positive time to wait.
-	return max(min(time.Until(deadline), most), time.Nanosecond)
+	return max(time.Until(deadline), time.Nanosecond)
 }

@@ -10,12 +10,7 @@ import (
 // respond appends a settled response to the driver's output and lets go of
 // what the response owned.
 func (x *loopExchange) respond(resp *Response) {
-	switch resp.kind {
-	case kindSent:
-		x.release(resp)
-		return
-	case kindStream:
-		x.respondStream(resp)
+	if resp.kind == kindSent {
 		x.release(resp)
 		return
 	}
@@ -45,7 +40,7 @@ func (x *loopExchange) release(resp *Response) {
 func (x *extra) Release() { x.release(x.used) }
 
 // appendHead appends the head of a response: status line, date, the response's
-// headers, framing. length is that of the body, -1 for a chunked one.
+// headers, framing. length is that of the body, -1 when it is not known.
 func (x *loopExchange) appendHead(resp *Response, length int) {
 	out := x.d.Out
 	status := int(resp.status)
@@ -66,13 +61,16 @@ func (x *loopExchange) appendHead(resp *Response, length int) {
 	case resp.base != nil:
 		out = append(out, resp.base.wire...)
 	}
-	if length >= 0 {
+	switch {
+	case length >= 0:
 		if http1.LengthAllowed(x.head.Method, status) && status != http.StatusNotModified {
 			out = http1.AppendContentLength(out, int64(length))
 		}
-	} else if x.minor == 0 {
+	case !http1.BodyAllowed(x.head.Method, status):
+		// Nothing follows, and nothing is known of what would.
+	case x.minor == 0:
 		x.closing = true // the end of the connection is the end of the body
-	} else {
+	default:
 		out = append(out, http1.TransferEncodingChunked...)
 	}
 	switch {
@@ -82,89 +80,4 @@ func (x *loopExchange) appendHead(resp *Response, length int) {
 		out = append(out, http1.ConnectionKeepAlive...)
 	}
 	x.d.Out = append(out, http1.CRLF...)
-}
-
-// A loopStream writes a body whose length is not known before its end: in
-// chunks, each when it has gathered enough or is told to.
-type loopStream struct {
-	x     *loopExchange
-	buf   []byte // room for a chunk header, then data
-	plain bool   // no chunks: the length was announced, or the connection ends the body
-	err   error
-}
-
-func (x *loopExchange) newStream(plain bool) loopStream {
-	return loopStream{x: x, plain: plain || x.minor == 0, buf: make([]byte, chunkRoom, chunkRoom+streamChunk+len(http1.CRLF+http1.EndOfChunks))}
-}
-
-const (
-	// streamChunk is how much a stream gathers before it sends it, in bytes.
-	streamChunk = 8 << 10
-	// chunkRoom is left in front of the data for a chunk's header.
-	chunkRoom = http1.MaxChunkHeader
-)
-
-// respondStream sends the head and then what the response's function writes.
-// A function that fails ends the connection without the end of the body, so
-// that the client knows.
-func (x *loopExchange) respondStream(resp *Response) {
-	x.appendHead(resp, -1)
-	if !http1.BodyAllowed(x.head.Method, int(resp.status)) {
-		return
-	}
-	x.begun = true
-	s := x.newStream(false)
-	if err := x.handler.app.runStream(resp.x.stream, &s, &x.request); err != nil {
-		x.c.Close()
-		x.closing = true
-		return
-	}
-	s.send(true)
-}
-
-// Write adds p to the body.
-func (s *loopStream) Write(p []byte) (int, error) {
-	written := 0
-	for len(p) > 0 && s.err == nil {
-		room := chunkRoom + streamChunk - len(s.buf)
-		if room == 0 {
-			s.send(false)
-			continue
-		}
-		n := min(room, len(p))
-		s.buf = append(s.buf, p[:n]...)
-		p = p[n:]
-		written += n
-	}
-	return written, s.err
-}
-
-// Flush sends what has been written so far.
-func (s *loopStream) Flush() error {
-	s.send(false)
-	return s.err
-}
-
-// send writes the gathered data as a chunk, and the end of the body if it is
-// the last.
-func (s *loopStream) send(last bool) {
-	if s.err != nil {
-		return
-	}
-	timeout := timeLeft(s.x.writeBy, s.x.handler.app.config.WriteTimeout)
-	if s.err = s.x.d.Flush(timeout); s.err != nil {
-		return
-	}
-	out := s.buf[chunkRoom:]
-	if n := len(out); n > 0 && !s.plain {
-		start := http1.PutChunkHeader(s.buf[:chunkRoom], n)
-		out = append(s.buf, http1.CRLF...)[start:]
-	}
-	if last && !s.plain {
-		out = append(out, http1.EndOfChunks...)
-	}
-	if len(out) > 0 {
-		_, s.err = s.x.c.Write(out, timeout)
-	}
-	s.buf = s.buf[:chunkRoom]
 }

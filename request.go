@@ -51,9 +51,10 @@ type wire interface {
 	context() context.Context
 	// stdRequest returns the request as net/http knows it.
 	stdRequest() *http.Request
-	// begin sends a head and returns where the body goes; length is that of the
-	// body in bytes, -1 when it is not known.
-	begin(status int, h http.Header, length int64) stdSink
+	// begin sends the head of resp and returns where the body goes; length is
+	// that of the body in bytes, -1 when it is not known. It keeps nothing of
+	// resp.
+	begin(resp *Response, length int64) stdSink
 	// sink returns the way to the connection without sending anything.
 	sink() stdSink
 	// interim sends a response below 200.

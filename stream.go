@@ -8,32 +8,82 @@ import (
 	"runtime/debug"
 )
 
-// Stream answers 200 with a body that write produces piece by piece, after the
-// action has returned: the one kind of response that is not complete before
-// its first byte leaves. What write writes is gathered and sent in pieces; if
-// the writer it is given has a method Flush() error, calling that sends what
-// there is (see [Flush]). When write returns an error or panics, the
-// connection is cut, so that the client does not take what it has for the
-// whole. The request may be used until write returns.
-func Stream(contentType string, write func(w io.Writer) error) Response {
-	r := Bytes(contentType, nil)
-	if write == nil {
-		return r.fail(errNoStream)
-	}
+// A producer carries out a response that is made when it is sent. It runs after
+// the action has returned, on the same goroutine, and may use the request. What
+// it returns is sent in place of the response; of kind kindSent if the producer
+// has answered already.
+type producer func(r *Request, resp *Response) Response
+
+// producing returns r as a response that produce carries out.
+func (r Response) producing(produce producer) Response {
 	if r.failed {
 		return r
 	}
 	if r.x == nil {
 		r = r.push(field{block: blockNone}) // to have an extra
 	}
-	r.x.stream, r.kind = write, kindStream
+	r.x.stream, r.kind = produce, kindStream
 	return r
 }
 
-var errNoStream = errors.New("Stream was given a nil function")
-
 // blockNone is a block without headers.
 var blockNone = new(HeaderBlock)
+
+// carryOut replaces a response that is made when it is sent by what becomes of
+// it. Both the one given and the one it leaves are claimed.
+func (a *App) carryOut(r *Request, resp *Response) {
+	planned := *resp
+	made := a.run(func(r *Request) Response { return planned.x.stream(r, &planned) }, r)
+	if made.x == planned.x {
+		*resp = made // the same response, complete now
+		return
+	}
+	planned.x.release(planned.ver.fields())
+	if made.kind == kindStream { // from the function given to Recover: no third try
+		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
+	}
+	*resp = made
+	a.settle(r, resp)
+}
+
+// failLate returns the failure that takes the place of r: the headers that do
+// not speak of the content stay.
+func (r *Response) failLate(err error) Response {
+	failure := Error(err)
+	for name, value := range r.headers {
+		if !aboutContent[name] {
+			failure = failure.push(field{name: name, value: value})
+		}
+	}
+	return failure
+}
+
+// streamHeld is how much of a stream is held back, in bytes: until then an
+// error is still a clean answer, and a stream that ends is an ordinary response
+// with a length.
+const streamHeld = 8 << 10
+
+// Stream answers 200 with a body that write produces piece by piece, when the
+// response is sent: after the action has returned, on the same goroutine. The
+// request may be used until write returns. For HEAD, write is not called.
+//
+// The first 8 KB are held back. When write ends before, the response goes out as
+// any other, with its length; when it fails before, its error is answered as by
+// [Error]. Otherwise the body is sent in pieces, and [Flush] on the writer sends
+// what there is. Then an error or a panic cuts the connection, so that the
+// client does not take what it has for the whole. A write fails when the client
+// has gone; write should return that error.
+func Stream(contentType string, write func(w io.Writer) error) Response {
+	r := Bytes(contentType, nil)
+	if write == nil {
+		return r.fail(errNoStream)
+	}
+	return r.producing(func(r *Request, resp *Response) Response {
+		return (&streamWriter{r: r, resp: resp, most: streamHeld}).run(write)
+	})
+}
+
+var errNoStream = errors.New("Stream was given a nil function")
 
 // Flush sends what has been written to the writer of a Stream so far.
 func Flush(w io.Writer) error {
@@ -43,18 +93,104 @@ func Flush(w io.Writer) error {
 	return http.ErrNotSupported
 }
 
-// runStream calls the function of a stream. Whatever goes wrong in it is
-// logged here; the caller cuts the connection.
-func (a *App) runStream(write func(io.Writer) error, w io.Writer, r *Request) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-			a.config.Logger.Error("panic in a stream", "panic", fmt.Sprint(v),
-				"route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
-		}
-	}()
-	if err = write(w); err != nil {
-		a.config.Logger.Error("stream failed", "error", err.Error(), "route", r.Route(), "id", r.ID())
+// A streamWriter is what a stream writes to: it holds back the first bytes and
+// passes on the rest.
+type streamWriter struct {
+	r    *Request
+	resp *Response
+	held []byte
+	most int     // bytes to hold back
+	sink stdSink // non-nil once the head has been sent
+	err  error   // of the connection
+}
+
+// run has write produce the body of the response.
+func (w *streamWriter) run(write func(io.Writer) error) Response {
+	sent := Response{kind: kindSent, status: w.resp.status}
+	switch {
+	case !bodyAllowed(int(w.resp.status)):
+		w.resp.kind = kindBody
+		return *w.resp
+	case w.r.method == http.MethodHead:
+		w.r.wire.begin(w.resp, -1).finish(nil)
+		return sent
 	}
+	err := w.call(write)
+	switch {
+	case w.sink == nil && err == nil:
+		w.resp.kind, w.resp.body = kindBody, viewString(w.held)
+		return *w.resp
+	case w.sink == nil:
+		return w.resp.failLate(err)
+	case err == nil:
+		w.sink.finish(nil)
+		return sent
+	}
+	log := w.r.app.config.Logger.Error
+	if w.err != nil {
+		log = w.r.app.config.Logger.Debug // the client has gone: nobody's fault
+	}
+	log("stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
+	panic(http.ErrAbortHandler)
+}
+
+func (w *streamWriter) call(write func(io.Writer) error) error {
+	defer w.r.cutAfter(&w.sink)
+	return write(w)
+}
+
+// cutAfter is to be deferred: once part of the answer has been sent, a panic
+// cannot become a 500 any more. It is logged, and the connection dropped.
+func (r *Request) cutAfter(sent *stdSink) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if *sent == nil || v == http.ErrAbortHandler {
+		panic(v)
+	}
+	r.app.config.Logger.Error("panic after part of the answer was sent", "panic", fmt.Sprint(v),
+		"route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
+	panic(http.ErrAbortHandler)
+}
+
+// Write adds p to the body.
+func (w *streamWriter) Write(p []byte) (int, error) {
+	if w.sink == nil {
+		if len(w.held)+len(p) <= w.most {
+			w.held = append(w.held, p...)
+			return len(p), nil
+		}
+		if err := w.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return w.note(w.sink.Write(p))
+}
+
+// Flush sends what has been written so far.
+func (w *streamWriter) Flush() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	_, err := w.note(0, w.sink.Flush())
 	return err
+}
+
+// begin sends the head and what was held back.
+func (w *streamWriter) begin() error {
+	if w.sink != nil {
+		return w.err
+	}
+	w.sink = w.r.wire.begin(w.resp, -1)
+	_, err := w.note(w.sink.Write(w.held))
+	w.held = nil
+	return err
+}
+
+func (w *streamWriter) note(n int, err error) (int, error) {
+	if err != nil {
+		w.err = err
+	}
+	return n, err
 }

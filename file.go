@@ -1,0 +1,290 @@
+package dunlin
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// File answers with the file at path. It is opened when the response is sent,
+// and answered as [FS] says. A path with «..» among its elements is refused
+// with 404, so that a parameter in it cannot lead out of its directory; but for
+// paths that clients choose, FS and [Files] are made.
+func File(path string) Response {
+	if slices.Contains(strings.FieldsFunc(path, isSeparator), "..") {
+		return Error(&ProblemDetails{Status: http.StatusNotFound, Cause: fmt.Errorf("file path %q has an element «..»", path)})
+	}
+	open := func(name string) (fs.File, error) { return os.Open(name) }
+	return fileResponse(fileSource{name: filepath.Base(path), open: opener(open, path)})
+}
+
+func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
+
+// FS answers with the named file of fsys, by the rules of net/http: ranges
+// (206, 416, several as multipart/byteranges), conditions (304, 412), HEAD. The
+// media type follows from the name, or else from the first bytes. A directory
+// stands for its index.html; without one it is not found, as is a name that
+// fs.ValidPath does not take. A file that may not be read is 403.
+//
+// Last-Modified and ETag follow from the file's time and size, unless the
+// response has been given others by Header; a file without a time, as in an
+// embed.FS, has neither. With another status than 200 the file is answered in
+// whole, whatever the request asks.
+func FS(fsys fs.FS, name string) Response {
+	return fileResponse(fileSource{name: name, open: opener(fsys.Open, name)})
+}
+
+// Files returns the action that serves the tree of fsys below a pattern whose
+// last parameter is the name:
+//
+//	app.Get("/static/{path...}", dunlin.Files(os.DirFS("public")))
+//
+// It answers as [FS] does and never lists a directory. One that is asked for
+// without a slash at the end, and has an index.html, is redirected. Files
+// without a time, as in an embed.FS, are taken to never change: their ETag is a
+// hash of the content, made when a file is first asked for. An os.DirFS follows
+// symbolic links out of its tree; the FS of an os.Root does not.
+func Files(fsys fs.FS) Action {
+	if fsys == nil {
+		panic("dunlin: Files: nil file system (called at " + callerPlace() + ")")
+	}
+	tags := new(sync.Map) // name → ETag, of the files without a time
+	return func(r *Request) Response {
+		asked := ""
+		if n := r.match.Len(); n > 0 {
+			asked = r.paramAt(n - 1)
+		}
+		name := strings.TrimSuffix(asked, "/")
+		if name == "" {
+			name = "."
+		}
+		slash := asked == "" || name != asked
+		return fileResponse(fileSource{name: name, open: opener(fsys.Open, name), tags: tags, tree: true, slash: slash})
+	}
+}
+
+// opener returns the function that opens a file, or the index.html of a
+// directory.
+func opener(open func(name string) (fs.File, error), name string) func() (fs.File, error) {
+	return func() (fs.File, error) {
+		f, err := open(name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if !info.IsDir() {
+			return f, nil
+		}
+		_ = f.Close() // nothing was written to it
+		return open(path.Join(name, indexPage))
+	}
+}
+
+const indexPage = "index.html"
+
+// A fileSource says which file to serve.
+type fileSource struct {
+	name  string // for the media type
+	open  func() (fs.File, error)
+	tags  *sync.Map // ETags of files without a time, or nil
+	tree  bool      // the URL is that of the file: relative links count
+	slash bool      // it ends with a slash
+}
+
+func fileResponse(src fileSource) Response {
+	r := Response{status: http.StatusOK, kind: kindBody}
+	return r.producing(src.serve)
+}
+
+// serve answers with the file.
+func (src fileSource) serve(r *Request, resp *Response) Response {
+	f, err := src.open()
+	if err != nil {
+		return resp.failLate(fileError(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return resp.failLate(fileError(err))
+	case info.IsDir():
+		return resp.failLate(fileError(fs.ErrNotExist))
+	}
+	name := src.name
+	if path.Base(name) != info.Name() {
+		name = info.Name() // an index page
+		if src.tree && !src.slash {
+			return resp.redirectToSlash(r)
+		}
+	}
+	content, ok := f.(io.ReadSeeker)
+	if !ok {
+		content = &forwardFile{file: f, open: src.open, size: info.Size()}
+		defer func() { _ = content.(*forwardFile).file.Close() }()
+	}
+	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: int(resp.status)}
+	for name, value := range resp.headers {
+		w.header.Add(name, value)
+	}
+	if w.header.Get("Etag") == "" {
+		if tag := src.tag(content, info); tag != "" {
+			w.header.Set("Etag", tag)
+		}
+	}
+	w.serve(content, name, info.ModTime())
+	return w.answer(resp)
+}
+
+// fileError is the problem of a file that cannot be had.
+func fileError(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		return &ProblemDetails{Status: http.StatusNotFound, Cause: err}
+	case errors.Is(err, fs.ErrPermission):
+		return &ProblemDetails{Status: http.StatusForbidden, Cause: err}
+	}
+	return err
+}
+
+// redirectToSlash sends a client that asked for a directory to where relative
+// links work.
+func (r *Response) redirectToSlash(req *Request) Response {
+	to := (&url.URL{Path: path.Base(req.Path()) + "/", RawQuery: req.RawQuery()}).String()
+	return Redirect(to).Status(http.StatusPermanentRedirect)
+}
+
+// youngFile is the age from which a file that is written again is sure to get
+// another time: below it, its ETag is weak (RFC 9110 section 8.8.1).
+const youngFile = 2 * time.Second
+
+// tag returns the ETag of a file, "" for none.
+func (src fileSource) tag(content io.ReadSeeker, info fs.FileInfo) string {
+	if at := info.ModTime(); !at.IsZero() {
+		tag := `"` + strconv.FormatInt(at.UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36) + `"`
+		if time.Since(at) < youngFile {
+			return "W/" + tag
+		}
+		return tag
+	}
+	if src.tags == nil {
+		return ""
+	}
+	if tag, known := src.tags.Load(src.name); known {
+		return tag.(string)
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, content); err != nil {
+		return "" // serving it will fail as well
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return ""
+	}
+	tag := `"` + base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:16]) + `"`
+	src.tags.Store(src.name, tag)
+	return tag
+}
+
+// A fileWriter is the ResponseWriter that http.ServeContent answers through.
+type fileWriter struct {
+	stdWriter
+	as int // the status of the response: 200 leaves it to ServeContent
+}
+
+// WriteHeader takes the response's own status for that of success.
+func (w *fileWriter) WriteHeader(status int) {
+	if w.as != http.StatusOK && status == http.StatusOK {
+		status = w.as
+	}
+	w.stdWriter.WriteHeader(status)
+}
+
+// conditions are the headers that http.ServeContent reads.
+var conditions = [...]string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+
+func (w *fileWriter) serve(content io.ReadSeeker, name string, at time.Time) {
+	defer w.r.cutAfter(&w.sink)
+	req := &http.Request{Method: w.r.method, Header: make(http.Header)}
+	if w.as == http.StatusOK {
+		for _, name := range conditions {
+			if v := w.r.Header(name); v != "" {
+				req.Header[name] = []string{v}
+			}
+		}
+	}
+	http.ServeContent(w, req, name, at, content)
+}
+
+// answer is what became of it; refusals are problems.
+func (w *fileWriter) answer(resp *Response) Response {
+	if w.sink != nil || w.status < 400 || w.status == w.as {
+		return w.response()
+	}
+	problem := resp.failLate(&ProblemDetails{Status: w.status})
+	if v := w.header.Get("Content-Range"); v != "" {
+		problem = problem.push(field{name: "Content-Range", value: v}) // how long the file is
+	}
+	return problem
+}
+
+// A forwardFile makes a file seekable that can only be read forward, such as
+// one in a zip archive: it skips what is before the offset, and opens the file
+// again to go back.
+type forwardFile struct {
+	file fs.File
+	open func() (fs.File, error)
+	size int64
+	at   int64 // where file is
+	want int64 // where Read shall begin
+}
+
+func (f *forwardFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.want
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, fs.ErrInvalid
+	}
+	f.want = offset
+	return offset, nil
+}
+
+func (f *forwardFile) Read(p []byte) (int, error) {
+	if f.want < f.at {
+		again, err := f.open()
+		if err != nil {
+			return 0, err
+		}
+		_ = f.file.Close() // nothing was written to it
+		f.file, f.at = again, 0
+	}
+	if f.want > f.at {
+		n, err := io.CopyN(io.Discard, f.file, f.want-f.at)
+		f.at += n
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.file.Read(p)
+	f.at += int64(n)
+	f.want = f.at
+	return n, err
+}

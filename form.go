@@ -1,0 +1,155 @@
+package dunlin
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+)
+
+const (
+	typeURLEncoded = "application/x-www-form-urlencoded"
+	typeMultipart  = "multipart/form-data"
+)
+
+// Form returns the fields of a form sent as the body, urlencoded or as
+// multipart/form-data without files; fields of the query are not among them. It
+// is read once, in whole, and belongs to the caller. Errors are problems: 415
+// for a body of another type or with files in it (see [Request.Parts]), 413 for
+// one of more than Config.MaxBody bytes, 400 for a malformed one.
+func (r *Request) Form() (url.Values, error) {
+	if f, ok := formKey.Get(r); ok {
+		return f.values, f.err
+	}
+	f := new(parsedForm)
+	f.values, f.err = r.parseForm()
+	formKey.Set(r, f)
+	return f.values, f.err
+}
+
+// FormValue returns the first value of the named field of [Request.Form], ""
+// when the form has none.
+func (r *Request) FormValue(name string) (string, error) {
+	values, err := r.Form()
+	return values.Get(name), err
+}
+
+// parsedForm is what Form returns again.
+type parsedForm struct {
+	values url.Values
+	err    error
+}
+
+var formKey = NewKey[*parsedForm]("form")
+
+func (r *Request) parseForm() (url.Values, error) {
+	kind, _, err := mime.ParseMediaType(r.Header("Content-Type"))
+	if kind == typeMultipart {
+		return r.parseMultipart()
+	}
+	if kind != typeURLEncoded || err != nil {
+		return nil, unsupportedForm("the body must be " + typeURLEncoded + " or " + typeMultipart)
+	}
+	body, err := r.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, badRequest("the form is malformed", err)
+	}
+	return values, nil
+}
+
+func (r *Request) parseMultipart() (url.Values, error) {
+	values := make(url.Values)
+	for part, err := range r.Parts() {
+		if err != nil {
+			return nil, err
+		}
+		if part.FileName() != "" {
+			return nil, unsupportedForm("the form must hold no files")
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		values.Add(part.FormName(), string(value))
+	}
+	return values, nil
+}
+
+func unsupportedForm(detail string) error {
+	return &ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: detail}
+}
+
+// Multipart returns a reader of a multipart/form-data body, which reads from
+// the client as its parts are read, with no more memory than a part's header
+// and a buffer. A body of another type is a 415 problem; one that grows beyond
+// Config.MaxBody fails with a 413 problem, which [Error] finds in what the
+// reader returns. The reader's own errors say that the body is malformed.
+// [Request.Parts] makes problems of them.
+func (r *Request) Multipart() (*multipart.Reader, error) {
+	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
+	switch {
+	case kind != typeMultipart || err != nil && params == nil:
+		return nil, unsupportedForm("the body must be " + typeMultipart)
+	case params["boundary"] == "":
+		return nil, badRequest("the multipart body has no boundary", err)
+	}
+	if n := r.wire.contentLength(); n > r.app.config.MaxBody {
+		return nil, bodyTooLarge(r.app.config.MaxBody)
+	}
+	return multipart.NewReader(r.Body(), params["boundary"]), nil
+}
+
+// A Part is one field or file of a multipart body.
+type Part struct{ *multipart.Part }
+
+// Read reads the part's content. A malformed body is a 400 problem.
+func (p *Part) Read(b []byte) (int, error) {
+	n, err := p.Part.Read(b)
+	return n, multipartError(err)
+}
+
+// Parts yields the fields and files of a multipart/form-data body in the order
+// they were sent, as they arrive: the client waits while the loop's body works.
+// Each part is valid until the next; what was not read of it is skipped.
+// Errors are problems as those of [Request.Form], and end the sequence.
+func (r *Request) Parts() iter.Seq2[*Part, error] {
+	return func(yield func(*Part, error) bool) {
+		reader, err := r.Multipart()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			part, err := reader.NextPart()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(nil, multipartError(err))
+				return
+			}
+			if !yield(&Part{part}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// multipartError is the problem of a body that is not what its type says; one
+// that is a problem already stays as it is.
+func multipartError(err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	if problem, ok := errors.AsType[*ProblemDetails](err); ok {
+		return problem
+	}
+	return badRequest("the multipart body is malformed", err)
+}

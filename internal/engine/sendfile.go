@@ -1,0 +1,72 @@
+//go:build linux
+
+package engine
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSendfile bounds one sendfile call, in bytes. The kernel sends less when the
+// socket is full; the bound keeps a fast peer from holding a thread for a whole
+// large file.
+const maxSendfile = 4 << 20
+
+// SendFile sends the next n bytes of f, a regular file, from its current offset,
+// behind all output pending so far, and blocks for at most timeout (0: for
+// ever) between signs of progress. The bytes do not pass through the process.
+// Like Write it does not look at d.Out and calls [Driver.Detach] first. It
+// returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
+func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
+	c.driver.Detach()
+	if err := c.flushPending(timeout); err != nil {
+		return 0, err
+	}
+	if c.flags&flagCloseNow != 0 {
+		return 0, net.ErrClosed
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("engine: sendfile: %w", err)
+	}
+	for sent < n {
+		var k int
+		var errno error
+		// Control keeps the descriptor open for the call, no longer.
+		if err := raw.Control(func(fd uintptr) { k, errno = sendfile(c.fd, fd, n-sent) }); err != nil {
+			return sent, fmt.Errorf("engine: sendfile: %w", err)
+		}
+		switch {
+		case k > 0:
+			sent += int64(k)
+		case errno == nil:
+			return sent, io.ErrUnexpectedEOF
+		case errno == unix.EAGAIN:
+			c.wantOut()
+			if err := c.block(timeout); err != nil {
+				return sent, err
+			}
+		default:
+			c.flags |= flagCloseNow
+			return sent, fmt.Errorf("engine: sendfile: %w", errno)
+		}
+	}
+	return sent, nil
+}
+
+// sendfile sends at most n bytes of file from its offset. Unlike the calls of
+// the hot path it may wait for a disk, so the runtime is told of it.
+func sendfile(socket int32, file uintptr, n int64) (int, error) {
+	for {
+		k, err := syscall.Sendfile(int(socket), int(file), nil, int(min(n, maxSendfile)))
+		if err != syscall.EINTR {
+			return k, err
+		}
+	}
+}

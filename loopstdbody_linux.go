@@ -1,0 +1,82 @@
+package dunlin
+
+import (
+	"io"
+	"net/http"
+	"strings"
+)
+
+// A loopStdBody is the body of a request that a standard handler got. Such
+// handlers read it on any goroutine: a proxy's transport while the answer is
+// being written, and what http.TimeoutHandler left behind after the answer. So
+// the exchange's connection lock is held while it is read, and it is closed
+// when the handler has answered: what it reads from belongs to the next request
+// then.
+type loopStdBody struct {
+	x   *loopExchange
+	req *http.Request // gets the trailers
+	src io.Reader     // nil when closed; guarded by x.using
+}
+
+// Read reads the body.
+func (b *loopStdBody) Read(p []byte) (int, error) {
+	b.x.using.Lock()
+	defer b.x.using.Unlock()
+	if b.src == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := b.src.Read(p)
+	if err == io.EOF && b.req != nil {
+		b.x.addTrailers(b.req)
+		b.req = nil
+	}
+	return n, err
+}
+
+// Close does nothing, so that whatever is not read is dealt with after the answer.
+func (b *loopStdBody) Close() error { return nil }
+
+// closeStdBody ends the use of the body by a standard handler. It waits for a
+// Read that is under way, which the time limit on bodies ends.
+func (x *loopExchange) closeStdBody() {
+	if x.stdBody == nil {
+		return
+	}
+	x.using.Lock()
+	defer x.using.Unlock()
+	x.stdBody.src, x.stdBody = nil, nil
+}
+
+// announceTrailers makes keys without a value of the names in the Trailer
+// header, as net/http does.
+func announceTrailers(req *http.Request) {
+	for _, list := range req.Header["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); name != "" {
+				if req.Trailer == nil {
+					req.Trailer = make(http.Header)
+				}
+				req.Trailer[name] = nil
+			}
+		}
+	}
+	delete(req.Header, "Trailer")
+}
+
+// addTrailers gives req the trailers of a chunked body that was read to its end.
+func (x *loopExchange) addTrailers(req *http.Request) {
+	body := x.chunked
+	if x.streaming {
+		body = &x.stream.decoder
+	}
+	if body == nil {
+		return
+	}
+	for i := range body.TrailerLen() {
+		if req.Trailer == nil {
+			req.Trailer = make(http.Header)
+		}
+		name, value := body.Trailer(i)
+		req.Trailer.Add(string(name), string(value))
+	}
+}

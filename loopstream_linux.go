@@ -1,0 +1,173 @@
+package dunlin
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// A loopStream writes a body piece by piece, each when enough has been gathered
+// or when told to. It gathers in the driver's output, right behind what
+// has to go before, so that a stream has no buffer of its own.
+//
+//	d.Out:  … head │ room for a chunk header │ data
+//	               └ at
+type loopStream struct {
+	x       *loopExchange
+	chunked bool // else the length was announced, or the connection ends the body
+	open    bool // a piece is being gathered
+	at      int  // where it begins in d.Out, its header's room included
+	err     error
+}
+
+const (
+	// streamChunk is how much a stream gathers before it sends it, in bytes.
+	streamChunk = 8 << 10
+	// chunkRoom is left in front of gathered data for a chunk's header.
+	chunkRoom = len("2000\r\n")
+	// directWrite is the length in bytes from which a single write is sent from
+	// where it lies.
+	directWrite = 16 << 10
+)
+
+// Write adds p to the body.
+func (s *loopStream) Write(p []byte) (written int, err error) {
+	for len(p) > 0 && s.err == nil {
+		if len(p) >= directWrite {
+			n := s.direct(p)
+			return written + n, s.err
+		}
+		n := min(streamChunk-s.gathered(), len(p))
+		s.x.d.Out = append(s.x.d.Out, p[:n]...)
+		p = p[n:]
+		written += n
+		if s.gathered() == streamChunk {
+			_ = s.Flush()
+		}
+	}
+	return written, s.err
+}
+
+// gathered returns how much data the present piece has, beginning one if there
+// is none.
+func (s *loopStream) gathered() int {
+	d := s.x.d
+	room := 0
+	if s.chunked {
+		room = chunkRoom
+	}
+	if !s.open {
+		var empty [chunkRoom]byte
+		s.open, s.at = true, len(d.Out)
+		d.Out = append(d.Out, empty[:room]...)
+	}
+	return len(d.Out) - s.at - room
+}
+
+// seal makes the piece gathered so far ready to be sent.
+func (s *loopStream) seal() {
+	if !s.open {
+		return
+	}
+	d := s.x.d
+	n := s.gathered()
+	s.open = false
+	switch {
+	case n == 0:
+		d.Out = d.Out[:s.at]
+	case s.chunked:
+		start := s.at + http1.PutChunkHeader(d.Out[s.at:s.at+chunkRoom], n)
+		d.Out = append(d.Out[:s.at], d.Out[start:]...) // a short header leaves a gap
+		d.Out = append(d.Out, http1.CRLF...)
+	}
+}
+
+// Flush sends what has been written so far.
+func (s *loopStream) Flush() error {
+	if s.err != nil {
+		return s.err
+	}
+	s.seal()
+	return s.note(s.x.d.Flush(s.patience()))
+}
+
+// patience is how long the client may take nothing.
+func (s *loopStream) patience() time.Duration {
+	return timeLeft(s.x.writeBy, s.x.handler.app.config.WriteTimeout)
+}
+
+// note keeps the first error, with which the connection is over.
+func (s *loopStream) note(err error) error {
+	if err != nil && s.err == nil {
+		s.err = err
+		s.x.closing = true
+		s.x.c.Close()
+	}
+	return s.err
+}
+
+// direct sends p behind what was gathered, as a piece of its own. The end of
+// the chunk goes out with what follows.
+func (s *loopStream) direct(p []byte) (n int) {
+	s.seal()
+	d := s.x.d
+	if s.chunked {
+		d.Out = http1.AppendChunkHeader(d.Out, len(p))
+	}
+	if s.Flush() != nil {
+		return 0
+	}
+	n, err := s.x.c.Write(p, s.patience())
+	if s.chunked {
+		d.Out = append(d.Out, http1.CRLF...)
+	}
+	_ = s.note(err)
+	return n
+}
+
+// regularFile returns what src reads from, if the system can send that by
+// itself: a file of some length behind an io.LimitedReader.
+func regularFile(src io.Reader) (*io.LimitedReader, *os.File) {
+	lim, limited := src.(*io.LimitedReader)
+	if !limited || lim.N < directWrite {
+		return nil, nil
+	}
+	f, ok := lim.R.(*os.File)
+	if !ok {
+		return nil, nil
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	return lim, f
+}
+
+// sendFile sends what lim allows of f.
+func (s *loopStream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
+	if err := s.Flush(); err != nil {
+		return 0, err
+	}
+	n, err := s.x.c.SendFile(f, lim.N, s.patience())
+	lim.N -= n
+	return n, s.note(err)
+}
+
+// finish ends the body. The engine sends what there is.
+func (s *loopStream) finish(trailers http.Header) {
+	s.seal()
+	if !s.chunked || s.err != nil {
+		return
+	}
+	out := append(s.x.d.Out, http1.LastChunk...)
+	for _, name := range sortedKeys(trailers) {
+		for _, v := range trailers[name] {
+			if name := trailerName(name); checkField(name, v) == nil {
+				out = http1.AppendField(out, name, trimBlanks(v))
+			}
+		}
+	}
+	s.x.d.Out = append(out, http1.CRLF...)
+}

@@ -1,0 +1,184 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Cases of parity that need more than one request, or that end the connection.
+
+func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *logBuffer) {
+	t.Helper()
+	return start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerParity)
+}
+
+func TestParitySequence(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		var sends, wants []string
+		for _, c := range parityCases {
+			if !c.closes {
+				sends, wants = append(sends, c.send), append(wants, c.want)
+			}
+		}
+		for i, got := range exchange(t, addr, false, sends...) {
+			if got != wants[i] {
+				t.Errorf("request %d on the connection, %.60q:\n%s\nwant:\n%s", i, sends[i], clip(got), clip(wants[i]))
+			}
+		}
+	})
+}
+
+// All at once: each answer must be that of its request, in order.
+func TestParityPipeline(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		conn := dial(t, addr)
+		var all strings.Builder
+		var cases []parityCase
+		for _, c := range parityCases {
+			if !c.closes {
+				cases = append(cases, c)
+				all.WriteString(c.send)
+			}
+		}
+		sent := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(conn, all.String())
+			sent <- err
+		}()
+		br := bufio.NewReader(conn)
+		for _, c := range cases {
+			got, err := readAnswer(br, methodOf(c.send))
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if got != c.want {
+				t.Errorf("%s:\n%s\nwant:\n%s", c.name, clip(got), clip(c.want))
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A request that arrives byte by byte is the same request.
+func TestParityByteByByte(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		conn := dial(t, addr)
+		br := bufio.NewReader(conn)
+		for _, send := range []string{
+			req("POST /echo?a=b", "Content-Type: text/x", "", "some bytes"),
+			req("POST /echo", "Transfer-Encoding: chunked", "Content-Type: text/x", "", "4\r\nsome\r\n6\r\n bytes\r\n0\r\n\r\n"),
+		} {
+			for i := range len(send) {
+				if _, err := io.WriteString(conn, send[i:i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := readAnswer(br, "POST")
+			if want := "HTTP/1.1 200 OK\nContent-Length: 10\nContent-Type: text/x\n\nsome bytes"; err != nil || got != want {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		}
+	})
+}
+
+// What the status and the body of a refusal are is the same on all engines;
+// whether the connection outlives it is not, since that depends on how much of
+// the body has come.
+func TestParityTooLarge(t *testing.T) {
+	over := strings.Repeat("x", parityMaxBody+1)
+	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(over), over)
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		for _, c := range []struct{ name, send string }{
+			{"announced", req("POST /echo", "", over)},
+			{"announced, through a reader", req("POST /reader", "", over)},
+			{"in chunks", req("POST /echo", "Transfer-Encoding: chunked", "", chunk)},
+			{"in chunks, through a reader", req("POST /reader", "Transfer-Encoding: chunked", "", chunk)},
+			{"announced, decoded", req("POST /decode", "Content-Type: application/json", "", over)},
+			{"announced, client waits", req("POST /echo", "Content-Length: 5000", "Expect: 100-continue")},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				conn := dial(t, addr)
+				if _, err := io.WriteString(conn, c.send); err != nil {
+					t.Fatal(err)
+				}
+				got, err := readAnswer(bufio.NewReader(conn), "POST")
+				got = strings.Replace(got, "Connection: close\n", "", 1)
+				if err != nil || got != problem413 {
+					t.Errorf("%v, answer:\n%s\nwant:\n%s", err, got, problem413)
+				}
+			})
+		}
+	})
+}
+
+func TestParityContinue(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		conn := dial(t, addr)
+		br := bufio.NewReader(conn)
+		_, _ = io.WriteString(conn, req("POST /echo", "Content-Length: 4", "Content-Type: t/t", "Expect: 100-continue"))
+		line, err := br.ReadString('\n')
+		blank, _ := br.ReadString('\n')
+		if line != "HTTP/1.1 100 Continue\r\n" || blank != "\r\n" {
+			t.Fatalf("before the body: %q %q, %v", line, blank, err)
+		}
+		_, _ = io.WriteString(conn, "body")
+		got, err := readAnswer(br, "POST")
+		if want := "HTTP/1.1 200 OK\nContent-Length: 4\nContent-Type: t/t\n\nbody"; err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	})
+}
+
+func TestParityAbort(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := parityApp(t, engine)
+		conn := dial(t, addr)
+		_, _ = io.WriteString(conn, req("GET /abort"))
+		if got, err := io.ReadAll(conn); len(got) > 0 {
+			t.Errorf("http.ErrAbortHandler was answered with %q, %v; want no byte", got, err)
+		}
+		exchange(t, addr, false, req("GET /text")) // others are served
+		wantLacks(t, "log", logs.String(), "panic")
+	})
+}
+
+// Malformed HTTP gets a 4xx and a closed connection.
+func TestParityRefused(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := parityApp(t, engine)
+		for _, c := range []struct{ name, send, want string }{
+			{"no HTTP", "hello\r\n\r\n", "400"},
+			{"no Host", "GET /text HTTP/1.1\r\n\r\n", "400"},
+			{"two Hosts", "GET /text HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"},
+			{"bad escape", req("GET /seg/%zz"), "400"},
+			{"cut escape", req("GET /seg/%4"), "400"},
+			{"* for GET", req("GET *"), "400"},
+			{"space before the colon", req("GET /text", "X : y"), "400"},
+			{"bad length", req("POST /echo", "Content-Length: x"), "400"},
+			{"two lengths", req("POST /echo", "Content-Length: 1", "Content-Length: 2"), "400"},
+			{"unknown version", "GET /text HTTP/3.0\r\nHost: h\r\n\r\n", "505"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				conn := dial(t, addr)
+				_, _ = io.WriteString(conn, c.send)
+				line, err := bufio.NewReader(conn).ReadString('\n')
+				if err != nil || len(line) < 12 || line[9:12] != c.want {
+					t.Errorf("answered with %q, %v, want %s", line, err, c.want)
+				}
+			})
+		}
+		exchange(t, addr, false, req("GET /text"))
+	})
+}
