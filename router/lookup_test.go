@@ -273,3 +273,26 @@ func TestAddWhileServing(t *testing.T) {
 	close(added)
 	wg.Wait()
 }
+
+// A copied match stays as it is when its source is used again.
+func TestMatchCopyTo(t *testing.T) {
+	var r router.Router[string]
+	for _, pattern := range []string{"/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}/{j}", "/x"} {
+		if err := r.Add(router.Route[string]{Methods: "GET", Pattern: pattern, Value: pattern}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var m, other router.Match[string]
+	const path = "/0/1/2/3/4/5/6/7/8/9"
+	r.Lookup("GET", "", path, &m)
+	m.CopyTo(&other)
+	r.Lookup("GET", "", "/00/11/22/33/44/55/66/77/88/99", &m)
+	if other.Route() == nil || other.Len() != 10 {
+		t.Fatalf("the copy has route %v with %d parameters", other.Route(), other.Len())
+	}
+	for i := range other.Len() {
+		if got, want := other.Span(i).Of(path), string(rune('0'+i)); got != want {
+			t.Errorf("parameter %s: %q, want %q", other.Name(i), got, want)
+		}
+	}
+}

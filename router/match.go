@@ -104,6 +104,15 @@ func (m *Match[T]) Reset() {
 	s.missed, s.miss, s.versions, s.methods = 0, nil, nil, nil
 }
 
+// CopyTo makes dst say what m says, in memory of its own.
+func (m *Match[T]) CopyTo(dst *Match[T]) {
+	own := &dst.state
+	more, scratch, host := own.more, own.scratch, own.host
+	dst.entry, dst.state = m.entry, m.state
+	own.more = append(more[:0], m.state.more...)
+	own.scratch, own.host = scratch, host
+}
+
 // begin prepares for a lookup.
 func (s *state) begin() {
 	s.rest, s.head, s.missed = 0, false, 0

@@ -1,0 +1,114 @@
+package dunlin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// UseStd is Use for standard middleware, on either engine. Of several, the first
+// sees the request first.
+//
+// The middleware is called once, here, with a handler that stands for the rest
+// of the chain: what it keeps, it keeps for all routes. The actions behind it
+// get a request of their own, with the headers, body, context and remote
+// address that the middleware passed on; the route, its parameters and
+// Request.Path stay as they were matched. What an action answers goes through
+// the ResponseWriter that the middleware passed on, and what comes out of the
+// middleware is the Response that those before it see, as with [FromStd].
+//
+// The context of the request that the middleware passes on must derive from that
+// of the request it was given. An action that middleware leaves behind, as
+// http.TimeoutHandler does, may go on using its request.
+func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
+	var h http.Handler = http.HandlerFunc(g.app.serveRest)
+	for i := len(middleware) - 1; i >= 0; i-- {
+		if middleware[i] != nil {
+			h = middleware[i](h)
+		}
+		if middleware[i] == nil || h == nil {
+			panic(fmt.Sprintf("dunlin: UseStd: middleware %d is nil or returned a nil handler (called at %s)", i, callerPlace()))
+		}
+	}
+	g.Use(func(next Action) Action {
+		return func(r *Request) Response {
+			rest := &restOfChain{act: next, outer: r}
+			defer rest.leave()
+			w := &stdWriter{r: r, header: make(http.Header)}
+			w.run(h, r.Std().WithContext(context.WithValue(r.Context(), restKey{}, rest)))
+			return w.response()
+		}
+	})
+}
+
+// A restOfChain leads from standard middleware on to the action behind it. It
+// travels in the request's context.
+type restOfChain struct {
+	act Action
+
+	mu    sync.Mutex
+	outer *Request // nil once the middleware has returned
+}
+
+type restKey struct{}
+
+var errRestLost = errors.New("standard middleware passed on a request whose context does not derive from that of the request it was given")
+
+// enter makes the request of x the one for the action: matched like the outer
+// one. It is false when that is over.
+func (c *restOfChain) enter(x *stdExchange) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, r := c.outer, &x.request
+	if o == nil {
+		return false
+	}
+	r.begin(x.req.Method, o.Path(), x.req.URL.RawQuery, false)
+	o.match.CopyTo(&r.match)
+	r.route, r.location, r.id = o.route, o.location, o.id
+	r.values = append(r.values[:0], o.values...)
+	if host := o.Host(); r.match.Len() > 0 && r.match.InHost(0) && x.req.Host != host {
+		x.req = x.req.WithContext(x.req.Context())
+		x.req.Host = host // parameters are places in the host that was matched
+	}
+	return true
+}
+
+// exit gives the outer request what the action has learned about it.
+func (c *restOfChain) exit(r *Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outer != nil {
+		c.outer.id = r.id
+		c.outer.values = append(c.outer.values[:0], r.values...)
+	}
+}
+
+// leave ends the use of the outer request.
+func (c *restOfChain) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outer = nil
+}
+
+// serveRest is the handler that standard middleware wraps: it runs the rest of
+// the chain.
+func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
+	rest, ok := req.Context().Value(restKey{}).(*restOfChain)
+	if !ok {
+		a.config.Logger.Error("request failed", "error", errRestLost, "method", req.Method, "path", req.URL.Path)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	x := a.exchanges.Get().(*stdExchange)
+	x.w, x.req = w, req
+	if r := &x.request; rest.enter(x) {
+		resp := a.run(rest.act, r) // a limit on the route counts for the whole chain
+		a.settle(r, &resp)
+		x.sendSettled(&resp)
+		rest.exit(r)
+	} // else the middleware has answered without waiting for the action
+	x.release()
+}
