@@ -83,8 +83,11 @@ func (w *stdWriter) WriteHeader(status int) {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	case w.hijacked || w.status != 0:
 		return
-	case status < 200 && status != http.StatusSwitchingProtocols:
+	case status < 200:
 		w.r.wire.interim(status, w.header)
+		if status == http.StatusSwitchingProtocols { // the last one: Hijack follows
+			w.status, w.sink = status, w.r.wire.sink()
+		}
 		return
 	}
 	w.status = status

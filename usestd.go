@@ -37,7 +37,8 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 			rest := &restOfChain{act: next, outer: r}
 			defer rest.leave()
 			w := &stdWriter{r: r, header: make(http.Header)}
-			w.run(h, r.Std().WithContext(context.WithValue(r.Context(), restKey{}, rest)))
+			req := r.Std()
+			w.run(h, req.WithContext(context.WithValue(req.Context(), restKey{}, rest)))
 			return w.response()
 		}
 	})

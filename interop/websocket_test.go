@@ -1,0 +1,141 @@
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+const message = 1 << 20 // bytes of a large WebSocket message
+
+// echo is a standard handler that sends back what it gets, until told to end.
+func echo(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"echo"}})
+	if err != nil {
+		return // Accept has answered
+	}
+	defer c.CloseNow()
+	c.SetReadLimit(message)
+	for {
+		kind, data, err := c.Read(r.Context())
+		if err != nil {
+			return
+		}
+		if string(data) == "end" {
+			_ = c.Close(websocket.StatusPolicyViolation, "as you wish")
+			return
+		}
+		if err := c.Write(r.Context(), kind, data); err != nil {
+			return
+		}
+	}
+}
+
+func TestWebSocket(t *testing.T) {
+	var enter chan chan struct{}
+	onEngines(t, func(_ *testing.T, app *dunlin.App) {
+		enter = make(chan chan struct{}, 1)
+		app.Mount("/echo", http.HandlerFunc(echo))
+		app.Mount("/blocked", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			proceed := make(chan struct{})
+			enter <- proceed
+			<-proceed
+			echo(w, r)
+		}))
+		g := app.Group("/behind")
+		g.UseStd(func(next http.Handler) http.Handler { return next })
+		g.Get("", dunlin.FromStd(http.HandlerFunc(echo)))
+		app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+	}, func(t *testing.T, url string) {
+		t.Run("at once", func(t *testing.T) { talk(t, url+"/echo") })
+		t.Run("behind standard middleware", func(t *testing.T) { talk(t, url+"/behind") })
+		t.Run("after blocking", func(t *testing.T) {
+			go func() {
+				proceed := <-enter
+				// Answers to others while the handler blocks mean, on the loop
+				// engine, that its connection was taken over.
+				for range 3 {
+					resp, err := http.Get(url + "/hello")
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					_ = resp.Body.Close()
+				}
+				close(proceed)
+			}()
+			talk(t, url+"/blocked")
+		})
+		t.Run("not a WebSocket", func(t *testing.T) {
+			if resp, _ := ask(t, "GET", url+"/echo", ""); resp.StatusCode != http.StatusUpgradeRequired {
+				t.Errorf("%d", resp.StatusCode)
+			}
+		})
+		t.Run("foreign origin", func(t *testing.T) {
+			resp, _ := ask(t, "GET", url+"/echo", "", "Connection", "Upgrade", "Upgrade", "websocket", "Origin", "https://bad.example",
+				"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+			if resp.StatusCode != http.StatusForbidden {
+				t.Errorf("%d", resp.StatusCode)
+			}
+		})
+	})
+}
+
+// talk is a conversation with an echo, by coder/websocket's client.
+func talk(t *testing.T, url string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	dial := func() *websocket.Conn {
+		c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{Subprotocols: []string{"echo"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadLimit(message)
+		return c
+	}
+	c := dial()
+	defer c.CloseNow()
+	if c.Subprotocol() != "echo" {
+		t.Errorf("subprotocol %q", c.Subprotocol())
+	}
+	for _, m := range []struct {
+		kind websocket.MessageType
+		data []byte
+	}{
+		{websocket.MessageText, []byte("hello")},
+		{websocket.MessageBinary, bytes.Repeat([]byte("0123456789abcdef"), message/16)},
+		{websocket.MessageText, []byte(strings.Repeat("é", 40_000))},
+		{websocket.MessageBinary, nil},
+	} {
+		if err := c.Write(ctx, m.kind, m.data); err != nil {
+			t.Fatal(err)
+		}
+		kind, data, err := c.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind != m.kind || !bytes.Equal(data, m.data) {
+			t.Errorf("sent %v of %d bytes, got %v of %d bytes", m.kind, len(m.data), kind, len(data))
+		}
+	}
+	if err := c.Write(ctx, websocket.MessageText, []byte("end")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "as you wish") {
+		t.Errorf("closed with %v", err)
+	}
+	t.Run("closed by the client", func(t *testing.T) {
+		if strings.HasSuffix(url, "/blocked") {
+			return
+		}
+		if err := dial().Close(websocket.StatusNormalClosure, "bye"); err != nil {
+			t.Error(err) // the server did not answer the close
+		}
+	})
+}
