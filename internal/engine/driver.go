@@ -31,6 +31,7 @@ type Driver struct {
 	unix     int64  // between Enter and Leave
 	owned    []owned
 	gather   gather
+	limit           // on handler code, see timed.go
 	readBuf  []byte // nil for workers, which are given kept input
 }
 
@@ -96,6 +97,11 @@ func (d *Driver) begin(c *Conn) {
 // end decides what becomes of the connection. It reports whether d still
 // drives the loop.
 func (d *Driver) end(c *Conn) bool {
+	if d.gone {
+		d.gone, d.conn = false, nil
+		d.dropOutput()
+		return false
+	}
 	c.driver, d.conn = nil, nil
 	if d.detached {
 		d.letGo(c)
@@ -111,8 +117,10 @@ func (d *Driver) end(c *Conn) bool {
 		d.engine.workers.submit(c)
 	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
 		l.serveSoon(c)
-	case d.engine.draining.Load() && (c.idle() && c.flags&flagLingering == 0 || d.engine.forced.Load()):
+	case d.engine.forced.Load():
 		l.close(c)
+	case d.engine.draining.Load() && c.idle() && c.flags&flagLingering == 0:
+		l.closeSoon(c)
 	default:
 		l.refileIfEarlier(c)
 	}
@@ -195,6 +203,10 @@ func (d *Driver) serve(c *Conn, in []byte) {
 	for {
 		d.wish = wishMore
 		n := d.engine.handler.Data(d, c, in)
+		if d.gone {
+			invariants.EndLoan(in)
+			return
+		}
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)

@@ -29,6 +29,7 @@ type Engine struct {
 	graceBytes int64  // what a peer must take in it
 
 	draining atomic.Bool   // Shutdown or Close has begun
+	idleEnd  atomic.Uint32 // tick at which idle connections are closed then; set before draining
 	forced   atomic.Bool   // what is not idle is closed too
 	stopping chan struct{} // closed with draining
 	done     chan struct{} // closed when all loops have ended
@@ -106,8 +107,13 @@ func (e *Engine) Serve(ln net.Listener) error {
 	return net.ErrClosed
 }
 
-// Shutdown stops accepting, closes idle connections, and waits for the others to
-// finish. When ctx ends first, it closes them as Close does and returns
+// lastRequests is how long an idle connection may still send a request after
+// Shutdown, which is answered as its last. Closed at once, it would reset the
+// request of a busy client that is on its way, or the first of a new one.
+const lastRequests = 100 * time.Millisecond
+
+// Shutdown stops accepting, closes idle connections after a moment for last
+// requests, and waits for the others to finish. When ctx ends first, it closes them as Close does and returns
 // ctx's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	e.drain()
@@ -133,6 +139,7 @@ func (e *Engine) Close() error {
 // drain begins to stop, once, and has every loop look at its connections. The
 // group is done when all have.
 func (e *Engine) drain() *sync.WaitGroup {
+	e.idleEnd.CompareAndSwap(0, deadlineTick(e.now(), lastRequests))
 	if e.draining.CompareAndSwap(false, true) {
 		close(e.stopping)
 	}

@@ -34,6 +34,16 @@ type Handler interface {
 	// deadline again. The connection is closed unless a deadline was set.
 	Timeout(d *Driver, c *Conn, in []byte)
 
+	// Expiring is called when the limit of [Driver.EnterFor] passed, to copy what
+	// the answer depends on from the scratch of the driver whose code is late to
+	// that of the one which will answer. The code runs, but cannot pass Leave
+	// until Expiring returns.
+	Expiring(late, fresh any)
+
+	// Expired is called after Expiring. d is the driver that answers: the handler
+	// may append to its Out; the connection is then closed.
+	Expired(d *Driver, c *Conn)
+
 	// Abandoned is called when a call for c ended in a panic or in
 	// runtime.Goexit. The handler may complete or truncate d.Out; the
 	// connection is then closed. cause is the panic's value, nil for Goexit.

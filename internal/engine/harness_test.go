@@ -25,7 +25,9 @@ import (
 type lineHandler struct {
 	commands map[string]command
 
-	opened  sync.Map // *engine.Conn → how often closed
+	opened  sync.Map                 // *engine.Conn → how often closed
+	limits  map[string]time.Duration // commands under a limit
+	gone    atomic.Int32             // calls that were too late
 	closed  atomic.Int32
 	data    atomic.Int32 // calls of Data
 	eofs    chan string  // kept input at EOF
@@ -94,6 +96,18 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 			c.CloseLingering()
 			return consumed
 		}
+		if limit, limited := h.limits[name]; limited {
+			// Such a command answers after Leave: Out is not its own before.
+			d.EnterFor(limit)
+			run(d, c, args)
+			d.Leave()
+			if d.Gone() {
+				h.gone.Add(1)
+				return 0
+			}
+			answer(d, args)
+			continue
+		}
 		d.Enter()
 		run(d, c, args)
 		d.Leave()
@@ -123,6 +137,12 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 		return
 	}
 	answer(d, "timeout")
+}
+
+func (h *lineHandler) Expiring(late, fresh any) {}
+
+func (h *lineHandler) Expired(d *engine.Driver, c *engine.Conn) {
+	answer(d, "too late")
 }
 
 func (h *lineHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {

@@ -339,6 +339,19 @@ func (l *loop) close(c *Conn) {
 	e.handler.Closed(c)
 }
 
+// closeSoon closes c, which is idle, when the time for last requests is over.
+func (l *loop) closeSoon(c *Conn) {
+	end := l.e.idleEnd.Load()
+	if tickAt(l.now) >= end {
+		l.close(c)
+		return
+	}
+	if c.deadline == 0 || c.deadline > end {
+		c.deadline = end
+	}
+	l.refileIfEarlier(c)
+}
+
 // sweep closes c on shutdown unless it has something to finish. It reports
 // whether d still drives the loop.
 func (l *loop) sweep(d *Driver, c *Conn) bool {

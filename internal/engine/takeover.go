@@ -36,13 +36,16 @@ func (d *Driver) Enter() {
 // still has its loop.
 func (d *Driver) Leave() bool {
 	if d.detached {
+		d.unclaim()
 		return false
 	}
 	if d.loop.epoch.CompareAndSwap(d.epoch, d.epoch+1) {
 		d.epoch++
+		d.unclaim()
 		return true
 	}
 	d.lost()
+	d.unclaim()
 	return false
 }
 
@@ -70,6 +73,9 @@ func (d *Driver) Detach() {
 	d.detached = true
 	d.conn.goAway()
 	go d.engine.newDriver(l, next).run()
+	if d.limited() {
+		d.setTimer()
+	}
 }
 
 // takeOver gives the loop to a fresh driver if its driver is still in the action
@@ -81,6 +87,9 @@ func (l *loop) takeOver(epoch uint64) bool {
 		return false
 	}
 	l.current.goAway()
+	if d := l.current.driver; d.limited() {
+		d.setTimer()
+	}
 	l.e.takeovers.Add(1)
 	go l.e.newDriver(l, epoch+1).run()
 	return true
@@ -109,11 +118,11 @@ func (d *Driver) aborted(cause any) {
 	if cause != nil {
 		d.engine.cfg.Logger.Error("engine: panic in a handler", "panic", cause, "stack", string(debug.Stack()))
 	}
-	if d.epoch&1 == 1 {
+	if d.epoch&1 == 1 || d.detached {
 		d.Leave()
 	}
 	defer d.succeed(c)
-	if c == nil {
+	if c == nil || d.gone {
 		return
 	}
 	defer func() {
@@ -129,7 +138,9 @@ func (d *Driver) aborted(cause any) {
 // succeed ends d's part in the connection and in the loop.
 func (d *Driver) succeed(c *Conn) {
 	if c != nil {
-		c.flags |= flagCloseAfter
+		if !d.gone {
+			c.flags |= flagCloseAfter
+		}
 		if !d.end(c) {
 			return
 		}

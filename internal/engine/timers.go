@@ -157,6 +157,8 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		}
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
+	case d.engine.draining.Load() && c.idle():
+		c.deadline = 0 // end closes it
 	default:
 		c.deadline = 0
 		d.engine.handler.Timeout(d, c, c.kept())

@@ -1,0 +1,189 @@
+//go:build linux
+
+package engine
+
+import (
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Handler code may be given a limit (EnterFor). When it has not reached Leave by
+// then, the connection is taken from its driver and answered by another, while
+// the code runs on, for as long as it likes, with memory that is its alone: the
+// driver's buffers and scratch. Who may use the connection is said by the
+// driver's claim:
+//
+//	change             by           when
+//	untimed → running  the driver   EnterFor
+//	running → untimed  the driver   Leave in time, or Unlimit
+//	running → holding  the driver   Hold: the code uses the connection itself
+//	holding → running  the driver   Release
+//	running → taken    the timer    the limit has passed
+//	taken   → untimed  the driver   Leave, too late: Gone is true
+//
+// A quick action on a loop costs two stores: the timer is set only when the
+// driver is detached, since before that the goroutine has not blocked.
+// The claim also counts the calls of EnterFor, so that a timer that could not be
+// stopped in time does not mistake a later call for its own.
+const (
+	untimed = iota
+	running
+	holding
+	taken
+
+	claimStep  = 4 // one call of EnterFor
+	claimState = claimStep - 1
+)
+
+// limit is a driver's part in this.
+type limit struct {
+	claim   atomic.Uint64 // calls × claimStep + state
+	call    uint64        // calls × claimStep; only for the driver
+	armed   atomic.Uint64 // the call that the timer is set for
+	until   atomic.Int64  // the limit, in ns since the engine was made
+	timer   *time.Timer   // made when first needed
+	handing sync.Mutex    // held while the connection changes drivers
+	gone    bool          // the connection was taken; only for the driver
+}
+
+// limited reports whether a limit is set.
+func (l *limit) limited() bool { return l.claim.Load()&claimState != untimed }
+
+// move changes the claim of the present call; false if it is not in state from.
+func (l *limit) move(from, to uint64) bool {
+	return l.claim.CompareAndSwap(l.call|from, l.call|to)
+}
+
+// EnterFor is Enter for code that may take at most d. If it takes longer,
+// Handler.Expired is called for the connection, on another goroutine and with
+// another driver, and the driver that called EnterFor has lost it: see Gone.
+func (d *Driver) EnterFor(most time.Duration) {
+	d.call += claimStep
+	d.until.Store(d.Now() + int64(most))
+	d.claim.Store(d.call | running)
+	if d.detached {
+		d.setTimer()
+		return
+	}
+	d.Enter()
+}
+
+// Gone reports, after Leave, that the connection was taken because the limit of
+// EnterFor had passed. The handler must return at once, and touch neither the
+// connection nor Out.
+func (d *Driver) Gone() bool { return d.gone }
+
+// Hold keeps the connection from being taken until Release, for code under a
+// limit that is about to use it. It is false when the connection has been
+// taken. Without a limit it is always true.
+func (d *Driver) Hold() bool {
+	return !d.limited() || d.move(running, holding)
+}
+
+// Release ends Hold.
+func (d *Driver) Release() {
+	if d.move(holding, running) && d.detached && d.Now() >= d.until.Load() {
+		d.setTimer() // it may have found the connection held
+	}
+}
+
+// Unlimit lifts the limit, because the answer has begun. It is false when the
+// connection has been taken.
+func (d *Driver) Unlimit() bool {
+	if !d.limited() {
+		return true
+	}
+	if !d.move(running, untimed) && !d.move(holding, untimed) {
+		return false
+	}
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	return true
+}
+
+// TimeLeft returns how long the limit still allows, at least a nanosecond, or
+// most if that is shorter or there is no limit. A most of 0 stands for no bound.
+func (d *Driver) TimeLeft(most time.Duration) time.Duration {
+	if !d.limited() {
+		return most
+	}
+	left := max(time.Duration(d.until.Load()-d.Now()), time.Nanosecond)
+	if most > 0 {
+		left = min(left, most)
+	}
+	return left
+}
+
+// setTimer arranges for limitPassed at the limit. It is called by the driver, or
+// with takeMu held by who takes the loop from it.
+func (d *Driver) setTimer() {
+	d.armed.Store(d.call)
+	left := max(time.Duration(d.until.Load()-d.engine.now()), 0)
+	if d.timer == nil {
+		d.timer = time.AfterFunc(left, d.limitPassed)
+		return
+	}
+	d.timer.Reset(left)
+}
+
+// unclaim ends the limit on Leave.
+func (d *Driver) unclaim() {
+	if !d.limited() {
+		return
+	}
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	if !d.move(running, untimed) {
+		d.handing.Lock() // until the other has all that it takes along
+		d.gone = true
+		d.claim.Store(untimed)
+		d.handing.Unlock()
+	}
+}
+
+// limitPassed takes the connection from a driver whose limit has passed and has the
+// handler answer it.
+func (d *Driver) limitPassed() {
+	e := d.engine
+	call := d.armed.Load()
+	if d.until.Load() > e.now() || d.claim.Load() != call|running {
+		// The code has ended, or holds the connection: then Release looks again.
+		return
+	}
+	fresh := e.newWorkerDriver()
+	if c := d.yieldTo(fresh, call); c != nil {
+		fresh.answerExpired(c)
+	}
+}
+
+// yieldTo passes d's connection to a fresh driver, with earlier answers that are
+// still to be sent; nil if the call's code has ended after all.
+func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
+	d.handing.Lock()
+	defer d.handing.Unlock()
+	if !d.claim.CompareAndSwap(call|running, call|taken) {
+		return nil
+	}
+	d.engine.handler.Expiring(d.Scratch, fresh.Scratch)
+	fresh.Out, fresh.owned, d.Out, d.owned = d.Out, d.owned, nil, nil
+	fresh.conn, d.conn.driver = d.conn, fresh
+	return d.conn
+}
+
+// answerExpired calls the handler for a connection whose driver was too slow,
+// and closes it.
+func (d *Driver) answerExpired(c *Conn) {
+	defer d.end(c)
+	defer func() {
+		c.flags |= flagCloseAfter
+		d.send(c)
+		if cause := recover(); cause != nil {
+			d.engine.cfg.Logger.Error("engine: panic in Expired", "panic", cause, "stack", string(debug.Stack()))
+		}
+	}()
+	d.engine.handler.Expired(d, c)
+}
