@@ -1,0 +1,104 @@
+package admission
+
+import "sync/atomic"
+
+// A Use is what memory of a budget is held for.
+type Use uint8
+
+const (
+	Input    Use = iota // received and not complete: heads, small bodies
+	Body                // request bodies read in whole by an action
+	Output              // answers that clients have not taken
+	Stream              // buffers of answers that are being produced
+	SetAside            // complete requests that wait for a goroutine
+	uses
+)
+
+// String returns the use's name as statistics show it.
+func (u Use) String() string {
+	return [...]string{"input", "body", "output", "stream", "set-aside"}[u]
+}
+
+// Uses yields every use.
+func Uses(yield func(Use) bool) {
+	for u := range uses {
+		if !yield(u) {
+			return
+		}
+	}
+}
+
+// A Budget counts the memory that is held for clients, in bytes, by use. It is
+// asked for what is unfinished only: a request that is answered in one go holds
+// nothing. All methods are safe for concurrent use; a nil Budget has no
+// bound and counts nothing.
+//
+// Invariant: held is the sum over all uses, and each of them is ≥ 0.
+type Budget struct {
+	bound   int64
+	held    atomic.Int64
+	peak    atomic.Int64
+	refused atomic.Uint64
+	by      [uses]atomic.Int64
+}
+
+// NewBudget returns a budget of bound bytes; 0 is no bound.
+func NewBudget(bound int64) *Budget { return &Budget{bound: bound} }
+
+// Reserve takes n bytes for a use, before they are filled. It reports false, and
+// takes nothing, when the budget has no room for them.
+func (b *Budget) Reserve(u Use, n int64) bool {
+	if b == nil {
+		return true
+	}
+	if held := b.held.Add(n); b.bound > 0 && held > b.bound {
+		b.held.Add(-n)
+		b.refused.Add(1)
+		return false
+	}
+	b.take(u, n)
+	return true
+}
+
+// Force takes n bytes that are held already and cannot be refused, such as the
+// rest of an answer that has begun. It may go beyond the bound: what
+// is asked for next is refused then.
+func (b *Budget) Force(u Use, n int64) {
+	if b == nil {
+		return
+	}
+	b.held.Add(n)
+	b.take(u, n)
+}
+
+func (b *Budget) take(u Use, n int64) {
+	b.by[u].Add(n)
+	// Peaks are for the curious: a lost race costs one of two neighbouring values.
+	if held := b.held.Load(); held > b.peak.Load() {
+		b.peak.Store(held)
+	}
+}
+
+// Release gives n bytes of a use back.
+func (b *Budget) Release(u Use, n int64) {
+	if b == nil {
+		return
+	}
+	b.by[u].Add(-n)
+	b.held.Add(-n)
+}
+
+// Bound returns the bound in bytes, 0 for none.
+func (b *Budget) Bound() int64 { return b.bound }
+
+// Held returns the bytes held for all uses.
+func (b *Budget) Held() int64 { return b.held.Load() }
+
+// HeldFor returns the bytes held for one use.
+func (b *Budget) HeldFor(u Use) int64 { return b.by[u].Load() }
+
+// Peak returns about the most bytes ever held.
+func (b *Budget) Peak() int64 { return b.peak.Load() }
+
+// Refused returns how often Reserve found no room.
+func (b *Budget) Refused() uint64 { return b.refused.Load() }

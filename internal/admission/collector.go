@@ -1,0 +1,196 @@
+package admission
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// The collector runs when the heap has grown by GOGC percent over what was live,
+// but not before it has 4 MB · GOGC/100. A server with 1 MB of live heap that makes
+// 300 MB of garbage a second is collected 75 times a second for no reason while there
+// is room for a heap several times as large. So GOGC is chosen after each
+// collection:
+//
+//	goal     = how large the heap may grow: what the room allows
+//	percent  = (goal - live) / live, and at most goal / 4 MB, in percent
+//
+//	live 1 MB, goal 16 MB:  4 MB · percent/100 ≤ 16 MB      → 400
+//	live 8 MB, goal 16 MB:  (16-8)/8                        → 100
+//	live 30 MB, goal 16 MB: there is no room                → leastPercent
+//
+// It never falls below leastPercent: a heap that is too large for its limit then is
+// collected about three times as often as Go would, and no oftener. A heap that
+// cannot fit costs some processor time, not all of it; that the budget refuses new
+// work is what makes it smaller.
+//
+// What is allocated while the collector marks counts as live, which for a server
+// short of processor time is more than all the rest. So what is really live is taken
+// to be the least of the last few collections.
+const (
+	leastPercent = 30
+	mostPercent  = 400
+	minHeap      = 4 << 20 // of the runtime, at GOGC=100
+
+	// untouched is memory that the runtime maps for its own bookkeeping and counts
+	// against its memory limit, but hardly ever touches, so that it is not resident.
+	untouched = 4 << 20
+
+	// easyGoal is how large a small heap grows when nothing limits memory. A larger
+	// one then doubles, as with Go's own setting.
+	easyGoal = 12 << 20
+
+	// remembered is over how many collections the least live heap is taken.
+	remembered = 4
+)
+
+// percentFor chooses GOGC for a heap of which live bytes survived the last
+// collection.
+func percentFor(live, goal int64) int {
+	percent := min(100*(goal-live)/max(live, 1<<16), 100*goal/minHeap, mostPercent)
+	return int(max(percent, leastPercent))
+}
+
+// A Collector paces the garbage collector of the process. There is one of
+// those, so the settings are the process's: of several servers in it the
+// tightest limit holds.
+type Collector struct {
+	goal    int64
+	limited bool // else goal is for a small heap
+	recent  [remembered]int64
+	cycles  int
+	stopped bool         // under collectors.Mutex
+	percent atomic.Int64 // GOGC as last set
+}
+
+// collectors are the collectors at work; the runtime's settings from before the
+// first of them come back after the last.
+var collectors struct {
+	sync.Mutex
+	all        []*Collector
+	oldPercent int
+	oldLimit   int64
+	ours       bool // GOGC is not the user's
+}
+
+// PaceCollector begins to pace the collector for a process that may have room
+// bytes of memory under Go's control (0: no limit), until Stop. What the user
+// has set is respected: with GOGC in the environment the percentage stays, and a
+// memory limit of the runtime is only ever made tighter.
+func PaceCollector(room int64) *Collector {
+	c := &Collector{goal: easyGoal}
+	if room > 0 {
+		// What is not heap (stacks, the collector's own) and what fragments is a
+		// quarter of a small room.
+		c.goal, c.limited = min(room*3/4, max(easyGoal, room/2)), true
+	}
+	p := &collectors
+	p.Lock()
+	defer p.Unlock()
+	if len(p.all) == 0 {
+		p.ours = os.Getenv("GOGC") == ""
+		p.oldLimit = debug.SetMemoryLimit(-1)
+		if p.ours {
+			p.oldPercent = debug.SetGCPercent(100)
+		}
+	}
+	p.all = append(p.all, c)
+	if backstop := room + untouched; room > 0 && backstop < debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(backstop)
+	}
+	if p.ours {
+		c.adjust()
+		c.watch()
+	}
+	return c
+}
+
+// Percent returns the GOGC last chosen, 0 when that is left to the user.
+func (c *Collector) Percent() int { return int(c.percent.Load()) }
+
+// Goal returns how large the heap is to grow before a collection, in bytes.
+func (c *Collector) Goal() int64 { return c.goal }
+
+// Stop ends the pacing. After the last one, the runtime's settings are what they
+// were.
+func (c *Collector) Stop() {
+	p := &collectors
+	p.Lock()
+	defer p.Unlock()
+	if c.stopped {
+		return
+	}
+	c.stopped = true
+	for i, other := range p.all {
+		if other == c {
+			p.all = append(p.all[:i], p.all[i+1:]...)
+			break
+		}
+	}
+	if len(p.all) > 0 {
+		return
+	}
+	debug.SetMemoryLimit(p.oldLimit)
+	if p.ours {
+		debug.SetGCPercent(p.oldPercent)
+	}
+}
+
+// sentinel dies in every collection. It is large enough not to share its memory
+// with others, whose life would prolong its own.
+type sentinel struct{ _ [64]byte }
+
+// watch has adjust called after each collection, without a timer: an idle
+// process is not woken.
+func (c *Collector) watch() {
+	runtime.AddCleanup(new(sentinel), func(c *Collector) {
+		collectors.Lock()
+		defer collectors.Unlock()
+		if !c.stopped {
+			c.adjust()
+			c.watch()
+		}
+	}, c)
+}
+
+// adjust sets GOGC to suit the live heap, when that makes a difference: setting
+// it stops the world for some microseconds. collectors is locked.
+func (c *Collector) adjust() {
+	p := &collectors
+	tightest := c
+	for _, other := range p.all {
+		if other.goal < tightest.goal {
+			tightest = other
+		}
+	}
+	if tightest != c {
+		return
+	}
+	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample[:])
+	live := int64(0)
+	if sample[0].Value.Kind() == metrics.KindUint64 {
+		live = int64(min(sample[0].Value.Uint64(), math.MaxInt64))
+	}
+	percent := percentFor(live, c.goalFor(live))
+	was := int(c.percent.Load())
+	if diff := percent - was; diff*diff*64 > was*was { // more than an eighth
+		c.percent.Store(int64(percent))
+		debug.SetGCPercent(percent)
+	}
+}
+
+// goalFor returns the goal after a collection that left live bytes.
+func (c *Collector) goalFor(live int64) int64 {
+	c.recent[c.cycles%remembered] = live
+	c.cycles++
+	if c.limited {
+		return c.goal
+	}
+	return max(c.goal, 2*slices.Min(c.recent[:min(c.cycles, remembered)]))
+}

@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"math"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// A Limit is how much memory the process may have, and who says so.
+type Limit struct {
+	Bytes  int64  // 0: there is none
+	Source string // "config", "cgroup v2", "cgroup v1", "GOMEMLIMIT" or "none"
+}
+
+// FindLimit returns the process's limit: the configured one unless that is 0,
+// else the tightest of its control groups, else GOMEMLIMIT (or what was given to
+// debug.SetMemoryLimit), else none. root is the file system's root.
+func FindLimit(configured int64, root fs.FS) Limit {
+	if configured > 0 {
+		return Limit{configured, "config"}
+	}
+	if l := cgroupLimit(root); l.Bytes > 0 {
+		return l
+	}
+	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 {
+		return Limit{n, "GOMEMLIMIT"}
+	}
+	return Limit{0, "none"}
+}
+
+// unlimited is what a control group of version 1 shows, or more, when it sets no
+// limit: the largest multiple of a page, and no machine has as much.
+const unlimited = 1 << 60
+
+// cgroupLimit reads the limits of the process's control group and of all groups
+// above it (cgroups(7)). A container often sees its own group as the root, though
+// /proc names it by the host's path: then only the last step, the root, exists.
+func cgroupLimit(root fs.FS) (limit Limit) {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return Limit{}
+	}
+	lines := bufio.NewScanner(bytes.NewReader(groups))
+	for lines.Scan() {
+		// hierarchy-ID:controllers:path
+		id, rest, _ := strings.Cut(lines.Text(), ":")
+		controllers, group, ok := strings.Cut(rest, ":")
+		switch {
+		case !ok:
+		case id == "0" && controllers == "":
+			limit = tighter(limit, walkUp(root, "sys/fs/cgroup", group, "memory.max"), "cgroup v2")
+		case strings.Contains(","+controllers+",", ",memory,"):
+			limit = tighter(limit, walkUp(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes"), "cgroup v1")
+		}
+	}
+	return limit
+}
+
+func tighter(l Limit, bytes int64, source string) Limit {
+	if bytes > 0 && (l.Bytes == 0 || bytes < l.Bytes) {
+		return Limit{bytes, source}
+	}
+	return l
+}
+
+// walkUp returns the smallest number in the files of the given name from a group
+// up to the root of its hierarchy, 0 when there is none.
+func walkUp(root fs.FS, mount, group, name string) (least int64) {
+	group = path.Clean("/" + group)
+	for {
+		text, err := fs.ReadFile(root, path.Join(mount, group, name))
+		if err == nil {
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
+			if err == nil && n > 0 && n < unlimited && (least == 0 || n < least) {
+				least = n
+			}
+		}
+		if group == "/" {
+			return least
+		}
+		group = path.Dir(group)
+	}
+}

@@ -1,0 +1,111 @@
+package dunlin
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// How a memory limit is spent:
+//
+//	limit ─ the program itself (mapped code and data) ─▶ room, which Go manages
+//	room ── a quarter at most ─▶ the budget, for what clients make the server hold
+//	     └─ the rest ─▶ what actions allocate, the runtime, garbage
+//
+// The budget is what the framework can refuse. How large the heap grows between
+// two collections follows from the room, see admission.PaceCollector.
+const (
+	budgetShare = 4 // of the room, the budget is one part in so many
+
+	// Without a limit, the budget still has a bound, so that clients alone cannot
+	// fill the machine.
+	easyBudget = 256 << 20
+
+	// outputShare says at which part of the budget pending output stops the reading
+	// of requests: the rest is for what is asked for in the meantime.
+	outputShare = 2
+	easyOutput  = 16 << 20
+
+	// actionShare is the room, in bytes, that one waiting action is reckoned to take:
+	// its goroutine, what it has built and the answer it encodes.
+	actionShare   = 256 << 10
+	mostActions   = 10_000
+	fewestActions = 16
+
+	// leastRoom is less than any server with traffic can do with.
+	leastRoom = 4 << 20
+)
+
+// memory is the part of an App that keeps the ceiling.
+type memory struct {
+	once      sync.Once
+	limit     admission.Limit
+	room      int64 // 0 without a limit
+	budget    *admission.Budget
+	collector *admission.Collector
+}
+
+// begin finds the limit and has the collector paced, when the app first serves.
+func (m *memory) begin(a *App) {
+	m.once.Do(func() {
+		m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
+		bound := int64(easyBudget)
+		if m.limit.Bytes > 0 {
+			m.room = m.limit.Bytes - mappedBytes()
+			if m.limit.Source == "GOMEMLIMIT" {
+				m.room = m.limit.Bytes // which does not count the program
+			}
+			if m.room < leastRoom {
+				a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
+					"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "left", m.room)
+				m.room = leastRoom
+			}
+			bound = min(bound, m.room/budgetShare)
+		}
+		m.budget = admission.NewBudget(bound)
+		m.collector = admission.PaceCollector(m.room)
+		a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
+	})
+}
+
+// end gives the collector back its old settings.
+func (m *memory) end() {
+	m.once.Do(func() {}) // never begun: and never to begin
+	if m.collector != nil {
+		m.collector.Stop()
+	}
+}
+
+// maxPending is the pending output above which no requests are read.
+func (m *memory) maxPending() int64 {
+	return min(easyOutput, m.budget.Bound()/outputShare)
+}
+
+// maxConcurrent is how many actions may wait at once unless Config says it.
+func (m *memory) maxConcurrent() int {
+	if m.room == 0 {
+		return mostActions
+	}
+	return int(min(max(m.room/actionShare, fewestActions), mostActions))
+}
+
+// mappedBytes is how much of the process's resident memory is the program's file,
+// and a sixteenth more for what of it is touched later; 0 where that is unknown.
+func mappedBytes() int64 {
+	text, err := os.ReadFile("/proc/self/statm") // size resident shared ..., in pages
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 3 {
+		return 0
+	}
+	shared, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return shared * int64(os.Getpagesize()) * 17 / 16
+}
