@@ -15,12 +15,13 @@ type Action func(*Request) Response
 // the route is registered, not for each request.
 type Middleware func(Action) Action
 
-// chain wraps act in middleware, the first of which sees the request first.
-func chain(act Action, middleware []Middleware) Action {
+// chain wraps act in middleware, the first of which sees the request first. It
+// panics, naming the place of the registration, when one makes nil of it.
+func chain(act Action, middleware []Middleware, place string) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		wrapped := middleware[i](act)
 		if wrapped == nil {
-			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action", i))
+			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, place))
 		}
 		act = wrapped
 	}
@@ -72,6 +73,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // owns, logs why one failed, and carries out one that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
+	if a.serving.draining.Load() {
+		r.wire.closeAfter()
+	}
 	if resp.kind == kindMissing {
 		*resp = resp.fail(errNoResponse)
 	}
@@ -97,6 +101,6 @@ func (a *App) logFailure(r *Request, resp *Response) {
 	if resp.status >= http.StatusInternalServerError {
 		log = a.config.Logger.Error
 	}
-	log("request failed", "status", int(resp.status), "error", resp.x.err.Error(),
+	log("request failed", "status", int(resp.status), "error", resp.x.err,
 		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 }

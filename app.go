@@ -31,6 +31,7 @@ type App struct {
 	fallback   atomic.Pointer[fallback] // both, with the middleware of the app
 
 	serving serving
+	memory  memory
 	loop    loopState
 	drains  drainWatch
 }
@@ -50,7 +51,7 @@ func New(config Config) *App {
 	if err := a.config.validate(); err != nil {
 		panic("dunlin: New: " + err.Error())
 	}
-	a.routes.app = a
+	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.exchanges.New = func() any {
 		x := new(stdExchange)
 		x.request.app, x.request.wire = a, x
@@ -63,7 +64,7 @@ func New(config Config) *App {
 			Detail: "the path takes " + r.match.Allow() + ", not " + r.Method(),
 		})
 	}
-	a.refreshFallback()
+	a.refreshFallback(a.middleware)
 	return a
 }
 
@@ -82,37 +83,38 @@ func (a *App) setFallback(what string, slot *Action, act Action) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	*slot = act
-	a.refreshFallback()
+	a.refreshFallback(a.middleware)
 }
 
-// refreshFallback wraps the fallback actions in the app's middleware, anew.
-func (a *App) refreshFallback() {
-	notAllowed, mw := a.notAllowed, a.middleware
+// refreshFallback wraps the fallback actions in middleware, that of the app.
+func (a *App) refreshFallback(middleware []Middleware) {
+	notAllowed, place := a.notAllowed, callerPlace()
+	wrap := func(act Action) Action { return chain(act, middleware, place) }
 	a.fallback.Store(&fallback{
-		notFound:   chain(a.notFound, mw),
-		notAllowed: chain(func(r *Request) Response { return notAllowed(r).Header("Allow", r.match.Allow()) }, mw),
-		options: chain(func(r *Request) Response {
+		notFound:   wrap(a.notFound),
+		notAllowed: wrap(func(r *Request) Response { return notAllowed(r).Header("Allow", r.match.Allow()) }),
+		options: wrap(func(r *Request) Response {
 			if allow := r.match.Allow(); allow != "" {
 				return NoContent().Header("Allow", allow)
 			}
 			return NoContent() // OPTIONS *
-		}, mw),
-		notAcceptable: chain(func(r *Request) Response {
+		}),
+		notAcceptable: wrap(func(r *Request) Response {
 			return Problem(ProblemDetails{
 				Status:     http.StatusNotAcceptable,
 				Detail:     "the path exists, but in none of the versions that Accept asks for",
 				Extensions: map[string]any{"versions": r.match.Versions()},
 			})
-		}, mw),
-		dirty: chain(func(*Request) Response {
+		}),
+		dirty: wrap(func(*Request) Response {
 			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has an empty segment, or one that is «.» or «..»"})
-		}, mw),
-		redirect: chain(func(r *Request) Response {
+		}),
+		redirect: wrap(func(r *Request) Response {
 			return Redirect(r.location).Status(http.StatusPermanentRedirect)
-		}, mw),
-		noAsterisk: chain(func(r *Request) Response {
+		}),
+		noAsterisk: wrap(func(r *Request) Response {
 			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
-		}, mw),
+		}),
 	})
 }
 

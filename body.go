@@ -39,6 +39,9 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 		}
 		return r.whole, nil
 	}
+	if r.bodyErr != nil {
+		return nil, r.bodyErr // what is left of the body is not the body
+	}
 	if n := r.wire.contentLength(); n > limit {
 		return nil, bodyTooLarge(limit)
 	}
@@ -51,7 +54,8 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 	b, err := readAll(r.payload[:0], r.wire.body(limit), r.wire.contentLength())
 	r.payload = b
 	if err != nil {
-		return nil, bodyError(err)
+		r.bodyErr = bodyError(err)
+		return nil, r.bodyErr
 	}
 	r.whole, r.loaded = b, true
 	return b, nil
@@ -85,7 +89,7 @@ func (r *Request) endBody() {
 	if cap(r.payload) > maxKept {
 		r.payload = nil
 	}
-	r.whole, r.loaded = nil, false
+	r.whole, r.loaded, r.bodyErr = nil, false, nil
 }
 
 // bodyTooLarge is the problem of a body over the limit.

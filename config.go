@@ -44,6 +44,19 @@ type Config struct {
 	// slog.Default() at the time of New.
 	Logger *slog.Logger
 
+	// MemoryLimit is how much memory the process may have resident, the program's
+	// own pages included. What clients make the server hold is bounded to fit, and
+	// the garbage collector is paced by it (GOGC and the runtime's memory limit,
+	// from the first Serve to the end of Shutdown; with GOGC in the environment
+	// that stays as it is). Memory that actions hold is theirs to bound.
+	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none.
+	MemoryLimit ByteSize
+
+	// MaxConcurrent is how many actions may run or wait at once beyond the one that
+	// each event loop runs; further requests for actions that block wait
+	// for their turn. Default: 10,000, or one for each 256 KiB of a memory limit.
+	MaxConcurrent int
+
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and
 	// Decode accept; more is answered with 413. Default: 4 MiB.
 	MaxBody int64
@@ -52,6 +65,11 @@ type Config struct {
 	// more is answered with 431 (414 when the request line alone is longer).
 	// Default: 64 KiB.
 	MaxHead int
+
+	// Timeout is how long an action may take until its answer begins; a later
+	// one is discarded, and the client gets a 503. Groups and routes may set
+	// their own. Default: no limit.
+	Timeout time.Duration
 
 	// HeadTimeout is how long a client may take to send a request head once it
 	// has begun. Default: 10 s.
@@ -165,11 +183,15 @@ func (c Config) validate() error {
 	switch {
 	case c.Engine > EngineStd:
 		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
+	case c.MemoryLimit < 0:
+		return fmt.Errorf("Config.MemoryLimit is %d: it must not be negative", c.MemoryLimit)
+	case c.MaxConcurrent < 0:
+		return fmt.Errorf("Config.MaxConcurrent is %d: it must not be negative", c.MaxConcurrent)
 	case c.MaxBody < 0:
 		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
 	case c.MaxHead < 512:
 		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
-	case min(c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
+	case min(c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
 		return fmt.Errorf("Config.HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v) must not be negative",
 			c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
 	case c.DrainGrace < 0:

@@ -19,7 +19,7 @@ func findCookie(header, name string) (string, bool) {
 		var pair string
 		pair, header, _ = strings.Cut(header, ";")
 		n, v, found := strings.Cut(strings.Trim(pair, " \t"), "=")
-		if !found || n != name {
+		if !found || strings.TrimRight(n, " \t") != name {
 			continue
 		}
 		if len(v) > 1 && v[0] == '"' && v[len(v)-1] == '"' {

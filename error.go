@@ -68,7 +68,7 @@ func (p *ProblemDetails) title() string {
 func Problem(p ProblemDetails) Response {
 	status := p.status()
 	if status < 400 || status > 599 {
-		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599", status))
+		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &p))
 	}
 	x := newExtra()
 	body, err := p.append(x.buf[:0])
@@ -76,7 +76,7 @@ func Problem(p ProblemDetails) Response {
 	r := Response{body: viewString(body), x: x, ver: x.version(), base: blockProblem, status: uint16(status), kind: kindBody}
 	if err != nil {
 		p.Extensions = nil // they are what cannot be encoded
-		return Problem(p).fail(fmt.Errorf("problem extensions: %w", err))
+		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))
 	}
 	return r
 }

@@ -241,7 +241,8 @@ func (r Response) fail(err error) Response {
 	if r.failed {
 		return r // the first failure is the one to read
 	}
-	failure := Error(err)
-	failure.status, failure.failed = http.StatusInternalServerError, true
+	// Not Error: a problem within err is what went wrong, not what to answer.
+	failure := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
+	failure.failed = true
 	return failure
 }

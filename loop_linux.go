@@ -1,14 +1,13 @@
 package dunlin
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
-	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // loopState is the one engine of an app, made for its first listener and
@@ -31,12 +30,16 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 		return nil, fmt.Errorf("the loop engine serves TCP and unix listeners, not a %T", ln)
 	}
 	a.loop.once.Do(func() {
-		h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+		h := newLoopHandler(a)
 		h.limits.MaxHead = a.config.MaxHead
 		h.limits.MaxTarget = min(h.limits.MaxTarget, a.config.MaxHead)
 		a.loop.engine, a.loop.err = engine.New(engine.Config{
-			ReadBuffer: max(readBuffer, a.config.MaxHead+1),
-			Logger:     a.config.Logger,
+			ReadBuffer:  max(readBuffer, a.config.MaxHead+1),
+			OpenTimeout: a.config.IdleTimeout,
+			WriteGrace:  a.config.WriteTimeout,
+			MaxPending:  a.memory.maxPending(),
+			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			Logger:      a.config.Logger,
 		}, h)
 	})
 	if a.loop.err != nil {
@@ -46,7 +49,9 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 }
 
 func (s *loopServer) serve(ln net.Listener) error {
-	if err := s.engine.Serve(ln); !errors.Is(err, net.ErrClosed) {
+	// The engine's own word for a shutdown; a listener that somebody else closed
+	// fails with an error that wraps it.
+	if err := s.engine.Serve(ln); err != net.ErrClosed {
 		return err
 	}
 	return nil

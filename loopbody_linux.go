@@ -113,7 +113,7 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 		}
 		switch {
 		case err != nil:
-			return nDst, badRequest(err.Error(), err)
+			return nDst, malformedBody(err)
 		case nDst > 0:
 			return nDst, nil
 		case b.decoder.Done():
@@ -136,7 +136,11 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 // receive reads from the connection, after asking a client that waits to be
 // asked.
 func (b *loopBody) receive(p []byte) (int, error) {
-	c, timeout := b.x.c, timeLeft(b.x.readBy, b.x.handler.app.config.BodyTimeout)
+	if !b.x.d.Hold() {
+		return 0, errTimedOut
+	}
+	defer b.x.d.Release()
+	c, timeout := b.x.c, b.x.d.TimeLeft(timeLeft(b.x.readBy, b.x.handler.app.config.BodyTimeout))
 	if !b.asked && !b.x.begun { // the answer has told a client that waits
 		b.asked = true
 		if err := b.x.d.Flush(timeout); err != nil {
@@ -151,6 +155,15 @@ func (b *loopBody) receive(p []byte) (int, error) {
 		return n, bodyCut(err)
 	}
 	return n, nil
+}
+
+// malformedBody is the problem of a body that the codec refuses.
+func malformedBody(err error) error {
+	status := http.StatusBadRequest
+	if e, ok := errors.AsType[http1.Error](err); ok {
+		status = e.Status()
+	}
+	return &ProblemDetails{Status: status, Detail: err.Error(), Cause: err}
 }
 
 // bodyCut is the problem of a body that ended early or came too slowly.

@@ -42,6 +42,7 @@ type loopExchange struct {
 	using     sync.Mutex         // held while the body is read or the answer written
 	after     []byte             // the input after the request
 	hijacked  bool               // the connection is not ours any more
+	gone      bool               // likewise, because the action was late
 	readBy    time.Time          // the deadlines of a standard handler
 	writeBy   time.Time
 }
@@ -221,32 +222,34 @@ func (x *loopExchange) find() Action {
 // tooSlowForLoop reports whether the request belongs to a route that is known
 // to block, on a driver that has a loop to run.
 func (x *loopExchange) tooSlowForLoop() bool {
-	return x.request.route != nil && x.request.route.pace.blocking() && x.d.Inline()
+	return x.request.route != nil && x.d.Inline() && x.request.route.pace.blocking(x.d.Now())
 }
 
 // answer runs the action and appends the response.
 func (x *loopExchange) answer(act Action) progress {
 	app, r := x.handler.app, &x.request
 	inline := x.d.Inline()
-	var started int64
-	if !inline {
-		started = x.d.Now()
+	if r.route != nil && r.route.timeout > 0 {
+		x.d.EnterFor(r.route.timeout)
+	} else {
+		x.d.Enter()
 	}
-	x.d.Enter()
 	resp := app.run(act, r)
 	streams := resp.kind == kindStream
 	app.settle(r, &resp)
 	x.closeStdBody()
 	stayed := x.d.Leave()
+	if x.d.Gone() {
+		return x.dropLate(&resp)
+	}
 	if r.route != nil {
 		switch {
 		case streams: // it leaves the loop by itself, whatever the pace of its action
-		case !inline:
-			r.route.pace.measured(x.d.Now() - started)
+		case !inline: // it would say more about the other workers than about the action
 		case !stayed:
-			r.route.pace.tookOver()
+			r.route.pace.tookOver(x.d.Now())
 		default:
-			r.route.pace.returned()
+			r.route.pace.returned(x.d.Now())
 		}
 	}
 	if x.hijacked {
@@ -254,7 +257,11 @@ func (x *loopExchange) answer(act Action) progress {
 		return connectionOver
 	}
 	if resp.kind == kindAbort {
-		x.c.Close()
+		if x.begun {
+			x.c.Close()
+		} else {
+			x.c.CloseAfterFlush() // Out holds answers to the requests before this one
+		}
 		x.end()
 		return connectionOver
 	}
@@ -277,13 +284,25 @@ func (x *loopExchange) answer(act Action) progress {
 	return moreRequests
 }
 
+// dropLate discards a response whose request was answered without it. The
+// connection is another driver's now.
+func (x *loopExchange) dropLate(resp *Response) progress {
+	x.release(resp)
+	x.gone = true
+	x.end()
+	return connectionOver
+}
+
 // end drops what belonged to the request.
 func (x *loopExchange) end() {
 	if x.cancel != nil {
-		x.c.SetHangup(nil)
+		if !x.gone {
+			x.c.SetHangup(nil)
+		}
 		x.cancel()
 		x.cancel, x.ctx = nil, nil
 	}
+	x.gone = false
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.readBy, x.writeBy = time.Time{}, time.Time{}
 	x.request.end()
@@ -333,12 +352,27 @@ func (x *loopExchange) remote() netip.AddrPort { return x.c.RemoteAddr() }
 
 // context makes the request's context: cancelled when the client hangs up.
 func (x *loopExchange) context() context.Context {
-	if x.ctx == nil {
-		x.ctx, x.cancel = context.WithCancel(context.Background())
+	switch {
+	case x.ctx != nil:
+	case !x.d.Hold():
+		return lateContext
+	default:
+		defer x.d.Release()
+		x.ctx, x.cancel = context.WithCancel(x.handler.context)
+		if left := x.d.TimeLeft(0); left > 0 {
+			x.ctx, x.cancel = context.WithTimeout(x.handler.context, left)
+		}
 		x.c.SetHangup(x.cancel)
 	}
 	return x.ctx
 }
+
+// lateContext is the context of a request that was answered without its action.
+var lateContext = func() context.Context {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	cancel()
+	return ctx
+}()
 
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.

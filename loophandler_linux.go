@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -15,8 +16,18 @@ import (
 // *unfinished request: a head or a small body of which more must come. All
 // else is in the driver's loopExchange and lasts as long as one call.
 type loopHandler struct {
-	app    *App
-	limits http1.Limits
+	app     *App
+	limits  http1.Limits
+	context context.Context // what those of requests derive from
+}
+
+// newLoopHandler returns the handler of an app. Contexts say, as those of
+// net/http do, that a server runs the request: httputil.ReverseProxy cuts half an
+// answer off only then.
+func newLoopHandler(a *App) *loopHandler {
+	h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: a})
+	return h
 }
 
 const (
@@ -97,6 +108,23 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*loopExchange)
 	x.d, x.c = d, c
 	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
+}
+
+// Expiring notes what the answer for an action that took too long depends on;
+// none of it is changed by an action.
+func (h *loopHandler) Expiring(late, fresh any) {
+	from, x := late.(*loopExchange), fresh.(*loopExchange)
+	x.minor, x.head.Method, x.request.route = from.minor, from.head.Method, from.request.route
+}
+
+// Expired answers for an action that took too long, and may still run.
+func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
+	x := d.Scratch.(*loopExchange)
+	x.d, x.c, x.closing = d, c, true
+	resp := timedOut()
+	h.app.logLate(x.request.route)
+	x.respond(&resp)
+	c.CloseLingering()
 }
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit)

@@ -88,6 +88,9 @@ func (b failedBody) Read([]byte) (int, error) { return 0, b.err }
 func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	x.using.Lock()
 	defer x.using.Unlock()
+	if !x.d.Unlimit() {
+		return lateSink{}
+	}
 	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
@@ -108,13 +111,18 @@ func (x *loopExchange) interim(status int, h http.Header) {
 	}
 	x.using.Lock()
 	defer x.using.Unlock()
+	if !x.d.Hold() {
+		return
+	}
+	defer x.d.Release()
 	if status == http.StatusContinue {
 		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
 	for _, name := range sortedKeys(h) {
+		upgrades := status == http.StatusSwitchingProtocols && (name == "Connection" || name == "Upgrade")
 		for _, v := range h[name] {
-			if checkField(name, v) == nil {
+			if checkField(name, v) == nil || upgrades && checkField("X", v) == nil {
 				out = http1.AppendField(out, name, v)
 			}
 		}
@@ -164,6 +172,9 @@ func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.using.Lock()
 	defer x.using.Unlock()
+	if !x.d.Unlimit() {
+		return nil, nil, errTimedOut
+	}
 	s.seal()
 	if err := x.d.Flush(x.handler.app.config.WriteTimeout); err != nil {
 		return nil, nil, err
@@ -192,8 +203,8 @@ func (s *loopSink) setWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// enableFullDuplex has nothing to do: reading the body and writing the answer
-// do not get in each other's way here.
+// enableFullDuplex has nothing to do: a handler may read and write in any order.
+// On two goroutines, though, a write waits for a read that is under way.
 func (s *loopSink) enableFullDuplex() error { return nil }
 
 // timeLeft returns how long an operation may block: until the deadline that a

@@ -1,62 +1,86 @@
 package dunlin
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A pace is what a route has shown of its speed: whether its action belongs on
 // the event loop or blocks so often that it should go to a worker at once.
 //
 //	inline ──(taken over again and again)──▶ blocking
-//	inline ◀──(quick on workers, many times in a row)── blocking
+//	inline ◀──(stays on its loop, several trials in a row)── blocking
 //
 // On the loop, a call that had to be taken over adds takeoverPenalty to the
 // score and an ordinary one takes 1 off: a route is called blocking when more
-// than about one call in takeoverPenalty blocks. On a worker every call is
-// timed, so a route that has become quick is noticed without trying it on the
-// loop, where a wrong guess would hold up others.
+// than about one call in takeoverPenalty blocks. How long a call takes on a worker
+// says little, for workers compete for the processors: an action that only
+// computes takes as long there as others make it. So now and then one call is tried
+// on the loop. A failed trial holds up that loop for a moment, and so the time
+// between trials doubles with each.
 type pace struct {
 	score atomic.Int32 // 0 when nothing has been seen
-	quick atomic.Int32 // quick calls on workers in a row
+	wait  atomic.Int64 // between trials, in nanoseconds
+	trial atomic.Int64 // when the next one is due, on the engine's clock
 }
 
 const (
-	takeoverPenalty = 64
-	blockingScore   = 3 * takeoverPenalty
-	mostScore       = 4 * takeoverPenalty
-	quickEnough     = 100_000 // nanoseconds on a worker that would not hurt on a loop
-	quickCalls      = 1000    // so many in a row make a route inline again
+	// An action that computes is taken over too, when the collector makes it help or
+	// the system gives its processor to others: in bursts, and seldom on the whole.
+	takeoverPenalty = 8
+	blockingScore   = 16 * takeoverPenalty
+	mostScore       = 19 * takeoverPenalty // four trials in a row must succeed
+
+	firstWait = int64(50 * time.Millisecond)
+	mostWait  = int64(10 * time.Second)
 )
 
-// blocking reports whether the route's action should go to a worker.
-func (p *pace) blocking() bool { return p.score.Load() >= blockingScore }
+// blocking reports whether the route's action should go to a worker: it is known
+// to block, and no trial is due at now.
+func (p *pace) blocking(now int64) bool {
+	if p.score.Load() < blockingScore {
+		return false
+	}
+	due := p.trial.Load()
+	wait := min(2*p.wait.Load(), mostWait)
+	// Whoever moves the time on has the trial. It is taken for failed until it
+	// returns.
+	if now < due || !p.trial.CompareAndSwap(due, now+wait) {
+		return true
+	}
+	p.wait.Store(wait)
+	return false
+}
 
-// tookOver counts a call whose loop had to be taken over.
-func (p *pace) tookOver() {
-	if s := p.score.Add(takeoverPenalty); s > mostScore {
-		p.score.Store(mostScore)
+// tookOver counts a call, ended at now, whose loop had to be taken over.
+func (p *pace) tookOver(now int64) {
+	s := p.score.Add(takeoverPenalty)
+	if s < blockingScore {
+		return
+	}
+	p.score.Store(mostScore)
+	if s < blockingScore+takeoverPenalty { // it was inline
+		wait := max(p.wait.Load(), firstWait)
+		p.wait.Store(wait)
+		p.trial.Store(now + wait)
 	}
 }
 
-// returned counts a call that stayed on its loop. It costs a load when there is
-// nothing to forget.
-func (p *pace) returned() {
-	if s := p.score.Load(); s > 0 && s < blockingScore {
+// returned counts a call, ended at now, that stayed on its loop. It costs a load
+// when there is nothing to forget.
+func (p *pace) returned(now int64) {
+	s := p.score.Load()
+	switch {
+	case s <= 0:
+	case s < blockingScore:
 		p.score.CompareAndSwap(s, s-1)
-	}
-}
-
-// measured counts a call on a worker that took the given nanoseconds.
-func (p *pace) measured(nanoseconds int64) {
-	if !p.blocking() {
-		return
-	}
-	if nanoseconds > quickEnough {
-		if p.quick.Load() != 0 {
-			p.quick.Store(0)
+	default: // a trial that went well; the next is due at once
+		left := s - takeoverPenalty
+		if left < blockingScore {
+			left = 0
 		}
-		return
-	}
-	if p.quick.Add(1) >= quickCalls {
-		p.quick.Store(0)
-		p.score.Store(0)
+		p.wait.Store(p.wait.Load() / 2)
+		p.score.CompareAndSwap(s, left)
+		p.trial.Store(now)
 	}
 }

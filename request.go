@@ -35,6 +35,7 @@ type Request struct {
 	payload []byte // what Bytes has read, when the engine did not hold it
 	loaded  bool   // payload (or the engine's view) is complete in whole
 	whole   []byte
+	bodyErr error // why the body could not be read
 }
 
 // A wire is what a Request stands on: an http.Request, or the bytes of the
@@ -80,7 +81,7 @@ func (r *Request) end() {
 		clear(r.values)
 		r.values = r.values[:0]
 	}
-	if r.loaded {
+	if r.loaded || r.bodyErr != nil {
 		r.endBody()
 	}
 }
@@ -189,7 +190,7 @@ func (r *Request) ID() string {
 // SetID makes ID return id.
 func (r *Request) SetID(id string) { r.id = id }
 
-// randomID returns 130 random bits in Crockford's base 32: unique for all
+// randomID returns 128 random bits in Crockford's base 32: unique for all
 // purposes of tracing, but no secret.
 func (r *Request) randomID() string {
 	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"

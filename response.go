@@ -226,8 +226,10 @@ func (r Response) Body() []byte {
 // several, "" when it has none. Content-Length, Date and the headers of the
 // connection are written later and never seen here.
 func (r Response) Get(name string) string {
-	for v := range r.headerValues(name) {
-		return v
+	for n, v := range r.headers {
+		if strings.EqualFold(n, name) {
+			return v
+		}
 	}
 	return ""
 }

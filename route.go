@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -16,6 +17,7 @@ type Group struct {
 	app           *App
 	prefix        string
 	host, version string
+	timeout       time.Duration
 	middleware    []Middleware
 }
 
@@ -32,6 +34,7 @@ type endpoint struct {
 	action  Action // with its middleware
 	pattern string // as registered, the group's prefix included
 	pace    pace
+	timeout time.Duration // 0: none
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -68,10 +71,11 @@ func (g *Group) Use(middleware ...Middleware) {
 	}
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
-	g.middleware = append(g.middleware[:len(g.middleware):len(g.middleware)], middleware...)
+	all := append(g.middleware[:len(g.middleware):len(g.middleware)], middleware...)
 	if g == &g.app.routes {
-		g.app.refreshFallback()
+		g.app.refreshFallback(all)
 	}
+	g.middleware = all // after what may panic
 }
 
 // Group returns a group whose routes stand below prefix ("/api/v1"), with the
@@ -189,12 +193,21 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	if g.prefix != "" && reg.Pattern != "" && reg.Pattern[0] != '/' {
 		panic(fmt.Sprintf("dunlin: %s: pattern %q in group %q must begin with a slash (registered at %s)", reg.Methods, reg.Pattern, g.prefix, reg.Place))
 	}
+	for i, m := range middleware {
+		if m == nil {
+			panic(fmt.Sprintf("dunlin: %s %s: middleware %d is nil (registered at %s)", reg.Methods, full, i, reg.Place))
+		}
+	}
 	a := g.app
+	a.mu.Lock()
+	inherited := g.middleware
+	a.mu.Unlock()
+	// Middleware is code of others and may ask the app something: no lock is held.
+	wrapped := chain(chain(act, middleware, reg.Place), inherited, reg.Place)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	route := &Route{app: a, index: len(a.registered)}
-	route.action = chain(chain(act, middleware), g.middleware)
-	route.pattern = full
+	route.action, route.pattern, route.timeout = wrapped, full, g.timeout
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint

@@ -91,6 +91,7 @@ func (o *opened) serve() error {
 
 // newServer chooses the engine for a place.
 func (a *App) newServer(p place) (server, Engine, error) {
+	a.memory.begin(a)
 	switch {
 	case p.config != nil:
 		if err := checkCertificate(p.config); err != nil {
@@ -147,6 +148,7 @@ func (a *App) shutdown(ctx context.Context) error {
 		wg.Go(func() { errs[i] = srv.shutdown(ctx) })
 	}
 	wg.Wait()
+	a.memory.end()
 	if first && len(running) > 0 {
 		close(s.drained)
 	}

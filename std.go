@@ -35,17 +35,9 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r := &x.request
 	r.begin(req.Method, path, req.URL.RawQuery, false)
-	resp := a.run(a.find(r, req.Host), r)
-	a.settle(r, &resp)
-	x.send(&resp)
-	if resp.x != nil {
-		resp.x.release(resp.ver.fields())
+	if x.answer(a.find(r, req.Host)) {
+		x.release()
 	}
-	// After the panic of an abort, the exchange is left to the collector:
-	// somebody may still be using it.
-	r.end()
-	x.w, x.req = nil, nil
-	a.exchanges.Put(x)
 }
 
 // stdExchange is a request and its answer on net/http. Pooled.
@@ -53,6 +45,36 @@ type stdExchange struct {
 	request Request
 	w       http.ResponseWriter
 	req     *http.Request
+	race    *stdRace // under a limit, between the action and the clock
+}
+
+// answer runs the action and sends what it returns. It is false when the action
+// is late and still has the exchange.
+func (x *stdExchange) answer(act Action) bool {
+	r := &x.request
+	if r.route != nil && r.route.timeout > 0 {
+		return x.answerWithin(act, r.route)
+	}
+	resp := r.app.run(act, r)
+	r.app.settle(r, &resp)
+	x.sendSettled(&resp)
+	return true
+}
+
+// sendSettled sends a response that has been settled.
+func (x *stdExchange) sendSettled(resp *Response) {
+	x.send(resp)
+	if resp.x != nil {
+		resp.x.release(resp.ver.fields())
+	}
+}
+
+// release gives the exchange back to the pool. After the panic of an abort it is
+// left to the collector instead: somebody may still be using it.
+func (x *stdExchange) release() {
+	x.request.end()
+	x.w, x.req, x.race = nil, nil, nil
+	x.request.app.exchanges.Put(x)
 }
 
 func (x *stdExchange) host() string { return x.req.Host }
@@ -97,19 +119,16 @@ func (x *stdExchange) body(limit int64) io.Reader {
 	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
 	// was not read to its end.
-	return limitedBody{http.MaxBytesReader(x.w, x.req.Body, limit), limit}
+	return limitedBody{http.MaxBytesReader(x.w, x.req.Body, limit)}
 }
 
 // limitedBody gives MaxBytesReader's error as a problem.
-type limitedBody struct {
-	src   io.Reader
-	limit int64
-}
+type limitedBody struct{ src io.Reader }
 
 func (b limitedBody) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		err = bodyTooLarge(b.limit)
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		err = bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
 	}
 	return n, err
 }
@@ -128,6 +147,9 @@ func (x *stdExchange) stdRequest() *http.Request { return x.req }
 
 // begin sends a head. net/http chooses the framing.
 func (x *stdExchange) begin(resp *Response, length int64) stdSink {
+	if x.race != nil && !x.race.begin() {
+		return lateSink{}
+	}
 	h, status := x.w.Header(), int(resp.status)
 	x.setHeaders(h, resp)
 	if length >= 0 && bodyAllowed(status) {
@@ -163,6 +185,9 @@ func (x *stdConnection) control() *http.ResponseController {
 }
 func (x *stdConnection) Flush() error { return x.control().Flush() }
 func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if x.race != nil && !x.race.begin() {
+		return nil, nil, errTimedOut
+	}
 	return x.control().Hijack()
 }
 func (x *stdConnection) setReadDeadline(t time.Time) error  { return x.control().SetReadDeadline(t) }

@@ -1,7 +1,9 @@
 package dunlin
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -26,9 +28,15 @@ func (r *Request) Uint64(name string) (uint64, error) {
 	return typed(r, name, "an integer without a sign", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 }
 
-// Float64 returns the named parameter as a number.
+// Float64 returns the named parameter as a finite number.
 func (r *Request) Float64(name string) (float64, error) {
-	return typed(r, name, "a number", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	return typed(r, name, "a number", func(s string) (float64, error) {
+		f, err := strconv.ParseFloat(s, 64)
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			err = errors.New("not finite") // and no JSON number either
+		}
+		return f, err
+	})
 }
 
 // Bool returns the named parameter as a truth value: 1, t, true, 0, f or false.

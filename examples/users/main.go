@@ -29,6 +29,8 @@ func main() {
 	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
 	flag.DurationVar(&config.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
+	flag.IntVar(&config.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
 	flag.Parse()
 
 	if err := newApp(config).Run(context.Background()); err != nil {

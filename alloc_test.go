@@ -1,0 +1,129 @@
+package dunlin_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// discard is a ResponseWriter that keeps nothing, like that of a server which
+// reuses its header map.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// A steady-state request allocates nothing. What is copied into chunks of safe
+// strings is counted to less than one allocation a request.
+func TestAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	type message struct {
+		Message string   `json:"message"`
+		Tags    []string `json:"tags"`
+		N       int
+	}
+	block := dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30", "X-A", "1")
+	vary := dunlin.NewHeaderBlock("Vary", "Accept")
+	key := dunlin.NewKey[*int]("n")
+	shared, n := []string{"a", "b"}, 0
+	page := strings.Repeat("x", 5000)
+	for _, c := range []struct {
+		name, method, pattern, target string
+		act                           dunlin.Action
+	}{
+		{"text", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }},
+		{"large text", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(page) }},
+		{"HEAD", "HEAD", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }},
+		{"204", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }},
+		{"JSON with two headers", "GET", "/", "/", func(*dunlin.Request) dunlin.Response {
+			return dunlin.JSON(message{"Hello, World!", shared, 7}).Header("X-A", "1").Header("X-B", "2")
+		}},
+		{"block", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(block) }},
+		{"block on a block", "GET", "/", "/", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Text("hello world!").Headers(vary).Headers(block)
+		}},
+		{"status and cache", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Status(203).Cache(30e9) }},
+		{"parameter", "GET", "/users/{id}", "/users/7", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) }},
+		{"two parameters, constrained", "GET", "/users/{id:int}/{action}", "/users/7/edit", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Int("id"); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(r.Param("action"))
+		}},
+		{"catch-all", "GET", "/files/{rest...}", "/files/a/b/c", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("rest")) }},
+		{"query", "GET", "/", "/?a=1&b=x%20y", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Query("b")) }},
+		{"header and cookie", "GET", "/", "/", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Text(r.Header("X-In")).Header("X-Out", r.Cookie("c"))
+		}},
+		{"request ID and typed value", "GET", "/", "/", func(r *dunlin.Request) dunlin.Response {
+			key.Set(r, &n)
+			if p, ok := key.Get(r); !ok || p != &n {
+				return dunlin.NotFound()
+			}
+			return dunlin.Text(r.ID())
+		}},
+		{"middleware's header", "GET", "/", "/", func(*dunlin.Request) dunlin.Response {
+			r := dunlin.Text("x").Header("X-A", "1")
+			if r.Get("x-a") != "1" || r.StatusCode() != 200 || r.Len() != 1 || len(r.Body()) != 1 {
+				return dunlin.NotFound()
+			}
+			return r.Header("X-A", "2")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			app, logs := newApp(dunlin.Config{})
+			app.Get("/other/{thing}", c.act)
+			app.Get(c.pattern, c.act)
+			req := httptest.NewRequest(c.method, c.target, nil)
+			req.Header.Set("X-In", "in")
+			req.Header.Set("Cookie", "a=b; c=d")
+			w := &discard{make(http.Header)}
+			allocs := testing.AllocsPerRun(2000, func() {
+				clear(w.header)
+				app.ServeHTTP(w, req)
+			})
+			if allocs != 0 {
+				t.Errorf("%v allocations a request, want 0", allocs)
+			}
+			if s := logs.String(); s != "" {
+				t.Errorf("log: %s", s)
+			}
+		})
+	}
+}
+
+// Reading a body of known length reuses the buffer of the request.
+func TestAllocationsOfBytes(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	app, _ := newApp(dunlin.Config{})
+	app.Post("/", func(r *dunlin.Request) dunlin.Response {
+		b, err := r.Bytes()
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Bytes("", b)
+	})
+	body := strings.NewReader("")
+	req := httptest.NewRequest("POST", "/", body)
+	req.ContentLength = 1000
+	w := &discard{make(http.Header)}
+	text := strings.Repeat("x", 1000)
+	allocs := testing.AllocsPerRun(1000, func() {
+		clear(w.header)
+		body.Reset(text)
+		app.ServeHTTP(w, req)
+	})
+	// MaxBytesReader, and the reader that turns its error into a problem.
+	if allocs > 2 {
+		t.Errorf("%v allocations, want at most 2", allocs)
+	}
+}

@@ -1,0 +1,134 @@
+package dunlin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// coded is an error that knows its status.
+type coded int
+
+func (c coded) Error() string   { return "secret of coded" }
+func (c coded) StatusCode() int { return int(c) }
+
+// nilError is an error whose pointer receiver does not stand being nil.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+const problem500Body = `{"title":"Internal Server Error","status":500}`
+
+// The client sees what it may, the log sees the cause.
+func TestError(t *testing.T) {
+	taken := &dunlin.ProblemDetails{Status: 409, Detail: "taken", Cause: errors.New("secret row")}
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		body   string
+	}{
+		"plain":                  {errors.New("secret"), 500, problem500Body},
+		"nil":                    {nil, 500, problem500Body},
+		"problem":                {taken, 409, `{"title":"Conflict","status":409,"detail":"taken"}`},
+		"wrapped problem":        {fmt.Errorf("secret: %w", taken), 409, `{"title":"Conflict","status":409,"detail":"taken"}`},
+		"joined problem":         {errors.Join(errors.New("secret"), taken), 409, `{"title":"Conflict","status":409,"detail":"taken"}`},
+		"problem without status": {&dunlin.ProblemDetails{Cause: io.EOF}, 500, problem500Body},
+		"problem below 400":      {&dunlin.ProblemDetails{Status: 200, Detail: "secret"}, 500, problem500Body},
+		"problem above 599":      {&dunlin.ProblemDetails{Status: 600, Detail: "secret"}, 500, problem500Body},
+		"status":                 {coded(402), 402, `{"title":"Payment Required","status":402}`},
+		"wrapped status":         {fmt.Errorf("secret: %w", coded(503)), 503, `{"title":"Service Unavailable","status":503}`},
+		"status without a text":  {coded(499), 499, `{"title":"Status 499","status":499}`},
+		"status that is none":    {coded(200), 500, problem500Body},
+		"status far out":         {coded(1 << 20), 500, problem500Body},
+		"body too large":         {fmt.Errorf("secret: %w", &http.MaxBytesError{Limit: 5}), 413, `{"title":"Request Entity Too Large","status":413}`},
+		"deadline":               {fmt.Errorf("secret: %w", context.DeadlineExceeded), 503, `{"title":"Service Unavailable","status":503}`},
+		"panicking text":         {(*nilError)(nil), 500, problem500Body},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logs := new(logBuffer)
+			app, _ := newApp(dunlin.Config{Logger: logs.logger(slog.LevelDebug)})
+			app.Get("/things/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Error(c.err) })
+			w := do(app, "GET", "/things/7")
+			if w.Code != c.status || w.Body.String() != c.body {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+			}
+			_, logged, _ := strings.Cut(logs.String(), "request failed")
+			level := "level=DEBUG"
+			if c.status >= 500 {
+				level = "level=ERROR"
+			}
+			wantContains(t, "log", logs.String(), level)
+			wantContains(t, "log line", logged, fmt.Sprintf("status=%d", c.status), "method=GET", "path=/things/7", "route=/things/{id}", "id=")
+			if c.err != nil && name != "panicking text" && !strings.HasPrefix(name, "problem ") {
+				wantContains(t, "log line", logged, strings.ReplaceAll(c.err.Error(), "\n", `\n`))
+			}
+			wantLacks(t, "answer", w.Body.String(), "secret")
+		})
+	}
+}
+
+// What the log needs is not lost with a status that cannot be sent.
+func TestProblemStatusKeepsCause(t *testing.T) {
+	_, logged := respondWith(t, func() dunlin.Response {
+		return dunlin.Problem(dunlin.ProblemDetails{Status: 302, Cause: errors.New("the cause")})
+	})
+	wantContains(t, "log", logged, "problem status 302 is not between 400 and 599", "the cause")
+}
+
+func TestProblem(t *testing.T) {
+	for name, c := range map[string]struct {
+		problem dunlin.ProblemDetails
+		body    string
+	}{
+		"zero": {dunlin.ProblemDetails{}, problem500Body},
+		"all members": {dunlin.ProblemDetails{Type: "https://e.example/p", Title: "T", Status: 400, Detail: "D", Instance: "/i", Cause: errors.New("secret")},
+			`{"type":"https://e.example/p","title":"T","status":400,"detail":"D","instance":"/i"}`},
+		"extensions in order": {dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"b": []int{1}, "a": nil, "c": map[string]string{"x": "<"}}},
+			`{"title":"Bad Request","status":400,"a":null,"b":[1],"c":{"x":"\u003c"}}`},
+		"extensions named like members": {dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"status": 200, "title": "x", "type": 1, "detail": 1, "instance": 1, "z": 1}},
+			`{"title":"Bad Request","status":400,"z":1}`},
+		"text that needs escapes": {dunlin.ProblemDetails{Status: 400, Detail: "a\"b\\\n\x00\xff</script>", Extensions: map[string]any{"\"": 1}},
+			`{"title":"Bad Request","status":400,"detail":"a\"b\\\n\u0000\ufffd\u003c/script\u003e","\"":1}`},
+	} {
+		w, _ := respondWith(t, func() dunlin.Response { return dunlin.Problem(c.problem) })
+		if w.Body.String() != c.body || w.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: %s, want %s", name, w.Body, c.body)
+		}
+	}
+}
+
+func TestProblemDetailsIsAnError(t *testing.T) {
+	cause := errors.New("no row")
+	p := &dunlin.ProblemDetails{Status: 404, Detail: "no such user", Cause: cause}
+	if got, want := p.Error(), "404 Not Found: no such user: no row"; got != want {
+		t.Errorf("Error() = %q, want %q", got, want)
+	}
+	if !errors.Is(p, cause) || p.StatusCode() != 404 || (&dunlin.ProblemDetails{}).StatusCode() != 500 {
+		t.Error("the cause or the status is lost")
+	}
+	if r := dunlin.Error(p); !errors.Is(r.Err(), cause) {
+		t.Errorf("Err() = %v", r.Err())
+	}
+}
+
+func TestZeroResponse(t *testing.T) {
+	for name, resp := range map[string]dunlin.Response{"zero": {}, "zero with a header": dunlin.Response{}.Header("X-A", "1")} {
+		app, logs := newApp(dunlin.Config{})
+		app.Group("/api").Get("/things/{id}", constant(resp))
+		if w := do(app, "GET", "/api/things/7"); w.Code != 500 || w.Body.String() != problem500Body || w.Header().Get("X-A") != "" {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+		wantContains(t, "log", logs.String(), "zero Response", "route=/api/things/{id}", "path=/api/things/7")
+	}
+	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Response{}.Status(202) }); w.Code != 202 || w.Body.Len() != 0 {
+		t.Errorf("a zero response with a status: %d", w.Code)
+	}
+}

@@ -1,0 +1,128 @@
+package dunlin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+type cyclic struct{ Next *cyclic }
+
+type panicking struct{}
+
+func (panicking) MarshalJSON() ([]byte, error) { panic("from MarshalJSON") }
+
+type failing struct{}
+
+func (failing) MarshalText() ([]byte, error) { return nil, errors.New("from MarshalText") }
+
+type garbage struct{}
+
+func (garbage) MarshalJSON() ([]byte, error) { return []byte(`{"half`), nil }
+
+func cycle() *cyclic {
+	c := new(cyclic)
+	c.Next = c
+	return c
+}
+
+// What cannot be encoded is a clean 500: no half body, no word of the cause.
+func TestJSONFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func() dunlin.Response
+		why   string
+	}{
+		"NaN":               {func() dunlin.Response { return dunlin.JSON([]float64{1, math.NaN()}) }, "/1: unsupported value: NaN"},
+		"infinity":          {func() dunlin.Response { return dunlin.JSON(math.Inf(1)) }, "+Inf"},
+		"channel":           {func() dunlin.Response { return dunlin.JSON(map[string]any{"ok": 1, "zz": make(chan int)}) }, "/zz: unsupported type: chan int"},
+		"function":          {func() dunlin.Response { return dunlin.JSON(func() {}) }, "func()"},
+		"cycle":             {func() dunlin.Response { return dunlin.JSON(cycle()) }, "cycle"},
+		"error of a method": {func() dunlin.Response { return dunlin.JSON([]failing{{}}) }, "from MarshalText"},
+		"panic of a method": {func() dunlin.Response { return dunlin.JSON(panicking{}) }, "from MarshalJSON"},
+		"garbage of method": {func() dunlin.Response { return dunlin.JSON(garbage{}) }, "garbage"},
+		"bad raw message":   {func() dunlin.Response { return dunlin.JSON(json.RawMessage("{")) }, "unexpected end of JSON input"},
+		"bad number":        {func() dunlin.Response { return dunlin.JSON(json.Number("x")) }, "x"},
+		"element":           {func() dunlin.Response { return dunlin.JSONSeq(floats(0, 1, math.NaN())) }, "element 2"},
+		"first element":     {func() dunlin.Response { return dunlin.JSONSeq(floats(math.NaN())) }, "element 0"},
+		"panic of a seq":    {func() dunlin.Response { return dunlin.JSONSeq(panickingSeq) }, "from the sequence"},
+		"panic of element":  {func() dunlin.Response { return dunlin.JSONSeq(func(y func(panicking) bool) { y(panicking{}) }) }, "from MarshalJSON"},
+		"problem extensions": {func() dunlin.Response {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": make(chan int)}})
+		}, "chan int"},
+		"panic in extension": {func() dunlin.Response {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": panicking{}}})
+		}, "from MarshalJSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, logged := respondWith(t, c.build)
+			if w.Code != 500 || w.Body.String() != `{"title":"Internal Server Error","status":500}` || w.Header().Get("Content-Length") != "46" {
+				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+			}
+			wantContains(t, "log", logged, "level=ERROR", c.why, "route=/", "method=GET")
+		})
+	}
+}
+
+func floats(values ...float64) iter.Seq[float64] {
+	return func(yield func(float64) bool) {
+		for _, v := range values {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+func panickingSeq(yield func(int) bool) {
+	if yield(1) {
+		panic("from the sequence")
+	}
+}
+
+// A sequence is asked for nothing after an element that failed.
+func TestJSONSeqStops(t *testing.T) {
+	asked := 0
+	r := dunlin.JSONSeq(func(yield func(any) bool) {
+		for _, v := range []any{1, make(chan int), 3} {
+			asked++
+			if !yield(v) {
+				return
+			}
+		}
+	})
+	if r.StatusCode() != 500 || asked != 2 {
+		t.Errorf("status %d after %d elements, want 500 after 2", r.StatusCode(), asked)
+	}
+}
+
+// The value may change as soon as JSON has returned.
+func TestJSONEncodesAtOnce(t *testing.T) {
+	v := map[string]int{"a": 1}
+	w, _ := respond(t, func(*dunlin.Request) dunlin.Response {
+		r := dunlin.JSON(v)
+		v["a"] = 2
+		return r
+	})
+	if w.Body.String() != `{"a":1}` {
+		t.Errorf("body %s", w.Body)
+	}
+}
+
+// Bodies of one response must not show up in another, whatever the pool does.
+func TestJSONBodiesAreApart(t *testing.T) {
+	var kept []dunlin.Response
+	for i := range 50 {
+		kept = append(kept, dunlin.JSON(strings.Repeat(string(rune('a'+i%26)), 10+100*i)))
+	}
+	for i, r := range kept {
+		want, err := json.Marshal(strings.Repeat(string(rune('a'+i%26)), 10+100*i))
+		if err != nil || string(r.Body()) != string(want) {
+			t.Fatalf("response %d: %.40s…", i, r.Body())
+		}
+	}
+}

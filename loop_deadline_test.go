@@ -1,0 +1,140 @@
+//go:build linux
+
+package dunlin_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Who keeps the server waiting is cut off, and told so if a request had begun.
+func TestLoopDeadlines(t *testing.T) {
+	const short, never = 50 * time.Millisecond, time.Hour
+	slow := dunlin.Config{HeadTimeout: never, BodyTimeout: never, IdleTimeout: never}
+	head, body, idle := slow, slow, slow
+	head.HeadTimeout, body.BodyTimeout, idle.IdleTimeout = short, short, short
+	for _, c := range []struct {
+		name   string
+		config dunlin.Config
+		send   string
+		want   []string // status codes
+	}{
+		{"nothing sent", idle, "", nil},
+		{"idle after an answer", idle, req("GET /probe"), []string{"200"}},
+		{"idle after two", idle, req("GET /probe") + req("POST /read", "", "body"), []string{"200", "200"}},
+		{"within a request line", head, "GET /pro", []string{"408"}},
+		{"within a field", head, "GET /probe HTTP/1.1\r\nHos", []string{"408"}},
+		{"within the second head", head, req("GET /probe") + "GET", []string{"200", "408"}},
+		{"within a small body", head, req("POST /read", "Content-Length: 10") + "half", []string{"408"}},
+		{"within a chunk", head, req("POST /read", "Transfer-Encoding: chunked") + "5\r\nha", []string{"408"}},
+		{"before a trailer", head, req("POST /read", "Transfer-Encoding: chunked") + "0\r\n", []string{"408"}},
+		{"within a large body", body, req("POST /read", "Content-Length: 200000") + "beginning", []string{"408"}},
+		{"within a large body, after an answer", body, req("GET /probe") + req("POST /read", "Content-Length: 200000") + "beginning", []string{"200", "408"}},
+		{"within large chunks", body, req("POST /read", "Transfer-Encoding: chunked") + "20000\r\n" + strings.Repeat("x", 100<<10), []string{"408"}},
+		{"asked for a body", body, req("POST /read", "Content-Length: 10", "Expect: 100-continue"), []string{"100", "408"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // they wait
+			app, addr, _ := startLoop(t, c.config, func(app *dunlin.App) {
+				app.Post("/read", func(r *dunlin.Request) dunlin.Response {
+					if _, err := io.Copy(io.Discard, r.Body()); err != nil {
+						return dunlin.Error(err)
+					}
+					return dunlin.NoContent().Status(200)
+				})
+			})
+			conn := dial(t, addr)
+			send(t, conn, c.send)
+			all, err := io.ReadAll(conn) // until the server closes
+			if err != nil {
+				t.Fatalf("%q, %v", all, err)
+			}
+			var got []string
+			for _, line := range strings.SplitAfter(string(all), "HTTP/1.1 ")[1:] {
+				got = append(got, line[:3])
+			}
+			if strings.Join(got, " ") != strings.Join(c.want, " ") {
+				t.Errorf("answers %v, want %v:\n%s", got, c.want, all)
+			}
+			if strings.Contains(string(all), " 408 ") {
+				wantContains(t, "the answer", string(all), "Connection: close\r\n")
+			}
+			soon(t, "the connection is closed", func() bool { _ = conn.Close(); return dunlin.LoopStats(app).Conns == 0 })
+		})
+	}
+}
+
+// A client that takes nothing of its answer is cut off.
+func TestLoopWriteDeadline(t *testing.T) {
+	large := strings.Repeat("x", 32<<20) // more than any socket buffers
+	for _, kind := range []string{"/text", "/stream"} {
+		app, addr, _ := startLoop(t, dunlin.Config{WriteTimeout: 50 * time.Millisecond}, func(app *dunlin.App) {
+			app.Get("/text", text(large))
+			app.Get("/stream", constant(dunlin.Stream("text/plain", func(w io.Writer) error {
+				_, err := io.WriteString(w, large)
+				return err
+			})))
+		})
+		conn := dial(t, addr)
+		send(t, conn, req("GET "+kind))
+		br := bufio.NewReader(conn)
+		if line, err := br.ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
+			t.Fatalf("%s: %q, %v", kind, line, err)
+		}
+		soon(t, kind+": the connection is closed", func() bool {
+			s := dunlin.LoopStats(app)
+			return s.Conns == 0 && s.PendingBytes == 0
+		})
+	}
+}
+
+// While it drains, the app says that a connection ends with its answer, closes
+// those without a request, and finishes what blocks.
+func TestLoopDrain(t *testing.T) {
+	g := newGate()
+	app, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Get("/gate", func(*dunlin.Request) dunlin.Response { g.pass(); return dunlin.Text("through") })
+	})
+	idle, fresh, blocked, partial := dial(t, addr), dial(t, addr), dial(t, addr), dial(t, addr)
+	idleReader := bufio.NewReader(idle)
+	send(t, idle, req("GET /probe"))
+	answered(t, idleReader, 200, "probe")
+	send(t, blocked, req("GET /gate")+req("GET /probe"))
+	g.await(t)
+	send(t, partial, "GET /probe HTTP/1.1\r\n")
+	soon(t, "all are accepted", func() bool { return dunlin.LoopStats(app).Conns == 4 })
+	down := make(chan error, 1)
+	go func() { down <- app.Shutdown(t.Context()) }()
+	wantEnd(t, idleReader)
+	wantEnd(t, bufio.NewReader(fresh))
+	select {
+	case err := <-down:
+		t.Fatalf("Shutdown did not wait: %v", err)
+	default:
+	}
+	g.open <- struct{}{}
+	for _, c := range []struct {
+		conn       net.Conn
+		rest, want string
+	}{{blocked, "", "through"}, {partial, "Host: h\r\n\r\n", "probe"}} {
+		if c.rest != "" {
+			send(t, c.conn, c.rest)
+		}
+		br := bufio.NewReader(c.conn)
+		got, err := readAnswer(br, "GET")
+		if err != nil || !strings.HasSuffix(got, "\n\n"+c.want) || !strings.Contains(got, "\nConnection: close\n") {
+			t.Errorf("%q, %v; want the answer %q and Connection: close", got, err, c.want)
+		}
+		wantEnd(t, br)
+		_ = c.conn.Close() // it lingers for what was not read
+	}
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}

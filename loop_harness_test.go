@@ -1,0 +1,183 @@
+//go:build linux
+
+package dunlin_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// startLoop is start on the loop engine, and returns the app too.
+func startLoop(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (app *dunlin.App, addr string, logs *logBuffer) {
+	t.Helper()
+	config.Engine = dunlin.EngineLoop
+	addr, logs = start(t, config, func(a *dunlin.App) {
+		app = a
+		a.Get("/probe", text("probe"))
+		register(a)
+	})
+	return app, addr, logs
+}
+
+// soon waits until condition holds.
+func soon(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !condition(); {
+		if time.Now().After(limit) {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// send writes raw to the connection.
+func send(t *testing.T, conn io.Writer, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatalf("send %.60q: %v", raw, err)
+	}
+}
+
+// answered reads one answer to GET, which must have the status and the body.
+func answered(t *testing.T, br *bufio.Reader, status int, body string) {
+	t.Helper()
+	got, err := readAnswer(br, "GET")
+	if err != nil {
+		t.Fatalf("instead of %d %q: %v", status, body, err)
+	}
+	head, gotBody, _ := bytes.Cut([]byte(got), []byte("\n\n"))
+	if string(head[9:12]) != strconv.Itoa(status) || string(gotBody) != body {
+		t.Fatalf("answered with\n%s\nwant %d %q", got, status, body)
+	}
+}
+
+// wantEnd checks that the server closes the connection without a further byte.
+func wantEnd(t *testing.T, br *bufio.Reader) {
+	t.Helper()
+	if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
+		t.Fatalf("instead of the end came %q, %v", rest, err)
+	}
+}
+
+// A gate holds actions up until the test lets them go.
+type gate struct {
+	entered chan struct{} // one for each action that has come
+	open    chan struct{} // one lets one action go
+}
+
+func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
+
+// pass is called by the action that is to be held up.
+func (g *gate) pass() {
+	g.entered <- struct{}{}
+	<-g.open
+}
+
+// await waits until an action has come to the gate.
+func (g *gate) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-g.entered:
+	case <-time.After(patience):
+		t.Fatal("no action came to the gate")
+	}
+}
+
+// A pieceServer is an app on the loop engine behind a unix socket, where a
+// client can know what the server has read.
+type pieceServer struct{ path string }
+
+func startPieces(tb testing.TB, config dunlin.Config, register func(*dunlin.App)) *pieceServer {
+	tb.Helper()
+	ready := make(chan struct{})
+	config.Engine = dunlin.EngineLoop
+	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
+	app, _ := newApp(config)
+	register(app)
+	ln, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(ln) }()
+	<-ready
+	tb.Cleanup(func() {
+		if err := app.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {
+			tb.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			tb.Errorf("Serve: %v", err)
+		}
+	})
+	return &pieceServer{ln.Addr().String()}
+}
+
+// converse sends the pieces over one connection, each after the server has read
+// the one before, then says that it has finished. It returns all that comes
+// back until the server closes.
+func (s *pieceServer) converse(tb testing.TB, pieces [][]byte) []byte {
+	tb.Helper()
+	nc, err := net.Dial("unix", s.path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn := nc.(*net.UnixConn)
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		tb.Fatal(err)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	received := make(chan []byte, 1)
+	var readErr error
+	go func() {
+		var all []byte
+		all, readErr = io.ReadAll(conn)
+		received <- all
+	}()
+	for _, piece := range pieces {
+		if _, err := conn.Write(piece); err != nil {
+			break // the server has closed: what it said before counts
+		}
+		for unread(raw) {
+			letServerRead()
+		}
+	}
+	_ = conn.CloseWrite()
+	all := <-received
+	if readErr != nil && !isReset(readErr) {
+		tb.Fatalf("after %q: %v", all, readErr)
+	}
+	return all
+}
+
+// letServerRead gives up the processor for a moment: to spin would take it from
+// the server when other processes want it too, and the runtime's own timers are
+// too coarse.
+func letServerRead() {
+	_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // may be cut short
+}
+
+// unread reports whether the peer of a unix socket has not read all that was
+// sent to it (unix(7), SIOCOUTQ).
+func unread(raw interface{ Control(func(uintptr)) error }) bool {
+	var n int
+	var err error
+	if raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) != nil {
+		return false
+	}
+	return err == nil && n > 0
+}

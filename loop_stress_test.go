@@ -1,0 +1,341 @@
+//go:build linux
+
+package dunlin_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// tokenAnswer answers with the request's token in a header and, size bytes of
+// it, in the body.
+func tokenAnswer(token string, size int) dunlin.Response {
+	return dunlin.Bytes("text/plain", tokenBody(token, size)).Header("X-Token", token)
+}
+
+// tokenBody is a body that no other token has.
+func tokenBody(token string, size int) []byte {
+	return bytes.Repeat([]byte(token+" "), size/(len(token)+1)+1)[:size]
+}
+
+// blockFor keeps an action waiting, as one that asks another service does.
+func blockFor(d time.Duration) {
+	done := make(chan struct{})
+	time.AfterFunc(d, func() { close(done) })
+	<-done
+}
+
+func registerStress(app *dunlin.App) {
+	for _, kind := range []struct {
+		name string
+		act  func(r *dunlin.Request, size int) // before the answer
+	}{
+		{"quick", func(*dunlin.Request, int) {}},
+		{"sometimes", func(_ *dunlin.Request, size int) { // taken over, but not learned
+			if size%64 == 0 {
+				blockFor(2 * time.Millisecond)
+			}
+		}},
+		{"blocking", func(*dunlin.Request, int) { blockFor(time.Millisecond) }},
+		{"worker", func(r *dunlin.Request, _ int) { dunlin.LearnBlocking(r); runtime.Gosched() }},
+		{"panic", func(r *dunlin.Request, _ int) { panic(r.Header("X-Token")) }},
+		{"goexit", func(*dunlin.Request, int) { runtime.Goexit() }},
+		{"abort", func(*dunlin.Request, int) { panic(http.ErrAbortHandler) }},
+		{"context", func(r *dunlin.Request, _ int) {
+			timer := time.NewTimer(time.Millisecond)
+			defer timer.Stop()
+			select {
+			case <-r.Context().Done():
+			case <-timer.C:
+			}
+		}},
+	} {
+		app.Get("/"+kind.name+"/{size}", func(r *dunlin.Request) dunlin.Response {
+			size, err := r.Int("size")
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			kind.act(r, size)
+			return tokenAnswer(r.Header("X-Token"), size)
+		})
+	}
+	app.Get("/stream/{size}", func(r *dunlin.Request) dunlin.Response {
+		token := r.Header("X-Token")
+		size, err := r.Int("size")
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Stream("text/plain", func(w io.Writer) error {
+			for body := tokenBody(token, size); len(body) > 0; {
+				n := min(len(body), 3000)
+				if _, err := w.Write(body[:n]); err != nil {
+					return err
+				}
+				body = body[n:]
+			}
+			return nil
+		}).Header("X-Token", token)
+	})
+	app.Post("/echo", func(r *dunlin.Request) dunlin.Response {
+		body, err := r.Bytes()
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Bytes("text/plain", body).Header("X-Token", r.Header("X-Token"))
+	})
+	app.Post("/ignore", func(r *dunlin.Request) dunlin.Response { return tokenAnswer(r.Header("X-Token"), 10) })
+	app.Recover(func(r *dunlin.Request, _ any) dunlin.Response { return tokenAnswer(r.Header("X-Token"), 20) })
+}
+
+// A stressRequest is one request and what its answer must be.
+type stressRequest struct {
+	raw    string
+	status int // 0: none, the connection is dropped
+	token  string
+	body   []byte
+	last   bool
+}
+
+// newStressRequest makes a request of a random kind.
+func newStressRequest(rng *rand.Rand, token string) stressRequest {
+	size := 1 + rng.IntN(200)
+	s := stressRequest{status: 200, token: token}
+	get := func(kind string) stressRequest {
+		s.raw = req(fmt.Sprintf("GET /%s/%d", kind, size), "X-Token: "+token)
+		s.body = tokenBody(token, size)
+		return s
+	}
+	switch rng.IntN(40) {
+	case 0:
+		s.status, s.last = 500, true
+		s = get("goexit")
+		s.token, s.body = "", []byte(`{"title":"Internal Server Error","status":500}`)
+		return s
+	case 1:
+		s.status, s.last = 0, true
+		return get("abort")
+	case 2, 3:
+		s = get("panic")
+		s.body = tokenBody(token, 20)
+		return s
+	case 4, 5:
+		return get("blocking")
+	case 6, 7:
+		return get("context")
+	case 8, 9, 10:
+		return get("worker")
+	case 11, 12, 13:
+		return get("sometimes")
+	case 14, 15:
+		size = rng.IntN(30_000)
+		return get("stream")
+	case 16:
+		size = 100_000 + rng.IntN(200_000) // more than a socket takes at once, perhaps
+		return get("quick")
+	case 17, 18, 19, 20, 21, 22:
+		if rng.IntN(4) == 0 {
+			size = 60_000 + rng.IntN(20_000) // around what is gathered
+		}
+		s.body = tokenBody(token, size)
+		path := "POST /echo"
+		if rng.IntN(4) == 0 {
+			path, size = "POST /ignore", 10
+		}
+		if rng.IntN(2) == 0 {
+			s.raw = req(path, "X-Token: "+token, "", string(s.body))
+		} else {
+			s.raw = req(path, "X-Token: "+token, "Transfer-Encoding: chunked", "", inChunks(rng, s.body))
+		}
+		s.body = s.body[:min(len(s.body), size)]
+		if path == "POST /ignore" {
+			s.body = tokenBody(token, 10)
+		}
+		return s
+	}
+	return get("quick")
+}
+
+func inChunks(rng *rand.Rand, body []byte) string {
+	var b strings.Builder
+	for len(body) > 0 {
+		n := 1 + rng.IntN(len(body))
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
+		body = body[n:]
+	}
+	return b.String() + "0\r\n\r\n"
+}
+
+// check reads the answer to s from br.
+func (s *stressRequest) check(br *bufio.Reader) error {
+	if s.status == 0 {
+		if b, err := br.ReadByte(); err == nil {
+			return fmt.Errorf("aborted, but answered: %q", b)
+		}
+		return nil
+	}
+	resp, err := http.ReadResponse(br, nil)
+	if err != nil {
+		return fmt.Errorf("read head: %w", err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("read body: %w", err)
+	}
+	if resp.StatusCode != s.status || resp.Header.Get("X-Token") != s.token || !bytes.Equal(body, s.body) {
+		return fmt.Errorf("answered with %d, token %q, %d bytes %.60q; want %d, token %q, %d bytes %.60q",
+			resp.StatusCode, resp.Header.Get("X-Token"), len(body), body, s.status, s.token, len(s.body), s.body)
+	}
+	return nil
+}
+
+// A stressClient sends batches of requests over one connection after another.
+type stressClient struct {
+	addr string
+	id   int
+	rng  *rand.Rand
+	conn *net.TCPConn
+	br   *bufio.Reader
+}
+
+func (c *stressClient) dial() error {
+	conn, err := net.Dial("tcp", c.addr)
+	if err != nil {
+		return err
+	}
+	c.conn = conn.(*net.TCPConn)
+	c.br = bufio.NewReader(conn)
+	return conn.SetDeadline(time.Now().Add(patience))
+}
+
+// round sends one batch and checks its answers, or goes away in the middle.
+func (c *stressClient) round(n int) error {
+	if c.conn == nil {
+		if err := c.dial(); err != nil {
+			return err
+		}
+	}
+	var batch []stressRequest
+	var raw strings.Builder
+	for i := range 1 + c.rng.IntN(8) {
+		s := newStressRequest(c.rng, fmt.Sprintf("%d.%d.%d", c.id, n, i))
+		batch = append(batch, s)
+		raw.WriteString(s.raw)
+		if s.last {
+			break
+		}
+	}
+	if c.rng.IntN(6) == 0 {
+		return c.disconnect(raw.String())
+	}
+	halfClose := c.rng.IntN(8) == 0
+	sent := make(chan struct{})
+	go func(conn *net.TCPConn, seed uint64) {
+		defer close(sent)
+		inPieces(conn, raw.String(), seed)
+		if halfClose {
+			_ = conn.CloseWrite()
+		}
+	}(c.conn, c.rng.Uint64())
+	for i, s := range batch {
+		if err := s.check(c.br); err != nil {
+			return fmt.Errorf("client %d, batch %d, answer %d of %d, to %.60q: %w", c.id, n, i+1, len(batch), s.raw, err)
+		}
+	}
+	<-sent
+	if !halfClose && !batch[len(batch)-1].last {
+		return nil
+	}
+	rest, err := io.ReadAll(c.br)
+	if len(rest) > 0 || err != nil && !isReset(err) {
+		return fmt.Errorf("client %d, batch %d: after the last answer %q, %w", c.id, n, rest, err)
+	}
+	return c.hangUp(false)
+}
+
+// disconnect sends a part of raw, reads a part of the answers and goes away.
+func (c *stressClient) disconnect(raw string) error {
+	_, err := io.WriteString(c.conn, raw[:c.rng.IntN(len(raw)+1)])
+	if err == nil && c.rng.IntN(2) == 0 {
+		// At once or never: what comes later is not waited for.
+		_ = c.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, _ = c.conn.Read(make([]byte, 1+c.rng.IntN(500)))
+	}
+	return errors.Join(err, c.hangUp(c.rng.IntN(2) == 0))
+}
+
+func (c *stressClient) hangUp(reset bool) error {
+	if reset {
+		_ = c.conn.SetLinger(0)
+	}
+	err := c.conn.Close()
+	c.conn = nil
+	return err
+}
+
+// inPieces writes raw in pieces of random length.
+func inPieces(conn io.Writer, raw string, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for len(raw) > 0 {
+		n := 1 + rng.IntN(len(raw))
+		if _, err := io.WriteString(conn, raw[:n]); err != nil {
+			return // the answers tell
+		}
+		raw = raw[n:]
+	}
+}
+
+// Everything at once: each answer belongs to its request, and nothing is left
+// when the clients have gone.
+func TestLoopStress(t *testing.T) {
+	clients, rounds := 24, 120
+	if invariants.Enabled {
+		clients, rounds = 16, 40
+	}
+	app, addr, logs := startLoop(t, dunlin.Config{}, registerStress)
+	exchange(t, addr, false, req("GET /quick/1", "X-Token: t"))
+	goroutines := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for id := range clients {
+		wg.Go(func() {
+			c := &stressClient{addr: addr, id: id, rng: rand.New(rand.NewPCG(uint64(id), 1))}
+			for n := range rounds {
+				if err := c.round(n); err != nil {
+					t.Error(err)
+					break
+				}
+			}
+			if c.conn != nil {
+				_ = c.hangUp(false)
+			}
+		})
+	}
+	wg.Wait()
+	soon(t, "nothing is left", func() bool {
+		s := dunlin.LoopStats(app)
+		return s.Conns == 0 && s.Away == 0 && s.PendingBytes == 0 && s.WorkersBusy == 0 && s.JobsQueued == 0
+	})
+	s := dunlin.LoopStats(app)
+	if s.Takeovers == 0 || s.WorkersIdle == 0 {
+		t.Errorf("%d takeovers, %d workers: the test misses what it is for", s.Takeovers, s.WorkersIdle)
+	}
+	soon(t, "no goroutine but idle workers is left: "+strconv.Itoa(goroutines)+" before", func() bool {
+		return runtime.NumGoroutine() <= goroutines+dunlin.LoopStats(app).WorkersIdle
+	})
+	exchange(t, addr, false, req("GET /quick/1", "X-Token: t"))
+	wantLacks(t, "log", logs.String(), "engine: panic")
+}

@@ -1,0 +1,175 @@
+package dunlin_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// mark leaves its name on the way in and on the way out.
+func mark(trail *[]string, name string) dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			*trail = append(*trail, name)
+			resp := next(r)
+			*trail = append(*trail, fmt.Sprintf("%s:%d", name, resp.StatusCode()))
+			return resp
+		}
+	}
+}
+
+func TestMiddlewareOrder(t *testing.T) {
+	var trail []string
+	app, _ := newApp(dunlin.Config{RedirectSlash: true})
+	app.Get("/before", text("")) // registered before any Use
+	app.Use(mark(&trail, "a"), mark(&trail, "b"))
+	group := app.Group("/g", mark(&trail, "c"))
+	app.Use(mark(&trail, "late"))
+	group.Use(mark(&trail, "d"))
+	sub := group.Group("/s", mark(&trail, "e"))
+	group.Use(mark(&trail, "f"))
+	sub.Get("/x", text(""), mark(&trail, "g"), mark(&trail, "h"))
+	group.Get("/x", constant(dunlin.NoContent()))
+	app.Get("/x", text(""))
+	app.Mount("/std", http.NotFoundHandler(), mark(&trail, "m"))
+	for _, c := range []struct{ method, target, want string }{
+		{"GET", "/before", ""},
+		{"GET", "/g/s/x", "a b c d e g h h:200 g:200 e:200 d:200 c:200 b:200 a:200"},
+		{"GET", "/g/x", "a b c d f f:204 d:204 c:204 b:204 a:204"},
+		{"GET", "/x", "a b late late:200 b:200 a:200"},
+		{"GET", "/nowhere", "a b late late:404 b:404 a:404"},
+		{"PUT", "/g/x", "a b late late:405 b:405 a:405"},
+		{"OPTIONS", "/x", "a b late late:204 b:204 a:204"},
+		{"GET", "/x/", "a b late late:308 b:308 a:308"},
+		{"GET", "/std/x", "a b late m m:404 late:404 b:404 a:404"},
+	} {
+		trail = nil
+		do(app, c.method, c.target)
+		if got := strings.Join(trail, " "); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.method, c.target, got, c.want)
+		}
+	}
+}
+
+// Middleware wraps at registration, not for each request; a redirect is no
+// exception.
+func TestMiddlewareWrapsOnce(t *testing.T) {
+	wraps := 0
+	app, _ := newApp(dunlin.Config{RedirectSlash: true})
+	app.Use(func(next dunlin.Action) dunlin.Action {
+		wraps++
+		return next
+	})
+	app.Get("/x", text(""))
+	before := wraps
+	for _, target := range []string{"/x", "/x/", "http://h//x", "/nowhere"} {
+		do(app, "GET", target)
+		do(app, "PUT", target)
+		do(app, "OPTIONS", target)
+	}
+	if wraps != before {
+		t.Errorf("middleware wrapped %d more actions while requests were answered", wraps-before)
+	}
+}
+
+// Middleware may ask the app about its routes while it wraps one.
+func TestMiddlewareAsksTheApp(t *testing.T) {
+	app, _ := newApp(dunlin.Config{})
+	routes := -1
+	app.Get("/x", text(""))
+	app.Get("/y", text(""), func(next dunlin.Action) dunlin.Action {
+		routes = len(app.Routes())
+		return next
+	})
+	if routes != 1 {
+		t.Errorf("%d routes, want 1", routes)
+	}
+}
+
+func TestMiddlewareReplaces(t *testing.T) {
+	app, logs := newApp(dunlin.Config{})
+	app.Use(func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			switch resp := next(r); {
+			case r.Query("deny") != "":
+				return dunlin.Problem(dunlin.ProblemDetails{Status: 403})
+			case r.Query("twice") != "":
+				return next(r).Header("X-Twice", "1")
+			default:
+				return resp.Header("X-Len", fmt.Sprint(resp.Len())).Header("X-Body", string(resp.Body()))
+			}
+		}
+	})
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.JSON("body") })
+	if w := do(app, "GET", "/"); w.Header().Get("X-Len") != "6" || w.Header().Get("X-Body") != `"body"` || w.Body.String() != `"body"` {
+		t.Errorf("%v %s", w.Header(), w.Body)
+	}
+	if w := do(app, "GET", "/?deny=1"); w.Code != 403 {
+		t.Errorf("denied: %d", w.Code)
+	}
+	if w := do(app, "GET", "/?twice=1"); w.Header().Get("X-Twice") != "1" || w.Body.String() != `"body"` {
+		t.Errorf("twice: %v %s", w.Header(), w.Body)
+	}
+	wantLacks(t, "log", logs.String(), "level=")
+}
+
+func TestPanics(t *testing.T) {
+	for name, v := range map[string]any{"string": "secret", "error": fmt.Errorf("secret"), "slice": []int{1}, "struct": struct{ f func() }{}} {
+		app, logs := newApp(dunlin.Config{})
+		app.Use(func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response { return next(r) }
+		})
+		app.Get("/things/{id}", func(*dunlin.Request) dunlin.Response { panic(v) })
+		w := do(app, "GET", "/things/7")
+		if w.Code != 500 || w.Body.String() != problem500Body {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		wantContains(t, "log", logs.String(), "panic in an action", "route=/things/{id}", "path=/things/7", "middleware_test.go", "id=")
+		if w := do(app, "GET", "/nowhere"); w.Code != 404 {
+			t.Errorf("after the panic: %d", w.Code)
+		}
+	}
+}
+
+func TestRecover(t *testing.T) {
+	for name, c := range map[string]struct {
+		recover func(*dunlin.Request, any) dunlin.Response
+		status  int
+		body    string
+		logs    []string
+	}{
+		"answers": {func(r *dunlin.Request, v any) dunlin.Response {
+			return dunlin.Text(fmt.Sprint(r.Path(), v)).Status(503)
+		}, 503, "/oops", []string{"panic in an action"}},
+		"panics":       {func(*dunlin.Request, any) dunlin.Response { panic("again") }, 500, problem500Body, []string{"panic=oops", "panic in the function given to Recover", "panic=again"}},
+		"says nothing": {func(*dunlin.Request, any) dunlin.Response { return dunlin.Response{} }, 500, problem500Body, []string{"panic=oops", "zero Response"}},
+		"none":         {nil, 500, problem500Body, []string{"panic=oops"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, logs := newApp(dunlin.Config{})
+			app.Recover(c.recover)
+			app.Get("/", func(*dunlin.Request) dunlin.Response { panic("oops") })
+			if w := do(app, "GET", "/"); w.Code != c.status || w.Body.String() != c.body {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+			}
+			wantContains(t, "log", logs.String(), c.logs...)
+		})
+	}
+}
+
+// http.ErrAbortHandler goes through, so that the server drops the connection.
+func TestAbort(t *testing.T) {
+	app, logs := newApp(dunlin.Config{})
+	app.Recover(func(*dunlin.Request, any) dunlin.Response { t.Error("Recover was called"); return dunlin.Empty() })
+	app.Get("/", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler {
+			t.Errorf("ServeHTTP panicked with %v", v)
+		}
+		wantLacks(t, "log", logs.String(), "level=")
+	}()
+	do(app, "GET", "/")
+}

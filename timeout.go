@@ -1,0 +1,135 @@
+package dunlin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A limit on the time an action may take works like this: when the time has
+// passed, the client is answered with 503 and its connection closed, while the
+// action runs on for as long as it likes. What it returns then is discarded. It
+// keeps the memory of its request to itself until it ends, so nothing it does
+// late can reach another request's answer.
+
+// Timeout returns a group whose routes are answered with 503 when their action
+// has not returned after d; zero sets no limit. It counts until the answer
+// begins: a response that streams may take as long as it needs. The context of
+// the request ends at the same time.
+func (g *Group) Timeout(d time.Duration) *Group {
+	if d < 0 {
+		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
+	}
+	sub := g.derive()
+	sub.timeout = d
+	return sub
+}
+
+// Timeout sets the limit of one route, see Group.Timeout. It belongs before the
+// route's first request.
+func (r *Route) Timeout(d time.Duration) *Route {
+	if d < 0 {
+		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
+	}
+	r.timeout = d
+	return r
+}
+
+// timedOut is the answer for an action that is late.
+func timedOut() Response {
+	return Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request took too long"})
+}
+
+// errTimedOut is what late code gets that still wants to use its connection.
+var errTimedOut = &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request took too long"}
+
+// logLate says that an action is late. It takes what it needs from the route and
+// not from the request, which is the action's alone.
+func (a *App) logLate(route *endpoint) {
+	a.config.Logger.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
+}
+
+// A stdRace decides who answers a request of net/http under a limit: the
+// action's goroutine or the server's. The zero value is undecided.
+type stdRace struct {
+	mu    sync.Mutex
+	late  bool // the limit has passed: the action has lost its writer
+	begun bool // the answer has begun: the limit is lifted
+}
+
+// begin reports whether the action may answer, and lifts the limit.
+func (r *stdRace) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = !r.late
+	return r.begun
+}
+
+// expire reports whether the answer is the server's to give, because the action
+// has not begun one.
+func (r *stdRace) expire() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = !r.begun
+	return r.late
+}
+
+// answerWithin is answer for a route with a limit: the action gets a goroutine
+// of its own, so that this one can answer without it.
+func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
+	ctx, cancel := context.WithTimeout(x.req.Context(), route.timeout)
+	defer cancel()
+	x.req, x.race = x.req.WithContext(ctx), new(stdRace)
+	late := &stdExchange{w: x.w, req: x.req}
+	late.request.app, late.request.method = x.request.app, x.request.method
+	done := make(chan Response, 1)
+	go x.runAside(act, done)
+	timer := time.NewTimer(route.timeout)
+	defer timer.Stop()
+	select {
+	case resp := <-done:
+		x.sendSettled(&resp)
+		return true
+	case <-timer.C:
+	}
+	if !x.race.expire() {
+		resp := <-done
+		x.sendSettled(&resp)
+		return true
+	}
+	x.request.app.logLate(route)
+	resp := timedOut()
+	late.w.Header().Set("Connection", "close")
+	resp.claim()
+	late.send(&resp)
+	return false
+}
+
+// runAside runs the action and reports its response, also when it ends the
+// goroutine.
+func (x *stdExchange) runAside(act Action, done chan<- Response) {
+	resp := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: errGoexit})
+	defer func() { done <- resp }()
+	resp = x.request.app.run(act, &x.request)
+	x.request.app.settle(&x.request, &resp)
+}
+
+var errGoexit = errors.New("the action ended its goroutine instead of returning")
+
+// A lateSink is the way to a connection that somebody else has answered.
+type lateSink struct{}
+
+func (lateSink) Write([]byte) (int, error)                    { return 0, errTimedOut }
+func (lateSink) Flush() error                                 { return errTimedOut }
+func (lateSink) ReadFrom(io.Reader) (int64, error)            { return 0, errTimedOut }
+func (lateSink) setReadDeadline(time.Time) error              { return errTimedOut }
+func (lateSink) setWriteDeadline(time.Time) error             { return errTimedOut }
+func (lateSink) enableFullDuplex() error                      { return errTimedOut }
+func (lateSink) finish(http.Header)                           {}
+func (lateSink) hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errTimedOut }
