@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestPercentFor(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		live, goal int64
+		want       int
+	}{
+		{"small heap, much room", 1 << 20, 16 << 20, 400},
+		{"small heap, little room", 1 << 20, 6 << 20, 150},
+		{"half of the goal", 8 << 20, 16 << 20, 100},
+		{"no room", 30 << 20, 16 << 20, leastPercent},
+		{"nothing live yet", 0, 12 << 20, 300},
+		{"a large limit", 100 << 20, 900 << 20, 400},
+	} {
+		if got := percentFor(test.live, test.goal); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
+	c := &Collector{goal: easyGoal}
+	for i, test := range []struct{ live, want int64 }{
+		{1 << 20, easyGoal},
+		{50 << 20, easyGoal}, // allocated while marking: the one before had 1 MB
+		{50 << 20, easyGoal},
+		{50 << 20, easyGoal},
+		{50 << 20, 100 << 20}, // it stays
+		{40 << 20, 80 << 20},
+	} {
+		if got := c.goalFor(test.live); got != test.want {
+			t.Errorf("collection %d with %d live: goal %d, want %d", i, test.live, got, test.want)
+		}
+	}
+}
+
+func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
+	t.Setenv("GOGC", "")
+	percent := debug.SetGCPercent(77)
+	defer debug.SetGCPercent(percent)
+	wide, tight := PaceCollector(1<<30), PaceCollector(64<<20)
+	if got := debug.SetMemoryLimit(-1); got != 64<<20+untouched {
+		t.Errorf("the runtime's limit is %d, want the tighter room's", got)
+	}
+	tight.Stop()
+	tight.Stop()
+	wide.Stop()
+	runtime.GC() // whatever still watches must do nothing
+	if got := debug.SetGCPercent(77); got != 77 {
+		t.Errorf("GOGC is %d after Stop, want 77 as before", got)
+	}
+	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+		t.Errorf("the memory limit is %d after Stop", got)
+	}
+}
+
+func TestUsersPercentStays(t *testing.T) {
+	t.Setenv("GOGC", "50")
+	old := debug.SetGCPercent(50)
+	defer debug.SetGCPercent(old)
+	c := PaceCollector(64 << 20)
+	defer c.Stop()
+	if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
+		t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
+	}
+}
