@@ -29,26 +29,31 @@ func chain(act Action, middleware []Middleware, place string) Action {
 }
 
 // run calls act and makes a response of its panic, if it panics. A panic with
-// http.ErrAbortHandler asks that the connection be dropped.
-func (a *App) run(act Action, r *Request) (resp Response) {
-	done := false
-	defer func() {
-		if done {
-			return
-		}
-		v := recover()
-		if v == nil {
-			return // runtime.Goexit: the goroutine ends, the engine answers
-		}
-		if v == http.ErrAbortHandler {
-			resp = Response{kind: kindAbort}
-			return
-		}
-		resp = a.recovered(r, v)
-	}()
-	resp = act(r)
-	done = true
-	return resp
+// http.ErrAbortHandler asks that the connection be dropped. The response goes
+// through a pointer, since it would be copied at every return.
+func (a *App) run(act Action, r *Request, resp *Response) {
+	outer := r.depth
+	defer a.rescue(r, resp, outer)
+	r.depth = outer + 1
+	*resp = act(r)
+	r.depth = outer
+}
+
+// rescue ends run; if act has returned, r.depth is what it was before.
+func (a *App) rescue(r *Request, resp *Response, outer int) {
+	if r.depth == outer {
+		return
+	}
+	v := recover()
+	if v == nil {
+		return // runtime.Goexit: the goroutine ends, the engine answers
+	}
+	r.depth = outer
+	if v == http.ErrAbortHandler {
+		*resp = Response{kind: kindAbort}
+		return
+	}
+	*resp = a.recovered(r, v)
 }
 
 // recovered answers a panic, by the function given to Recover or with a plain

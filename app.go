@@ -131,7 +131,7 @@ func (a *App) find(r *Request, host string) Action {
 		outcome = a.router.LookupAccept(r.method, host, r.path, r.Header("Accept"), &r.match)
 	}
 	if outcome == router.Found {
-		r.route = r.match.Route().Value
+		r.route = r.match.Value()
 		return r.route.action
 	}
 	return a.missing(r, host, outcome)

@@ -86,18 +86,33 @@ var (
 	errNoResponse = errors.New("action returned the zero Response, which says nothing")
 )
 
-// push appends f to the response's own fields, copying them first when another
-// value has gone on from the same point.
-func (r Response) push(f field) Response {
-	n := r.ver.fields()
-	switch {
-	case r.x == nil:
+// claimSlot makes room for one more of the response's own fields, for setSlot;
+// false when the fields must be copied first, because another value has gone on
+// from the same point or there is no more room.
+func (r *Response) claimSlot() bool {
+	if r.x == nil {
 		r.x = newExtra()
 		r.ver = r.x.version()
 		r.x.state.Store(uint64(r.ver) + 1)
-	case n == maxFields:
-		return r.fail(errManyFields)
-	case n == len(r.x.fields) || !r.x.state.CompareAndSwap(uint64(r.ver), uint64(r.ver)+1):
+		return true
+	}
+	return r.ver.fields() < len(r.x.fields) && r.x.state.CompareAndSwap(uint64(r.ver), uint64(r.ver)+1)
+}
+
+// setSlot fills the slot that was claimed.
+func (r *Response) setSlot(name, value string, replace bool) {
+	f := &r.x.fields[r.ver.fields()]
+	f.name, f.value, f.replace = name, value, replace
+	r.ver++
+}
+
+// push appends f to the response's own fields, copying them first when they
+// cannot be appended to.
+func (r Response) push(f field) Response {
+	if !r.claimSlot() {
+		if r.ver.fields() == maxFields {
+			return r.fail(errManyFields)
+		}
 		branch, ok := r.branch()
 		if !ok {
 			return Response{}.fail(errStale)
@@ -105,7 +120,7 @@ func (r Response) push(f field) Response {
 		r = branch
 		r.x.state.Store(uint64(r.ver) + 1)
 	}
-	r.x.fields[n] = f
+	r.x.fields[r.ver.fields()] = f
 	r.ver++
 	return r
 }

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"fmt"
+	"net/http"
 	"net/textproto"
 	"strings"
 	"sync/atomic"
@@ -118,6 +119,18 @@ func (b *HeaderBlock) Get(name string) string {
 	return ""
 }
 
+// SetIn sets the block's headers in a header map of net/http, sharing its value
+// slices: for standard handlers, at the cost of the map alone. The slices must
+// not be written to; appending to one copies it.
+func (b *HeaderBlock) SetIn(h http.Header) {
+	if b == nil {
+		return
+	}
+	for i := range b.fields {
+		h[b.fields[i].name] = b.fields[i].values
+	}
+}
+
 // has reports whether the block has the named header, be it empty.
 func (b *HeaderBlock) has(name string) bool { return b.find(name) != nil }
 
@@ -215,6 +228,53 @@ func checkField(name, value string) error {
 	}
 	return nil
 }
+
+// plainField reports whether name and value may stand in a response as they
+// are: the quick form of checkField for the spelling that nearly every caller
+// uses. False means nothing but to look closer.
+func plainField(name, value string) bool {
+	if name == "" || ownHeader(name) != "" {
+		return false
+	}
+	wrong := uint8(lowerLetter) // at the start of a word
+	for i := 0; i < len(name); i++ {
+		class := nameClass[name[i]]
+		if class&wrong != 0 || class == 0 {
+			return false
+		}
+		wrong = upperLetter
+		if name[i] == '-' {
+			wrong = lowerLetter
+		}
+	}
+	for i := 0; i < len(value); i++ {
+		if c := value[i]; c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return value == "" || value[0] != ' ' && value[len(value)-1] != ' '
+}
+
+// The classes of bytes in a header name; 0 is for those that are no token.
+const (
+	lowerLetter = 1 << iota
+	upperLetter
+	otherInName
+)
+
+var nameClass = func() (class [256]uint8) {
+	for c := range tokenByte {
+		switch {
+		case 'a' <= c && c <= 'z':
+			class[c] = lowerLetter
+		case 'A' <= c && c <= 'Z':
+			class[c] = upperLetter
+		case tokenByte[c]:
+			class[c] = otherInName
+		}
+	}
+	return class
+}()
 
 // trimBlanks removes the white space around a value, which is no part of it
 // (RFC 9110 section 5.5).

@@ -234,7 +234,8 @@ func (x *loopExchange) answer(act Action) progress {
 	} else {
 		x.d.Enter()
 	}
-	resp := app.run(act, r)
+	var resp Response
+	app.run(act, r, &resp)
 	streams := resp.kind == kindStream
 	app.settle(r, &resp)
 	x.closeStdBody()

@@ -36,6 +36,7 @@ type Request struct {
 	loaded  bool   // payload (or the engine's view) is complete in whole
 	whole   []byte
 	bodyErr error // why the body could not be read
+	depth   int   // calls of App.run under way
 }
 
 // A wire is what a Request stands on: an http.Request, or the bytes of the
@@ -67,7 +68,7 @@ type wire interface {
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.method, r.path, r.query, r.lent = method, path, query, lent
-	r.route = nil
+	r.route, r.depth = nil, 0
 }
 
 // maxKept is the largest body buffer, in bytes, that a pooled request keeps.

@@ -132,11 +132,19 @@ func (r Response) Status(code int) Response {
 // byte, an empty name, a header of the framing) makes the response a 500 whose
 // cause is logged. Both strings are kept until the response has been sent.
 func (r Response) Header(name, value string) Response {
+	if !r.failed && plainField(name, value) && r.claimSlot() {
+		r.setSlot(name, value, true)
+		return r
+	}
 	return r.with(field{name: name, value: value, replace: true})
 }
 
 // AddHeader is Header, but keeps the values that the header already has.
 func (r Response) AddHeader(name, value string) Response {
+	if !r.failed && plainField(name, value) && r.claimSlot() {
+		r.setSlot(name, value, false)
+		return r
+	}
 	return r.with(field{name: name, value: value})
 }
 

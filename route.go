@@ -31,10 +31,10 @@ type Route struct {
 
 // endpoint is what the router stores for a route: what a request needs.
 type endpoint struct {
-	action  Action // with its middleware
-	pattern string // as registered, the group's prefix included
-	pace    pace
+	action  Action        // with its middleware
 	timeout time.Duration // 0: none
+	pattern string        // as registered, the group's prefix included
+	pace    pace
 }
 
 // Name names the route for App.URL. It panics when the name is taken.

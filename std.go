@@ -25,7 +25,8 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if path == "" && req.Method != http.MethodConnect {
 		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
 	}
-	if req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0 {
+	// A path that is the very beginning of the target was not unescaped.
+	if !sharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
 		var err error
 		if x.request.scratch, err = router.Canonical(x.request.scratch[:0], req.URL.EscapedPath()); err == nil {
 			path = x.request.chunk.string(x.request.scratch)
@@ -35,9 +36,15 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r := &x.request
 	r.begin(req.Method, path, req.URL.RawQuery, false)
-	if x.answer(a.find(r, req.Host)) {
-		x.release()
+	act := a.find(r, req.Host)
+	if r.route != nil && r.route.timeout > 0 {
+		if !x.answerWithin(act, r.route) {
+			return // the action is late and still has the exchange
+		}
+	} else {
+		x.answer(act)
 	}
+	x.release()
 }
 
 // stdExchange is a request and its answer on net/http. Pooled.
@@ -48,17 +55,18 @@ type stdExchange struct {
 	race    *stdRace // under a limit, between the action and the clock
 }
 
-// answer runs the action and sends what it returns. It is false when the action
-// is late and still has the exchange.
-func (x *stdExchange) answer(act Action) bool {
-	r := &x.request
-	if r.route != nil && r.route.timeout > 0 {
-		return x.answerWithin(act, r.route)
+// answer runs the action and sends what it returns.
+func (x *stdExchange) answer(act Action) {
+	var resp Response
+	x.request.app.run(act, &x.request, &resp)
+	if resp.x != nil || resp.kind != kindBody || x.request.app.serving.draining.Load() {
+		x.request.app.settle(&x.request, &resp)
 	}
-	resp := r.app.run(act, r)
-	r.app.settle(r, &resp)
+	if resp.base == nil && resp.x == nil && !bodyAllowed(int(resp.status)) && resp.kind == kindBody {
+		x.w.WriteHeader(int(resp.status)) // NoContent: nothing else to say
+		return
+	}
 	x.sendSettled(&resp)
-	return true
 }
 
 // sendSettled sends a response that has been settled.
@@ -207,9 +215,9 @@ func (x *stdExchange) send(resp *Response) {
 	case kindAbort:
 		panic(http.ErrAbortHandler)
 	}
+	status := int(resp.status)
 	h := x.w.Header()
 	x.setHeaders(h, resp)
-	status := int(resp.status)
 	if bodyAllowed(status) {
 		h["Content-Length"] = lengthValues(resp.announced(), &x.request.chunk)
 		if resp.body != "" && (resp.base == nil || !resp.base.typed) && resp.Get("Content-Type") == "" {
@@ -231,19 +239,13 @@ func bodyAllowed(status int) bool {
 // setHeaders puts the response's headers into net/http's map, sharing the
 // value slices of blocks.
 func (x *stdExchange) setHeaders(h http.Header, resp *Response) {
-	if b := resp.base; b != nil {
-		for i := range b.fields {
-			h[b.fields[i].name] = b.fields[i].values
-		}
-	}
+	resp.base.SetIn(h)
 	own := resp.own()
 	for i := range own {
 		f := &own[i]
 		switch {
 		case f.block != nil:
-			for i := range f.block.fields {
-				h[f.block.fields[i].name] = f.block.fields[i].values
-			}
+			f.block.SetIn(h)
 		case f.replace:
 			h[f.name] = x.request.chunk.values(f.value)
 		default:

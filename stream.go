@@ -33,7 +33,8 @@ var blockNone = new(HeaderBlock)
 // it. Both the one given and the one it leaves are claimed.
 func (a *App) carryOut(r *Request, resp *Response) {
 	planned := *resp
-	made := a.run(func(r *Request) Response { return planned.x.stream(r, &planned) }, r)
+	var made Response
+	a.run(func(r *Request) Response { return planned.x.stream(r, &planned) }, r, &made)
 	if made.x == planned.x {
 		*resp = made // the same response, complete now
 		return

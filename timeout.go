@@ -116,7 +116,7 @@ func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
 func (x *stdExchange) runAside(act Action, done chan<- Response) {
 	resp := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: errGoexit})
 	defer func() { done <- resp }()
-	resp = x.request.app.run(act, &x.request)
+	x.request.app.run(act, &x.request, &resp)
 	x.request.app.settle(&x.request, &resp)
 }
 

@@ -106,7 +106,8 @@ func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 	x := a.exchanges.Get().(*stdExchange)
 	x.w, x.req = w, req
 	if r := &x.request; rest.enter(x) {
-		resp := a.run(rest.act, r) // a limit on the route counts for the whole chain
+		var resp Response
+		a.run(rest.act, r, &resp) // a limit on the route counts for the whole chain
 		a.settle(r, &resp)
 		x.sendSettled(&resp)
 		rest.exit(r)

@@ -16,6 +16,7 @@ type leaf struct {
 type binding struct {
 	methods methodSet // all bits for "*"
 	entry   any       // what the router keeps of the route
+	value   any       // what the user stored with it
 	route   *route
 	prefix  bool // a prefix route at its own path, which gives way to exact routes
 	below   bool // a prefix route, here or below its path
@@ -43,7 +44,7 @@ func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	if l != nil {
 		*next = *l
 	}
-	b := binding{methods: r.methods, entry: r.entry, route: r, prefix: prefix, below: r.prefix}
+	b := binding{methods: r.methods, entry: r.entry, value: r.value, route: r, prefix: prefix, below: r.prefix}
 	if b.methods == anyMethod {
 		b.methods = ^methodSet(0)
 	}

@@ -9,6 +9,7 @@ const inlineSpans = 12
 // is not safe for concurrent use.
 type Match[T any] struct {
 	entry *entry[T]
+	value any // the route's Value, at hand without a look at the entry
 	path  []byte // space for OtherSlash
 	state state
 }
@@ -37,6 +38,13 @@ func (m *Match[T]) Route() *Route[T] {
 		return nil
 	}
 	return &m.entry.Route
+}
+
+// Value returns what was stored with the route that was found, the zero value if none was. It is quicker
+// than Route().Value.
+func (m *Match[T]) Value() T {
+	v, _ := m.value.(T)
+	return v
 }
 
 // Len returns the number of parameters of the route that was found, those of its host first.
@@ -99,7 +107,7 @@ func (m *Match[T]) Versions() []string {
 
 // Reset forgets what was found, so that m keeps no router alive. A lookup does not need it.
 func (m *Match[T]) Reset() {
-	m.entry = nil
+	m.entry, m.value = nil, nil
 	s := &m.state
 	s.missed, s.miss, s.versions, s.methods = 0, nil, nil, nil
 }
@@ -108,7 +116,7 @@ func (m *Match[T]) Reset() {
 func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own := &dst.state
 	more, scratch, host := own.more, own.scratch, own.host
-	dst.entry, dst.state = m.entry, m.state
+	dst.entry, dst.value, dst.state = m.entry, m.value, m.state
 	own.more = append(more[:0], m.state.more...)
 	own.scratch, own.host = scratch, host
 }

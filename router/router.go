@@ -95,7 +95,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.Place))
 	}
 	e := &entry[T]{Route: reg}
-	e.route.entry = e
+	e.route.entry, e.route.value = e, reg.Value
 	methods, err := r.compile(&reg, &e.route)
 	if err != nil {
 		return err
@@ -177,12 +177,12 @@ func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 // LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
 // Values of several Accept fields are to be joined with commas. It may be borrowed too.
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
-	m.entry = nil
+	m.entry, m.value = nil, nil
 	m.state.begin()
 	b, outcome := r.table.find(method, host, path, accept, &m.state)
 	if b != nil {
 		m.state.head = b.implied
-		m.entry = b.entry.(*entry[T])
+		m.entry, m.value = b.entry.(*entry[T]), b.value
 	}
 	return outcome
 }

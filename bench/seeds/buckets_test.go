@@ -62,7 +62,20 @@ func slimHandler() http.Handler {
 
 var cached = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
 
-// bucketApp is a whole app: unlike the two above it also finds the route.
+// blockHandler is the slim handler with a block that all goroutines share.
+func blockHandler() http.Handler {
+	length := []string{"12"}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		header := w.Header()
+		cached.SetIn(header)
+		header["Content-Length"] = length
+		w.WriteHeader(http.StatusOK)
+		w.Write(bucketBody)
+	})
+}
+
+// bucketApp is a whole app: unlike those above it also finds the route, lends a
+// Request and returns a Response.
 func bucketApp() http.Handler {
 	app := dunlin.New(dunlin.Config{})
 	app.Get("/headers", func(*dunlin.Request) dunlin.Response {
@@ -78,6 +91,7 @@ var bucketHandlers = []struct {
 }{
 	{"fat", fatHandler, true},
 	{"slim", slimHandler, false},
+	{"block", blockHandler, true},
 	{"dunlin", bucketApp, true},
 }
 
