@@ -14,8 +14,10 @@ require (
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/goccy/go-json v0.12.0
 	github.com/gofiber/fiber/v3 v3.1.0
+	github.com/julienschmidt/httprouter v1.3.0
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/segmentio/encoding v0.5.4
+	github.com/uptrace/bunrouter v1.0.23
 	github.com/valyala/fasthttp v1.74.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sys v0.49.0
