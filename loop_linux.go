@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
@@ -16,6 +17,8 @@ type loopState struct {
 	once   sync.Once
 	engine *engine.Engine
 	err    error
+
+	serving atomic.Pointer[engine.Engine] // engine, for whoever comes by
 }
 
 // loopServer serves one listener by the app's engine.
@@ -41,6 +44,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
 			Logger:      a.config.Logger,
 		}, h)
+		a.loop.serving.Store(a.loop.engine)
 	})
 	if a.loop.err != nil {
 		return nil, a.loop.err

@@ -66,7 +66,7 @@ func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 				c.SetDeadline(h.app.config.IdleTimeout)
 				return consumed
 			}
-			if len(d.Out) >= outLimit {
+			if d.Gathered() >= outLimit {
 				d.Again()
 				return consumed
 			}

@@ -41,7 +41,8 @@ const (
 
 // memory is the part of an App that keeps the ceiling.
 type memory struct {
-	once      sync.Once
+	mu        sync.Mutex
+	begun     bool // or ended before that
 	limit     admission.Limit
 	room      int64 // 0 without a limit
 	budget    *admission.Budget
@@ -50,30 +51,36 @@ type memory struct {
 
 // begin finds the limit and has the collector paced, when the app first serves.
 func (m *memory) begin(a *App) {
-	m.once.Do(func() {
-		m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
-		bound := int64(easyBudget)
-		if m.limit.Bytes > 0 {
-			m.room = m.limit.Bytes - mappedBytes()
-			if m.limit.Source == "GOMEMLIMIT" {
-				m.room = m.limit.Bytes // which does not count the program
-			}
-			if m.room < leastRoom {
-				a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
-					"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "left", m.room)
-				m.room = leastRoom
-			}
-			bound = min(bound, m.room/budgetShare)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun {
+		return
+	}
+	m.begun = true
+	m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
+	bound := int64(easyBudget)
+	if m.limit.Bytes > 0 {
+		m.room = m.limit.Bytes - mappedBytes()
+		if m.limit.Source == "GOMEMLIMIT" {
+			m.room = m.limit.Bytes // which does not count the program
 		}
-		m.budget = admission.NewBudget(bound)
-		m.collector = admission.PaceCollector(m.room)
-		a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
-	})
+		if m.room < leastRoom {
+			a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
+				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "left", m.room)
+			m.room = leastRoom
+		}
+		bound = min(bound, m.room/budgetShare)
+	}
+	m.budget = admission.NewBudget(bound)
+	m.collector = admission.PaceCollector(m.room)
+	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
 // end gives the collector back its old settings.
 func (m *memory) end() {
-	m.once.Do(func() {}) // never begun: and never to begin
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begun = true
 	if m.collector != nil {
 		m.collector.Stop()
 	}

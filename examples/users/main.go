@@ -52,6 +52,8 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/headers", headers)
 	app.Get("/sleep", sleep)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
+	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
+	app.Get("/paths/{rest...}", plaintext) // what a catch-all costs on paths of any length
 	app.Get("/healthz", app.Readiness())
 	app.Mount("/debug/pprof", profiles())
 	return app

@@ -158,13 +158,22 @@ func (c *Collector) watch() {
 	}, c)
 }
 
+// tighter reports whether c's settings go before those of other: a limit goes
+// before none, a smaller goal before a larger.
+func (c *Collector) tighter(other *Collector) bool {
+	if c.limited != other.limited {
+		return c.limited
+	}
+	return c.goal < other.goal
+}
+
 // adjust sets GOGC to suit the live heap, when that makes a difference: setting
 // it stops the world for some microseconds. collectors is locked.
 func (c *Collector) adjust() {
 	p := &collectors
 	tightest := c
 	for _, other := range p.all {
-		if other.goal < tightest.goal {
+		if other.tighter(tightest) {
 			tightest = other
 		}
 	}

@@ -47,6 +47,9 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	percent := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(percent)
 	wide, tight := PaceCollector(1<<30), PaceCollector(64<<20)
+	if wide.tighter(tight) || !tight.tighter(wide) || (&Collector{goal: 1}).tighter(wide) {
+		t.Error("a limit goes before none, a smaller room before a larger")
+	}
 	if got := debug.SetMemoryLimit(-1); got != 64<<20+untouched {
 		t.Errorf("the runtime's limit is %d, want the tighter room's", got)
 	}

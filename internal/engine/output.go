@@ -71,6 +71,16 @@ func (d *Driver) WriteOwned(b []byte, r Releaser) {
 	d.owned = append(d.owned, owned{len(d.Out), b, r})
 }
 
+// Gathered returns how many bytes of answers this call has made so far: Out and
+// what WriteOwned was given.
+func (d *Driver) Gathered() int {
+	n := len(d.Out)
+	for i := range d.owned {
+		n += len(d.owned[i].b)
+	}
+	return n
+}
+
 // send writes Out and the owned buffers of this call; what the socket does not
 // take becomes pending output. It never blocks.
 func (d *Driver) send(c *Conn) {

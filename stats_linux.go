@@ -1,0 +1,24 @@
+package dunlin
+
+// engineStats fills in what the event loops know.
+func (a *App) engineStats(s *Stats) {
+	e := a.loop.serving.Load()
+	if e == nil {
+		return // no listener is served by it
+	}
+	from := e.Stats()
+	s.Connections = Connections{
+		Open:         from.Conns,
+		PerLoop:      from.ConnsPerLoop,
+		Accepted:     from.Accepts,
+		AcceptPauses: from.AcceptPauses,
+	}
+	s.Actions = ActionStats{
+		Away:      from.Away,
+		Working:   from.WorkersBusy,
+		Queued:    from.JobsQueued,
+		QueueWait: from.QueueWait,
+		Takeovers: from.Takeovers,
+	}
+	s.Memory.Pending = from.PendingBytes
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package dunlin
+
+func (a *App) engineStats(*Stats) {}

@@ -1,0 +1,88 @@
+package dunlin_test
+
+import (
+	"context"
+	"encoding/json"
+	"expvar"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+func TestStats(t *testing.T) {
+	t.Setenv("GOGC", "")
+	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineAuto} {
+		t.Run(engine.String(), func(t *testing.T) {
+			ready := make(chan dunlin.Engine, 1)
+			app := dunlin.New(dunlin.Config{
+				Engine: engine, MemoryLimit: 64 << 20, MaxConcurrent: 7,
+				Ready: func(_ net.Addr, e dunlin.Engine) { ready <- e },
+			})
+			app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
+			if s := app.Stats(); s.Memory.Limit != 0 || s.Connections.Open != 0 {
+				t.Errorf("before serving: %v", s)
+			}
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- app.Serve(ln) }()
+			by := <-ready
+
+			var s dunlin.Stats
+			text := bodyOf(t, "http://"+ln.Addr().String()+"/stats")
+			if err := json.Unmarshal(text, &s); err != nil {
+				t.Fatalf("%v in %s", err, text)
+			}
+			m := s.Memory
+			if m.Limit != 64<<20 || m.LimitSource != "config" || m.Budget <= 0 || m.Budget >= m.Limit/4 || m.PendingMost > m.Budget || m.HeapGoal >= m.Limit {
+				t.Errorf("memory: %+v", m)
+			}
+			if s.Runtime.Goroutines == 0 {
+				t.Errorf("runtime: %+v", s.Runtime)
+			}
+			if by == dunlin.EngineLoop && (s.Connections.Open != 1 || s.Connections.Accepted != 1 || len(s.Connections.PerLoop) == 0) {
+				t.Errorf("connections: %+v", s.Connections)
+			}
+			if err := app.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestPublishStats(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	app.PublishStats("dunlin-test")
+	var s dunlin.Stats
+	if err := json.Unmarshal([]byte(expvar.Get("dunlin-test").String()), &s); err != nil || s.Runtime.Goroutines == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if got := app.Stats().String(); !json.Valid([]byte(got)) {
+		t.Errorf("String is no JSON: %s", got)
+	}
+}
+
+// bodyOf returns the body of a URL, over a connection of its own.
+func bodyOf(t *testing.T, url string) []byte {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
