@@ -62,9 +62,10 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 }
 
 // readAll appends what src yields to b. It trusts an announced length only up
-// to a mebibyte before the bytes have come.
+// to 64 KB before the bytes have come: a client that announces much and sends
+// nothing must not cost memory.
 func readAll(b []byte, src io.Reader, announced int64) ([]byte, error) {
-	const trust = 1 << 20
+	const trust = 64 << 10
 	if want := min(announced, trust) + 1; announced >= 0 && int64(cap(b)) < want {
 		b = make([]byte, 0, want)
 	}
