@@ -75,7 +75,9 @@ type Config struct {
 	// has begun. Default: 10 s.
 	HeadTimeout time.Duration
 
-	// BodyTimeout is how long a client may pause while it sends a request body.
+	// BodyTimeout is how long a client may pause while it sends a request body
+	// that the action is reading. On the loop engine a body of up to 64 KB is
+	// read before the action runs, and must come within HeadTimeout.
 	// Default: 30 s.
 	BodyTimeout time.Duration
 

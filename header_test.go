@@ -97,7 +97,8 @@ func TestHeaderBlock(t *testing.T) {
 	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("x").Headers(nil).Headers(dunlin.NewHeaderBlock()) }); w.Code != 200 || w.Header().Get("Content-Type") == "" {
 		t.Errorf("nil and empty blocks: %d %v", w.Code, w.Header())
 	}
-	wantContains(t, "panic", panicText(func() { dunlin.NewHeaderBlock("X-A", "1", "X-B") }), "3 strings are not pairs", `"X-B"`)
+	odd := []string{"X-A", "1", "X-B"}
+	wantContains(t, "panic", panicText(func() { dunlin.NewHeaderBlock(odd...) }), "3 strings are not pairs", `"X-B"`)
 }
 
 func TestBlocksOnBlocks(t *testing.T) {

@@ -9,7 +9,7 @@ const inlineSpans = 12
 // is not safe for concurrent use.
 type Match[T any] struct {
 	entry *entry[T]
-	value any // the route's Value, at hand without a look at the entry
+	value any    // the route's Value, at hand without a look at the entry
 	path  []byte // space for OtherSlash
 	state state
 }

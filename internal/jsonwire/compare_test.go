@@ -1,3 +1,5 @@
+//lint:file-ignore SA5008 the odd tags are what is tested
+
 package jsonwire_test
 
 import (
