@@ -147,11 +147,12 @@ func (d *Driver) visit(c *Conn) bool {
 	case c.out != nil && !d.drain(c):
 		// Back pressure: nothing is read until the peer has read.
 	case c.over():
+	case c.flags&(flagReadable|flagAgain) != 0 && c.flags&flagLingering == 0 && d.engine.holds(c):
 	case c.flags&flagAgain != 0:
 		d.serveKept(c)
 	case c.flags&flagLingering != 0:
 		d.discard(c)
-	case c.flags&flagReadable != 0 && !d.engine.overPending():
+	case c.flags&flagReadable != 0:
 		d.receive(c)
 	}
 	return d.end(c)
@@ -226,7 +227,7 @@ func (d *Driver) serve(c *Conn, in []byte) {
 		if len(in) == 0 && d.wish == wishAgain {
 			return
 		}
-		if c.out != nil {
+		if c.out != nil || !d.detached && d.engine.holds(c) {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return

@@ -243,3 +243,19 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 		return s.Stats().Conns == 0
 	})
 }
+
+func TestPeersThatReadAreServedAboveTheBound(t *testing.T) {
+	const bound, n = 20_000_000, "30000000"
+	s := serve(t, engine.Config{Loops: 1, MaxPending: bound}, newLineHandler())
+	slow, other := s.dial(), s.dial()
+	slow.send("big " + n + "\n")
+	eventually(t, "more is pending than the bound", func() bool { return s.Stats().PendingBytes > bound })
+	for i := range 100 {
+		other.send(fmt.Sprintf("echo %d\n", i))
+		other.want(fmt.Sprint(i))
+	}
+	if s.Stats().PendingBytes <= bound {
+		t.Error("the bound was not exceeded all the while: the test misses what it is for")
+	}
+	slow.want(pattern(n))
+}

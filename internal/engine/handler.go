@@ -90,8 +90,9 @@ type Config struct {
 	MinWriteRate int
 
 	// MaxPending is the pending output, in bytes over all connections, at which the
-	// engine stops reading requests until peers have taken some of it. One answer
-	// may go beyond. Default: no bound.
+	// engine stops reading requests until peers have taken some of it: at once
+	// from peers that have not taken their last answer, at twice as much from
+	// all. One answer may go beyond. Default: no bound.
 	MaxPending int64
 
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave

@@ -260,7 +260,7 @@ func (l *loop) serveSoon(c *Conn) {
 		return
 	}
 	c.queued = true
-	if l.e.overPending() {
+	if l.e.holds(c) {
 		// The message that ends this is posted after the bound was found
 		// exceeded, so it is handled after the append.
 		l.held = append(l.held, c)

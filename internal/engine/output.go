@@ -240,7 +240,20 @@ func (e *Engine) addPending(n int64) {
 	}
 }
 
-func (e *Engine) overPending() bool { return e.pendingBytes.Load() >= e.cfg.MaxPending }
+// holds reports whether c is not to be read for now, because too much output is
+// pending. Peers that read are not made to wait for those that do not: up to
+// twice the bound, a connection is served while its socket has nothing left to send.
+func (e *Engine) holds(c *Conn) bool {
+	over := e.pendingBytes.Load() - e.cfg.MaxPending
+	if over < 0 {
+		return false
+	}
+	if over >= e.cfg.MaxPending {
+		return true
+	}
+	unsent, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQ)
+	return err != nil || unsent > 0
+}
 
 // tooSlow judges a peer with pending output at tick now: has it taken
 // MinWriteRate since the last judgement, and anything at all? Otherwise the next
