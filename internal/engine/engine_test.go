@@ -245,7 +245,7 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 }
 
 func TestPeersThatReadAreServedAboveTheBound(t *testing.T) {
-	const bound, n = 20_000_000, "30000000"
+	const bound, n = 11_000_000, "20000000"
 	s := serve(t, engine.Config{Loops: 1, MaxPending: bound}, newLineHandler())
 	slow, other := s.dial(), s.dial()
 	slow.send("big " + n + "\n")
