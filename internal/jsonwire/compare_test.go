@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
@@ -70,10 +70,23 @@ func normalised(b []byte) string {
 	if !onV2 {
 		return string(b)
 	}
-	return strings.NewReplacer(
-		`\\ufffd`, "\ufffd", `\ufffd`, "\ufffd",
-		`\u2028`, "\u2028", `\u2029`, "\u2029",
-	).Replace(string(b))
+	text := string(b)
+	for _, c := range escapedOnV1 {
+		text = c.spelling.ReplaceAllLiteralString(text, c.char)
+	}
+	return text
+}
+
+// escapedOnV1 are the characters that v1 escapes and v2 may not, with the
+// spellings of each: escaped or not, and behind any number of backslashes, since
+// in the string option an escape is escaped once more.
+var escapedOnV1 = []struct {
+	char     string
+	spelling *regexp.Regexp
+}{
+	{"\ufffd", regexp.MustCompile(`\\*(?:ufffd|\x{FFFD})`)},
+	{"\u2028", regexp.MustCompile(`\\*(?:u2028|\x{2028})`)},
+	{"\u2029", regexp.MustCompile(`\\*(?:u2029|\x{2029})`)},
 }
 
 const before = "kept" // what dst holds already
