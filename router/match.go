@@ -8,8 +8,7 @@ const inlineSpans = 12
 // offsets into the strings that were looked up, never the strings. The zero value is ready for use. It
 // is not safe for concurrent use.
 type Match[T any] struct {
-	entry *entry[T]
-	value any    // the route's Value, at hand without a look at the entry
+	found *binding
 	path  []byte // space for OtherSlash
 	state state
 }
@@ -19,7 +18,6 @@ type state struct {
 	spans   [inlineSpans]Span
 	more    []Span // of the parameters beyond inlineSpans; kept from lookup to lookup
 	rest    uint32
-	head    bool   // HEAD answered by a route for GET
 	scratch []byte // for unescaping; grows to the longest value a constraint saw unescaped
 	host    []byte // for folding the host's case
 
@@ -34,41 +32,44 @@ type state struct {
 
 // Route returns the route that was found, or nil. It must not be changed.
 func (m *Match[T]) Route() *Route[T] {
-	if m.entry == nil {
+	if m.found == nil {
 		return nil
 	}
-	return &m.entry.Route
+	return &m.found.entry.(*entry[T]).Route
 }
 
 // Value returns what was stored with the route that was found, the zero value if none was. It is quicker
 // than Route().Value.
 func (m *Match[T]) Value() T {
-	v, _ := m.value.(T)
+	var v T
+	if m.found != nil {
+		v, _ = m.found.value.(T)
+	}
 	return v
 }
 
 // Len returns the number of parameters of the route that was found, those of its host first.
 func (m *Match[T]) Len() int {
-	if m.entry == nil {
+	if m.found == nil {
 		return 0
 	}
-	return len(m.entry.route.names)
+	return len(m.found.route.names)
 }
 
 // Name returns the name of the i-th parameter.
-func (m *Match[T]) Name(i int) string { return m.entry.route.names[i] }
+func (m *Match[T]) Name(i int) string { return m.found.route.names[i] }
 
 // Span returns the place of the i-th parameter's value, in the host if InHost(i), else in the path. In
 // the path the value is canonical: see AppendValue.
 func (m *Match[T]) Span(i int) Span { return m.state.span(i) }
 
 // InHost reports whether the i-th parameter's value is in the host.
-func (m *Match[T]) InHost(i int) bool { return i < m.entry.route.hostParams }
+func (m *Match[T]) InHost(i int) bool { return i < m.found.route.hostParams }
 
 // Index returns the index of the parameter with that name, or -1.
 func (m *Match[T]) Index(name string) int {
-	if m.entry != nil {
-		for i, n := range m.entry.route.names {
+	if m.found != nil {
+		for i, n := range m.found.route.names {
 			if n == name {
 				return i
 			}
@@ -82,7 +83,7 @@ func (m *Match[T]) Index(name string) int {
 func (m *Match[T]) Rest() int { return int(m.state.rest) }
 
 // HeadFromGet reports whether the request is a HEAD that a route for GET answers.
-func (m *Match[T]) HeadFromGet() bool { return m.state.head }
+func (m *Match[T]) HeadFromGet() bool { return m.found != nil && m.found.implied }
 
 // Allow returns the value of the Allow header after MethodNotAllowed, OPTIONS included. It allocates
 // only when several patterns match the path.
@@ -107,7 +108,7 @@ func (m *Match[T]) Versions() []string {
 
 // Reset forgets what was found, so that m keeps no router alive. A lookup does not need it.
 func (m *Match[T]) Reset() {
-	m.entry, m.value = nil, nil
+	m.found = nil
 	s := &m.state
 	s.missed, s.miss, s.versions, s.methods = 0, nil, nil, nil
 }
@@ -116,14 +117,14 @@ func (m *Match[T]) Reset() {
 func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own := &dst.state
 	more, scratch, host := own.more, own.scratch, own.host
-	dst.entry, dst.value, dst.state = m.entry, m.value, m.state
+	dst.found, dst.state = m.found, m.state
 	own.more = append(more[:0], m.state.more...)
 	own.scratch, own.host = scratch, host
 }
 
 // begin prepares for a lookup.
 func (s *state) begin() {
-	s.rest, s.head, s.missed = 0, false, 0
+	s.rest, s.missed = 0, 0
 }
 
 // missMethod notes a leaf that has no route for the method.

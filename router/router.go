@@ -177,13 +177,9 @@ func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 // LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
 // Values of several Accept fields are to be joined with commas. It may be borrowed too.
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
-	m.entry, m.value = nil, nil
 	m.state.begin()
-	b, outcome := r.table.find(method, host, path, accept, &m.state)
-	if b != nil {
-		m.state.head = b.implied
-		m.entry, m.value = b.entry.(*entry[T]), b.value
-	}
+	var outcome Outcome
+	m.found, outcome = r.table.find(method, host, path, accept, &m.state)
 	return outcome
 }
 
