@@ -8,8 +8,8 @@
 //     token, a value or a field line ends.
 //   - parse.go (request head) and chunked.go (chunked body): resumable state
 //     machines. Running out of bytes is an outcome of its own, never an error.
-//   - fields.go, target.go and host.go: what the fields that rule framing, the
-//     request target and the Host field mean.
+//   - fields.go, target.go, host.go and trailer.go: what the fields that rule
+//     framing, the request target, the Host field and trailers mean.
 //
 // Writing is append-style: response.go, status.go, date.go and chunkenc.go.
 //
