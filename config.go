@@ -44,17 +44,21 @@ type Config struct {
 	// slog.Default() at the time of New.
 	Logger *slog.Logger
 
-	// MemoryLimit is how much memory the process may have resident, the program's
-	// own pages included. What clients make the server hold is bounded to fit, and
-	// the garbage collector is paced by it (GOGC and the runtime's memory limit,
-	// from the first Serve to the end of Shutdown; with GOGC in the environment
-	// that stays as it is). Memory that actions hold is theirs to bound.
+	// MemoryLimit is how much memory the process is to have resident, the
+	// program's own pages included. From it follow, on the loop engine, how much
+	// output may wait for slow clients before nothing more is read, and the
+	// default of MaxConcurrent; and on both engines the pace of the garbage
+	// collector (GOGC and the runtime's memory limit, from the first Serve to the
+	// end of Shutdown; with GOGC in the environment that stays as it is). Memory
+	// that actions hold is theirs to bound, and bodies being received are
+	// bounded one by one, by MaxBody, not together.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none.
 	MemoryLimit ByteSize
 
-	// MaxConcurrent is how many actions may run or wait at once beyond the one that
-	// each event loop runs; further requests for actions that block wait
-	// for their turn. Default: 10,000, or one for each 256 KiB of a memory limit.
+	// MaxConcurrent is how many requests of routes known to block the loop engine
+	// serves at once; further ones wait for their turn. Actions that block for
+	// the first time, and streams, are not counted. Default: 10,000, or one for
+	// each 256 KiB that a memory limit leaves.
 	MaxConcurrent int
 
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and
@@ -77,12 +81,12 @@ type Config struct {
 
 	// BodyTimeout is how long a client may pause while it sends a request body
 	// that the action is reading. On the loop engine a body of up to 64 KB is
-	// read before the action runs, and must come within HeadTimeout.
-	// Default: 30 s.
+	// read before the action runs, and must come within HeadTimeout; on net/http
+	// it has no effect. Default: 30 s.
 	BodyTimeout time.Duration
 
 	// WriteTimeout is how long a client may take nothing of an answer that waits
-	// for it. Default: 30 s.
+	// for it. It has no effect on net/http. Default: 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may stay open without a request.

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -65,12 +66,40 @@ type stdWriter struct {
 	body     []byte
 	sink     stdSink // non-nil once the head has been sent
 	hijacked bool
+
+	// A handler may leave a goroutine behind that goes on writing. The lock is
+	// held by every method of the interface, so that none of them is under way
+	// when the handler's time is over, and none begins afterwards: the
+	// connection belongs to another request then.
+	mu   sync.Mutex
+	over bool
 }
 
 // run calls the handler.
 func (w *stdWriter) run(h http.Handler, req *http.Request) {
 	defer w.r.cutAfter(&w.sink)
+	defer w.end()
 	h.ServeHTTP(w, req)
+}
+
+// end takes the writer from the handler.
+func (w *stdWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+}
+
+// errOver is what a handler gets that writes after it has returned.
+var errOver = errors.New("dunlin: the handler has returned: its ResponseWriter is no longer valid")
+
+// use locks the writer for a call of the handler's; the caller unlocks it.
+func (w *stdWriter) use() error {
+	w.mu.Lock()
+	if w.over {
+		w.mu.Unlock()
+		return errOver
+	}
+	return nil
 }
 
 func (w *stdWriter) Header() http.Header { return w.header }
@@ -78,6 +107,13 @@ func (w *stdWriter) Header() http.Header { return w.header }
 // WriteHeader sets the status, and the headers as they are now. A status below
 // 200 is sent at once as an interim response.
 func (w *stdWriter) WriteHeader(status int) {
+	if w.use() == nil {
+		defer w.mu.Unlock()
+		w.writeHeader(status)
+	}
+}
+
+func (w *stdWriter) writeHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
@@ -170,7 +206,7 @@ func (w *stdWriter) admit(n int64) error {
 	case w.hijacked:
 		return http.ErrHijacked
 	case w.status == 0:
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	if !bodyAllowed(w.status) {
 		return http.ErrBodyNotAllowed
@@ -183,6 +219,10 @@ func (w *stdWriter) admit(n int64) error {
 }
 
 func (w *stdWriter) Write(p []byte) (int, error) {
+	if err := w.use(); err != nil {
+		return 0, err
+	}
+	defer w.mu.Unlock()
 	if err := w.admit(int64(len(p))); err != nil {
 		return 0, err
 	}
@@ -205,22 +245,36 @@ func (w *stdWriter) Write(p []byte) (int, error) {
 // ReadFrom copies src to the body. A long file of known length goes from the
 // disk to the socket without passing through the process.
 func (w *stdWriter) ReadFrom(src io.Reader) (int64, error) {
+	n, whole, err := w.readWhole(src)
+	if whole || err != nil {
+		return n, err
+	}
+	return copyPieces(w, src)
+}
+
+// readWhole is ReadFrom for a source that can go to the connection as it is;
+// whole is false for others.
+func (w *stdWriter) readWhole(src io.Reader) (n int64, whole bool, err error) {
+	if err := w.use(); err != nil {
+		return 0, false, err
+	}
+	defer w.mu.Unlock()
 	if err := w.admit(0); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	left := w.length - w.written
 	if !w.typed || w.length < 0 || w.r.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
-		return copyPieces(w, src)
+		return 0, false, nil
 	}
 	if err := w.commit(nil); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if r, ok := src.(*io.LimitedReader); !ok || r.N > left {
-		return copyPieces(w, src) // it may be more than was announced
+		return 0, false, nil // it may be more than was announced
 	}
-	n, err := w.sink.ReadFrom(src)
+	n, err = w.sink.ReadFrom(src)
 	w.written += n
-	return n, err
+	return n, true, err
 }
 
 // copyBuffers holds what copyPieces copies through.
@@ -251,7 +305,7 @@ func (w *stdWriter) commit(next []byte) error {
 		return nil
 	}
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	first := w.body
 	if len(first) == 0 {
@@ -273,6 +327,10 @@ func (w *stdWriter) commit(next []byte) error {
 
 // FlushError sends what has been written so far.
 func (w *stdWriter) FlushError() error {
+	if err := w.use(); err != nil {
+		return err
+	}
+	defer w.mu.Unlock()
 	if w.hijacked {
 		return http.ErrHijacked
 	}
@@ -287,6 +345,10 @@ func (w *stdWriter) Flush() { _ = w.FlushError() }
 
 // Hijack hands the connection over to the handler.
 func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if err := w.use(); err != nil {
+		return nil, nil, err
+	}
+	defer w.mu.Unlock()
 	if w.hijacked {
 		return nil, nil, http.ErrHijacked
 	}
@@ -305,9 +367,23 @@ func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // The methods that http.ResponseController looks for.
 
-func (w *stdWriter) SetReadDeadline(t time.Time) error  { return w.r.wire.sink().setReadDeadline(t) }
-func (w *stdWriter) SetWriteDeadline(t time.Time) error { return w.r.wire.sink().setWriteDeadline(t) }
-func (w *stdWriter) EnableFullDuplex() error            { return w.r.wire.sink().enableFullDuplex() }
+func (w *stdWriter) SetReadDeadline(t time.Time) error {
+	return w.set(func(s stdSink) error { return s.setReadDeadline(t) })
+}
+
+func (w *stdWriter) SetWriteDeadline(t time.Time) error {
+	return w.set(func(s stdSink) error { return s.setWriteDeadline(t) })
+}
+
+func (w *stdWriter) EnableFullDuplex() error { return w.set(stdSink.enableFullDuplex) }
+
+func (w *stdWriter) set(change func(stdSink) error) error {
+	if err := w.use(); err != nil {
+		return err
+	}
+	defer w.mu.Unlock()
+	return change(w.r.wire.sink())
+}
 
 // response makes the Response of what the handler has done.
 func (w *stdWriter) response() Response {
@@ -315,7 +391,7 @@ func (w *stdWriter) response() Response {
 		return Response{kind: kindSent, status: http.StatusSwitchingProtocols}
 	}
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	sent := Response{kind: kindSent, status: uint16(w.status)}
 	trailers := w.trailers()
@@ -338,8 +414,8 @@ func (w *stdWriter) response() Response {
 	w.sniff(w.body)
 	resp := w.head
 	resp.body = viewString(w.body)
-	if n := max(w.length, w.written); w.r.method == http.MethodHead && n < 1<<32-1 {
-		resp.length = uint32(n) + 1
+	if w.r.method == http.MethodHead {
+		resp.length = headLength(max(w.length, w.written), w.length >= 0 || w.written > 0)
 	}
 	return resp
 }

@@ -157,6 +157,10 @@ func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
 func (s *loopSink) Flush() error {
 	s.x.using.Lock()
 	defer s.x.using.Unlock()
+	if !s.x.d.Hold() { // a 101 has gone out, but no answer has begun
+		return errTimedOut
+	}
+	defer s.x.d.Release()
 	return s.loopStream.Flush()
 }
 

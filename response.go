@@ -32,8 +32,27 @@ type Response struct {
 	length uint32 // 1 + the length that a HEAD answer announces for the body it leaves out; 0: that of body
 }
 
-// announced is the length that Content-Length says.
+// unannounced is the length of a HEAD answer that says nothing of the body.
+const unannounced = ^uint32(0)
+
+// noLength stands for a head without Content-Length that is not that of a
+// chunked body either.
+const noLength = -2
+
+// headLength is what Response.length is for a HEAD answer that leaves out n
+// bytes, if that is known; a length that does not fit is left out, too.
+func headLength(n int64, known bool) uint32 {
+	if !known || n+1 >= int64(unannounced) {
+		return unannounced
+	}
+	return uint32(n) + 1
+}
+
+// announced is the length that Content-Length says, noLength for no such header.
 func (r *Response) announced() int {
+	if r.length == unannounced {
+		return noLength
+	}
 	if r.length > 0 {
 		return int(r.length) - 1
 	}

@@ -174,15 +174,19 @@ func (x *stdExchange) sink() stdSink { return (*stdConnection)(x) }
 
 // interim sends a response below 200. Its headers are not those of the answer.
 func (x *stdExchange) interim(status int, h http.Header) {
-	all := x.w.Header()
-	outer := maps.Clone(all)
-	maps.Copy(all, h)
-	x.w.WriteHeader(status)
-	clear(all)
-	maps.Copy(all, outer)
+	x.race.whileMine(func() {
+		all := x.w.Header()
+		outer := maps.Clone(all)
+		maps.Copy(all, h)
+		x.w.WriteHeader(status)
+		clear(all)
+		maps.Copy(all, outer)
+	})
 }
 
-func (x *stdExchange) closeAfter() { x.w.Header().Set("Connection", "close") }
+func (x *stdExchange) closeAfter() {
+	x.race.whileMine(func() { x.w.Header().Set("Connection", "close") })
+}
 
 // stdConnection is a stdExchange as the way to its connection.
 type stdConnection stdExchange
@@ -198,9 +202,23 @@ func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	return x.control().Hijack()
 }
-func (x *stdConnection) setReadDeadline(t time.Time) error  { return x.control().SetReadDeadline(t) }
-func (x *stdConnection) setWriteDeadline(t time.Time) error { return x.control().SetWriteDeadline(t) }
-func (x *stdConnection) enableFullDuplex() error            { return x.control().EnableFullDuplex() }
+func (x *stdConnection) setReadDeadline(t time.Time) error {
+	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })
+}
+func (x *stdConnection) setWriteDeadline(t time.Time) error {
+	return x.set(func(c *http.ResponseController) error { return c.SetWriteDeadline(t) })
+}
+func (x *stdConnection) enableFullDuplex() error {
+	return x.set((*http.ResponseController).EnableFullDuplex)
+}
+
+// set changes a setting of the connection while it is the action's.
+func (x *stdConnection) set(change func(*http.ResponseController) error) (err error) {
+	if !x.race.whileMine(func() { err = change(x.control()) }) {
+		return errTimedOut
+	}
+	return err
+}
 
 // ReadFrom leaves the copying to net/http, which knows files.
 func (x *stdConnection) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
@@ -219,7 +237,9 @@ func (x *stdExchange) send(resp *Response) {
 	h := x.w.Header()
 	x.setHeaders(h, resp)
 	if bodyAllowed(status) {
-		h["Content-Length"] = lengthValues(resp.announced(), &x.request.chunk)
+		if n := resp.announced(); n != noLength {
+			h["Content-Length"] = lengthValues(n, &x.request.chunk)
+		}
 		if resp.body != "" && (resp.base == nil || !resp.base.typed) && resp.Get("Content-Type") == "" {
 			h["Content-Type"] = nil // or net/http guesses one
 		}

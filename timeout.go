@@ -71,6 +71,22 @@ func (r *stdRace) begin() bool {
 	return r.begun
 }
 
+// whileMine calls f unless the action has lost its writer, which cannot happen
+// while f runs. Without a limit there is no race, and r is nil.
+func (r *stdRace) whileMine(f func()) bool {
+	if r == nil {
+		f()
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.late {
+		return false
+	}
+	f()
+	return true
+}
+
 // expire reports whether the answer is the server's to give, because the action
 // has not begun one.
 func (r *stdRace) expire() bool {
@@ -117,7 +133,7 @@ func (x *stdExchange) runAside(act Action, done chan<- Response) {
 	resp := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: errGoexit})
 	defer func() { done <- resp }()
 	x.request.app.run(act, &x.request, &resp)
-	x.request.app.settle(&x.request, &resp)
+	x.request.app.settle(&x.request, &resp) // it recovers what it runs
 }
 
 var errGoexit = errors.New("the action ended its goroutine instead of returning")

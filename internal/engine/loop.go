@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -263,6 +264,10 @@ func (l *loop) serveSoon(c *Conn) {
 	if l.e.holds(c) {
 		// The message that ends this is posted after the bound was found
 		// exceeded, so it is handled after the append.
+		if len(l.held) > 2*int(l.count.Load()) {
+			// Most of them have closed meanwhile.
+			l.held = slices.DeleteFunc(l.held, func(c *Conn) bool { return c.slot < 0 })
+		}
 		l.held = append(l.held, c)
 		return
 	}

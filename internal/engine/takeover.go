@@ -121,6 +121,10 @@ func (d *Driver) aborted(cause any) {
 	if d.epoch&1 == 1 || d.detached {
 		d.Leave()
 	}
+	if d.gone {
+		// What the handler left behind finds the connection taken for ever.
+		d.claim.Store(d.call | taken)
+	}
 	defer d.succeed(c)
 	if c == nil || d.gone {
 		return

@@ -39,13 +39,13 @@ const (
 
 // limit is a driver's part in this.
 type limit struct {
-	claim   atomic.Uint64 // calls × claimStep + state
-	call    uint64        // calls × claimStep; only for the driver
-	armed   atomic.Uint64 // the call that the timer is set for
-	until   atomic.Int64  // the limit, in ns since the engine was made
-	timer   *time.Timer   // made when first needed
-	handing sync.Mutex    // held while the connection changes drivers
-	gone    bool          // the connection was taken; only for the driver
+	claim   atomic.Uint64              // calls × claimStep + state
+	call    uint64                     // calls × claimStep; only for the driver
+	armed   atomic.Uint64              // the call that the timer is set for
+	until   atomic.Int64               // the limit, in ns since the engine was made
+	timer   atomic.Pointer[time.Timer] // made when first needed
+	handing sync.Mutex                 // held while the connection changes drivers
+	gone    bool                       // the connection was taken; only for the driver
 }
 
 // limited reports whether a limit is set.
@@ -84,7 +84,7 @@ func (d *Driver) Hold() bool {
 
 // Release ends Hold.
 func (d *Driver) Release() {
-	if d.move(holding, running) && d.detached && d.Now() >= d.until.Load() {
+	if d.move(holding, running) && d.armed.Load() == d.call && d.engine.now() >= d.until.Load() {
 		d.setTimer() // it may have found the connection held
 	}
 }
@@ -98,9 +98,7 @@ func (d *Driver) Unlimit() bool {
 	if !d.move(running, untimed) && !d.move(holding, untimed) {
 		return false
 	}
-	if d.timer != nil {
-		d.timer.Stop()
-	}
+	d.stopTimer()
 	return true
 }
 
@@ -122,11 +120,17 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 func (d *Driver) setTimer() {
 	d.armed.Store(d.call)
 	left := max(time.Duration(d.until.Load()-d.engine.now()), 0)
-	if d.timer == nil {
-		d.timer = time.AfterFunc(left, d.limitPassed)
+	if t := d.timer.Load(); t != nil {
+		t.Reset(left)
 		return
 	}
-	d.timer.Reset(left)
+	d.timer.Store(time.AfterFunc(left, d.limitPassed))
+}
+
+func (l *limit) stopTimer() {
+	if t := l.timer.Load(); t != nil {
+		t.Stop()
+	}
 }
 
 // unclaim ends the limit on Leave.
@@ -134,9 +138,7 @@ func (d *Driver) unclaim() {
 	if !d.limited() {
 		return
 	}
-	if d.timer != nil {
-		d.timer.Stop()
-	}
+	d.stopTimer()
 	if !d.move(running, untimed) {
 		d.handing.Lock() // until the other has all that it takes along
 		d.gone = true
