@@ -12,12 +12,19 @@ type chunk struct {
 	rest []byte // the unused part of the current piece
 	// list is the same for the value slices that net/http's header map wants.
 	list []string
+	// recent holds some slices made before, by the address of their string: a
+	// header whose value is a constant of the program needs only one. An entry
+	// keeps its string alive, so an address cannot come to mean another.
+	recent [recentValues][]string
 }
 
 const (
 	chunkSize = 4 << 10       // bytes a piece
 	chunkMost = chunkSize / 4 // longer strings get memory of their own
 	listSize  = 64            // strings a piece of list
+
+	recentValues = 8  // slices remembered
+	recentMost   = 64 // bytes of the longest value that is
 )
 
 // string returns a safe copy of b.
@@ -37,9 +44,20 @@ func (c *chunk) string(b []byte) string {
 	return s
 }
 
-// values returns a slice that holds just s, for a header map. It is never
-// reused.
+// values returns a slice that holds just s, for a header map, and never anything
+// else. Nobody may write to it; appending copies it.
 func (c *chunk) values(s string) []string {
+	if s == "" || len(s) > recentMost {
+		return c.newValues(s)
+	}
+	e := &c.recent[addressOf(s)/16%recentValues]
+	if len(*e) == 0 || len((*e)[0]) != len(s) || addressOf((*e)[0]) != addressOf(s) {
+		*e = c.newValues(s)
+	}
+	return *e
+}
+
+func (c *chunk) newValues(s string) []string {
 	if len(c.list) == 0 {
 		c.list = make([]string, listSize)
 	}

@@ -25,3 +25,7 @@ func within(s string, b []byte) bool {
 // sharesStart reports whether two strings begin at the same byte of memory.
 // Sound because the addresses are only compared.
 func sharesStart(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
+
+// addressOf returns where a string begins. Sound because the address is only
+// compared.
+func addressOf(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
