@@ -227,11 +227,16 @@ func TestUseStdLeavesActionBehind(t *testing.T) {
 				<-r.Context().Done()
 				<-release
 				userKey.Set(r, "late")
-				_, err := io.ReadAll(r.Body())
-				if err == nil {
-					err = errors.New("the body was read after the answer")
-				} else {
+				body, err := io.ReadAll(r.Body())
+				switch {
+				case err != nil:
 					err = nil
+				case engine == dunlin.EngineLoop:
+					err = errors.New("the body was read after the answer")
+				case string(body) != "some content":
+					// net/http closes the body only when it has sent the answer: it
+					// may still be there, but then it is this request's.
+					err = fmt.Errorf("the late action reads %q", body)
 				}
 				if id, method := r.Param("id"), r.Method(); id != "7" || method != "POST" {
 					err = fmt.Errorf("the late action sees %s %q", method, id)
