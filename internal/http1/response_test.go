@@ -84,6 +84,7 @@ func FuzzResponse(f *testing.F) {
 	f.Add(uint16(304), "Etag", `"a b"`, []byte{}, false)
 	f.Add(uint16(299), "X-A", "caf\u00e9\t.", []byte("hello"), true)
 	f.Add(uint16(500), "A", "b\r\nC: d", []byte("split"), false)
+	f.Add(uint16(421), "0", strings.Repeat("\xb5", 5000), []byte{}, true)
 	f.Fuzz(func(t *testing.T, code uint16, name, value string, body []byte, chunked bool) {
 		status := 200 + int(code)%800
 		canonical := http.CanonicalHeaderKey(name)
