@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -32,6 +33,7 @@ type App struct {
 
 	serving serving
 	memory  memory
+	shed    admission.Shed // what was refused or cut off, and why
 	loop    loopState
 	drains  drainWatch
 }

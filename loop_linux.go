@@ -42,6 +42,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			WriteGrace:  a.config.WriteTimeout,
 			MaxPending:  a.memory.maxPending(),
 			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			Shed:        &a.shed,
 			Logger:      a.config.Logger,
 		}, h)
 		a.loop.serving.Store(a.loop.engine)

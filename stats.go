@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // Stats is a snapshot of an App at work. What the net/http engine serves shows in
@@ -15,6 +17,7 @@ type Stats struct {
 	Actions     ActionStats
 	Memory      MemoryStats
 	Runtime     RuntimeStats
+	Shed        map[string]uint64 // what was refused, put off or cut off, by reason
 }
 
 // Connections are those of the loop engine.
@@ -58,6 +61,10 @@ func (a *App) Stats() Stats {
 	var s Stats
 	a.memory.stats(&s.Memory)
 	a.engineStats(&s)
+	s.Shed = make(map[string]uint64)
+	for r := range admission.Reasons {
+		s.Shed[r.String()] = a.shed.Count(r)
+	}
 	s.Runtime = runtimeStats()
 	return s
 }

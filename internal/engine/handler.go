@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Handler gives connections their meaning. The engine calls it on the
@@ -98,6 +100,10 @@ type Config struct {
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration
+
+	// Shed counts what the engine refuses, puts off and cuts off. Default: nobody
+	// counts.
+	Shed *admission.Shed
 
 	// Logger receives the few events nobody else can report, such as running out
 	// of file descriptors. Default: slog.Default().

@@ -1,0 +1,61 @@
+package admission
+
+import "sync/atomic"
+
+// A Reason says which limit a client ran into. Each has a counter, so that what
+// the server refuses can be seen while it refuses it.
+type Reason uint8
+
+const (
+	QueueTime    Reason = iota // requests waited longer than they should: 503
+	RouteLimit                 // as many of a route's requests ran as may: 503
+	KeyLimit                   // as many of one client's requests ran as may: 429
+	NoMemory                   // the budget had no room for a request: 503
+	ReadPaused                 // a busy connection was not read for want of memory
+	AcceptPaused               // no connections were accepted for want of memory
+	IdleDropped                // an idle connection was closed to make room
+	AddressLimit               // one address had as many connections as it may
+	LoopLimit                  // a loop had as many connections as it may
+	SlowHead                   // a request head came below the least rate
+	SlowBody                   // a request body came below the least rate
+	SlowReader                 // an answer was taken below the least rate
+	reasons
+)
+
+// String returns the reason's name as statistics and logs show it.
+func (r Reason) String() string {
+	return [...]string{
+		"queue-time", "route-limit", "key-limit", "no-memory", "read-paused", "accept-paused", "idle-dropped",
+		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
+	}[r]
+}
+
+// Reasons yields every reason.
+func Reasons(yield func(Reason) bool) {
+	for r := range reasons {
+		if !yield(r) {
+			return
+		}
+	}
+}
+
+// Shed counts, by reason, what was refused, put off or cut off. The zero value
+// is ready for use; all methods are safe for concurrent use; a nil Shed counts
+// nothing.
+type Shed struct{ by [reasons]atomic.Uint64 }
+
+// Add counts one more, and returns how often it has happened.
+func (s *Shed) Add(r Reason) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.by[r].Add(1)
+}
+
+// Count returns how often it has happened.
+func (s *Shed) Count(r Reason) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.by[r].Load()
+}
