@@ -50,7 +50,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 	}
 	r.depth = outer
 	if v == http.ErrAbortHandler {
-		*resp = Response{kind: kindAbort}
+		*resp = Response{meta: metaOf(0, kindAbort)}
 		return
 	}
 	*resp = a.recovered(r, v)
@@ -81,20 +81,20 @@ func (a *App) settle(r *Request, resp *Response) {
 	if a.serving.draining.Load() {
 		r.wire.closeAfter()
 	}
-	if resp.kind == kindMissing {
+	if resp.meta.kind() == kindMissing {
 		*resp = resp.fail(errNoResponse)
 	}
-	if resp.x == nil {
+	if resp.extra() == nil {
 		return
 	}
 	if !resp.claim() {
 		*resp = Response{}.fail(errStale)
 		resp.claim() // nobody else has seen this one
 	}
-	if resp.x.err != nil {
+	if resp.on.x.err != nil {
 		a.logFailure(r, resp)
 	}
-	if resp.kind == kindStream {
+	if resp.meta.kind() == kindStream {
 		a.carryOut(r, resp)
 	}
 }
@@ -103,9 +103,9 @@ func (a *App) settle(r *Request, resp *Response) {
 // Error, what the client did wrong at level Debug.
 func (a *App) logFailure(r *Request, resp *Response) {
 	log := a.config.Logger.Debug
-	if resp.status >= http.StatusInternalServerError {
+	if resp.meta.status() >= http.StatusInternalServerError {
 		log = a.config.Logger.Error
 	}
-	log("request failed", "status", int(resp.status), "error", resp.x.err,
+	log("request failed", "status", resp.meta.status(), "error", resp.on.x.err,
 		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 }

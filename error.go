@@ -70,10 +70,10 @@ func Problem(p ProblemDetails) Response {
 	if status < 400 || status > 599 {
 		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &p))
 	}
-	x := newExtra()
+	x := newExtra(blockProblem)
 	body, err := p.append(x.buf[:0])
 	x.buf, x.err = body, p.Cause
-	r := Response{body: viewString(body), x: x, ver: x.version(), base: blockProblem, status: uint16(status), kind: kindBody}
+	r := x.response(status, viewString(body))
 	if err != nil {
 		p.Extensions = nil // they are what cannot be encoded
 		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))

@@ -14,8 +14,8 @@ import (
 // its body was encoded into, the cause of a failure. It is pooled, and yet
 // Response keeps the semantics of a value. How:
 //
-//	r1 := dunlin.JSON(v)        // x generation 4, 0 fields   r1.ver = 4|0
-//	r2 := r1.Header("A", "1")   // x generation 4, 1 field    r2.ver = 4|1, same x
+//	r1 := dunlin.JSON(v)        // x generation 4, 0 fields   r1 has version 4|0
+//	r2 := r1.Header("A", "1")   // x generation 4, 1 field    r2 has version 4|1, same x
 //	r3 := r1.Header("B", "2")   // r1 sees 4|1, not 4|0: r3 gets a copy of x with B alone
 //
 // The fields are an append-only list. The response that has seen all of it may
@@ -24,11 +24,13 @@ import (
 // next generation: whoever holds an older one has kept a response that is
 // gone, and is told so instead of reading another request's bytes.
 type extra struct {
+	anchor
 	state  atomic.Uint64 // a version: the generation and the number of fields claimed
 	fields []field       // len is fixed while the extra is in use
 	buf    []byte        // what the body was encoded into
 	err    error
 	stream producer // carries out a kindStream
+	length int      // of the body that an answer to HEAD leaves out, or noLength
 	used   int      // fields to clear on release, while the engine owns buf
 }
 
@@ -46,7 +48,7 @@ const generationStep = 1 << 8
 
 func (v version) fields() int               { return int(v & (generationStep - 1)) }
 func (v version) sameAs(other version) bool { return v/generationStep == other/generationStep }
-func (v version) next() version             { return (v/generationStep + 1) * generationStep }
+func (v version) next() version             { return (v/generationStep + 1) * generationStep & versionMask }
 
 const (
 	// inlineFields is how many headers a pooled extra has room for: a response
@@ -59,9 +61,38 @@ const (
 	keptBuffer = 1 << 20
 )
 
-var extras = sync.Pool{New: func() any { return &extra{fields: make([]field, inlineFields)} }}
+var extras = sync.Pool{New: func() any {
+	x := &extra{fields: make([]field, inlineFields)}
+	x.x = x
+	return x
+}}
 
-func newExtra() *extra { return extras.Get().(*extra) }
+// newExtra returns an extra that goes with a block, which may be nil.
+func newExtra(block *HeaderBlock) *extra {
+	x := extras.Get().(*extra)
+	if x.block.Load() != block { // a store costs a fence, and most extras do the same work again
+		x.block.Store(block)
+	}
+	return x
+}
+
+// response returns what is said with the extra so far.
+func (x *extra) response(status int, body string) Response {
+	r := Response{body: body, on: &x.anchor, meta: metaOf(status, kindBody)}
+	r.meta.setVersion(x.version())
+	return r
+}
+
+// own gives the response an extra, if it has none.
+func (r *Response) own() *extra {
+	if x := r.extra(); x != nil {
+		return x
+	}
+	x := newExtra(r.base())
+	r.on = &x.anchor
+	r.meta.setVersion(x.version())
+	return x
+}
 
 func (x *extra) version() version { return version(x.state.Load()) }
 
@@ -90,27 +121,28 @@ var (
 // false when the fields must be copied first, because another value has gone on
 // from the same point or there is no more room.
 func (r *Response) claimSlot() bool {
-	if r.x == nil {
-		r.x = newExtra()
-		r.ver = r.x.version()
-		r.x.state.Store(uint64(r.ver) + 1)
+	x := r.extra()
+	if x == nil {
+		x = r.own()
+		x.state.Store(uint64(r.meta.version()) + 1)
 		return true
 	}
-	return r.ver.fields() < len(r.x.fields) && r.x.state.CompareAndSwap(uint64(r.ver), uint64(r.ver)+1)
+	now := r.meta.version()
+	return now.fields() < len(x.fields) && x.state.CompareAndSwap(uint64(now), uint64(now)+1)
 }
 
 // setSlot fills the slot that was claimed.
 func (r *Response) setSlot(name, value string, replace bool) {
-	f := &r.x.fields[r.ver.fields()]
+	f := &r.on.x.fields[r.meta.fields()]
 	f.name, f.value, f.replace = name, value, replace
-	r.ver++
+	r.meta += 1 << versionAt
 }
 
 // push appends f to the response's own fields, copying them first when they
 // cannot be appended to.
 func (r Response) push(f field) Response {
 	if !r.claimSlot() {
-		if r.ver.fields() == maxFields {
+		if r.meta.fields() == maxFields {
 			return r.fail(errManyFields)
 		}
 		branch, ok := r.branch()
@@ -118,68 +150,70 @@ func (r Response) push(f field) Response {
 			return Response{}.fail(errStale)
 		}
 		r = branch
-		r.x.state.Store(uint64(r.ver) + 1)
+		r.on.x.state.Store(uint64(r.meta.version()) + 1)
 	}
-	r.x.fields[r.ver.fields()] = f
-	r.ver++
+	r.on.x.fields[r.meta.fields()] = f
+	r.meta += 1 << versionAt
 	return r
 }
 
 // branch returns the response on an extra of its own, with room for another
 // field; false when the response is gone.
 func (r Response) branch() (Response, bool) {
-	n := r.ver.fields()
-	if !r.x.version().sameAs(r.ver) {
+	from, n := r.on.x, r.meta.fields()
+	if !from.version().sameAs(r.meta.version()) {
 		return Response{}, false
 	}
-	x := newExtra()
+	x := newExtra(r.base())
 	if n >= len(x.fields) {
 		x.fields = make([]field, min(2*n, maxFields))
 	}
-	copy(x.fields, r.x.fields[:n])
-	x.err, x.stream = r.x.err, r.x.stream
+	copy(x.fields, from.fields[:n])
+	x.err, x.stream, x.length = from.err, from.stream, from.length
 	if r.ownsBody() {
 		x.buf = append(x.buf[:0], r.body...)
 		r.body = viewString(x.buf)
 	}
-	if !r.x.version().sameAs(r.ver) {
+	if !from.version().sameAs(r.meta.version()) {
 		return Response{}, false // it was sent while we copied
 	}
-	r.x, r.ver = x, x.version()+version(n)
+	r.on = &x.anchor
+	r.meta.setVersion(x.version() + version(n))
 	return r, true
 }
 
 // ownsBody reports whether the body views the extra's buffer.
 func (r Response) ownsBody() bool {
-	return r.x != nil && r.body != "" && len(r.x.buf) >= len(r.body) && &viewBytes(r.body)[0] == &r.x.buf[0]
+	x := r.extra()
+	return x != nil && r.body != "" && len(x.buf) >= len(r.body) && &viewBytes(r.body)[0] == &x.buf[0]
 }
 
 // claim takes the response's extra for the sender, who must release it. It is
 // false when the response was sent before.
 func (r *Response) claim() bool {
 	for {
-		now := r.x.version()
-		if !now.sameAs(r.ver) {
+		now := r.on.x.version()
+		if !now.sameAs(r.meta.version()) {
 			return false
 		}
-		if r.x.state.CompareAndSwap(uint64(now), uint64(now.next())) {
+		if r.on.x.state.CompareAndSwap(uint64(now), uint64(now.next())) {
 			return true
 		}
 	}
 }
 
-// own returns the fields that this value has seen.
-func (r *Response) own() []field {
-	if r.x == nil {
-		return nil
+// fields returns the fields that this value has seen.
+func (r *Response) fields() []field {
+	if x := r.extra(); x != nil {
+		return x.fields[:r.meta.fields()]
 	}
-	return r.x.fields[:r.ver.fields()]
+	return nil
 }
 
 // replaced reports whether one of the fields after the first `from` replaces
 // the named header.
 func (r *Response) replaced(name string, from int) bool {
-	own := r.own()
+	own := r.fields()
 	for i := from; i < len(own); i++ {
 		f := &own[i]
 		switch {
@@ -197,10 +231,10 @@ func (r *Response) replaced(name string, from int) bool {
 // headers calls yield with each header that will be sent, in order, one value
 // at a time; names are canonical.
 func (r *Response) headers(yield func(name, value string) bool) {
-	if !r.blockHeaders(r.base, 0, yield) {
+	if !r.blockHeaders(r.base(), 0, yield) {
 		return
 	}
-	for i, f := range r.own() {
+	for i, f := range r.fields() {
 		if f.block != nil {
 			if !r.blockHeaders(f.block, i+1, yield) {
 				return
@@ -253,11 +287,11 @@ func (r Response) Values(name string) []string {
 
 // fail returns the response that reports err: a 500 whose cause is logged.
 func (r Response) fail(err error) Response {
-	if r.failed {
+	if r.meta.failed() {
 		return r // the first failure is the one to read
 	}
 	// Not Error: a problem within err is what went wrong, not what to answer.
 	failure := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
-	failure.failed = true
+	failure.meta |= metaFailed
 	return failure
 }

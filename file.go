@@ -108,8 +108,7 @@ type fileSource struct {
 }
 
 func fileResponse(src fileSource) Response {
-	r := Response{status: http.StatusOK, kind: kindBody}
-	return r.producing(src.serve)
+	return Empty().producing(src.serve)
 }
 
 // serve answers with the file.
@@ -138,7 +137,7 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 		content = &forwardFile{file: f, open: src.open, size: info.Size()}
 		defer func() { _ = content.(*forwardFile).file.Close() }()
 	}
-	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: int(resp.status)}
+	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: resp.meta.status()}
 	for name, value := range resp.headers {
 		w.header.Add(name, value)
 	}

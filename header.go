@@ -15,6 +15,7 @@ import (
 //
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
 type HeaderBlock struct {
+	anchor // the block is its own
 	fields []blockField
 	wire   []byte   // "Name: value\r\n" for each field, in order
 	names  nameMask // the names in fields
@@ -35,9 +36,9 @@ type mergedBlock struct {
 // made at run time, a pair is rendered each time.
 const maxMerged = 16
 
-// on returns the headers of below, except those that b has as well, and those
+// over returns the headers of below, except those that b has as well, and those
 // of b.
-func (b *HeaderBlock) on(below *HeaderBlock) *HeaderBlock {
+func (b *HeaderBlock) over(below *HeaderBlock) *HeaderBlock {
 	if below == nil || b.typed && below.isMediaType() {
 		return b
 	}
@@ -48,7 +49,7 @@ func (b *HeaderBlock) on(below *HeaderBlock) *HeaderBlock {
 		}
 		kept++
 	}
-	m := &mergedBlock{below: below, result: new(HeaderBlock)}
+	m := &mergedBlock{below: below, result: emptyBlock()}
 	for i := range below.fields {
 		if f := &below.fields[i]; !b.has(f.name) {
 			m.result.addAll(f)
@@ -85,7 +86,7 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	if len(pairs)%2 != 0 {
 		panic(fmt.Sprintf("dunlin: NewHeaderBlock: %d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1]))
 	}
-	b := new(HeaderBlock)
+	b := emptyBlock()
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := pairs[i], pairs[i+1]
 		if err := checkField(name, value); err != nil {
@@ -93,6 +94,12 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 		}
 		b.add(textproto.CanonicalMIMEHeaderKey(name), trimBlanks(value))
 	}
+	return b
+}
+
+func emptyBlock() *HeaderBlock {
+	b := new(HeaderBlock)
+	b.block.Store(b)
 	return b
 }
 

@@ -133,7 +133,7 @@ func (w *stdWriter) writeHeader(status int) {
 	}
 	_, w.typed = w.header["Content-Type"]
 	w.typed = w.typed || w.header.Get("Content-Encoding") != ""
-	w.head = Response{status: uint16(status), kind: kindBody}
+	w.head = Response{meta: metaOf(status, kindBody)}
 	for _, name := range sortedKeys(w.header) {
 		w.setField(name, w.header[name])
 	}
@@ -313,9 +313,9 @@ func (w *stdWriter) commit(next []byte) error {
 	}
 	w.sniff(first)
 	w.sink = w.r.wire.begin(&w.head, w.length)
-	if w.head.x != nil && w.head.claim() {
-		w.head.x.release(w.head.ver.fields())
-		w.head.x = nil
+	if x := w.head.extra(); x != nil && w.head.claim() {
+		x.release(w.head.meta.fields())
+		w.head.on = nil
 	}
 	if len(w.body) == 0 {
 		return nil
@@ -388,12 +388,12 @@ func (w *stdWriter) set(change func(stdSink) error) error {
 // response makes the Response of what the handler has done.
 func (w *stdWriter) response() Response {
 	if w.hijacked {
-		return Response{kind: kindSent, status: http.StatusSwitchingProtocols}
+		return Response{meta: metaOf(http.StatusSwitchingProtocols, kindSent)}
 	}
 	if w.status == 0 {
 		w.writeHeader(http.StatusOK)
 	}
-	sent := Response{kind: kindSent, status: uint16(w.status)}
+	sent := Response{meta: metaOf(w.status, kindSent)}
 	trailers := w.trailers()
 	bodied := bodyAllowed(w.status) && w.r.method != http.MethodHead
 	short := bodied && w.length > w.written
@@ -415,7 +415,11 @@ func (w *stdWriter) response() Response {
 	resp := w.head
 	resp.body = viewString(w.body)
 	if w.r.method == http.MethodHead {
-		resp.length = headLength(max(w.length, w.written), w.length >= 0 || w.written > 0)
+		length := noLength
+		if w.length >= 0 || w.written > 0 {
+			length = int(max(w.length, w.written))
+		}
+		resp.announce(length)
 	}
 	return resp
 }

@@ -20,7 +20,7 @@ const NoEscapeHTML JSONOption = 1
 // no MarshalJSON or MarshalText among them) are encoded without allocating.
 // A value that cannot be encoded makes the response a 500 whose cause is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
-	x := newExtra()
+	x := newExtra(blockJSON)
 	body, err := jsonwire.Append(x.buf[:0], &v, wireOptions(options))
 	return x.json(body, err)
 }
@@ -32,7 +32,7 @@ func (x *extra) json(body []byte, err error) Response {
 		x.release(0)
 		return Response{}.fail(fmt.Errorf("JSON response: %w", err))
 	}
-	return Response{body: viewString(body), x: x, ver: x.version(), base: blockJSON, status: http.StatusOK, kind: kindBody}
+	return x.response(http.StatusOK, viewString(body))
 }
 
 func wireOptions(options []JSONOption) (o jsonwire.Options) {

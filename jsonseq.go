@@ -29,7 +29,7 @@ const (
 // connection, as [Stream] says. For HEAD the rest does not run. A response that
 // is never sent has seq stopped by the garbage collector.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
-	x := newExtra()
+	x := newExtra(blockJSON)
 	next, stop := iter.Pull(seq)
 	e := &seqEncoder[T]{next: next, options: wireOptions(options), buf: append(x.buf[:0], '[')}
 	outgrown := false

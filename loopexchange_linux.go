@@ -236,7 +236,7 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	var resp Response
 	app.run(act, r, &resp)
-	streams := resp.kind == kindStream
+	streams := resp.meta.kind() == kindStream
 	app.settle(r, &resp)
 	x.closeStdBody()
 	stayed := x.d.Leave()
@@ -257,7 +257,7 @@ func (x *loopExchange) answer(act Action) progress {
 		x.end()
 		return connectionOver
 	}
-	if resp.kind == kindAbort {
+	if resp.meta.kind() == kindAbort {
 		if x.begun {
 			x.c.Close()
 		} else {

@@ -158,7 +158,7 @@ func (x *loopExchange) refuse(status int, detail string) progress {
 	x.minor = 1
 	x.appendHead(&p, len(p.body))
 	x.d.Out = append(x.d.Out, p.body...)
-	p.x.release(0)
+	p.on.x.release(0)
 	x.c.CloseLingering()
 	return connectionOver
 }

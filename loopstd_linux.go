@@ -96,7 +96,7 @@ func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	}
 	x.appendHead(resp, int(length))
 	x.begun = true
-	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, int(resp.status))
+	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.meta.status())
 	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
 

@@ -10,29 +10,29 @@ import (
 // respond appends a settled response to the driver's output and lets go of
 // what the response owned.
 func (x *loopExchange) respond(resp *Response) {
-	if resp.kind == kindSent {
+	if resp.meta.kind() == kindSent {
 		x.release(resp)
 		return
 	}
 	body := resp.body
 	x.appendHead(resp, resp.announced())
 	switch {
-	case body == "" || !http1.BodyAllowed(x.head.Method, int(resp.status)):
+	case body == "" || !http1.BodyAllowed(x.head.Method, resp.meta.status()):
 		x.release(resp)
 	case len(body) < ownedBody || x.viewsRequest(body):
 		x.d.Out = append(x.d.Out, body...)
 		x.release(resp)
-	case resp.x != nil:
-		resp.x.used = resp.ver.fields()
-		x.d.WriteOwned(viewBytes(body), resp.x)
+	case resp.extra() != nil:
+		resp.on.x.used = resp.meta.fields()
+		x.d.WriteOwned(viewBytes(body), resp.on.x)
 	default:
 		x.d.WriteOwned(viewBytes(body), nil)
 	}
 }
 
 func (x *loopExchange) release(resp *Response) {
-	if resp.x != nil {
-		resp.x.release(resp.ver.fields())
+	if own := resp.extra(); own != nil {
+		own.release(resp.meta.fields())
 	}
 }
 
@@ -43,23 +43,27 @@ func (x *extra) Release() { x.release(x.used) }
 // headers, framing. length is that of the body, -1 when it is not known.
 func (x *loopExchange) appendHead(resp *Response, length int) {
 	out := x.d.Out
-	status := int(resp.status)
+	status := resp.meta.status()
 	if x.minor == 0 {
 		out = http1.AppendStatusLine10(out, status)
 	} else {
 		out = http1.AppendStatusLine(out, status)
 	}
 	out = x.date.AppendField(out, x.d.Unix())
+	block, own := resp.base(), resp.fields()
+	if len(own) == 1 && own[0].block != nil {
+		block, own = own[0].block.over(block), nil
+	}
 	switch {
-	case len(resp.own()) > 0 || status == http.StatusNotModified:
+	case len(own) > 0 || status == http.StatusNotModified:
 		for name, value := range resp.headers {
 			if status == http.StatusNotModified && strings.EqualFold(name, "Content-Type") {
 				continue // it describes a body that is not sent; net/http leaves it out, too
 			}
 			out = http1.AppendField(out, name, value)
 		}
-	case resp.base != nil:
-		out = append(out, resp.base.wire...)
+	case block != nil:
+		out = append(out, block.wire...)
 	}
 	switch {
 	case length >= 0:

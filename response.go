@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,41 +23,92 @@ import (
 //
 // The zero Response says nothing and is answered with a 500.
 type Response struct {
-	body   string       // the body; may view memory that x owns
-	x      *extra       // what the plain fields cannot hold, or nil
-	ver    version      // which part of x is this value's
-	base   *HeaderBlock // the constructor's headers: the media type, mostly
-	status uint16
-	kind   responseKind
-	failed bool   // it is the report of a failure: its status stands
-	length uint32 // 1 + the length that a HEAD answer announces for the body it leaves out; 0: that of body
+	// Four words in three fields: a larger value the compiler would pass through
+	// memory at every call, which took longer than finding the route.
+	body string  // may view memory of the extra
+	on   *anchor // what the headers stand on; nil: there are none
+	meta meta
 }
 
-// unannounced is the length of a HEAD answer that says nothing of the body.
-const unannounced = ^uint32(0)
+// An anchor is the beginning of what a Response points to: a HeaderBlock, or an
+// extra that goes with one.
+type anchor struct {
+	block atomic.Pointer[HeaderBlock] // the constructor's headers: the media type, mostly
+	x     *extra                      // what the plain fields cannot hold, or nil; constant
+}
+
+// base returns the constructor's headers, nil for none.
+func (r *Response) base() *HeaderBlock {
+	if r.on == nil {
+		return nil
+	}
+	return r.on.block.Load()
+}
+
+// extra returns what the plain fields cannot hold, nil when there is nothing.
+func (r *Response) extra() *extra {
+	if r.on == nil {
+		return nil
+	}
+	return r.on.x
+}
+
+// plain returns a response that owns nothing.
+func plain(status int, block *HeaderBlock, body string) Response {
+	return Response{body: body, on: &block.anchor, meta: metaOf(status, kindBody)}
+}
+
+// meta is what a Response says in numbers, in one word:
+//
+//	version (49 bits) │ status (10) │ announces │ failed │ kind (3)
+//
+// The version is which part of the extra is this value's. A failed response is
+// the report of a failure: its status stands. One that announces is the answer to
+// HEAD, and its extra has the length of the body that it leaves out.
+type meta uint64
+
+const (
+	metaKind      meta = 1<<3 - 1
+	metaFailed    meta = 1 << 3
+	metaAnnounces meta = 1 << 4
+	statusAt           = 5
+	metaStatus    meta = (1<<10 - 1) << statusAt
+	versionAt          = 15
+	versionMask        = 1<<(64-versionAt) - 1
+)
+
+func metaOf(status int, kind responseKind) meta { return meta(status)<<statusAt | meta(kind) }
+
+func (m meta) kind() responseKind { return responseKind(m & metaKind) }
+func (m meta) status() int        { return int(m & metaStatus >> statusAt) }
+func (m meta) failed() bool       { return m&metaFailed != 0 }
+func (m meta) version() version   { return version(m >> versionAt) }
+
+// fields returns how many of the extra's fields are this value's.
+func (m meta) fields() int { return m.version().fields() }
+
+func (m *meta) setKind(kind responseKind) { *m = *m&^metaKind | meta(kind) }
+func (m *meta) setStatus(status int)      { *m = *m&^metaStatus | meta(status)<<statusAt }
+func (m *meta) setVersion(v version)      { *m = *m&(1<<versionAt-1) | meta(v)<<versionAt }
 
 // noLength stands for a head without Content-Length that is not that of a
 // chunked body either.
 const noLength = -2
 
-// headLength is what Response.length is for a HEAD answer that leaves out n
-// bytes, if that is known; a length that does not fit is left out, too.
-func headLength(n int64, known bool) uint32 {
-	if !known || n+1 >= int64(unannounced) {
-		return unannounced
-	}
-	return uint32(n) + 1
-}
-
 // announced is the length that Content-Length says, noLength for no such header.
 func (r *Response) announced() int {
-	if r.length == unannounced {
-		return noLength
-	}
-	if r.length > 0 {
-		return int(r.length) - 1
+	if r.meta&metaAnnounces != 0 {
+		return r.on.x.length
 	}
 	return len(r.body)
+}
+
+// announce has the response to HEAD say how long the body is that it leaves out,
+// or noLength.
+func (r *Response) announce(length int) {
+	r.own()
+	r.on.x.length = length
+	r.meta |= metaAnnounces
 }
 
 // responseKind says how a response is sent.
@@ -65,7 +117,7 @@ type responseKind uint8
 const (
 	kindMissing responseKind = iota // the zero Response
 	kindBody                        // status, headers and body are all here
-	kindStream                      // x.stream carries it out when it is sent
+	kindStream                      // the extra's stream carries it out when it is sent
 	kindSent                        // a standard handler has answered already
 	kindAbort                       // no answer: the connection is dropped
 )
@@ -82,28 +134,28 @@ var (
 
 // Text answers 200 with s as text/plain in UTF-8.
 func Text(s string) Response {
-	return Response{body: s, base: blockText, status: http.StatusOK, kind: kindBody}
+	return plain(http.StatusOK, blockText, s)
 }
 
 // HTML answers 200 with s as text/html in UTF-8. It escapes nothing.
 func HTML(s string) Response {
-	return Response{body: s, base: blockHTML, status: http.StatusOK, kind: kindBody}
+	return plain(http.StatusOK, blockHTML, s)
 }
 
 // Bytes answers 200 with b as contentType; "" stands for
 // application/octet-stream. The response keeps b, which must not change until
 // it has been sent. What [Request.Bytes] lends may be passed on.
 func Bytes(contentType string, b []byte) Response {
-	r := Response{body: viewString(b), status: http.StatusOK, kind: kindBody}
+	r := Response{body: viewString(b), meta: metaOf(http.StatusOK, kindBody)}
 	switch contentType {
 	case "", "application/octet-stream":
-		r.base = blockBinary
+		r.on = &blockBinary.anchor
 	case "application/json":
-		r.base = blockJSON
+		r.on = &blockJSON.anchor
 	case "text/plain; charset=utf-8":
-		r.base = blockText
+		r.on = &blockText.anchor
 	case "text/plain":
-		r.base = blockPlain
+		r.on = &blockPlain.anchor
 	default:
 		return r.Header("Content-Type", contentType)
 	}
@@ -111,10 +163,10 @@ func Bytes(contentType string, b []byte) Response {
 }
 
 // Empty answers 200 without a body (Content-Length: 0).
-func Empty() Response { return Response{status: http.StatusOK, kind: kindBody} }
+func Empty() Response { return Response{meta: metaOf(http.StatusOK, kindBody)} }
 
 // NoContent answers 204.
-func NoContent() Response { return Response{status: http.StatusNoContent, kind: kindBody} }
+func NoContent() Response { return Response{meta: metaOf(http.StatusNoContent, kindBody)} }
 
 // Created answers 201 with the Location of what was made and no body. For a
 // body, take JSON(v).Status(201).Header("Location", location).
@@ -136,13 +188,13 @@ func (r Response) Status(code int) Response {
 	if code < 200 || code > 599 {
 		return r.fail(fmt.Errorf("response status %d is not between 200 and 599", code))
 	}
-	if r.failed {
+	if r.meta.failed() {
 		return r
 	}
-	if r.kind == kindMissing {
-		r.kind = kindBody
+	if r.meta.kind() == kindMissing {
+		r.meta.setKind(kindBody)
 	}
-	r.status = uint16(code)
+	r.meta.setStatus(code)
 	return r
 }
 
@@ -151,7 +203,7 @@ func (r Response) Status(code int) Response {
 // byte, an empty name, a header of the framing) makes the response a 500 whose
 // cause is logged. Both strings are kept until the response has been sent.
 func (r Response) Header(name, value string) Response {
-	if !r.failed && plainField(name, value) && r.claimSlot() {
+	if !r.meta.failed() && plainField(name, value) && r.claimSlot() {
 		r.setSlot(name, value, true)
 		return r
 	}
@@ -160,7 +212,7 @@ func (r Response) Header(name, value string) Response {
 
 // AddHeader is Header, but keeps the values that the header already has.
 func (r Response) AddHeader(name, value string) Response {
-	if !r.failed && plainField(name, value) && r.claimSlot() {
+	if !r.meta.failed() && plainField(name, value) && r.claimSlot() {
 		r.setSlot(name, value, false)
 		return r
 	}
@@ -173,7 +225,7 @@ func (r Response) Headers(block *HeaderBlock) Response {
 	if block == nil || len(block.fields) == 0 {
 		return r
 	}
-	if r.failed {
+	if r.meta.failed() {
 		for i := range block.fields {
 			for n, v := range block.fields[i].values {
 				r = r.with(field{name: block.fields[i].name, value: v, replace: n == 0})
@@ -181,8 +233,8 @@ func (r Response) Headers(block *HeaderBlock) Response {
 		}
 		return r
 	}
-	if r.ver.fields() == 0 {
-		r.base = block.on(r.base) // no memory of the response's own is needed
+	if r.extra() == nil {
+		r.on = &block.over(r.base()).anchor // no memory of the response's own is needed
 		return r
 	}
 	return r.push(field{block: block, replace: true})
@@ -208,7 +260,7 @@ func (r Response) with(f field) Response {
 	}
 	// As net/http spells and trims them, so that every engine sends the same.
 	f.name, f.value = textproto.CanonicalMIMEHeaderKey(f.name), trimBlanks(f.value)
-	if r.failed && aboutContent[f.name] {
+	if r.meta.failed() && aboutContent[f.name] {
 		return r
 	}
 	return r.push(f)
@@ -225,16 +277,16 @@ var aboutContent = map[string]bool{
 
 // StatusCode returns the status the client will see: 500 for the zero Response.
 func (r Response) StatusCode() int {
-	if r.kind == kindMissing {
+	if r.meta.kind() == kindMissing {
 		return http.StatusInternalServerError
 	}
-	return int(r.status)
+	return r.meta.status()
 }
 
 // Len returns the length of the body in bytes, -1 when it is not known before
 // it is sent.
 func (r Response) Len() int {
-	if r.kind == kindStream || r.kind == kindSent {
+	if kind := r.meta.kind(); kind == kindStream || kind == kindSent {
 		return -1
 	}
 	return len(r.body)
@@ -243,7 +295,7 @@ func (r Response) Len() int {
 // Body returns the body, nil when it is not known before it is sent. It is
 // borrowed: valid until the action returns, and not to be written to.
 func (r Response) Body() []byte {
-	if r.body == "" || r.kind != kindBody {
+	if r.body == "" || r.meta.kind() != kindBody {
 		return nil
 	}
 	return viewBytes(r.body)
@@ -264,24 +316,24 @@ func (r Response) Get(name string) string {
 // Err returns the cause of a failure: what Error was given, or why the response
 // could not be built. It is meant for logs, never for the client.
 func (r Response) Err() error {
-	if r.x == nil {
-		return nil
+	if x := r.extra(); x != nil {
+		return x.err
 	}
-	return r.x.err
+	return nil
 }
 
 // String describes the response for logs and debuggers: status, media type and
 // length, as in "200 application/json 27 bytes".
 func (r Response) String() string {
-	if r.kind == kindMissing {
+	if r.meta.kind() == kindMissing {
 		return "no response"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d", r.status)
+	fmt.Fprintf(&b, "%d", r.meta.status())
 	if ct := r.Get("Content-Type"); ct != "" {
 		b.WriteString(" " + ct)
 	}
-	switch r.kind {
+	switch r.meta.kind() {
 	case kindStream:
 		b.WriteString(" stream")
 	case kindSent:
@@ -300,9 +352,10 @@ func (r Response) String() string {
 // middleware that encodes bodies: a response without a complete body (a
 // stream, a failure) stays as it was.
 func (r Response) WithBody(b []byte) Response {
-	if r.kind != kindBody || r.failed {
+	if r.meta.kind() != kindBody || r.meta.failed() {
 		return r
 	}
-	r.body, r.length = viewString(b), 0
+	r.body = viewString(b)
+	r.meta &^= metaAnnounces
 	return r
 }

@@ -45,8 +45,7 @@ func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errNoEvents)
 	}
-	r := Response{base: blockSSE, status: http.StatusOK, kind: kindBody}
-	return r.producing(func(r *Request, resp *Response) Response {
+	return plain(http.StatusOK, blockSSE, "").producing(func(r *Request, resp *Response) Response {
 		e := &Events{r: r, w: &streamWriter{r: r, resp: resp}}
 		return e.w.run(func(io.Writer) error { return e.run(stream) })
 	})

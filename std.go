@@ -59,11 +59,11 @@ type stdExchange struct {
 func (x *stdExchange) answer(act Action) {
 	var resp Response
 	x.request.app.run(act, &x.request, &resp)
-	if resp.x != nil || resp.kind != kindBody || x.request.app.serving.draining.Load() {
+	if resp.extra() != nil || resp.meta.kind() != kindBody || x.request.app.serving.draining.Load() {
 		x.request.app.settle(&x.request, &resp)
 	}
-	if resp.base == nil && resp.x == nil && !bodyAllowed(int(resp.status)) && resp.kind == kindBody {
-		x.w.WriteHeader(int(resp.status)) // NoContent: nothing else to say
+	if resp.on == nil && !bodyAllowed(resp.meta.status()) && resp.meta.kind() == kindBody {
+		x.w.WriteHeader(resp.meta.status()) // NoContent: nothing else to say
 		return
 	}
 	x.sendSettled(&resp)
@@ -72,8 +72,8 @@ func (x *stdExchange) answer(act Action) {
 // sendSettled sends a response that has been settled.
 func (x *stdExchange) sendSettled(resp *Response) {
 	x.send(resp)
-	if resp.x != nil {
-		resp.x.release(resp.ver.fields())
+	if own := resp.extra(); own != nil {
+		own.release(resp.meta.fields())
 	}
 }
 
@@ -158,7 +158,7 @@ func (x *stdExchange) begin(resp *Response, length int64) stdSink {
 	if x.race != nil && !x.race.begin() {
 		return lateSink{}
 	}
-	h, status := x.w.Header(), int(resp.status)
+	h, status := x.w.Header(), resp.meta.status()
 	x.setHeaders(h, resp)
 	if length >= 0 && bodyAllowed(status) {
 		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
@@ -227,20 +227,20 @@ func (x *stdConnection) finish(trailers http.Header) { maps.Copy(x.w.Header(), t
 
 // send writes the response. A failure to write means that the client is gone.
 func (x *stdExchange) send(resp *Response) {
-	switch resp.kind {
+	switch resp.meta.kind() {
 	case kindSent:
 		return
 	case kindAbort:
 		panic(http.ErrAbortHandler)
 	}
-	status := int(resp.status)
+	status := resp.meta.status()
 	h := x.w.Header()
 	x.setHeaders(h, resp)
 	if bodyAllowed(status) {
 		if n := resp.announced(); n != noLength {
 			h["Content-Length"] = lengthValues(n, &x.request.chunk)
 		}
-		if resp.body != "" && (resp.base == nil || !resp.base.typed) && resp.Get("Content-Type") == "" {
+		if base := resp.base(); resp.body != "" && (base == nil || !base.typed) && resp.Get("Content-Type") == "" {
 			h["Content-Type"] = nil // or net/http guesses one
 		}
 	}
@@ -259,8 +259,8 @@ func bodyAllowed(status int) bool {
 // setHeaders puts the response's headers into net/http's map, sharing the
 // value slices of blocks.
 func (x *stdExchange) setHeaders(h http.Header, resp *Response) {
-	resp.base.SetIn(h)
-	own := resp.own()
+	resp.base().SetIn(h)
+	own := resp.fields()
 	for i := range own {
 		f := &own[i]
 		switch {

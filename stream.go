@@ -16,31 +16,26 @@ type producer func(r *Request, resp *Response) Response
 
 // producing returns r as a response that produce carries out.
 func (r Response) producing(produce producer) Response {
-	if r.failed {
+	if r.meta.failed() {
 		return r
 	}
-	if r.x == nil {
-		r = r.push(field{block: blockNone}) // to have an extra
-	}
-	r.x.stream, r.kind = produce, kindStream
+	r.own().stream = produce
+	r.meta.setKind(kindStream)
 	return r
 }
-
-// blockNone is a block without headers.
-var blockNone = new(HeaderBlock)
 
 // carryOut replaces a response that is made when it is sent by what becomes of
 // it. Both the one given and the one it leaves are claimed.
 func (a *App) carryOut(r *Request, resp *Response) {
 	planned := *resp
 	var made Response
-	a.run(func(r *Request) Response { return planned.x.stream(r, &planned) }, r, &made)
-	if made.x == planned.x {
+	a.run(func(r *Request) Response { return planned.on.x.stream(r, &planned) }, r, &made)
+	if made.on == planned.on {
 		*resp = made // the same response, complete now
 		return
 	}
-	planned.x.release(planned.ver.fields())
-	if made.kind == kindStream { // from the function given to Recover: no third try
+	planned.on.x.release(planned.meta.fields())
+	if made.meta.kind() == kindStream { // from the function given to Recover: no third try
 		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
@@ -107,10 +102,10 @@ type streamWriter struct {
 
 // run has write produce the body of the response.
 func (w *streamWriter) run(write func(io.Writer) error) Response {
-	sent := Response{kind: kindSent, status: w.resp.status}
+	sent := Response{meta: metaOf(w.resp.meta.status(), kindSent)}
 	switch {
-	case !bodyAllowed(int(w.resp.status)):
-		w.resp.kind = kindBody
+	case !bodyAllowed(w.resp.meta.status()):
+		w.resp.meta.setKind(kindBody)
 		return *w.resp
 	case w.r.method == http.MethodHead:
 		w.r.wire.begin(w.resp, -1).finish(nil)
@@ -119,7 +114,8 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	err := w.call(write)
 	switch {
 	case w.sink == nil && err == nil:
-		w.resp.kind, w.resp.body = kindBody, viewString(w.held)
+		w.resp.body = viewString(w.held)
+		w.resp.meta.setKind(kindBody)
 		return *w.resp
 	case w.sink == nil:
 		return w.resp.failLate(err)
