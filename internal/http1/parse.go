@@ -119,13 +119,18 @@ func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 // if its limits leave no room for one.
 func (h *Head) more(w []byte, lim *Limits) error {
 	h.scanned = len(w)
-	if len(w) >= lim.MaxHead {
-		return h.refuse(w, len(w), headTooLarge)
-	}
-	if h.state == headRequestLine && len(w)-h.line >= maxMethod+1+lim.MaxTarget+1+versionLength+2 {
-		if bytes.IndexByte(w[h.line:h.line+maxMethod+1], ' ') < 0 {
+	full := len(w) >= lim.MaxHead
+	switch {
+	case h.state != headRequestLine:
+		if full {
+			return h.refuse(w, len(w), headTooLarge)
+		}
+	case full || len(w)-h.line >= maxMethod+1+lim.MaxTarget+1+versionLength+2:
+		method, _, ended := bytes.Cut(w[h.line:min(h.line+maxMethod+1, len(w))], []byte{' '})
+		if !ended {
 			return h.refuse(w, h.line, methodTooLong)
 		}
+		h.Method = methodOf(method) // HEAD gets no body with the refusal
 		return h.refuse(w, len(w), targetTooLong)
 	}
 	return nil

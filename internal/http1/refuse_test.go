@@ -240,6 +240,7 @@ func TestLimits(t *testing.T) {
 		{target(21), refusal{status: 414, at: 24, why: "target too long"}},
 		{target(90), refusal{status: 414, at: 64, why: "target too long"}},
 		{target(90)[:64], refusal{status: 414, at: 64, why: "target too long"}},
+		{target(200), refusal{status: 414, at: 64, why: "target too long"}},
 		{strings.Repeat("M", 64), refusal{status: 501, at: 0, why: "method too long"}},
 		{head: strings.Repeat("M", 32) + " /" + strings.Repeat("t", 19) + " HTTP/1.1\r\nHost: a\r\n\r\n"},
 		{head: "GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\n\r\n"},
@@ -252,5 +253,24 @@ func TestLimits(t *testing.T) {
 		} else if n != len(c.head) || err != nil {
 			t.Errorf("%.80q: n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
 		}
+	}
+}
+
+// TestLimitsMeet has a limit on heads that bites before the one on targets: what
+// is too long is still told apart.
+func TestLimitsMeet(t *testing.T) {
+	lim := http1.Limits{MaxTarget: 120, MaxHead: 120, MaxFields: 3}
+	for _, c := range []struct {
+		head string
+		want refusal
+	}{
+		{"GET /" + strings.Repeat("t", 200), refusal{status: 414, at: 120, why: "target too long"}},
+		{"\r\nGET /" + strings.Repeat("t", 200), refusal{status: 414, at: 120, why: "target too long"}},
+		{"GET /" + strings.Repeat("t", 100) + " HTTP/1.1\r\nHost: a\r\n\r\n", refusal{status: 431, at: 120, why: "head too large"}},
+		{strings.Repeat("M", 200), refusal{status: 501, at: 0, why: "method too long"}},
+	} {
+		var h http1.Head
+		n, err := h.Parse([]byte(c.head), &lim)
+		checkError(t, c.head, n, err, c.want)
 	}
 }

@@ -49,14 +49,12 @@ func slowParse(in string, lim http1.Limits) outcome {
 	end := lineEnd(in, skip, min(longest, lim.MaxHead))
 	if end == 0 {
 		switch {
-		case len(in) >= lim.MaxHead && lim.MaxHead <= longest:
-			return outcome{status: 431}
-		case len(in) >= longest && !strings.Contains(in[skip:skip+33], " "):
+		case len(in) < min(longest, lim.MaxHead):
+			return outcome{}
+		case !strings.Contains(in[skip:min(skip+33, lim.MaxHead)], " "):
 			return outcome{status: 501}
-		case len(in) >= longest:
-			return outcome{status: 414}
 		}
-		return outcome{}
+		return outcome{status: 414}
 	}
 	h := slowHead{contentLength: -1}
 	if status := h.requestLine(in[skip:end], lim); status != 0 {
