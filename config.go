@@ -66,8 +66,8 @@ type Config struct {
 	MaxBody int64
 
 	// MaxHead is the largest request head, in bytes, request line included;
-	// more is answered with 431 (414 when the request line alone is longer).
-	// Default: 64 KiB.
+	// more is answered with 431 (414 when the request line alone is longer;
+	// net/http says 431 to both, and grants 4 KiB more). Default: 64 KiB.
 	MaxHead int
 
 	// Timeout is how long an action may take until its answer begins; a later

@@ -116,6 +116,43 @@ func TestLoopRefusals(t *testing.T) {
 	}
 }
 
+// What is too long is named, also where the limit on heads is the lower one; and a
+// refused HEAD gets no body.
+func TestLoopRefusalsOfSmallHeads(t *testing.T) {
+	_, addr, _ := startLoop(t, dunlin.Config{MaxHead: 1024}, func(*dunlin.App) {})
+	for _, c := range []struct {
+		status             int
+		name, method, send string
+	}{
+		{414, "long target", "GET", req("GET /" + strings.Repeat("x", 1500))},
+		{431, "long field", "GET", req("GET /x", "A: "+strings.Repeat("b", 1500))},
+		{431, "target and fields", "GET", req("GET /"+strings.Repeat("x", 700), "A: "+strings.Repeat("b", 700))},
+		{431, "long field of HEAD", "HEAD", req("HEAD /x", "A: "+strings.Repeat("b", 1500))},
+		{414, "long target of HEAD", "HEAD", req("HEAD /" + strings.Repeat("x", 1500))},
+		{400, "malformed field of HEAD", "HEAD", req("HEAD /x", "A")},
+		{400, "malformed method after HEAD", "GET", req("HEAD /probe") + "G(T /x HTTP/1.1\r\n\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn := dial(t, addr)
+			for _, b := range []byte(c.send) { // the head is kept between its pieces
+				if _, err := conn.Write([]byte{b}); err != nil {
+					break // refused already
+				}
+			}
+			br := bufio.NewReader(conn)
+			if strings.HasPrefix(c.send, "HEAD /probe") {
+				_, _ = readAnswer(br, "HEAD")
+			}
+			got, err := readAnswer(br, c.method)
+			if err != nil || got[9:12] != fmt.Sprint(c.status) {
+				t.Fatalf("answered with %q, %v; want %d", got, err, c.status)
+			}
+			wantContains(t, "the refusal", got, "Content-Length: ")
+			wantEnd(t, br)
+		})
+	}
+}
+
 // A body that turns out to be malformed or too large after its action began ends
 // the connection too.
 func TestLoopRefusalsWithinStreams(t *testing.T) {

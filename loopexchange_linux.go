@@ -94,6 +94,7 @@ func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
 	n, err := head.Parse(in, &x.handler.limits)
 	switch {
 	case err != nil:
+		x.head.Method = head.Method
 		return len(in), x.refuseError(err)
 	case n == 0:
 		if u == nil {
@@ -155,6 +156,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
 			data, taken, err := u.chunked.Next(in[n:])
 			if err != nil {
+				x.head.Method = u.head.Method
 				return len(in), x.refuseError(err)
 			}
 			u.body = append(u.body, data...)
@@ -320,6 +322,23 @@ func (x *loopExchange) header(name string) (string, bool) {
 		return "", false
 	}
 	return x.request.chunk.string(v), true
+}
+
+func (x *loopExchange) list(name string) string {
+	i := x.head.Index(name, 0)
+	if i < 0 {
+		return ""
+	}
+	_, value := x.head.Field(i)
+	if i = x.head.Index(name, i+1); i < 0 {
+		return viewString(value)
+	}
+	all := append([]byte(nil), value...)
+	for ; i >= 0; i = x.head.Index(name, i+1) {
+		_, value = x.head.Field(i)
+		all = append(append(all, ", "...), value...)
+	}
+	return viewString(all)
 }
 
 func (x *loopExchange) headers(yield func(name, value string) bool) {

@@ -94,7 +94,7 @@ const (
 func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*loopExchange)
-		x.d, x.c = d, c
+		x.d, x.c, x.head.Method = d, c, u.head.Method
 		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
 	}
 }
@@ -102,11 +102,12 @@ func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 // Timeout closes an idle connection, and tells a client whose request did not
 // arrive in time.
 func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
-	if c.Proto == nil {
+	u, ok := c.Proto.(*unfinished)
+	if !ok {
 		return
 	}
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c = d, c
+	x.d, x.c, x.head.Method = d, c, u.head.Method
 	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
 }
 
@@ -151,13 +152,15 @@ func (h *loopHandler) Closed(c *engine.Conn) {
 }
 
 // refuse answers a request that cannot be served with a problem and closes the
-// connection after it.
+// connection after it. x.head.Method is that of the request, as far as it is known.
 func (x *loopExchange) refuse(status int, detail string) progress {
 	p := Problem(ProblemDetails{Status: status, Detail: detail})
 	x.closing = true
 	x.minor = 1
 	x.appendHead(&p, len(p.body))
-	x.d.Out = append(x.d.Out, p.body...)
+	if http1.BodyAllowed(x.head.Method, status) {
+		x.d.Out = append(x.d.Out, p.body...)
+	}
 	p.on.x.release(0)
 	x.c.CloseLingering()
 	return connectionOver

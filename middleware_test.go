@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -87,6 +88,26 @@ func TestMiddlewareAsksTheApp(t *testing.T) {
 	if routes != 1 {
 		t.Errorf("%d routes, want 1", routes)
 	}
+}
+
+// Middleware of the app may register routes while it wraps the app's own answers;
+// it may not change the middleware that it is part of.
+func TestMiddlewareRegisters(t *testing.T) {
+	app, _ := newApp(dunlin.Config{})
+	var once sync.Once
+	app.Use(func(next dunlin.Action) dunlin.Action {
+		once.Do(func() { app.Get("/mine", text("mine")) })
+		return next
+	})
+	if w := do(app, "GET", "/mine"); w.Body.String() != "mine" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	var again dunlin.Middleware
+	again = func(next dunlin.Action) dunlin.Action {
+		app.NotFound(text("changed"))
+		return next
+	}
+	wantContains(t, "the panic", panicText(func() { app.Use(again) }), "changes the app", "middleware_test.go")
 }
 
 func TestMiddlewareReplaces(t *testing.T) {

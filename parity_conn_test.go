@@ -154,6 +154,42 @@ func TestParityAbort(t *testing.T) {
 	})
 }
 
+// A constraint of the app's own that panics is a clean 500, and is logged.
+func TestParityConstraintPanics(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.ConstraintFunc("mine", func(value string) bool { return value != "x" || value[1] == 'y' })
+			app.Get("/a/{id:mine}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) })
+		})
+		got := exchange(t, addr, false, req("GET /a/x"), req("GET /a/z"), req("GET /a//x"))
+		if got[0] != problem500 || got[1] != plain("z") || got[2] != problem500 {
+			t.Errorf("answers:\n%q", got)
+		}
+		wantContains(t, "log", logs.String(), "panic in an action", "index out of range", "path=/a/x", "TestParityConstraintPanics")
+	})
+}
+
+// A list that was sent in several lines counts as one (RFC 9110 section 5.3).
+func TestParityVersions(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Version("v1").Get("/v", text("one"))
+			app.Version("v2").Get("/v", text("two"))
+		})
+		for _, c := range []struct{ send, want string }{
+			{req("GET /v", "Accept: application/vnd.acme.v2+json"), "two"},
+			{req("GET /v", "Accept: text/html", "Accept: application/vnd.acme.v2+json"), "two"},
+			{req("GET /v", "Accept: application/vnd.acme.v2+json;q=0.5", "X-Accept: x", "accept: text/html", "ACCEPT: application/vnd.acme.v1+json"), "one"},
+		} {
+			if got := exchange(t, addr, false, c.send)[0]; got != plain(c.want) {
+				t.Errorf("%q: %s", c.send, got)
+			}
+		}
+	})
+}
+
 // Malformed HTTP gets a 4xx and a closed connection.
 func TestParityRefused(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {

@@ -45,6 +45,9 @@ type wire interface {
 	host() string
 	header(name string) (value string, ok bool)
 	headers(yield func(name, value string) bool)
+	// list returns all values of the named header joined by commas (RFC 9110
+	// section 5.3), as a view: it is valid as long as the message.
+	list(name string) string
 	contentLength() int64 // in bytes, -1 when not known before the body is read
 	// body returns the reader of the body, which fails with a *ProblemDetails
 	// of 413 once more than limit bytes were read.

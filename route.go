@@ -69,13 +69,18 @@ func (g *Group) Use(middleware ...Middleware) {
 			panic(fmt.Sprintf("dunlin: Use: middleware %d is nil (called at %s)", i, callerPlace()))
 		}
 	}
+	if g == &g.app.routes {
+		g.app.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) })
+		return
+	}
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
-	all := append(g.middleware[:len(g.middleware):len(g.middleware)], middleware...)
-	if g == &g.app.routes {
-		g.app.refreshFallback(all)
-	}
-	g.middleware = all // after what may panic
+	g.middleware = withMore(g.middleware, middleware)
+}
+
+// withMore returns a slice of its own with the middleware of both.
+func withMore(have, more []Middleware) []Middleware {
+	return append(have[:len(have):len(have)], more...)
 }
 
 // Group returns a group whose routes stand below prefix ("/api/v1"), with the
@@ -206,6 +211,9 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	wrapped := chain(chain(act, middleware, reg.Place), inherited, reg.Place)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if g.version != "" {
+		a.careful.Store(true)
+	}
 	route := &Route{app: a, index: len(a.registered)}
 	route.action, route.pattern, route.timeout = wrapped, full, g.timeout
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version

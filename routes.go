@@ -103,6 +103,7 @@ func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	if accept == nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): nil function (called at %s)", name, callerPlace()))
 	}
+	a.careful.Store(true)
 	if err := a.router.ConstraintFunc(name, accept); err != nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): %v (called at %s)", name, err, callerPlace()))
 	}

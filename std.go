@@ -101,6 +101,10 @@ func (x *stdExchange) header(name string) (string, bool) {
 	return v[0], true
 }
 
+func (x *stdExchange) list(name string) string {
+	return strings.Join(x.req.Header[name], ", ")
+}
+
 func (x *stdExchange) headers(yield func(name, value string) bool) {
 	if x.req.Host != "" && !yield("Host", x.req.Host) {
 		return

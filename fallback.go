@@ -1,0 +1,137 @@
+package dunlin
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// fallback holds the actions for requests that no route takes, and the
+// middleware of the app that they are wrapped in.
+type fallback struct {
+	notFound, notAllowed, options, notAcceptable, dirty, redirect, noAsterisk Action
+
+	source fallbackSource
+}
+
+// A fallbackSource is what the fallback actions are made of.
+type fallbackSource struct {
+	notFound, notAllowed Action // without middleware
+	middleware           []Middleware
+}
+
+// NotFound sets the action for requests whose path no route matches. It is
+// wrapped in the middleware of the app, given to Use before or after.
+func (a *App) NotFound(act Action) {
+	a.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
+}
+
+// MethodNotAllowed sets the action for requests whose path has routes, but not
+// for their method. Its response gets the Allow header.
+func (a *App) MethodNotAllowed(act Action) {
+	a.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
+}
+
+func (a *App) setFallback(what string, act Action, change func(*fallbackSource)) {
+	if act == nil {
+		panic("dunlin: " + what + ": nil action (called at " + callerPlace() + ")")
+	}
+	a.changeFallback(change)
+}
+
+// changeFallback changes what the fallback actions are made of. Middleware is
+// code of others and may register routes: it is called without the lock, and
+// again when the source has changed meanwhile.
+func (a *App) changeFallback(change func(*fallbackSource)) {
+	place := callerPlace()
+	for range 10 {
+		before := a.fallback.Load()
+		now := before.source
+		change(&now)
+		made := now.wrap(place)
+		a.mu.Lock()
+		if a.fallback.CompareAndSwap(before, made) {
+			a.middleware = now.middleware
+			a.mu.Unlock()
+			return
+		}
+		a.mu.Unlock()
+	}
+	panic("dunlin: middleware changes the app that it is used in (called at " + place + ")")
+}
+
+// wrap makes the fallback actions.
+func (s fallbackSource) wrap(place string) *fallback {
+	wrap := func(act Action) Action { return chain(act, s.middleware, place) }
+	return &fallback{
+		source:     s,
+		notFound:   wrap(s.notFound),
+		notAllowed: wrap(func(r *Request) Response { return s.notAllowed(r).Header("Allow", r.match.Allow()) }),
+		options: wrap(func(r *Request) Response {
+			if allow := r.match.Allow(); allow != "" {
+				return NoContent().Header("Allow", allow)
+			}
+			return NoContent() // OPTIONS *
+		}),
+		notAcceptable: wrap(func(r *Request) Response {
+			return Problem(ProblemDetails{
+				Status:     http.StatusNotAcceptable,
+				Detail:     "the path exists, but in none of the versions that Accept asks for",
+				Extensions: map[string]any{"versions": r.match.Versions()},
+			})
+		}),
+		dirty: wrap(func(*Request) Response {
+			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has an empty segment, or one that is «.» or «..»"})
+		}),
+		redirect: wrap(func(r *Request) Response {
+			return Redirect(r.location).Status(http.StatusPermanentRedirect)
+		}),
+		noAsterisk: wrap(func(r *Request) Response {
+			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
+		}),
+	}
+}
+
+// missing returns the action for a request that no route takes.
+func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
+	f := a.fallback.Load()
+	switch {
+	case r.method == http.MethodOptions && (outcome == router.MethodNotAllowed || r.path == "*"):
+		return f.options
+	case r.path == "*": // RFC 9112 section 3.2.4
+		return f.noAsterisk
+	case outcome == router.MethodNotAllowed:
+		return f.notAllowed
+	case outcome == router.NotAcceptable:
+		return f.notAcceptable
+	}
+	// What else is looked up must not show in r.Param, whose places are those of
+	// the path that was sent.
+	var match router.Match[*endpoint]
+	clean, dirty := router.Clean(r.path)
+	if dirty && a.config.DirtyPaths == RefuseDirty {
+		return f.dirty
+	}
+	found := dirty
+	if dirty {
+		o := a.router.Lookup(r.method, host, clean, &match)
+		found = o == router.Found || o == router.MethodNotAllowed
+	}
+	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.method, host, clean, &match) {
+		found = true
+		if short, slash := strings.CutSuffix(clean, "/"); slash {
+			clean = short
+		} else {
+			clean += "/"
+		}
+	}
+	if !found {
+		return f.notFound
+	}
+	r.location = string(router.AppendEscaped(nil, clean))
+	if r.query != "" {
+		r.location += "?" + r.RawQuery()
+	}
+	return f.redirect
+}
