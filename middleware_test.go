@@ -102,8 +102,8 @@ func TestMiddlewareRegisters(t *testing.T) {
 	if w := do(app, "GET", "/mine"); w.Body.String() != "mine" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	var again dunlin.Middleware
-	again = func(next dunlin.Action) dunlin.Action {
+
+	again := func(next dunlin.Action) dunlin.Action {
 		app.NotFound(text("changed"))
 		return next
 	}
