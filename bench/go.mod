@@ -20,6 +20,7 @@ require (
 	github.com/uptrace/bunrouter v1.0.23
 	github.com/valyala/fasthttp v1.74.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
+	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/plot v0.17.0
 )

@@ -20,7 +20,7 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Scenarios) != len(scenario.All) || len(all.Peers) != len(peer.All) || all.Rounds != 3 || all.Benchmarks != 5 {
+	if len(all.Scenarios) != len(scenario.All) || len(all.Peers) != len(peer.All) || all.Rounds != 6 || all.Benchmarks != 6 {
 		t.Errorf("without flags: %d scenarios, %d peers, %d rounds, %d repetitions",
 			len(all.Scenarios), len(all.Peers), all.Rounds, all.Benchmarks)
 	}

@@ -49,7 +49,7 @@ func gateRun(ctx context.Context, f runFlags, promises []gate.Promise, file stri
 	if f.scenarios == "" {
 		f.scenarios = strings.Join(scenarios, ",")
 		if f.benchmarks < 0 {
-			f.benchmarks = 5
+			f.benchmarks = 6
 		}
 	}
 	if f.peers == "" {

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
@@ -40,6 +41,8 @@ func openCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
+	// One processor sleeps until a request is due. Another sees to the answers, also on one core.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	result, err := o.Run(ctx)
 	if err != nil {
 		return err

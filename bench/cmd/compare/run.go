@@ -30,26 +30,26 @@ type runFlags struct {
 func (f *runFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.scenarios, "scenario", "", "only these scenarios, by `names` with commas")
 	flags.StringVar(&f.peers, "peer", "", "only these peers, by `names` with commas")
-	flags.IntVar(&f.rounds, "rounds", 0, "rounds of each scenario (0: 3, with -short 1)")
-	flags.DurationVar(&f.duration, "duration", 0, "usual length of a measurement in whole seconds (0: 1s)")
+	flags.IntVar(&f.rounds, "rounds", 0, "rounds of each scenario (0: 6, with -short 1); slow scenarios have their own maximum")
+	flags.DurationVar(&f.duration, "duration", 0, "usual length of a measurement (0: 500ms)")
 	flags.BoolVar(&f.short, "short", false, "a few scenarios, a few peers, smaller crowds: a first look in under three minutes")
-	flags.IntVar(&f.benchmarks, "benchmarks", -1, "repetitions of the Go benchmarks (-1: 5, with -short or -scenario 0)")
+	flags.IntVar(&f.benchmarks, "benchmarks", -1, "repetitions of the Go benchmarks (-1: 6, with -short or -scenario 0)")
 }
 
 // options fills in the defaults and names what there is.
 func (f *runFlags) options(args []string) (runner.Options, error) {
 	o := runner.Options{Rounds: f.rounds, Benchmarks: f.benchmarks, Text: strings.Join(args, " "), Peers: peer.All}
 	if o.Rounds <= 0 {
-		o.Rounds = 3
+		o.Rounds = 6
 		if f.short {
 			o.Rounds = 1
 		}
 	}
 	if f.duration <= 0 {
-		f.duration = time.Second
+		f.duration = 500 * time.Millisecond
 	}
 	if o.Benchmarks < 0 {
-		o.Benchmarks = 5
+		o.Benchmarks = 6
 		if f.short || f.scenarios != "" {
 			o.Benchmarks = 0
 		}

@@ -26,6 +26,8 @@ func Command(folder string, count int, short bool) proc.Command {
 	args := []string{"test", "-run=^$", "-bench=.", "-benchmem", "-cpu=1", "-count=" + strconv.Itoa(count)}
 	if short {
 		args = append(args, "-short", "-benchtime=10ms")
+	} else {
+		args = append(args, "-benchtime=250ms") // more repetitions say more than longer ones
 	}
 	return proc.Command{Path: "go", Args: append(args, "."), Dir: folder}
 }

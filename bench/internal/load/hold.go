@@ -26,7 +26,8 @@ type Held struct {
 	conns []net.Conn
 }
 
-// Open opens them all. A server that refuses some makes it fail.
+// Open opens them all. A server that refuses some makes it fail; one that closes some of those that do not
+// read is only counted by CutOff.
 func (h Hold) Open(ctx context.Context) (*Held, error) {
 	held := &Held{}
 	request := requestFor(h.Addr, h.Path)
@@ -38,7 +39,9 @@ func (h Hold) Open(ctx context.Context) (*Held, error) {
 		c := client{addr: h.Addr, request: request}
 		var err error
 		if h.Unread > 0 {
-			err = c.writeOnly(h.Unread)
+			if err = c.writeOnly(h.Unread); c.conn != nil {
+				err = nil
+			}
 		} else {
 			_, err = c.do(time.Now().Add(dialTimeout))
 		}

@@ -90,6 +90,12 @@ func TestOpenLoopGivesUp(t *testing.T) {
 	if got.Unanswered != 10 || got.Answered.Count != 0 {
 		t.Errorf("got %+v, want 10 unanswered", got)
 	}
+	if got.All.Count != 10 || got.All.P50 < 20*time.Millisecond {
+		t.Errorf("all: %+v, want 10 that were waited for at least 20ms", got.All)
+	}
+	if got.Failed() != 10 || got.CPU <= 0 || got.Took <= 0 {
+		t.Errorf("%d failed, %v of CPU in %v", got.Failed(), got.CPU, got.Took)
+	}
 }
 
 func TestOpenLoopEndsWithItsContext(t *testing.T) {

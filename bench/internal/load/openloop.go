@@ -1,3 +1,5 @@
+//go:build linux
+
 package load
 
 import (
@@ -5,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -28,10 +32,18 @@ type OpenLoopResult struct {
 	Rejected   Class `json:"rejected"` // 503
 	Other      int64 `json:"other"`    // other statuses
 	Unanswered int64 `json:"unanswered"`
+	All        Class `json:"all"` // whatever became of them; those given up count with the time they were waited for
 	// Lag is how late the generator itself was, at its worst. Beyond a few milliseconds the load
 	// was not the one asked for.
 	Lag time.Duration `json:"lag_ns"`
+	// CPU is the generator's own, Took the time it ran: a generator that needs a whole core is the limit
+	// itself.
+	CPU  time.Duration `json:"cpu_ns"`
+	Took time.Duration `json:"took_ns"`
 }
+
+// Failed counts what was not a good answer.
+func (r OpenLoopResult) Failed() int64 { return r.Rejected.Count + r.Other + r.Unanswered }
 
 // Class is a number of answers and their latencies.
 type Class struct {
@@ -41,8 +53,12 @@ type Class struct {
 	P999  time.Duration `json:"p999_ns"`
 }
 
-// tick is how often the requests that have fallen due are released; each keeps its own due moment.
-const tick = 500 * time.Microsecond
+// tick is the least time between two releases of the requests that have fallen due; each keeps its own due
+// moment. Long sleeps end to see whether all of it is to end.
+const (
+	tick      = 200 * time.Microsecond
+	longSleep = 10 * time.Millisecond
+)
 
 // Run returns when every request has its fate, at most Patience after Duration.
 func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
@@ -62,37 +78,43 @@ func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 			}
 		})
 	}
+	start, cpu := time.Now(), ownCPU()
 	lag := o.release(ctx, due, total)
 	close(due)
 	clients.Wait()
 	result := tally.result()
 	result.Due, result.Lag = int64(total), lag
+	result.Took, result.CPU = time.Since(start), ownCPU()-cpu
 	return result, ctx.Err()
+}
+
+// ownCPU is 0 where the kernel does not say.
+func ownCPU() time.Duration {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
 }
 
 // release hands out each request when it is due and returns the worst delay in doing so.
 func (o OpenLoop) release(ctx context.Context, due chan<- time.Time, total int) time.Duration {
 	var worst time.Duration
 	interval := float64(time.Second) / o.Rate
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
 	start := time.Now()
-	for sent := 0; sent < total; {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return worst
-		}
-		for now := time.Now(); sent < total; sent++ {
-			at := start.Add(time.Duration(float64(sent) * interval))
-			if at.After(now) {
-				break
-			}
-			worst = max(worst, now.Sub(at))
-			due <- at
+	dueAt := func(n int) time.Time { return start.Add(time.Duration(float64(n) * interval)) }
+	for sent := 0; sent < total && ctx.Err() == nil; {
+		sleep(min(max(time.Until(dueAt(sent)), tick), longSleep))
+		for now := time.Now(); sent < total && !dueAt(sent).After(now); sent++ {
+			worst = max(worst, now.Sub(dueAt(sent)))
+			due <- dueAt(sent)
 		}
 	}
 	return worst
+}
+
+// sleep is the kernel's: Go's own timers are no finer than a millisecond in a process that is otherwise idle.
+func sleep(d time.Duration) {
+	t := unix.NsecToTimespec(d.Nanoseconds())
+	unix.Nanosleep(&t, nil)
 }
 
 // fate sends one request and returns the status, or 0 if the client gave up first.
@@ -111,9 +133,9 @@ func (o OpenLoop) fate(c *client, at time.Time) int {
 
 // tally counts fates; its histograms hold microseconds.
 type tally struct {
-	mu                 sync.Mutex
-	answered, rejected *hdrhistogram.Histogram
-	other, unanswered  int64
+	mu                      sync.Mutex
+	answered, rejected, all *hdrhistogram.Histogram
+	other, unanswered       int64
 }
 
 func newTally(patience time.Duration) *tally {
@@ -121,6 +143,7 @@ func newTally(patience time.Duration) *tally {
 	return &tally{
 		answered: hdrhistogram.New(1, longest, 3),
 		rejected: hdrhistogram.New(1, longest, 3),
+		all:      hdrhistogram.New(1, longest, 3),
 	}
 }
 
@@ -128,6 +151,7 @@ func (t *tally) add(due time.Time, status int) {
 	latency := time.Since(due).Microseconds()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.all.RecordValue(min(latency, t.all.HighestTrackableValue()))
 	switch {
 	case status == 0:
 		t.unanswered++
@@ -142,7 +166,7 @@ func (t *tally) add(due time.Time, status int) {
 
 func (t *tally) result() OpenLoopResult {
 	return OpenLoopResult{
-		Answered: class(t.answered), Rejected: class(t.rejected),
+		Answered: class(t.answered), Rejected: class(t.rejected), All: class(t.all),
 		Other: t.other, Unanswered: t.unanswered,
 	}
 }

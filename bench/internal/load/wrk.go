@@ -34,7 +34,8 @@ type WrkResult struct {
 // Errors counts everything that was not a good answer.
 func (r WrkResult) Errors() int64 { return r.Connect + r.IO + r.Status + r.Timeouts }
 
-// Command is the call against addr for d.
+// Command is the call against addr for d. wrk knows whole seconds only: of those it is given d rounded
+// up, and interrupted when d is over. It then counts what it has.
 func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Command {
 	script := w.Script
 	if script == "" {
@@ -51,7 +52,11 @@ func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Comman
 	if len(w.ScriptArgs) > 0 {
 		args = append(append(args, "--"), w.ScriptArgs...)
 	}
-	return proc.Command{Path: "wrk", Args: args, Dir: dir, Cores: cores}
+	command := proc.Command{Path: "wrk", Args: args, Dir: dir, Cores: cores}
+	if d%time.Second != 0 {
+		command.Interrupt = d
+	}
+	return command
 }
 
 // wrkDuration rounds up to the whole seconds that wrk takes.

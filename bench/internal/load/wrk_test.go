@@ -55,7 +55,7 @@ func TestWrkCommand(t *testing.T) {
 		Headers: []string{"Connection: close"}, Path: "/echo",
 	}
 	got := w.Command("bench", "127.0.0.1:3000", []int{1}, 1500*time.Millisecond).String()
-	want := "taskset -c 1 wrk -t1 -c64 -d2s -s loads/echo.lua -H 'Connection: close' http://127.0.0.1:3000/echo -- 1024"
+	want := "timeout -s INT 1.5 taskset -c 1 wrk -t1 -c64 -d2s -s loads/echo.lua -H 'Connection: close' http://127.0.0.1:3000/echo -- 1024"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

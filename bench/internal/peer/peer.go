@@ -24,6 +24,9 @@ type Peer struct {
 	InShort bool // part of -short
 	// Scenarios restricts a variant to where it has something to say; nil: all.
 	Scenarios []string
+	// On is the peer whose server this framework's handlers run on; "": its own. It has no row of its own
+	// where only connections are measured.
+	On string
 
 	kind   kind
 	source string // package folder, crate or configuration, as the kind needs it
@@ -43,11 +46,11 @@ var All = []Peer{
 		Scenarios: []string{"users", "slow-readers", "overload"},
 	},
 	{Name: "nethttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"},
-	{Name: "chi", Language: "Go", kind: goProgram, source: "./peers/chi", module: "github.com/go-chi/chi/v5"},
-	{Name: "gin", Language: "Go", InShort: true, kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
-	{Name: "echo", Language: "Go", kind: goProgram, source: "./peers/echo", module: "github.com/labstack/echo/v5"},
+	{Name: "chi", Language: "Go", On: "nethttp", kind: goProgram, source: "./peers/chi", module: "github.com/go-chi/chi/v5"},
+	{Name: "gin", Language: "Go", On: "nethttp", InShort: true, kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
+	{Name: "echo", Language: "Go", On: "nethttp", kind: goProgram, source: "./peers/echo", module: "github.com/labstack/echo/v5"},
 	{Name: "fasthttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
-	{Name: "fiber", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
+	{Name: "fiber", Language: "Go", On: "fasthttp", InShort: true, kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
 	{Name: "hertz", Language: "Go", InShort: true, kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
@@ -78,6 +81,9 @@ func Named(names []string) ([]Peer, error) {
 func (p Peer) Serves(check string) bool {
 	return p.Only == nil || slices.Contains(p.Only, check)
 }
+
+// Source is what the peer is built from. Variants have the same.
+func (p Peer) Source() string { return p.source }
 
 // In says whether the peer takes part in a scenario.
 func (p Peer) In(scenario string) bool {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,11 +30,16 @@ type Command struct {
 	Dir   string
 	Cores []int     // nil: wherever the kernel likes
 	Out   io.Writer // nil: kept for Output
+	// Interrupt sends SIGINT after so long; 0: never.
+	Interrupt time.Duration
 }
 
-// String is the command as a person would type it, the cores by taskset.
+// String is the command as a person would type it, the cores by taskset and the interrupt by timeout.
 func (c Command) String() string {
 	var words []string
+	if c.Interrupt > 0 {
+		words = append(words, "timeout", "-s", "INT", strconv.FormatFloat(c.Interrupt.Seconds(), 'f', -1, 64))
+	}
 	if len(c.Cores) > 0 {
 		words = append(words, "taskset", "-c", strings.Trim(strings.ReplaceAll(fmt.Sprint(c.Cores), " ", ","), "[]"))
 	}
@@ -85,9 +91,16 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	p.Pid = cmd.Process.Pid
 	raiseFileLimit(p.Pid)
 	stopWatching := context.AfterFunc(ctx, func() { p.signal(syscall.SIGKILL) })
+	var interrupt *time.Timer
+	if c.Interrupt > 0 {
+		interrupt = time.AfterFunc(c.Interrupt, func() { p.signal(syscall.SIGINT) })
+	}
 	go func() {
 		p.err = cmd.Wait()
 		stopWatching()
+		if interrupt != nil {
+			interrupt.Stop()
+		}
 		p.signal(syscall.SIGKILL) // what it left behind
 		close(p.done)
 	}()

@@ -26,7 +26,8 @@ var (
 	Errors       = Metric{"errors", "errors", "errors", false, false}
 	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true, true}
 	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false, false}
-	Busy         = Metric{"busy_s", "busy s", "s until the server rests", false, false}
+	P99Ratio     = Metric{"p99_ratio", "p99 ratio", "times the p99 before", false, false}
+	Unserved     = Metric{"unserved", "of them without an answer", "ordinary requests refused or given up", false, true}
 	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
 	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
 	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
@@ -40,14 +41,16 @@ var (
 	Rejected     = Metric{"rejected_per_s", "503/s", "refused requests/s", false, false}
 	RejectedP99  = Metric{"rejected_p99_ms", "503 p99 ms", "ms", false, false}
 	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false, false}
+	ServerBusy   = Metric{"capacity_server_busy", "server busy at capacity", "of its core the server used at capacity", true, false}
+	LoadBusy     = Metric{"generator_busy", "generator busy", "of its core the load generator used", false, false}
 	GeneratorLag = Metric{"generator_lag_ms", "generator lag ms", "ms the load generator was late at worst", false, false}
 )
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, Busy, CutOff, RSSAfter, PerConn,
+	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
-	Unanswered, GeneratorLag,
+	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }
 
 // MetricByKey reports false for a key no metric has.

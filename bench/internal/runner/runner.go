@@ -48,11 +48,17 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	if err != nil {
 		return nil, err
 	}
+	defer env.Settle(ctx) // after an interrupt: its servers are to be gone too
 	plan := newPlan(o, crew)
 	for _, s := range o.Scenarios {
 		measured, err := measure(ctx, env, o, s, crew, plan, watch)
 		if err != nil {
 			return nil, err
+		}
+		if err := env.Settle(ctx); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			watch.Note("%v", err)
 		}
 		if len(measured.Rows) > 0 {
 			run.Scenarios = append(run.Scenarios, measured)
@@ -72,47 +78,6 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	}
 	run.Took = time.Since(run.Started).Round(time.Second).String()
 	return run, nil
-}
-
-// member is a peer that runs and whose answers were looked at.
-type member struct {
-	peer.Built
-	failed map[string]string
-}
-
-// muster builds and verifies every peer. One that cannot be built or started is left out by name.
-func muster(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
-	var crew []member
-	for i, p := range o.Peers {
-		watch.Step(i, len(o.Peers), "build and check "+p.Name)
-		record := results.Peer{Name: p.Name, Language: p.Language}
-		m, err := prepare(ctx, env, p)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			record.Skipped = err.Error()
-			watch.Skipped(p.Name, record.Skipped)
-		default:
-			record.Version, record.Command = m.Version, m.Describe()
-			if len(m.failed) > 0 {
-				record.Failed = m.failed
-				watch.Differs(p.Name, m.failed)
-			}
-			crew = append(crew, m)
-		}
-		run.Peers = append(run.Peers, record)
-	}
-	return crew, nil
-}
-
-func prepare(ctx context.Context, env *scenario.Env, p peer.Peer) (member, error) {
-	built, err := peer.Build(ctx, env.Folders, p)
-	if err != nil {
-		return member{}, err
-	}
-	failed, err := env.Verify(ctx, built)
-	return member{built, failed}, err
 }
 
 // plan counts rounds for the progress.

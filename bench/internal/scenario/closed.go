@@ -17,9 +17,10 @@ type closed struct {
 	load                      load.Wrk
 	metrics                   []results.Metric // nil: served
 	inShort                   bool
-	stretch                   int      // times the usual duration; 0: once
-	bothCores                 bool     // server and load share two cores instead of one each
-	floor                     []string // arguments the floor needs to do this at all
+	atLeast                   time.Duration // it takes so long to show
+	maxRounds                 int           // 0: as many as asked for
+	bothCores                 bool          // server and load share two cores instead of one each
+	floor                     []string      // arguments the floor needs to do this at all
 }
 
 func (c closed) cores(e *Env) (server, client []int) {
@@ -30,10 +31,10 @@ func (c closed) cores(e *Env) (server, client []int) {
 }
 
 func (c closed) duration(e *Env) time.Duration {
-	if c.stretch == 0 || e.Short {
-		return e.Duration
+	if e.Short {
+		return max(e.Duration, c.atLeast/2)
 	}
-	return time.Duration(c.stretch) * e.Duration
+	return max(e.Duration, c.atLeast)
 }
 
 func closedLoop(c closed) Scenario {
@@ -43,6 +44,7 @@ func closedLoop(c closed) Scenario {
 	}
 	return Scenario{
 		Name: c.name, Title: c.title, About: c.about, Metrics: metrics, Needs: []string{c.check}, InShort: c.inShort,
+		MaxRounds: c.maxRounds,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
 			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}

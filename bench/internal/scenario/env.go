@@ -7,12 +7,15 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/layout"
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
@@ -24,13 +27,15 @@ import (
 type Env struct {
 	Folders  layout.Folders
 	Place    proc.Placement
-	Duration time.Duration // of one measurement; wrk takes whole seconds
+	Duration time.Duration // of one measurement, unless a scenario takes longer to show
 	Short    bool          // smaller crowds and shorter waits, for a first look
 	Self     string        // this program, which is also a load generator
+
+	settling errgroup.Group
 }
 
 const (
-	warmUp       = 300 * time.Millisecond
+	warmUp       = 200 * time.Millisecond
 	startTimeout = 10 * time.Second
 )
 
@@ -123,6 +128,24 @@ func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) erro
 	}
 	defer process.Stop()
 	return pause(ctx, warmUp)
+}
+
+// later does what belongs to a round after d, while the next rounds are under way.
+func (e *Env) later(ctx context.Context, d time.Duration, do func() error) {
+	e.settling.Go(func() error {
+		err := pause(ctx, d)
+		return errors.Join(err, do())
+	})
+}
+
+// Settle returns when nothing of the rounds so far is left to do.
+func (e *Env) Settle(ctx context.Context) error {
+	err := e.settling.Wait()
+	e.settling = errgroup.Group{}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

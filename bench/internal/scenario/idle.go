@@ -27,7 +27,7 @@ var idleMemory = Scenario{
 		"server's resident memory over each.",
 	Metrics:   []results.Metric{results.PerConn, results.Connections, results.PeakRSS},
 	Needs:     []string{"plaintext"},
-	MaxRounds: 2,
+	MaxRounds: 1,
 	InShort:   true,
 	Commands: func(e *Env) []string {
 		return []string{proc.Command{Path: "compare", Args: holdArgs(crowd(e, exampleAddr)), Cores: e.Place.Load}.String()}
@@ -96,10 +96,11 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 
 var idleCPU = Scenario{
 	Name: "idle-cpu", Title: "Processor time of an idle server",
-	About:     "1,000 open connections on which nothing happens.",
-	Metrics:   []results.Metric{results.IdleCPU},
-	Needs:     []string{"plaintext"},
-	MaxRounds: 1,
+	About:       "1,000 open connections on which nothing happens.",
+	Metrics:     []results.Metric{results.IdleCPU},
+	Needs:       []string{"plaintext"},
+	MaxRounds:   1,
+	ServersOnly: true,
 	Commands: func(e *Env) []string {
 		return []string{proc.Command{Path: "compare", Args: holdArgs(resting(exampleAddr)), Cores: e.Place.Load}.String()}
 	},

@@ -15,14 +15,17 @@ import (
 var overload = Scenario{
 	Name: "overload", Title: "Twice as many requests as can be served",
 	About: "First wrk finds what the server can do (64 connections on the 1,000 users), then an open loop asks for twice " +
-		"that at a constant rate, each request's latency counted from the moment it was due, and given up after two seconds. " +
-		"Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers.",
+		"that at a constant rate for 30 s, each request's latency counted from the moment it was due, and given up after two " +
+		"seconds. Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers, and " +
+		"503 p99 is how long a refusal took. Busy is the share of its core: a server below 1 at its capacity was not asked for all it " +
+		"can, and a generator near 1 was a limit itself.",
 	Metrics: []results.Metric{
 		results.Goodput, results.P50, results.P99, results.P999, results.Rejected, results.RejectedP99, results.Unanswered,
-		results.Capacity, results.PeakRSS, results.GeneratorLag,
+		results.Capacity, results.ServerBusy, results.LoadBusy, results.GeneratorLag, results.PeakRSS,
 	},
-	Needs:     []string{"users"},
-	MaxRounds: 1,
+	Needs:       []string{"users"},
+	MaxRounds:   1,
+	ServersOnly: true,
 	Commands: func(e *Env) []string {
 		open := overloadAt(e, exampleAddr, 1)
 		args := openLoopArgs(open)
@@ -47,7 +50,7 @@ const capacityTime = 2 * time.Second
 func overloadAt(e *Env, addr string, rate float64) load.OpenLoop {
 	open := load.OpenLoop{
 		Addr: addr, Path: "/api/v1/users", Rate: rate,
-		Duration: 8 * time.Second, Connections: 1000, Patience: 2 * time.Second,
+		Duration: 30 * time.Second, Connections: 4000, Patience: 2 * time.Second,
 	}
 	if e.Short {
 		open.Duration = 2 * time.Second
@@ -64,7 +67,15 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 	if err := e.warm(ctx, capacity, s, e.Place.Load); err != nil {
 		return nil, err
 	}
+	before, err := s.CPU()
+	if err != nil {
+		return nil, err
+	}
 	can, err := e.wrk(ctx, capacity, s, e.Place.Load, capacityTime)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.CPU()
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +92,8 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 	seconds := open.Duration.Seconds()
 	return results.Sample{
 		results.Capacity.Key:     capacityRate,
+		results.ServerBusy.Key:   (after - before).Seconds() / can.Duration.Seconds(),
+		results.LoadBusy.Key:     got.CPU.Seconds() / got.Took.Seconds(),
 		results.Goodput.Key:      float64(got.Answered.Count) / seconds / capacityRate,
 		results.P50.Key:          milliseconds(got.Answered.P50),
 		results.P99.Key:          milliseconds(got.Answered.P99),

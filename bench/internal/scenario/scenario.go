@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
@@ -20,6 +21,8 @@ type Scenario struct {
 	Needs       []string // checks a peer must serve and pass to take part
 	MaxRounds   int      // 0: as many as asked for
 	InShort     bool     // part of -short
+	// ServersOnly leaves out frameworks on another peer's server: what is measured is the server.
+	ServersOnly bool
 
 	// Commands are the loads as a person would type them.
 	Commands func(e *Env) []string
@@ -35,12 +38,12 @@ var served = []results.Metric{
 // All scenarios, in the order of the report.
 var All = []Scenario{
 	closedLoop(closed{
-		name: "plaintext-64", stretch: 2, title: "Plain text, 64 connections", check: "plaintext", inShort: true,
+		name: "plaintext-64", title: "Plain text, 64 connections", check: "plaintext", inShort: true,
 		about: "The least a service can do, on connections that stay open.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
 	}),
 	closedLoop(closed{
-		name: "plaintext-1000", stretch: 2, title: "Plain text, 1,000 connections", check: "plaintext",
+		name: "plaintext-1000", title: "Plain text, 1,000 connections", check: "plaintext",
 		about: "The same from a crowd: what a connection costs shows as the crowd grows.",
 		load:  load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"},
 	}),
@@ -71,7 +74,7 @@ var All = []Scenario{
 	}),
 	closedLoop(closed{
 		name: "users", title: "1,000 users as JSON, 1,000 connections", check: "users", inShort: true, bothCores: true,
-		stretch: 4,
+		atLeast: 4 * time.Second, maxRounds: 4,
 		about: "108 KB of JSON built anew for each request, for 1,000 connections at once, server and load " +
 			"sharing two cores. The post that began with 897 MB of memory measured this.",
 		load:    load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"},
@@ -119,7 +122,7 @@ func Named(names []string) ([]Scenario, error) {
 
 // Takes says whether a peer that failed the given checks takes part.
 func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
-	if !p.In(s.Name) {
+	if !p.In(s.Name) || s.ServersOnly && p.On != "" {
 		return false
 	}
 	for _, check := range s.Needs {

@@ -1,0 +1,73 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+func TestTakes(t *testing.T) {
+	for _, test := range []struct {
+		scenario, peer string
+		failed         map[string]string
+		want           bool
+	}{
+		{"json", "chi", nil, true},
+		{"json", "chi", map[string]string{"json": "status 404"}, false},
+		{"json", "chi", map[string]string{"param": "status 404"}, true},
+		{"json", "dunlin-16MiB", nil, false},
+		{"users", "dunlin-16MiB", nil, true},
+		{"users", "nginx", nil, false},
+		{"overload", "chi", nil, false}, // runs on net/http's server, which has a row
+		{"overload", "nethttp", nil, true},
+	} {
+		scenarios, err := Named([]string{test.scenario})
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers, err := peer.Named([]string{test.peer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := scenarios[0].Takes(peers[0], test.failed); got != test.want {
+			t.Errorf("%s takes %s with %v failed: %v, want %v", test.scenario, test.peer, test.failed, got, test.want)
+		}
+	}
+}
+
+func TestEveryMetricIsKnown(t *testing.T) {
+	for _, s := range All {
+		for _, key := range s.MetricKeys() {
+			if _, known := results.MetricByKey(key); !known {
+				t.Errorf("%s has a metric %s that results.All lacks", s.Name, key)
+			}
+		}
+	}
+}
+
+func TestSettleWaitsForWhatIsLeftToDo(t *testing.T) {
+	e := &Env{}
+	done := false
+	e.later(t.Context(), time.Nanosecond, func() error { done = true; return nil })
+	if err := e.Settle(t.Context()); err != nil || !done {
+		t.Errorf("settled with %v, done %v", err, done)
+	}
+	failure := errors.New("it has ended")
+	e.later(t.Context(), time.Nanosecond, func() error { return failure })
+	if err := e.Settle(t.Context()); !errors.Is(err, failure) {
+		t.Errorf("settled with %v, want the failure", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	stopped := false
+	e.later(ctx, time.Hour, func() error { stopped = true; return nil })
+	if err := e.Settle(ctx); !errors.Is(err, context.Canceled) || !stopped {
+		t.Errorf("an interrupted run settled with %v, stopped %v: its servers would stay", err, stopped)
+	}
+}

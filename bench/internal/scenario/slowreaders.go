@@ -1,0 +1,134 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+var slowReaders = Scenario{
+	Name: "slow-readers", Title: "1,000 clients that ask and never read",
+	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of what the server could do. Then a crowd comes: each " +
+		"asks for 50 times 108 KB in one write and reads nothing. The ordinary clients' p99, from the moment each request was " +
+		"due and with those given up after two seconds, is that of the eight seconds that begin with the crowd; beside it is " +
+		"the one they had before. Cut off is how many of the crowd the server had sent away after these eight seconds. Then the " +
+		"crowd leaves; the last column is the server's memory 30 seconds later.",
+	Metrics: []results.Metric{
+		results.PeakRSS, results.QuietP99, results.P50, results.P99, results.P99Ratio, results.CutOff, results.StartRSS, results.RSSAfter,
+		results.Unserved,
+	},
+	Needs:       []string{"plaintext", "users"},
+	MaxRounds:   1,
+	ServersOnly: true,
+	Commands: func(e *Env) []string {
+		return []string{
+			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, crowdTime)), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: holdArgs(stalled(e, exampleAddr)), Cores: e.Place.Load}.String(),
+		}
+	},
+	Round: slowReadersRound,
+}
+
+const (
+	quietTime = 2 * time.Second
+	crowdTime = 8 * time.Second
+	// afterLeaving is how long a server may take to give back memory before it is looked at.
+	afterLeaving = 30 * time.Second
+)
+
+// ordinary clients ask at a rate of their own: a closed loop would ask a server that stalls less often, and
+// see less of the stall.
+func ordinary(addr string, d time.Duration) load.OpenLoop {
+	return load.OpenLoop{Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second}
+}
+
+func stalled(e *Env, addr string) load.Hold {
+	h := load.Hold{Addr: addr, Path: "/api/v1/users", Connections: 1000, Unread: 50}
+	if e.Short {
+		h.Connections = 200
+	}
+	return h
+}
+
+func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results.Sample, err error) {
+	s, err := e.start(ctx, p, e.Place.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	if err := e.warm(ctx, bystanders, s, e.Place.Load); err != nil {
+		return nil, err
+	}
+	base, err := s.RSS()
+	if err != nil {
+		return nil, err
+	}
+	quiet, err := e.openLoop(ctx, ordinary(s.addr, quietTime))
+	if err != nil {
+		return nil, err
+	}
+	beside, cut, err := besideCrowd(ctx, e, s)
+	if err != nil {
+		return nil, err
+	}
+	peak, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	sample = results.Sample{
+		results.StartRSS.Key: megabytes(base),
+		results.PeakRSS.Key:  megabytes(peak),
+		results.QuietP99.Key: milliseconds(quiet.All.P99),
+		results.P50.Key:      milliseconds(beside.All.P50),
+		results.P99.Key:      milliseconds(beside.All.P99),
+		results.P99Ratio.Key: beside.All.P99.Seconds() / quiet.All.P99.Seconds(),
+		results.CutOff.Key:   float64(cut),
+		results.Unserved.Key: float64(quiet.Failed() + beside.Failed()),
+	}
+	e.later(ctx, afterLeaving, func() error {
+		defer s.Stop()
+		rss, err := s.RSS()
+		if err != nil {
+			return fmt.Errorf("slow-readers, %s, after the crowd: %w", p.Name, err)
+		}
+		sample[results.RSSAfter.Key] = megabytes(rss)
+		return nil
+	})
+	return sample, nil
+}
+
+// besideCrowd lets the crowd come and the ordinary clients ask, both at once, and the crowd go when those
+// have finished.
+func besideCrowd(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
+	type outcome struct {
+		load.OpenLoopResult
+		err error
+	}
+	asking := make(chan outcome, 1)
+	go func() {
+		result, err := e.openLoop(ctx, ordinary(s.addr, crowdTime))
+		asking <- outcome{result, err}
+	}()
+	crowd, err := e.hold(ctx, stalled(e, s.addr))
+	asked := <-asking
+	if err != nil {
+		return beside, 0, err
+	}
+	defer crowd.Stop()
+	if asked.err != nil {
+		return beside, 0, asked.err
+	}
+	cut, err = crowd.cutOff()
+	return asked.OpenLoopResult, cut, err
+}
