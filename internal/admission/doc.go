@@ -4,4 +4,6 @@
 //	limit.go      how much memory the process may have
 //	budget.go     who holds how much of it
 //	collector.go  the garbage collector, paced to use the rest
+//	shed.go       what was refused, by reason
+//	addresses.go  how much each remote address has open
 package admission

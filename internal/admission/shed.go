@@ -1,6 +1,9 @@
 package admission
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A Reason says which limit a client ran into. Each has a counter, so that what
 // the server refuses can be seen while it refuses it.
@@ -39,17 +42,46 @@ func Reasons(yield func(Reason) bool) {
 	}
 }
 
+// LogEvery is how often, at most, a log line is due for each reason.
+const LogEvery = 10 * time.Second
+
 // Shed counts, by reason, what was refused, put off or cut off. The zero value
 // is ready for use; all methods are safe for concurrent use; a nil Shed counts
 // nothing.
-type Shed struct{ by [reasons]atomic.Uint64 }
+type Shed struct{ by [reasons]tally }
+
+// tally is what is known of one reason.
+type tally struct {
+	count  atomic.Uint64
+	logged atomic.Uint64 // count at the latest log line
+	next   atomic.Int64  // ns since start at which the next may be written
+}
+
+// start is when the clock of log lines began.
+var start = time.Now()
 
 // Add counts one more, and returns how often it has happened.
 func (s *Shed) Add(r Reason) uint64 {
 	if s == nil {
 		return 0
 	}
-	return s.by[r].Add(1)
+	return s.by[r].count.Add(1)
+}
+
+// Note is Add for what is worth a log line, but not one each time. It reports
+// whether a line is due, at most once every LogEvery for each reason, and how
+// often it has happened since the line before, this time included.
+func (s *Shed) Note(r Reason) (since uint64, due bool) {
+	if s == nil {
+		return 0, false
+	}
+	t := &s.by[r]
+	n := t.count.Add(1)
+	now, next := int64(time.Since(start)), t.next.Load()
+	if now < next || !t.next.CompareAndSwap(next, now+int64(LogEvery)) {
+		return 0, false
+	}
+	return n - t.logged.Swap(n), true
 }
 
 // Count returns how often it has happened.
@@ -57,5 +89,5 @@ func (s *Shed) Count(r Reason) uint64 {
 	if s == nil {
 		return 0
 	}
-	return s.by[r].Load()
+	return s.by[r].count.Load()
 }

@@ -26,3 +26,29 @@ func TestShedCountsByReason(t *testing.T) {
 		t.Error("a nil Shed counts")
 	}
 }
+
+func TestShedNotesAreFewAndMissNothing(t *testing.T) {
+	var s admission.Shed
+	if since, due := s.Note(admission.SlowBody); !due || since != 1 {
+		t.Errorf("the first: %d, %v", since, due)
+	}
+	for range 5 {
+		if _, due := s.Note(admission.SlowBody); due {
+			t.Error("a second line within LogEvery")
+		}
+	}
+	if since, due := s.Note(admission.SlowHead); !due || since != 1 {
+		t.Errorf("another reason: %d, %v", since, due)
+	}
+	s.ForgetLines()
+	if since, due := s.Note(admission.SlowBody); !due || since != 6 {
+		t.Errorf("after LogEvery: %d, %v, want the 6 since the first line", since, due)
+	}
+	if n := s.Count(admission.SlowBody); n != 7 {
+		t.Errorf("%d counted, want 7", n)
+	}
+	var none *admission.Shed
+	if _, due := none.Note(admission.SlowBody); due {
+		t.Error("a nil Shed wants a line")
+	}
+}
