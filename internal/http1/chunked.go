@@ -18,6 +18,7 @@ type Chunked struct {
 	decoded    int64 // data handed out
 	consumed   int64 // bytes of src consumed
 	extensions int   // bytes of chunk extensions read
+	chunks     int64 // chunks with data
 
 	trailer trailer
 }
@@ -125,7 +126,7 @@ func (c *Chunked) next(src []byte, room int) (data []byte, n int, err error) {
 
 func (c *Chunked) refuse(p problem, offset int64, char byte) error {
 	c.state = chunkBodyFailed
-	e := Error{problem: p, part: inChunked, offset: offset}
+	e := Error{problem: p, part: inChunked, offset: offset, limit: c.lim.of(p)}
 	if problems[p].withByte {
 		e.char = char
 	}
@@ -224,7 +225,10 @@ func (c *Chunked) sizeLineEnd() problem {
 		c.state = chunkTrailer
 	case c.chunk > c.maxBody-c.decoded:
 		return bodyTooLarge
+	case c.chunks-c.decoded/chunkShare >= int64(c.lim.MaxChunks):
+		return tooManyChunks
 	default:
+		c.chunks++
 		c.state = chunkData
 	}
 	return noProblem

@@ -28,7 +28,7 @@ type slowBody struct {
 }
 
 func slowDecode(in string, lim http1.Limits, maxBody int64) (b slowBody) {
-	at, extensions := 0, 0
+	at, extensions, chunks := 0, 0, 0
 	fail := func(status int) slowBody {
 		b.status = status
 		b.trailers = ""
@@ -58,6 +58,9 @@ func slowDecode(in string, lim http1.Limits, maxBody int64) (b slowBody) {
 		}
 		if size > maxBody-int64(len(b.data)) {
 			return fail(413)
+		}
+		if chunks++; chunks > lim.MaxChunks+len(b.data)/16 {
+			return fail(400)
 		}
 		got := in[at:min(int64(len(in)), int64(at)+size)]
 		b.data += got
@@ -130,7 +133,7 @@ func TestForbiddenTrailers(t *testing.T) {
 }
 
 func chunkedSeeds() []string {
-	seeds := []string{"", "5\r\nhello\r\n0\r\n\r\nnext", "1;a=b\r\nx\r\n0\r\nA: b\r\n\r\n", "1 \t;a\r\nx\r\n", "0\r\nte: a\r\n"}
+	seeds := []string{"", "5\r\nhello\r\n0\r\n\r\nnext", "1;a=b\r\nx\r\n0\r\nA: b\r\n\r\n", "1 \t;a\r\nx\r\n", "0\r\nte: a\r\n", strings.Repeat("1\r\nx\r\n", 5) + "0\r\n\r\n", "20\r\n" + strings.Repeat("x", 32) + "\r\n" + strings.Repeat("1\r\nx\r\n", 4) + "0\r\n\r\n"}
 	for _, r := range chunkedRefusals {
 		seeds = append(seeds, r.head)
 	}

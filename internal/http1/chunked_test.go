@@ -129,7 +129,7 @@ func TestChunkedRefused(t *testing.T) {
 }
 
 func TestChunkedLimits(t *testing.T) {
-	lim := http1.Limits{MaxFields: 2, MaxTrailer: 20, MaxExtension: 6}
+	lim := http1.Limits{MaxFields: 2, MaxTrailer: 20, MaxExtension: 6, MaxChunks: 4}
 	const maxBody = 10
 	for _, c := range []struct {
 		in   string
@@ -140,11 +140,13 @@ func TestChunkedLimits(t *testing.T) {
 		{"8\r\n01234567\r\n3\r\n", refusal{status: 413, at: 15, why: "body too large"}},
 		{"7fffffffffffffff\r\n", refusal{status: 413, at: 17, why: "body too large"}},
 		{in: "1;ab\r\nx\r\n1 ;a\r\nx\r\n0\r\n\r\n"},
-		{"1;ab\r\nx\r\n1 ;ab\r\nx\r\n0\r\n\r\n", refusal{status: 400, at: 13, why: "chunk extensions too long"}},
+		{"1;ab\r\nx\r\n1 ;ab\r\nx\r\n0\r\n\r\n", refusal{status: 400, at: 13, why: "chunk extensions too long (the limit is 6)"}},
+		{in: strings.Repeat("1\r\nx\r\n", 4) + "0\r\n\r\n"},
+		{strings.Repeat("1\r\nx\r\n", 5) + "0\r\n\r\n", refusal{status: 400, at: 26, why: "too many small chunks (the limit is 4)"}},
 		{in: "0\r\nA: 1234567890123\r\n\r\n"},
-		{"0\r\nA: 123456789012345678", refusal{status: 431, at: 23, why: "trailer section too large"}},
+		{"0\r\nA: 123456789012345678", refusal{status: 431, at: 23, why: "trailer section too large (the limit is 20)"}},
 		{in: "0\r\nA:\r\nB:\r\n\r\n"},
-		{"0\r\nA:\r\nB:\r\nC:\r\n\r\n", refusal{status: 431, at: 11, why: "too many fields"}},
+		{"0\r\nA:\r\nB:\r\nC:\r\n\r\n", refusal{status: 431, at: 11, why: "too many fields (the limit is 2)"}},
 	} {
 		got := decode([]byte(c.in), &lim, maxBody, 100, nil)
 		if c.want.status != 0 {

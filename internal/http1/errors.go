@@ -11,6 +11,7 @@ type Error struct {
 	part    part
 	char    byte
 	offset  int64
+	limit   int64 // that was passed, 0 for a problem that is about none
 }
 
 // Status returns the HTTP status code to answer with.
@@ -24,6 +25,9 @@ func (e Error) Offset() int64 { return e.offset }
 // most one byte, in hex, so it is safe to send back and to log.
 func (e Error) Error() string {
 	p := problems[e.problem]
+	if e.limit > 0 {
+		return fmt.Sprintf("%s (the limit is %d) at byte %d of the %s", p.text, e.limit, e.offset, e.part)
+	}
 	if p.withByte {
 		return fmt.Sprintf("%s 0x%02X at byte %d of the %s", p.text, e.char, e.offset, e.part)
 	}
@@ -101,6 +105,7 @@ const (
 	chunkTooLarge
 	controlInExtension
 	extensionTooLong
+	tooManyChunks
 	missingChunkCRLF
 	bodyTooLarge
 	trailerTooLarge
@@ -159,6 +164,7 @@ var problems = [...]struct {
 	chunkTooLarge:      {400, false, "chunk size overflows 63 bits"},
 	controlInExtension: {400, true, "control byte in a chunk extension"},
 	extensionTooLong:   {400, false, "chunk extensions too long"},
+	tooManyChunks:      {400, false, "too many small chunks"},
 	missingChunkCRLF:   {400, false, "missing CRLF after chunk data"},
 	bodyTooLarge:       {413, false, "body too large"},
 	trailerTooLarge:    {431, false, "trailer section too large"},

@@ -8,7 +8,7 @@ import (
 )
 
 // smallLimits are so tight that short inputs reach them all.
-var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10}
+var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10, MaxChunks: 3}
 
 // headSeeds are the inputs that fuzzing starts from and that every ordinary
 // test run checks: all heads of the tables.

@@ -26,7 +26,16 @@ type Limits struct {
 	// all. They are read and thrown away, so a body made of them would keep
 	// a connection busy without ever reaching a body limit.
 	MaxExtension int
+
+	// MaxChunks is how many chunks one body may have beyond one for each 16 bytes
+	// of its data; beyond it the answer is 400. A chunk costs about as much
+	// as a request line to read, however little is in it.
+	MaxChunks int
 }
+
+// chunkShare is how many bytes of data go with a chunk that is not counted
+// against MaxChunks.
+const chunkShare = 16
 
 // DefaultLimits returns limits that ordinary browsers, proxies and API clients
 // never meet.
@@ -37,6 +46,7 @@ func DefaultLimits() Limits {
 		MaxFields:    100,
 		MaxTrailer:   4 << 10,
 		MaxExtension: 4 << 10,
+		MaxChunks:    16 << 10,
 	}
 }
 
@@ -47,3 +57,24 @@ const maxMethod = 32
 
 // versionLength is the length of "HTTP/1.1".
 const versionLength = 8
+
+// of returns the limit that p is about, 0 for a problem that is about none.
+func (l *Limits) of(p problem) int64 {
+	switch p {
+	case headTooLarge:
+		return int64(l.MaxHead)
+	case tooManyFields:
+		return int64(l.MaxFields)
+	case methodTooLong:
+		return maxMethod
+	case targetTooLong:
+		return int64(l.MaxTarget)
+	case extensionTooLong:
+		return int64(l.MaxExtension)
+	case tooManyChunks:
+		return int64(l.MaxChunks)
+	case trailerTooLarge:
+		return int64(l.MaxTrailer)
+	}
+	return 0
+}

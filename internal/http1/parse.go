@@ -39,7 +39,7 @@ func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 		h.Reset()
 		at, p := h.start(buf)
 		if p != noProblem {
-			return 0, h.refuse(buf, at, p)
+			return 0, h.refuse(buf, lim, at, p)
 		}
 		if h.state == headNew {
 			return 0, nil
@@ -110,7 +110,7 @@ func (h *Head) unfinished(w []byte) bool {
 // to the end of w.
 func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	if p != noProblem && bytes.IndexByte(w[h.line:], '\n') >= 0 {
-		return h.refuse(w, at, p)
+		return h.refuse(w, lim, at, p)
 	}
 	return h.more(w, lim)
 }
@@ -123,22 +123,22 @@ func (h *Head) more(w []byte, lim *Limits) error {
 	switch {
 	case h.state != headRequestLine:
 		if full {
-			return h.refuse(w, len(w), headTooLarge)
+			return h.refuse(w, lim, len(w), headTooLarge)
 		}
 	case full || len(w)-h.line >= maxMethod+1+lim.MaxTarget+1+versionLength+2:
 		method, _, ended := bytes.Cut(w[h.line:min(h.line+maxMethod+1, len(w))], []byte{' '})
 		if !ended {
-			return h.refuse(w, h.line, methodTooLong)
+			return h.refuse(w, lim, h.line, methodTooLong)
 		}
 		h.Method = methodOf(method) // HEAD gets no body with the refusal
-		return h.refuse(w, len(w), targetTooLong)
+		return h.refuse(w, lim, len(w), targetTooLong)
 	}
 	return nil
 }
 
-func (h *Head) refuse(buf []byte, at int, p problem) error {
+func (h *Head) refuse(buf []byte, lim *Limits, at int, p problem) error {
 	h.state = headDone
-	e := Error{problem: p, part: inHead, offset: int64(at)}
+	e := Error{problem: p, part: inHead, offset: int64(at), limit: lim.of(p)}
 	if problems[p].withByte {
 		e.char = buf[at]
 	}

@@ -233,18 +233,18 @@ func TestLimits(t *testing.T) {
 		want refusal
 	}{
 		{head: pad(120)},
-		{pad(121), refusal{status: 431, at: 120, why: "head too large"}},
+		{pad(121), refusal{status: 431, at: 120, why: "head too large (the limit is 120)"}},
 		{pad(4000), refusal{status: 431, at: 120, why: "head too large"}},
 		{pad(4000)[:120], refusal{status: 431, at: 120, why: "head too large"}},
 		{head: target(20)},
-		{target(21), refusal{status: 414, at: 24, why: "target too long"}},
+		{target(21), refusal{status: 414, at: 24, why: "target too long (the limit is 20)"}},
 		{target(90), refusal{status: 414, at: 64, why: "target too long"}},
 		{target(90)[:64], refusal{status: 414, at: 64, why: "target too long"}},
 		{target(200), refusal{status: 414, at: 64, why: "target too long"}},
 		{strings.Repeat("M", 64), refusal{status: 501, at: 0, why: "method too long"}},
 		{head: strings.Repeat("M", 32) + " /" + strings.Repeat("t", 19) + " HTTP/1.1\r\nHost: a\r\n\r\n"},
 		{head: "GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\n\r\n"},
-		{"GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\nC:\r\n\r\n", refusal{status: 431, at: 33, why: "too many fields"}},
+		{"GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\nC:\r\n\r\n", refusal{status: 431, at: 33, why: "too many fields (the limit is 3)"}},
 	} {
 		var h http1.Head
 		n, err := h.Parse([]byte(c.head), &lim)
