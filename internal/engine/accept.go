@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // acceptBatch bounds the connections a loop accepts before it serves others.
@@ -103,8 +105,8 @@ func (ln *listener) letGo() {
 	}
 }
 
-// accept takes waiting connections from listener i and gives each to the loop
-// that has the fewest. It reports true: d still drives the loop.
+// accept takes waiting connections from listener i. It reports true: d still
+// drives the loop.
 func (l *loop) accept(d *Driver, i int) bool {
 	a := &l.acceptor
 	if i >= len(a.listeners) || a.paused {
@@ -122,8 +124,9 @@ func (l *loop) accept(d *Driver, i int) bool {
 			e.conns.Add(-1)
 			return l.acceptFailed(errno)
 		}
-		e.accepts.Add(1)
-		l.place(&Conn{fd: fd, slot: -1, peer: newPeerAddr(&a.addr)})
+		c := &Conn{fd: fd, slot: -1}
+		c.peer, c.port = newPeerAddr(&a.addr)
+		l.admit(d, c)
 	}
 	return true
 }
@@ -143,28 +146,71 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 	return true
 }
 
-// place gives an accepted connection to a loop: this one, unless another has
-// clearly fewer, for moving a connection wakes the other loop.
-func (l *loop) place(c *Conn) {
+// admit gives an accepted connection to a loop, unless its address or every loop
+// has as many as it may.
+func (l *loop) admit(d *Driver, c *Conn) {
+	e := l.e
+	if !e.cfg.Addresses.Take(c.peer.addr()) {
+		d.turnAway(c, e.cfg.AddressRefusal)
+		if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
+			e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", c.RemoteAddr(), "count", n)
+		}
+		return
+	}
+	to := l.place()
+	if to == nil {
+		e.cfg.Addresses.Release(c.peer.addr())
+		d.turnAway(c, e.cfg.LoopRefusal)
+		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
+			e.cfg.Logger.Warn("engine: connections refused: every loop has as many as it may", "limit", e.cfg.MaxLoopConns, "count", n)
+		}
+		return
+	}
+	e.accepts.Add(1)
+	if to != l {
+		c.loop = to
+		if to.post(message{kind: msgAdopt, conn: c}) {
+			return
+		}
+		to.count.Add(-1) // it has ended
+		l.count.Add(1)
+	}
+	l.adopt(c)
+}
+
+// place returns the loop for one more connection, which its count then includes:
+// l, unless another has clearly fewer, for moving a connection wakes the other loop.
+// It returns nil if all have as many as they may.
+func (l *loop) place() *loop {
 	least := l
 	for _, other := range l.e.loops {
 		if other.count.Load() < least.count.Load() {
 			least = other
 		}
 	}
-	if few := least.count.Load(); l.count.Load() <= few+few/16 {
+	most := int32(l.e.cfg.MaxLoopConns)
+	own, few := l.count.Load(), least.count.Load()
+	if own <= few+few/16 && own < most {
 		least = l
 	}
-	least.count.Add(1)
-	if least != l {
-		c.loop = least
-		if least.post(message{kind: msgAdopt, conn: c}) {
-			return
-		}
+	if least.count.Add(1) > most {
 		least.count.Add(-1)
-		l.count.Add(1)
+		return nil
 	}
-	l.adopt(c)
+	return least
+}
+
+// turnAway closes a connection that was accepted and is one too many. The peer is
+// told why if that costs no wait; what it has sent already is read, because
+// closing would otherwise reset the connection under the answer.
+func (d *Driver) turnAway(c *Conn, answer []byte) {
+	if len(answer) > 0 {
+		_, _ = send(c.fd, answer)
+		shutdown(c.fd, unix.SHUT_WR)
+		_, _ = recv(c.fd, d.readBuf)
+	}
+	closeFD(c.fd)
+	d.engine.conns.Add(-1)
 }
 
 // pauseAccept stops watching the listeners until a connection closes, or until

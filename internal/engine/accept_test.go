@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
@@ -52,6 +54,84 @@ func TestMaxConns(t *testing.T) {
 		open[0].Close()
 		waiting.want("in at last")
 		open = append(open[1:], waiting)
+	}
+}
+
+func TestMaxLoopConns(t *testing.T) {
+	var shed admission.Shed
+	s := serve(t, engine.Config{Loops: 2, MaxLoopConns: 2, Shed: &shed, LoopRefusal: []byte("full\n")}, newLineHandler())
+	var open []*client
+	for range 4 {
+		c := s.dial()
+		c.send("echo in\n")
+		c.want("in")
+		open = append(open, c)
+	}
+	for range 10 {
+		refused := s.dial()
+		refused.want("full")
+		refused.wantEOF()
+		open[0].Close()
+		eventually(t, "a connection closes", func() bool { return s.Stats().Conns == 3 })
+		next := s.dial()
+		next.send("echo in\n")
+		next.want("in")
+		open = append(open[1:], next)
+	}
+	if n := shed.Count(admission.LoopLimit); n != 10 {
+		t.Errorf("%d refused by the count, want 10", n)
+	}
+	if s := s.Stats(); s.Conns != 4 || s.ConnsPerLoop[0] != 2 || s.Accepts != 14 || s.AcceptPauses != 0 {
+		t.Errorf("%+v; want 4 connections, 2 on each loop, of 14", s)
+	}
+}
+
+func TestMaxConnsPerAddress(t *testing.T) {
+	var shed admission.Shed
+	addresses := admission.NewAddresses(2)
+	s := serve(t, engine.Config{Loops: 2, Addresses: addresses, Shed: &shed, AddressRefusal: []byte("enough\n")}, newLineHandler())
+	from := func(ip string) *client {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}).Dial("tcp", s.addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{conn, t, bufio.NewReader(conn)}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	var open []*client
+	for _, ip := range []string{"127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.2"} {
+		c := from(ip)
+		c.send("echo in\n")
+		c.want("in")
+		open = append(open, c)
+	}
+	for _, ip := range []string{"127.0.0.1", "127.0.0.2"} {
+		refused := from(ip)
+		refused.want("enough")
+		refused.wantEOF()
+	}
+	if n := shed.Count(admission.AddressLimit); n != 2 {
+		t.Errorf("%d refused by the count, want 2", n)
+	}
+	open[0].Close() // of 127.0.0.1
+	eventually(t, "a connection closes", func() bool { return s.Stats().Conns == 3 })
+	c := from("127.0.0.1")
+	c.send("echo in\n")
+	c.want("in")
+	for _, c := range append(open, c) {
+		c.Close()
+	}
+	eventually(t, "no address is remembered", func() bool { return addresses.Len() == 0 })
+}
+
+// Peers without an address are not counted against each other.
+func TestUnixPeersHaveNoAddressLimit(t *testing.T) {
+	s := serveUnix(t, engine.Config{Addresses: admission.NewAddresses(1)}, newLineHandler())
+	for range 3 {
+		c := s.dial()
+		c.send("echo in\n")
+		c.want("in")
 	}
 }
 

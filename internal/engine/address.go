@@ -10,37 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerAddr is a netip.AddrPort in 24 bytes and without a pointer; every
-// connection carries one.
+// peerAddr is a netip.Addr in 20 bytes and without a pointer; every connection
+// carries one. An IPv4 address is written as IPv6 has it; the zero value is none.
 type peerAddr struct {
 	ip   [16]byte
 	zone uint32
-	port uint16
-	kind uint8 // 4, 6, or 0 for none
 }
 
-func newPeerAddr(sa *unix.RawSockaddrAny) (p peerAddr) {
+// newPeerAddr returns the address and the port in sa.
+func newPeerAddr(sa *unix.RawSockaddrAny) (p peerAddr, port uint16) {
 	switch sa.Addr.Family {
 	case unix.AF_INET:
 		v4 := inet4(sa)
-		copy(p.ip[:], v4.Addr[:])
-		p.port, p.kind = hostOrder(v4.Port), 4
+		p.ip = netip.AddrFrom4(v4.Addr).As16()
+		return p, hostOrder(v4.Port)
 	case unix.AF_INET6:
 		v6 := inet6(sa)
 		p.ip, p.zone = v6.Addr, v6.Scope_id
-		p.port, p.kind = hostOrder(v6.Port), 6
+		return p, hostOrder(v6.Port)
 	}
-	return p
+	return p, 0
 }
 
-func (p *peerAddr) addrPort() netip.AddrPort {
-	switch p.kind {
-	case 4:
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(p.ip[:4])), p.port)
-	case 6:
-		return netip.AddrPortFrom(addr6(p.ip, p.zone), p.port)
+// addr returns the address, the zero Addr for none.
+func (p *peerAddr) addr() netip.Addr {
+	if *p == (peerAddr{}) {
+		return netip.Addr{}
 	}
-	return netip.AddrPort{}
+	return addr6(p.ip, p.zone)
 }
 
 // addr6 returns the address, as IPv4 if it is an IPv4 peer of a dual-stack

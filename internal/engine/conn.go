@@ -26,7 +26,12 @@ type Conn struct {
 	wait   *waiter    // set before state waiting
 	hangup hangupHook // any goroutine
 
-	peer  peerAddr
+	peer peerAddr
+	port uint16 // the peer's
+
+	// Count is the handler's too: how much it has served on this connection.
+	Count uint16
+
 	fd    int32
 	slot  int32         // index in loop.conns; the loop's
 	gen   uint32        // tells this connection's events from those of the slot's former ones
@@ -87,7 +92,7 @@ func (c *Conn) kept() []byte {
 
 // RemoteAddr returns the peer's address, the zero AddrPort for unix sockets.
 // Safe for concurrent use.
-func (c *Conn) RemoteAddr() netip.AddrPort { return c.peer.addrPort() }
+func (c *Conn) RemoteAddr() netip.AddrPort { return netip.AddrPortFrom(c.peer.addr(), c.port) }
 
 // LocalAddr returns the address the connection was accepted on, the zero
 // AddrPort for unix sockets. It costs a system call.

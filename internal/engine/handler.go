@@ -72,6 +72,18 @@ type Config struct {
 	// system's.
 	MaxConns int
 
+	// MaxLoopConns bounds the open connections of each loop. One that finds all
+	// loops full is closed at once, after LoopRefusal. Default: no bound.
+	MaxLoopConns int
+
+	// Addresses bounds the open connections from each remote address. One too many
+	// is closed at once, after AddressRefusal. Default: no bound.
+	Addresses *admission.Addresses
+
+	// LoopRefusal and AddressRefusal are what a connection that is refused is sent,
+	// as far as that costs no wait. Default: nothing.
+	LoopRefusal, AddressRefusal []byte
+
 	// OpenTimeout is the deadline a new connection starts with, as if set by
 	// Conn.SetDeadline. Default: 60 s. Negative: none.
 	OpenTimeout time.Duration
@@ -120,6 +132,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Loops, runtime.GOMAXPROCS(0))
 	set(&c.ReadBuffer, 64<<10)
 	set(&c.MaxConns, 1<<31-1)
+	set(&c.MaxLoopConns, 1<<31-1)
 	set(&c.MaxWorkers, 10_000)
 	set(&c.IdleWorkers, 256)
 	set(&c.MinWriteRate, 256)

@@ -337,6 +337,7 @@ func (l *loop) close(c *Conn) {
 	c.in = nil
 	l.count.Add(-1)
 	e.conns.Add(-1)
+	e.cfg.Addresses.Release(c.peer.addr())
 	if e.pausedLoops.Load() > 0 {
 		e.broadcast(message{kind: msgResume})
 	}
