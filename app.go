@@ -32,6 +32,7 @@ type App struct {
 	serving serving
 	memory  memory
 	shed    admission.Shed // what was refused or cut off, and why
+	clients clients
 	loop    loopState
 	drains  drainWatch
 }
@@ -46,6 +47,7 @@ func New(config Config) *App {
 		panic("dunlin: New: " + err.Error())
 	}
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
+	a.clients.begin(&a.config)
 	a.exchanges.New = func() any {
 		x := new(stdExchange)
 		x.request.app, x.request.wire = a, x

@@ -70,6 +70,34 @@ type Config struct {
 	// net/http says 431 to both, and grants 4 KiB more). Default: 64 KiB.
 	MaxHead int
 
+	// MaxHeaders is how many header lines a request may have; more is answered with
+	// 431. Net/http knows only the names: there it bounds those. Default: 100.
+	MaxHeaders int
+
+	// MaxRequestsPerConnection is how many requests a connection may carry, up to
+	// 65,535; the answer to the last one says Connection: close. On HTTP/2 it has
+	// the client open another connection. Default: no limit.
+	MaxRequestsPerConnection int
+
+	// MaxConnections bounds the connections that are open at once, those of the loop
+	// engine and those of net/http each for themselves. At the bound further clients
+	// wait, in the system's backlog, until a connection closes. Default: no bound
+	// but that on file descriptors.
+	MaxConnections int
+
+	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which
+	// there is one for each processor. A client that finds all of them full is not
+	// made to wait, but answered with 503 and disconnected at once. It has no effect
+	// on net/http. Default: no bound.
+	MaxConnectionsPerLoop int
+
+	// MaxConnectionsPerAddress bounds the open connections from one remote address,
+	// on both engines together. The addresses of an IPv6 network of 64 bits count as
+	// one; unix sockets have none. A client beyond it is answered with 503, by TLS
+	// with nothing, and disconnected at once. Behind a proxy all clients have the
+	// proxy's address. Default: no bound.
+	MaxConnectionsPerAddress int
+
 	// Timeout is how long an action may take until its answer begins; a later
 	// one is discarded, and the client gets a 503. Groups and routes may set
 	// their own. Default: no limit.
@@ -169,6 +197,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Addr, ":8080")
 	setDefault(&c.MaxBody, 4<<20)
 	setDefault(&c.MaxHead, 64<<10)
+	setDefault(&c.MaxHeaders, 100)
 	setDefault(&c.HeadTimeout, 10*time.Second)
 	setDefault(&c.BodyTimeout, 30*time.Second)
 	setDefault(&c.WriteTimeout, 30*time.Second)
@@ -197,6 +226,13 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
 	case c.MaxHead < 512:
 		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
+	case c.MaxHeaders < 1:
+		return fmt.Errorf("Config.MaxHeaders is %d: it must not be negative", c.MaxHeaders)
+	case c.MaxRequestsPerConnection < 0 || c.MaxRequestsPerConnection > mostRequests:
+		return fmt.Errorf("Config.MaxRequestsPerConnection is %d: it must be between 0 and %d", c.MaxRequestsPerConnection, mostRequests)
+	case min(c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress) < 0:
+		return fmt.Errorf("Config.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
+			c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress)
 	case min(c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
 		return fmt.Errorf("Config.HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v) must not be negative",
 			c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)

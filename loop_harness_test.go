@@ -41,14 +41,6 @@ func soon(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// send writes raw to the connection.
-func send(t *testing.T, conn io.Writer, raw string) {
-	t.Helper()
-	if _, err := io.WriteString(conn, raw); err != nil {
-		t.Fatalf("send %.60q: %v", raw, err)
-	}
-}
-
 // answered reads one answer to GET, which must have the status and the body.
 func answered(t *testing.T, br *bufio.Reader, status int, body string) {
 	t.Helper()

@@ -35,6 +35,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 	a.loop.once.Do(func() {
 		h := newLoopHandler(a)
 		h.limits.MaxHead = a.config.MaxHead
+		h.limits.MaxFields = a.config.MaxHeaders
 		h.limits.MaxTarget = min(h.limits.MaxTarget, a.config.MaxHead)
 		a.loop.engine, a.loop.err = engine.New(engine.Config{
 			ReadBuffer:  max(readBuffer, a.config.MaxHead+1),
@@ -44,6 +45,12 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
 			Shed:        &a.shed,
 			Logger:      a.config.Logger,
+
+			MaxConns:       a.config.MaxConnections,
+			MaxLoopConns:   a.config.MaxConnectionsPerLoop,
+			Addresses:      a.clients.addresses,
+			LoopRefusal:    loopRefusal,
+			AddressRefusal: addressRefusal,
 		}, h)
 		a.loop.serving.Store(a.loop.engine)
 	})

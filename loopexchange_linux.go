@@ -230,6 +230,10 @@ func (x *loopExchange) tooSlowForLoop() bool {
 // answer runs the action and appends the response.
 func (x *loopExchange) answer(act Action) progress {
 	app, r := x.handler.app, &x.request
+	if most := app.config.MaxRequestsPerConnection; most > 0 {
+		x.c.Count++
+		x.closing = x.closing || int(x.c.Count) >= most
+	}
 	inline := x.d.Inline()
 	if r.route != nil && r.route.timeout > 0 {
 		x.d.EnterFor(r.route.timeout)

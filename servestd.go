@@ -16,6 +16,7 @@ import (
 // stdServer serves one listener by net/http.
 type stdServer struct {
 	http.Server
+	app   *App
 	conns sync.WaitGroup // open connections; only grows while Serve runs
 
 	mu       sync.Mutex
@@ -26,11 +27,19 @@ type stdServer struct {
 
 // newStdServer makes the server for one listener: of TLS unless config is nil.
 func newStdServer(a *App, config *tls.Config) *stdServer {
-	s := &stdServer{accepted: make(chan struct{})}
+	s := &stdServer{app: a, accepted: make(chan struct{})}
+	limited := a.config.MaxRequestsPerConnection > 0
+	if limited {
+		s.countRequests()
+	}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if a.serving.draining.Load() {
+		if limited && a.lastOfConnection(req) || a.serving.draining.Load() {
 			// HTTP/2 makes a GOAWAY of it.
 			w.Header().Set("Connection", "close")
+		}
+		if len(req.Header) > a.config.MaxHeaders {
+			a.tooManyHeaders(w, req)
+			return
 		}
 		a.ServeHTTP(w, req)
 	})
@@ -49,16 +58,18 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 }
 
 // count keeps conns.
-func (s *stdServer) count(_ net.Conn, state http.ConnState) {
+func (s *stdServer) count(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.conns.Add(1)
 	case http.StateClosed, http.StateHijacked:
+		s.app.clients.gone(c)
 		s.conns.Done()
 	}
 }
 
 func (s *stdServer) serve(ln net.Listener) error {
+	ln = newStdListener(s.app, ln, s.TLSConfig != nil)
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()

@@ -120,6 +120,14 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
+// send writes raw to the connection.
+func send(t *testing.T, conn io.Writer, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatalf("send %.60q: %v", raw, err)
+	}
+}
+
 // do runs one request through App.ServeHTTP.
 func do(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
 	return doBody(app, method, target, "", headers...)

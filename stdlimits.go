@@ -1,0 +1,129 @@
+package dunlin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// A stdListener keeps the bounds on connections for a server of net/http. What it
+// accepts is counted until stdServer.count sees its end.
+type stdListener struct {
+	net.Listener
+	app    *App
+	tls    bool // what it accepts speaks TLS
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newStdListener(a *App, ln net.Listener, tls bool) *stdListener {
+	return &stdListener{Listener: ln, app: a, tls: tls, closed: make(chan struct{})}
+}
+
+// Accept waits for a connection, and first until there may be one more.
+func (l *stdListener) Accept() (net.Conn, error) {
+	clients := &l.app.clients
+	if clients.slots != nil {
+		select {
+		case clients.slots <- struct{}{}:
+		case <-l.closed:
+			return nil, net.ErrClosed
+		}
+	}
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			clients.freeSlot()
+			return nil, err
+		}
+		if clients.addresses == nil || clients.addresses.Take(remoteIP(c)) {
+			return c, nil
+		}
+		l.turnAway(c)
+	}
+}
+
+// turnAway closes a connection that is one too many.
+func (l *stdListener) turnAway(c net.Conn) {
+	if n, due := l.app.shed.Note(admission.AddressLimit); due {
+		l.app.config.Logger.Warn("connections refused: their address has as many as it may",
+			"latest", c.RemoteAddr().String(), "limit", l.app.config.MaxConnectionsPerAddress, "count", n)
+	}
+	if !l.tls {
+		_, _ = c.Write(addressRefusal) // a new connection has room for it
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}
+	_ = c.Close()
+}
+
+// Close stops accepting.
+func (l *stdListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+func (c *clients) freeSlot() {
+	if c.slots != nil {
+		<-c.slots
+	}
+}
+
+// gone is told of the end of a connection that Accept returned.
+func (c *clients) gone(conn net.Conn) {
+	c.freeSlot()
+	if c.addresses != nil {
+		c.addresses.Release(remoteIP(conn))
+	}
+}
+
+// remoteIP returns the address of a connection's peer, the zero Addr for none.
+func remoteIP(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	addr, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{} // that of a unix socket
+	}
+	return addr.Addr()
+}
+
+// requestCount is the key under which the context of a connection has the number
+// of its requests, an *atomic.Int64.
+type requestCount struct{}
+
+// countRequests has the server count what each connection carries.
+func (s *stdServer) countRequests() {
+	s.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, requestCount{}, new(atomic.Int64))
+	}
+}
+
+// lastOfConnection counts a request, and reports whether its connection may carry
+// no other.
+func (a *App) lastOfConnection(req *http.Request) bool {
+	n, counted := req.Context().Value(requestCount{}).(*atomic.Int64)
+	return counted && n.Add(1) >= int64(a.config.MaxRequestsPerConnection)
+}
+
+// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
+// are not counted again: net/http has bounded their bytes.
+func (a *App) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
+	resp := Problem(ProblemDetails{
+		Status: http.StatusRequestHeaderFieldsTooLarge,
+		Detail: fmt.Sprintf("too many fields (the limit is %d)", a.config.MaxHeaders),
+	})
+	w.Header().Set("Connection", "close")
+	x := a.exchanges.Get().(*stdExchange)
+	x.w, x.req = w, req
+	x.sendSettled(&resp)
+	x.release()
+}
