@@ -35,6 +35,12 @@ type App struct {
 	clients clients
 	loop    loopState
 	drains  drainWatch
+
+	counting  atomic.Bool   // requests are counted by route
+	unmatched routeCounts   // those that no route takes
+	refused   atomic.Uint64 // requests to the loop engine that could not be read
+	conns     connCount     // of net/http
+	made      atomic.Uint32 // exchanges of net/http
 }
 
 // routes is Group under a name that leaves App.Group free for the method.
@@ -48,8 +54,10 @@ func New(config Config) *App {
 	}
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.clients.begin(&a.config)
+	a.unmatched.Init()
+	a.counting.Store(a.config.RouteStats == StatsOn)
 	a.exchanges.New = func() any {
-		x := new(stdExchange)
+		x := &stdExchange{number: int(a.made.Add(1))}
 		x.request.app, x.request.wire = a, x
 		return x
 	}

@@ -130,6 +130,10 @@ type Config struct {
 	// to end. Default: 30 s.
 	DrainTimeout time.Duration
 
+	// RouteStats says when requests are counted and timed by route, for Stats. It
+	// costs a request some ten nanoseconds. Default: StatsAuto.
+	RouteStats RouteStatsPolicy
+
 	// DirtyPaths says what becomes of a path with empty, «.» or «..» segments,
 	// none of which a route ever matches. Default: RedirectDirty.
 	DirtyPaths DirtyPaths
@@ -189,6 +193,17 @@ const (
 	RefuseDirty
 )
 
+// RouteStatsPolicy says when requests are counted by route.
+type RouteStatsPolicy uint8
+
+const (
+	// StatsAuto counts from when the App first serves a listener. An App that is
+	// used as a handler only, by its ServeHTTP, counts nothing.
+	StatsAuto RouteStatsPolicy = iota
+	StatsOn                    // always
+	StatsOff                   // never
+)
+
 // withDefaults returns the config with its zero fields filled in.
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
@@ -244,6 +259,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS", c.TLSAddr)
 	case c.H2C && c.Engine == EngineLoop:
 		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
+	case c.RouteStats > StatsOff:
+		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
 	case c.DirtyPaths > RefuseDirty:
 		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty or RefuseDirty", c.DirtyPaths)
 	}

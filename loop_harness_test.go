@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -28,17 +27,6 @@ func startLoop(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (
 		register(a)
 	})
 	return app, addr, logs
-}
-
-// soon waits until condition holds.
-func soon(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !condition(); {
-		if time.Now().After(limit) {
-			t.Fatalf("not in %v: %s", patience, what)
-		}
-		runtime.Gosched()
-	}
 }
 
 // answered reads one answer to GET, which must have the status and the body.

@@ -45,6 +45,8 @@ type loopExchange struct {
 	gone      bool               // likewise, because the action was late
 	readBy    time.Time          // the deadlines of a standard handler
 	writeBy   time.Time
+
+	count loopCount
 }
 
 // An unfinished is a request of which more must come: its head, or the rest of
@@ -235,6 +237,9 @@ func (x *loopExchange) answer(act Action) progress {
 		x.closing = x.closing || int(x.c.Count) >= most
 	}
 	inline := x.d.Inline()
+	if !inline {
+		x.goAway()
+	}
 	if r.route != nil && r.route.timeout > 0 {
 		x.d.EnterFor(r.route.timeout)
 	} else {
@@ -249,15 +254,13 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.d.Gone() {
 		return x.dropLate(&resp)
 	}
-	if r.route != nil {
-		switch {
-		case streams: // it leaves the loop by itself, whatever the pace of its action
-		case !inline: // it would say more about the other workers than about the action
-		case !stayed:
-			r.route.pace.tookOver(x.d.Now())
-		default:
-			r.route.pace.returned(x.d.Now())
-		}
+	x.countAnswer(resp.outcome())
+	if !stayed {
+		x.comeBack()
+		x.flushCount()
+	}
+	if r.route != nil && inline && !streams { // streams leave the loop by themselves, workers wait for each other
+		r.route.ran(stayed, x.d.Now())
 	}
 	if x.hijacked {
 		x.end()

@@ -49,6 +49,7 @@ const (
 // NewScratch makes the exchange of a driver.
 func (h *loopHandler) NewScratch() any {
 	x := &loopExchange{handler: h}
+	x.count.on = h.app.counting.Load()
 	x.request.app, x.request.wire = h.app, x
 	return x
 }
@@ -57,6 +58,15 @@ func (h *loopHandler) NewScratch() any {
 func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*loopExchange)
 	x.d, x.c = d, c
+	x.count.since = d.Now()
+	consumed = h.serve(x, in)
+	x.flushCount()
+	return consumed
+}
+
+// serve is Data without what comes before and after.
+func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
+	d, c := x.d, x.c
 	for {
 		n, next := x.serveNext(in[consumed:])
 		consumed += n
@@ -111,11 +121,16 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
 }
 
+// Away counts a request whose action blocks as in flight.
+func (h *loopHandler) Away(scratch any) { scratch.(*loopExchange).goAway() }
+
 // Expiring notes what the answer for an action that took too long depends on;
 // none of it is changed by an action.
 func (h *loopHandler) Expiring(late, fresh any) {
 	from, x := late.(*loopExchange), fresh.(*loopExchange)
 	x.minor, x.head.Method, x.request.route = from.minor, from.head.Method, from.request.route
+	x.count.since = from.count.since
+	from.comeBack()
 }
 
 // Expired answers for an action that took too long, and may still run.
@@ -124,6 +139,8 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c, x.closing = d, c, true
 	resp := timedOut()
 	h.app.logLate(x.request.route)
+	x.countAnswer(resp.outcome())
+	x.flushCount()
 	x.respond(&resp)
 	c.CloseLingering()
 }
@@ -134,6 +151,9 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*loopExchange)
 	x.d, x.c = d, c
 	x.closeStdBody()
+	x.comeBack()
+	x.countAnswer(serverError)
+	x.flushCount()
 	if x.begun {
 		c.Close() // half an answer is not to be taken for one
 	} else if cause == nil {
@@ -157,6 +177,9 @@ func (x *loopExchange) refuse(status int, detail string) progress {
 	p := Problem(ProblemDetails{Status: status, Detail: detail})
 	x.closing = true
 	x.minor = 1
+	if status != http.StatusInternalServerError { // else the request was read
+		x.handler.app.refused.Add(1)
+	}
 	x.appendHead(&p, len(p.body))
 	if http1.BodyAllowed(x.head.Method, status) {
 		x.d.Out = append(x.d.Out, p.body...)

@@ -38,7 +38,7 @@ const (
 // blocking reports whether the route's action should go to a worker: it is known
 // to block, and no trial is due at now.
 func (p *pace) blocking(now int64) bool {
-	if p.score.Load() < blockingScore {
+	if !p.learned() {
 		return false
 	}
 	due := p.trial.Load()
@@ -50,6 +50,19 @@ func (p *pace) blocking(now int64) bool {
 	}
 	p.wait.Store(wait)
 	return false
+}
+
+// learned reports whether the route's action is known to block.
+func (p *pace) learned() bool { return p.score.Load() >= blockingScore }
+
+// ran notes what a call of the action, ended at now, has shown on a loop.
+func (e *endpoint) ran(stayed bool, now int64) {
+	if stayed {
+		e.pace.returned(now)
+		return
+	}
+	e.counts.takeovers.Add(1)
+	e.pace.tookOver(now)
 }
 
 // tookOver counts a call, ended at now, whose loop had to be taken over.

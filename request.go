@@ -66,6 +66,8 @@ type wire interface {
 	interim(status int, h http.Header)
 	// closeAfter closes the connection after the answer.
 	closeAfter()
+	// abandoned notes that the action ends its goroutine.
+	abandoned()
 }
 
 // begin makes the request ready for another message.

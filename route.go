@@ -27,6 +27,8 @@ type Route struct {
 	app   *App
 	index int // in App.registered
 	name  string
+
+	methods, host, version string
 }
 
 // endpoint is what the router stores for a route: what a request needs.
@@ -35,6 +37,7 @@ type endpoint struct {
 	timeout time.Duration // 0: none
 	pattern string        // as registered, the group's prefix included
 	pace    pace
+	counts  routeCounts
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -216,6 +219,8 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	}
 	route := &Route{app: a, index: len(a.registered)}
 	route.action, route.pattern, route.timeout = wrapped, full, g.timeout
+	route.methods, route.host, route.version = reg.Methods, g.host, g.version
+	route.counts.Init()
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint

@@ -92,6 +92,7 @@ func (o *opened) serve() error {
 // newServer chooses the engine for a place.
 func (a *App) newServer(p place) (server, Engine, error) {
 	a.memory.begin(a)
+	a.counting.Store(a.config.RouteStats != StatsOff)
 	switch {
 	case p.config != nil:
 		if err := checkCertificate(p.config); err != nil {

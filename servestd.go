@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -57,14 +58,23 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 	return s
 }
 
-// count keeps conns.
+// connCount counts connections.
+type connCount struct {
+	open     atomic.Int64
+	accepted atomic.Uint64
+}
+
+// count keeps conns, and those of the app.
 func (s *stdServer) count(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.conns.Add(1)
+		s.app.conns.open.Add(1)
+		s.app.conns.accepted.Add(1)
 	case http.StateClosed, http.StateHijacked:
 		s.app.clients.gone(c)
 		s.conns.Done()
+		s.app.conns.open.Add(-1)
 	}
 }
 

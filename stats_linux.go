@@ -7,12 +7,10 @@ func (a *App) engineStats(s *Stats) {
 		return // no listener is served by it
 	}
 	from := e.Stats()
-	s.Connections = Connections{
-		Open:         from.Conns,
-		PerLoop:      from.ConnsPerLoop,
-		Accepted:     from.Accepts,
-		AcceptPauses: from.AcceptPauses,
-	}
+	s.Connections.Open += from.Conns
+	s.Connections.PerLoop = from.ConnsPerLoop
+	s.Connections.Accepted += from.Accepts
+	s.Connections.AcceptPauses = from.AcceptPauses
 	s.Actions = ActionStats{
 		Away:      from.Away,
 		Working:   from.WorkersBusy,

@@ -37,6 +37,9 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r := &x.request
 	r.begin(req.Method, path, req.URL.RawQuery, false)
 	act := a.find(r, req.Host)
+	if a.counting.Load() {
+		x.startCount()
+	}
 	if r.route != nil && r.route.timeout > 0 {
 		if !x.answerWithin(act, r.route) {
 			return // the action is late and still has the exchange
@@ -53,6 +56,8 @@ type stdExchange struct {
 	w       http.ResponseWriter
 	req     *http.Request
 	race    *stdRace // under a limit, between the action and the clock
+	count   stdCount
+	number  int // of all exchanges of the app: spreads them over shards
 }
 
 // answer runs the action and sends what it returns.
@@ -61,6 +66,9 @@ func (x *stdExchange) answer(act Action) {
 	x.request.app.run(act, &x.request, &resp)
 	if resp.extra() != nil || resp.meta.kind() != kindBody || x.request.app.serving.draining.Load() {
 		x.request.app.settle(&x.request, &resp)
+	}
+	if x.count.shard != nil {
+		x.count.end(resp.outcome())
 	}
 	if resp.on == nil && !bodyAllowed(resp.meta.status()) && resp.meta.kind() == kindBody {
 		x.w.WriteHeader(resp.meta.status()) // NoContent: nothing else to say
@@ -191,6 +199,8 @@ func (x *stdExchange) interim(status int, h http.Header) {
 func (x *stdExchange) closeAfter() {
 	x.race.whileMine(func() { x.w.Header().Set("Connection", "close") })
 }
+
+func (x *stdExchange) abandoned() { x.count.end(0) }
 
 // stdConnection is a stdExchange as the way to its connection.
 type stdConnection stdExchange

@@ -128,6 +128,17 @@ func send(t *testing.T, conn io.Writer, raw string) {
 	}
 }
 
+// soon waits until condition holds.
+func soon(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !condition(); {
+		if time.Now().After(limit) {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+		runtime.Gosched()
+	}
+}
+
 // do runs one request through App.ServeHTTP.
 func do(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
 	return doBody(app, method, target, "", headers...)

@@ -49,9 +49,10 @@ func timedOut() Response {
 // errTimedOut is what late code gets that still wants to use its connection.
 var errTimedOut = &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request took too long"}
 
-// logLate says that an action is late. It takes what it needs from the route and
+// logLate notes that an action is late. It takes what it needs from the route and
 // not from the request, which is the action's alone.
 func (a *App) logLate(route *endpoint) {
+	route.counts.timeouts.Add(1)
 	a.config.Logger.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
 }
 
@@ -104,23 +105,28 @@ func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
 	x.req, x.race = x.req.WithContext(ctx), new(stdRace)
 	late := &stdExchange{w: x.w, req: x.req}
 	late.request.app, late.request.method = x.request.app, x.request.method
+	count := x.count // x may be the action's for longer
+	x.count.shard = nil
 	done := make(chan Response, 1)
 	go x.runAside(act, done)
 	timer := time.NewTimer(route.timeout)
 	defer timer.Stop()
 	select {
 	case resp := <-done:
+		count.end(resp.outcome())
 		x.sendSettled(&resp)
 		return true
 	case <-timer.C:
 	}
 	if !x.race.expire() {
 		resp := <-done
+		count.end(resp.outcome())
 		x.sendSettled(&resp)
 		return true
 	}
 	x.request.app.logLate(route)
 	resp := timedOut()
+	count.end(resp.outcome())
 	late.w.Header().Set("Connection", "close")
 	resp.claim()
 	late.send(&resp)

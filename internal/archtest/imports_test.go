@@ -12,7 +12,7 @@ import (
 // root alone.
 var floors = [][]string{
 	{"internal/invariants"},
-	{"internal/admission", "internal/http1", "internal/jsonwire", "router"},
+	{"internal/admission", "internal/http1", "internal/jsonwire", "internal/tally", "router"},
 	{"internal/engine"},
 	{""},
 	{"middleware"},

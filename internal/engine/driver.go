@@ -59,6 +59,18 @@ func (d *Driver) Now() int64 {
 	return d.now
 }
 
+// Clock reads the clock of which Now is a copy.
+func (d *Driver) Clock() int64 { return d.engine.now() }
+
+// Loop returns the number, from 0 on, of the loop that the driver runs or came
+// from; 0 for workers.
+func (d *Driver) Loop() int {
+	if d.loop == nil {
+		return 0
+	}
+	return d.loop.number
+}
+
 // Unix returns the wall clock of this turn in seconds.
 func (d *Driver) Unix() int64 {
 	if d.detached {

@@ -70,6 +70,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 			}
 			return nil, err
 		}
+		l.number = len(e.loops)
 		e.loops = append(e.loops, l)
 	}
 	e.running.Store(int32(len(e.loops)))

@@ -36,6 +36,11 @@ type Handler interface {
 	// deadline again. The connection is closed unless a deadline was set.
 	Timeout(d *Driver, c *Conn, in []byte)
 
+	// Away is called when a driver loses its loop, or gives it up, between Enter and
+	// Leave. The handler's code may be running: only what it leaves alone until
+	// Leave may be used of the scratch.
+	Away(scratch any)
+
 	// Expiring is called when the limit of [Driver.EnterFor] passed, to copy what
 	// the answer depends on from the scratch of the driver whose code is late to
 	// that of the one which will answer. The code runs, but cannot pass Leave

@@ -139,6 +139,8 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	answer(d, "timeout")
 }
 
+func (h *lineHandler) Away(any) {}
+
 func (h *lineHandler) Expiring(late, fresh any) {}
 
 func (h *lineHandler) Expired(d *engine.Driver, c *engine.Conn) {

@@ -29,13 +29,14 @@ type loop struct {
 	takeMu  sync.Mutex    // held while the loop changes drivers
 	current *Conn         // what the driver serves; the monitor's after it took the loop
 
-	e     *Engine
-	epfd  int32
-	waker int32           // eventfd in the set; only ever written to, edges do the rest
-	park  syscall.RawConn // the epoll descriptor in the runtime's own poller
-	file  *os.File
-	poll  func(uintptr) bool // fills events; made once
-	polls int                // calls of poll in this wait
+	e      *Engine
+	number int // in e.loops
+	epfd   int32
+	waker  int32           // eventfd in the set; only ever written to, edges do the rest
+	park   syscall.RawConn // the epoll descriptor in the runtime's own poller
+	file   *os.File
+	poll   func(uintptr) bool // fills events; made once
+	polls  int                // calls of poll in this wait
 
 	events  [128]unix.EpollEvent
 	n, next int     // events[next:n] are still to be served

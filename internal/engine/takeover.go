@@ -72,6 +72,9 @@ func (d *Driver) Detach() {
 	}
 	d.detached = true
 	d.conn.goAway()
+	if d.epoch&1 == 1 {
+		d.engine.handler.Away(d.Scratch)
+	}
 	go d.engine.newDriver(l, next).run()
 	if d.limited() {
 		d.setTimer()
@@ -87,7 +90,9 @@ func (l *loop) takeOver(epoch uint64) bool {
 		return false
 	}
 	l.current.goAway()
-	if d := l.current.driver; d.limited() {
+	d := l.current.driver
+	l.e.handler.Away(d.Scratch)
+	if d.limited() {
 		d.setTimer()
 	}
 	l.e.takeovers.Add(1)

@@ -1,0 +1,153 @@
+package tally
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// A histogram counts durations in buckets whose width grows with the duration:
+// four to each doubling, so that what is read from it is at most a quarter off, and
+// mostly much less. Below, in units of 256 ns:
+//
+//	bucket  0  1  2  3 │ 4  5  6  7 │ 8   9   10  11 │ 12 …
+//	from    0  1  2  3 │ 4  5  6  7 │ 8   10  12  14 │ 16 …
+//
+// The last bucket begins at 60 s and takes everything beyond.
+type histogram struct {
+	buckets [buckets]atomic.Uint64
+	max     atomic.Int64 // ns
+}
+
+const (
+	unitShift = 8 // a unit is 256 ns
+	subShift  = 2 // each doubling has 1 << subShift buckets
+	subs      = 1 << subShift
+	doublings = 26
+	buckets   = (doublings + 1) * subs
+)
+
+// bucketOf returns the bucket of a duration.
+func bucketOf(d time.Duration) int {
+	units := uint64(max(d, 0)) >> unitShift
+	if units < subs {
+		return int(units)
+	}
+	double := bits.Len64(units) - subShift - 1
+	return min((double+1)*subs+int(units>>double)&(subs-1), buckets-1)
+}
+
+// lowest returns the shortest duration of a bucket.
+func lowest(bucket int) time.Duration {
+	if bucket < subs {
+		return time.Duration(bucket) << unitShift
+	}
+	double := bucket/subs - 1
+	return time.Duration(bucket%subs+subs) << double << unitShift
+}
+
+// add counts n durations of d.
+func (h *histogram) add(n uint64, d time.Duration) {
+	for most := h.max.Load(); int64(d) > most; most = h.max.Load() {
+		h.max.CompareAndSwap(most, int64(d))
+	}
+	h.buckets[bucketOf(d)].Add(n)
+}
+
+// addTo adds the counts to sum and returns the longest duration. No bucket above
+// that one's has anything.
+func (h *histogram) addTo(sum *[buckets]uint64) time.Duration {
+	longest := time.Duration(h.max.Load())
+	for i := range bucketOf(longest) + 1 {
+		sum[i] += h.buckets[i].Load()
+	}
+	return longest
+}
+
+// Latencies is a histogram at rest.
+type Latencies struct {
+	Max    time.Duration
+	first  int      // the bucket that counts[0] is of
+	counts []uint64 // up to the last bucket that is not empty
+}
+
+// trim fills l in from a full set of buckets.
+func (l *Latencies) trim(full *[buckets]uint64) {
+	first, end := 0, buckets
+	for first < end && full[first] == 0 {
+		first++
+	}
+	for end > first && full[end-1] == 0 {
+		end--
+	}
+	if first < end {
+		l.first, l.counts = first, append([]uint64(nil), full[first:end]...)
+	}
+}
+
+// Count returns how many durations were counted.
+func (l Latencies) Count() (n uint64) {
+	for _, c := range l.counts {
+		n += c
+	}
+	return n
+}
+
+// Quantile returns about the duration that a share of q, from 0 to 1, does not
+// exceed: 0 when nothing was counted.
+func (l Latencies) Quantile(q float64) time.Duration {
+	total := l.Count()
+	if total == 0 {
+		return 0
+	}
+	rank := min(max(uint64(math.Ceil(q*float64(total))), 1), total)
+	var below uint64
+	for i, n := range l.counts {
+		if below+n < rank {
+			below += n
+			continue
+		}
+		if l.first+i == buckets-1 {
+			break // it has no end
+		}
+		from, to := lowest(l.first+i), lowest(l.first+i+1)
+		return min(from+time.Duration(float64(to-from)*float64(rank-below)/float64(n)), l.Max)
+	}
+	return l.Max
+}
+
+// Since returns what was counted after an earlier state of the same histogram.
+// Its Max is the end of the highest bucket, or the Max of all if that is less.
+func (l Latencies) Since(earlier Latencies) Latencies {
+	var full [buckets]uint64
+	copy(full[l.first:], l.counts)
+	for i, n := range earlier.counts {
+		full[earlier.first+i] -= min(n, full[earlier.first+i])
+	}
+	var since Latencies
+	since.trim(&full)
+	if end := since.first + len(since.counts); end == buckets {
+		since.Max = l.Max
+	} else if len(since.counts) > 0 {
+		since.Max = min(lowest(end), l.Max)
+	}
+	return since
+}
+
+// Buckets yields the end of each bucket and how many durations were shorter, from
+// the first that is not empty to the last; the end of the very last is the
+// largest Duration.
+func (l Latencies) Buckets(yield func(below time.Duration, count uint64) bool) {
+	var sum uint64
+	for i, n := range l.counts {
+		sum += n
+		below := time.Duration(math.MaxInt64)
+		if l.first+i+1 < buckets {
+			below = lowest(l.first + i + 1)
+		}
+		if !yield(below, sum) {
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package dunlin
+
+import (
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// A loopCount is a driver's part in counting requests by route. Those that one call
+// of the handler answers alike, one after the other, are counted together when
+// the call ends, since their answers leave together then: one look at the clock
+// serves them all.
+//
+// The time counted begins with the turn of the loop in which the request was read,
+// so it includes what the request waited for others of the same turn.
+type loopCount struct {
+	on      bool
+	since   int64 // when the present call began, on the engine's clock
+	counts  *routeCounts
+	outcome uint8
+	n       uint64 // requests not yet counted
+	away    *tally.Shard
+}
+
+// countAnswer counts the present request.
+func (x *loopExchange) countAnswer(outcome uint8) {
+	k := &x.count
+	if !k.on {
+		return
+	}
+	counts := x.request.counts()
+	if k.n > 0 && (counts != k.counts || outcome != k.outcome) {
+		x.flushCount()
+	}
+	k.counts, k.outcome = counts, outcome
+	k.n++
+}
+
+// flushCount passes on what was counted.
+func (x *loopExchange) flushCount() {
+	k := &x.count
+	if k.n == 0 {
+		return
+	}
+	k.counts.Shard(x.d.Loop()).Add(k.outcome, k.n, time.Duration(x.d.Clock()-k.since))
+	k.n = 0
+}
+
+// goAway counts the present request as in flight, which those that are answered
+// at once on a loop never are.
+func (x *loopExchange) goAway() {
+	if x.count.on {
+		x.count.away = x.request.counts().Shard(0)
+		x.count.away.InFlight.Add(1)
+	}
+}
+
+// comeBack ends what goAway began.
+func (x *loopExchange) comeBack() {
+	if s := x.count.away; s != nil {
+		s.InFlight.Add(-1)
+		x.count.away = nil
+	}
+}
+
+// abandoned leaves the counting to the engine's call of Abandoned.
+func (x *loopExchange) abandoned() {}

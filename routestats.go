@@ -1,0 +1,100 @@
+package dunlin
+
+import (
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// RouteStats says what became of the requests of one route since the app was made.
+type RouteStats struct {
+	Methods string `json:"methods"` // as registered: "GET", "GET,HEAD", "*"
+	Pattern string `json:"pattern"`
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version,omitempty"`
+	Name    string `json:"name,omitempty"`
+
+	Requests uint64       `json:"requests"` // that have ended
+	Status   StatusCounts `json:"status"`   // how
+	InFlight int          `json:"inFlight"` // begun and not ended; what a loop is answering at once is not counted
+
+	Panics    uint64 `json:"panics"`
+	Timeouts  uint64 `json:"timeouts"`  // answered with 503, because the action took longer than its limit
+	Takeovers uint64 `json:"takeovers"` // actions that blocked on an event loop
+	Blocking  bool   `json:"blocking"`  // so often that the route's requests go to workers at once
+
+	Latency Latency `json:"latency"`
+}
+
+// StatusCounts counts requests by how they were answered.
+type StatusCounts struct {
+	Dropped       uint64 `json:"dropped"` // not, or not to the end: the connection was dropped
+	Informational uint64 `json:"1xx"`     // 101: the connection was handed to the action
+	Success       uint64 `json:"2xx"`
+	Redirection   uint64 `json:"3xx"`
+	ClientError   uint64 `json:"4xx"`
+	ServerError   uint64 `json:"5xx"`
+}
+
+// Latency says how long requests took, from when the server had read them until
+// their answers were ready to be sent, or for streams were sent. On the loop engine it
+// begins with the turn of the loop that read the request, so what waits behind
+// others takes longer; requests that were pipelined are ready with the last of them. On net/http it is the action's time.
+//
+// P50 of the requests took at most P50, 99.9 % at most P999. These are read from a
+// histogram and may be off by a quarter at most. Max is exact.
+type Latency struct {
+	P50  time.Duration `json:"p50Ns"`
+	P90  time.Duration `json:"p90Ns"`
+	P99  time.Duration `json:"p99Ns"`
+	P999 time.Duration `json:"p999Ns"`
+	Max  time.Duration `json:"maxNs"`
+
+	all tally.Latencies
+}
+
+func latencyOf(all tally.Latencies) Latency {
+	return Latency{
+		P50: all.Quantile(0.5), P90: all.Quantile(0.9), P99: all.Quantile(0.99), P999: all.Quantile(0.999),
+		Max: all.Max, all: all,
+	}
+}
+
+// Since returns the latency of the requests between an earlier snapshot of the same
+// route and this one: that of the last minute, say. Its Max may be off by a quarter, too.
+func (l Latency) Since(earlier Latency) Latency { return latencyOf(l.all.Since(earlier.all)) }
+
+// Buckets yields the histogram: how many requests took less than each of a series of
+// durations, the last of which is longer than all. A Latency that was read from JSON has none.
+func (l Latency) Buckets(yield func(below time.Duration, requests uint64) bool) { l.all.Buckets(yield) }
+
+// routeStats returns the counts of all routes, in the order of their registration.
+func (a *App) routeStats() []RouteStats {
+	a.mu.Lock()
+	routes := a.registered // only ever appended to
+	list := make([]RouteStats, len(routes))
+	for i, r := range routes {
+		list[i].Name = r.name
+	}
+	a.mu.Unlock()
+	for i, r := range routes {
+		s := &list[i]
+		s.Methods, s.Pattern, s.Host, s.Version = r.methods, r.pattern, r.host, r.version
+		s.Blocking = r.pace.learned()
+		r.counts.stats(s)
+	}
+	return list
+}
+
+// stats fills in what was counted.
+func (c *routeCounts) stats(s *RouteStats) {
+	sums := c.Sums()
+	o := &sums.Outcomes
+	for _, n := range o {
+		s.Requests += n
+	}
+	s.Status = StatusCounts{o[0], o[1], o[2], o[3], o[4], o[5]}
+	s.InFlight = int(max(sums.InFlight, 0)) // shards are read one after the other
+	s.Panics, s.Timeouts, s.Takeovers = c.panics.Load(), c.timeouts.Load(), c.takeovers.Load()
+	s.Latency = latencyOf(sums.Latency)
+}
