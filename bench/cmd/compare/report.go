@@ -59,7 +59,7 @@ func writeReport(folders layout.Folders, run *results.Run) error {
 // diffCommand compares two files of results.
 func diffCommand(args []string) error {
 	flags := flag.NewFlagSet("compare diff", flag.ContinueOnError)
-	all := flags.Bool("all", false, "also what did not change beyond noise")
+	all := flags.Bool("all", false, "also what did not change beyond the spread")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
@@ -79,10 +79,19 @@ func diffCommand(args []string) error {
 		return fmt.Errorf("the two runs have no figure in common")
 	}
 	table := report.DiffTable(differences, *all)
-	if len(table.Rows) == 0 {
-		fmt.Printf("%d figures compared, none changed beyond noise\n", len(differences))
-		return nil
+	if len(table.Rows) > 0 {
+		fmt.Print(table.Text())
 	}
-	fmt.Print(table.Text())
+	beyond := 0
+	for _, d := range differences {
+		if d.Beyond {
+			beyond++
+		}
+	}
+	fmt.Printf("%d figures compared, %d changed beyond the printed spread", len(differences), beyond)
+	if n := report.Within(differences); n > 0 {
+		fmt.Printf(", %d more differ by the test (chance alone: about %d) but within it; -all lists them", n, len(differences)/20)
+	}
+	fmt.Println()
 	return nil
 }

@@ -8,12 +8,18 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// Lead is a scenario's metric in which other servers are ahead of Dunlin, by more than the spread.
+// Lead is a scenario's metric in which other servers are ahead of Dunlin, by more than chance.
 type Lead struct {
 	Scenario results.Scenario
 	Metric   results.Metric
 	Own      float64
-	Servers  []string // "name (figure, ratio)", the best first
+	Servers  []Ahead // the best first
+}
+
+// Ahead is a server that is better.
+type Ahead struct {
+	Peer   string
+	Median float64
 }
 
 // Leads finds them. The floor is no server, and Dunlin's own variants do not compete with it.
@@ -37,23 +43,21 @@ func Leads(run *results.Run) []Lead {
 	return leads
 }
 
+// leastLead is the difference that a reader may care about. Between single rounds it decides alone.
+const leastLead = 0.02
+
 func leadIn(s results.Scenario, metric results.Metric, own []float64) Lead {
 	lead := Lead{Scenario: s, Metric: metric, Own: stats.Summarise(own).Median}
 	for _, b := range bars(s, metric) {
 		if isOwn(b.name) || b.name == "floor" {
 			continue
 		}
-		change := stats.Compare(own, s.Row(b.name).Values(metric.Key))
-		better := b.Median < lead.Own
+		gap := lead.Own - b.Median
 		if metric.Higher {
-			better = b.Median > lead.Own
+			gap = -gap
 		}
-		if better && change.Beyond {
-			ratio := ""
-			if lead.Own != 0 {
-				ratio = fmt.Sprintf(", %s×", results.Format(b.Median/lead.Own))
-			}
-			lead.Servers = append(lead.Servers, fmt.Sprintf("%s (%s%s)", b.name, results.Format(b.Median), ratio))
+		if gap > leastLead*lead.Own && stats.Compare(own, s.Row(b.name).Values(metric.Key)).Significant {
+			lead.Servers = append(lead.Servers, Ahead{b.name, b.Median})
 		}
 	}
 	return lead
@@ -61,6 +65,14 @@ func leadIn(s results.Scenario, metric results.Metric, own []float64) Lead {
 
 // String is a line of the report.
 func (l Lead) String() string {
+	servers := make([]string, len(l.Servers))
+	for i, ahead := range l.Servers {
+		servers[i] = fmt.Sprintf("%s (%s", ahead.Peer, results.Format(ahead.Median))
+		if l.Own != 0 {
+			servers[i] += fmt.Sprintf(", %s×", results.Format(ahead.Median/l.Own))
+		}
+		servers[i] += ")"
+	}
 	return fmt.Sprintf("%s, %s: Dunlin %s; ahead: %s", l.Scenario.Title, l.Metric.Label, results.Format(l.Own),
-		strings.Join(l.Servers, ", "))
+		strings.Join(servers, ", "))
 }

@@ -11,12 +11,12 @@ import (
 type Difference struct {
 	Where  string // scenario and server, or benchmark
 	Metric string
-	Better bool // if it is beyond noise: for better or for worse
+	Better bool // if it changed at all: for better or for worse
 	stats.Change
 }
 
-// Differences compares every figure that both runs have. Those of Dunlin come out beyond noise for
-// better or worse; those of a peer that change too say that the machine did.
+// Differences compares every figure that both runs have. Those of peers that change too say that the machine
+// did.
 func Differences(before, after *results.Run) []Difference {
 	var all []Difference
 	for _, s := range before.Scenarios {
@@ -67,22 +67,40 @@ func benchmarkDifferences(before, after results.Benchmark) []Difference {
 	return all
 }
 
-// DiffTable lists the differences beyond noise, or all of them.
+// DiffTable lists the differences beyond the printed spread, or all of them.
 func DiffTable(differences []Difference, all bool) Table {
 	t := Table{Heading: []string{"", "figure", "before", "after", "change", "verdict", "test"}}
 	for _, d := range differences {
-		if !d.Beyond && !all {
-			continue
+		if d.Beyond || all {
+			t.Rows = append(t.Rows, []string{
+				d.Where, d.Metric, cellOf(d.Old), cellOf(d.New), fmt.Sprintf("%+.1f %%", d.Percent), d.verdict(), d.Why,
+			})
 		}
-		verdict := "~"
-		if d.Beyond && d.Better {
-			verdict = "better"
-		} else if d.Beyond {
-			verdict = "WORSE"
-		}
-		t.Rows = append(t.Rows, []string{
-			d.Where, d.Metric, cellOf(d.Old), cellOf(d.New), fmt.Sprintf("%+.1f %%", d.Percent), verdict, d.Why,
-		})
 	}
 	return t
+}
+
+func (d Difference) verdict() string {
+	switch {
+	case d.Beyond && d.Better:
+		return "better"
+	case d.Beyond:
+		return "WORSE"
+	case d.Significant && d.Better:
+		return "(better)"
+	case d.Significant:
+		return "(worse)"
+	}
+	return "~"
+}
+
+// Within counts the differences that the test calls significant but that stay within the printed spread.
+func Within(differences []Difference) int {
+	n := 0
+	for _, d := range differences {
+		if d.Significant && !d.Beyond {
+			n++
+		}
+	}
+	return n
 }

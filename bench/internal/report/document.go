@@ -3,11 +3,8 @@ package report
 import (
 	"bytes"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +24,8 @@ type Document struct {
 	Run        *results.Run
 	Date       string
 	Sections   []Section
-	Leads      []NotedLead
+	Explained  []Explained // where others are ahead, and why
+	Open       []Lead      // where they are, and no note says why
 	Benchmarks []BenchmarkSection
 }
 
@@ -40,39 +38,14 @@ type Section struct {
 	svg       []byte
 }
 
-// NotedLead is a lead with what it would take to close it.
-type NotedLead struct {
-	Lead
-	Note string
-}
-
 // BenchmarkSection is a package of Go benchmarks.
 type BenchmarkSection struct {
 	Package string
 	Table   Table
 }
 
-// Notes say, by scenario, why others are ahead there and what it would take.
-type Notes map[string]string
-
-// ReadNotes reads a JSON object; a file that is not there has none.
-func ReadNotes(path string) (Notes, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read notes: %w", err)
-	}
-	var notes Notes
-	if err := json.Unmarshal(data, &notes); err != nil {
-		return nil, fmt.Errorf("read notes: %s: %w", path, err)
-	}
-	return notes, nil
-}
-
 // NewDocument draws the charts and lays out the tables.
-func NewDocument(run *results.Run, notes Notes) (*Document, error) {
+func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 	d := &Document{Run: run, Date: run.Started.Format("2 January 2006")}
 	for _, s := range run.Scenarios {
 		section := Section{Scenario: s, Table: TableOf(s)}
@@ -89,9 +62,7 @@ func NewDocument(run *results.Run, notes Notes) (*Document, error) {
 		}
 		d.Sections = append(d.Sections, section)
 	}
-	for _, lead := range Leads(run) {
-		d.Leads = append(d.Leads, NotedLead{lead, notes[lead.Scenario.Name]})
-	}
+	d.Explained, d.Open = explain(Leads(run), notes)
 	for _, pkg := range BenchmarkPackages(run.Benchmarks) {
 		d.Benchmarks = append(d.Benchmarks, BenchmarkSection{pkg, BenchmarkTable(run.Benchmarks, pkg)})
 	}

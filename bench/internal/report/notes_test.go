@@ -5,18 +5,32 @@ package report_test
 import (
 	"testing"
 
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
 	"github.com/dunlinhttp/dunlin/bench/internal/report"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-func TestNotesAreAboutScenarios(t *testing.T) {
+// A name that is misspelt would leave its note out for ever.
+func TestNotesNameWhatExists(t *testing.T) {
 	notes, err := report.ReadNotes("../../notes.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range notes {
-		if _, err := scenario.Named([]string{name}); err != nil {
-			t.Errorf("notes.json: %v", err)
+	for _, n := range notes {
+		if n.Title == "" || n.Text == "" {
+			t.Errorf("notes.json: a note without title or text: %+v", n)
+		}
+		if _, err := scenario.Named(n.Scenarios); err != nil {
+			t.Errorf("notes.json, %s: %v", n.Title, err)
+		}
+		if _, err := peer.Named(n.Peers); err != nil {
+			t.Errorf("notes.json, %s: %v", n.Title, err)
+		}
+		for _, key := range n.Metrics {
+			if metric, known := results.MetricByKey(key); !known || !metric.Judged {
+				t.Errorf("notes.json, %s: nobody is compared by the metric %q", n.Title, key)
+			}
 		}
 	}
 }

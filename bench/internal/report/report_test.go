@@ -55,7 +55,10 @@ func sample() *results.Run {
 }
 
 func TestPages(t *testing.T) {
-	document, err := report.NewDocument(sample(), report.Notes{"json": "It would take a faster encoder."})
+	document, err := report.NewDocument(sample(), []report.Note{
+		{Title: "Elsewhere", Scenarios: []string{"param"}, Text: "Not shown: nobody is ahead there."},
+		{Title: "The encoder", Scenarios: []string{"json"}, Metrics: []string{results.CPU.Key}, Peers: []string{"fast"}, Text: "It would take a faster one."},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +142,7 @@ func TestReadNotes(t *testing.T) {
 	if notes, err := report.ReadNotes(path); notes != nil || err != nil {
 		t.Errorf("no file: %v, %v", notes, err)
 	}
-	if err := os.WriteFile(path, []byte(`{"json": "why"`), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(`[{"title": "why"`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := report.ReadNotes(path); err == nil {

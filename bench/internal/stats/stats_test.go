@@ -38,19 +38,24 @@ func TestCompare(t *testing.T) {
 		name          string
 		before, after []float64
 		percent       float64
+		significant   bool
 		beyond        bool
 	}{
-		{"five apart", []float64{10, 11, 10, 12, 11}, []float64{20, 21, 22, 20, 22}, 90.909, true},
-		{"five the same", []float64{10, 11, 10, 12, 11}, []float64{11, 10, 12, 10, 11}, 0, false},
-		{"five overlapping", []float64{10, 12, 14, 16, 18}, []float64{11, 13, 15, 17, 19}, 7.142, false},
-		{"three apart: ranges decide", []float64{10, 11, 12}, []float64{5, 6, 7}, -45.454, true},
-		{"three touching", []float64{10, 11, 12}, []float64{12, 13, 14}, 18.181, false},
-		{"from nothing", []float64{0, 0, 0}, []float64{5, 5, 5}, math.Inf(1), true},
-		{"not measured", nil, []float64{5}, math.Inf(1), false},
+		{"five apart", []float64{10, 11, 10, 12, 11}, []float64{20, 21, 22, 20, 22}, 90.909, true, true},
+		{"five the same", []float64{10, 11, 10, 12, 11}, []float64{11, 10, 12, 10, 11}, 0, false, false},
+		{"five overlapping", []float64{10, 12, 14, 16, 18}, []float64{11, 13, 15, 17, 19}, 7.142, false, false},
+		{"three apart: ranges decide", []float64{10, 11, 12}, []float64{5, 6, 7}, -45.454, true, true},
+		{"three touching", []float64{10, 11, 12}, []float64{12, 13, 14}, 18.181, false, false},
+		{"six shifted within the spread", []float64{10, 11, 12, 13, 14, 19}, []float64{15, 16, 17, 18, 20, 21}, 40, true, false},
+		{"three close: the gap is no wider than the ranges", []float64{10, 11, 12}, []float64{13, 14, 15}, 27.272, true, false},
+		{"one round says nothing", []float64{10}, []float64{20}, 100, true, false},
+		{"from nothing", []float64{0, 0, 0}, []float64{5, 5, 5}, math.Inf(1), true, true},
+		{"not measured", nil, []float64{5}, math.Inf(1), false, false},
 	} {
 		got := stats.Compare(test.before, test.after)
-		if got.Beyond != test.beyond {
-			t.Errorf("%s: beyond noise %v, want %v (%s)", test.name, got.Beyond, test.beyond, got.Why)
+		if got.Significant != test.significant || got.Beyond != test.beyond {
+			t.Errorf("%s: significant %v, beyond the spread %v, want %v and %v (%s)",
+				test.name, got.Significant, got.Beyond, test.significant, test.beyond, got.Why)
 		}
 		if got.Percent != test.percent && math.Abs(got.Percent-test.percent) > 0.001 {
 			t.Errorf("%s: %v %%, want %v", test.name, got.Percent, test.percent)

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Note says why others are ahead of Dunlin and what it would take. It is shown beside the rows it speaks of
+// as far as a run has them; a run without any does not show it.
+type Note struct {
+	Title     string   `json:"title"`
+	Scenarios []string `json:"scenarios,omitempty"` // none: any
+	Metrics   []string `json:"metrics,omitempty"`   // keys; none: any
+	Peers     []string `json:"peers,omitempty"`     // none: any
+	Text      string   `json:"text"`
+}
+
+func (n Note) explains(scenario, metric, peer string) bool {
+	in := func(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
+	return in(n.Scenarios, scenario) && in(n.Metrics, metric) && in(n.Peers, peer)
+}
+
+// ReadNotes reads a JSON list; a file that is not there has none.
+func ReadNotes(path string) ([]Note, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read notes: %w", err)
+	}
+	var notes []Note
+	if err := json.Unmarshal(data, &notes); err != nil {
+		return nil, fmt.Errorf("read notes: %s: %w", path, err)
+	}
+	return notes, nil
+}
+
+// Explained is a note with the leads it explains.
+type Explained struct {
+	Note
+	Leads []Lead
+}
+
+// explain gives every lead of every server to the first note that speaks of it, and returns those that none
+// does.
+func explain(leads []Lead, notes []Note) (explained []Explained, open []Lead) {
+	byNote := make([][]Lead, len(notes))
+	for _, lead := range leads {
+		var unexplained []Ahead
+		servers := make([][]Ahead, len(notes))
+		for _, ahead := range lead.Servers {
+			i := slices.IndexFunc(notes, func(n Note) bool {
+				return n.explains(lead.Scenario.Name, lead.Metric.Key, ahead.Peer)
+			})
+			if i < 0 {
+				unexplained = append(unexplained, ahead)
+			} else {
+				servers[i] = append(servers[i], ahead)
+			}
+		}
+		part := func(list *[]Lead, servers []Ahead) {
+			if len(servers) > 0 {
+				*list = append(*list, Lead{lead.Scenario, lead.Metric, lead.Own, servers})
+			}
+		}
+		for i := range notes {
+			part(&byNote[i], servers[i])
+		}
+		part(&open, unexplained)
+	}
+	for i, leads := range byNote {
+		if len(leads) > 0 {
+			explained = append(explained, Explained{notes[i], leads})
+		}
+	}
+	return explained, open
+}
