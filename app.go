@@ -27,6 +27,7 @@ type App struct {
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
 	careful    atomic.Bool              // lookups need findCarefully
+	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
 	serving serving
@@ -56,6 +57,7 @@ func New(config Config) *App {
 	a.clients.begin(&a.config)
 	a.unmatched.Init()
 	a.counting.Store(a.config.RouteStats == StatsOn)
+	a.leastBody.Store(a.config.MaxBody)
 	a.exchanges.New = func() any {
 		x := &stdExchange{number: int(a.made.Add(1))}
 		x.request.app, x.request.wire = a, x

@@ -1,9 +1,11 @@
 package dunlin
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
@@ -12,18 +14,79 @@ import (
 // announced it, -1 when it did not.
 func (r *Request) ContentLength() int64 { return r.wire.contentLength() }
 
-// Body returns a reader of the body. It fails with a 413 problem once more than
-// Config.MaxBody bytes were read. After Bytes, it reads what Bytes returned.
+// MaxBody returns a group whose routes take request bodies of up to n bytes, in
+// place of Config.MaxBody; more is answered with 413, before anything is read
+// where the client announces the length. It also limits what standard handlers
+// read, with an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for
+// no limit.
+func (g *Group) MaxBody(n int64) *Group {
+	sub := g.derive()
+	sub.maxBody = g.app.lowerBodyLimit(n)
+	return sub
+}
+
+// MaxBody sets the limit of one route, see Group.MaxBody. It belongs before the
+// route's first request.
+func (r *Route) MaxBody(n int64) *Route {
+	r.maxBody = r.app.lowerBodyLimit(n)
+	return r
+}
+
+// lowerBodyLimit returns n, a limit of some routes, and keeps the least of all.
+func (a *App) lowerBodyLimit(n int64) int64 {
+	if n <= 0 {
+		panic(fmt.Sprintf("dunlin: MaxBody(%d): it must be positive (called at %s)", n, callerPlace()))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leastBody.Store(min(n, a.leastBody.Load()))
+	return n
+}
+
+// maxBody returns the limit on the body of the request, in bytes.
+func (r *Request) maxBody() int64 {
+	if limit := r.maxStdBody(); limit > 0 {
+		return limit
+	}
+	return r.app.config.MaxBody
+}
+
+// maxStdBody returns the limit on what a standard handler may read, 0 for none.
+func (r *Request) maxStdBody() int64 {
+	if r.route == nil {
+		return 0
+	}
+	return r.route.maxBody
+}
+
+// Body returns a reader of the body. It fails with a 413 problem where more than
+// the limit (Config.MaxBody, Group.MaxBody) was announced, or was read. After
+// Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
 	if r.loaded {
 		return &bytesReader{r.whole}
 	}
-	return r.wire.body(r.app.config.MaxBody)
+	limit := r.maxBody()
+	if err := r.announced(limit); err != nil {
+		return failedBody{err}
+	}
+	return r.wire.body(limit)
+}
+
+// announced returns the problem of a body that is announced to be longer than
+// limit, and has it refused.
+func (r *Request) announced(limit int64) error {
+	if r.wire.contentLength() <= limit {
+		return nil
+	}
+	r.wire.refuseBody()
+	return bodyTooLarge(limit)
 }
 
 // Bytes returns the whole body, borrowed: it is valid until the response has
-// been sent. A body of more than Config.MaxBody bytes is a 413 problem.
-func (r *Request) Bytes() ([]byte, error) { return r.bytes(r.app.config.MaxBody) }
+// been sent. A body of more than the limit (Config.MaxBody, Group.MaxBody) is a
+// 413 problem.
+func (r *Request) Bytes() ([]byte, error) { return r.bytes(r.maxBody()) }
 
 // A bodyHolder is a wire that can hold the whole body already.
 type bodyHolder interface {
@@ -42,8 +105,8 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 	if r.bodyErr != nil {
 		return nil, r.bodyErr // what is left of the body is not the body
 	}
-	if n := r.wire.contentLength(); n > limit {
-		return nil, bodyTooLarge(limit)
+	if err := r.announced(limit); err != nil {
+		return nil, err
 	}
 	if h, ok := r.wire.(bodyHolder); ok {
 		if b, here := h.held(); here {
@@ -90,6 +153,10 @@ func (r *Request) endBody() {
 	if cap(r.payload) > maxKept {
 		r.payload = nil
 	}
+	if r.replay != nil {
+		r.replay.end()
+		r.replay = nil
+	}
 	r.whole, r.loaded, r.bodyErr = nil, false, nil
 }
 
@@ -109,6 +176,19 @@ func bodyError(err error) error {
 	}
 	return badRequest("the request body could not be read to its end", err)
 }
+
+// bodyCut is the problem of a body that ended early or came too slowly.
+func bodyCut(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &ProblemDetails{Status: http.StatusRequestTimeout, Detail: "the request body came too slowly", Cause: err}
+	}
+	return badRequest("the connection was closed in the middle of the request body", err)
+}
+
+// failedBody is a body that cannot be read.
+type failedBody struct{ err error }
+
+func (b failedBody) Read([]byte) (int, error) { return 0, b.err }
 
 // bytesReader reads a borrowed slice.
 type bytesReader struct{ rest []byte }

@@ -62,7 +62,8 @@ type Config struct {
 	MaxConcurrent int
 
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and
-	// Decode accept; more is answered with 413. Default: 4 MiB.
+	// Decode accept; more is answered with 413. Groups and routes may set their
+	// own. Default: 4 MiB.
 	MaxBody int64
 
 	// MaxHead is the largest request head, in bytes, request line included;

@@ -19,7 +19,7 @@ const (
 // multipart/form-data without files; fields of the query are not among them. It
 // is read once, in whole, and belongs to the caller. Errors are problems: 415
 // for a body of another type or with files in it (see [Request.Parts]), 413 for
-// one of more than Config.MaxBody bytes, 400 for a malformed one.
+// one over the limit of [Request.Bytes], 400 for a malformed one.
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -89,7 +89,7 @@ func unsupportedForm(detail string) error {
 // Multipart returns a reader of a multipart/form-data body, which reads from
 // the client as its parts are read, with no more memory than a part's header
 // and a buffer. A body of another type is a 415 problem; one that grows beyond
-// Config.MaxBody fails with a 413 problem, which [Error] finds in what the
+// the limit of [Request.Bytes] fails with a 413 problem, which [Error] finds in what the
 // reader returns. The reader's own errors say that the body is malformed.
 // [Request.Parts] makes problems of them.
 func (r *Request) Multipart() (*multipart.Reader, error) {
@@ -100,8 +100,8 @@ func (r *Request) Multipart() (*multipart.Reader, error) {
 	case params["boundary"] == "":
 		return nil, badRequest("the multipart body has no boundary", err)
 	}
-	if n := r.wire.contentLength(); n > r.app.config.MaxBody {
-		return nil, bodyTooLarge(r.app.config.MaxBody)
+	if err := r.announced(r.maxBody()); err != nil {
+		return nil, err
 	}
 	return multipart.NewReader(r.Body(), params["boundary"]), nil
 }

@@ -18,13 +18,19 @@ import (
 // middleware sees the real status, headers and body. A handler that writes
 // more than 32 KB, flushes or hijacks answers for itself from there on:
 // middleware then sees a response that has been sent, and headers it adds come
-// too late. Config.MaxBody does not limit what the handler reads; use
-// http.MaxBytesHandler.
+// too late. The handler reads the body as it comes, or what Request.Bytes has
+// read, in whole. Group.MaxBody and Route.MaxBody limit it; Config.MaxBody does
+// not.
 func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")
 	}
 	return func(r *Request) Response {
+		if limit := r.maxStdBody(); limit > 0 {
+			if err := r.announced(limit); err != nil {
+				return Error(err)
+			}
+		}
 		w := &stdWriter{r: r, header: make(http.Header)}
 		w.run(h, r.wire.stdRequest())
 		return w.response()

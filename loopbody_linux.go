@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
@@ -39,7 +38,7 @@ const (
 // begin prepares for the body that follows x.head, of which rest has arrived;
 // rest may hold what comes after the body too.
 func (b *loopBody) begin(x *loopExchange, rest []byte) {
-	*b = loopBody{x: x, rest: rest, limit: x.handler.app.config.MaxBody, raw: b.raw[:0], chunked: x.head.Chunked}
+	*b = loopBody{x: x, rest: rest, limit: x.request.maxBody(), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0
 	if b.chunked {
 		b.decoder.Reset(&x.handler.limits, -1)
@@ -157,6 +156,9 @@ func (b *loopBody) receive(p []byte) (int, error) {
 	return n, nil
 }
 
+// errRefused is why a body that is announced to be too long is not read.
+var errRefused = errors.New("the request body was refused")
+
 // malformedBody is the problem of a body that the codec refuses.
 func malformedBody(err error) error {
 	status := http.StatusBadRequest
@@ -164,14 +166,6 @@ func malformedBody(err error) error {
 		status = e.Status()
 	}
 	return &ProblemDetails{Status: status, Detail: err.Error(), Cause: err}
-}
-
-// bodyCut is the problem of a body that ended early or came too slowly.
-func bodyCut(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &ProblemDetails{Status: http.StatusRequestTimeout, Detail: "the request body came too slowly", Cause: err}
-	}
-	return badRequest("the connection was closed in the middle of the request body", err)
 }
 
 // tooMuchLeft reports whether the connection must close if the action reads no

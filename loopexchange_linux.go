@@ -125,6 +125,8 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 		return x.serveWhole(in, n, nil)
 	case !h.Chunked && int64(len(rest)) >= length:
 		return x.serveWhole(in, n+int(length), rest[:length])
+	case !h.Chunked && length > x.handler.app.leastBody.Load() && x.tooLong(length):
+		return x.serveStreamed(in, n) // the client need not send what will be refused
 	case !h.Expect100 && (h.Chunked || length <= smallBody):
 		u := unfinisheds.Get().(*unfinished)
 		u.raw = append(u.raw[:0], h.Bytes()...)
@@ -137,6 +139,12 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 		return n + taken, next
 	}
 	return x.serveStreamed(in, n)
+}
+
+// tooLong reports whether a body is longer than its route takes.
+func (x *loopExchange) tooLong(length int64) bool {
+	x.find()
+	return length > x.request.maxBody()
 }
 
 // serveWhole answers a request that is here in full: its head and body are

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 // stdRequest makes the *http.Request of the current request, once.
 func (x *loopExchange) stdRequest() *http.Request {
 	if x.std != nil {
+		x.rewindStdBody()
 		return x.std
 	}
 	h := &x.head
@@ -42,9 +44,11 @@ func (x *loopExchange) stdRequest() *http.Request {
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.context())
 	if h.HasBody() {
-		const noLimit = 1<<63 - 1 // http.MaxBytesHandler sets one
-		x.stdBody = &loopStdBody{x: x, src: x.body(noLimit)}
+		x.stdBody = &loopStdBody{x: x, src: x.body(math.MaxInt64)}
 		req.Body = x.stdBody
+		if limit := x.request.maxStdBody(); limit > 0 {
+			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
+		}
 	}
 	if h.Chunked {
 		req.TransferEncoding = []string{"chunked"}
@@ -53,6 +57,7 @@ func (x *loopExchange) stdRequest() *http.Request {
 		x.stdBody.req = req
 	}
 	x.std = req
+	x.rewindStdBody()
 	return x.std
 }
 
@@ -79,10 +84,11 @@ func (x *loopExchange) body(limit int64) io.Reader {
 	return &bytesReader{x.whole}
 }
 
-// failedBody is a body that cannot be read.
-type failedBody struct{ err error }
-
-func (b failedBody) Read([]byte) (int, error) { return 0, b.err }
+func (x *loopExchange) refuseBody() {
+	if x.streaming {
+		x.stream.err = errRefused
+	}
+}
 
 // begin appends the head of an answer whose body follows piece by piece.
 func (x *loopExchange) begin(resp *Response, length int64) stdSink {

@@ -36,6 +36,17 @@ func (b *loopStdBody) Read(p []byte) (int, error) {
 // Close does nothing, so that whatever is not read is dealt with after the answer.
 func (b *loopStdBody) Close() error { return nil }
 
+// rewindStdBody lets a standard handler read again what Request.Bytes has read.
+func (x *loopExchange) rewindStdBody() {
+	if x.stdBody == nil || !x.request.loaded {
+		return
+	}
+	x.using.Lock()
+	defer x.using.Unlock()
+	x.stdBody.src = &bytesReader{x.request.whole}
+	x.std.Body = x.stdBody // Bytes has kept to the limit
+}
+
 // closeStdBody ends the use of the body by a standard handler. It waits for a
 // Read that is under way, which the time limit on bodies ends.
 func (x *loopExchange) closeStdBody() {

@@ -35,8 +35,9 @@ type Request struct {
 	payload []byte // what Bytes has read, when the engine did not hold it
 	loaded  bool   // payload (or the engine's view) is complete in whole
 	whole   []byte
-	bodyErr error // why the body could not be read
-	depth   int   // calls of App.run under way
+	replay  *replayedBody // for standard handlers, after Bytes
+	bodyErr error         // why the body could not be read
+	depth   int           // calls of App.run under way
 }
 
 // A wire is what a Request stands on: an http.Request, or the bytes of the
@@ -52,6 +53,9 @@ type wire interface {
 	// body returns the reader of the body, which fails with a *ProblemDetails
 	// of 413 once more than limit bytes were read.
 	body(limit int64) io.Reader
+	// refuseBody says that the body will not be read: the answer does not wait
+	// for it.
+	refuseBody()
 	remote() netip.AddrPort
 	context() context.Context
 	// stdRequest returns the request as net/http knows it.
@@ -181,7 +185,7 @@ func (r *Request) Context() context.Context { return r.wire.context() }
 
 // Std returns the request as net/http knows it, for libraries that want one. It
 // is made when first asked for and valid until the action returns. Its body is
-// that of the request: read one or the other.
+// that of the request, or what Bytes has read of it before.
 func (r *Request) Std() *http.Request { return r.wire.stdRequest() }
 
 // ID returns an identifier of this request, 26 random characters unless a

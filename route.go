@@ -18,6 +18,7 @@ type Group struct {
 	prefix        string
 	host, version string
 	timeout       time.Duration
+	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
 }
 
@@ -35,6 +36,7 @@ type Route struct {
 type endpoint struct {
 	action  Action        // with its middleware
 	timeout time.Duration // 0: none
+	maxBody int64         // in bytes; 0: that of the config
 	pattern string        // as registered, the group's prefix included
 	pace    pace
 	counts  routeCounts
@@ -221,6 +223,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	route.action, route.pattern, route.timeout = wrapped, full, g.timeout
 	route.methods, route.host, route.version = reg.Methods, g.host, g.version
 	route.counts.Init()
+	route.maxBody = g.maxBody
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint

@@ -3,7 +3,6 @@ package dunlin
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net"
@@ -57,7 +56,8 @@ type stdExchange struct {
 	req     *http.Request
 	race    *stdRace // under a limit, between the action and the clock
 	count   stdCount
-	number  int // of all exchanges of the app: spreads them over shards
+	number  int  // of all exchanges of the app: spreads them over shards
+	copied  bool // req is our own copy
 }
 
 // answer runs the action and sends what it returns.
@@ -89,7 +89,7 @@ func (x *stdExchange) sendSettled(resp *Response) {
 // left to the collector instead: somebody may still be using it.
 func (x *stdExchange) release() {
 	x.request.end()
-	x.w, x.req, x.race = nil, nil, nil
+	x.w, x.req, x.race, x.copied = nil, nil, nil, false
 	x.request.app.exchanges.Put(x)
 }
 
@@ -126,33 +126,6 @@ func (x *stdExchange) headers(yield func(name, value string) bool) {
 	}
 }
 
-func (x *stdExchange) contentLength() int64 {
-	if x.req.Body == nil || x.req.Body == http.NoBody {
-		return 0
-	}
-	return x.req.ContentLength
-}
-
-func (x *stdExchange) body(limit int64) io.Reader {
-	if x.req.Body == nil || x.req.Body == http.NoBody {
-		return &bytesReader{}
-	}
-	// MaxBytesReader also tells the server not to keep a connection whose body
-	// was not read to its end.
-	return limitedBody{http.MaxBytesReader(x.w, x.req.Body, limit)}
-}
-
-// limitedBody gives MaxBytesReader's error as a problem.
-type limitedBody struct{ src io.Reader }
-
-func (b limitedBody) Read(p []byte) (int, error) {
-	n, err := b.src.Read(p)
-	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		err = bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
-	}
-	return n, err
-}
-
 func (x *stdExchange) remote() netip.AddrPort {
 	addr, err := netip.ParseAddrPort(x.req.RemoteAddr)
 	if err != nil {
@@ -162,8 +135,6 @@ func (x *stdExchange) remote() netip.AddrPort {
 }
 
 func (x *stdExchange) context() context.Context { return x.req.Context() }
-
-func (x *stdExchange) stdRequest() *http.Request { return x.req }
 
 // begin sends a head. net/http chooses the framing.
 func (x *stdExchange) begin(resp *Response, length int64) stdSink {
