@@ -47,6 +47,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 	v := recover()
 	if v == nil {
 		r.wire.abandoned()
+		r.releasePayload()
 		return // runtime.Goexit: the goroutine ends, the engine answers
 	}
 	r.depth = outer

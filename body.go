@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
@@ -114,37 +115,86 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 			return r.bytes(limit)
 		}
 	}
-	b, err := readAll(r.payload[:0], r.wire.body(limit), r.wire.contentLength())
-	r.payload = b
+	r.bodyErr = errBodyPartly // unless reading comes to its end
+	b, err := r.readAll(r.wire.body(limit), r.wire.contentLength())
 	if err != nil {
 		r.bodyErr = bodyError(err)
 		return nil, r.bodyErr
 	}
-	r.whole, r.loaded = b, true
+	r.whole, r.loaded, r.bodyErr = b, true, nil
 	return b, nil
 }
 
-// readAll appends what src yields to b. It trusts an announced length only up
-// to 64 KB before the bytes have come: a client that announces much and sends
-// nothing must not cost memory.
-func readAll(b []byte, src io.Reader, announced int64) ([]byte, error) {
+var errBodyPartly = errors.New("reading the request body was given up")
+
+// readAll reads src into the payload, whose memory it takes from the budget before
+// it is filled. It trusts an announced length only up to 64 KB before the bytes have
+// come: a client that announces much and sends nothing must not cost memory.
+func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	const trust = 64 << 10
-	if want := min(announced, trust) + 1; announced >= 0 && int64(cap(b)) < want {
-		b = make([]byte, 0, want)
+	r.payload = r.payload[:0]
+	if err := r.holdPayload(cap(r.payload), announced); err != nil {
+		return nil, err
+	}
+	if want := int(min(announced, trust)) + 1; announced >= 0 && cap(r.payload) < want {
+		if err := r.growPayload(want, announced); err != nil {
+			return nil, err
+		}
 	}
 	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+		if b := r.payload; len(b) == cap(b) {
+			want := max(512, 2*cap(b))
+			if announced >= 0 {
+				want = max(min(want, int(announced)+1), cap(b)+1)
+			}
+			if err := r.growPayload(want, announced); err != nil {
+				return nil, err
+			}
 		}
+		b := r.payload
 		n, err := src.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
+		r.payload = b[:len(b)+n]
 		if err == io.EOF {
-			return b, nil
+			return r.payload, nil
 		}
 		if err != nil {
-			return b, err
+			return nil, err
 		}
 	}
+}
+
+// growPayload gives the payload the given capacity.
+func (r *Request) growPayload(capacity int, announced int64) error {
+	if err := r.holdPayload(capacity, announced); err != nil {
+		return err
+	}
+	r.payload = append(make([]byte, 0, capacity), r.payload...)
+	return nil
+}
+
+// holdPayload has the budget hold capacity bytes for the payload, in all. A body
+// that could never fit is a 413 problem, one that does not fit now a 503.
+func (r *Request) holdPayload(capacity int, announced int64) error {
+	m := &r.app.memory
+	bound := m.budget.Bound()
+	if need := max(int64(capacity), announced); bound > 0 && need > bound {
+		r.wire.refuseBody()
+		return &ProblemDetails{
+			Status: http.StatusRequestEntityTooLarge,
+			Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
+		}
+	}
+	if more := capacity - r.payloadHeld; more > 0 {
+		if !m.budget.Reserve(admission.Body, int64(more)) {
+			if n, due := r.app.shed.Note(admission.NoMemory); due {
+				r.app.config.Logger.Warn("the "+m.budget.String()+" is used up: a request body is refused", "route", r.Route(), "count", n)
+			}
+			r.wire.refuseBody()
+			return r.app.noMemory("the request body")
+		}
+		r.payloadHeld = capacity
+	}
+	return nil
 }
 
 // endBody ends the loan of the body.
@@ -157,7 +207,17 @@ func (r *Request) endBody() {
 		r.replay.end()
 		r.replay = nil
 	}
+	r.releasePayload()
 	r.whole, r.loaded, r.bodyErr = nil, false, nil
+}
+
+// releasePayload gives the payload's memory back to the budget. It is called by
+// itself for a request that is left to the collector.
+func (r *Request) releasePayload() {
+	if r.payloadHeld > 0 {
+		r.app.memory.budget.Release(admission.Body, int64(r.payloadHeld))
+		r.payloadHeld = 0
+	}
 }
 
 // bodyTooLarge is the problem of a body over the limit.

@@ -45,13 +45,15 @@ type Config struct {
 	Logger *slog.Logger
 
 	// MemoryLimit is how much memory the process is to have resident, the
-	// program's own pages included. From it follow, on the loop engine, how much
-	// output may wait for slow clients before nothing more is read, and the
-	// default of MaxConcurrent; and on both engines the pace of the garbage
-	// collector (GOGC and the runtime's memory limit, from the first Serve to the
-	// end of Shutdown; with GOGC in the environment that stays as it is). Memory
-	// that actions hold is theirs to bound, and bodies being received are
-	// bounded one by one, by MaxBody, not together.
+	// program's own pages included. A quarter of what it leaves is the budget for
+	// what clients make the server hold: requests that are not complete, bodies
+	// that an action reads in whole, answers that are not taken. When it is used up,
+	// bodies are refused with 503, and with 413 if they could never fit. From the
+	// limit follow also, on the loop engine, how much output may wait for slow
+	// clients before nothing more is read, and the default of MaxConcurrent; and on
+	// both engines the pace of the garbage collector (GOGC and the runtime's memory
+	// limit, from the first Serve to the end of Shutdown; with GOGC in the
+	// environment that stays as it is). Memory that actions hold is theirs to bound.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none.
 	MemoryLimit ByteSize
 

@@ -26,6 +26,8 @@ type ProblemDetails struct {
 	Extensions map[string]any
 
 	Cause error // for the log
+
+	passing bool // the client may try again soon: Retry-After
 }
 
 // Error returns the problem as a log line wants it, cause included.
@@ -70,7 +72,11 @@ func Problem(p ProblemDetails) Response {
 	if status < 400 || status > 599 {
 		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &p))
 	}
-	x := newExtra(blockProblem)
+	block := blockProblem
+	if p.passing {
+		block = blockPassing
+	}
+	x := newExtra(block)
 	body, err := p.append(x.buf[:0])
 	x.buf, x.err = body, p.Cause
 	r := x.response(status, viewString(body))
@@ -150,6 +156,14 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
+}
+
+// noMemory is the problem of something of the request that the memory budget has no
+// room for.
+func (a *App) noMemory(what string) *ProblemDetails {
+	return &ProblemDetails{
+		Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("no room for %s: the %v is used up", what, &a.memory.budget), passing: true,
+	}
 }
 
 // NotFound answers 404 as a problem.

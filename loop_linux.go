@@ -41,6 +41,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			ReadBuffer:  max(readBuffer, a.config.MaxHead+1),
 			OpenTimeout: a.config.IdleTimeout,
 			WriteGrace:  a.config.WriteTimeout,
+			Budget:      &a.memory.budget,
 			MaxPending:  a.memory.maxPending(),
 			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
 			Shed:        &a.shed,

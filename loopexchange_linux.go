@@ -9,7 +9,6 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http1"
-	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -32,6 +31,7 @@ type loopExchange struct {
 	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
+	gathered  *unfinished        // the memory of head and body, if they came in pieces
 	minor     uint8              // the client's minor version
 	closing   bool               // the connection closes after the answer
 	begun     bool               // part of the answer has been sent
@@ -47,38 +47,6 @@ type loopExchange struct {
 	writeBy   time.Time
 
 	count loopCount
-}
-
-// An unfinished is a request of which more must come: its head, or the rest of
-// a small body. It belongs to its connection.
-type unfinished struct {
-	head     http1.Head
-	complete bool   // the head is complete, and views raw
-	raw      []byte // the head's bytes
-	chunked  http1.Chunked
-	body     []byte // what of the body has come, decoded
-}
-
-var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
-
-// keptUnfinished is the most memory, in bytes, that a pooled unfinished keeps
-// for each of its buffers.
-const keptUnfinished = 16 << 10
-
-func (u *unfinished) release() {
-	u.head.Reset()
-	u.complete = false
-	u.raw, u.body = keep(u.raw), keep(u.body)
-	unfinisheds.Put(u)
-}
-
-// keep empties a buffer that is to be pooled, and drops a large one.
-func keep(b []byte) []byte {
-	invariants.EndLoan(b)
-	if cap(b) > keptUnfinished {
-		return nil
-	}
-	return b[:0]
 }
 
 // serveNext takes the next step on the connection, which has sent in: it
@@ -100,7 +68,7 @@ func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
 		return len(in), x.refuseError(err)
 	case n == 0:
 		if u == nil {
-			u = unfinisheds.Get().(*unfinished)
+			u = x.newUnfinished()
 			x.head, u.head = u.head, x.head
 			x.c.Proto = u
 			x.c.SetDeadline(x.handler.app.config.HeadTimeout)
@@ -128,8 +96,8 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 	case !h.Chunked && length > x.handler.app.leastBody.Load() && x.tooLong(length):
 		return x.serveStreamed(in, n) // the client need not send what will be refused
 	case !h.Expect100 && (h.Chunked || length <= smallBody):
-		u := unfinisheds.Get().(*unfinished)
-		u.raw = append(u.raw[:0], h.Bytes()...)
+		u := x.newUnfinished()
+		u.setRaw(h.Bytes())
 		h.CopyTo(&u.head, u.raw)
 		u.complete = true
 		u.chunked.Reset(&x.handler.limits, -1)
@@ -169,13 +137,13 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 				x.head.Method = u.head.Method
 				return len(in), x.refuseError(err)
 			}
-			u.body = append(u.body, data...)
+			u.addBody(data)
 			n += taken
 		}
 		done = u.chunked.Done()
 	} else {
 		n = min(len(in), int(u.head.ContentLength)-len(u.body))
-		u.body = append(u.body, in[:n]...)
+		u.addBody(in[:n])
 		done = len(u.body) == int(u.head.ContentLength)
 	}
 	if !done && len(u.body) <= smallBody {
@@ -187,7 +155,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	if x.tooSlowForLoop() {
 		return n, needWorker // u stays with the connection and is found again
 	}
-	x.chunked = &u.chunked
+	x.chunked, x.gathered = &u.chunked, u
 	x.c.Proto = nil
 	if x.streaming {
 		x.stream.beginChunked(x, u, in[n:])
@@ -196,6 +164,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	if x.streaming {
 		n += x.stream.taken
 	}
+	x.gathered = nil
 	u.release()
 	return n, next
 }

@@ -160,6 +160,7 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 		h.app.config.Logger.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
 		x.refuse(http.StatusInternalServerError, "")
 	}
+	x.abandon()
 	d.Scratch = h.NewScratch() // the action may have left its request to others
 }
 

@@ -23,8 +23,13 @@ func (x *loopExchange) respond(resp *Response) {
 		x.d.Out = append(x.d.Out, body...)
 		x.release(resp)
 	case resp.extra() != nil:
-		resp.on.x.used = resp.meta.fields()
-		x.d.WriteOwned(viewBytes(body), resp.on.x)
+		own := resp.on.x
+		own.used = resp.meta.fields()
+		b := viewBytes(body)
+		if resp.ownsBody() {
+			b = own.buf[:len(body)] // with its capacity, which is what pending output holds
+		}
+		x.d.WriteOwned(b, own)
 	default:
 		x.d.WriteOwned(viewBytes(body), nil)
 	}

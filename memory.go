@@ -44,8 +44,8 @@ type memory struct {
 	mu        sync.Mutex
 	begun     bool // or ended before that
 	limit     admission.Limit
-	room      int64 // 0 without a limit
-	budget    *admission.Budget
+	room      int64            // 0 without a limit
+	budget    admission.Budget // without a bound until begin
 	collector *admission.Collector
 }
 
@@ -71,7 +71,7 @@ func (m *memory) begin(a *App) {
 		}
 		bound = min(bound, m.room/budgetShare)
 	}
-	m.budget = admission.NewBudget(bound)
+	m.budget.SetBound(bound)
 	m.collector = admission.PaceCollector(m.room)
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }

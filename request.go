@@ -28,16 +28,17 @@ type Request struct {
 
 	location string // where to, when no route takes this path but one like it
 
-	id      string
-	values  []keyed
-	chunk   chunk
-	scratch []byte // for unescaping queries
-	payload []byte // what Bytes has read, when the engine did not hold it
-	loaded  bool   // payload (or the engine's view) is complete in whole
-	whole   []byte
-	replay  *replayedBody // for standard handlers, after Bytes
-	bodyErr error         // why the body could not be read
-	depth   int           // calls of App.run under way
+	id          string
+	values      []keyed
+	chunk       chunk
+	scratch     []byte // for unescaping queries
+	payload     []byte // what Bytes has read, when the engine did not hold it
+	payloadHeld int    // bytes of the budget for it
+	loaded      bool   // payload (or the engine's view) is complete in whole
+	whole       []byte
+	replay      *replayedBody // for standard handlers, after Bytes
+	bodyErr     error         // why the body could not be read
+	depth       int           // calls of App.run under way
 }
 
 // A wire is what a Request stands on: an http.Request, or the bytes of the

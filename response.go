@@ -128,6 +128,7 @@ var (
 	blockHTML    = NewHeaderBlock("Content-Type", "text/html; charset=utf-8")
 	blockJSON    = NewHeaderBlock("Content-Type", "application/json")
 	blockProblem = NewHeaderBlock("Content-Type", "application/problem+json")
+	blockPassing = NewHeaderBlock("Content-Type", "application/problem+json", "Retry-After", "1")
 	blockBinary  = NewHeaderBlock("Content-Type", "application/octet-stream")
 	blockPlain   = NewHeaderBlock("Content-Type", "text/plain")
 )

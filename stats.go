@@ -45,13 +45,17 @@ type ActionStats struct {
 
 // MemoryStats says what the memory limit is spent on, in bytes.
 type MemoryStats struct {
-	Limit       int64  `json:"limit"`       // 0: none
-	LimitSource string `json:"limitSource"` // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
-	Budget      int64  `json:"budget"`      // what clients may make the server hold
-	Pending     int64  `json:"pending"`     // answers that clients have not taken yet
-	PendingMost int64  `json:"pendingMost"` // from which on no requests are read
-	HeapGoal    int64  `json:"heapGoal"`    // how large the heap may grow before a collection
-	GOGC        int    `json:"gogc"`        // as chosen after the latest collection; 0: the user's
+	Limit       int64            `json:"limit"`       // 0: none
+	LimitSource string           `json:"limitSource"` // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
+	Budget      int64            `json:"budget"`      // what clients may make the server hold
+	Held        int64            `json:"held"`        // what they make it hold now
+	HeldFor     map[string]int64 `json:"heldFor"`     // of that for input, body, output, stream and set-aside
+	HeldPeak    int64            `json:"heldPeak"`    // the most there has been
+	Refused     uint64           `json:"refused"`     // times something found no room in the budget
+	Pending     int64            `json:"pending"`     // answers that clients have not taken yet
+	PendingMost int64            `json:"pendingMost"` // from which on no requests are read
+	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection
+	GOGC        int              `json:"gogc"`        // as chosen after the latest collection; 0: the user's
 }
 
 // RuntimeStats are Go's own figures.
@@ -105,11 +109,16 @@ func (s Stats) String() string {
 func (m *memory) stats(s *MemoryStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.budget == nil {
+	if m.collector == nil {
 		return // the app has not served yet
 	}
 	s.Limit, s.LimitSource = m.limit.Bytes, m.limit.Source
-	s.Budget = m.budget.Bound()
+	b := &m.budget
+	s.Budget, s.Held, s.HeldPeak, s.Refused = b.Bound(), b.Held(), b.Peak(), b.Refused()
+	s.HeldFor = make(map[string]int64)
+	for u := range admission.Uses {
+		s.HeldFor[u.String()] = b.HeldFor(u)
+	}
 	s.PendingMost = m.maxPending()
 	s.HeapGoal, s.GOGC = m.collector.Goal(), m.collector.Percent()
 }

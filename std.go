@@ -216,6 +216,7 @@ func (x *stdExchange) send(resp *Response) {
 	case kindSent:
 		return
 	case kindAbort:
+		x.request.releasePayload() // release will not
 		panic(http.ErrAbortHandler)
 	}
 	status := resp.meta.status()

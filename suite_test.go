@@ -93,8 +93,29 @@ func start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
+		wantNothingHeld(t, app)
 	})
 	return ln.Addr().String(), logs
+}
+
+// wantNothingHeld checks that a server that has stopped gave all memory back to its
+// budget, once the actions that were late have ended.
+func wantNothingHeld(t *testing.T, app *dunlin.App) {
+	t.Helper()
+	for limit := time.Now().Add(patience); ; runtime.Gosched() {
+		m := app.Stats().Memory
+		held := m.Held
+		for _, n := range m.HeldFor {
+			held |= n
+		}
+		if held == 0 {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Errorf("the budget still holds %d bytes: %v", m.Held, m.HeldFor)
+			return
+		}
+	}
 }
 
 func listen(t *testing.T) net.Listener {

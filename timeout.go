@@ -130,6 +130,10 @@ func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
 	late.w.Header().Set("Connection", "close")
 	resp.claim()
 	late.send(&resp)
+	go func() {
+		<-done
+		x.request.releasePayload()
+	}()
 	return false
 }
 

@@ -1,6 +1,9 @@
 package admission
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // A Use is what memory of a budget is held for.
 type Use uint8
@@ -30,12 +33,13 @@ func Uses(yield func(Use) bool) {
 
 // A Budget counts the memory that is held for clients, in bytes, by use. It is
 // asked for what is unfinished only: a request that is answered in one go holds
-// nothing. All methods are safe for concurrent use; a nil Budget has no
-// bound and counts nothing.
+// nothing. What is counted is the capacity of buffers, not how full they are. All
+// methods are safe for concurrent use; a nil Budget has no bound and counts
+// nothing, the zero Budget counts.
 //
 // Invariant: held is the sum over all uses, and each of them is ≥ 0.
 type Budget struct {
-	bound   int64
+	bound   atomic.Int64
 	held    atomic.Int64
 	peak    atomic.Int64
 	refused atomic.Uint64
@@ -43,7 +47,14 @@ type Budget struct {
 }
 
 // NewBudget returns a budget of bound bytes; 0 is no bound.
-func NewBudget(bound int64) *Budget { return &Budget{bound: bound} }
+func NewBudget(bound int64) *Budget {
+	b := new(Budget)
+	b.SetBound(bound)
+	return b
+}
+
+// SetBound changes the bound, 0 for none. What is held stays held.
+func (b *Budget) SetBound(bound int64) { b.bound.Store(bound) }
 
 // Reserve takes n bytes for a use, before they are filled. It reports false, and
 // takes nothing, when the budget has no room for them.
@@ -51,7 +62,7 @@ func (b *Budget) Reserve(u Use, n int64) bool {
 	if b == nil {
 		return true
 	}
-	if held := b.held.Add(n); b.bound > 0 && held > b.bound {
+	if held, bound := b.held.Add(n), b.bound.Load(); bound > 0 && held > bound {
 		b.held.Add(-n)
 		b.refused.Add(1)
 		return false
@@ -64,7 +75,7 @@ func (b *Budget) Reserve(u Use, n int64) bool {
 // rest of an answer that has begun. It may go beyond the bound: what
 // is asked for next is refused then.
 func (b *Budget) Force(u Use, n int64) {
-	if b == nil {
+	if b == nil || n == 0 {
 		return
 	}
 	b.held.Add(n)
@@ -79,17 +90,38 @@ func (b *Budget) take(u Use, n int64) {
 	}
 }
 
-// Release gives n bytes of a use back.
-func (b *Budget) Release(u Use, n int64) {
+// Release gives n bytes of a use back, and returns how many are still held for it.
+func (b *Budget) Release(u Use, n int64) (left int64) {
 	if b == nil {
-		return
+		return 0
 	}
-	b.by[u].Add(-n)
 	b.held.Add(-n)
+	return b.by[u].Add(-n)
+}
+
+// Tight reports whether the budget is used up but for a quarter.
+func (b *Budget) Tight() bool {
+	if b == nil {
+		return false
+	}
+	bound := b.bound.Load()
+	return bound > 0 && b.held.Load() >= bound-bound/4
 }
 
 // Bound returns the bound in bytes, 0 for none.
-func (b *Budget) Bound() int64 { return b.bound }
+func (b *Budget) Bound() int64 { return b.bound.Load() }
+
+// String names the limit as messages do: "memory budget of 4 MiB".
+func (b *Budget) String() string {
+	bound := b.Bound()
+	switch {
+	case bound <= 0:
+		return "memory budget without a bound"
+	case bound < 10<<20:
+		return fmt.Sprintf("memory budget of %d KiB", (bound+1<<9)>>10)
+	}
+	return fmt.Sprintf("memory budget of %d MiB", (bound+1<<19)>>20)
+}
 
 // Held returns the bytes held for all uses.
 func (b *Budget) Held() int64 { return b.held.Load() }

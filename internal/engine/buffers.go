@@ -5,51 +5,91 @@ package engine
 import (
 	"sync"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
 // A buffer is a pooled piece of memory for what a connection has to keep:
-// input not consumed yet, or output not sent yet. 0 ≤ len(b) ≤ cap(b).
-type buffer struct{ b []byte }
+// input not consumed yet, or output not sent yet. 0 ≤ len(b) ≤ cap(b). While it is out
+// of the pool its capacity is held in the budget.
+type buffer struct {
+	b    []byte
+	use  admission.Use
+	held int // bytes of the budget
+}
 
 // classSizes are the capacities of pooled buffers in bytes: most partial requests
 // fit the first, the last is the usual read buffer and an output chunk.
 var classSizes = [...]int{512, 4 << 10, 16 << 10, 64 << 10}
 
-// classBytes bounds what a class keeps for later, so that a burst of slow
-// clients does not pin its memory for ever.
-const classBytes = 2 << 20
+// mostPooled bounds what a class keeps for later, in bytes, so that a burst of slow
+// clients does not pin its memory for ever; with a bounded budget it is no more
+// than a pooledShare of that.
+const (
+	mostPooled  = 2 << 20
+	pooledShare = 16
+)
 
 // bufferPool is a last-in, first-out list for every class. Buffers are needed only
 // off the hot path, so one lock serves all loops.
 type bufferPool struct {
-	mu   sync.Mutex
-	free [len(classSizes)][]*buffer
+	budget *admission.Budget
+	most   int // bytes kept of each class
+	mu     sync.Mutex
+	free   [len(classSizes)][]*buffer
 }
 
-// get returns an empty buffer with room for n bytes, pooled if n is at most the
-// largest class.
-func (p *bufferPool) get(n int) *buffer {
-	for i, size := range classSizes {
-		if n > size {
-			continue
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if last := len(p.free[i]) - 1; last >= 0 {
-			b := p.free[i][last]
-			p.free[i][last] = nil
-			p.free[i] = p.free[i][:last]
-			return b
-		}
-		return &buffer{b: make([]byte, 0, size)}
+func (p *bufferPool) init(budget *admission.Budget) {
+	p.budget, p.most = budget, mostPooled
+	if bound := budget.Bound(); bound > 0 {
+		p.most = int(min(bound/pooledShare, mostPooled))
 	}
-	return &buffer{b: make([]byte, 0, n)}
 }
 
-// copyOf returns a buffer holding a copy of b.
-func (p *bufferPool) copyOf(b []byte) *buffer {
-	buf := p.get(len(b))
+// classFor returns the index and the capacity of the class for n bytes; above the
+// largest the index is that of none, and the capacity n.
+func classFor(n int) (class, size int) {
+	for i, size := range classSizes {
+		if n <= size {
+			return i, size
+		}
+	}
+	return len(classSizes), n
+}
+
+// get returns an empty buffer with room for n bytes, whatever the budget says. It
+// is pooled if n is at most the largest class.
+func (p *bufferPool) get(use admission.Use, n int) *buffer {
+	class, size := classFor(n)
+	p.budget.Force(use, int64(size))
+	buf := p.pooled(class)
+	if buf == nil {
+		buf = &buffer{b: make([]byte, 0, size)}
+	}
+	buf.use, buf.held = use, size
+	return buf
+}
+
+// pooled returns a buffer that the pool has kept, nil if there is none.
+func (p *bufferPool) pooled(class int) *buffer {
+	if class == len(classSizes) {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.free[class]) - 1
+	if last < 0 {
+		return nil
+	}
+	buf := p.free[class][last]
+	p.free[class][last] = nil
+	p.free[class] = p.free[class][:last]
+	return buf
+}
+
+// copyOf returns a buffer holding a copy of b, whatever the budget says.
+func (p *bufferPool) copyOf(use admission.Use, b []byte) *buffer {
+	buf := p.get(use, len(b))
 	buf.b = append(buf.b, b...)
 	return buf
 }
@@ -60,16 +100,23 @@ func (p *bufferPool) put(buf *buffer) {
 		return
 	}
 	invariants.EndLoan(buf.b[:cap(buf.b)])
-	buf.b = buf.b[:0]
-	for i, size := range classSizes {
-		if cap(buf.b) != size {
-			continue
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if len(p.free[i]) < classBytes/size {
-			p.free[i] = append(p.free[i], buf)
-		}
+	p.budget.Release(buf.use, int64(buf.held))
+	buf.b, buf.held = buf.b[:0], 0
+	class, size := classFor(cap(buf.b))
+	if class == len(classSizes) || cap(buf.b) != size {
 		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free[class]) < p.most/size {
+		p.free[class] = append(p.free[class], buf)
+	}
+}
+
+// abandon leaves a buffer to the collector, and its memory to the budget.
+func (p *bufferPool) abandon(buf *buffer) {
+	if buf != nil {
+		p.budget.Release(buf.use, int64(buf.held))
+		buf.held = 0
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
@@ -31,8 +32,9 @@ type Driver struct {
 	unix     int64  // between Enter and Leave
 	owned    []owned
 	gather   gather
-	limit           // on handler code, see timed.go
-	readBuf  []byte // nil for workers, which are given kept input
+	limit            // on handler code, see timed.go
+	readBuf  []byte  // nil for workers, which are given kept input
+	inBuf    *buffer // kept input that is being served
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -201,14 +203,14 @@ func (d *Driver) receive(c *Conn) {
 // serveKept calls Data with kept input alone.
 func (d *Driver) serveKept(c *Conn) {
 	c.flags &^= flagAgain
-	in := c.in
-	c.in = nil
-	if in == nil {
+	if c.in == nil {
 		d.serve(c, nil)
 		return
 	}
-	d.serve(c, in.b)
-	d.engine.buffers.put(in)
+	d.inBuf, c.in = c.in, nil
+	d.serve(c, d.inBuf.b)
+	d.engine.buffers.put(d.inBuf)
+	d.inBuf = nil
 }
 
 // serve passes in to the handler, sends the answers, and keeps the rest.
@@ -255,7 +257,7 @@ func (d *Driver) serve(c *Conn, in []byte) {
 // keep stores input that was not consumed with the connection.
 func (d *Driver) keep(c *Conn, in []byte) {
 	if len(in) > 0 {
-		c.in = d.engine.buffers.copyOf(in)
+		c.in = d.engine.buffers.copyOf(admission.Input, in)
 		invariants.EndLoan(in)
 	}
 }

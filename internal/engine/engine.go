@@ -36,7 +36,6 @@ type Engine struct {
 
 	conns        atomic.Int64
 	away         atomic.Int64
-	pendingBytes atomic.Int64
 	accepts      atomic.Uint64
 	acceptPauses atomic.Uint64
 	takeovers    atomic.Uint64
@@ -58,6 +57,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		return nil, err
 	}
 	e.workers.e = e
+	e.buffers.init(e.cfg.Budget)
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
 	for range e.cfg.Loops {
@@ -188,7 +188,7 @@ type Stats struct {
 	WorkersIdle  int
 	JobsQueued   int
 	QueueWait    time.Duration // how long the latest queued job waited for a worker
-	PendingBytes int64         // output that peers have not taken yet
+	PendingBytes int64         // memory of output that peers have not taken yet
 }
 
 // Stats returns the engine's counts. Safe for concurrent use.
@@ -199,7 +199,7 @@ func (e *Engine) Stats() Stats {
 		AcceptPauses: e.acceptPauses.Load(),
 		Takeovers:    e.takeovers.Load(),
 		Away:         int(e.away.Load()),
-		PendingBytes: e.pendingBytes.Load(),
+		PendingBytes: e.pending(),
 	}
 	for _, l := range e.loops {
 		s.ConnsPerLoop = append(s.ConnsPerLoop, int(l.count.Load()))

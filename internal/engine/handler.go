@@ -108,6 +108,11 @@ type Config struct {
 	// pending output is cut off. Default: 256. Negative: none.
 	MinWriteRate int
 
+	// Budget is what the engine takes the memory from that connections hold: kept
+	// input, pending output, buffers of streams, input that waits for a worker.
+	// Default: one without a bound.
+	Budget *admission.Budget
+
 	// MaxPending is the pending output, in bytes over all connections, at which the
 	// engine stops reading requests until peers have taken some of it: at once
 	// from peers that have not taken their last answer, at twice as much from
@@ -143,6 +148,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MinWriteRate, 256)
 	if c.WriteGrace == 0 {
 		c.WriteGrace = 30 * time.Second
+	}
+	if c.Budget == nil {
+		c.Budget = new(admission.Budget)
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = 1<<63 - 1

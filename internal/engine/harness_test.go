@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
@@ -185,6 +186,9 @@ func serveUnix(t testing.TB, cfg engine.Config, h engine.Handler) *server {
 
 func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener) *server {
 	t.Helper()
+	if cfg.Budget == nil {
+		cfg.Budget = admission.NewBudget(0)
+	}
 	before := runtime.NumGoroutine()
 	e, err := engine.New(cfg, h)
 	if err != nil {
@@ -206,6 +210,11 @@ func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener)
 		})
 		if s := e.Stats(); s.Conns != 0 || s.PendingBytes != 0 || s.Away != 0 {
 			t.Errorf("left behind after shutdown: %+v", s)
+		}
+		for u := range admission.Uses {
+			if n := cfg.Budget.HeldFor(u); n != 0 {
+				t.Errorf("the budget still holds %d bytes for %v", n, u)
+			}
 		}
 		if lh, ok := h.(*lineHandler); ok {
 			lh.opened.Range(func(_, n any) bool {

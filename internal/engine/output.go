@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
@@ -33,12 +34,13 @@ type outQueue struct {
 }
 
 // outNode is a piece of pending output: a copy in a pooled buffer, or an
-// owned buffer.
+// owned buffer. Its memory is held in the budget until the last of it is sent.
 type outNode struct {
 	next     *outNode
 	rest     []byte // unsent part
 	buf      *buffer
 	releaser Releaser
+	held     int // bytes of the budget, unless buf holds them
 }
 
 func (q *outQueue) push(n *outNode) {
@@ -58,15 +60,20 @@ func (q *outQueue) pop(e *Engine) {
 	if q.head == nil {
 		q.tail = nil
 	}
-	e.buffers.put(n.buf)
+	held := n.held
+	if n.buf != nil {
+		held, n.buf.held = n.buf.held, 0
+		e.buffers.put(n.buf)
+	}
 	if n.releaser != nil {
 		n.releaser.Release()
 	}
+	e.releaseOutput(int64(held))
 }
 
 // WriteOwned sends b behind what is in Out now, without copying. b must not
 // change until r.Release is called, which happens when it is sent or
-// the connection is closed. r may be nil.
+// the connection is closed. r may be nil. While b is pending, its capacity counts.
 func (d *Driver) WriteOwned(b []byte, r Releaser) {
 	d.owned = append(d.owned, owned{len(d.Out), b, r})
 }
@@ -159,13 +166,14 @@ func (d *Driver) pend(c *Conn, sent int) {
 			o.release()
 			continue
 		}
-		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser})
+		held := cap(o.b)
+		e.cfg.Budget.Force(admission.Output, int64(held))
+		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser, held: held})
 		sent = 0
 	}
 	q.pushCopy(e, d.Out[start:], sent)
 	d.owned = clearOwned(d.owned)
 	d.dropOutput()
-	e.addPending(q.bytes - before)
 	q.mark += q.bytes - before
 	if q.bytes == 0 {
 		c.out = nil
@@ -192,7 +200,7 @@ func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
 	}
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
-		buf := e.buffers.copyOf(b[:n])
+		buf := e.buffers.copyOf(admission.Output, b[:n])
 		q.push(&outNode{rest: buf.b, buf: buf})
 		b = b[n:]
 	}
@@ -214,7 +222,6 @@ func (d *Driver) drain(c *Conn) bool {
 			return false
 		}
 		q.bytes -= int64(n)
-		d.engine.addPending(int64(-n))
 		for q.head != nil && n >= len(q.head.rest) {
 			n -= len(q.head.rest)
 			q.pop(d.engine)
@@ -231,11 +238,14 @@ func (d *Driver) drain(c *Conn) bool {
 	return true
 }
 
-// addPending counts output that has become pending, or by a negative n has
-// ceased to be. Falling below the bound lets the loops read again.
-func (e *Engine) addPending(n int64) {
-	now := e.pendingBytes.Add(n)
-	if bound := e.cfg.MaxPending; now < bound && now-n >= bound {
+// pending returns the memory, in bytes, of output that peers have not taken.
+func (e *Engine) pending() int64 { return e.cfg.Budget.HeldFor(admission.Output) }
+
+// releaseOutput gives memory of pending output back to the budget. Falling below
+// the bound lets the loops read again.
+func (e *Engine) releaseOutput(n int64) {
+	left := e.cfg.Budget.Release(admission.Output, n)
+	if bound := e.cfg.MaxPending; left < bound && left+n >= bound {
 		e.broadcast(message{kind: msgRead})
 	}
 }
@@ -244,7 +254,7 @@ func (e *Engine) addPending(n int64) {
 // pending. Peers that read are not made to wait for those that do not: up to
 // twice the bound, a connection is served while its socket has nothing left to send.
 func (e *Engine) holds(c *Conn) bool {
-	over := e.pendingBytes.Load() - e.cfg.MaxPending
+	over := e.pending() - e.cfg.MaxPending
 	if over < 0 {
 		return false
 	}
@@ -273,7 +283,6 @@ func (c *Conn) dropPending(e *Engine) {
 	if c.out == nil {
 		return
 	}
-	e.addPending(-c.out.bytes)
 	for c.out.head != nil {
 		c.out.pop(e)
 	}

@@ -126,6 +126,7 @@ func (d *Driver) aborted(cause any) {
 	if d.epoch&1 == 1 || d.detached {
 		d.Leave()
 	}
+	d.engine.buffers.abandon(d.inBuf) // whose views the handler may have left to others
 	if d.gone {
 		// What the handler left behind finds the connection taken for ever.
 		d.claim.Store(d.call | taken)

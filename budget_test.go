@@ -1,0 +1,122 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// smallMemory is a limit below what any program takes, which leaves a budget of
+// 1 MiB.
+const smallMemory, smallBudget = 1 << 20, 1 << 20
+
+// startSmall is start with a memory budget of 1 MiB and an action that reads the
+// whole body.
+func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr string) {
+	t.Helper()
+	config := dunlin.Config{Engine: engine, MemoryLimit: smallMemory}
+	addr, _ = start(t, config, func(a *dunlin.App) {
+		app = a
+		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(fmt.Sprint(len(body)))
+		})
+	})
+	if got := app.Stats().Memory.Budget; got != smallBudget {
+		t.Fatalf("the budget is %d bytes, want %d", got, smallBudget)
+	}
+	return app, addr
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !condition(); runtime.Gosched() {
+		if time.Now().After(limit) {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}
+
+// upload sends a body and returns status, Retry-After and text of the answer.
+func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text string) {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Post("http://"+addr+"/length", "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Retry-After"), string(b)
+}
+
+// A body that is larger than the whole budget is too large, and is not held to find
+// that out. One of unknown length may fill what is left of the budget first.
+func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startSmall(t, engine)
+		for _, c := range []struct {
+			name string
+			body io.Reader
+		}{
+			{"announced", strings.NewReader(strings.Repeat("x", 3<<20))},
+			{"chunked", io.LimitReader(strings.NewReader(strings.Repeat("x", 3<<20)), 3<<20)},
+		} {
+			status, _, text := upload(t, addr, c.body)
+			refused := status == http.StatusRequestEntityTooLarge || status == http.StatusServiceUnavailable && c.name == "chunked"
+			if !refused || !strings.Contains(text, "memory budget of 1024 KiB") {
+				t.Errorf("%s: %d %s; want 413 and the limit", c.name, status, text)
+			}
+		}
+		if peak := app.Stats().Memory.HeldPeak; peak > smallBudget {
+			t.Errorf("held %d bytes at most, of a budget of %d", peak, smallBudget)
+		}
+	})
+}
+
+// Of two bodies that do not fit together, the second is put off.
+func TestBodyThatDoesNotFitNow(t *testing.T) {
+	const size = 700 << 10
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startSmall(t, engine)
+		first := dial(t, addr)
+		if _, err := fmt.Fprintf(first, "POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size-1)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
+
+		status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
+		if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
+			t.Errorf("%d, Retry-After %q: %s; want 503 and the limit", status, retry, text)
+		}
+		if s := app.Stats(); s.Shed["no-memory"] == 0 || s.Memory.Refused == 0 {
+			t.Errorf("not counted: %v, %d refused", s.Shed, s.Memory.Refused)
+		}
+
+		if _, err := first.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(first), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("the first: %v, %v", resp, err)
+		}
+		eventually(t, "the first body is given back", func() bool { return app.Stats().Memory.Held == 0 })
+		if status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size))); status != 200 || text != fmt.Sprint(size) {
+			t.Errorf("then: %d %s", status, text)
+		}
+	})
+}

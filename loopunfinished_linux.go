@@ -1,0 +1,97 @@
+package dunlin
+
+import (
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// An unfinished is a request of which more must come: its head, or the rest of
+// a small body. It belongs to its connection, and its memory is held in the budget
+// until release. While its head is incomplete, the engine keeps the bytes.
+type unfinished struct {
+	head     http1.Head
+	complete bool   // the head is complete, and views raw
+	raw      []byte // the head's bytes
+	chunked  http1.Chunked
+	body     []byte // what of the body has come, decoded
+
+	budget *admission.Budget
+	held   int // bytes of the budget
+}
+
+var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
+
+const (
+	// keptUnfinished is the most memory, in bytes, that a pooled unfinished keeps
+	// for each of its buffers.
+	keptUnfinished = 16 << 10
+
+	// bareUnfinished is what one is reckoned to take besides its buffers, in bytes:
+	// itself, and the places of some dozen header fields.
+	bareUnfinished = 1 << 10
+)
+
+// newUnfinished takes a request that has begun from the pool. What it holds already
+// has been received, so the budget cannot refuse it; the engine makes room for it
+// afterwards.
+func (x *loopExchange) newUnfinished() *unfinished {
+	u := unfinisheds.Get().(*unfinished)
+	u.budget = &x.handler.app.memory.budget
+	u.hold(bareUnfinished + cap(u.raw) + cap(u.body))
+	return u
+}
+
+func (u *unfinished) hold(n int) {
+	u.held += n
+	u.budget.Force(admission.Input, int64(n))
+}
+
+// setRaw keeps the complete head's bytes.
+func (u *unfinished) setRaw(raw []byte) {
+	before := cap(u.raw)
+	u.raw = append(u.raw[:0], raw...)
+	u.hold(cap(u.raw) - before)
+}
+
+// addBody appends a piece of the body.
+func (u *unfinished) addBody(piece []byte) {
+	before := cap(u.body)
+	u.body = append(u.body, piece...)
+	if grown := cap(u.body) - before; grown > 0 {
+		u.hold(grown)
+	}
+}
+
+func (u *unfinished) release() {
+	u.head.Reset()
+	u.complete = false
+	u.raw, u.body = keep(u.raw), keep(u.body)
+	u.unhold()
+	unfinisheds.Put(u)
+}
+
+func (u *unfinished) unhold() {
+	u.budget.Release(admission.Input, int64(u.held))
+	u.held = 0
+}
+
+// abandon gives back to the budget what the exchange has of it, when memory is left to the
+// collector because an action may have left it to others.
+func (x *loopExchange) abandon() {
+	x.request.releasePayload()
+	if x.gathered != nil {
+		x.gathered.unhold()
+	}
+}
+
+// keep empties a buffer that is to be pooled, and drops a large one.
+func keep(b []byte) []byte {
+	invariants.EndLoan(b)
+	if cap(b) > keptUnfinished {
+		return nil
+	}
+	return b[:0]
+}
