@@ -20,16 +20,18 @@ import (
 )
 
 var (
-	ownColor   = color.RGBA{R: 0xc0, G: 0x5a, B: 0x1c, A: 0xff} // a dunlin's breeding plumage
-	otherColor = color.RGBA{R: 0x8f, G: 0x9b, B: 0xa8, A: 0xff}
-	floorColor = color.RGBA{R: 0xd5, G: 0xda, B: 0xdf, A: 0xff}
+	ownColor     = color.RGBA{R: 0xc0, G: 0x5a, B: 0x1c, A: 0xff} // a dunlin's breeding plumage
+	variantColor = color.RGBA{R: 0xe3, G: 0xb3, B: 0x8f, A: 0xff}
+	otherColor   = color.RGBA{R: 0x8f, G: 0x9b, B: 0xa8, A: 0xff}
+	rangeColor   = color.RGBA{R: 0x33, G: 0x33, B: 0x33, A: 0xff}
+	floorColor   = color.RGBA{R: 0xd5, G: 0xda, B: 0xdf, A: 0xff}
 )
 
 const (
 	chartWidth = 640 * vg.Inch / 96
 	barHeight  = 16 * vg.Inch / 96
 	barPitch   = 24 * vg.Inch / 96
-	chartFrame = 90 * vg.Inch / 96 // title, axis and margins
+	chartFrame = 108 * vg.Inch / 96 // title, axis and margins
 )
 
 // bar is a server's rounds of one metric.
@@ -72,6 +74,10 @@ func Chart(s results.Scenario, metric results.Metric) ([]byte, error) {
 	}
 	p.Title.Text = s.Title
 	p.X.Label.Text = metric.Unit + direction(metric)
+	p.Title.TextStyle.Font.Size = vg.Points(13)
+	p.Title.Padding = vg.Points(10)
+	p.X.Label.TextStyle.Font.Size = vg.Points(10)
+	p.X.Label.Padding = vg.Points(4)
 	p.X.Min = 0
 	p.X.Tick.Marker = plot.TickerFunc(ticks)
 	p.BackgroundColor = color.White
@@ -120,14 +126,15 @@ func ticks(low, high float64) []plot.Tick {
 // addBars gives each group of servers its colour: a bar chart has one, so there are as many as
 // groups, each with zeros for the others.
 func addBars(p *plot.Plot, all []bar) error {
+	colors := []color.Color{ownColor, variantColor, otherColor, floorColor}
 	groups := map[color.Color]plotter.Values{}
-	for _, c := range []color.Color{ownColor, otherColor, floorColor} {
+	for _, c := range colors {
 		groups[c] = make(plotter.Values, len(all))
 	}
 	for i, b := range all {
 		groups[colorOf(b.name)][i] = b.Median
 	}
-	for _, c := range []color.Color{ownColor, otherColor, floorColor} {
+	for _, c := range colors {
 		chart, err := plotter.NewBarChart(groups[c], barHeight)
 		if err != nil {
 			return err
@@ -142,8 +149,10 @@ func addBars(p *plot.Plot, all []bar) error {
 
 func colorOf(server string) color.Color {
 	switch {
-	case isOwn(server):
+	case server == "dunlin":
 		return ownColor
+	case isOwn(server):
+		return variantColor
 	case server == "floor":
 		return floorColor
 	}
@@ -162,17 +171,25 @@ type ranges struct {
 }
 
 func addRanges(p *plot.Plot, all []bar, sans font.Font) error {
-	r := ranges{make(plotter.XYs, len(all)), make(plotter.XErrors, len(all))}
+	var r ranges
 	labels := plotter.XYLabels{XYs: make(plotter.XYs, len(all)), Labels: make([]string, len(all))}
 	for i, b := range all {
-		r.XYs[i] = plotter.XY{X: b.Median, Y: float64(i)}
-		r.XErrors[i].Low, r.XErrors[i].High = b.Min-b.Median, b.Max-b.Median
+		if b.Max > b.Min {
+			r.XYs = append(r.XYs, plotter.XY{X: b.Median, Y: float64(i)})
+			r.XErrors = append(r.XErrors, struct{ Low, High float64 }{b.Min - b.Median, b.Max - b.Median})
+		}
 		labels.XYs[i] = plotter.XY{X: b.Max, Y: float64(i)}
 		labels.Labels[i] = results.Format(b.Median)
 	}
-	errorBars, err := plotter.NewXErrorBars(r)
-	if err != nil {
-		return err
+	if len(r.XYs) > 0 {
+		errorBars, err := plotter.NewXErrorBars(r)
+		if err != nil {
+			return err
+		}
+		errorBars.Color = rangeColor
+		errorBars.LineStyle.Width = vg.Points(0.8)
+		errorBars.CapWidth = vg.Points(4)
+		p.Add(errorBars)
 	}
 	figures, err := plotter.NewLabels(labels)
 	if err != nil {
@@ -184,7 +201,7 @@ func addRanges(p *plot.Plot, all []bar, sans font.Font) error {
 		figures.TextStyle[i].YAlign = draw.YCenter
 	}
 	figures.Offset = vg.Point{X: vg.Points(4)}
-	p.Add(errorBars, figures)
+	p.Add(figures)
 	return nil
 }
 

@@ -3,6 +3,8 @@
 package report_test
 
 import (
+	"os"
+	"regexp"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
@@ -31,6 +33,23 @@ func TestNotesNameWhatExists(t *testing.T) {
 			if metric, known := results.MetricByKey(key); !known || !metric.Judged {
 				t.Errorf("notes.json, %s: nobody is compared by the metric %q", n.Title, key)
 			}
+		}
+	}
+}
+
+// The charts of the README are those that the report writes.
+func TestReadmeShowsChartsOfScenarios(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	charts := regexp.MustCompile(`docs/charts/([a-z0-9-]+)\.svg`).FindAllSubmatch(readme, -1)
+	if len(charts) < 2 {
+		t.Errorf("README.md shows %d charts, want two", len(charts))
+	}
+	for _, chart := range charts {
+		if _, err := scenario.Named([]string{string(chart[1])}); err != nil {
+			t.Errorf("README.md shows %s: %v", chart[0], err)
 		}
 	}
 }

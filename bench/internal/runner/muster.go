@@ -23,7 +23,7 @@ type member struct {
 
 // shortBuild is how long the builds of a short run may take together. On a machine that has compiled
 // nothing yet they would take longer than everything else; what is not done by then is left out.
-const shortBuild = 90 * time.Second
+const shortBuild = 80 * time.Second
 
 // muster builds and verifies every peer. One that cannot be built or started is left out by name.
 func muster(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {

@@ -204,6 +204,7 @@ func (h *holder) cutOff() (int, error) {
 }
 
 func (h *holder) Stop() {
+	h.Stdin.Close() // it waits for another line
 	h.out.Close()
 	h.Process.Stop()
 }

@@ -17,7 +17,12 @@ import (
 )
 
 // settle is how long a server is left alone before its memory or its idle time is looked at.
-const settle = time.Second
+func settle(e *Env) time.Duration {
+	if e.Short {
+		return 300 * time.Millisecond
+	}
+	return time.Second
+}
 
 var warming = load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"}
 
@@ -59,7 +64,7 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 	if err := e.warm(ctx, warming, s, e.Place.Load); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := pause(ctx, settle(e)); err != nil {
 		return nil, err
 	}
 	before, err := s.RSS()
@@ -72,7 +77,7 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 		return nil, err
 	}
 	defer held.Stop()
-	if err := pause(ctx, settle); err != nil {
+	if err := pause(ctx, settle(e)); err != nil {
 		return nil, err
 	}
 	after, err := s.RSS()
@@ -122,7 +127,7 @@ func idleCPURound(ctx context.Context, e *Env, p peer.Built) (results.Sample, er
 		return nil, err
 	}
 	defer held.Stop()
-	if err := pause(ctx, settle); err != nil {
+	if err := pause(ctx, settle(e)); err != nil {
 		return nil, err
 	}
 	window := 5 * time.Second
