@@ -2,9 +2,10 @@ package router
 
 import "slices"
 
-// leaf holds the routes of one place in the tree, which differ in methods or version. It is immutable.
+// leaf holds the routes of one place in the tree, which differ in methods or version. It is immutable. It
+// has at most 128 bytes, so that it begins with a cache line, which has all of first.
 type leaf struct {
-	first     binding   // bindings[0], here because most leaves have no other
+	first     binding   // bindings[0] if there are no versions to choose from, here because most leaves have no other
 	bindings  []binding // in order of precedence
 	versioned bool      // any of the routes has a version
 	methods   methodSet // of all routes
@@ -15,8 +16,7 @@ type leaf struct {
 // binding is a route with the methods it answers in its leaf.
 type binding struct {
 	methods methodSet // all bits for "*"
-	entry   any       // what the router keeps of the route
-	value   any       // what the user stored with it
+	value   any       // what the user stored with the route
 	route   *route
 	prefix  bool // a prefix route at its own path, which gives way to exact routes
 	below   bool // a prefix route, here or below its path
@@ -44,7 +44,7 @@ func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	if l != nil {
 		*next = *l
 	}
-	b := binding{methods: r.methods, entry: r.entry, value: r.value, route: r, prefix: prefix, below: r.prefix}
+	b := binding{methods: r.methods, value: r.value, route: r, prefix: prefix, below: r.prefix}
 	if b.methods == anyMethod {
 		b.methods = ^methodSet(0)
 	}
@@ -59,10 +59,13 @@ func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 		}
 		return compareVersions(b.route.version, a.route.version) // newest first
 	})
-	next.first = next.bindings[0]
 	next.methods |= r.methods
 	next.allow = names.allow(next.methods)
 	next.versioned = next.versioned || r.version != ""
+	next.first = binding{}
+	if !next.versioned {
+		next.first = next.bindings[0]
+	}
 	if i, found := slices.BinarySearchFunc(next.versions, r.version, compareVersions); !found && r.version != "" {
 		next.versions = slices.Insert(slices.Clone(next.versions), i, r.version)
 	}

@@ -35,7 +35,7 @@ func (m *Match[T]) Route() *Route[T] {
 	if m.found == nil {
 		return nil
 	}
-	return &m.found.entry.(*entry[T]).Route
+	return &m.found.route.entry.(*entry[T]).Route
 }
 
 // Value returns what was stored with the route that was found, the zero value if none was. It is quicker

@@ -95,7 +95,7 @@ func (w *walk) takeRest(d *dynamic, pos, k int) *binding {
 
 // take returns the leaf's binding for the method and version, or nil, noting what would have been accepted.
 func (w *walk) take(l *leaf) *binding {
-	if l.first.methods&w.method != 0 && !l.versioned {
+	if l.first.methods&w.method != 0 {
 		return &l.first
 	}
 	return w.takeOther(l)
