@@ -98,15 +98,13 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 		return e.leaf(n.end.Load(), "the path ends here", depth)
 	}
 	start := pos + 1
-	end, first, hash := scanSegment(path, start)
+	end := segmentEnd(path, start)
 	text := path[start:end]
 	d, next := n.dynamic.Load(), n.named.Load()
-	if t := n.statics.Load(); t != nil {
-		if child := t.find(path, start, end, first, hash); child != nil {
-			e.line(depth, "%q is a static segment", text)
-			if e.node(child, end, k, depth+1) {
-				return true
-			}
+	if child := n.existing(text); child != nil {
+		e.line(depth, "%q is a static segment", text)
+		if e.node(child, end, k, depth+1) {
+			return true
 		}
 	}
 	if d == nil && next == nil {

@@ -27,9 +27,10 @@ import (
 // Nodes change while lookups run, by single atomic stores: a lookup sees a leaf before or after a
 // registration, never in between. Only registration, under the router's lock, writes.
 type node struct {
-	first   uint64 // the first 8 bytes of text, little endian, zeros behind
-	text    string // the static segment of the edge into this node
-	statics atomic.Pointer[staticTable]
+	first   uint64                      // the first 8 bytes of text, little endian, zeros behind
+	text    string                      // the static segment of the edge into this node
+	only    atomic.Pointer[node]        // behind the static edge, while there is one
+	statics atomic.Pointer[staticTable] // of the static edges, once there are more
 	dynamic atomic.Pointer[dynamic]
 	named   atomic.Pointer[node]
 	end     atomic.Pointer[leaf] // of the patterns that end here, and of the prefix routes for this path
@@ -55,17 +56,18 @@ type staticTable struct {
 	shift uint // 64 - log2(len(slots))
 	used  int
 	slots []atomic.Pointer[node]
-	two   [2]atomic.Pointer[node] // the array behind slots at first: most nodes have one static edge
+}
+
+// is reports whether the node's text is the segment text[start:end], whose first 8 bytes are first.
+func (n *node) is(text string, start, end int, first uint64) bool {
+	return n.first == first && len(n.text) == end-start && (end-start <= 8 || n.text[8:] == text[start+8:end])
 }
 
 // find returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
 func (t *staticTable) find(text string, start, end int, first, hash uint64) *node {
 	for i := hash >> (t.shift & 63); ; i++ {
 		n := t.slots[i&uint64(len(t.slots)-1)].Load()
-		if n == nil {
-			return nil
-		}
-		if n.first == first && len(n.text) == end-start && (end-start <= 8 || n.text[8:] == text[start+8:end]) {
+		if n == nil || n.is(text, start, end, first) {
 			return n
 		}
 	}
@@ -73,28 +75,32 @@ func (t *staticTable) find(text string, start, end int, first, hash uint64) *nod
 
 // child returns the node behind the static segment text, which is added if need be.
 func (n *node) child(text string) *node {
-	_, first, hash := scanSegment(text, 0)
-	t := n.statics.Load()
-	if t == nil {
-		t = &staticTable{shift: 63}
-		t.slots = t.two[:]
-		n.statics.Store(t)
-	} else if c := t.find(text, 0, len(text), first, hash); c != nil {
+	if c := n.existing(text); c != nil {
 		return c
 	}
-	if 2*(t.used+1) > len(t.slots) {
+	_, first, hash := scanSegment(text, 0)
+	c := &node{first: first, text: text}
+	only, t := n.only.Load(), n.statics.Load()
+	switch {
+	case t != nil && 2*(t.used+1) <= len(t.slots):
+		t.add(c, hash)
+	case t != nil:
 		grown := newStaticTable(2 * len(t.slots))
 		for i := range t.slots {
-			if c := t.slots[i].Load(); c != nil {
-				_, _, hash := scanSegment(c.text, 0)
-				grown.add(c, hash)
+			if old := t.slots[i].Load(); old != nil {
+				grown.adopt(old)
 			}
 		}
-		t = grown
+		grown.add(c, hash)
+		n.statics.Store(grown)
+	case only != nil:
+		t = newStaticTable(4)
+		t.adopt(only)
+		t.add(c, hash)
 		n.statics.Store(t)
+	default:
+		n.only.Store(c)
 	}
-	c := &node{first: first, text: text}
-	t.add(c, hash)
 	return c
 }
 
@@ -115,17 +121,40 @@ func (t *staticTable) add(n *node, hash uint64) {
 	t.used++
 }
 
+// adopt adds a node that is in the tree already.
+func (t *staticTable) adopt(n *node) {
+	_, _, hash := scanSegment(n.text, 0)
+	t.add(n, hash)
+}
+
 // existing returns the node behind the static segment text, or nil.
 func (n *node) existing(text string) *node {
-	t := n.statics.Load()
-	if t == nil {
-		return nil
-	}
 	end, first, hash := scanSegment(text, 0)
 	if end != len(text) {
 		return nil
 	}
-	return t.find(text, 0, end, first, hash)
+	if t := n.statics.Load(); t != nil {
+		return t.find(text, 0, end, first, hash)
+	}
+	if c := n.only.Load(); c != nil && c.is(text, 0, end, first) {
+		return c
+	}
+	return nil
+}
+
+// eachStatic calls visit with the nodes behind the static edges, until it returns false.
+func (n *node) eachStatic(visit func(*node) bool) bool {
+	t := n.statics.Load()
+	if t == nil {
+		only := n.only.Load()
+		return only == nil || visit(only)
+	}
+	for i := range t.slots {
+		if c := t.slots[i].Load(); c != nil && !visit(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // walkLeaves visits the leaves at and below n, until visit returns false.
@@ -136,12 +165,8 @@ func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 	if l := n.end.Load(); l != nil && !visit(l) {
 		return false
 	}
-	if t := n.statics.Load(); t != nil {
-		for i := range t.slots {
-			if !t.slots[i].Load().walkLeaves(visit) {
-				return false
-			}
-		}
+	if !n.eachStatic(func(c *node) bool { return c.walkLeaves(visit) }) {
+		return false
 	}
 	if !n.named.Load().walkLeaves(visit) {
 		return false

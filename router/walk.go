@@ -17,12 +17,18 @@ segments:
 		start := pos + 1
 		d, next := n.dynamic.Load(), n.named.Load()
 		var end int
-		if t := n.statics.Load(); t == nil {
+		t, child := n.statics.Load(), n.only.Load()
+		if child == nil {
 			end = segmentEnd(path, start)
 		} else {
 			var first, hash uint64
 			end, first, hash = scanSegment(path, start)
-			if child := t.find(path, start, end, first, hash); child != nil {
+			if t != nil {
+				child = t.find(path, start, end, first, hash)
+			} else if !child.is(path, start, end, first) {
+				child = nil
+			}
+			if child != nil {
 				if d == nil && next == nil {
 					n, pos = child, end
 					continue
