@@ -122,6 +122,9 @@ func runCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if disturbed := run.Disturbed(); disturbed != "" {
+		watch.Note("%s", disturbed)
+	}
 	watch.Note("%s, results in %s", run.Took, path)
 	if *withReport {
 		return writeReport(env.Folders, run)

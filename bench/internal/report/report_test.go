@@ -27,7 +27,7 @@ func sample() *results.Run {
 	}
 	return &results.Run{
 		Started: time.Date(2026, 5, 20, 10, 0, 0, 0, time.UTC), Took: "12s", Commit: "0123456789", Modified: true,
-		Options: "-short",
+		Options: "-short", Others: 0.25,
 		Machine: results.Machine{
 			CPU: "Some CPU", Cores: 2, Memory: "1024 kB", Kernel: "Linux 6", Go: "go1.26", Pinned: true,
 			Tools: map[string]string{"wrk": "wrk 4.1.0", "cargo": ""},

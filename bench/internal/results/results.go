@@ -19,6 +19,7 @@ type Run struct {
 	Modified   bool        `json:"modified,omitzero"` // the work tree differed from the commit
 	Options    string      `json:"options"`
 	Machine    Machine     `json:"machine"`
+	Others     float64     `json:"others"` // the least share of all cores' time that other programs took meanwhile
 	Peers      []Peer      `json:"peers"`
 	Scenarios  []Scenario  `json:"scenarios"`
 	Benchmarks []Benchmark `json:"benchmarks,omitempty"`
@@ -83,6 +84,15 @@ func (r Row) Values(key string) []float64 {
 		}
 	}
 	return values
+}
+
+// Disturbed says in words what other programs took, if it is more than a system's usual housekeeping.
+func (r *Run) Disturbed() string {
+	const housekeeping = 0.03
+	if r.Others <= housekeeping {
+		return ""
+	}
+	return fmt.Sprintf("Other programs took at least %.0f %% of the cores' time meanwhile: the figures are worse than on a quiet machine.", 100*r.Others)
 }
 
 // Scenario returns nil if the run has none of this name.

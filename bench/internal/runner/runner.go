@@ -44,6 +44,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 		return nil, errors.New("wrk is not installed (Debian: apt-get install wrk)")
 	}
 	run := describe(ctx, env, o)
+	began := now()
 	crew, err := muster(ctx, env, o, run, watch)
 	if err != nil {
 		return nil, err
@@ -76,6 +77,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 			watch.Note("%v", err)
 		}
 	}
+	run.Others = began.others(now(), run.Machine.Cores)
 	run.Took = time.Since(run.Started).Round(time.Second).String()
 	return run, nil
 }
