@@ -70,4 +70,6 @@ func (s *loopServer) serve(ln net.Listener) error {
 	return nil
 }
 
+func (s *loopServer) stopAccepting(context.Context) { s.engine.StopAccepting() }
+
 func (s *loopServer) shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

@@ -255,7 +255,7 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.streaming && !x.stream.finish() {
 		x.closing = true
 	}
-	if x.d.Draining() {
+	if x.d.Draining() && !x.begun { // else the client has not been told
 		x.closing = true
 	}
 	x.respond(&resp)

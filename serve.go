@@ -13,7 +13,10 @@ import (
 type server interface {
 	// serve answers what comes in until shutdown or a failure of the listener.
 	serve(ln net.Listener) error
-	// shutdown stops accepting, closes idle connections and waits for running
+	// stopAccepting closes the listener, when the connections in its backlog have
+	// been accepted. It returns early when ctx ends.
+	stopAccepting(ctx context.Context)
+	// shutdown, after stopAccepting, closes idle connections and waits for running
 	// requests until ctx ends; then it closes what is left and returns ctx's
 	// error.
 	shutdown(ctx context.Context) error
@@ -137,7 +140,6 @@ func (a *App) Shutdown(ctx context.Context) error {
 // shutdown is Shutdown of an app whose place another process may take, so that
 // Readiness stays as it is.
 func (a *App) shutdown(ctx context.Context) error {
-	a.beginDrain()
 	s := &a.serving
 	s.Lock()
 	running, first := s.running, !s.stopped
@@ -145,6 +147,12 @@ func (a *App) shutdown(ctx context.Context) error {
 	s.Unlock()
 	errs := make([]error, len(running))
 	var wg sync.WaitGroup
+	for _, srv := range running {
+		wg.Go(func() { srv.stopAccepting(ctx) })
+	}
+	wg.Wait()
+	// Not before: clients whose connections are closed make new ones.
+	a.beginDrain()
 	for i, srv := range running {
 		wg.Go(func() { errs[i] = srv.shutdown(ctx) })
 	}

@@ -21,7 +21,7 @@ type stdServer struct {
 	conns sync.WaitGroup // open connections; only grows while Serve runs
 
 	mu       sync.Mutex
-	ln       net.Listener // once it is being served
+	ln       *stdListener // once it is being served
 	stopped  bool
 	accepted chan struct{} // closed when nothing is accepted any more
 }
@@ -79,20 +79,19 @@ func (s *stdServer) count(c net.Conn, state http.ConnState) {
 }
 
 func (s *stdServer) serve(ln net.Listener) error {
-	ln = newStdListener(s.app, ln, s.TLSConfig != nil)
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
 		return ln.Close()
 	}
-	s.ln = ln
+	s.ln = newStdListener(s.app, ln, s.TLSConfig != nil)
 	s.mu.Unlock()
 	defer close(s.accepted)
 	var err error
 	if s.TLSConfig != nil {
-		err = s.ServeTLS(ln, "", "")
+		err = s.ServeTLS(s.ln, "", "")
 	} else {
-		err = s.Serve(ln)
+		err = s.Serve(s.ln)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,10 +104,9 @@ func (s *stdServer) serve(ln net.Listener) error {
 // lastRequests is how long connections that are kept alive may send one more
 // request, which is answered as their last, before those that are idle are
 // closed: the request of a busy client must not cross with the close.
-const lastRequests = 200 * time.Millisecond
+const lastRequests = 250 * time.Millisecond
 
 func (s *stdServer) shutdown(ctx context.Context) error {
-	s.stopAccepting(ctx)
 	gone := make(chan struct{})
 	go func() {
 		s.conns.Wait()
@@ -128,8 +126,8 @@ func (s *stdServer) shutdown(ctx context.Context) error {
 	return nil
 }
 
-// stopAccepting closes the listener. When it returns, conns has every connection
-// there will be.
+// stopAccepting empties the backlog and closes the listener. When it returns, and
+// ctx has not ended, conns has every connection there will be.
 func (s *stdServer) stopAccepting(ctx context.Context) {
 	s.mu.Lock()
 	ln := s.ln
@@ -138,7 +136,7 @@ func (s *stdServer) stopAccepting(ctx context.Context) {
 	if ln == nil {
 		return
 	}
-	_ = ln.Close() // by another way perhaps closed already
+	ln.stop()
 	select {
 	case <-s.accepted:
 	case <-ctx.Done():

@@ -15,15 +15,15 @@ import (
 // A stdListener keeps the bounds on connections for a server of net/http. What it
 // accepts is counted until stdServer.count sees its end.
 type stdListener struct {
-	net.Listener
+	lastListener
 	app    *App
 	tls    bool // what it accepts speaks TLS
 	once   sync.Once
-	closed chan struct{}
+	closed chan struct{} // no longer worth waiting for a slot
 }
 
 func newStdListener(a *App, ln net.Listener, tls bool) *stdListener {
-	return &stdListener{Listener: ln, app: a, tls: tls, closed: make(chan struct{})}
+	return &stdListener{lastListener: lastListener{Listener: ln}, app: a, tls: tls, closed: make(chan struct{})}
 }
 
 // Accept waits for a connection, and first until there may be one more.
@@ -32,12 +32,16 @@ func (l *stdListener) Accept() (net.Conn, error) {
 	if clients.slots != nil {
 		select {
 		case clients.slots <- struct{}{}:
-		case <-l.closed:
-			return nil, net.ErrClosed
+		default:
+			select {
+			case clients.slots <- struct{}{}:
+			case <-l.closed:
+				return nil, net.ErrClosed
+			}
 		}
 	}
 	for {
-		c, err := l.Listener.Accept()
+		c, err := l.lastListener.Accept()
 		if err != nil {
 			clients.freeSlot()
 			return nil, err
@@ -67,7 +71,14 @@ func (l *stdListener) turnAway(c net.Conn) {
 // Close stops accepting.
 func (l *stdListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
+	return l.lastListener.Close()
+}
+
+// stop has Accept come to its end, after the connections that may still be taken
+// from the backlog.
+func (l *stdListener) stop() {
+	l.once.Do(func() { close(l.closed) })
+	l.lastListener.stop()
 }
 
 func (c *clients) freeSlot() {

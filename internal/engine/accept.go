@@ -22,7 +22,7 @@ const acceptBatch = 16
 const acceptPause = int64(time.Second)
 
 // listener is a duplicated listening descriptor that every loop watches. The last
-// loop to let go of it closes it.
+// loop to let go of it takes what is left in the backlog and closes it.
 type listener struct {
 	fd    int32
 	loops atomic.Int32
@@ -62,14 +62,15 @@ func newListener(ln net.Listener) (*listener, error) {
 // acceptor is a loop's part in accepting.
 type acceptor struct {
 	listeners []*listener
+	stopped   bool // for good
 	paused    bool
 	resumeAt  int64 // when to try again, 0 for not before a connection closes
 	addr      unix.RawSockaddrAny
 }
 
-func (l *loop) listen(ln *listener) {
-	if l.e.draining.Load() {
-		ln.letGo()
+func (l *loop) listen(d *Driver, ln *listener) {
+	if l.acceptor.stopped {
+		l.letGo(d, ln)
 		return
 	}
 	l.acceptor.listeners = append(l.acceptor.listeners, ln)
@@ -87,22 +88,43 @@ func (l *loop) watchListener(i int) {
 }
 
 // stopListening lets go of all listeners.
-func (l *loop) stopListening() {
+func (l *loop) stopListening(d *Driver) {
 	a := &l.acceptor
+	a.stopped = true
 	for _, ln := range a.listeners {
 		if !a.paused {
 			_ = l.ctl(unix.EPOLL_CTL_DEL, ln.fd, 0, 0, 0)
 		}
-		ln.letGo()
+		l.letGo(d, ln)
 	}
 	a.listeners = nil
 	l.unpause()
 }
 
-func (ln *listener) letGo() {
-	if ln.loops.Add(-1) == 0 {
-		closeFD(ln.fd)
+// lastAccepts bounds the connections that are taken before a listener is closed,
+// should another process still accept from it and they never end.
+const lastAccepts = 1 << 14
+
+// letGo ends the loop's part in ln. Closing the socket would reset the
+// connections in its backlog, whose clients may have sent requests already, so the
+// last loop takes them first.
+func (l *loop) letGo(d *Driver, ln *listener) {
+	if ln.loops.Add(-1) > 0 {
+		return
 	}
+	for range lastAccepts {
+		fd, errno := accept(ln.fd, &l.acceptor.addr)
+		switch errno {
+		case 0:
+			l.e.conns.Add(1)
+			l.admitNew(d, fd)
+			continue
+		case unix.ECONNABORTED, unix.EPROTO:
+			continue // one that has gone meanwhile
+		}
+		break
+	}
+	closeFD(ln.fd)
 }
 
 // accept takes waiting connections from listener i. It reports true: d still
@@ -124,11 +146,16 @@ func (l *loop) accept(d *Driver, i int) bool {
 			e.conns.Add(-1)
 			return l.acceptFailed(errno)
 		}
-		c := &Conn{fd: fd, slot: -1}
-		c.peer, c.port = newPeerAddr(&a.addr)
-		l.admit(d, c)
+		l.admitNew(d, fd)
 	}
 	return true
+}
+
+// admitNew makes a connection of what accept has returned just now.
+func (l *loop) admitNew(d *Driver, fd int32) {
+	c := &Conn{fd: fd, slot: -1}
+	c.peer, c.port = newPeerAddr(&l.acceptor.addr)
+	l.admit(d, c)
 }
 
 // acceptFailed decides what an error of accept means. Most concern one

@@ -28,10 +28,13 @@ type Engine struct {
 	graceTicks uint32 // Config.WriteGrace
 	graceBytes int64  // what a peer must take in it
 
+	listenMu  sync.Mutex
+	listeners []net.Listener // being served; none any more once deaf
+	deaf      bool           // nothing is accepted any more; under listenMu
+
 	draining atomic.Bool   // Shutdown or Close has begun
-	idleEnd  atomic.Uint32 // tick at which idle connections are closed then; set before draining
 	forced   atomic.Bool   // what is not idle is closed too
-	stopping chan struct{} // closed with draining
+	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
 	conns        atomic.Int64
@@ -97,21 +100,60 @@ func (e *Engine) Serve(ln net.Listener) error {
 	if err != nil {
 		return err
 	}
+	if !e.enlist(ln) {
+		closeFD(l.fd)
+		_ = ln.Close() // by another way perhaps closed already
+		return net.ErrClosed
+	}
 	l.loops.Store(int32(len(e.loops)))
 	for _, loop := range e.loops {
-		if !loop.post(message{kind: msgListen, listener: l}) {
-			l.letGo()
+		if !loop.post(message{kind: msgListen, listener: l}) && l.loops.Add(-1) == 0 {
+			closeFD(l.fd) // it was draining before a loop could have a look
 		}
 	}
 	<-e.stopping
-	_ = ln.Close() // by another way perhaps closed already
 	return net.ErrClosed
 }
 
-// lastRequests is how long an idle connection may still send a request after
-// Shutdown, which is answered as its last. Closed at once, it would reset the
-// request of a busy client that is on its way, or the first of a new one.
-const lastRequests = 100 * time.Millisecond
+// enlist has closeListeners close ln too; it reports false when it is too late.
+func (e *Engine) enlist(ln net.Listener) bool {
+	e.listenMu.Lock()
+	defer e.listenMu.Unlock()
+	if e.deaf {
+		return false
+	}
+	e.listeners = append(e.listeners, ln)
+	return true
+}
+
+// closeListeners closes what Serve was given. The loops have duplicates of the
+// descriptors: the last of them empties the backlog before the socket is gone.
+func (e *Engine) closeListeners() {
+	e.listenMu.Lock()
+	defer e.listenMu.Unlock()
+	if e.deaf {
+		return
+	}
+	e.deaf = true
+	for _, ln := range e.listeners {
+		_ = ln.Close() // by another way perhaps closed already
+	}
+	e.listeners = nil
+	close(e.stopping)
+}
+
+// StopAccepting closes all listeners, when the connections in their backlogs have
+// been accepted. Those are served, like all others, as before.
+func (e *Engine) StopAccepting() {
+	e.closeListeners()
+	e.postToAll(msgStopAccepting).Wait()
+}
+
+// lastRequests is how long a connection that is idle during a shutdown, or becomes
+// so without having been told, may still send a request, which is answered as
+// its last. Closed at once, it would reset the request of a busy client that is
+// on its way, or the first of a new one.
+const lastRequests = 250 * time.Millisecond
 
 // Shutdown stops accepting, closes idle connections after a moment for last
 // requests, and waits for the others to finish. When ctx ends first, it closes them as Close does and returns
@@ -140,18 +182,21 @@ func (e *Engine) Close() error {
 // drain begins to stop, once, and has every loop look at its connections. The
 // group is done when all have.
 func (e *Engine) drain() *sync.WaitGroup {
-	e.idleEnd.CompareAndSwap(0, deadlineTick(e.now(), lastRequests))
-	if e.draining.CompareAndSwap(false, true) {
-		close(e.stopping)
-	}
-	swept := new(sync.WaitGroup)
+	e.closeListeners()
+	e.draining.Store(true)
+	return e.postToAll(msgSweep)
+}
+
+// postToAll asks something of every loop. The group is done when all have done it.
+func (e *Engine) postToAll(kind messageKind) *sync.WaitGroup {
+	all := new(sync.WaitGroup)
 	for _, l := range e.loops {
-		swept.Add(1)
-		if !l.post(message{kind: msgSweep, done: swept}) {
-			swept.Done()
+		all.Add(1)
+		if !l.post(message{kind: kind, done: all}) {
+			all.Done()
 		}
 	}
-	return swept
+	return all
 }
 
 // loopEnded counts a loop out; after the last one nothing is left to do.

@@ -15,19 +15,20 @@ type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	done     *sync.WaitGroup // of msgSweep: told when every connection was looked at
+	done     *sync.WaitGroup // of msgSweep, when every connection was looked at, and msgStopAccepting
 }
 
 type messageKind uint8
 
 const (
-	msgAdopt  messageKind = iota + 1 // conn is new
-	msgListen                        // accept from listener
-	msgCheck                         // conn was given back and may need filing or closing
-	msgLeave                         // conn is to be closed
-	msgSweep                         // the engine is draining, or closing by force
-	msgRead                          // pending output fell below its bound: read again
-	msgResume                        // descriptors may be free again: accept
+	msgAdopt         messageKind = iota + 1 // conn is new
+	msgListen                               // accept from listener
+	msgCheck                                // conn was given back and may need filing or closing
+	msgLeave                                // conn is to be closed
+	msgStopAccepting                        // let go of all listeners
+	msgSweep                                // the engine is draining, or closing by force
+	msgRead                                 // pending output fell below its bound: read again
+	msgResume                               // descriptors may be free again: accept
 )
 
 // inbox takes messages from any goroutine.
@@ -82,7 +83,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 	case msgAdopt:
 		l.adopt(m.conn)
 	case msgListen:
-		l.listen(m.listener)
+		l.listen(d, m.listener)
 	case msgLeave:
 		m.conn.state.Store(atLoop)
 		l.finish(m.conn)
@@ -95,8 +96,11 @@ func (l *loop) handle(d *Driver, m message) bool {
 			return l.sweep(d, c)
 		}
 		l.refileIfEarlier(c)
+	case msgStopAccepting:
+		l.stopListening(d)
+		m.done.Done()
 	case msgSweep:
-		l.stopListening()
+		l.stopListening(d)
 		l.sweepAt = 0
 		l.sweepers = append(l.sweepers, m.done)
 	case msgRead:

@@ -346,14 +346,13 @@ func (l *loop) close(c *Conn) {
 	e.handler.Closed(c)
 }
 
-// closeSoon closes c, which is idle, when the time for last requests is over.
+// closeSoon closes c, which is idle, when its time for last requests is over.
 func (l *loop) closeSoon(c *Conn) {
-	end := l.e.idleEnd.Load()
-	if tickAt(l.now) >= end {
+	if c.deadline != 0 && c.deadline <= tickAt(l.now) {
 		l.close(c)
 		return
 	}
-	if c.deadline == 0 || c.deadline > end {
+	if end := deadlineTick(l.now, lastRequests); c.deadline == 0 || c.deadline > end {
 		c.deadline = end
 	}
 	l.refileIfEarlier(c)

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -105,5 +106,30 @@ func TestDraining(t *testing.T) {
 	c.wantEOF()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// The clients of connections in the backlog take them for made, and send.
+func TestStopAcceptingEmptiesTheBacklog(t *testing.T) {
+	s := serve(t, engine.Config{MaxConns: 1}, newLineHandler())
+	first := s.dial()
+	first.send("echo in\n")
+	first.want("in")
+	var waiting []*client
+	for range 5 {
+		c := s.dial()
+		c.send("echo late\n")
+		waiting = append(waiting, c)
+	}
+	s.StopAccepting()
+	if conn, err := net.Dial("tcp", s.addr.String()); err == nil {
+		conn.Close()
+		t.Error("connections are still made")
+	}
+	for _, c := range append(waiting, first) {
+		c.want("late")
+		if c == waiting[len(waiting)-1] {
+			first.send("echo late\n") // all is as before
+		}
 	}
 }

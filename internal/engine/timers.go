@@ -158,7 +158,9 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
 	case d.engine.draining.Load() && c.idle():
-		c.deadline = 0 // end closes it
+		// The time for last requests is over: end closes it, unless one has come.
+		c.flags |= flagReadable
+		d.receive(c)
 	default:
 		c.deadline = 0
 		d.engine.handler.Timeout(d, c, c.kept())
