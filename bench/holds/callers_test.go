@@ -1,0 +1,193 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// callers are clients that forgive nothing. Each asks over and over on a connection that it keeps for
+// as long as the server does, and sends nothing twice: a request that was sent and gets no answer is
+// lost, though a gentler client might try again. Only when the service has been told to stop may it
+// refuse new connections, and that is a caller's end.
+type callers struct {
+	t        *testing.T
+	addr     string
+	stopping atomic.Bool // the service may refuse
+	running  sync.WaitGroup
+
+	answered atomic.Int64
+	opened   atomic.Int64 // connections
+	renewed  atomic.Int64 // of them because the one before was closed while idle
+	lost     atomic.Int64 // sent, and the connection closed without a byte of an answer
+	broken   atomic.Int64 // an answer began and did not end, or was not the right one
+	refused  atomic.Int64 // before the service was told to stop
+	reset    atomic.Int64 // other failures to connect
+}
+
+// A habit is how a caller behaves.
+type habit struct {
+	request string        // with its path, head and body; the connection is kept
+	size    int64         // of the answer's body, -1 if it does not matter
+	think   time.Duration // at most, between an answer and the next request
+	once    bool          // a new connection for each request
+}
+
+const keptAlive = " HTTP/1.1\r\nHost: holds\r\n\r\n"
+
+// habits are those of an ordinary crowd.
+var habits = []habit{
+	{request: "GET /pid" + keptAlive, size: -1},
+	{request: "GET /pid" + keptAlive, size: -1, think: 30 * time.Millisecond},
+	{request: "GET /pid" + keptAlive, size: -1, think: 200 * time.Millisecond},
+	{request: "GET /pid" + keptAlive, size: -1, think: 3 * time.Millisecond, once: true},
+	{request: "GET /sleep/5" + keptAlive, size: -1},
+	{request: "GET /stream/1/200000" + keptAlive, size: 200_000, think: 10 * time.Millisecond},
+	{request: "POST /upload HTTP/1.1\r\nHost: holds\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000), size: -1},
+	{request: "POST /upload HTTP/1.1\r\nHost: holds\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), size: -1, think: 10 * time.Millisecond},
+}
+
+// call starts n callers of each habit.
+func call(t *testing.T, addr string, n int) *callers {
+	c := &callers{t: t, addr: addr}
+	for _, h := range habits {
+		for range n {
+			c.running.Go(func() { c.caller(h) })
+		}
+	}
+	return c
+}
+
+// caller asks until the service refuses.
+func (c *callers) caller(h habit) {
+	var conn net.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}()
+	in := bufio.NewReaderSize(nil, 16<<10)
+	var used time.Time // when conn was last used, or made
+	for {
+		if h.think > 0 {
+			time.Sleep(rand.N(h.think))
+		}
+		if conn != nil && closed(conn) {
+			c.renewed.Add(1)
+			_ = conn.Close()
+			conn = nil
+		}
+		if conn == nil {
+			var more bool
+			if conn, more = c.connect(); !more {
+				return
+			}
+			if conn == nil {
+				continue
+			}
+			in.Reset(conn)
+			used = time.Now()
+		}
+		keep := c.exchange(conn, in, h, used)
+		used = time.Now()
+		if !keep || h.once {
+			_ = conn.Close()
+			conn = nil
+		}
+	}
+}
+
+// connect opens a connection. more is false when the caller is to end.
+func (c *callers) connect() (conn net.Conn, more bool) {
+	stopping := c.stopping.Load()
+	conn, err := net.Dial("tcp", c.addr)
+	switch {
+	case err == nil:
+		c.opened.Add(1)
+		return conn, true
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		c.reset.Add(1)
+		c.complain("connect: %v", err)
+	case !stopping && !c.stopping.Load():
+		c.refused.Add(1)
+		c.complain("refused")
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// complain logs the first few failures.
+func (c *callers) complain(format string, args ...any) {
+	if c.lost.Load()+c.broken.Load()+c.refused.Load()+c.reset.Load() < 10 {
+		c.t.Logf("stopping %v: "+format, append([]any{c.stopping.Load()}, args...)...)
+	}
+}
+
+// exchange sends a request and reads the answer. It reports whether the connection can be kept.
+func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, used time.Time) (keep bool) {
+	began := time.Now()
+	_, sendErr := io.WriteString(conn, h.request)
+	// An answer may have come though not all was sent.
+	if _, err := in.Peek(1); err != nil {
+		c.lost.Add(1)
+		c.complain("lost after %v, on a connection idle for %v, sent with %v: %v (%.20q)", time.Since(began), began.Sub(used), sendErr, err, h.request)
+		return false
+	}
+	resp, err := http.ReadResponse(in, nil)
+	var size int64
+	if err == nil {
+		size, err = io.Copy(io.Discard, resp.Body)
+	}
+	if err == nil && (resp.StatusCode != http.StatusOK || h.size >= 0 && size != h.size) {
+		err = fmt.Errorf("status %d and %d bytes", resp.StatusCode, size)
+	}
+	if err != nil {
+		c.broken.Add(1)
+		c.complain("broken: %v", err)
+		return false
+	}
+	c.answered.Add(1)
+	return !resp.Close
+}
+
+// closed looks whether the server has closed a connection, as clients do before they use one again.
+func closed(conn net.Conn) (gone bool) {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		_, _ = unix.Poll(poll, 0)
+		gone = poll[0].Revents != 0
+	})
+	return err != nil || gone
+}
+
+// wantAllAnswered waits for the callers and compares what they met with what they may.
+func (c *callers) wantAllAnswered() {
+	c.t.Helper()
+	c.running.Wait()
+	failed := c.lost.Load() + c.broken.Load() + c.refused.Load() + c.reset.Load()
+	c.t.Logf("%d requests answered over %d connections, %d of them instead of one that was closed while idle; %d failed (bar: 0)",
+		c.answered.Load(), c.opened.Load(), c.renewed.Load(), failed)
+	if failed > 0 || c.answered.Load() == 0 {
+		c.t.Errorf("%d requests lost, %d answers broken, %d connections refused before the end, %d failed otherwise",
+			c.lost.Load(), c.broken.Load(), c.refused.Load(), c.reset.Load())
+	}
+}

@@ -1,0 +1,225 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/layout"
+)
+
+var full = flag.Bool("full", false, "measure in the sizes that are promised")
+
+// patience bounds what should be immediate, for a machine that is busy.
+const patience = 30 * time.Second
+
+// either is small unless the holds run in full.
+func either[T any](small, large T) T {
+	if *full {
+		return large
+	}
+	return small
+}
+
+// TestMain makes this process the parent of what its children leave behind (prctl(2)), so that the
+// exit code of a service that took over from another can be had.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "holds: become the parent of orphans:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if dir, built := builds.dir, builds.dir != ""; built {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// missing ends a test for which the machine lacks something.
+func missing(t *testing.T, format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
+		t.Fatalf("DUNLIN_REQUIRE_ALL is set: %s", why)
+	}
+	t.Skip(why)
+}
+
+// need ends a test whose tool is not installed.
+func need(t *testing.T, tool, debianPackage string) {
+	t.Helper()
+	if _, err := exec.LookPath(tool); err != nil {
+		missing(t, "%s is not installed (Debian package %s)", tool, debianPackage)
+	}
+}
+
+func folders(t *testing.T) layout.Folders {
+	t.Helper()
+	f, err := layout.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// builds are the programs built so far, in a folder that goes with this process.
+var builds struct {
+	sync.Mutex
+	dir string
+}
+
+// build returns the program of a package, as a user would build it.
+func build(t *testing.T, pkg string) string {
+	t.Helper()
+	builds.Lock()
+	defer builds.Unlock()
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "holds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		builds.dir = dir
+	}
+	program := filepath.Join(builds.dir, filepath.Base(pkg))
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return program
+}
+
+const servicePackage = "github.com/dunlinhttp/dunlin/bench/holds/service"
+
+// A service is the program of bench/holds/service, and the processes that took over from it.
+type service struct {
+	t     *testing.T
+	first *exec.Cmd
+	lines chan string // what they tell, as it comes; closed when the last has ended
+	log   *bytes.Buffer
+}
+
+// startService starts the service. files become its descriptors 3 and so on, and LISTEN_PID is its
+// own process then.
+func startService(t *testing.T, env []string, files []*os.File, args ...string) *service {
+	t.Helper()
+	args = append([]string{build(t, servicePackage)}, args...)
+	if len(files) > 0 {
+		args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`}, args...)
+	}
+	out, outEnd, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, first: exec.Command(args[0], args[1:]...), lines: make(chan string, 10_000), log: new(bytes.Buffer)}
+	errs, errEnd, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inEnd, stdin, err := os.Pipe() // whose end is the end of them all
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.first.Stdin, s.first.Stdout, s.first.Stderr = inEnd, outEnd, errEnd
+	s.first.ExtraFiles, s.first.Env = files, append(os.Environ(), env...)
+	s.first.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all successors one group to kill
+	if err := s.first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _ = inEnd.Close(), outEnd.Close(), errEnd.Close()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(s.lines)
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			s.lines <- scan.Text()
+		}
+	})
+	reading.Go(func() { _, _ = s.log.ReadFrom(errs) })
+	t.Cleanup(func() {
+		_ = syscall.Kill(-s.first.Process.Pid, syscall.SIGKILL) // what a failed test left
+		_ = s.first.Wait()
+		reading.Wait()
+		_, _, _ = stdin.Close(), out.Close(), errs.Close()
+		if t.Failed() {
+			t.Logf("the service logged:\n%s", s.log)
+		}
+	})
+	return s
+}
+
+// await returns the words behind the first in the next line that starts with it.
+func (s *service) await(word string) []string {
+	s.t.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case line, open := <-s.lines:
+			if !open {
+				s.t.Fatalf("the service ended without a line «%s»", word)
+			}
+			if words := strings.Fields(line); words[0] == word {
+				return words[1:]
+			}
+		case <-limit:
+			s.t.Fatalf("the service wrote no line «%s»", word)
+		}
+	}
+}
+
+// serving awaits the next process that serves a listener.
+func (s *service) serving() (pid int, addr string) {
+	s.t.Helper()
+	words := s.await("serving")
+	pid, err := strconv.Atoi(words[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pid, words[1]
+}
+
+// signal sends sig to one of the service's processes.
+func (s *service) signal(pid int, sig syscall.Signal) {
+	s.t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		s.t.Fatalf("send %v to process %d: %v", sig, pid, err)
+	}
+}
+
+// exitCode waits for the end of one of the service's processes. Those that took over are
+// children of this one once their predecessor has ended.
+func (s *service) exitCode(pid int) int {
+	s.t.Helper()
+	if pid == s.first.Process.Pid {
+		var exit *exec.ExitError
+		if err := s.first.Wait(); err != nil && !errors.As(err, &exit) {
+			s.t.Fatalf("wait for process %d: %v", pid, err)
+		}
+		return s.first.ProcessState.ExitCode()
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		s.t.Fatalf("find process %d: %v", pid, err)
+	}
+	state, err := process.Wait()
+	if err != nil {
+		s.t.Fatalf("wait for process %d: %v", pid, err)
+	}
+	return state.ExitCode()
+}

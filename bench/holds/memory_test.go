@@ -1,0 +1,52 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const mb = 1 << 20
+
+// resident is the resident memory of a process in bytes: now (VmRSS), or the most since it began
+// or resetPeak (VmHWM).
+func resident(t *testing.T, pid int, field string) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		missing(t, "the memory of a process cannot be looked at: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, found := strings.CutPrefix(line, field+":"); found {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			if err != nil {
+				t.Fatalf("%s of process %d: %v", field, pid, err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatalf("process %d has no %s: it has ended", pid, field)
+	return 0
+}
+
+// resetPeak makes the peak what is resident now (proc_pid_clear_refs(5)).
+func resetPeak(t *testing.T, pid int) {
+	t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		missing(t, "the peak of a process's memory cannot be reset: %v", err)
+	}
+}
+
+// atMost compares a measured amount of memory with its bar.
+func atMost(t *testing.T, what string, got, bar int64) {
+	t.Helper()
+	const in = float64(mb)
+	t.Logf("%s: %.1f MB (bar: %d MB)", what, float64(got)/in, bar/mb)
+	if got > bar {
+		t.Errorf("%s: %.1f MB, which is more than %d MB", what, float64(got)/in, bar/mb)
+	}
+}

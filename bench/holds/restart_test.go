@@ -1,0 +1,95 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ends is how often services are stopped and restarted.
+func ends() int { return either(2, 20) }
+
+// underLoad is how long a service works before it is told to stop.
+const underLoad = 300 * time.Millisecond
+
+// callersPerHabit makes for more requests than two processors can answer.
+const callersPerHabit = 12
+
+// A service that is told to stop finishes what it was asked, and says by its exit code that it has.
+func TestStopUnderLoad(t *testing.T) {
+	for _, engine := range []string{"loop", "std"} {
+		t.Run(engine, func(t *testing.T) {
+			for range ends() {
+				s := startService(t, nil, nil, "-engine", engine)
+				pid, addr := s.serving()
+				c := call(t, addr, callersPerHabit)
+				time.Sleep(underLoad)
+				c.stopping.Store(true)
+				s.signal(pid, syscall.SIGTERM)
+				if code := s.exitCode(pid); code != 0 {
+					t.Errorf("exit code %d", code)
+				}
+				c.wantAllAnswered()
+			}
+		})
+	}
+}
+
+// One that is told to restart is not missed for a moment.
+func TestRestartUnderLoad(t *testing.T) {
+	for _, engine := range []string{"loop", "std"} {
+		t.Run(engine, func(t *testing.T) {
+			s := startService(t, nil, nil, "-engine", engine)
+			pid, addr := s.serving()
+			c := call(t, addr, callersPerHabit)
+			for range ends() {
+				time.Sleep(underLoad)
+				pid = restart(t, s, pid, addr)
+			}
+			time.Sleep(underLoad)
+			c.stopping.Store(true)
+			s.signal(pid, syscall.SIGTERM)
+			if code := s.exitCode(pid); code != 0 {
+				t.Errorf("exit code %d at the end", code)
+			}
+			c.wantAllAnswered()
+		})
+	}
+}
+
+// restart has a process of the service replaced by another, and returns that.
+func restart(t *testing.T, s *service, pid int, addr string) (next int) {
+	t.Helper()
+	s.signal(pid, syscall.SIGHUP)
+	next, again := s.serving()
+	if again != addr || next == pid {
+		t.Fatalf("process %d serves %s after process %d served %s", next, again, pid, addr)
+	}
+	if code := s.exitCode(pid); code != 0 {
+		t.Errorf("the process before exited with code %d", code)
+	}
+	return next
+}
+
+// The exit code tells when not all finished.
+func TestExitCodeOfUnfinished(t *testing.T) {
+	for _, engine := range []string{"loop", "std"} {
+		t.Run(engine, func(t *testing.T) {
+			s := startService(t, nil, nil, "-engine", engine, "-drain", "100ms")
+			pid, addr := s.serving()
+			conn := connect(t, addr)
+			if _, err := conn.Write([]byte("GET /sleep/60000" + keptAlive)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ask(connect(t, addr), "/pid"); err != nil { // by now the other runs
+				t.Fatal(err)
+			}
+			s.signal(pid, syscall.SIGTERM)
+			if code := s.exitCode(pid); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+		})
+	}
+}

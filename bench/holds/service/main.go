@@ -1,0 +1,100 @@
+// Command service is what the holds put under load: bodies in and out that can be told from any
+// others, and answers that come at once or after a while. It tells on stdout what becomes of it, in
+// lines that start with a word:
+//
+//	serving <pid> <address> <engine>
+//	ended   <pid> <error>
+//
+// It ends at once when its standard input does, so that it cannot outlive who started it.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+)
+
+func main() {
+	pid := os.Getpid()
+	config := dunlin.Config{
+		MaxBody: 1 << 40,
+		Ready:   func(addr net.Addr, e dunlin.Engine) { fmt.Printf("serving %d %s %s\n", pid, addr, e) },
+	}
+	flag.StringVar(&config.Addr, "addr", "127.0.0.1:0", "`address` to listen on")
+	flag.StringVar(&config.TLSAddr, "tls-addr", "", "`address` to serve by TLS beside -addr")
+	flag.StringVar(&config.TLSCert, "tls-cert", "", "PEM `file` of the certificate")
+	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
+	flag.BoolVar(&config.H2C, "h2c", false, "take HTTP/2 in clear text")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.DurationVar(&config.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
+	flag.Parse()
+
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	err := newApp(config).Run(context.Background())
+	fmt.Printf("ended %d %v\n", pid, err)
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// newApp registers the routes.
+func newApp(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+	app.Get("/pid", func(*dunlin.Request) dunlin.Response { return dunlin.Text(strconv.Itoa(os.Getpid())) })
+	app.Get("/sleep/{ms:int}", sleep)
+	app.Post("/upload", upload)
+	app.Get("/stream/{seed:int}/{size:int}", stream)
+	return app
+}
+
+// sleep waits without looking whether anybody still waits for the answer, as a query to a database
+// might.
+func sleep(r *dunlin.Request) dunlin.Response {
+	ms, err := strconv.Atoi(r.Param("ms"))
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	time.Sleep(time.Duration(ms) * time.Millisecond)
+	return dunlin.Text(strconv.Itoa(os.Getpid()))
+}
+
+// upload counts and hashes what it gets, and keeps none of it.
+func upload(r *dunlin.Request) dunlin.Response {
+	h := sha256.New()
+	n, err := io.Copy(h, r.Body())
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Text(fmt.Sprintf("%d %s", n, hex.EncodeToString(h.Sum(nil))))
+}
+
+// stream sends a pattern in pieces as they come.
+func stream(r *dunlin.Request) dunlin.Response {
+	seed, err := strconv.ParseUint(r.Param("seed"), 10, 64)
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	size, err := strconv.ParseInt(r.Param("size"), 10, 64)
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Stream("application/octet-stream", func(w io.Writer) error {
+		return pattern.Pieces(seed, size, func(piece []byte) error {
+			_, err := w.Write(piece)
+			return err
+		})
+	})
+}
