@@ -111,13 +111,15 @@ type Config struct {
 	HeadTimeout time.Duration
 
 	// BodyTimeout is how long a client may pause while it sends a request body
-	// that the action is reading. On the loop engine a body of up to 64 KB is
-	// read before the action runs, and must come within HeadTimeout; on net/http
-	// it has no effect. Default: 30 s.
+	// that the action is reading; a read then fails with a 408 problem. On the
+	// loop engine a body of up to 64 KB is read before the action runs, and must
+	// come within HeadTimeout. On net/http it may be twice as long, and bodies of
+	// HTTP/2 are not bounded. Default: 30 s.
 	BodyTimeout time.Duration
 
 	// WriteTimeout is how long a client may take nothing of an answer that waits
-	// for it. It has no effect on net/http. Default: 30 s.
+	// for it, before its connection is cut; on net/http up to twice as long.
+	// Default: 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may stay open without a request.

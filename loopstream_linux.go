@@ -128,23 +128,6 @@ func (s *loopStream) direct(p []byte) (n int) {
 	return n
 }
 
-// regularFile returns what src reads from, if the system can send that by
-// itself: a file of some length behind an io.LimitedReader.
-func regularFile(src io.Reader) (*io.LimitedReader, *os.File) {
-	lim, limited := src.(*io.LimitedReader)
-	if !limited || lim.N < directWrite {
-		return nil, nil
-	}
-	f, ok := lim.R.(*os.File)
-	if !ok {
-		return nil, nil
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	return lim, f
-}
-
 // sendFile sends what lim allows of f.
 func (s *loopStream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 	if err := s.Flush(); err != nil {

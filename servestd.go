@@ -30,9 +30,6 @@ type stdServer struct {
 func newStdServer(a *App, config *tls.Config) *stdServer {
 	s := &stdServer{app: a, accepted: make(chan struct{})}
 	limited := a.config.MaxRequestsPerConnection > 0
-	if limited {
-		s.countRequests()
-	}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if limited && a.lastOfConnection(req) || a.serving.draining.Load() {
 			// HTTP/2 makes a GOAWAY of it.
@@ -49,6 +46,7 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 	s.MaxHeaderBytes = a.config.MaxHead
 	s.DisableGeneralOptionsHandler = true
 	s.ErrorLog = log.New(stdLog{a.config.Logger}, "", 0)
+	s.ConnContext = withStdConn
 	s.ConnState = s.count
 	s.TLSConfig = config.Clone()
 	s.Protocols = new(http.Protocols)
@@ -72,6 +70,9 @@ func (s *stdServer) count(c net.Conn, state http.ConnState) {
 		s.app.conns.open.Add(1)
 		s.app.conns.accepted.Add(1)
 	case http.StateClosed, http.StateHijacked:
+		if own := stdConnOf(c); own != nil {
+			own.release()
+		}
 		s.app.clients.gone(c)
 		s.conns.Done()
 		s.app.conns.open.Add(-1)

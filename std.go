@@ -58,6 +58,8 @@ type stdExchange struct {
 	count   stdCount
 	number  int  // of all exchanges of the app: spreads them over shards
 	copied  bool // req is our own copy
+
+	timedBody *timedBody // made when the body is first asked for
 }
 
 // answer runs the action and sends what it returns.
@@ -90,6 +92,10 @@ func (x *stdExchange) sendSettled(resp *Response) {
 func (x *stdExchange) release() {
 	x.request.end()
 	x.w, x.req, x.race, x.copied = nil, nil, nil, false
+	if x.timedBody != nil {
+		x.timedBody.stop()
+		x.timedBody = nil
+	}
 	x.request.app.exchanges.Put(x)
 }
 
@@ -185,7 +191,11 @@ func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.race != nil && !x.race.begin() {
 		return nil, nil, errTimedOut
 	}
-	return x.control().Hijack()
+	conn, rw, err := x.control().Hijack()
+	if own, ok := conn.(*stdConn); ok {
+		conn = own.Conn // handlers look for a *net.TCPConn
+	}
+	return conn, rw, err
 }
 func (x *stdConnection) setReadDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })

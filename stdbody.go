@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"sync"
 )
 
@@ -23,7 +22,7 @@ func (x *stdExchange) body(limit int64) io.Reader {
 	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
 	// was not read to its end.
-	return limitedBody{http.MaxBytesReader(x.w, x.req.Body, limit)}
+	return limitedBody{http.MaxBytesReader(x.w, x.timed(), limit)}
 }
 
 // refuseBody closes the connection after the answer: else the server reads a body
@@ -40,23 +39,28 @@ func (b limitedBody) Read(p []byte) (int, error) {
 	}
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
-	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+	} else if timedOutIO(err) {
 		err = bodyCut(err)
 	}
 	return n, err
 }
 
-// stdRequest returns the request as it came; with a body of our own if the route
-// has a limit or Bytes has read it.
+// stdRequest returns the request as it came; with a body of our own if there is
+// a limit on that, or Bytes has read it.
 func (x *stdExchange) stdRequest() *http.Request {
 	r := &x.request
 	limit := r.maxStdBody()
 	switch {
 	case r.loaded && len(r.whole) > 0:
 		x.ownRequest().Body = r.replayed()
-	case limit > 0 && !x.copied && x.contentLength() != 0:
-		req := x.ownRequest()
-		req.Body = http.MaxBytesReader(x.w, req.Body, limit)
+	case x.copied || x.contentLength() == 0:
+	case limit > 0:
+		body := x.timed()
+		x.ownRequest().Body = http.MaxBytesReader(x.w, body, limit)
+	default:
+		if body := x.timed(); body != x.req.Body {
+			x.ownRequest().Body = body
+		}
 	}
 	return x.req
 }

@@ -1,13 +1,11 @@
 package dunlin
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
@@ -47,7 +45,7 @@ func (l *stdListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if clients.addresses == nil || clients.addresses.Take(remoteIP(c)) {
-			return c, nil
+			return &stdConn{Conn: c, patience: l.app.config.WriteTimeout}, nil
 		}
 		l.turnAway(c)
 	}
@@ -107,22 +105,11 @@ func remoteIP(c net.Conn) netip.Addr {
 	return addr.Addr()
 }
 
-// requestCount is the key under which the context of a connection has the number
-// of its requests, an *atomic.Int64.
-type requestCount struct{}
-
-// countRequests has the server count what each connection carries.
-func (s *stdServer) countRequests() {
-	s.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-		return context.WithValue(ctx, requestCount{}, new(atomic.Int64))
-	}
-}
-
 // lastOfConnection counts a request, and reports whether its connection may carry
 // no other.
 func (a *App) lastOfConnection(req *http.Request) bool {
-	n, counted := req.Context().Value(requestCount{}).(*atomic.Int64)
-	return counted && n.Add(1) >= int64(a.config.MaxRequestsPerConnection)
+	c, counted := req.Context().Value(stdConnKey{}).(*stdConn)
+	return counted && c.requests.Add(1) >= int64(a.config.MaxRequestsPerConnection)
 }
 
 // tooManyHeaders answers a request with more headers than MaxHeaders. Their lines

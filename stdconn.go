@@ -1,0 +1,233 @@
+package dunlin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A stdConn is a connection of the server of net/http. It gives effect to
+// Config.WriteTimeout and Config.BodyTimeout at next to no cost: a deadline, once
+// set, is left to pass. When it has, and something is waiting or comes to wait, it
+// is set anew; a peer that lets this one pass without a byte is given up. So that
+// takes once to twice the timeout.
+type stdConn struct {
+	net.Conn
+	patience time.Duration // with a client that takes nothing
+	requests atomic.Int64  // so far, if they are counted
+
+	foreign atomic.Bool               // net/http or a handler has set a read deadline
+	body    atomic.Pointer[timedBody] // that is being read now
+
+	write   atomic.Uint32
+	writing sync.Mutex // held while the write deadline changes
+}
+
+// Whose the write deadline of a connection is.
+const (
+	noDeadline uint32 = iota
+	ourDeadline
+	foreignDeadline // a handler's, or that of one who has hijacked the connection
+)
+
+// stdConnKey is the key under which the context of a connection has its *stdConn.
+type stdConnKey struct{}
+
+// withStdConn is the ConnContext of the server.
+func withStdConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, stdConnKey{}, stdConnOf(c))
+}
+
+// stdConnOf returns the connection below c, nil if there is none.
+func stdConnOf(c net.Conn) *stdConn {
+	if over, ok := c.(*tls.Conn); ok {
+		c = over.NetConn()
+	}
+	own, _ := c.(*stdConn)
+	return own
+}
+
+func timedOutIO(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// Write writes p, for as long as the client takes something of it in time.
+func (c *stdConn) Write(p []byte) (sent int, err error) {
+	if c.write.Load() == noDeadline {
+		c.renewWrite()
+	}
+	for fresh := false; ; fresh = true {
+		n, err := c.Conn.Write(p[sent:])
+		sent += n
+		if err == nil || n == 0 && fresh || !timedOutIO(err) || !c.renewWrite() {
+			return sent, err
+		}
+	}
+}
+
+// ReadFrom copies src; a regular file is sent by the system where it can do that.
+func (c *stdConn) ReadFrom(src io.Reader) (sent int64, err error) {
+	to, ok := c.Conn.(io.ReaderFrom)
+	lim, f := regularFile(src)
+	if !ok || f == nil {
+		return copyPieces(c, src)
+	}
+	for {
+		c.renewWrite()
+		left := lim.N
+		n, err := to.ReadFrom(lim)
+		sent += n
+		if err == nil || n == 0 || !timedOutIO(err) || c.write.Load() != ourDeadline {
+			return sent, err
+		}
+		// Where the system did not send it, more was read than was written.
+		if _, err := f.Seek(n-(left-lim.N), io.SeekCurrent); err != nil {
+			return sent, err
+		}
+		lim.N = left - n
+	}
+}
+
+// renewWrite sets our deadline; false if another is in force.
+func (c *stdConn) renewWrite() bool {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.write.Load() == foreignDeadline {
+		return false
+	}
+	c.write.Store(ourDeadline)
+	return c.Conn.SetWriteDeadline(time.Now().Add(c.patience)) == nil
+}
+
+// SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in
+// force again.
+func (c *stdConn) SetWriteDeadline(t time.Time) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.write.Store(foreignDeadline)
+	if t.IsZero() {
+		c.write.Store(noDeadline)
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// release ends all this for one who has hijacked the connection.
+func (c *stdConn) release() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.write.Store(foreignDeadline)
+	c.foreign.Store(true)
+}
+
+// SetReadDeadline is called by net/http several times for each request.
+func (c *stdConn) SetReadDeadline(t time.Time) error {
+	c.foreign.Store(!t.IsZero())
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetDeadline sets both.
+func (c *stdConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// CloseWrite says that nothing will follow.
+func (c *stdConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Read reads from the connection; as part of a body no longer than that may take.
+func (c *stdConn) Read(p []byte) (int, error) {
+	if b := c.body.Load(); b != nil {
+		return b.receive(p)
+	}
+	return c.Conn.Read(p)
+}
+
+// A timedBody is a request body whose client may pause for a limited time. The
+// deadline is set only when the connection is read, for most bodies have come
+// with their head.
+type timedBody struct {
+	io.ReadCloser
+	conn  *stdConn
+	pause time.Duration
+
+	mu   sync.Mutex
+	set  bool // the deadline is, by us
+	over bool // the body has ended, or its request
+}
+
+// Read reads the body.
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.conn.body.Store(b)
+	n, err := b.ReadCloser.Read(p)
+	b.conn.body.Store(nil)
+	switch err {
+	case nil:
+	case io.EOF:
+		b.end()
+	default:
+		b.stop() // net/http shall not wait for the rest either
+	}
+	return n, err
+}
+
+// receive reads the connection for the body. Net/http may call it for another
+// purpose as soon as the body's last byte is here; end frees that read.
+func (b *timedBody) receive(p []byte) (int, error) {
+	b.renew(false)
+	n, err := b.conn.Conn.Read(p)
+	if n == 0 && timedOutIO(err) && b.renew(true) {
+		n, err = b.conn.Conn.Read(p)
+	}
+	return n, err
+}
+
+// renew sets the deadline, again if that is asked for; false if it does not.
+func (b *timedBody) renew(again bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || b.set != again || b.conn.foreign.Load() {
+		return false
+	}
+	b.set = true
+	return b.conn.Conn.SetReadDeadline(time.Now().Add(b.pause)) == nil
+}
+
+// end takes the deadline back.
+func (b *timedBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if b.set && !b.conn.foreign.Load() {
+		b.set = false
+		_ = b.conn.Conn.SetReadDeadline(time.Time{}) // the connection may be closed already
+	}
+}
+
+// stop ends the use of the connection, when the request is over. A deadline stays
+// until net/http sets the next.
+func (b *timedBody) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+// timed returns the body of the request, bounded in time if the connection is
+// one of a server of our own. Of HTTP/2 a connection carries many.
+func (x *stdExchange) timed() io.ReadCloser {
+	if x.timedBody == nil {
+		conn, _ := x.req.Context().Value(stdConnKey{}).(*stdConn)
+		if conn == nil || x.req.ProtoMajor != 1 {
+			return x.req.Body
+		}
+		x.timedBody = &timedBody{ReadCloser: x.req.Body, conn: conn, pause: x.request.app.config.BodyTimeout}
+	}
+	return x.timedBody
+}

@@ -1,0 +1,154 @@
+package dunlin
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stepConn takes or gives what each step says, and then times out if it says so.
+type stepConn struct {
+	net.Conn
+	steps  []step
+	took   strings.Builder
+	writes int // deadlines set
+	reads  int
+}
+
+type step struct {
+	n   int
+	err error
+}
+
+func (c *stepConn) next() step {
+	s := c.steps[0]
+	c.steps = c.steps[1:]
+	return s
+}
+
+func (c *stepConn) Write(p []byte) (int, error) {
+	s := c.next()
+	if s.err == nil {
+		s.n = len(p)
+	}
+	c.took.Write(p[:s.n])
+	return s.n, s.err
+}
+
+func (c *stepConn) ReadFrom(src io.Reader) (int64, error) {
+	buf := make([]byte, 10) // reads ahead, as io.Copy does
+	n, _ := src.Read(buf)
+	k, err := c.Write(buf[:n])
+	if err != nil {
+		return int64(k), err
+	}
+	rest, _ := io.ReadAll(src)
+	c.took.Write(rest)
+	return int64(k + len(rest)), nil
+}
+
+func (c *stepConn) Read(p []byte) (int, error)        { s := c.next(); return s.n, s.err }
+func (c *stepConn) SetWriteDeadline(time.Time) error  { c.writes++; return nil }
+func (c *stepConn) SetReadDeadline(t time.Time) error { c.reads++; return nil }
+
+var (
+	late = &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
+	gone = errors.New("reset by peer")
+)
+
+// A deadline that has passed cuts a client off only if it took nothing since it
+// was set anew.
+func TestStdConnWrite(t *testing.T) {
+	const text = "some text to be written"
+	for _, c := range []struct {
+		name   string
+		steps  []step
+		want   string
+		err    error
+		writes int
+	}{
+		{"all at once", []step{{0, nil}}, text, nil, 1},
+		{"an old deadline", []step{{0, late}, {0, nil}}, text, nil, 2},
+		{"a slow client", []step{{0, late}, {2, late}, {5, late}, {0, nil}}, text, nil, 4},
+		{"a client that takes nothing", []step{{0, late}, {0, late}}, "", os.ErrDeadlineExceeded, 2},
+		{"one that stops", []step{{4, late}, {0, late}}, text[:4], os.ErrDeadlineExceeded, 2},
+		{"one that goes", []step{{4, gone}}, text[:4], gone, 1},
+	} {
+		to := &stepConn{steps: c.steps}
+		conn := &stdConn{Conn: to, patience: time.Second}
+		n, err := conn.Write([]byte(text))
+		if !errors.Is(err, c.err) || n != len(c.want) || to.took.String() != c.want || len(to.steps) > 0 || to.writes != c.writes {
+			t.Errorf("%s: %d, %v, took %q, %d deadlines; want %q, %v, %d", c.name, n, err, to.took.String(), to.writes, c.want, c.err, c.writes)
+		}
+	}
+}
+
+// A deadline of a handler's is in force until it is taken back.
+func TestStdConnForeignDeadline(t *testing.T) {
+	to := &stepConn{steps: []step{{0, late}, {0, late}, {0, nil}, {0, late}}}
+	conn := &stdConn{Conn: to, patience: time.Second}
+	_ = conn.SetWriteDeadline(time.Now())
+	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 1 {
+		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if n, err := conn.Write([]byte("x")); n != 1 || err != nil || to.writes != 4 {
+		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
+	}
+	conn.release()
+	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 4 {
+		t.Errorf("hijacked: %d, %v, %d deadlines", n, err, to.writes)
+	}
+}
+
+// A file goes on where it stopped, whatever was read ahead of it.
+func TestStdConnFile(t *testing.T) {
+	text := strings.Repeat("0123456789abcdefg", sendByFile/16)
+	path := t.TempDir() + "/file"
+	if err := os.WriteFile(path, []byte(text+"beyond"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	to := &stepConn{steps: []step{{3, late}, {7, late}, {0, nil}}}
+	conn := &stdConn{Conn: to, patience: time.Second}
+	n, err := conn.ReadFrom(&io.LimitedReader{R: f, N: int64(len(text))})
+	if n != int64(len(text)) || err != nil || to.took.String() != text {
+		t.Errorf("%d of %d bytes, %v", n, len(text), err)
+	}
+}
+
+// A body sets a deadline only when the connection is read, once, and takes it
+// back at its end.
+func TestTimedBody(t *testing.T) {
+	read := func(steps ...step) (*stepConn, *timedBody) {
+		to := &stepConn{steps: steps}
+		conn := &stdConn{Conn: to}
+		return to, &timedBody{ReadCloser: io.NopCloser(conn), conn: conn, pause: time.Second}
+	}
+	to, b := read(step{1, nil}, step{1, nil}, step{0, io.EOF})
+	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 2 {
+		t.Errorf("%v, %d deadlines, want 2", err, to.reads)
+	}
+	to, b = read(step{1, nil}, step{0, late}, step{1, nil}, step{0, late}, step{0, late})
+	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 3 {
+		t.Errorf("%v, %d deadlines, want 3", err, to.reads)
+	}
+	to, b = read(step{0, late})
+	b.conn.foreign.Store(true)
+	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 0 {
+		t.Errorf("under another deadline: %v, %d deadlines", err, to.reads)
+	}
+	to, b = read(step{0, io.EOF})
+	b.stop()
+	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 0 {
+		t.Errorf("after its request: %v, %d deadlines", err, to.reads)
+	}
+}
