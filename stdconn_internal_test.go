@@ -56,8 +56,8 @@ func (c *stepConn) SetWriteDeadline(time.Time) error  { c.writes++; return nil }
 func (c *stepConn) SetReadDeadline(t time.Time) error { c.reads++; return nil }
 
 var (
-	late = &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
-	gone = errors.New("reset by peer")
+	errLate = &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
+	errGone = errors.New("reset by peer")
 )
 
 // A deadline that has passed cuts a client off only if it took nothing since it
@@ -72,11 +72,11 @@ func TestStdConnWrite(t *testing.T) {
 		writes int
 	}{
 		{"all at once", []step{{0, nil}}, text, nil, 1},
-		{"an old deadline", []step{{0, late}, {0, nil}}, text, nil, 2},
-		{"a slow client", []step{{0, late}, {2, late}, {5, late}, {0, nil}}, text, nil, 4},
-		{"a client that takes nothing", []step{{0, late}, {0, late}}, "", os.ErrDeadlineExceeded, 2},
-		{"one that stops", []step{{4, late}, {0, late}}, text[:4], os.ErrDeadlineExceeded, 2},
-		{"one that goes", []step{{4, gone}}, text[:4], gone, 1},
+		{"an old deadline", []step{{0, errLate}, {0, nil}}, text, nil, 2},
+		{"a slow client", []step{{0, errLate}, {2, errLate}, {5, errLate}, {0, nil}}, text, nil, 4},
+		{"a client that takes nothing", []step{{0, errLate}, {0, errLate}}, "", os.ErrDeadlineExceeded, 2},
+		{"one that stops", []step{{4, errLate}, {0, errLate}}, text[:4], os.ErrDeadlineExceeded, 2},
+		{"one that goes", []step{{4, errGone}}, text[:4], errGone, 1},
 	} {
 		to := &stepConn{steps: c.steps}
 		conn := &stdConn{Conn: to, patience: time.Second}
@@ -89,7 +89,7 @@ func TestStdConnWrite(t *testing.T) {
 
 // A deadline of a handler's is in force until it is taken back.
 func TestStdConnForeignDeadline(t *testing.T) {
-	to := &stepConn{steps: []step{{0, late}, {0, late}, {0, nil}, {0, late}}}
+	to := &stepConn{steps: []step{{0, errLate}, {0, errLate}, {0, nil}, {0, errLate}}}
 	conn := &stdConn{Conn: to, patience: time.Second}
 	_ = conn.SetWriteDeadline(time.Now())
 	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 1 {
@@ -117,7 +117,7 @@ func TestStdConnFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	to := &stepConn{steps: []step{{3, late}, {7, late}, {0, nil}}}
+	to := &stepConn{steps: []step{{3, errLate}, {7, errLate}, {0, nil}}}
 	conn := &stdConn{Conn: to, patience: time.Second}
 	n, err := conn.ReadFrom(&io.LimitedReader{R: f, N: int64(len(text))})
 	if n != int64(len(text)) || err != nil || to.took.String() != text {
@@ -137,11 +137,11 @@ func TestTimedBody(t *testing.T) {
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 2 {
 		t.Errorf("%v, %d deadlines, want 2", err, to.reads)
 	}
-	to, b = read(step{1, nil}, step{0, late}, step{1, nil}, step{0, late}, step{0, late})
+	to, b = read(step{1, nil}, step{0, errLate}, step{1, nil}, step{0, errLate}, step{0, errLate})
 	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 3 {
 		t.Errorf("%v, %d deadlines, want 3", err, to.reads)
 	}
-	to, b = read(step{0, late})
+	to, b = read(step{0, errLate})
 	b.conn.foreign.Store(true)
 	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 0 {
 		t.Errorf("under another deadline: %v, %d deadlines", err, to.reads)
