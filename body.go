@@ -64,6 +64,7 @@ func (r *Request) maxStdBody() int64 {
 // the limit (Config.MaxBody, Group.MaxBody) was announced, or was read. After
 // Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
+	r.lentBody = true
 	if r.loaded {
 		return &bytesReader{r.whole}
 	}
@@ -87,7 +88,10 @@ func (r *Request) announced(limit int64) error {
 // Bytes returns the whole body, borrowed: it is valid until the response has
 // been sent. A body of more than the limit (Config.MaxBody, Group.MaxBody) is a
 // 413 problem.
-func (r *Request) Bytes() ([]byte, error) { return r.bytes(r.maxBody()) }
+func (r *Request) Bytes() ([]byte, error) {
+	r.lentBody = true
+	return r.bytes(r.maxBody())
+}
 
 // A bodyHolder is a wire that can hold the whole body already.
 type bodyHolder interface {

@@ -31,7 +31,7 @@ func decode(r *Request, v any) error {
 	if err := wantJSON(r.Header("Content-Type")); err != nil {
 		return err
 	}
-	body, err := r.Bytes()
+	body, err := r.bytes(r.maxBody())
 	if err != nil {
 		return err
 	}

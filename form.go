@@ -53,7 +53,7 @@ func (r *Request) parseForm() (url.Values, error) {
 	if kind != typeURLEncoded || err != nil {
 		return nil, unsupportedForm("the body must be " + typeURLEncoded + " or " + typeMultipart)
 	}
-	body, err := r.Bytes()
+	body, err := r.bytes(r.maxBody())
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@ package dunlin
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
@@ -24,6 +26,9 @@ type loopBody struct {
 	asked   bool // 100 Continue has been sent, or need not be
 	decoder http1.Chunked
 	raw     []byte // encoded bytes read from the connection
+	noWait  bool   // what has not arrived yet is errNotHere
+	busy    bool   // a Read is under way
+	stopped bool   // it is to fail
 	err     error
 }
 
@@ -55,6 +60,18 @@ func (b *loopBody) beginChunked(x *loopExchange, u *unfinished, rest []byte) {
 
 // Read reads the body, up to the limit.
 func (b *loopBody) Read(p []byte) (int, error) {
+	x := b.x
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	x.using.Lock()
+	defer x.using.Unlock()
+	return b.readHeld(p)
+}
+
+// readHeld is Read for callers that hold reading and using.
+func (b *loopBody) readHeld(p []byte) (int, error) {
+	b.busy = true
+	defer func() { b.busy = false }()
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
@@ -135,21 +152,24 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 // receive reads from the connection, after asking a client that waits to be
 // asked.
 func (b *loopBody) receive(p []byte) (int, error) {
-	if !b.x.d.Hold() {
+	x := b.x
+	if b.noWait {
+		return 0, errNotHere
+	}
+	if !x.hold() {
 		return 0, errTimedOut
 	}
-	defer b.x.d.Release()
-	c, timeout := b.x.c, b.x.d.TimeLeft(timeLeft(b.x.readBy, b.x.handler.app.config.BodyTimeout))
-	if !b.asked && !b.x.begun { // the answer has told a client that waits
-		b.asked = true
-		if err := b.x.d.Flush(timeout); err != nil {
-			return 0, bodyCut(err)
-		}
-		if _, err := c.Write([]byte(http1.Continue), timeout); err != nil {
+	defer x.unhold()
+	timeout := x.d.TimeLeft(timeLeft(x.readBy, x.handler.app.config.BodyTimeout))
+	if !b.asked {
+		if err := b.ask(timeout); err != nil {
 			return 0, bodyCut(err)
 		}
 	}
-	n, err := c.Read(p, timeout)
+	if x.stdBody == nil {
+		x.moveInput() // not for another goroutine than the action's
+	}
+	n, err := x.c.Read(p, timeout)
 	if err != nil {
 		return n, bodyCut(err)
 	}
@@ -158,6 +178,41 @@ func (b *loopBody) receive(p []byte) (int, error) {
 
 // errRefused is why a body that is announced to be too long is not read.
 var errRefused = errors.New("the request body was refused")
+
+// ask tells a client that waits for it to send the body, unless an answer that has
+// begun has told it.
+func (b *loopBody) ask(timeout time.Duration) error {
+	x := b.x
+	b.asked = true
+	x.using.Unlock() // writing comes first
+	x.beginWrite()
+	defer x.writing.Unlock()
+	switch {
+	case b.stopped:
+		return net.ErrClosed
+	case x.begun:
+		return nil
+	}
+	if err := x.flush(timeout); err != nil {
+		return err
+	}
+	_, err := x.c.Write([]byte(http1.Continue), timeout)
+	return err
+}
+
+// stop has a Read that is under way fail, and waits for it.
+func (b *loopBody) stop() {
+	x := b.x
+	x.using.Lock()
+	if b.busy {
+		b.stopped = true
+		x.d.StopReading()
+	}
+	x.using.Unlock()
+	x.reading.Lock()
+	//lint:ignore SA2001 whoever had it has finished
+	x.reading.Unlock()
+}
 
 // malformedBody is the problem of a body that the codec refuses.
 func malformedBody(err error) error {
@@ -168,33 +223,59 @@ func malformedBody(err error) error {
 	return &ProblemDetails{Status: status, Detail: err.Error(), Cause: err}
 }
 
+// errNotHere says that more of the body must come.
+var errNotHere = errors.New("more of the body must come")
+
 // tooMuchLeft reports whether the connection must close if the action reads no
-// further.
+// further: the body is broken, too much of it is left, or it was not read to its end
+// and the client waits to be asked for it, or was: whether it will send the
+// rest, now that it has an answer, is its own choice (RFC 9110, 10.1.1).
 func (b *loopBody) tooMuchLeft() bool {
-	return !b.asked || !b.chunked && b.left-int64(len(b.rest)) > drainLimit
+	switch {
+	case b.err != nil:
+		return b.err != io.EOF
+	case b.x.head.Expect100:
+		return b.chunked && !b.decoder.Done() || !b.chunked && b.left > 0
+	}
+	return !b.chunked && b.left-int64(len(b.rest)) > drainLimit
+}
+
+// skipHere throws away what has arrived of the rest of the body.
+func (b *loopBody) skipHere() {
+	if b.x.head.Expect100 {
+		return
+	}
+	b.noWait = true
+	_ = b.skip() // it stays in b.err
+	b.noWait = false
+	if b.err == errNotHere {
+		b.err = nil
+	}
 }
 
 // finish throws away what the action has not read, so that the next request is
-// not taken from the middle of this body. It is false when that would be too
-// much, or the body is broken: the connection must close then.
+// not taken from the middle of this body. The client, which may have a reason to wait,
+// gets the answer first. It is false when too much is left, or the
+// body is broken: the connection must close then.
 func (b *loopBody) finish() bool {
-	b.early = nil
 	if b.err == io.EOF {
 		return true
 	}
-	if !b.asked && len(b.rest) == 0 {
-		return false // whether the client will send the body now is anybody's guess
-	}
-	if !b.chunked && b.left > drainLimit || b.err != nil {
-		return false
-	}
+	x := b.x
+	x.beginWrite()
+	defer x.endWrite()
+	return x.flush(x.handler.app.config.WriteTimeout) == nil && b.skip() == io.EOF
+}
+
+// skip throws away the rest of the body. It returns io.EOF at its end, nil when
+// there is too much of it.
+func (b *loopBody) skip() error {
+	b.early = nil
 	var sink [4 << 10]byte
-	for drained := 0; drained <= drainLimit; {
-		n, err := b.next(sink[:])
-		if err != nil {
-			return err == io.EOF
-		}
+	for drained := 0; drained <= drainLimit && b.err == nil; {
+		var n int
+		n, b.err = b.next(sink[:])
 		drained += n
 	}
-	return false
+	return b.err
 }

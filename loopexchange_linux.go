@@ -23,8 +23,17 @@ type loopExchange struct {
 	canon   []byte // the canonical path, when the one sent has escapes
 
 	// Of the current call.
-	d *engine.Driver
-	c *engine.Conn
+	d     *engine.Driver
+	c     *engine.Conn
+	given int  // bytes of input it was given
+	moved bool // the input lies elsewhere now, see moveInput
+
+	// The connection, the driver's output and the state of body and answer are
+	// used by one goroutine at a time, which holds using. It is free while an
+	// operation waits, so that reading and writing are independent: reading is
+	// held all through the reading of the body, writing all through a write. They are
+	// locked in this order: reading, writing, using.
+	reading, writing, using sync.Mutex
 
 	// Of the current request.
 	stream    loopBody           // its body, when the action reads it from the connection
@@ -34,12 +43,15 @@ type loopExchange struct {
 	gathered  *unfinished        // the memory of head and body, if they came in pieces
 	minor     uint8              // the client's minor version
 	closing   bool               // the connection closes after the answer
-	begun     bool               // part of the answer has been sent
+	begun     bool               // the head of a streamed answer is in the output
+	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
+	holds     int                // calls of hold without unhold
+	inPlace   bool               // head and whole lie in the input
+	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
 	std       *http.Request      // made when first asked for
 	stdBody   *loopStdBody       // that of std, until it is closed
-	using     sync.Mutex         // held while the body is read or the answer written
 	after     []byte             // the input after the request
 	hijacked  bool               // the connection is not ours any more
 	gone      bool               // likewise, because the action was late
@@ -91,7 +103,7 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 	switch {
 	case !h.HasBody():
 		return x.serveWhole(in, n, nil)
-	case !h.Chunked && int64(len(rest)) >= length:
+	case !h.Expect100 && !h.Chunked && int64(len(rest)) >= length:
 		return x.serveWhole(in, n+int(length), rest[:length])
 	case !h.Chunked && length > x.handler.app.leastBody.Load() && x.tooLong(length):
 		return x.serveStreamed(in, n) // the client need not send what will be refused
@@ -118,7 +130,7 @@ func (x *loopExchange) tooLong(length int64) bool {
 // serveWhole answers a request that is here in full: its head and body are
 // in[:n].
 func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress) {
-	x.whole, x.streaming, x.after = body, false, in[n:]
+	x.whole, x.streaming, x.after, x.inPlace = body, false, in[n:], true
 	act := x.find()
 	if x.tooSlowForLoop() {
 		return 0, needWorker
@@ -150,7 +162,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)
-	x.whole, x.streaming, x.after = u.body, !done, in[n:]
+	x.whole, x.streaming, x.after, x.inPlace = u.body, !done, in[n:], false
 	act := x.find()
 	if x.tooSlowForLoop() {
 		return n, needWorker // u stays with the connection and is found again
@@ -172,7 +184,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 // serveStreamed answers a request whose body the action reads from the
 // connection: it is large, or the client waits to be asked for it.
 func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
-	x.whole, x.streaming = nil, true
+	x.whole, x.streaming, x.inPlace = nil, true, true
 	act := x.find()
 	if x.tooSlowForLoop() {
 		return 0, needWorker
@@ -244,21 +256,21 @@ func (x *loopExchange) answer(act Action) progress {
 		return connectionOver
 	}
 	if resp.meta.kind() == kindAbort {
-		if x.begun {
-			x.c.Close()
-		} else {
-			x.c.CloseAfterFlush() // Out holds answers to the requests before this one
-		}
+		x.cut()
 		x.end()
 		return connectionOver
 	}
-	if x.streaming && !x.stream.finish() {
-		x.closing = true
+	if x.streaming {
+		x.stream.skipHere()
 	}
-	if x.d.Draining() && !x.begun { // else the client has not been told
+	if x.d.Draining() && !x.begun || // else the client has not been told
+		x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
 	x.respond(&resp)
+	if x.streaming && !x.closing && !x.stream.finish() {
+		x.closing = true
+	}
 	x.end()
 	if x.closing {
 		if x.streaming {
@@ -269,6 +281,20 @@ func (x *loopExchange) answer(act Action) progress {
 		return connectionOver
 	}
 	return moreRequests
+}
+
+// cut drops the connection instead of an answer. The answers to the requests before
+// this one are still sent.
+func (x *loopExchange) cut() {
+	switch {
+	case !x.begun:
+		x.c.CloseAfterFlush()
+	case x.unsent >= 0:
+		x.d.Out = x.d.Out[:x.unsent]
+		x.c.CloseAfterFlush()
+	default:
+		x.c.Close() // half an answer is not to be taken for one
+	}
 }
 
 // dropLate discards a response whose request was answered without it. The
@@ -293,6 +319,7 @@ func (x *loopExchange) end() {
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.readBy, x.writeBy = time.Time{}, time.Time{}
 	x.request.end()
+	x.kept = keep(x.kept)
 	if cap(x.canon) > keptUnfinished {
 		x.canon = nil
 	}

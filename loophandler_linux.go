@@ -57,7 +57,8 @@ func (h *loopHandler) NewScratch() any {
 // Data answers every complete request in in, in order.
 func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c = d, c
+	x.use(d, c)
+	x.given, x.moved = len(in), false
 	x.count.since = d.Now()
 	consumed = h.serve(x, in)
 	x.flushCount()
@@ -76,7 +77,7 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 				c.SetDeadline(h.app.config.IdleTimeout)
 				return consumed
 			}
-			if d.Gathered() >= outLimit {
+			if x.moved || d.Gathered() >= outLimit {
 				d.Again()
 				return consumed
 			}
@@ -104,7 +105,8 @@ const (
 func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*loopExchange)
-		x.d, x.c, x.head.Method = d, c, u.head.Method
+		x.use(d, c)
+		x.head.Method = u.head.Method
 		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
 	}
 }
@@ -117,7 +119,8 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 		return
 	}
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c, x.head.Method = d, c, u.head.Method
+	x.use(d, c)
+	x.head.Method = u.head.Method
 	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
 }
 
@@ -136,7 +139,8 @@ func (h *loopHandler) Expiring(late, fresh any) {
 // Expired answers for an action that took too long, and may still run.
 func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c, x.closing = d, c, true
+	x.use(d, c)
+	x.closing = true
 	resp := timedOut()
 	h.app.logLate(x.request.route)
 	x.countAnswer(resp.outcome())
@@ -149,13 +153,13 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 // instead of returning. Panics of actions do not come here.
 func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c = d, c
+	x.use(d, c)
 	x.closeStdBody()
 	x.comeBack()
 	x.countAnswer(serverError)
 	x.flushCount()
 	if x.begun {
-		c.Close() // half an answer is not to be taken for one
+		x.cut()
 	} else if cause == nil {
 		h.app.config.Logger.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
 		x.refuse(http.StatusInternalServerError, "")

@@ -44,7 +44,12 @@ func (x *loopExchange) stdRequest() *http.Request {
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.context())
 	if h.HasBody() {
-		x.stdBody = &loopStdBody{x: x, src: x.body(math.MaxInt64)}
+		x.stdBody = &loopStdBody{x: x}
+		if x.streaming {
+			x.stream.limit = math.MaxInt64
+		} else {
+			x.stdBody.whole = &bytesReader{x.whole}
+		}
 		req.Body = x.stdBody
 		if limit := x.request.maxStdBody(); limit > 0 {
 			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
@@ -92,16 +97,17 @@ func (x *loopExchange) refuseBody() {
 
 // begin appends the head of an answer whose body follows piece by piece.
 func (x *loopExchange) begin(resp *Response, length int64) stdSink {
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.beginWrite()
+	defer x.endWrite()
 	if !x.d.Unlimit() {
 		return lateSink{}
 	}
 	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
+	x.moveInput()
+	x.begun, x.unsent = true, len(x.d.Out)
 	x.appendHead(resp, int(length))
-	x.begun = true
 	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.meta.status())
 	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
@@ -115,12 +121,12 @@ func (x *loopExchange) interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
 	}
-	x.using.Lock()
-	defer x.using.Unlock()
-	if !x.d.Hold() {
+	x.beginWrite()
+	defer x.endWrite()
+	if !x.hold() {
 		return
 	}
-	defer x.d.Release()
+	defer x.unhold()
 	if status == http.StatusContinue {
 		x.stream.asked = true
 	}
@@ -134,16 +140,16 @@ func (x *loopExchange) interim(status int, h http.Header) {
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
-	_ = x.d.Flush(x.handler.app.config.WriteTimeout) // a dead connection shows in the answer
+	_ = x.flush(x.handler.app.config.WriteTimeout) // a dead connection shows in the answer
 }
 
 // A loopSink is the way to the connection for a standard handler.
-// The connection has one user at a time, see loopStdBody.
+// It writes on any goroutine, while another may be reading the body.
 type loopSink struct{ loopStream }
 
 func (s *loopSink) Write(p []byte) (int, error) {
-	s.x.using.Lock()
-	defer s.x.using.Unlock()
+	s.x.beginWrite()
+	defer s.x.endWrite()
 	return s.loopStream.Write(p)
 }
 
@@ -152,8 +158,8 @@ func (s *loopSink) Write(p []byte) (int, error) {
 func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
 	if !s.chunked {
 		if lim, f := regularFile(src); f != nil {
-			s.x.using.Lock()
-			defer s.x.using.Unlock()
+			s.x.beginWrite()
+			defer s.x.endWrite()
 			return s.sendFile(lim, f)
 		}
 	}
@@ -161,18 +167,18 @@ func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
 }
 
 func (s *loopSink) Flush() error {
-	s.x.using.Lock()
-	defer s.x.using.Unlock()
-	if !s.x.d.Hold() { // a 101 has gone out, but no answer has begun
+	s.x.beginWrite()
+	defer s.x.endWrite()
+	if !s.x.hold() { // a 101 has gone out, but no answer has begun
 		return errTimedOut
 	}
-	defer s.x.d.Release()
+	defer s.x.unhold()
 	return s.loopStream.Flush()
 }
 
 func (s *loopSink) finish(trailers http.Header) {
-	s.x.using.Lock()
-	defer s.x.using.Unlock()
+	s.x.beginWrite()
+	defer s.x.endWrite()
 	s.loopStream.finish(trailers)
 }
 
@@ -180,13 +186,13 @@ func (s *loopSink) finish(trailers http.Header) {
 // request is in the reader's buffer.
 func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.beginWrite()
+	defer x.endWrite()
 	if !x.d.Unlimit() {
 		return nil, nil, errTimedOut
 	}
 	s.seal()
-	if err := x.d.Flush(x.handler.app.config.WriteTimeout); err != nil {
+	if err := x.flush(x.handler.app.config.WriteTimeout); err != nil {
 		return nil, nil, err
 	}
 	rest := bytes.Clone(x.after)
@@ -213,8 +219,8 @@ func (s *loopSink) setWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// enableFullDuplex has nothing to do: a handler may read and write in any order.
-// On two goroutines, though, a write waits for a read that is under way.
+// enableFullDuplex has nothing to do: a handler may read and write in any order, and
+// at the same time.
 func (s *loopSink) enableFullDuplex() error { return nil }
 
 // timeLeft returns how long an operation may block: until the deadline that a

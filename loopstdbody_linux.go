@@ -9,23 +9,30 @@ import (
 // A loopStdBody is the body of a request that a standard handler got. Such
 // handlers read it on any goroutine: a proxy's transport while the answer is
 // being written, and what http.TimeoutHandler left behind after the answer. So
-// the exchange's connection lock is held while it is read, and it is closed
-// when the handler has answered: what it reads from belongs to the next request
-// then.
+// it is closed when the handler has answered: what it reads from belongs to the
+// next request then.
 type loopStdBody struct {
-	x   *loopExchange
-	req *http.Request // gets the trailers
-	src io.Reader     // nil when closed; guarded by x.using
+	x      *loopExchange
+	req    *http.Request // gets the trailers
+	whole  *bytesReader  // what it reads if the body is here, else it reads x.stream
+	closed bool          // guarded by x.using
 }
 
 // Read reads the body.
-func (b *loopStdBody) Read(p []byte) (int, error) {
-	b.x.using.Lock()
-	defer b.x.using.Unlock()
-	if b.src == nil {
+func (b *loopStdBody) Read(p []byte) (n int, err error) {
+	x := b.x
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	x.using.Lock()
+	defer x.using.Unlock()
+	switch {
+	case b.closed:
 		return 0, http.ErrBodyReadAfterClose
+	case b.whole != nil:
+		n, err = b.whole.Read(p)
+	default:
+		n, err = x.stream.readHeld(p)
 	}
-	n, err := b.src.Read(p)
 	if err == io.EOF && b.req != nil {
 		b.x.addTrailers(b.req)
 		b.req = nil
@@ -43,19 +50,23 @@ func (x *loopExchange) rewindStdBody() {
 	}
 	x.using.Lock()
 	defer x.using.Unlock()
-	x.stdBody.src = &bytesReader{x.request.whole}
+	x.stdBody.whole = &bytesReader{x.request.whole}
 	x.std.Body = x.stdBody // Bytes has kept to the limit
 }
 
-// closeStdBody ends the use of the body by a standard handler. It waits for a
-// Read that is under way, which the time limit on bodies ends.
+// closeStdBody ends the use of the body by a standard handler. A Read that is under
+// way fails.
 func (x *loopExchange) closeStdBody() {
 	if x.stdBody == nil {
 		return
 	}
 	x.using.Lock()
-	defer x.using.Unlock()
-	x.stdBody.src, x.stdBody = nil, nil
+	x.stdBody.closed = true
+	x.using.Unlock()
+	if x.streaming {
+		x.stream.stop()
+	}
+	x.stdBody = nil
 }
 
 // announceTrailers makes keys without a value of the names in the Trailer

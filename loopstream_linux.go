@@ -40,6 +40,7 @@ func (s *loopStream) Write(p []byte) (written int, err error) {
 			n := s.direct(p)
 			return written + n, s.err
 		}
+		s.x.d.Reserve(chunkRoom + len(p) + len(http1.CRLF))
 		n := min(streamChunk-s.gathered(), len(p))
 		s.x.d.Out = append(s.x.d.Out, p[:n]...)
 		p = p[n:]
@@ -91,7 +92,7 @@ func (s *loopStream) Flush() error {
 		return s.err
 	}
 	s.seal()
-	return s.note(s.x.d.Flush(s.patience()))
+	return s.note(s.x.flush(s.patience()))
 }
 
 // patience is how long the client may take nothing.

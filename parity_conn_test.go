@@ -141,6 +141,61 @@ func TestParityContinue(t *testing.T) {
 	})
 }
 
+// Whether a connection outlives a request whose client waits to be asked for the
+// body depends on one thing: whether the action has read it to its end. How much of
+// it came along with the head does not matter.
+func TestParityContinueUnread(t *testing.T) {
+	const body = "0123456789"
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Post("/{n:int}", func(r *dunlin.Request) dunlin.Response {
+				n, _ := r.Int("n")
+				b := make([]byte, n)
+				read, err := io.ReadFull(r.Body(), b)
+				return dunlin.Text(fmt.Sprint(string(b[:read]), err))
+			})
+		})
+		for _, framing := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+			for _, c := range []struct {
+				read  int
+				want  string
+				stays bool
+			}{
+				{0, "<nil>", false},
+				{5, "01234<nil>", false},
+				{11, "0123456789unexpected EOF", true},
+			} {
+				sent := body
+				if framing != "Content-Length: 10" {
+					sent = "a\r\n" + body + "\r\n0\r\n\r\n"
+				}
+				for _, early := range []int{0, 3, len(sent)} {
+					if c.read > 0 && early < len(sent) && early < c.read {
+						continue // the client would have to wait for the 100
+					}
+					t.Run(fmt.Sprint(framing, " read ", c.read, " early ", early), func(t *testing.T) {
+						conn := dial(t, addr)
+						_, _ = io.WriteString(conn, req(fmt.Sprint("POST /", c.read), framing, "Expect: 100-continue")+sent[:early])
+						br := bufio.NewReader(conn)
+						if start, _ := br.Peek(12); string(start) == "HTTP/1.1 100" { // may be left out for a body that is here
+							_, _ = br.Discard(len("HTTP/1.1 100 Continue\r\n\r\n"))
+						}
+						got, err := readAnswer(br, "POST")
+						if !strings.HasSuffix(got, "\n\n"+c.want) || strings.Contains(got, "\nConnection: close\n") == c.stays {
+							t.Fatalf("%q, %v; want %q, connection stays: %v", got, err, c.want, c.stays)
+						}
+						_, _ = io.WriteString(conn, req("GET /probe"))
+						if got, err := readAnswer(br, "GET"); c.stays != (err == nil) {
+							t.Errorf("the next request: %q, %v", got, err)
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
 func TestParityAbort(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := parityApp(t, engine)

@@ -36,6 +36,7 @@ type Request struct {
 	payloadHeld int    // bytes of the budget for it
 	loaded      bool   // payload (or the engine's view) is complete in whole
 	whole       []byte
+	lentBody    bool          // the action may hold a view of the body
 	replay      *replayedBody // for standard handlers, after Bytes
 	bodyErr     error         // why the body could not be read
 	depth       int           // calls of App.run under way
@@ -78,7 +79,7 @@ type wire interface {
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.method, r.path, r.query, r.lent = method, path, query, lent
-	r.route, r.depth = nil, 0
+	r.route, r.depth, r.lentBody = nil, 0, false
 }
 
 // maxKept is the largest body buffer, in bytes, that a pooled request keeps.

@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -124,7 +125,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		return sent
 	}
 	log := w.r.app.config.Logger.Error
-	if w.err != nil {
+	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
 		log = w.r.app.config.Logger.Debug // the client has gone: nobody's fault
 	}
 	log("stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())

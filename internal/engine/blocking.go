@@ -15,47 +15,135 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The methods of this file wait. While a call of the handler uses its connection
+// from several goroutines, these take turns by the lock given to [Driver.Share], and
+// what waits lets go of it meanwhile: one may write while another waits for input.
+// Each direction is one goroutine's at a time.
+
 // waiter is what a goroutine parks on until its connection is ready.
 type waiter struct {
 	ready chan struct{} // capacity 1: the loop never waits for the goroutine
+	poke  chan struct{} // capacity 1: another goroutine has it look again
 	timer *time.Timer
 }
 
 var waiters = sync.Pool{New: func() any {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &waiter{make(chan struct{}, 1), t}
+	return &waiter{make(chan struct{}, 1), make(chan struct{}, 1), t}
 }}
 
+// What a goroutine waits for.
+const (
+	toRead = iota
+	toWrite
+)
+
+// parking is a driver's part in this: who waits for its connection. The loop
+// wakes one goroutine, the one that came first, and that one the other.
+type parking struct {
+	turns  sync.Locker // nil if only one goroutine uses the connection
+	parked [2]*waiter  // by what they wait for
+	first  *waiter     // the one of parked that is Conn.wait
+	noRead bool        // the Read that waits is to fail
+}
+
+// Share has the goroutines that use the connections of d's calls take turns: lock is
+// held when they call a method of d or its Conn that may wait, and is free while
+// that waits.
+func (d *Driver) Share(lock sync.Locker) { d.turns = lock }
+
+// patience turns a timeout of a method into the time at which it ends, 0 for never.
+func (e *Engine) patience(timeout time.Duration) int64 {
+	if timeout <= 0 {
+		return 0
+	}
+	return e.now() + int64(timeout)
+}
+
 // block parks the goroutine until an event comes for the connection, which must be
-// away, or timeout passes (0: for ever). It may return early; the caller tries its
-// system call again.
-func (c *Conn) block(timeout time.Duration) error {
+// away, or until it is the given time (0: for ever). It may return early; the caller
+// tries its system call again.
+func (c *Conn) block(wants int, until int64) error {
 	c.flags |= flagLook // the events seen here are not seen by the loop
+	d := c.driver
 	w := waiters.Get().(*waiter)
 	defer waiters.Put(w)
-	c.wait = w
-	if !c.state.CompareAndSwap(away, waiting) {
-		c.state.Store(away) // was missed: look before waiting
-		return nil
+	first := d.first == nil
+	if first {
+		c.wait = w
+		if !c.state.CompareAndSwap(away, waiting) {
+			c.state.Store(away) // was missed: look before waiting
+			return nil
+		}
+		d.first = w
 	}
-	if timeout <= 0 {
-		<-w.ready
+	d.parked[wants] = w
+	why := d.park(w, until)
+	d.parked[wants] = nil
+	select {
+	case <-w.poke: // it came too late to be what woke us
+	default:
+	}
+	if first {
+		if why != byEvent && !c.state.CompareAndSwap(waiting, away) {
+			<-w.ready // the loop was faster
+			why = byEvent
+		}
 		c.state.Store(away)
-		return nil
+		d.first = nil
+		if other := d.parked[1-wants]; other != nil {
+			other.wake()
+		}
 	}
-	w.timer.Reset(timeout)
-	defer w.timer.Stop()
+	if why == byTime {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// What ends the wait of a goroutine.
+const (
+	byEvent = iota
+	byOther
+	byTime
+)
+
+// park waits on w, without the lock.
+func (d *Driver) park(w *waiter, until int64) (why int) {
+	if d.turns != nil {
+		d.turns.Unlock()
+		defer d.turns.Lock()
+	}
+	var late <-chan time.Time
+	if until != 0 {
+		w.timer.Reset(time.Duration(max(until-d.engine.now(), 0)))
+		defer w.timer.Stop()
+		late = w.timer.C
+	}
 	select {
 	case <-w.ready:
-	case <-w.timer.C:
-		if c.state.CompareAndSwap(waiting, away) {
-			return os.ErrDeadlineExceeded
-		}
-		<-w.ready // the loop was faster
+		return byEvent
+	case <-w.poke:
+		return byOther
+	case <-late:
+		return byTime
 	}
-	c.state.Store(away)
-	return nil
+}
+
+func (w *waiter) wake() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// StopReading has a Read that waits fail with net.ErrClosed.
+func (d *Driver) StopReading() {
+	if w := d.parked[toRead]; w != nil {
+		d.noRead = true
+		w.wake()
+	}
 }
 
 // Read reads from the connection itself, past what the handler was given as
@@ -65,12 +153,13 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if c.flags&flagCloseNow != 0 {
-		return 0, net.ErrClosed
-	}
 	c.driver.Detach()
-	c.flags |= flagLook
+	until := c.driver.engine.patience(timeout)
 	for {
+		if c.flags&flagCloseNow != 0 {
+			return 0, net.ErrClosed
+		}
+		c.flags |= flagLook
 		n, errno := recv(c.fd, p)
 		switch {
 		case n > 0:
@@ -80,7 +169,11 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 		case errno != unix.EAGAIN:
 			return 0, c.ioError("read", errno)
 		}
-		if err := c.block(timeout); err != nil {
+		err := c.block(toRead, until)
+		if c.driver.noRead {
+			c.driver.noRead, err = false, net.ErrClosed
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -94,18 +187,23 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
-	sent := 0
+	e, sent := c.driver.engine, 0
+	until := e.patience(timeout)
 	for sent < len(p) {
+		if c.flags&flagCloseNow != 0 {
+			return sent, net.ErrClosed
+		}
 		n, errno := send(c.fd, p[sent:])
 		sent += n
 		if errno == 0 {
+			until = e.patience(timeout)
 			continue
 		}
 		if errno != unix.EAGAIN {
 			return sent, c.ioError("write", errno)
 		}
 		c.wantOut()
-		if err := c.block(timeout); err != nil {
+		if err := c.block(toWrite, until); err != nil {
 			return sent, err
 		}
 	}
@@ -113,27 +211,34 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 }
 
 // Flush sends Out and all pending output of the connection, blocking for at
-// most timeout (0: for ever) between signs of progress. It calls Detach first.
+// most timeout (0: for ever) between signs of progress, and gives the memory of Out
+// back. It calls Detach first.
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
 	d.send(c)
+	d.releaseOut()
 	return c.flushPending(timeout)
 }
 
 // flushPending blocks until the connection has no pending output.
 func (c *Conn) flushPending(timeout time.Duration) error {
+	e, left := c.driver.engine, int64(-1)
+	var until int64
 	for {
 		switch {
 		case c.flags&flagCloseNow != 0:
 			return net.ErrClosed
 		case c.out == nil || c.driver.drain(c):
 			return nil
+		case c.flags&flagCloseNow != 0:
+			return net.ErrClosed
 		}
-		if c.flags&flagCloseNow == 0 {
-			if err := c.block(timeout); err != nil {
-				return err
-			}
+		if c.out.bytes != left {
+			left, until = c.out.bytes, e.patience(timeout)
+		}
+		if err := c.block(toWrite, until); err != nil {
+			return err
 		}
 	}
 }

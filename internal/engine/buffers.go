@@ -70,6 +70,16 @@ func (p *bufferPool) get(use admission.Use, n int) *buffer {
 	return buf
 }
 
+// scratch is get for memory that the budget does not count: a driver has it only
+// while it runs.
+func (p *bufferPool) scratch(n int) *buffer {
+	class, size := classFor(n)
+	if buf := p.pooled(class); buf != nil {
+		return buf
+	}
+	return &buffer{b: make([]byte, 0, size)}
+}
+
 // pooled returns a buffer that the pool has kept, nil if there is none.
 func (p *bufferPool) pooled(class int) *buffer {
 	if class == len(classSizes) {

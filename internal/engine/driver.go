@@ -32,9 +32,9 @@ type Driver struct {
 	unix     int64  // between Enter and Leave
 	owned    []owned
 	gather   gather
-	limit            // on handler code, see timed.go
-	readBuf  []byte  // nil for workers, which are given kept input
-	inBuf    *buffer // kept input that is being served
+	limit    // on handler code, see timed.go
+	parking  // of a call that waits, see blocking.go
+	memory   // of a call, see memory.go
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -174,6 +174,7 @@ func (d *Driver) visit(c *Conn) bool {
 
 // receive reads once and serves what came together with the input kept so far.
 func (d *Driver) receive(c *Conn) {
+	d.needReadBuf()
 	kept := copy(d.readBuf, c.kept())
 	n, errno := recv(c.fd, d.readBuf[kept:])
 	switch {
@@ -209,15 +210,25 @@ func (d *Driver) serveKept(c *Conn) {
 	}
 	d.inBuf, c.in = c.in, nil
 	d.serve(c, d.inBuf.b)
-	d.engine.buffers.put(d.inBuf)
-	d.inBuf = nil
 }
 
-// serve passes in to the handler, sends the answers, and keeps the rest.
+// serve passes in to the handler, sends the answers, and keeps the rest. Then it
+// lets go of what in lies in; after a panic the collector does, since code that the
+// handler left behind may hold views.
 func (d *Driver) serve(c *Conn, in []byte) {
+	d.serveAll(c, in)
+	if d.inBuf != nil {
+		d.engine.buffers.put(d.inBuf)
+		d.inBuf = nil
+	}
+}
+
+func (d *Driver) serveAll(c *Conn, in []byte) {
 	for {
 		d.wish = wishMore
+		d.in, d.moved = in, 0
 		n := d.engine.handler.Data(d, c, in)
+		in, n = d.in, n-d.moved
 		if d.gone {
 			invariants.EndLoan(in)
 			return
@@ -264,6 +275,7 @@ func (d *Driver) keep(c *Conn, in []byte) {
 
 // discard reads and forgets what a lingering connection still receives.
 func (d *Driver) discard(c *Conn) {
+	d.needReadBuf()
 	n, errno := recv(c.fd, d.readBuf)
 	switch {
 	case n > 0:

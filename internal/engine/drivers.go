@@ -2,15 +2,22 @@
 
 package engine
 
-import "sync"
+import (
+	"sync"
 
-// driverPool keeps drivers whose goroutine has ended, for the next takeover.
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// driverPool keeps drivers whose goroutine has ended, and read buffers given back by
+// those that serve one connection for long, for the next takeover.
 type driverPool struct {
-	mu   sync.Mutex
-	free []*Driver
+	mu       sync.Mutex
+	free     []*Driver
+	readBufs [][]byte
 }
 
-// sparePerLoop bounds the drivers kept for later; each holds a read buffer.
+// sparePerLoop bounds the drivers kept for later, which may hold a read buffer
+// each, and the read buffers kept.
 const sparePerLoop = 4
 
 // take returns a kept driver, nil if there is none.
@@ -32,13 +39,12 @@ func (e *Engine) newDriver(l *loop, epoch uint64) *Driver {
 	d := e.drivers.take()
 	if d == nil {
 		d = e.newWorkerDriver()
-		d.readBuf = make([]byte, e.cfg.ReadBuffer)
 	}
 	d.loop, d.epoch, d.detached = l, epoch, false
 	return d
 }
 
-// newWorkerDriver returns a driver without a loop and without a read buffer.
+// newWorkerDriver returns a driver without a loop.
 func (e *Engine) newWorkerDriver() *Driver {
 	return &Driver{engine: e, detached: true, Scratch: e.handler.NewScratch()}
 }
@@ -51,5 +57,31 @@ func (e *Engine) retire(d *Driver) {
 	d.loop = nil
 	if len(p.free) < sparePerLoop*len(e.loops) {
 		p.free = append(p.free, d)
+	}
+}
+
+// takeReadBuf returns a read buffer.
+func (e *Engine) takeReadBuf() []byte {
+	p := &e.drivers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.readBufs)
+	if n == 0 {
+		return make([]byte, e.cfg.ReadBuffer)
+	}
+	b := p.readBufs[n-1]
+	p.readBufs[n-1] = nil
+	p.readBufs = p.readBufs[:n-1]
+	return b
+}
+
+// putReadBuf takes back a read buffer that nobody views any more.
+func (e *Engine) putReadBuf(b []byte) {
+	invariants.EndLoan(b)
+	p := &e.drivers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.readBufs) < sparePerLoop*len(e.loops) {
+		p.readBufs = append(p.readBufs, b)
 	}
 }

@@ -31,6 +31,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	if c.flags&flagCloseNow != 0 {
 		return 0, net.ErrClosed
 	}
+	until := c.driver.engine.patience(timeout)
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, fmt.Errorf("engine: sendfile: %w", err)
@@ -45,11 +46,12 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 		switch {
 		case k > 0:
 			sent += int64(k)
+			until = c.driver.engine.patience(timeout)
 		case errno == nil:
 			return sent, io.ErrUnexpectedEOF
 		case errno == unix.EAGAIN:
 			c.wantOut()
-			if err := c.block(timeout); err != nil {
+			if err := c.block(toWrite, until); err != nil {
 				return sent, err
 			}
 		default:

@@ -172,6 +172,7 @@ func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
 	}
 	d.engine.handler.Expiring(d.Scratch, fresh.Scratch)
 	fresh.Out, fresh.owned, d.Out, d.owned = d.Out, d.owned, nil, nil
+	fresh.outBuf, d.outBuf = d.outBuf, nil
 	fresh.conn, d.conn.driver = d.conn, fresh
 	return d.conn
 }

@@ -1,0 +1,92 @@
+package dunlin
+
+import (
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// use makes a call of the engine the current one.
+func (x *loopExchange) use(d *engine.Driver, c *engine.Conn) {
+	if x.d != d {
+		x.d = d
+		d.Share(&x.using)
+	}
+	x.c = c
+}
+
+// moveInput frees the buffer that the request was read into, because the request
+// is going to last: its answer streams, or its body is awaited. What is still needed is
+// copied: the head, a body that is here, the input behind. It runs on the
+// goroutine of the action. An action that has a view of a body which lies in that
+// buffer keeps it.
+func (x *loopExchange) moveInput() {
+	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.lentBody {
+		return
+	}
+	x.moved = true
+	if x.inPlace {
+		x.keepRequest()
+	}
+	if x.streaming {
+		x.stream.rest = x.d.MoveInput(x.given - len(x.stream.rest))
+	} else {
+		x.after = x.d.MoveInput(x.given - len(x.after))
+	}
+}
+
+// keepRequest copies head and body to memory of the exchange.
+func (x *loopExchange) keepRequest() {
+	h, r := &x.head, &x.request
+	head := len(h.Bytes())
+	x.kept = append(x.kept[:0], h.Bytes()...)
+	x.kept = append(x.kept, x.whole...)
+	h.Rebase(x.kept[:head])
+	if !h.PathEscaped {
+		r.path = viewString(h.Path())
+	}
+	r.query = viewString(h.Query())
+	if len(x.whole) == 0 {
+		return
+	}
+	x.whole = x.kept[head:]
+	if r.loaded {
+		r.whole = x.whole
+	}
+	if x.stdBody != nil {
+		x.stdBody.whole.rest = x.whole[len(x.whole)-len(x.stdBody.whole.rest):]
+	}
+}
+
+// hold keeps a limit on the action's time from taking the connection until
+// unhold; false if it has. Reading and writing may both hold it.
+func (x *loopExchange) hold() bool {
+	if x.holds == 0 && !x.d.Hold() {
+		return false
+	}
+	x.holds++
+	return true
+}
+
+func (x *loopExchange) unhold() {
+	if x.holds--; x.holds == 0 {
+		x.d.Release()
+	}
+}
+
+// flush sends the output. The caller holds writing and using.
+func (x *loopExchange) flush(timeout time.Duration) error {
+	x.unsent = -1
+	return x.d.Flush(timeout)
+}
+
+// beginWrite locks what a part of the answer is written under.
+func (x *loopExchange) beginWrite() {
+	x.writing.Lock()
+	x.using.Lock()
+}
+
+func (x *loopExchange) endWrite() {
+	x.using.Unlock()
+	x.writing.Unlock()
+}
