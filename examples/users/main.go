@@ -8,10 +8,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -51,6 +53,8 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/api/v1/users/seq", streamUsers)
 	app.Get("/headers", headers)
 	app.Get("/sleep", sleep)
+	app.Get("/events", events)
+	app.Get("/ticks", ticks)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 	app.Get("/paths/{rest...}", plaintext) // what a catch-all costs on paths of any length
@@ -99,6 +103,45 @@ func sleep(r *dunlin.Request) dunlin.Response {
 	case <-r.Context().Done():
 	}
 	return dunlin.Text(fmt.Sprintf("slept %d ms\n", ms))
+}
+
+// events sends an event a second, numbered, for as long as the client listens.
+func events(*dunlin.Request) dunlin.Response {
+	return dunlin.SSE(func(e *dunlin.Events) error {
+		every := time.NewTicker(time.Second)
+		defer every.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-every.C:
+			case <-e.Done():
+				return nil
+			}
+			if err := e.Send(dunlin.Event{ID: strconv.Itoa(n), Data: "tick"}); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// ticks is the same by an ordinary stream: a numbered line a second.
+func ticks(r *dunlin.Request) dunlin.Response {
+	return dunlin.Stream("text/plain; charset=utf-8", func(w io.Writer) error {
+		every := time.NewTicker(time.Second)
+		defer every.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-every.C:
+			case <-r.Context().Done():
+				return r.Context().Err()
+			}
+			if _, err := io.WriteString(w, strconv.Itoa(n)+" tick\n"); err != nil {
+				return err
+			}
+			if err := dunlin.Flush(w); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 var cachedText = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
