@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// reportCommand renders the results of the file it is given, or the newest.
+// reportCommand renders the results of the file it is given, or the newest with as many scenarios as any.
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("compare report", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {

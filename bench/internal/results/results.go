@@ -163,14 +163,26 @@ func Read(path string) (*Run, error) {
 	return run, nil
 }
 
-// Newest is the path of the latest run in folder.
+// Newest is the path of the latest run in folder that measured as many scenarios as any there: a run of two
+// scenarios is no successor of one of them all.
 func Newest(folder string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return "", err
 	}
-	if len(files) == 0 {
+	slices.Sort(files) // by time
+	newest, most := "", -1
+	for _, file := range files {
+		run, err := Read(file)
+		if err != nil {
+			return "", err
+		}
+		if len(run.Scenarios) >= most {
+			newest, most = file, len(run.Scenarios)
+		}
+	}
+	if newest == "" {
 		return "", fmt.Errorf("no results in %s yet, run the comparison first: %w", folder, fs.ErrNotExist)
 	}
-	return slices.Max(files), nil
+	return newest, nil
 }

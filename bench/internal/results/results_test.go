@@ -25,7 +25,8 @@ func TestWriteAndRead(t *testing.T) {
 			Rows: []results.Row{{Peer: "chi", Rounds: []results.Sample{{"p50_ms": 1}, {"p50_ms": 3}}}},
 		}},
 	}
-	for _, run := range []*results.Run{newer, older} {
+	partial := &results.Run{Started: newer.Started.Add(time.Hour), Commit: "89abcdef"}
+	for _, run := range []*results.Run{newer, partial, older} {
 		if _, err := run.Write(folder); err != nil {
 			t.Fatal(err)
 		}

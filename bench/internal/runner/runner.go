@@ -6,7 +6,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -40,8 +39,8 @@ type Watcher interface {
 
 // Run measures everything. If ctx ends it returns what ctx says; nothing it started is left.
 func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*results.Run, error) {
-	if _, err := exec.LookPath("wrk"); err != nil && len(o.Scenarios) > 0 {
-		return nil, errors.New("wrk is not installed (Debian: apt-get install wrk)")
+	if _, err := exec.LookPath("wrk"); err != nil {
+		o.Scenarios = withoutWrk(o.Scenarios, watch)
 	}
 	run := describe(ctx, env, o)
 	began := now()
@@ -80,6 +79,20 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	run.Others = began.others(now(), run.Machine.Cores)
 	run.Took = time.Since(run.Started).Round(time.Second).String()
 	return run, nil
+}
+
+// withoutWrk leaves what can be measured without it.
+func withoutWrk(scenarios []scenario.Scenario, watch Watcher) []scenario.Scenario {
+	var left []scenario.Scenario
+	for _, s := range scenarios {
+		if s.WithoutWrk {
+			left = append(left, s)
+		}
+	}
+	if out := len(scenarios) - len(left); out > 0 {
+		watch.Note("wrk is not installed (Debian: apt-get install wrk): %d scenarios are left out", out)
+	}
+	return left
 }
 
 // plan counts rounds for the progress.

@@ -103,6 +103,7 @@ var idleCPU = Scenario{
 	Name: "idle-cpu", Title: "Processor time of an idle server",
 	About:       "1,000 open connections on which nothing happens.",
 	Metrics:     []results.Metric{results.IdleCPU},
+	WithoutWrk:  true,
 	Needs:       []string{"plaintext"},
 	MaxRounds:   1,
 	ServersOnly: true,
@@ -152,11 +153,12 @@ var footprint = Scenario{
 	Name: "footprint", Title: "Start-up and size",
 	About: "From exec to the first answer on one core, median of ten starts a round; the program's size, built as its " +
 		"documentation says; and its memory at that first answer.",
-	Metrics:  []results.Metric{results.StartUp, results.BinarySize, results.StartRSS},
-	Needs:    []string{"plaintext"},
-	InShort:  true,
-	Commands: func(*Env) []string { return nil },
-	Round:    footprintRound,
+	Metrics:    []results.Metric{results.StartUp, results.BinarySize, results.StartRSS},
+	WithoutWrk: true,
+	Needs:      []string{"plaintext"},
+	InShort:    true,
+	Commands:   func(*Env) []string { return nil },
+	Round:      footprintRound,
 }
 
 const startsPerRound = 10

@@ -23,6 +23,7 @@ type Scenario struct {
 	InShort     bool     // part of -short
 	// ServersOnly leaves out frameworks on another peer's server: what is measured is the server.
 	ServersOnly bool
+	WithoutWrk  bool // it needs no load that only wrk can make
 
 	// Commands are the loads as a person would type them.
 	Commands func(e *Env) []string
