@@ -84,7 +84,12 @@ func (a *App) find(r *Request, host string) Action {
 	if a.careful.Load() {
 		return a.findCarefully(r, host)
 	}
-	return a.found(r, host, a.router.Lookup(r.method, host, r.path, &r.match))
+	outcome := a.router.Lookup(r.method, host, r.path, &r.match)
+	if outcome == router.Found { // as in found, which the compiler does not inline
+		r.route = r.match.Value()
+		return r.route.action
+	}
+	return a.missing(r, host, outcome)
 }
 
 // findCarefully is find for an app with versions, or with constraints that are
