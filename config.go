@@ -48,7 +48,9 @@ type Config struct {
 	// program's own pages included. A quarter of what it leaves is the budget for
 	// what clients make the server hold: requests that are not complete, bodies
 	// that an action reads in whole, answers that are not taken. When it is used up,
-	// bodies are refused with 503, and with 413 if they could never fit. From the
+	// bodies are refused with 503, and with 413 if they could never fit, and on the
+	// loop engine requests that have waited longest with 503; before that, no more
+	// connections are accepted and idle ones are closed. From the
 	// limit follow also, on the loop engine, how much output may wait for slow
 	// clients before nothing more is read, and the default of MaxConcurrent; and on
 	// both engines the pace of the garbage collector (GOGC and the runtime's memory

@@ -3,7 +3,10 @@
 package dunlin_test
 
 import (
+	"bufio"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -32,4 +35,48 @@ func TestPipeliningWithoutReadingPendsOneAnswer(t *testing.T) {
 	}
 	conn.Close()
 	soon(t, "nothing is pending", func() bool { return app.Stats().Memory.Pending == 0 })
+}
+
+// Clients that send half a request and no more fill the budget; those that wait for
+// longest are told so, and others are served.
+func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
+	app, addr := startSmall(t, dunlin.EngineLoop)
+	part := "POST /length HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	var conns []net.Conn
+	for range 2 * smallBudget / (64 << 10) {
+		conn := dial(t, addr)
+		send(t, conn, req("POST /length", "", "body"))
+		answered(t, bufio.NewReader(conn), 200, "4")
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		send(t, conn, part)
+	}
+	soon(t, "some are refused", func() bool { return app.Stats().Shed["no-memory"] > 0 })
+	refused := 0
+	for _, conn := range conns {
+		_, _ = io.WriteString(conn, "\r\nContent-Length: 1\r\n\r\nx") // it may be closed already
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == 200 {
+			continue
+		}
+		refused++
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(string(body), "memory budget of 1024 KiB") {
+			t.Errorf("%d %v %s; want 503, Retry-After, the limit, and the end", resp.StatusCode, resp.Header, body)
+		}
+	}
+	if refused == 0 || refused == len(conns) {
+		t.Errorf("%d of %d refused", refused, len(conns))
+	}
+	if s := app.Stats(); s.Shed["no-memory"] != uint64(refused) {
+		t.Errorf("%d refused, counted %d", refused, s.Shed["no-memory"])
+	}
 }

@@ -149,6 +149,19 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	c.CloseLingering()
 }
 
+// Refused tells a client that there is no memory for what it has sent, whether that is
+// part of a request or waits for its turn.
+func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
+	x := d.Scratch.(*loopExchange)
+	x.d, x.c, x.head.Method = d, c, 0
+	if u, ok := c.Proto.(*unfinished); ok {
+		x.head.Method = u.head.Method
+		c.Proto = nil
+		u.release()
+	}
+	x.refuseWith(*h.app.noMemory("the request"))
+}
+
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit)
 // instead of returning. Panics of actions do not come here.
 func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
@@ -179,7 +192,11 @@ func (h *loopHandler) Closed(c *engine.Conn) {
 // refuse answers a request that cannot be served with a problem and closes the
 // connection after it. x.head.Method is that of the request, as far as it is known.
 func (x *loopExchange) refuse(status int, detail string) progress {
-	p := Problem(ProblemDetails{Status: status, Detail: detail})
+	return x.refuseWith(ProblemDetails{Status: status, Detail: detail})
+}
+
+func (x *loopExchange) refuseWith(problem ProblemDetails) progress {
+	p, status := Problem(problem), problem.Status
 	x.closing = true
 	x.minor = 1
 	if status != http.StatusInternalServerError { // else the request was read

@@ -134,6 +134,9 @@ func (l *loop) accept(d *Driver, i int) bool {
 	if i >= len(a.listeners) || a.paused {
 		return true // an event from before
 	}
+	if l.pauseForMemory() {
+		return true
+	}
 	e := l.e
 	for range acceptBatch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
@@ -169,6 +172,7 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 		if l.e.mayLog(l.now) {
 			l.e.cfg.Logger.Error("engine: accepting pauses", "err", errno)
 		}
+		l.dropIdle()
 	}
 	return true
 }

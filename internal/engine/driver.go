@@ -259,7 +259,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.wish == wishHandOff && !d.detached {
 			c.flags |= flagHandOff
-			d.keep(c, in)
+			d.keepFor(c, in, admission.SetAside)
 			return
 		}
 	}
@@ -267,9 +267,24 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 
 // keep stores input that was not consumed with the connection.
 func (d *Driver) keep(c *Conn, in []byte) {
+	if len(in) > 0 || c.Proto != nil {
+		d.keepFor(c, in, admission.Input)
+	}
+}
+
+// keepFor is keep for a use of the budget, and makes room if that is exceeded, now
+// that nothing is in the driver's hands.
+func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	if len(in) > 0 {
-		c.in = d.engine.buffers.copyOf(admission.Input, in)
+		c.in = d.engine.buffers.copyOf(use, in)
 		invariants.EndLoan(in)
+	}
+	switch {
+	case d.engine.exceeded() == 0:
+	case d.detached:
+		c.loop.post(message{kind: msgRoom})
+	default:
+		d.loop.makeRoom(d)
 	}
 }
 

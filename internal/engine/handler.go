@@ -51,6 +51,12 @@ type Handler interface {
 	// may append to its Out; the connection is then closed.
 	Expired(d *Driver, c *Conn)
 
+	// Refused is called when there is no memory to go on with what a connection
+	// has sent, which may be part of a request or wait to be served. The handler lets
+	// go of Conn.Proto and may append an answer to d.Out; the connection is then
+	// closed.
+	Refused(d *Driver, c *Conn, in []byte)
+
 	// Abandoned is called when a call for c ended in a panic or in
 	// runtime.Goexit. The handler may complete or truncate d.Out; the
 	// connection is then closed. cause is the panic's value, nil for Goexit.

@@ -148,6 +148,10 @@ func (h *lineHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	answer(d, "too late")
 }
 
+func (h *lineHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
+	answer(d, "refused")
+}
+
 func (h *lineHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	answer(d, fmt.Sprint("abandoned ", cause))
 }

@@ -29,6 +29,8 @@ const (
 	msgSweep                                // the engine is draining, or closing by force
 	msgRead                                 // pending output fell below its bound: read again
 	msgResume                               // descriptors may be free again: accept
+	msgRoom                                 // the budget is exceeded: make room
+	msgRefuse                               // conn, which was in line for a worker, is to be refused
 )
 
 // inbox takes messages from any goroutine.
@@ -108,7 +110,16 @@ func (l *loop) handle(d *Driver, m message) bool {
 		clear(l.held)
 		l.held = l.held[:0]
 	case msgResume:
-		l.resumeAccept()
+		if !l.e.cfg.Budget.Tight() {
+			l.resumeAccept()
+		}
+	case msgRoom:
+		l.makeRoom(d)
+	case msgRefuse:
+		m.conn.state.Store(atLoop)
+		d.begin(m.conn)
+		d.refuse(m.conn)
+		return d.end(m.conn)
 	}
 	return true
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // yieldEvery is how long a driver that never runs out of events keeps the processor
@@ -63,6 +65,7 @@ type loop struct {
 	armed   int64 // the park deadline set, 0 for none
 
 	acceptor acceptor
+	noRoom   int64 // now before which looking for something to refuse is in vain
 	inbox    inbox
 }
 
@@ -181,7 +184,7 @@ func (l *loop) chores(d *Driver) bool {
 		l.sweepers = nil
 	}
 	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
-		l.resumeAccept()
+		l.retryAccept()
 	}
 	return true
 }
@@ -270,6 +273,10 @@ func (l *loop) serveSoon(c *Conn) {
 			l.held = slices.DeleteFunc(l.held, func(c *Conn) bool { return c.slot < 0 })
 		}
 		l.held = append(l.held, c)
+		if n, due := l.e.cfg.Shed.Note(admission.ReadPaused); due {
+			l.e.cfg.Logger.Warn(fmt.Sprintf("engine: clients have not taken their answers, whose share of the %v is used up: reading pauses", l.e.cfg.Budget),
+				"share", l.e.cfg.MaxPending, "pending", l.e.pending(), "count", n)
+		}
 		return
 	}
 	l.later = append(l.later, c)
