@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
@@ -36,6 +38,38 @@ func Leads(run *results.Run) []Lead {
 				continue
 			}
 			if lead := leadIn(s, metric, own.Values(key)); len(lead.Servers) > 0 {
+				leads = append(leads, lead)
+			}
+		}
+	}
+	return append(leads, benchmarkLeads(run.Benchmarks)...)
+}
+
+// judgedUnits are what others may be ahead in: time, and memory that somebody has to collect.
+var judgedUnits = []string{"ns/op", "B/op", "allocs/op"}
+
+// benchmarkLeads finds those among the Go benchmarks, whose names end in what is compared, as in
+// "Users/sonic" or "GitHub/router=gin".
+func benchmarkLeads(all []results.Benchmark) []Lead {
+	var leads []Lead
+	for _, own := range all {
+		group, ours := strings.CutSuffix(own.Name, "dunlin")
+		if !ours {
+			continue
+		}
+		name, _, _ := strings.Cut(group, "/")
+		for _, unit := range judgedUnits {
+			mine := stats.Summarise(own.Values[unit]).Median
+			lead := Lead{Scenario: results.Scenario{Name: name, Title: "Go benchmark " + name}, Metric: results.Metric{Key: unit, Label: unit}, Own: mine}
+			for _, b := range all {
+				other, same := strings.CutPrefix(b.Name, group)
+				median := stats.Summarise(b.Values[unit]).Median
+				if same && mine-median > leastLead*mine && stats.Compare(own.Values[unit], b.Values[unit]).Significant {
+					lead.Servers = append(lead.Servers, Ahead{other, median})
+				}
+			}
+			slices.SortFunc(lead.Servers, func(a, b Ahead) int { return cmp.Compare(a.Median, b.Median) })
+			if len(lead.Servers) > 0 {
 				leads = append(leads, lead)
 			}
 		}

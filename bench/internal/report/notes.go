@@ -17,6 +17,7 @@ type Note struct {
 	Metrics   []string `json:"metrics,omitempty"`   // keys; none: any
 	Peers     []string `json:"peers,omitempty"`     // none: any
 	Text      string   `json:"text"`
+	Benchmark bool     `json:"benchmark,omitempty"` // Scenarios are Go benchmarks, Metrics their units
 }
 
 func (n Note) explains(scenario, metric, peer string) bool {

@@ -50,6 +50,8 @@ func sample() *results.Run {
 		}},
 		Benchmarks: []results.Benchmark{
 			{Package: "seeds", Name: "JSON/dunlin", Values: map[string][]float64{"ns/op": {40, 42}, "allocs/op": {0, 0}}},
+			{Package: "seeds", Name: "JSON/fast", Values: map[string][]float64{"ns/op": {30, 31}, "allocs/op": {0, 0}}},
+			{Package: "seeds", Name: "JSON/close", Values: map[string][]float64{"ns/op": {39, 41}, "allocs/op": {1, 1}}},
 		},
 	}
 }
@@ -113,8 +115,11 @@ func TestChartIsXML(t *testing.T) {
 
 func TestLeads(t *testing.T) {
 	leads := report.Leads(sample())
-	if len(leads) != 2 {
-		t.Fatalf("%d leads, want one in CPU and one in throughput: %v", len(leads), leads)
+	if len(leads) != 3 {
+		t.Fatalf("%d leads, want one in CPU, one in throughput and one in a Go benchmark: %v", len(leads), leads)
+	}
+	if got, want := leads[2].String(), "Go benchmark JSON, ns/op: Dunlin 41; ahead: fast (30.5, 0.744×)"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	// "close" overlaps with Dunlin's rounds and the floor is no server.
 	want := "A small JSON object, CPU µs/request: Dunlin 9; ahead: fast (4.50, 0.500×)"
