@@ -6,6 +6,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -75,6 +76,9 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 		if err != nil {
 			watch.Note("%v", err)
 		}
+	}
+	if len(run.Scenarios)+len(run.Benchmarks) == 0 {
+		return nil, errors.New("nothing could be measured")
 	}
 	run.Others = began.others(now(), run.Machine.Cores)
 	run.Took = time.Since(run.Started).Round(time.Second).String()

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
@@ -79,6 +80,9 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 	if err != nil {
 		return nil, err
 	}
+	if can.Requests == 0 {
+		return nil, errors.New("it answered nothing while its capacity was measured")
+	}
 	capacityRate := float64(can.Requests) / can.Duration.Seconds()
 	open := overloadAt(e, s.addr, 2*capacityRate)
 	got, err := e.openLoop(ctx, open)
@@ -90,18 +94,24 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 		return nil, err
 	}
 	seconds := open.Duration.Seconds()
-	return results.Sample{
+	sample := results.Sample{
 		results.Capacity.Key:     capacityRate,
 		results.ServerBusy.Key:   (after - before).Seconds() / can.Duration.Seconds(),
 		results.LoadBusy.Key:     got.CPU.Seconds() / got.Took.Seconds(),
 		results.Goodput.Key:      float64(got.Answered.Count) / seconds / capacityRate,
-		results.P50.Key:          milliseconds(got.Answered.P50),
-		results.P99.Key:          milliseconds(got.Answered.P99),
-		results.P999.Key:         milliseconds(got.Answered.P999),
 		results.Rejected.Key:     float64(got.Rejected.Count) / seconds,
-		results.RejectedP99.Key:  milliseconds(got.Rejected.P99),
 		results.Unanswered.Key:   float64(got.Unanswered+got.Other) / seconds,
 		results.PeakRSS.Key:      megabytes(peak),
 		results.GeneratorLag.Key: milliseconds(got.Lag),
-	}, nil
+	}
+	// Where there were no answers or no refusals, they were not quick either.
+	if got.Answered.Count > 0 {
+		sample[results.P50.Key] = milliseconds(got.Answered.P50)
+		sample[results.P99.Key] = milliseconds(got.Answered.P99)
+		sample[results.P999.Key] = milliseconds(got.Answered.P999)
+	}
+	if got.Rejected.Count > 0 {
+		sample[results.RejectedP99.Key] = milliseconds(got.Rejected.P99)
+	}
+	return sample, nil
 }
