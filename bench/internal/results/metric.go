@@ -27,7 +27,7 @@ var (
 	Sleepers     = Metric{"sleepers_per_s", "sleepers/s", "sleeping requests/s", true, true}
 	QuietP99     = Metric{"quiet_p99_ms", "p99 ms before", "ms", false, false}
 	P99Ratio     = Metric{"p99_ratio", "p99 ratio", "times the p99 before", false, false}
-	Unserved     = Metric{"unserved", "of them without an answer", "ordinary requests refused or given up", false, true}
+	Unserved     = Metric{"unserved", "unserved", "ordinary requests refused or given up", false, true}
 	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
 	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
 	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
