@@ -65,6 +65,13 @@ type Config struct {
 	// each 256 KiB that a memory limit leaves.
 	MaxConcurrent int
 
+	// QueueTarget is how long a request may wait for its turn on the loop engine
+	// while more come than can be served. When all have waited longer for ten
+	// times as long, and it is not just the same clients coming back, later ones are
+	// answered with 503 until that is over; see Route.Critical. A negative one
+	// refuses none. Default: 10 ms.
+	QueueTarget time.Duration
+
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and
 	// Decode accept; more is answered with 413. Groups and routes may set their
 	// own. Default: 4 MiB.
@@ -217,6 +224,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	setDefault(&c.Addr, ":8080")
+	setDefault(&c.QueueTarget, 10*time.Millisecond)
 	setDefault(&c.MaxBody, 4<<20)
 	setDefault(&c.MaxHead, 64<<10)
 	setDefault(&c.MaxHeaders, 100)

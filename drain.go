@@ -71,7 +71,7 @@ func (a *App) beginDrain() {
 // noStore keeps answers about this moment out of caches.
 var noStore = NewHeaderBlock("Cache-Control", "no-store")
 
-// Readiness returns the action for a health route: 200 «ok», and 503 «draining»
+// Readiness returns the action for a health route, which should be [Route.Critical]: 200 «ok», and 503 «draining»
 // as soon as the app is about to end, so that balancers send their requests
 // elsewhere. After a restart that handed the listeners on it stays at 200.
 func (a *App) Readiness() Action {

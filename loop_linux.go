@@ -44,6 +44,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			Budget:      &a.memory.budget,
 			MaxPending:  a.memory.maxPending(),
 			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			QueueTarget: a.config.QueueTarget,
 			Shed:        &a.shed,
 			Logger:      a.config.Logger,
 

@@ -132,6 +132,9 @@ func (x *loopExchange) tooLong(length int64) bool {
 func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	x.whole, x.streaming, x.after, x.inPlace = body, false, in[n:], true
 	act := x.find()
+	if x.overdue() {
+		return n, x.shed()
+	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
 	}
@@ -164,6 +167,12 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	u.head.CopyTo(&x.head, u.raw)
 	x.whole, x.streaming, x.after, x.inPlace = u.body, !done, in[n:], false
 	act := x.find()
+	if x.overdue() {
+		x.closing = x.closing || !done
+		x.c.Proto = nil
+		defer u.release()
+		return n, x.shed()
+	}
 	if x.tooSlowForLoop() {
 		return n, needWorker // u stays with the connection and is found again
 	}
@@ -186,6 +195,10 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 	x.whole, x.streaming, x.inPlace = nil, true, true
 	act := x.find()
+	if x.overdue() {
+		x.closing = true // the body is on its way
+		return n, x.shed()
+	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
 	}

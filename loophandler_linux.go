@@ -3,6 +3,7 @@ package dunlin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -19,6 +20,7 @@ type loopHandler struct {
 	app     *App
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
+	late    Response        // for a request that waited too long
 }
 
 // newLoopHandler returns the handler of an app. Contexts say, as those of
@@ -26,6 +28,7 @@ type loopHandler struct {
 // answer off only then.
 func newLoopHandler(a *App) *loopHandler {
 	h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+	h.late = overloaded(fmt.Sprintf("the server is overloaded: requests waited longer than %v", a.config.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: a})
 	return h
 }

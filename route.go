@@ -40,6 +40,7 @@ type endpoint struct {
 	pattern string        // as registered, the group's prefix included
 	pace    pace
 	counts  routeCounts
+	limits
 }
 
 // Name names the route for App.URL. It panics when the name is taken.

@@ -33,6 +33,7 @@ func main() {
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
 	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
 	flag.IntVar(&config.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
+	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	flag.Parse()
 
 	if err := newApp(config).Run(context.Background()); err != nil {
@@ -56,9 +57,9 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/events", events)
 	app.Get("/ticks", ticks)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
-	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
+	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 	app.Get("/paths/{rest...}", plaintext) // what a catch-all costs on paths of any length
-	app.Get("/healthz", app.Readiness())
+	app.Get("/healthz", app.Readiness()).Critical()
 	app.Mount("/debug/pprof", profiles())
 	return app
 }

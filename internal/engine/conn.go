@@ -39,7 +39,7 @@ type Conn struct {
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
 	filed      uint32 // tick under which the wheel has it, 0 for none; the loop's
-	filedAway  uint32 // filed when the connection went away
+	mark       uint32 // away: filed at that time; queued: the stamp since when; else that of the last answer, 0: it is new
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags

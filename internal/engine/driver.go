@@ -27,6 +27,7 @@ type Driver struct {
 	conn     *Conn  // the connection it is serving
 	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
 	detached bool   // it has no loop: taken over, given up, or a worker
+	overdue  bool   // what it serves has waited too long, see queue.go
 	wish     wish   // what the handler asked for during this call of Data
 	now      int64  // copies of the loop's, which may be lost at any time
 	unix     int64  // between Enter and Leave
@@ -122,6 +123,7 @@ func (d *Driver) end(c *Conn) bool {
 		return false
 	}
 	l := d.loop
+	c.mark = stampAt(l.now)
 	switch {
 	case c.over():
 		l.finish(c)

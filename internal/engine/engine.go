@@ -44,6 +44,7 @@ type Engine struct {
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	loggedAt     atomic.Int64
+	warnedAt     atomic.Int64 // of overload
 }
 
 // New starts an engine's loops. They use no processor time while there is

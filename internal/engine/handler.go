@@ -125,6 +125,11 @@ type Config struct {
 	// all. One answer may go beyond. Default: no bound.
 	MaxPending int64
 
+	// QueueTarget is how long a request may wait while more come than can be served;
+	// calls of Data for later ones have Driver.Overdue true. Default: 10 ms.
+	// Negative: none ever has.
+	QueueTarget time.Duration
+
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration
@@ -163,6 +168,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = time.Minute
+	}
+	if c.QueueTarget == 0 {
+		c.QueueTarget = 10 * time.Millisecond
 	}
 	if c.TakeoverAfter == 0 {
 		c.TakeoverAfter = 500 * time.Microsecond

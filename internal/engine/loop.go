@@ -22,6 +22,9 @@ import (
 // from the process's other goroutines.
 const yieldEvery = int64(200 * time.Microsecond)
 
+// eventBatch is how many events a loop fetches at once.
+const eventBatch = 128
+
 // A loop is an epoll set and everything in it. All fields belong to its driver
 // except those that say otherwise. What a driver has still to do in a turn is
 // written down here and not on its stack, so that another can go on with it.
@@ -40,9 +43,9 @@ type loop struct {
 	poll   func(uintptr) bool // fills events; made once
 	polls  int                // calls of poll in this wait
 
-	events  [128]unix.EpollEvent
+	events  [eventBatch]unix.EpollEvent
 	n, next int     // events[next:n] are still to be served
-	ready   []*Conn // ready[readyAt:] are still to be served in this turn
+	ready   []*Conn // ready[readyAt:] are still to be served, in this turn unless the loop is pressed
 	readyAt int
 	later   []*Conn // to be served in the next turn
 	held    []*Conn // readable, but not to be read while too much output is pending
@@ -57,12 +60,13 @@ type loop struct {
 	gen   uint32
 	count atomic.Int32 // connections, those on their way here included; any goroutine
 
-	wheel   wheel
-	now     int64 // ns since the engine was made, once a turn
-	unix    int64 // wall clock in s
-	second  int64 // now at which unix is to be read again
-	yielded int64 // when the driver last let others run
-	armed   int64 // the park deadline set, 0 for none
+	wheel    wheel
+	pressure pressure
+	now      int64 // ns since the engine was made, once a turn
+	unix     int64 // wall clock in s
+	second   int64 // now at which unix is to be read again
+	yielded  int64 // when the driver last let others run
+	armed    int64 // the park deadline set, 0 for none
 
 	acceptor acceptor
 	noRoom   int64 // now before which looking for something to refuse is in vain
@@ -101,6 +105,7 @@ func newLoop(e *Engine) (*loop, error) {
 	l.now = e.now()
 	l.wheel.init(tickAt(l.now))
 	l.sweepAt = sweepDone
+	l.pressure.control.Target, l.pressure.control.Interval = e.cfg.QueueTarget, queueIntervals*e.cfg.QueueTarget
 	return l, nil
 }
 
@@ -129,19 +134,23 @@ func (l *loop) turn(d *Driver) bool {
 			return false
 		}
 	}
-	for l.readyAt < len(l.ready) {
-		c := l.ready[l.readyAt]
-		l.ready[l.readyAt] = nil
-		l.readyAt++
-		c.queued = false
-		if c.slot >= 0 && c.noteEvent(0) && !d.visit(c) {
+	if l.pressure.on {
+		if !l.fetchAll(d) {
+			return false
+		}
+		if l.pressure.served == 0 {
+			l.look()
+		}
+	}
+	for l.readyAt < len(l.ready) && !l.pressure.turnOver() {
+		if !l.visitNext(d) {
 			return false
 		}
 	}
 	if !l.chores(d) {
 		return false
 	}
-	l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
+	l.carryOver()
 	if l.ending() {
 		l.end()
 		return false
@@ -193,12 +202,13 @@ func (l *loop) chores(d *Driver) bool {
 // goroutine, never a thread: the epoll descriptor is itself watched by the runtime.
 func (l *loop) wait() {
 	l.next, l.n = 0, 0
+	began := l.now
 	if l.now-l.yielded > yieldEvery {
 		runtime.Gosched()
 		l.yielded = l.e.now()
 	}
 	if len(l.ready) > 0 {
-		l.n = epollPoll(l.epfd, l.events[:])
+		l.n, l.polls = epollPoll(l.epfd, l.events[:]), 1
 	} else {
 		l.arm()
 		l.polls = 0
@@ -207,6 +217,7 @@ func (l *loop) wait() {
 		}
 	}
 	l.now = l.e.now()
+	l.press(began)
 	if l.polls > 1 {
 		l.yielded = l.now
 	}
@@ -254,7 +265,14 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
 			c.flags |= flagPeerDone
+			if c.queued {
+				l.pressure.control.Gone()
+			}
 		}
+	}
+	if l.pressure.on && c.out == nil {
+		l.enqueue(c)
+		return true
 	}
 	return d.visit(c)
 }
@@ -279,6 +297,7 @@ func (l *loop) serveSoon(c *Conn) {
 		}
 		return
 	}
+	c.mark = stampAt(l.now)
 	l.later = append(l.later, c)
 }
 

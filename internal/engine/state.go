@@ -52,7 +52,7 @@ const (
 // goAway makes the connection the current goroutine's, or a worker's.
 // The caller drives c.loop.
 func (c *Conn) goAway() {
-	c.filedAway = c.filed
+	c.mark = c.filed
 	c.state.Store(away)
 	c.loop.e.away.Add(1)
 }
@@ -89,6 +89,7 @@ func (c *Conn) giveBack(look bool) {
 		c.lookAgain()
 	}
 	refile := c.refileNeeded()
+	c.mark = stampAt(l.e.now())
 	l.e.away.Add(-1)
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)

@@ -125,13 +125,13 @@ func (l *loop) refileIfEarlier(c *Conn) {
 
 // refileNeeded reports whether a connection that is given back might be
 // filed too late. While it was away, only its loop knew where it is filed: under
-// filedAway, or later by at most a second from now.
+// mark, or later by at most a second from now.
 func (c *Conn) refileNeeded() bool {
 	due := c.due()
 	if due == 0 {
 		return false
 	}
-	return c.filedAway == 0 || due < c.filedAway || due < tickAt(c.loop.e.now())+secondTicks+1
+	return c.mark == 0 || due < c.mark || due < tickAt(c.loop.e.now())+secondTicks+1
 }
 
 // expire looks at a connection whose tick has come, and reports whether d still

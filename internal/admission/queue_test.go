@@ -1,0 +1,231 @@
+package admission_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+const ms = time.Millisecond
+
+// A queueSim is a server of one processor with its clients, on a clock of its
+// own. It serves a queue in turns of a millisecond, as an event loop does.
+type queueSim struct {
+	control admission.QueueControl
+	service time.Duration // of one request
+	refusal time.Duration // of one that is refused
+	clients []*simClient
+	now     time.Duration
+	queue   []*simClient
+	stall   func(now time.Duration) time.Duration // what the machine takes away
+
+	oldest   time.Duration // how long the first in the queue had waited
+	patience time.Duration // after which a client closes, 0: never
+
+	served, refused     int
+	waits, refusedWaits []time.Duration // from the due moment
+}
+
+type simClient struct {
+	at     time.Duration // when its next request arrives, or arrived
+	due    time.Duration // when that was due
+	asked  bool          // it has a request for at
+	queued bool
+	last   time.Duration // when it was last answered, 0: never
+}
+
+// turn lets the server and its clients do one turn; next gives an answered
+// client its next request.
+func (s *queueSim) turn(next func(c *simClient)) {
+	now := s.now + 1 // 0 is no time
+	for _, c := range s.clients {
+		if !c.asked || c.queued || c.at > s.now {
+			continue
+		}
+		switch {
+		case c.last == 0:
+			s.control.Arrived(admission.New)
+		case c.at-c.last > s.control.Target:
+			s.control.Arrived(admission.Fresh)
+		default:
+			s.control.Arrived(admission.Returning)
+		}
+		c.queued = true
+		c.at = s.now
+		s.queue = append(s.queue, c)
+	}
+	var oldest time.Duration
+	if len(s.queue) > 0 {
+		oldest = s.oldest
+		if s.queue[0] != nil {
+			oldest = s.now - s.queue[0].at
+		}
+		s.oldest = oldest
+	}
+	s.control.Look(int64(now), oldest, len(s.queue), max(len(s.clients), len(s.queue)))
+	if s.patience > 0 {
+		for i, c := range s.queue {
+			if c != nil && s.now > c.due+s.patience {
+				s.control.Gone()
+				s.queue[i] = nil // it is served for nobody
+				c.queued, c.asked, c.last = false, false, 0
+				next(c)
+			}
+		}
+	}
+	end := s.now + ms
+	if s.stall != nil {
+		s.now += s.stall(s.now)
+		end = max(end, s.now)
+	}
+	for len(s.queue) > 0 && s.now < end {
+		c := s.queue[0]
+		s.queue = s.queue[1:]
+		if c == nil {
+			if s.control.Overloaded() {
+				s.now += s.refusal
+			} else {
+				s.now += s.service
+			}
+			continue
+		}
+		if s.control.Refuse(int64(now), time.Duration(now)-1-c.at) {
+			s.now += s.refusal
+			s.refused++
+			s.refusedWaits = append(s.refusedWaits, s.now-c.due)
+		} else {
+			s.now += s.service
+			s.served++
+			s.waits = append(s.waits, s.now-c.due)
+		}
+		c.queued, c.asked, c.last = false, false, s.now
+		next(c)
+	}
+	s.now = max(s.now, end)
+}
+
+func percentile(waits []time.Duration, p float64) time.Duration {
+	if len(waits) == 0 {
+		return 0
+	}
+	slices.Sort(waits)
+	return waits[int(float64(len(waits)-1)*p)]
+}
+
+func newSim(service time.Duration, clients int) *queueSim {
+	s := &queueSim{service: service, refusal: 8 * time.Microsecond}
+	s.control.Target, s.control.Interval = 10*ms, 100*ms
+	for range clients {
+		s.clients = append(s.clients, new(simClient))
+	}
+	return s
+}
+
+// open runs requests at a constant rate through a pool of connections: one that
+// finds none free waits for it, and its wait counts.
+func (s *queueSim) open(rate float64, length time.Duration) {
+	idle := slices.Clone(s.clients)
+	var backlog []time.Duration
+	sent := 0
+	for s.now < length {
+		for ; time.Duration(float64(sent)/rate*1e9) <= s.now; sent++ {
+			backlog = append(backlog, time.Duration(float64(sent)/rate*1e9))
+		}
+		for len(backlog) > 0 && len(idle) > 0 {
+			idle[0].due, idle[0].at, idle[0].asked = backlog[0], max(backlog[0], idle[0].last), true
+			backlog, idle = backlog[1:], idle[1:]
+		}
+		for s.patience > 0 && len(backlog) > 0 && s.now > backlog[0]+s.patience {
+			backlog = backlog[1:]
+		}
+		s.turn(func(c *simClient) {
+			if len(backlog) == 0 {
+				idle = append(idle, c)
+				return
+			}
+			c.due, c.at, c.asked = backlog[0], s.now, true
+			backlog = backlog[1:]
+		})
+	}
+}
+
+// closed runs clients that ask again when they have thought about the answer.
+func (s *queueSim) closed(length time.Duration, think func(i int) time.Duration) {
+	for i, c := range s.clients {
+		c.at = time.Duration(i) * 20 * time.Microsecond // they connect one by one
+		c.due, c.asked = c.at, true
+	}
+	n := 0
+	for s.now < length {
+		s.turn(func(c *simClient) {
+			n++
+			c.at = s.now + think(n)
+			c.due, c.asked = c.at, true
+		})
+	}
+}
+
+func TestOverloadIsShed(t *testing.T) {
+	for _, service := range []time.Duration{80 * time.Microsecond, 158 * time.Microsecond, 400 * time.Microsecond} {
+		for _, factor := range []float64{1.2, 2, 2.5} {
+			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
+				s := newSim(service, 1000)
+				capacity := 1 / service.Seconds()
+				s.open(factor*capacity, 8*time.Second)
+				// What refusing costs cannot be served, and the first interval is lost.
+				share := s.refusal.Seconds() * (factor - 1) * capacity
+				goodput := float64(s.served) / capacity / 8
+				if goodput < 0.97-share*1.3 {
+					t.Errorf("goodput is %.3f of the capacity", goodput)
+				}
+				if p := percentile(s.waits, 0.99); p > 100*ms {
+					t.Errorf("p99 of the answered is %v", p)
+				}
+				if p := percentile(s.refusedWaits, 0.99); p > 100*ms {
+					t.Errorf("p99 of the refused is %v", p)
+				}
+			})
+		}
+	}
+}
+
+// When all connections wait before the queue has stood for an interval, nothing tells
+// the overload from a crowd until clients give up.
+func TestClientsThatGiveUp(t *testing.T) {
+	s := newSim(80*time.Microsecond, 1000)
+	s.patience = 2 * time.Second
+	s.open(50_000, 4*time.Second)
+	if s.refused == 0 {
+		t.Error("nothing is refused while clients give up")
+	}
+}
+
+func TestCrowdIsNotShed(t *testing.T) {
+	thinking := map[string]func(i int) time.Duration{
+		"at once":   func(int) time.Duration { return 0 },
+		"soon":      func(i int) time.Duration { return time.Duration(i%3000) * time.Microsecond },
+		"on a whim": func(i int) time.Duration { return time.Duration(i*i%40) * ms },
+	}
+	for name, think := range thinking {
+		for _, service := range []time.Duration{8 * time.Microsecond, 80 * time.Microsecond, 158 * time.Microsecond, 1 * ms} {
+			t.Run(fmt.Sprintf("%s, %v", name, service), func(t *testing.T) {
+				for _, clients := range []int{64, 1000, 3000} {
+					s := newSim(service, clients)
+					s.stall = func(now time.Duration) time.Duration { // others want the machine
+						if now/ms%331 == 7 {
+							return 40 * ms
+						}
+						return 0
+					}
+					s.closed(10*time.Second, think)
+					if s.refused > 0 {
+						t.Errorf("%d clients: %d requests were refused, %d served", clients, s.refused, s.served)
+					}
+				}
+			})
+		}
+	}
+}
