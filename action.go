@@ -81,6 +81,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // owns, logs why one failed, and carries out one that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
+	if len(r.slots) > 0 {
+		defer r.leaveLimits() // of a stream
+	}
 	if a.serving.draining.Load() && resp.meta.kind() != kindSent {
 		r.wire.closeAfter()
 	}

@@ -50,30 +50,6 @@ func wantEnd(t *testing.T, br *bufio.Reader) {
 	}
 }
 
-// A gate holds actions up until the test lets them go.
-type gate struct {
-	entered chan struct{} // one for each action that has come
-	open    chan struct{} // one lets one action go
-}
-
-func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
-
-// pass is called by the action that is to be held up.
-func (g *gate) pass() {
-	g.entered <- struct{}{}
-	<-g.open
-}
-
-// await waits until an action has come to the gate.
-func (g *gate) await(t *testing.T) {
-	t.Helper()
-	select {
-	case <-g.entered:
-	case <-time.After(patience):
-		t.Fatal("no action came to the gate")
-	}
-}
-
 // A pieceServer is an app on the loop engine behind a unix socket, where a
 // client can know what the server has read.
 type pieceServer struct{ path string }

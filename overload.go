@@ -4,11 +4,6 @@ import (
 	"net/http"
 )
 
-// limits are what a route says about being refused; the zero value says nothing.
-type limits struct {
-	critical bool
-}
-
 // Critical says that the route's requests are never refused because the server is
 // overloaded, and go ahead of others that wait for a goroutine: health checks,
 // and what operators need to see what is going on. Limits of its own still hold.

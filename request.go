@@ -40,6 +40,7 @@ type Request struct {
 	replay      *replayedBody // for standard handlers, after Bytes
 	bodyErr     error         // why the body could not be read
 	depth       int           // calls of App.run under way
+	slots       []slot        // places it has under limits
 }
 
 // A wire is what a Request stands on: an http.Request, or the bytes of the

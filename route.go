@@ -18,6 +18,7 @@ type Group struct {
 	prefix        string
 	host, version string
 	timeout       time.Duration
+	limits        []*limit
 	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
 }
@@ -34,13 +35,14 @@ type Route struct {
 
 // endpoint is what the router stores for a route: what a request needs.
 type endpoint struct {
-	action  Action        // with its middleware
-	timeout time.Duration // 0: none
-	maxBody int64         // in bytes; 0: that of the config
-	pattern string        // as registered, the group's prefix included
-	pace    pace
-	counts  routeCounts
-	limits
+	action   Action        // with its middleware
+	timeout  time.Duration // 0: none
+	maxBody  int64         // in bytes; 0: that of the config
+	pattern  string        // as registered, the group's prefix included
+	pace     pace
+	counts   routeCounts
+	limits   []*limit // on how many are served at once
+	critical bool     // never refused because of an overload
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -228,6 +230,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint
+	route.guard(g.limits...)
 	if err := a.router.Add(reg); err != nil {
 		panic("dunlin: " + err.Error())
 	}

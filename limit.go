@@ -1,0 +1,163 @@
+package dunlin
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// A limit bounds how many requests are served at once: of the routes that it
+// stands for together, or of these for each key.
+type limit struct {
+	app     *App
+	most    int
+	pattern string // of the route or the group's prefix, for the log
+	refusal Response
+	reason  admission.Reason
+
+	running atomic.Int64 // of a limit for all
+
+	// Of a limit for each key, one of these:
+	key       func(*Request) string
+	keys      *admission.Keys
+	addresses *admission.Addresses
+}
+
+// A slot is a place that a request has taken under a limit.
+type slot struct {
+	limit *limit
+	key   string
+	ip    netip.Addr
+}
+
+// Limit bounds how many requests of the route are served at once, on whatever
+// connections: further ones are answered with 503 and Retry-After, before any
+// middleware runs. A request counts until its action has really ended, though
+// it may have been answered for by a timeout, and a stream until it has ended.
+// It belongs before the route's first request.
+func (r *Route) Limit(n int) *Route {
+	r.guard(r.app.newLimit("Limit", n, r.pattern))
+	return r
+}
+
+// LimitBy bounds how many requests of the route are served at once for each key,
+// such as a user or an API token: further ones are answered with 429 and
+// Retry-After. key runs before any middleware; a request for which it returns "" is not
+// bounded. A nil key stands for the remote address, where the first 64 bits of an
+// IPv6 address count as one; behind a proxy that is the proxy's. Else like Limit.
+func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
+	r.guard(r.app.newLimitBy(key, n, r.pattern))
+	return r
+}
+
+// Limit returns a group whose routes together serve at most n requests at once, see
+// Route.Limit.
+func (g *Group) Limit(n int) *Group {
+	return g.limited(g.app.newLimit("Limit", n, g.prefix))
+}
+
+// LimitBy returns a group whose routes together serve at most n requests at once
+// for each key, see Route.LimitBy.
+func (g *Group) LimitBy(key func(*Request) string, n int) *Group {
+	return g.limited(g.app.newLimitBy(key, n, g.prefix))
+}
+
+func (g *Group) limited(l *limit) *Group {
+	sub := g.derive()
+	sub.limits = append(slices.Clip(sub.limits), l)
+	return sub
+}
+
+func (a *App) newLimit(what string, n int, pattern string) *limit {
+	if n < 1 {
+		panic(fmt.Sprintf("dunlin: %s(%d): it must let one request pass (called at %s)", what, n, callerPlace()))
+	}
+	return &limit{
+		app: a, most: n, pattern: pattern, reason: admission.RouteLimit,
+		refusal: notNow(http.StatusServiceUnavailable, fmt.Sprintf("as many requests as may are being served here: %d", n)),
+	}
+}
+
+func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limit {
+	l := a.newLimit("LimitBy", n, pattern)
+	l.reason, l.key = admission.KeyLimit, key
+	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("as many requests as may are being served for this client: %d", n))
+	if key == nil {
+		l.addresses = admission.NewAddresses(n)
+	} else {
+		l.keys = admission.NewKeys(n)
+	}
+	return l
+}
+
+// guard puts the endpoint under a limit.
+func (e *endpoint) guard(limits ...*limit) {
+	if len(e.limits) == 0 && len(limits) > 0 {
+		act := e.action
+		e.action = func(r *Request) Response { return e.guarded(act, r) }
+	}
+	e.limits = append(e.limits, limits...)
+}
+
+// guarded runs the action if all limits have a place for the request.
+func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
+	defer func() {
+		if resp.meta.kind() != kindStream { // settle ends that; a panic left the zero Response
+			r.leaveLimits()
+		}
+	}()
+	for _, l := range e.limits {
+		if !l.take(r) {
+			return l.refusal
+		}
+	}
+	return act(r)
+}
+
+// take takes a place for the request, or reports that there is none.
+func (l *limit) take(r *Request) bool {
+	s := slot{limit: l}
+	taken := true
+	switch {
+	case l.addresses != nil:
+		s.ip = r.Remote().Addr()
+		taken = l.addresses.Take(s.ip)
+	case l.keys != nil:
+		if s.key = l.key(r); s.key == "" {
+			return true
+		}
+		taken = l.keys.Take(s.key)
+	default:
+		if taken = l.running.Add(1) <= int64(l.most); !taken {
+			l.running.Add(-1)
+		}
+	}
+	if taken {
+		r.slots = append(r.slots, s)
+		return true
+	}
+	if n, due := l.app.shed.Note(l.reason); due {
+		l.app.config.Logger.Warn("requests refused by a limit", "reason", l.reason.String(), "limit", l.most, "route", l.pattern, "count", n)
+	}
+	return false
+}
+
+// leaveLimits gives up the places that the request has.
+func (r *Request) leaveLimits() {
+	for _, s := range r.slots {
+		switch l := s.limit; {
+		case l.addresses != nil:
+			l.addresses.Release(s.ip)
+		case l.keys != nil:
+			l.keys.Release(s.key)
+		default:
+			l.running.Add(-1)
+		}
+	}
+	clear(r.slots)
+	r.slots = r.slots[:0]
+}

@@ -1,0 +1,221 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// askFor sends GET for path with a token over a new connection, which it returns.
+func askFor(t *testing.T, addr, path, token string) *bufio.Reader {
+	t.Helper()
+	conn := dial(t, addr)
+	send(t, conn, "GET "+path+" HTTP/1.1\r\nHost: a\r\nX-Token: "+token+"\r\n\r\n")
+	return bufio.NewReader(conn)
+}
+
+// refusedBy reads an answer that must have the status, Retry-After and the detail.
+func refusedBy(t *testing.T, br *bufio.Reader, status, detail string) {
+	t.Helper()
+	answer, err := readAnswer(br, "GET")
+	if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 "+status) || !strings.Contains(answer, "Retry-After: 1\n") || !strings.Contains(answer, detail) {
+		t.Fatalf("answered with %v\n%s\nwant %s and %q", err, answer, status, detail)
+	}
+}
+
+func token(r *dunlin.Request) string { return r.Header("X-Token") }
+
+func TestLimits(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		logs := new(logBuffer)
+		var app *dunlin.App
+		g := newGate()
+		held := func(*dunlin.Request) dunlin.Response { g.pass(); return dunlin.Text("ok") }
+		config := dunlin.Config{Engine: engine, Logger: logs.logger(slog.LevelWarn)}
+		addr, _ := start(t, config, func(a *dunlin.App) {
+			app = a
+			a.Get("/route", held).Limit(2)
+			a.Get("/key", held).LimitBy(token, 1)
+			a.Get("/address", held).LimitBy(nil, 1)
+			group := a.Group("/group").Limit(1)
+			group.Get("/one", held)
+			group.Get("/two", held)
+			a.Get("/free", text("free"))
+		})
+		for _, c := range []struct {
+			name, path, token string // of those that are served
+			others            []string
+			status, detail    string
+		}{
+			{"a route", "/route,/route", "", []string{"/route"}, "503", "are being served here: 2"},
+			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "are being served here: 1"},
+			{"a key", "/key", "one", []string{"/key"}, "429", "for this client: 1"},
+			{"an address", "/address", "", []string{"/address"}, "429", "for this client: 1"},
+		} {
+			var served []*bufio.Reader
+			for path := range strings.SplitSeq(c.path, ",") {
+				served = append(served, askFor(t, addr, path, c.token))
+				g.await(t)
+			}
+			for _, path := range c.others {
+				refusedBy(t, askFor(t, addr, path, c.token), c.status, c.detail)
+			}
+			answered(t, askFor(t, addr, "/free", c.token), 200, "free")
+			for _, br := range served {
+				g.open <- struct{}{}
+				answered(t, br, 200, "ok")
+			}
+			again := askFor(t, addr, c.others[0], c.token)
+			g.await(t)
+			g.open <- struct{}{}
+			answered(t, again, 200, "ok")
+		}
+		one, none := askFor(t, addr, "/key", "one"), askFor(t, addr, "/key", "")
+		g.await(t)
+		g.await(t)
+		other := askFor(t, addr, "/key", "other")
+		g.await(t)
+		for _, br := range []*bufio.Reader{one, none, other} {
+			g.open <- struct{}{}
+			_ = br
+		}
+		for _, br := range []*bufio.Reader{one, none, other} {
+			answered(t, br, 200, "ok")
+		}
+		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 2 {
+			t.Errorf("counted: %v", s)
+		}
+		if n := strings.Count(logs.String(), "refused by a limit"); n != 2 {
+			t.Errorf("logged %d times:\n%s", n, logs)
+		}
+	})
+}
+
+// TestLimitIsGivenBack takes the only place under two limits in every way in which a request can
+// end, and then once more.
+func TestLimitIsGivenBack(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		stale := dunlin.JSON("once")
+		ends := map[string]dunlin.Action{
+			"return":  text("ok"),
+			"json":    func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1) },
+			"nothing": func(*dunlin.Request) dunlin.Response { return dunlin.Response{} },
+			"stale":   func(*dunlin.Request) dunlin.Response { return stale },
+			"panic":   func(*dunlin.Request) dunlin.Response { panic("on purpose") },
+			"abort":   func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) },
+			"goexit":  func(*dunlin.Request) dunlin.Response { runtime.Goexit(); panic("unreachable") },
+			"stream": func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, "ok"); return err })
+			},
+			"stream that panics": func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(io.Writer) error { panic("on purpose") })
+			},
+			"handler": dunlin.FromStd(http.NotFoundHandler()),
+		}
+		config := dunlin.Config{Engine: engine, Logger: new(logBuffer).logger(slog.LevelError)}
+		addr, _ := start(t, config, func(a *dunlin.App) {
+			for name, act := range ends {
+				a.Get("/"+strings.ReplaceAll(name, " ", "-"), act).LimitBy(token, 1).Limit(1)
+			}
+		})
+		for name := range ends {
+			path := "/" + strings.ReplaceAll(name, " ", "-")
+			for range 3 {
+				answer, err := readAnswer(askFor(t, addr, path, "t"), "GET")
+				if err == nil && (strings.HasPrefix(answer, "HTTP/1.1 503") || strings.HasPrefix(answer, "HTTP/1.1 429")) {
+					t.Errorf("%s: the place is still taken:\n%s", name, answer)
+				}
+			}
+		}
+	})
+}
+
+func TestLimitHoldsUntilTheStreamEnds(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		g := newGate()
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			a.Get("/stream", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					if _, err := io.WriteString(w, "begun"); err != nil {
+						return err
+					}
+					if err := dunlin.Flush(w); err != nil {
+						return err
+					}
+					g.pass()
+					return nil
+				})
+			}).Limit(1)
+		})
+		stream := askFor(t, addr, "/stream", "")
+		g.await(t)
+		refusedBy(t, askFor(t, addr, "/stream", ""), "503", "1")
+		g.open <- struct{}{}
+		if _, err := readAnswer(stream, "GET"); err != nil {
+			t.Fatal(err)
+		}
+		g.open <- struct{}{}
+		soon(t, "the place is free", func() bool {
+			answer, err := readAnswer(askFor(t, addr, "/stream", ""), "GET")
+			return err == nil && strings.HasPrefix(answer, "HTTP/1.1 200")
+		})
+	})
+}
+
+// TestLimitHoldsWhileAnActionIsLate: its client has been answered, but it still runs.
+func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		g := newGate()
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			a.Get("/late", func(*dunlin.Request) dunlin.Response { g.pass(); return dunlin.Text("ok") }).Timeout(time.Millisecond).Limit(1)
+		})
+		late := askFor(t, addr, "/late", "")
+		g.await(t)
+		if answer, err := readAnswer(late, "GET"); err != nil || !strings.Contains(answer, "took too long") {
+			t.Fatalf("%v\n%s", err, answer)
+		}
+		refusedBy(t, askFor(t, addr, "/late", ""), "503", "are being served here: 1")
+		g.open <- struct{}{}
+		soon(t, "the place is free", func() bool {
+			g.open <- struct{}{} // for this one, if it gets there
+			answer, err := readAnswer(askFor(t, addr, "/late", ""), "GET")
+			return err == nil && !strings.Contains(answer, "are being served here")
+		})
+	})
+}
+
+func TestLimitCostsNoAllocation(t *testing.T) {
+	app, _ := newApp(dunlin.Config{})
+	app.Get("/free", text("ok"))
+	app.Get("/limited", text("ok")).Limit(10).LimitBy(token, 10)
+	count := func(path string) float64 {
+		return testing.AllocsPerRun(100, func() { do(app, "GET", path, "X-Token", "t") })
+	}
+	if free, limited := count("/free"), count("/limited"); limited > free {
+		t.Errorf("%v allocations for a limited route, %v for one that is not", limited, free)
+	}
+}
+
+func TestLimitPanics(t *testing.T) {
+	for name, register := range map[string]func(*dunlin.App){
+		"Limit(0)":    func(a *dunlin.App) { a.Get("/", text("")).Limit(0) },
+		"LimitBy(-1)": func(a *dunlin.App) { a.Get("/", text("")).LimitBy(nil, -1) },
+	} {
+		app, _ := newApp(dunlin.Config{})
+		func() {
+			defer func() {
+				if v, _ := recover().(string); !strings.Contains(v, name) || !strings.Contains(v, "limit_test.go") {
+					t.Errorf("%s panics with %q", name, v)
+				}
+			}()
+			register(app)
+		}()
+	}
+}
