@@ -8,8 +8,8 @@ import (
 
 // RouteStats says what became of the requests of one route since the app was made.
 type RouteStats struct {
-	Methods string `json:"methods"` // as registered: "GET", "GET,HEAD", "*"
-	Pattern string `json:"pattern"`
+	Methods string `json:"methods,omitempty"` // as registered: "GET", "GET,HEAD", "*"
+	Pattern string `json:"pattern,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Version string `json:"version,omitempty"`
 	Name    string `json:"name,omitempty"`
@@ -62,7 +62,7 @@ func latencyOf(all tally.Latencies) Latency {
 
 // Since returns the latency of the requests between an earlier snapshot of the same
 // route and this one: that of the last minute, say. Its Max may be off by a quarter, too.
-func (l Latency) Since(earlier Latency) Latency { return latencyOf(l.all.Since(earlier.all)) }
+func (l Latency) Since(earlier Latency) Latency { return latencyOf(l.all.Since(&earlier.all)) }
 
 // Buckets yields the histogram: how many requests took less than each of a series of
 // durations, the last of which is longer than all. A Latency that was read from JSON has none.

@@ -3,6 +3,7 @@ package tally
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -70,6 +71,7 @@ type Latencies struct {
 	Max    time.Duration
 	first  int      // the bucket that counts[0] is of
 	counts []uint64 // up to the last bucket that is not empty
+	total  uint64   // their sum
 }
 
 // trim fills l in from a full set of buckets.
@@ -81,27 +83,25 @@ func (l *Latencies) trim(full *[buckets]uint64) {
 	for end > first && full[end-1] == 0 {
 		end--
 	}
-	if first < end {
-		l.first, l.counts = first, append([]uint64(nil), full[first:end]...)
+	if first == end {
+		return
+	}
+	l.first, l.counts = first, slices.Clone(full[first:end])
+	for _, n := range l.counts {
+		l.total += n
 	}
 }
 
 // Count returns how many durations were counted.
-func (l Latencies) Count() (n uint64) {
-	for _, c := range l.counts {
-		n += c
-	}
-	return n
-}
+func (l *Latencies) Count() uint64 { return l.total }
 
 // Quantile returns about the duration that a share of q, from 0 to 1, does not
 // exceed: 0 when nothing was counted.
-func (l Latencies) Quantile(q float64) time.Duration {
-	total := l.Count()
-	if total == 0 {
+func (l *Latencies) Quantile(q float64) time.Duration {
+	if l.total == 0 {
 		return 0
 	}
-	rank := min(max(uint64(math.Ceil(q*float64(total))), 1), total)
+	rank := min(max(uint64(math.Ceil(q*float64(l.total))), 1), l.total)
 	var below uint64
 	for i, n := range l.counts {
 		if below+n < rank {
@@ -119,7 +119,7 @@ func (l Latencies) Quantile(q float64) time.Duration {
 
 // Since returns what was counted after an earlier state of the same histogram.
 // Its Max is the end of the highest bucket, or the Max of all if that is less.
-func (l Latencies) Since(earlier Latencies) Latencies {
+func (l *Latencies) Since(earlier *Latencies) Latencies {
 	var full [buckets]uint64
 	copy(full[l.first:], l.counts)
 	for i, n := range earlier.counts {
@@ -138,7 +138,7 @@ func (l Latencies) Since(earlier Latencies) Latencies {
 // Buckets yields the end of each bucket and how many durations were shorter, from
 // the first that is not empty to the last; the end of the very last is the
 // largest Duration.
-func (l Latencies) Buckets(yield func(below time.Duration, count uint64) bool) {
+func (l *Latencies) Buckets(yield func(below time.Duration, count uint64) bool) {
 	var sum uint64
 	for i, n := range l.counts {
 		sum += n
