@@ -35,12 +35,19 @@ type Connections struct {
 // ActionStats says how actions run. Those that run on the loop engine without
 // blocking are never in flight for long enough to be seen.
 type ActionStats struct {
-	InFlight  int           `json:"inFlight"`    // on both engines, see RouteStats
-	Away      int           `json:"away"`        // connections to the loop engine with a goroutine of their own: actions that block, streams
-	Working   int           `json:"working"`     // of these, on workers
-	Queued    int           `json:"queued"`      // waiting for a worker, see Config.MaxConcurrent
-	QueueWait time.Duration `json:"queueWaitNs"` // how long the latest one waited
-	Takeovers uint64        `json:"takeovers"`   // event loops taken from an action that blocked
+	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
+	Away      int    `json:"away"`      // connections to the loop engine with a goroutine of their own: actions that block, streams
+	Working   int    `json:"working"`   // of these, on workers
+	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
+	Takeovers uint64 `json:"takeovers"` // event loops taken from an action that blocked
+
+	// How long requests waited before anything was done for them: the longest wait of the
+	// last second or two, and the longest ever. A loop's is that for its turn, which
+	// grows as the loop has more to do than it can; a queue's is that for a worker.
+	LoopWait      time.Duration `json:"loopWaitNs"`
+	LoopWaitMost  time.Duration `json:"loopWaitMostNs"`
+	QueueWait     time.Duration `json:"queueWaitNs"`
+	QueueWaitMost time.Duration `json:"queueWaitMostNs"`
 }
 
 // MemoryStats says what the memory limit is spent on, in bytes.

@@ -12,10 +12,11 @@ func (a *App) engineStats(s *Stats) {
 	s.Connections.Accepted += from.Accepts
 	s.Connections.AcceptPauses = from.AcceptPauses
 	s.Actions = ActionStats{
-		Away:      from.Away,
-		Working:   from.WorkersBusy,
-		Queued:    from.JobsQueued,
-		QueueWait: from.QueueWait,
+		Away:     from.Away,
+		Working:  from.WorkersBusy,
+		Queued:   from.JobsQueued,
+		LoopWait: from.LoopWait, LoopWaitMost: from.LoopWaitMost,
+		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,
 		Takeovers: from.Takeovers,
 	}
 	s.Memory.Pending = from.PendingBytes

@@ -233,8 +233,12 @@ type Stats struct {
 	WorkersBusy  int
 	WorkersIdle  int
 	JobsQueued   int
-	QueueWait    time.Duration // how long the latest queued job waited for a worker
-	PendingBytes int64         // memory of output that peers have not taken yet
+
+	// The longest waits of the last second or two, and ever.
+	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
+	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
+
+	PendingBytes int64 // memory of output that peers have not taken yet
 }
 
 // Stats returns the engine's counts. Safe for concurrent use.
@@ -247,8 +251,11 @@ func (e *Engine) Stats() Stats {
 		Away:         int(e.away.Load()),
 		PendingBytes: e.pending(),
 	}
+	now := e.now()
 	for _, l := range e.loops {
 		s.ConnsPerLoop = append(s.ConnsPerLoop, int(l.count.Load()))
+		s.LoopWait = max(s.LoopWait, l.waits.recent(now))
+		s.LoopWaitMost = max(s.LoopWaitMost, time.Duration(l.waits.most.Load()))
 	}
 	w := &e.workers
 	w.mu.Lock()
@@ -256,6 +263,6 @@ func (e *Engine) Stats() Stats {
 	s.WorkersIdle = len(w.idle)
 	s.WorkersBusy = w.all - len(w.idle)
 	s.JobsQueued = w.queue.size
-	s.QueueWait = time.Duration(w.waited)
+	s.QueueWait, s.QueueWaitMost = w.waits.recent(now), time.Duration(w.waits.most.Load())
 	return s
 }

@@ -71,6 +71,7 @@ type loop struct {
 	acceptor acceptor
 	noRoom   int64 // now before which looking for something to refuse is in vain
 	inbox    inbox
+	waits    waits // of connections for their turn
 }
 
 func newLoop(e *Engine) (*loop, error) {
@@ -155,7 +156,7 @@ func (l *loop) turn(d *Driver) bool {
 		l.end()
 		return false
 	}
-	l.wait()
+	l.waitTimed()
 	return true
 }
 

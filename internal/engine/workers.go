@@ -15,7 +15,7 @@ type workers struct {
 	queue  jobQueue
 	all    int // goroutines
 	closed bool
-	waited int64 // ns the latest job to leave the queue was in it
+	waits  waits // of jobs in the queue
 }
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
@@ -97,7 +97,8 @@ func (w *workers) fromQueue() *Conn {
 		return nil
 	}
 	j := w.queue.pop()
-	w.waited = w.e.now() - j.since
+	now := w.e.now()
+	w.waits.note(now, now-j.since)
 	return j.conn
 }
 
