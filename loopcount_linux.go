@@ -11,8 +11,8 @@ import (
 // the call ends, since their answers leave together then: one look at the clock
 // serves them all.
 //
-// The time counted begins with the turn of the loop in which the request was read,
-// so it includes what the request waited for others of the same turn.
+// The time counted begins when the loop learned that there is something to read, so it
+// includes what the request waited for others.
 type loopCount struct {
 	on      bool
 	since   int64 // when the present call began, on the engine's clock

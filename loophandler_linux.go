@@ -62,7 +62,7 @@ func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
 	x.given, x.moved = len(in), false
-	x.count.since = d.Now()
+	x.count.since = d.Arrived()
 	consumed = h.serve(x, in)
 	x.flushCount()
 	return consumed

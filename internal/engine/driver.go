@@ -23,14 +23,15 @@ type Driver struct {
 	Scratch any
 
 	engine   *Engine
-	loop     *loop  // the loop it drives, or drove until it was detached
-	conn     *Conn  // the connection it is serving
-	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
-	detached bool   // it has no loop: taken over, given up, or a worker
-	overdue  bool   // what it serves has waited too long, see queue.go
-	wish     wish   // what the handler asked for during this call of Data
-	now      int64  // copies of the loop's, which may be lost at any time
-	unix     int64  // between Enter and Leave
+	loop     *loop         // the loop it drives, or drove until it was detached
+	conn     *Conn         // the connection it is serving
+	epoch    uint64        // what loop.epoch is while it drives; odd between Enter and Leave
+	detached bool          // it has no loop: taken over, given up, or a worker
+	overdue  bool          // what it serves has waited too long, see queue.go
+	waited   time.Duration // what it serves, in the queue of a pressed loop
+	wish     wish          // what the handler asked for during this call of Data
+	now      int64         // copies of the loop's, which may be lost at any time
+	unix     int64         // between Enter and Leave
 	owned    []owned
 	gather   gather
 	limit    // on handler code, see timed.go
@@ -64,6 +65,10 @@ func (d *Driver) Now() int64 {
 
 // Clock reads the clock of which Now is a copy.
 func (d *Driver) Clock() int64 { return d.engine.now() }
+
+// Arrived returns when the engine learned of what this call of Data serves: when
+// the turn began, or earlier when the loop has more to do than it can.
+func (d *Driver) Arrived() int64 { return d.Now() - int64(d.waited) }
 
 // Loop returns the number, from 0 on, of the loop that the driver runs or came
 // from; 0 for workers.

@@ -94,6 +94,7 @@ func (l *loop) look() {
 			oldest = between(c.mark, stampAt(l.now))
 		}
 	}
+	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, int(l.count.Load())) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
 	}
@@ -113,14 +114,14 @@ func (l *loop) visitNext(d *Driver) bool {
 		return d.visit(c)
 	}
 	p.served++
-	if p.control.Refuse(l.now, between(c.mark, stampAt(l.now))) {
+	d.waited = between(c.mark, stampAt(l.now))
+	if p.control.Refuse(l.now, d.waited) {
 		p.refused++
 		d.overdue = true
-		kept := d.visit(c)
-		d.overdue = false
-		return kept
 	}
-	return d.visit(c)
+	kept := d.visit(c)
+	d.overdue, d.waited = false, 0
+	return kept
 }
 
 // turnOver reports whether a pressed loop has served enough to look for events
