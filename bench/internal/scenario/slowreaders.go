@@ -18,8 +18,8 @@ var slowReaders = Scenario{
 	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of what the server could do. Then a crowd comes: each " +
 		"asks for 50 times 108 KB in one write and reads nothing. The ordinary clients' p99, from the moment each request was " +
 		"due and with those given up after two seconds, is that of the eight seconds that begin with the crowd; beside it is " +
-		"the one they had before; unserved is how many of these 20,000 were refused or given up. Cut off is how many of the crowd the server had sent away after these eight seconds. Then the " +
-		"crowd leaves; the last column is the server's memory 30 seconds later.",
+		"the one they had before. Unserved is how many of their 20,000 requests were refused or given up, cut off how many of " +
+		"the crowd the server had sent away after the eight seconds. Then the crowd leaves; the last memory is that of 30 seconds later.",
 	Metrics: []results.Metric{
 		results.PeakRSS, results.QuietP99, results.P50, results.P99, results.P99Ratio, results.CutOff, results.StartRSS, results.RSSAfter,
 		results.Unserved,
