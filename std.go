@@ -3,6 +3,8 @@ package dunlin
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -186,7 +188,13 @@ func (x *stdConnection) Write(p []byte) (int, error) { return x.w.Write(p) }
 func (x *stdConnection) control() *http.ResponseController {
 	return http.NewResponseController(x.w)
 }
-func (x *stdConnection) Flush() error { return x.control().Flush() }
+func (x *stdConnection) Flush() error {
+	err := x.control().Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return errCannotFlush
+	}
+	return err
+}
 func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.race != nil && !x.race.begin() {
 		return nil, nil, errTimedOut
@@ -214,6 +222,9 @@ func (x *stdConnection) set(change func(*http.ResponseController) error) (err er
 	}
 	return err
 }
+
+// errCannotFlush is what standard middleware brings about.
+var errCannotFlush = fmt.Errorf("flush: the ResponseWriter of a middleware has neither Flush nor Unwrap: %w", http.ErrNotSupported)
 
 // ReadFrom leaves the copying to net/http, which knows files.
 func (x *stdConnection) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }

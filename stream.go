@@ -82,7 +82,8 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 
 var errNoStream = errors.New("Stream was given a nil function")
 
-// Flush sends what has been written to the writer of a Stream so far.
+// Flush sends what has been written to the writer of a Stream so far. It fails
+// with http.ErrNotSupported behind standard middleware that cannot pass it on.
 func Flush(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		return f.Flush()
@@ -171,7 +172,11 @@ func (w *streamWriter) Flush() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	_, err := w.note(0, w.sink.Flush())
+	err := w.sink.Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return err // and nothing is wrong with the connection
+	}
+	_, err = w.note(0, err)
 	return err
 }
 

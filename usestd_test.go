@@ -335,3 +335,93 @@ func TestUseStdRefusesNil(t *testing.T) {
 	got = panicText(func() { app.UseStd(func(http.Handler) http.Handler { return nil }) })
 	wantContains(t, "the panic", got, "middleware 0 is nil or returned a nil handler")
 }
+
+// hiding is middleware whose writer hides that the one below can flush; open says
+// that ResponseController finds it all the same.
+func hiding(open bool) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if open {
+				next.ServeHTTP(openWriter{struct{ http.ResponseWriter }{w}, w}, r)
+				return
+			}
+			next.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+		})
+	}
+}
+
+type openWriter struct {
+	http.ResponseWriter
+	below http.ResponseWriter
+}
+
+func (w openWriter) Unwrap() http.ResponseWriter { return w.below }
+
+// A Flush behind standard middleware reaches the client, or says that it cannot.
+func TestUseStdFlush(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		proceed := make(chan struct{}, 1)
+		flushed := make(chan error, 1)
+		stream := func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				_, _ = io.WriteString(w, "first")
+				flushed <- dunlin.Flush(w)
+				<-proceed
+				_, err := io.WriteString(w, "second")
+				return err
+			})
+		}
+		std := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "first")
+			flushed <- http.NewResponseController(w).Flush()
+			<-proceed
+			_, _ = io.WriteString(w, "second")
+		}))
+		events := func(*dunlin.Request) dunlin.Response {
+			return dunlin.SSE(func(e *dunlin.Events) error { return e.Send(dunlin.Event{Data: "x"}) })
+		}
+		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			for name, open := range map[string]bool{"open": true, "hidden": false} {
+				g := app.Group("/" + name)
+				g.UseStd(hiding(open))
+				g.Get("/stream", stream)
+				g.Get("/std", std)
+				g.Get("/events", events)
+			}
+		})
+		for _, path := range []string{"/stream", "/std"} {
+			resp, err := http.Get("http://" + addr + "/open" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := make([]byte, 5)
+			if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "first" {
+				t.Errorf("%s: %q, %v", path, first, err)
+			}
+			proceed <- struct{}{}
+			rest, err := io.ReadAll(resp.Body)
+			if err != nil || string(rest) != "second" || <-flushed != nil {
+				t.Errorf("%s: %q, %v", path, rest, err)
+			}
+			_ = resp.Body.Close()
+
+			proceed <- struct{}{}
+			if _, got := askStd(t, "GET", "http://"+addr+"/hidden"+path, ""); got != "firstsecond" {
+				t.Errorf("hidden %s: %q", path, got)
+			}
+			if err := <-flushed; !errors.Is(err, http.ErrNotSupported) {
+				t.Errorf("hidden %s: Flush returned %v", path, err)
+			}
+		}
+		if _, got := askStd(t, "GET", "http://"+addr+"/open/events", ""); got != "data: x\n\n" {
+			t.Errorf("events: %q", got)
+		}
+		if resp, err := http.Get("http://" + addr + "/hidden/events"); err == nil {
+			if _, err := io.ReadAll(resp.Body); err == nil {
+				t.Error("events that cannot be sent ended well")
+			}
+			_ = resp.Body.Close()
+		}
+		wantContains(t, "log", logs.String(), "stream failed", "neither Flush nor Unwrap")
+	})
+}
