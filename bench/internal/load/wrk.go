@@ -25,7 +25,7 @@ type Wrk struct {
 // WrkResult is what a call counted.
 type WrkResult struct {
 	Duration         time.Duration
-	Requests         int64
+	Requests, Bytes  int64 // Bytes of answers, those cut off at the end included
 	P50, P99, P999   time.Duration
 	Connect, IO      int64 // failed connects; failed reads and writes
 	Status, Timeouts int64 // answers of 400 and above; requests unanswered after two seconds
@@ -83,6 +83,7 @@ func ParseWrk(out string) (WrkResult, error) {
 		var raw struct {
 			Duration int64 `json:"duration_us"`
 			Requests int64
+			Bytes    int64
 			Connect  int64
 			Read     int64
 			Write    int64
@@ -100,7 +101,7 @@ func ParseWrk(out string) (WrkResult, error) {
 		}
 		us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 		return WrkResult{
-			Duration: us(raw.Duration), Requests: raw.Requests,
+			Duration: us(raw.Duration), Requests: raw.Requests, Bytes: raw.Bytes,
 			P50: us(raw.P50), P99: us(raw.P99), P999: us(raw.P999),
 			Connect: raw.Connect, IO: raw.Read + raw.Write, Status: raw.Status, Timeouts: raw.Timeout,
 		}, nil

@@ -24,7 +24,7 @@ func TestParseWrk(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := load.WrkResult{
-		Duration: 1005358 * time.Microsecond, Requests: 97409,
+		Duration: 1005358 * time.Microsecond, Requests: 97409, Bytes: 14124305,
 		P50: 320 * time.Microsecond, P99: 4210 * time.Microsecond, P999: 7001 * time.Microsecond,
 		Connect: 1, IO: 5, Status: 4, Timeouts: 5,
 	}

@@ -33,8 +33,13 @@ type Peer struct {
 	module string // whose version is the peer's; "": this repository
 }
 
-// Dunlin is the name of the peer that promises are about.
-const Dunlin = "dunlin"
+// Dunlin is the name of the peer that promises are about. DunlinFromStd has the handlers of NetHTTP on
+// Dunlin's loop engine.
+const (
+	Dunlin        = "dunlin"
+	DunlinFromStd = "dunlin-fromstd"
+	NetHTTP       = "nethttp"
+)
 
 // All peers, Dunlin first and the floor last, in the order of the tables.
 var All = []Peer{
@@ -45,7 +50,11 @@ var All = []Peer{
 		Args:      []string{"-engine", "loop", "-memory", "16MiB"},
 		Scenarios: []string{"users", "slow-readers", "overload"},
 	},
-	{Name: "nethttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"},
+	{Name: NetHTTP, Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"},
+	{
+		Name: DunlinFromStd, Language: "Go", kind: goProgram, source: "./peers/nethttp", Args: []string{"-loop"},
+		Scenarios: []string{"from-std", "file"},
+	},
 	{Name: "chi", Language: "Go", On: "nethttp", kind: goProgram, source: "./peers/chi", module: "github.com/go-chi/chi/v5"},
 	{Name: "gin", Language: "Go", On: "nethttp", InShort: true, kind: goProgram, source: "./peers/gin", module: "github.com/gin-gonic/gin"},
 	{Name: "echo", Language: "Go", On: "nethttp", kind: goProgram, source: "./peers/echo", module: "github.com/labstack/echo/v5"},

@@ -19,6 +19,7 @@ type Metric struct {
 var (
 	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true, true}
 	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false, true}
+	CPUPerGB     = Metric{"cpu_ms_per_gb", "CPU ms/GB", "ms of server CPU per GB sent", false, true}
 	P50          = Metric{"p50_ms", "p50 ms", "ms", false, false}
 	P99          = Metric{"p99_ms", "p99 ms", "ms", false, true}
 	P999         = Metric{"p999_ms", "p99.9 ms", "ms", false, false}
@@ -48,7 +49,7 @@ var (
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn,
+	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }

@@ -16,6 +16,7 @@ type closed struct {
 	name, title, about, check string
 	load                      load.Wrk
 	metrics                   []results.Metric // nil: served
+	peers                     []string         // nil: all
 	inShort                   bool
 	atLeast                   time.Duration // it takes so long to show
 	maxRounds                 int           // 0: as many as asked for
@@ -44,7 +45,7 @@ func closedLoop(c closed) Scenario {
 	}
 	return Scenario{
 		Name: c.name, Title: c.title, About: c.about, Metrics: metrics, Needs: []string{c.check}, InShort: c.inShort,
-		MaxRounds: c.maxRounds,
+		MaxRounds: c.maxRounds, Peers: c.peers,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
 			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}

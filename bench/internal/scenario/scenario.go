@@ -21,6 +21,7 @@ type Scenario struct {
 	Needs       []string // checks a peer must serve and pass to take part
 	MaxRounds   int      // 0: as many as asked for
 	InShort     bool     // part of -short
+	Peers       []string // who takes part; nil: all
 	// ServersOnly leaves out frameworks on another peer's server: what is measured is the server.
 	ServersOnly bool
 	WithoutWrk  bool // it needs no load that only wrk can make
@@ -100,6 +101,12 @@ var All = []Scenario{
 			"that splits paths allocates more with every segment.",
 		load: load.Wrk{Threads: 1, Connections: 64, Script: "paths.lua", Path: "/"},
 	}),
+	closedLoop(closed{
+		name: "from-std", title: "Handlers of net/http", check: "plaintext", peers: stdHandlers,
+		about: "The same handlers for both servers, written for net/http: what the loop engine makes of them.",
+		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
+	}),
+	file,
 	sleepers,
 	slowReaders,
 	overload,
@@ -123,7 +130,7 @@ func Named(names []string) ([]Scenario, error) {
 
 // Takes says whether a peer that failed the given checks takes part.
 func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
-	if !p.In(s.Name) || s.ServersOnly && p.On != "" {
+	if !p.In(s.Name) || s.ServersOnly && p.On != "" || s.Peers != nil && !slices.Contains(s.Peers, p.Name) {
 		return false
 	}
 	for _, check := range s.Needs {

@@ -26,6 +26,9 @@ func TestTakes(t *testing.T) {
 		{"users", "nginx", nil, false},
 		{"overload", "chi", nil, false}, // runs on net/http's server, which has a row
 		{"overload", "nethttp", nil, true},
+		{"file", "dunlin-fromstd", nil, true},
+		{"file", "dunlin", nil, false},
+		{"json", "dunlin-fromstd", nil, false},
 	} {
 		scenarios, err := Named([]string{test.scenario})
 		if err != nil {

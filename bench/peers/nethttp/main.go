@@ -1,16 +1,30 @@
-// Command nethttp is the reference service on the standard library alone.
+// Command nethttp is the reference service on the standard library alone; and, with -loop, the very
+// same handlers on the loop engine.
 package main
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
 	"log"
 	"net/http"
 
+	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
 func main() {
+	loop := flag.Bool("loop", false, "have the loop engine serve the handlers")
+	ln := service.Listen("nethttp")
+	if !*loop {
+		log.Fatal(http.Serve(ln, handlers()))
+	}
+	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop})
+	app.Mount("/", handlers())
+	log.Fatal(app.Serve(ln))
+}
+
+func handlers() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /plaintext", func(w http.ResponseWriter, r *http.Request) {
 		writeText(w, service.Greeting)
@@ -48,10 +62,14 @@ func main() {
 	mux.HandleFunc("GET /paths/{rest...}", func(w http.ResponseWriter, r *http.Request) {
 		writeText(w, service.Greeting)
 	})
+	mux.HandleFunc("GET /file", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		http.ServeFile(w, r, service.LargeFile())
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		writeText(w, "ok")
 	})
-	log.Fatal(http.Serve(service.Listen("nethttp"), mux))
+	return mux
 }
 
 func writeText(w http.ResponseWriter, text string) {

@@ -3,11 +3,13 @@
 package service
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -65,6 +67,26 @@ func Sleep(ms string) {
 		time.Sleep(time.Duration(n) * time.Millisecond)
 	}
 }
+
+// LargeFileSize is the length of the body of /file, in bytes.
+const LargeFileSize = 100_000_000
+
+var largeFile *os.File // stays open
+
+// LargeFile makes the file behind /file when first asked for, and returns its path. It has no blocks on
+// the disk, so that what is measured is the way to the client; and no name there, so that it ends with
+// the process.
+var LargeFile = sync.OnceValue(func() string {
+	f, err := os.CreateTemp("", "dunlin-bench-file-*")
+	if err == nil {
+		err = errors.Join(f.Truncate(LargeFileSize), os.Remove(f.Name()))
+	}
+	if err != nil {
+		panic(err)
+	}
+	largeFile = f
+	return fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+})
 
 // Listen reads -addr, listens on it and says so in one line on stdout.
 func Listen(peer string) net.Listener {

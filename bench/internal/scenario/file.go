@@ -1,0 +1,58 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+// stdHandlers are the two servers that run the same handlers.
+var stdHandlers = []string{peer.DunlinFromStd, peer.NetHTTP}
+
+// fileLoad asks for a file so large that whole answers are too few to count: what is counted is bytes.
+var fileLoad = load.Wrk{Threads: 1, Connections: 8, Path: "/file"}
+
+var file = Scenario{
+	Name: "file", Title: "A file of 100 MB, 8 connections", Peers: stdHandlers, Needs: []string{"plaintext"},
+	About:   "http.ServeFile, which leaves the copying to the system.",
+	Metrics: []results.Metric{results.CPUPerGB, results.PeakRSS, results.Errors},
+	Commands: func(e *Env) []string {
+		return []string{fileLoad.Command(e.Folders.Bench, exampleAddr, e.Place.Load, e.Duration).String()}
+	},
+	Round: func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+		s, err := e.start(ctx, p, e.Place.Server)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Stop()
+		if err := e.warm(ctx, fileLoad, s, e.Place.Load); err != nil {
+			return nil, err
+		}
+		before, err := s.CPU()
+		if err != nil {
+			return nil, err
+		}
+		counted, err := e.wrk(ctx, fileLoad, s, e.Place.Load, e.Duration)
+		if err != nil {
+			return nil, err
+		}
+		after, err := s.CPU()
+		if err != nil {
+			return nil, err
+		}
+		peak, err := s.PeakRSS()
+		if err != nil {
+			return nil, err
+		}
+		return results.Sample{
+			results.CPUPerGB.Key: (after - before).Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
+			results.PeakRSS.Key:  megabytes(peak),
+			// That an answer takes longer than wrk's two seconds is no failure here.
+			results.Errors.Key: float64(counted.Errors() - counted.Timeouts),
+		}, nil
+	},
+}
