@@ -127,8 +127,9 @@ type Config struct {
 	BodyTimeout time.Duration
 
 	// WriteTimeout is how long a client may take nothing of an answer that waits
-	// for it, before its connection is cut; on net/http up to twice as long.
-	// Default: 30 s.
+	// for it, before its connection is cut; on net/http up to twice as long. While
+	// answers that wait use up their share of the memory budget, the loop engine cuts
+	// connections after a second of that. Default: 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may stay open without a request.

@@ -21,6 +21,12 @@ const acceptBatch = 16
 // connection closes before.
 const acceptPause = int64(time.Second)
 
+// mostUnsent bounds what the kernel holds of answers beyond what the network may have
+// under way, in bytes for each connection. Its own bound is some megabytes: a thousand
+// clients that ask and do not read would have it hold gigabytes, which a control
+// group counts as ours. It must not be less than common answers, which leave in one call.
+const mostUnsent = 256 << 10
+
 // listener is a duplicated listening descriptor that every loop watches. The last
 // loop to let go of it takes what is left in the backlog and closes it.
 type listener struct {
@@ -55,6 +61,8 @@ func newListener(ln net.Listener) (*listener, error) {
 			closeFD(int32(fd))
 			return nil, fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
 		}
+		// Likewise. Without it nothing is lost but memory, which is the kernel's.
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent)
 	}
 	return &listener{fd: int32(fd)}, nil
 }

@@ -219,6 +219,10 @@ func (d *Driver) serveKept(c *Conn) {
 	d.serve(c, d.inBuf.b)
 }
 
+// longVisit is how long into a turn, in ns, a loop goes on with a connection that has
+// sent many requests at once, while others wait.
+const longVisit = 1e6
+
 // serve passes in to the handler, sends the answers, and keeps the rest. Then it
 // lets go of what in lies in; after a panic the collector does, since code that the
 // handler left behind may hold views.
@@ -259,7 +263,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if len(in) == 0 && d.wish == wishAgain {
 			return
 		}
-		if c.out != nil || !d.detached && d.engine.holds(c) {
+		if c.out != nil || d.engine.holds(c) || !d.detached && d.wish == wishAgain && d.engine.now()-d.now > longVisit {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return

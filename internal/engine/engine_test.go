@@ -87,7 +87,7 @@ func TestNothingIsReadWhileTooMuchIsPending(t *testing.T) {
 		served <- s.Stats().PendingBytes
 		answer(d, "ok")
 	}
-	s = serve(t, engine.Config{Loops: 2, MaxPending: bound}, h)
+	s = serve(t, engine.Config{Loops: 2, MaxPending: bound, StallTime: time.Hour}, h)
 	slow := s.dial()
 	slow.send("big 20000000\n")
 	eventually(t, "too much output is pending", func() bool { return s.Stats().PendingBytes >= 2*bound })
@@ -246,7 +246,7 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 
 func TestPeersThatReadAreServedAboveTheBound(t *testing.T) {
 	const bound, n = 11_000_000, "20000000"
-	s := serve(t, engine.Config{Loops: 1, MaxPending: bound}, newLineHandler())
+	s := serve(t, engine.Config{Loops: 1, MaxPending: bound, StallTime: time.Hour}, newLineHandler())
 	slow, other := s.dial(), s.dial()
 	slow.send("big " + n + "\n")
 	eventually(t, "more is pending than the bound", func() bool { return s.Stats().PendingBytes > bound })

@@ -130,6 +130,10 @@ type Config struct {
 	// Negative: none ever has.
 	QueueTarget time.Duration
 
+	// StallTime is for how long a peer may take nothing of its pending output while
+	// that of all reaches MaxPending, or Budget is nearly used up. Default: 1 s.
+	StallTime time.Duration
+
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration
@@ -171,6 +175,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.QueueTarget == 0 {
 		c.QueueTarget = 10 * time.Millisecond
+	}
+	if c.StallTime == 0 {
+		c.StallTime = time.Second
 	}
 	if c.TakeoverAfter == 0 {
 		c.TakeoverAfter = 500 * time.Microsecond

@@ -23,7 +23,7 @@ type messageKind uint8
 const (
 	msgAdopt         messageKind = iota + 1 // conn is new
 	msgListen                               // accept from listener
-	msgCheck                                // conn was given back and may need filing or closing
+	msgCheck                                // conn was given back and may need filing, closing or serving
 	msgLeave                                // conn is to be closed
 	msgStopAccepting                        // let go of all listeners
 	msgSweep                                // the engine is draining, or closing by force
@@ -98,6 +98,9 @@ func (l *loop) handle(d *Driver, m message) bool {
 			return l.sweep(d, c)
 		}
 		l.refileIfEarlier(c)
+		if c.flags&flagAgain != 0 && c.out == nil {
+			l.serveSoon(c)
+		}
 	case msgStopAccepting:
 		l.stopListening(d)
 		m.done.Done()

@@ -72,6 +72,9 @@ type loop struct {
 	noRoom   int64 // now before which looking for something to refuse is in vain
 	inbox    inbox
 	waits    waits // of connections for their turn
+
+	reliefAt     int64 // when to call relieve, 0 without pressure
+	pressedSince int64
 }
 
 func newLoop(e *Engine) (*loop, error) {
@@ -196,6 +199,9 @@ func (l *loop) chores(d *Driver) bool {
 	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
 		l.retryAccept()
 	}
+	if l.reliefAt != 0 && l.now >= l.reliefAt {
+		l.relieve(d)
+	}
 	return true
 }
 
@@ -237,6 +243,9 @@ func (l *loop) arm() {
 	}
 	if resume := l.acceptor.resumeAt; resume != 0 && (at == 0 || resume < at) {
 		at = resume
+	}
+	if relief := l.reliefAt; relief != 0 && (at == 0 || relief < at) {
+		at = relief
 	}
 	if at == l.armed {
 		return
@@ -292,6 +301,7 @@ func (l *loop) serveSoon(c *Conn) {
 			l.held = slices.DeleteFunc(l.held, func(c *Conn) bool { return c.slot < 0 })
 		}
 		l.held = append(l.held, c)
+		l.relieveSoon()
 		if n, due := l.e.cfg.Shed.Note(admission.ReadPaused); due {
 			l.e.cfg.Logger.Warn(fmt.Sprintf("engine: clients have not taken their answers, whose share of the %v is used up: reading pauses", l.e.cfg.Budget),
 				"share", l.e.cfg.MaxPending, "pending", l.e.pending(), "count", n)

@@ -31,6 +31,8 @@ type outQueue struct {
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
 	mark       int64  // bytes at the last judgement
+	left       int64  // bytes not taken, as last seen under pressure, and
+	leftSince  uint32 // the tick from which they have not become fewer, see yield.go
 }
 
 // outNode is a piece of pending output: a copy in a pooled buffer, or an

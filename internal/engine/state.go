@@ -88,7 +88,7 @@ func (c *Conn) giveBack(look bool) {
 	if look {
 		c.lookAgain()
 	}
-	refile := c.refileNeeded()
+	check := c.refileNeeded() || c.flags&flagAgain != 0
 	c.mark = stampAt(l.e.now())
 	l.e.away.Add(-1)
 	for !c.state.CompareAndSwap(away, atLoop) {
@@ -96,7 +96,7 @@ func (c *Conn) giveBack(look bool) {
 		c.lookAgain()
 	}
 	// From here on c belongs to the loop; its address is all that is used.
-	if refile || l.e.draining.Load() {
+	if check || l.e.draining.Load() {
 		l.post(message{kind: msgCheck, conn: c})
 	}
 }

@@ -22,7 +22,10 @@ import (
 //	                                     input behind answers that are not taken, then unfinished
 //	                                     requests, then those in line for a worker
 //
-// An answer that has begun is never broken: what is refused is told so behind it.
+// The first two pass only when clients take their answers. If pressure stands, clients
+// that take nothing are not waited for as long as Config.WriteGrace: those whose
+// answer is stuck for StallTime are cut off, as slow readers, until half of MaxPending is
+// free. Of others no answer that has begun is broken: what is refused is told so behind it.
 // Input that has arrived is kept, and room made for it afterwards, so for a moment
 // the budget is exceeded by what one read brings. Each step is counted in Config.Shed
 // and, now and then, logged.
@@ -46,6 +49,7 @@ func (l *loop) pauseForMemory() bool {
 	}
 	l.pauseAccept(l.now + memoryPause)
 	l.dropIdle()
+	l.relieveSoon()
 	return true
 }
 
@@ -91,6 +95,66 @@ func (l *loop) dropIdle() {
 	}
 }
 
+// reliefPause is how often, in ns, a loop under pressure looks for clients that take
+// nothing.
+const reliefPause = 250e6
+
+// relieveSoon has relieve called, and again as long as there is pressure.
+func (l *loop) relieveSoon() {
+	if l.reliefAt == 0 {
+		l.pressedSince, l.reliefAt = l.now, l.now+reliefPause
+	}
+}
+
+// relieve cuts off clients that take nothing, and if that is not enough, refuses what
+// has waited longest until connections can be accepted.
+func (l *loop) relieve(d *Driver) {
+	e := l.e
+	l.reliefAt = 0
+	if e.pending() < e.cfg.MaxPending && !e.cfg.Budget.Tight() {
+		return
+	}
+	l.cutStalled()
+	if bound := e.cfg.Budget.Bound(); e.cfg.Budget.Tight() && l.now-l.pressedSince >= int64(e.cfg.StallTime) {
+		l.refuseWaiting(d, e.cfg.Budget.Held()-(bound-bound/4)+bound/16)
+	}
+	l.reliefAt = l.now + reliefPause
+}
+
+// cutStalled closes connections whose peers have taken nothing for Config.StallTime, the
+// longest stalled first.
+func (l *loop) cutStalled() {
+	e, now := l.e, tickAt(l.now)
+	most := uint32(e.cfg.StallTime>>tickShift) + 1
+	var stalled []*Conn
+	for _, c := range l.conns {
+		if c == nil || c.state.Load() != atLoop || c.out == nil || c.flags&flagCloseNow != 0 {
+			continue
+		}
+		q := c.out
+		left := q.bytes
+		if unsent, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQ); err == nil {
+			left += int64(unsent)
+		}
+		if q.leftSince == 0 || left < q.left {
+			q.left, q.leftSince = left, now
+		} else if now-q.leftSince >= most {
+			stalled = append(stalled, c)
+		}
+	}
+	slices.SortStableFunc(stalled, func(a, b *Conn) int { return cmp.Compare(a.out.leftSince, b.out.leftSince) })
+	for _, c := range stalled {
+		if e.pending() < e.cfg.MaxPending/2 && !e.cfg.Budget.Tight() {
+			return
+		}
+		if n, due := e.cfg.Shed.Note(admission.SlowReader); due {
+			e.cfg.Logger.Warn(fmt.Sprintf("engine: the %v is short of room for answers: clients that take nothing are cut off", e.cfg.Budget),
+				"latest", c.RemoteAddr(), "pending", e.pending(), "count", n)
+		}
+		l.close(c)
+	}
+}
+
 // exceeded returns by how many bytes the budget is exceeded, and a little more, so
 // that room is not made for each read anew; 0 if it is not.
 func (e *Engine) exceeded() int64 {
@@ -105,10 +169,13 @@ func (e *Engine) exceeded() int64 {
 // makeRoom refuses what has waited longest while the budget is exceeded. It may be
 // called while d serves a connection, whose input is kept.
 func (l *loop) makeRoom(d *Driver) {
-	over := l.e.exceeded()
-	if over == 0 {
-		return
+	if over := l.e.exceeded(); over > 0 {
+		l.refuseWaiting(d, over)
 	}
+}
+
+// refuseWaiting refuses what has waited longest until that has given back over bytes.
+func (l *loop) refuseWaiting(d *Driver, over int64) {
 	serving := d.conn
 	waiting := []*Conn{serving}
 	if l.now >= l.noRoom {

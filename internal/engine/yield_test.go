@@ -66,7 +66,7 @@ func (l *logBuffer) String() string {
 }
 
 func TestBusyConnectionIsNotRead(t *testing.T) {
-	x := serveTight(t, engine.Config{Loops: 1, MaxPending: tightBudget / 4}, newLineHandler())
+	x := serveTight(t, engine.Config{Loops: 1, MaxPending: tightBudget / 4, StallTime: time.Hour}, newLineHandler())
 	other := x.dial()
 	other.send("echo before\n")
 	other.want("before")
@@ -78,6 +78,51 @@ func TestBusyConnectionIsNotRead(t *testing.T) {
 	x.wantLogged(t, "reading pauses")
 	slow.want(numbers()[:20_000_000])
 	other.want("after")
+}
+
+// Under pressure a client that takes nothing is not waited for as long as without, and
+// one that reads is served on.
+func TestStalledClientsAreCutOffUnderPressure(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 1, MaxPending: tightBudget / 4, WriteGrace: 24 * time.Hour, OpenTimeout: -1}, newLineHandler())
+	other := x.dial()
+	other.send("echo before\n")
+	other.want("before")
+	stalled := x.dial()
+	stalled.send("big 20000000\n")
+	eventually(t, "output is pending", func() bool { return x.Stats().PendingBytes >= tightBudget })
+	other.send("echo after\n")
+	eventually(t, "it is cut off", func() bool {
+		x.AdvanceClock(100 * time.Millisecond)
+		return x.shed.Count(admission.SlowReader) > 0
+	})
+	other.want("after")
+	x.wantLogged(t, "clients that take nothing are cut off")
+	if n := x.Stats().PendingBytes; n != 0 {
+		t.Errorf("%d bytes are pending", n)
+	}
+}
+
+// A request in line for a worker whose client does not take answers waits on, and is
+// served when it may.
+func TestWorkersDoNotAnswerWhatIsHeld(t *testing.T) {
+	h := newLineHandler()
+	g := newGate(h)
+	x := serveTight(t, engine.Config{Loops: 1, MaxWorkers: 1, MaxPending: tightBudget / 4, StallTime: time.Hour}, h)
+	waiting, slow := x.dial(), x.dial()
+	waiting.send("hand block first\n")
+	<-g.entered
+	slow.send("echo in\n")
+	slow.want("in")
+	inLine := x.dial()
+	inLine.send("hand echo inline\n")
+	eventually(t, "it is in line", func() bool { return x.Stats().JobsQueued == 1 })
+	slow.send("big 20000000\n")
+	eventually(t, "output is pending", func() bool { return x.Stats().PendingBytes >= tightBudget })
+	close(g.open)
+	waiting.want("first")
+	eventually(t, "it is put off", func() bool { return x.shed.Count(admission.ReadPaused) > 0 })
+	slow.want(numbers()[:20_000_000])
+	inLine.want("inline")
 }
 
 func TestAcceptingPausesForMemory(t *testing.T) {
