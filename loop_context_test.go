@@ -5,7 +5,10 @@ package dunlin_test
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -88,6 +91,41 @@ func TestContextOfNextRequest(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("the context lives on after the answer")
 			}
+		}
+	})
+}
+
+// The address that a connection was accepted on is in the context, as long as
+// somebody has asked for it in time.
+func TestContextLocalAddr(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		kept := make(chan context.Context, 1)
+		local := func(ctx context.Context) string { return fmt.Sprint(ctx.Value(http.LocalAddrContextKey)) }
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/action", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(local(r.Context())) })
+			app.Get("/limited", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(local(r.Context())) }).Timeout(patience)
+			app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, local(r.Context()))
+				kept <- r.Context()
+			})))
+			app.Get("/hijacked", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					panic(err)
+				}
+				defer conn.Close()
+				got := local(r.Context())
+				_, _ = fmt.Fprintf(rw, "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(got), got)
+				_ = rw.Flush()
+			})))
+		})
+		for _, path := range []string{"/action", "/limited", "/std", "/hijacked"} {
+			conn := dial(t, addr)
+			send(t, conn, req("GET "+path))
+			answered(t, bufio.NewReader(conn), 200, addr)
+		}
+		if got := local(<-kept); got != addr {
+			t.Errorf("after the request: %s", got)
 		}
 	})
 }

@@ -50,6 +50,7 @@ type loopExchange struct {
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
+	local     *localContext      // what it derives from
 	std       *http.Request      // made when first asked for
 	stdBody   *loopStdBody       // that of std, until it is closed
 	after     []byte             // the input after the request
@@ -326,7 +327,8 @@ func (x *loopExchange) end() {
 			x.c.SetHangup(nil)
 		}
 		x.cancel()
-		x.cancel, x.ctx = nil, nil
+		x.local.release()
+		x.cancel, x.ctx, x.local = nil, nil, nil
 	}
 	x.gone = false
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
@@ -393,30 +395,6 @@ func (x *loopExchange) held() ([]byte, bool) {
 }
 
 func (x *loopExchange) remote() netip.AddrPort { return x.c.RemoteAddr() }
-
-// context makes the request's context: cancelled when the client hangs up.
-func (x *loopExchange) context() context.Context {
-	switch {
-	case x.ctx != nil:
-	case !x.d.Hold():
-		return lateContext
-	default:
-		defer x.d.Release()
-		x.ctx, x.cancel = context.WithCancel(x.handler.context)
-		if left := x.d.TimeLeft(0); left > 0 {
-			x.ctx, x.cancel = context.WithTimeout(x.handler.context, left)
-		}
-		x.c.SetHangup(x.cancel)
-	}
-	return x.ctx
-}
-
-// lateContext is the context of a request that was answered without its action.
-var lateContext = func() context.Context {
-	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
-	cancel()
-	return ctx
-}()
 
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.

@@ -199,6 +199,9 @@ func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.streaming {
 		rest = bytes.Clone(x.stream.rest)
 	}
+	if x.local != nil {
+		x.local.find() // the connection will not tell any more
+	}
 	conn, err := x.c.Hijack()
 	if err != nil {
 		return nil, nil, err

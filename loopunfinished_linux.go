@@ -85,6 +85,9 @@ func (x *loopExchange) abandon() {
 	if x.gathered != nil {
 		x.gathered.unhold()
 	}
+	if x.local != nil {
+		x.local.release()
+	}
 }
 
 // keep empties a buffer that is to be pooled, and drops a large one.

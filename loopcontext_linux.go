@@ -1,0 +1,81 @@
+package dunlin
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// context makes the request's context: cancelled when the client hangs up.
+func (x *loopExchange) context() context.Context {
+	switch {
+	case x.ctx != nil:
+	case !x.d.Hold():
+		return lateContext
+	default:
+		defer x.d.Release()
+		x.local = &localContext{Context: x.handler.context, conn: x.c}
+		if left := x.d.TimeLeft(0); left > 0 {
+			x.local.find() // the action may outlive its connection
+			x.ctx, x.cancel = context.WithTimeout(x.local, left)
+		} else {
+			x.ctx, x.cancel = context.WithCancel(x.local)
+		}
+		x.c.SetHangup(x.cancel)
+	}
+	return x.ctx
+}
+
+// lateContext is the context of a request that was answered without its action.
+var lateContext = func() context.Context {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	cancel()
+	return ctx
+}()
+
+// A localContext has the address that a connection was accepted on as the value
+// of http.LocalAddrContextKey, as contexts of net/http have it. To find it takes
+// a system call, which is made when the value is first asked for.
+type localContext struct {
+	context.Context
+	mu   sync.Mutex
+	conn *engine.Conn // nil once it is another's, or the address is known
+	addr net.Addr
+}
+
+// Value returns the value for key. The address is not known if it is asked for
+// only after the request has ended.
+func (c *localContext) Value(key any) any {
+	if key != http.LocalAddrContextKey {
+		return c.Context.Value(key)
+	}
+	if addr := c.find(); addr != nil {
+		return addr
+	}
+	return nil
+}
+
+func (c *localContext) find() net.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		if at := c.conn.LocalAddr(); at.IsValid() {
+			c.addr = net.TCPAddrFromAddrPort(at)
+		} else {
+			c.addr = &net.UnixAddr{Net: "unix"}
+		}
+		c.conn = nil
+	}
+	return c.addr
+}
+
+// release ends the use of the connection.
+func (c *localContext) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = nil
+}
