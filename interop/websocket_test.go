@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -39,7 +42,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 func TestWebSocket(t *testing.T) {
 	var enter chan chan struct{}
+	var taken func() bool // a loop was taken from a blocked handler
 	onEngines(t, func(_ *testing.T, app *dunlin.App) {
+		taken = func() bool { return app.Stats().Actions.Takeovers > 0 }
 		enter = make(chan chan struct{}, 1)
 		app.Mount("/echo", http.HandlerFunc(echo))
 		app.Mount("/blocked", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,21 +59,24 @@ func TestWebSocket(t *testing.T) {
 		app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 	}, func(t *testing.T, url string) {
 		t.Run("at once", func(t *testing.T) { talk(t, url+"/echo") })
+		t.Run("JSON in turn", func(t *testing.T) { exchangeJSON(t, url+"/echo") })
 		t.Run("behind standard middleware", func(t *testing.T) { talk(t, url+"/behind") })
 		t.Run("after blocking", func(t *testing.T) {
 			go func() {
 				proceed := <-enter
-				// Answers to others while the handler blocks mean, on the loop
-				// engine, that its connection was taken over.
-				for range 3 {
-					resp, err := http.Get(url + "/hello")
-					if err != nil {
-						t.Error(err)
-						break
+				defer close(proceed)
+				onLoop := strings.Contains(t.Name(), "/loop/")
+				for limit := time.Now().Add(patience); onLoop && !taken(); runtime.Gosched() {
+					if time.Now().After(limit) {
+						t.Error("the loop was not taken from the handler")
+						return
 					}
+				}
+				if resp, err := http.Get(url + "/hello"); err != nil {
+					t.Error(err)
+				} else {
 					_ = resp.Body.Close()
 				}
-				close(proceed)
 			}()
 			talk(t, url+"/blocked")
 		})
@@ -85,6 +93,29 @@ func TestWebSocket(t *testing.T) {
 			}
 		})
 	})
+}
+
+// exchangeJSON is what the client of coder/websocket's echo example does.
+func exchangeJSON(t *testing.T, url string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{Subprotocols: []string{"echo"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	for i := range 5 {
+		if err := wsjson.Write(ctx, c, map[string]int{"i": i}); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		if err := wsjson.Read(ctx, c, &got); err != nil || got["i"] != i {
+			t.Fatalf("sent %d, got %v, %v", i, got, err)
+		}
+	}
+	if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Error(err)
+	}
 }
 
 // talk is a conversation with an echo, by coder/websocket's client.
