@@ -87,7 +87,11 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 		case needInput, connectionOver:
 			return consumed
 		case needWorker:
-			d.HandOff()
+			if x.request.route.critical {
+				d.HandOffFirst()
+			} else {
+				d.HandOff()
+			}
 			return consumed
 		}
 	}

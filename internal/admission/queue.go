@@ -118,8 +118,10 @@ func (q *QueueControl) Look(now int64, oldest time.Duration, waiting, connected 
 	began := q.judge(now, waiting, connected)
 	for ; q.window <= now-step; q.window += step {
 		if now-q.window > manyIntervals*int64(q.Interval) {
+			latest := q.recent[q.at]
+			latest.longest, latest.lengths, latest.looks = 0, 0, 0
 			q.recent = [len(q.recent)]counts{}
-			q.window = now
+			q.recent[q.at], q.window = latest, now // what has arrived has done so since
 			break
 		}
 		q.at = (q.at + 1) % len(q.recent)

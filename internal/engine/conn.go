@@ -60,6 +60,9 @@ const (
 	flagCloseNow                         // close without sending the rest
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
+	flagUrgent                           // it goes before others to a worker
+	flagNew                              // what it asks, on a pressed loop: admission.New
+	flagFresh                            // ... or Fresh
 )
 
 // hungUp are the events that say the peer will send no more.

@@ -32,7 +32,8 @@
 //	memory.go    what a call that lasts gives back
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             buffers.go  memory for the unfinished
-//	workers.go   the pool for handed-off requests   blocking.go reads and writes that wait
+//	workers.go   the pool for handed-off requests   line.go     who waits for it
+//	queue.go     a loop that does not keep up       blocking.go reads and writes that wait
 //	timers.go    deadlines                          accept.go   new connections
 //	syscalls.go  the system calls of the hot path, and all unsafe code
 //

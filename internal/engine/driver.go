@@ -95,7 +95,18 @@ func (d *Driver) Inline() bool { return !d.detached }
 // worker goroutine: after Data returns, and after what is in Out has been
 // sent, Data is called there with Inline false, even if no input is left. On a
 // driver that is not inline it is the same as Again.
-func (d *Driver) HandOff() { d.wish = wishHandOff }
+func (d *Driver) HandOff() {
+	d.wish = wishHandOff
+	d.conn.flags &^= flagUrgent
+}
+
+// HandOffFirst is HandOff for what goes before others when all workers are busy.
+func (d *Driver) HandOffFirst() {
+	d.HandOff()
+	if !d.detached {
+		d.conn.flags |= flagUrgent
+	}
+}
 
 // Again asks for another call of Data with the input not consumed by this one,
 // without waiting for more to arrive, once the output so far is sent. A
@@ -128,14 +139,16 @@ func (d *Driver) end(c *Conn) bool {
 		return false
 	}
 	l := d.loop
+	mark := c.mark
 	c.mark = stampAt(l.now)
 	switch {
 	case c.over():
 		l.finish(c)
 	case c.flags&flagHandOff != 0:
-		c.flags &^= flagHandOff
+		urgent, from := c.flags&flagUrgent != 0, l.originServed(c, mark)
+		c.flags &^= flagHandOff | flagUrgent
 		c.goAway()
-		d.engine.workers.submit(c)
+		d.engine.workers.submit(c, urgent, from)
 	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
 		l.serveSoon(c)
 	case d.engine.forced.Load():

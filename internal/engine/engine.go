@@ -61,6 +61,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		return nil, err
 	}
 	e.workers.e = e
+	e.workers.line.control = e.newQueueControl()
 	e.buffers.init(e.cfg.Budget)
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
@@ -262,7 +263,7 @@ func (e *Engine) Stats() Stats {
 	defer w.mu.Unlock()
 	s.WorkersIdle = len(w.idle)
 	s.WorkersBusy = w.all - len(w.idle)
-	s.JobsQueued = w.queue.size
-	s.QueueWait, s.QueueWaitMost = w.waits.recent(now), time.Duration(w.waits.most.Load())
+	s.JobsQueued = w.line.size()
+	s.QueueWait, s.QueueWaitMost = w.line.waits.recent(now), time.Duration(w.line.waits.most.Load())
 	return s
 }

@@ -100,7 +100,7 @@ type Config struct {
 	OpenTimeout time.Duration
 
 	// MaxWorkers bounds the goroutines that serve handed-off connections; more
-	// wait in order. Default: 10,000.
+	// wait in line. Default: 10,000.
 	MaxWorkers int
 
 	// IdleWorkers bounds the worker goroutines kept for later. Default: 256.

@@ -31,6 +31,7 @@ type lineHandler struct {
 	gone    atomic.Int32             // calls that were too late
 	closed  atomic.Int32
 	data    atomic.Int32 // calls of Data
+	overdue atomic.Int32 // requests that were
 	eofs    chan string  // kept input at EOF
 	timeout func(d *engine.Driver, c *engine.Conn)
 }
@@ -83,8 +84,21 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		}
 		line := string(in[consumed : consumed+i])
 		if rest, hand := strings.CutPrefix(line, "hand "); hand {
+			if d.Overdue() {
+				h.overdue.Add(1)
+				answer(d, "overdue")
+				consumed += i + 1
+				continue
+			}
 			if d.Inline() {
 				d.HandOff()
+				return consumed
+			}
+			line = rest
+		}
+		if rest, hand := strings.CutPrefix(line, "first "); hand {
+			if d.Inline() {
+				d.HandOffFirst()
 				return consumed
 			}
 			line = rest

@@ -31,6 +31,7 @@ const (
 	msgResume                               // descriptors may be free again: accept
 	msgRoom                                 // the budget is exceeded: make room
 	msgRefuse                               // conn, which was in line for a worker, is to be refused
+	msgOverdue                              // likewise, but stays open
 )
 
 // inbox takes messages from any goroutine.
@@ -118,6 +119,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		}
 	case msgRoom:
 		l.makeRoom(d)
+	case msgOverdue:
+		return l.serveOverdue(d, m.conn)
 	case msgRefuse:
 		m.conn.state.Store(atLoop)
 		d.begin(m.conn)

@@ -109,7 +109,7 @@ func newLoop(e *Engine) (*loop, error) {
 	l.now = e.now()
 	l.wheel.init(tickAt(l.now))
 	l.sweepAt = sweepDone
-	l.pressure.control.Target, l.pressure.control.Interval = e.cfg.QueueTarget, queueIntervals*e.cfg.QueueTarget
+	l.pressure.control = e.newQueueControl()
 	return l, nil
 }
 

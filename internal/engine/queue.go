@@ -27,6 +27,10 @@ const (
 // admission.QueueControl.
 const queueIntervals = 10
 
+func (e *Engine) newQueueControl() admission.QueueControl {
+	return admission.QueueControl{Target: e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
+}
+
 // pressure is a loop's part in this. The queue itself is loop.ready.
 type pressure struct {
 	on      bool
@@ -51,20 +55,45 @@ func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
-	now := stampAt(l.now)
-	p := &l.pressure
 	if c.idle() {
-		switch {
-		case c.mark == 0:
-			p.control.Arrived(admission.New)
-		case between(c.mark, now) > p.control.Target:
-			p.control.Arrived(admission.Fresh)
-		default:
-			p.control.Arrived(admission.Returning)
+		from := l.originOf(c.mark)
+		c.flags &^= flagNew | flagFresh
+		switch from {
+		case admission.New:
+			c.flags |= flagNew
+		case admission.Fresh:
+			c.flags |= flagFresh
 		}
+		l.pressure.control.Arrived(from)
 	}
-	c.queued, c.mark = true, now
+	c.queued, c.mark = true, stampAt(l.now)
 	l.ready = append(l.ready, c)
+}
+
+// originOf says where the request comes from that has just arrived on a connection
+// answered last at the given stamp.
+func (l *loop) originOf(answered uint32) admission.Origin {
+	switch {
+	case answered == 0:
+		return admission.New
+	case between(answered, stampAt(l.now)) > l.pressure.control.Target:
+		return admission.Fresh
+	}
+	return admission.Returning
+}
+
+// originServed is originOf for a request that the loop has looked at; mark is what
+// the connection's was.
+func (l *loop) originServed(c *Conn, mark uint32) admission.Origin {
+	switch {
+	case !l.pressure.on:
+		return l.originOf(mark)
+	case c.flags&flagNew != 0:
+		return admission.New
+	case c.flags&flagFresh != 0:
+		return admission.Fresh
+	}
+	return admission.Returning
 }
 
 // fetchAll fetches what else is ready into the queue.

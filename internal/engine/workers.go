@@ -2,20 +2,24 @@
 
 package engine
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
 
 // workers is a bounded pool of goroutines that serve connections whose
 // handler is known to block. The most recently used goroutine is taken first, so that
-// the others' stacks and buffers stay cold and the surplus can go.
+// the others' stacks and buffers stay cold and the surplus can go. Beyond the bound
+// connections wait in line, see line.go.
 type workers struct {
 	e *Engine
 
 	mu     sync.Mutex
 	idle   []*worker // most recently used last
-	queue  jobQueue
+	line   line
 	all    int // goroutines
 	closed bool
-	waits  waits // of jobs in the queue
 }
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
@@ -24,39 +28,9 @@ type worker struct {
 	driver *Driver
 }
 
-// job is a connection that waits for a worker.
-type job struct {
-	conn  *Conn
-	since int64
-}
-
-// jobQueue is a first-in, first-out ring.
-type jobQueue struct {
-	ring        []job
-	first, size int
-}
-
-func (q *jobQueue) push(j job) {
-	if q.size == len(q.ring) {
-		grown := make([]job, max(64, 2*len(q.ring)))
-		n := copy(grown, q.ring[q.first:])
-		copy(grown[n:], q.ring[:q.first])
-		q.ring, q.first = grown, 0
-	}
-	q.ring[(q.first+q.size)%len(q.ring)] = j
-	q.size++
-}
-
-func (q *jobQueue) pop() job {
-	j := q.ring[q.first]
-	q.ring[q.first] = job{}
-	q.first = (q.first + 1) % len(q.ring)
-	q.size--
-	return j
-}
-
-// submit has the kept input of c, which has gone away from its loop, served.
-func (w *workers) submit(c *Conn) {
+// submit has the kept input of c, which has gone away from its loop, served: before
+// others if it is urgent.
+func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := len(w.idle); n > 0 {
@@ -71,13 +45,13 @@ func (w *workers) submit(c *Conn) {
 		go w.run(c)
 		return
 	}
-	w.queue.push(job{c, w.e.now()})
+	w.join(job{c, w.e.now()}, urgent, from)
 }
 
 // next returns the worker's next connection, nil if it is to go.
 func (w *workers) next(wk *worker) *Conn {
 	w.mu.Lock()
-	if c := w.fromQueue(); c != nil {
+	if c := w.fromLine(); c != nil {
 		w.mu.Unlock()
 		return c
 	}
@@ -89,17 +63,6 @@ func (w *workers) next(wk *worker) *Conn {
 	w.idle = append(w.idle, wk)
 	w.mu.Unlock()
 	return <-wk.jobs
-}
-
-// fromQueue takes the oldest queued job, nil if there is none. w.mu is held.
-func (w *workers) fromQueue() *Conn {
-	if w.queue.size == 0 {
-		return nil
-	}
-	j := w.queue.pop()
-	now := w.e.now()
-	w.waits.note(now, now-j.since)
-	return j.conn
 }
 
 // run is a worker's goroutine; c is its first job.
@@ -133,7 +96,7 @@ func (d *Driver) work(c *Conn) {
 func (w *workers) replace() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := w.fromQueue(); c != nil {
+	if c := w.fromLine(); c != nil {
 		go w.run(c)
 		return
 	}

@@ -256,15 +256,17 @@ func (w *workers) refuseOldest(over int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for over > 0 {
-		c := w.fromQueue()
-		if c == nil {
+		q := &w.line.others
+		if q.size == 0 {
+			q = &w.line.urgent
+		}
+		if q.size == 0 {
 			return
 		}
+		c := q.popOldest().conn
 		if c.in != nil {
 			over -= int64(c.in.held)
 		}
-		w.e.away.Add(-1)
-		c.state.Store(leaving)
-		c.loop.post(message{kind: msgRefuse, conn: c})
+		w.giveBack(c, msgRefuse)
 	}
 }

@@ -1,0 +1,145 @@
+//go:build linux
+
+package engine
+
+import (
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// line is where connections wait while all workers are busy: in order, as long as
+// the line does not stand for lack of workers. While it does
+// (admission.QueueControl), the newest goes first, who has the best chance to be
+// served in time, and who has waited longer than the target is given back to
+// its loop to be refused. Urgent ones go before all others and are never refused.
+type line struct {
+	urgent, others jobQueue
+	control        admission.QueueControl
+	watch          *time.Timer // runs while somebody is in line
+	watched        bool
+	waits          waits
+}
+
+// job is a connection that waits for a worker.
+type job struct {
+	conn  *Conn
+	since int64
+}
+
+// jobQueue is a ring, the oldest job first.
+type jobQueue struct {
+	ring        []job
+	first, size int
+}
+
+func (q *jobQueue) push(j job) {
+	if q.size == len(q.ring) {
+		grown := make([]job, max(64, 2*len(q.ring)))
+		n := copy(grown, q.ring[q.first:])
+		copy(grown[n:], q.ring[:q.first])
+		q.ring, q.first = grown, 0
+	}
+	q.ring[(q.first+q.size)%len(q.ring)] = j
+	q.size++
+}
+
+func (q *jobQueue) popOldest() job {
+	j := q.ring[q.first]
+	q.ring[q.first] = job{}
+	q.first = (q.first + 1) % len(q.ring)
+	q.size--
+	return j
+}
+
+func (q *jobQueue) popNewest() job {
+	q.size--
+	last := &q.ring[(q.first+q.size)%len(q.ring)]
+	j := *last
+	*last = job{}
+	return j
+}
+
+// size returns how many wait.
+func (l *line) size() int { return l.urgent.size + l.others.size }
+
+// join has a job wait in line. w.mu is held.
+func (w *workers) join(j job, urgent bool, from admission.Origin) {
+	l := &w.line
+	if urgent {
+		l.urgent.push(j)
+		return
+	}
+	l.others.push(j)
+	l.control.Arrived(from)
+	if l.watched || l.control.Target <= 0 {
+		return
+	}
+	l.watched = true
+	if l.watch == nil {
+		l.watch = time.AfterFunc(l.control.Target, w.look)
+	} else {
+		l.watch.Reset(l.control.Target)
+	}
+}
+
+// fromLine takes the job whose turn it is, nil if there is none. w.mu is held.
+func (w *workers) fromLine() *Conn {
+	l := &w.line
+	var j job
+	switch {
+	case l.urgent.size > 0:
+		j = l.urgent.popOldest()
+	case l.others.size == 0:
+		return nil
+	case l.control.Overloaded():
+		j = l.others.popNewest()
+	default:
+		j = l.others.popOldest()
+	}
+	now := w.e.now()
+	l.waits.note(now, now-j.since)
+	return j.conn
+}
+
+// look judges the line, has those refused who have waited too long, and looks
+// again soon while anybody waits.
+func (w *workers) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &w.line
+	now := w.e.now()
+	oldest := func() time.Duration {
+		if l.others.size == 0 {
+			return 0
+		}
+		return time.Duration(now - l.others.ring[l.others.first].since)
+	}
+	if l.control.Look(now, oldest(), l.others.size, int(w.e.conns.Load())) {
+		w.e.warnOverload("workers", oldest(), l.others.size, l.control.Target)
+	}
+	for l.others.size > 0 && l.control.Refuse(now, oldest()) {
+		w.giveBack(l.others.popOldest().conn, msgOverdue)
+	}
+	if l.watched = l.others.size > 0; l.watched {
+		l.watch.Reset(l.control.Target / 2)
+	}
+}
+
+// giveBack returns a connection from the line to its loop, with an order.
+func (w *workers) giveBack(c *Conn, order messageKind) {
+	w.e.away.Add(-1)
+	c.state.Store(leaving)
+	c.loop.post(message{kind: order, conn: c})
+}
+
+// serveOverdue has the handler refuse what c, which was in line for a worker, has
+// asked. Events that came meanwhile are lost, so c is read afterwards.
+func (l *loop) serveOverdue(d *Driver, c *Conn) bool {
+	c.state.Store(atLoop)
+	c.flags |= flagAgain | flagReadable
+	d.overdue = true
+	kept := d.visit(c)
+	d.overdue = false
+	return kept
+}
