@@ -22,18 +22,18 @@ type loopCount struct {
 	away    *tally.Shard
 }
 
-// countAnswer counts the present request.
-func (x *loopExchange) countAnswer(outcome uint8) {
+// countAnswer counts the present request. answer looks itself
+// whether it is like the one before, as pipelined ones are.
+func (x *loopExchange) countAnswer(outcome uint8) { x.countOther(x.request.counts(), outcome) }
+
+// countOther counts a request that need not be like the one before.
+func (x *loopExchange) countOther(counts *routeCounts, outcome uint8) {
 	k := &x.count
 	if !k.on {
 		return
 	}
-	counts := x.request.counts()
-	if k.n > 0 && (counts != k.counts || outcome != k.outcome) {
-		x.flushCount()
-	}
-	k.counts, k.outcome = counts, outcome
-	k.n++
+	x.flushCount()
+	k.counts, k.outcome, k.n = counts, outcome, 1
 }
 
 // flushCount passes on what was counted.

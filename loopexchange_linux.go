@@ -257,7 +257,11 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.d.Gone() {
 		return x.dropLate(&resp)
 	}
-	x.countAnswer(resp.outcome())
+	if counts, outcome := r.counts(), resp.outcome(); counts == x.count.counts && outcome == x.count.outcome {
+		x.count.n++ // like the one before
+	} else {
+		x.countOther(counts, outcome)
+	}
 	if !stayed {
 		x.comeBack()
 		x.flushCount()
