@@ -36,8 +36,16 @@ type callers struct {
 	lost     atomic.Int64 // sent, and the connection closed without a byte of an answer
 	broken   atomic.Int64 // an answer began and did not end, or was not the right one
 	refused  atomic.Int64 // before the service was told to stop
-	reset    atomic.Int64 // other failures to connect
+	other    atomic.Int64 // failures to connect
+
+	// unaccepted are connections that the kernel had made when the service stopped, and
+	// that were reset because nobody accepted them. A listener without an heir has such a
+	// moment, of microseconds; to the client it is a refusal that comes a little later.
+	unaccepted atomic.Int64
 }
+
+// mostUnaccepted is how many connections may meet that moment at one stop.
+const mostUnaccepted = 2
 
 // A habit is how a caller behaves.
 type habit struct {
@@ -81,7 +89,7 @@ func (c *callers) caller(h habit) {
 		}
 	}()
 	in := bufio.NewReaderSize(nil, 16<<10)
-	var used time.Time // when conn was last used, or made
+	fresh := false // conn has carried nothing yet
 	for {
 		if h.think > 0 {
 			time.Sleep(rand.N(h.think))
@@ -100,10 +108,10 @@ func (c *callers) caller(h habit) {
 				continue
 			}
 			in.Reset(conn)
-			used = time.Now()
+			fresh = true
 		}
-		keep := c.exchange(conn, in, h, used)
-		used = time.Now()
+		keep := c.exchange(conn, in, h, fresh)
+		fresh = false
 		if !keep || h.once {
 			_ = conn.Close()
 			conn = nil
@@ -119,8 +127,10 @@ func (c *callers) connect() (conn net.Conn, more bool) {
 	case err == nil:
 		c.opened.Add(1)
 		return conn, true
+	case errors.Is(err, syscall.ECONNRESET) && c.stopping.Load():
+		c.unaccepted.Add(1)
 	case !errors.Is(err, syscall.ECONNREFUSED):
-		c.reset.Add(1)
+		c.other.Add(1)
 		c.complain("connect: %v", err)
 	case !stopping && !c.stopping.Load():
 		c.refused.Add(1)
@@ -133,19 +143,27 @@ func (c *callers) connect() (conn net.Conn, more bool) {
 
 // complain logs the first few failures.
 func (c *callers) complain(format string, args ...any) {
-	if c.lost.Load()+c.broken.Load()+c.refused.Load()+c.reset.Load() < 10 {
-		c.t.Logf("stopping %v: "+format, append([]any{c.stopping.Load()}, args...)...)
+	if c.failed() < 10 {
+		c.t.Logf("told to stop: %v, "+format, append([]any{c.stopping.Load()}, args...)...)
 	}
 }
 
+// failed is how often a caller did not get what it may expect.
+func (c *callers) failed() int64 {
+	return c.lost.Load() + c.broken.Load() + c.refused.Load() + c.other.Load()
+}
+
 // exchange sends a request and reads the answer. It reports whether the connection can be kept.
-func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, used time.Time) (keep bool) {
-	began := time.Now()
+func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool) (keep bool) {
 	_, sendErr := io.WriteString(conn, h.request)
 	// An answer may have come though not all was sent.
 	if _, err := in.Peek(1); err != nil {
+		if fresh && c.stopping.Load() && errors.Is(err, syscall.ECONNRESET) {
+			c.unaccepted.Add(1)
+			return false
+		}
 		c.lost.Add(1)
-		c.complain("lost after %v, on a connection idle for %v, sent with %v: %v (%.20q)", time.Since(began), began.Sub(used), sendErr, err, h.request)
+		c.complain("lost: %.20q, sent with %v: %v", h.request, sendErr, err)
 		return false
 	}
 	resp, err := http.ReadResponse(in, nil)
@@ -183,11 +201,10 @@ func closed(conn net.Conn) (gone bool) {
 func (c *callers) wantAllAnswered() {
 	c.t.Helper()
 	c.running.Wait()
-	failed := c.lost.Load() + c.broken.Load() + c.refused.Load() + c.reset.Load()
-	c.t.Logf("%d requests answered over %d connections, %d of them instead of one that was closed while idle; %d failed (bar: 0)",
-		c.answered.Load(), c.opened.Load(), c.renewed.Load(), failed)
-	if failed > 0 || c.answered.Load() == 0 {
+	c.t.Logf("%d requests answered over %d connections, %d of them instead of one that was closed while idle; %d failed (bar: 0), %d reset unaccepted (bar: %d)",
+		c.answered.Load(), c.opened.Load(), c.renewed.Load(), c.failed(), c.unaccepted.Load(), mostUnaccepted)
+	if c.failed() > 0 || c.unaccepted.Load() > mostUnaccepted || c.answered.Load() == 0 {
 		c.t.Errorf("%d requests lost, %d answers broken, %d connections refused before the end, %d failed otherwise",
-			c.lost.Load(), c.broken.Load(), c.refused.Load(), c.reset.Load())
+			c.lost.Load(), c.broken.Load(), c.refused.Load(), c.other.Load())
 	}
 }

@@ -5,5 +5,5 @@
 //	go test ./holds -full -v       # in the sizes that are promised: some ten minutes
 //
 // Each logs what it has measured beside the bar. They need Linux, for /proc, and some of them wrk,
-// h2load and slowhttptest; what is missing is named and skipped, or fails with DUNLIN_REQUIRE_ALL=1.
+// h2load and slowhttptest, or the right to make a control group; what is missing is named and skipped, or fails with DUNLIN_REQUIRE_ALL=1.
 package holds

@@ -5,7 +5,6 @@ package holds_test
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -206,20 +205,28 @@ func (s *service) signal(pid int, sig syscall.Signal) {
 // children of this one once their predecessor has ended.
 func (s *service) exitCode(pid int) int {
 	s.t.Helper()
-	if pid == s.first.Process.Pid {
-		var exit *exec.ExitError
-		if err := s.first.Wait(); err != nil && !errors.As(err, &exit) {
-			s.t.Fatalf("wait for process %d: %v", pid, err)
+	ended := make(chan *os.ProcessState, 1)
+	go func() {
+		defer close(ended)
+		if pid == s.first.Process.Pid {
+			_ = s.first.Wait() // what it failed with is in the state
+			ended <- s.first.ProcessState
+		} else if process, err := os.FindProcess(pid); err == nil {
+			state, err := process.Wait()
+			if err != nil {
+				s.t.Errorf("wait for process %d: %v", pid, err)
+			}
+			ended <- state
 		}
-		return s.first.ProcessState.ExitCode()
+	}()
+	select {
+	case state := <-ended:
+		if state != nil {
+			return state.ExitCode()
+		}
+		s.t.Fatalf("process %d cannot be waited for", pid)
+	case <-time.After(patience + 30*time.Second): // the time to drain
+		s.t.Fatalf("process %d does not end", pid)
 	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		s.t.Fatalf("find process %d: %v", pid, err)
-	}
-	state, err := process.Wait()
-	if err != nil {
-		s.t.Fatalf("wait for process %d: %v", pid, err)
-	}
-	return state.ExitCode()
+	return 0
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const mb = 1 << 20
+const mb = 1_000_000
 
 // resident is the resident memory of a process in bytes: now (VmRSS), or the most since it began
 // or resetPeak (VmHWM).
@@ -41,12 +41,12 @@ func resetPeak(t *testing.T, pid int) {
 	}
 }
 
-// atMost compares a measured amount of memory with its bar.
+// atMost compares a measured amount of memory with its bar. Beside other tests, and with no time
+// for the collector to find its pace, it may be half as much again.
 func atMost(t *testing.T, what string, got, bar int64) {
 	t.Helper()
-	const in = float64(mb)
-	t.Logf("%s: %.1f MB (bar: %d MB)", what, float64(got)/in, bar/mb)
-	if got > bar {
-		t.Errorf("%s: %.1f MB, which is more than %d MB", what, float64(got)/in, bar/mb)
+	t.Logf("%s: %.1f MB (bar: %.1f MB)", what, float64(got)/mb, float64(bar)/mb)
+	if limit := either(bar*3/2, bar); got > limit {
+		t.Errorf("%s: %.1f MB, which is more than %.1f MB", what, float64(got)/mb, float64(limit)/mb)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ends is how often services are stopped and restarted.
-func ends() int { return either(2, 20) }
+func ends() int { return either(1, 20) }
 
 // underLoad is how long a service works before it is told to stop.
 const underLoad = 300 * time.Millisecond

@@ -1,0 +1,184 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+// ceiling is what the service may have of memory, in bytes, as a container of 32 MB would.
+const ceiling = 32 << 20
+
+// A service under the hard ceiling of a control group is never killed, whatever its clients do.
+func TestUnderTheCeiling(t *testing.T) {
+	g, err := newGroup(t, ceiling)
+	if err != nil {
+		missing(t, "a control group with a ceiling cannot be made: %v", err)
+	}
+	p, addr := startUsers(t, g.enter())
+	allAnswered(t, p, addr)
+	t.Logf("killed %d times (bar: 0), most memory of the group %.1f MB", g.killed(t), float64(g.peak(t))/mb)
+	if g.killed(t) > 0 {
+		t.Error("the kernel killed the service")
+	}
+}
+
+// One that is told a limit instead keeps it.
+func TestWithinTheLimit(t *testing.T) {
+	p, addr := startUsers(t, nil, "-memory", "32MiB")
+	allAnswered(t, p, addr)
+	atMost(t, "peak of resident memory", resident(t, p.Pid, "VmHWM"), ceiling)
+}
+
+// allAnswered has all kinds of clients at once ask the service. It must answer every request that it
+// has accepted: with what was asked for, or with 503.
+func allAnswered(t *testing.T, p *proc.Process, addr string) {
+	t.Helper()
+	need(t, "wrk", "wrk")
+	crowd := everythingAtOnce(t, addr)
+	w := load.Wrk{Threads: 2, Connections: either(250, 1000), Path: listPath}
+	got, err := w.Run(t.Context(), folders(t).Bench, addr, nil, either(2*time.Second, 30*time.Second))
+	crowd.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := got.Connect + got.IO + got.Timeouts
+	t.Logf("%d requests, %d of them answered with 503, p99 %v; %d lost (bar: 0)", got.Requests, got.Status, got.P99, lost)
+	if lost > 0 || got.Requests == 0 {
+		t.Errorf("%d connections failed, %d reads or writes, %d timed out", got.Connect, got.IO, got.Timeouts)
+	}
+	t.Logf("uploads: %d answered, %d refused with 503; %d lost (bar: 0)", crowd.uploaded.Load(), crowd.shed.Load(), crowd.lost.Load())
+	if crowd.lost.Load() > 0 || crowd.uploaded.Load() == 0 {
+		t.Errorf("%d uploads came to no answer", crowd.lost.Load())
+	}
+	select {
+	case <-p.Done():
+		t.Fatal("the service has ended")
+	default:
+	}
+	if resp, err := ask(connect(t, addr), "/healthz"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("afterwards it answers %v (%v)", resp, err)
+	}
+}
+
+// A crowd is everything that clients can do to a server's memory at the same time.
+type crowd struct {
+	t        *testing.T
+	addr     string
+	ending   atomic.Bool
+	running  sync.WaitGroup
+	neverIn  *load.Held // clients that never read
+	slow     []net.Conn // clients in the middle of a head
+	uploaded atomic.Int64
+	shed     atomic.Int64
+	lost     atomic.Int64
+}
+
+// everythingAtOnce starts the crowd: clients that pipeline and never read, heads that do not come
+// to their end, and uploads of a megabyte that the service keeps in whole to send them back.
+func everythingAtOnce(t *testing.T, addr string) *crowd {
+	t.Helper()
+	c := &crowd{t: t, addr: addr}
+	n := either(100, 1000)
+	var err error
+	if c.neverIn, err = (load.Hold{Addr: addr, Path: listPath, Connections: n, Unread: 50}).Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.neverIn.Close)
+	for range n {
+		conn := connect(t, addr)
+		if _, err := io.WriteString(conn, "GET /json HTTP/1.1\r\nHost: holds\r\nX-Slow: "); err != nil {
+			t.Fatal(err)
+		}
+		c.slow = append(c.slow, conn)
+	}
+	c.running.Go(c.dribble)
+	for range either(16, 64) {
+		c.running.Go(c.upload)
+	}
+	return c
+}
+
+// dribble keeps the slow heads going.
+func (c *crowd) dribble() {
+	for !c.ending.Load() {
+		for _, conn := range c.slow {
+			_, _ = io.WriteString(conn, "x") // those it may cut off
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// upload sends megabytes until the end.
+func (c *crowd) upload() {
+	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	var conn net.Conn
+	var in *bufio.Reader
+	for !c.ending.Load() {
+		if conn == nil {
+			var err error
+			if conn, err = net.Dial("tcp", c.addr); err != nil {
+				c.lost.Add(1)
+				c.t.Logf("connect to upload: %v", err)
+				return
+			}
+			in = bufio.NewReader(conn)
+		}
+		if keep := c.uploadOne(conn, in, body); !keep {
+			_ = conn.Close()
+			conn = nil
+		}
+	}
+	if conn != nil {
+		_ = conn.Close()
+	}
+}
+
+func (c *crowd) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bool) {
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	sent := make(chan error, 1)
+	go func() { // an answer may come before all is sent
+		_, err := fmt.Fprintf(conn, "POST /echo HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		sent <- err
+	}()
+	resp, err := http.ReadResponse(in, nil)
+	var back []byte
+	if err == nil {
+		back, err = io.ReadAll(resp.Body)
+	}
+	switch {
+	case err != nil:
+		if c.lost.Add(1) < 5 {
+			c.t.Logf("upload: %v", err)
+		}
+	case resp.StatusCode == http.StatusServiceUnavailable:
+		c.shed.Add(1)
+	case resp.StatusCode != http.StatusOK || !bytes.Equal(back, body):
+		c.lost.Add(1)
+		c.t.Logf("upload: status %d with %d bytes", resp.StatusCode, len(back))
+	default:
+		c.uploaded.Add(1)
+	}
+	if err != nil || resp.Close {
+		return false
+	}
+	return <-sent == nil
+}
+
+// end ends the crowd.
+func (c *crowd) end() {
+	c.ending.Store(true)
+	c.running.Wait()
+}

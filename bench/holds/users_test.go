@@ -1,0 +1,85 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+const usersPackage = "github.com/dunlinhttp/dunlin/examples/users"
+
+// listPath is the route that builds a thousand users and encodes them: some 90 KB, and the work of
+// the post that Dunlin's memory is measured by.
+const listPath = "/api/v1/users"
+
+// startUsers starts the reference service. in goes before the command, nil for nothing.
+func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	command := append(in, build(t, usersPackage), "-addr", addr)
+	command = append(command, args...)
+	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
+		if err := os.Unsetenv(name); err != nil { // what is measured is what the service sets itself
+			t.Fatal(err)
+		}
+	}
+	p, err = proc.Start(context.Background(), proc.Command{Path: command[0], Args: command[1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		if t.Failed() {
+			said := p.Output()
+			t.Logf("the service said:\n%s", said[:min(len(said), 4000)])
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := load.FirstAnswer(ctx, addr, "/healthz"); err != nil {
+		t.Fatal(err)
+	}
+	return p, addr
+}
+
+// A thousand connections that ask for a thousand users each take no more memory than the service
+// was told, and little more than that when it was told nothing.
+func TestThousandConnections(t *testing.T) {
+	need(t, "wrk", "wrk")
+	for _, c := range []struct {
+		name string
+		args []string
+		bar  int64
+	}{
+		{"16MiB", []string{"-memory", "16MiB"}, 20 * mb},
+		{"default", nil, 32 * mb},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, addr := startUsers(t, nil, c.args...)
+			w := load.Wrk{Threads: 2, Connections: 1000, Path: listPath}
+			got, err := w.Run(t.Context(), folders(t).Bench, addr, nil, either(time.Second, 30*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d requests in %v, p99 %v; %d failed (bar: 0)", got.Requests, got.Duration, got.P99, got.Errors())
+			atMost(t, "peak of resident memory", resident(t, p.Pid, "VmHWM"), c.bar)
+			if got.Errors() > 0 || got.Requests == 0 {
+				t.Errorf("%d connections failed, %d reads or writes, %d answers, %d timed out", got.Connect, got.IO, got.Status, got.Timeouts)
+			}
+		})
+	}
+}
