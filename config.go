@@ -65,6 +65,12 @@ type Config struct {
 	// each 256 KiB that a memory limit leaves.
 	MaxConcurrent int
 
+	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many
+	// requests of routes known to block are served at once: fewer when they
+	// take longer the more there are, because they wait for each other or for the
+	// same database. It suits routes that take about equally long, and no streams.
+	AdaptiveLimit bool
+
 	// QueueTarget is how long a request may wait for its turn on the loop engine
 	// while more come than can be served. When all have waited longer for ten
 	// times as long, and it is not just the same clients coming back, later ones are

@@ -38,15 +38,16 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 		h.limits.MaxFields = a.config.MaxHeaders
 		h.limits.MaxTarget = min(h.limits.MaxTarget, a.config.MaxHead)
 		a.loop.engine, a.loop.err = engine.New(engine.Config{
-			ReadBuffer:  max(readBuffer, a.config.MaxHead+1),
-			OpenTimeout: a.config.IdleTimeout,
-			WriteGrace:  a.config.WriteTimeout,
-			Budget:      &a.memory.budget,
-			MaxPending:  a.memory.maxPending(),
-			MaxWorkers:  cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
-			QueueTarget: a.config.QueueTarget,
-			Shed:        &a.shed,
-			Logger:      a.config.Logger,
+			ReadBuffer:      max(readBuffer, a.config.MaxHead+1),
+			OpenTimeout:     a.config.IdleTimeout,
+			WriteGrace:      a.config.WriteTimeout,
+			Budget:          &a.memory.budget,
+			MaxPending:      a.memory.maxPending(),
+			MaxWorkers:      cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			AdaptiveWorkers: a.config.AdaptiveLimit,
+			QueueTarget:     a.config.QueueTarget,
+			Shed:            &a.shed,
+			Logger:          a.config.Logger,
 
 			MaxConns:       a.config.MaxConnections,
 			MaxLoopConns:   a.config.MaxConnectionsPerLoop,

@@ -14,6 +14,7 @@ func (a *App) engineStats(s *Stats) {
 	s.Actions = ActionStats{
 		Away:     from.Away,
 		Working:  from.WorkersBusy,
+		Most:     from.WorkersMost,
 		Queued:   from.JobsQueued,
 		LoopWait: from.LoopWait, LoopWaitMost: from.LoopWaitMost,
 		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,

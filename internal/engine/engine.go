@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // An Engine serves connections with event loops.
@@ -62,6 +64,9 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	}
 	e.workers.e = e
 	e.workers.line.control = e.newQueueControl()
+	if e.cfg.AdaptiveWorkers {
+		e.workers.adaptive = admission.NewGradient(leastWorkers, e.cfg.MaxWorkers)
+	}
 	e.buffers.init(e.cfg.Budget)
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
@@ -85,6 +90,9 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	go e.watch()
 	return e, nil
 }
+
+// leastWorkers is how many may be busy at least, with Config.AdaptiveWorkers.
+const leastWorkers = 4
 
 // now returns the engine's clock: monotonic ns since it was made.
 func (e *Engine) now() int64 { return int64(time.Since(e.start)) + e.skew.Load() }
@@ -233,6 +241,7 @@ type Stats struct {
 	Away         int    // connections with a detached driver or a worker
 	WorkersBusy  int
 	WorkersIdle  int
+	WorkersMost  int // how many may be busy
 	JobsQueued   int
 
 	// The longest waits of the last second or two, and ever.
@@ -263,6 +272,7 @@ func (e *Engine) Stats() Stats {
 	defer w.mu.Unlock()
 	s.WorkersIdle = len(w.idle)
 	s.WorkersBusy = w.all - len(w.idle)
+	s.WorkersMost = w.most()
 	s.JobsQueued = w.line.size()
 	s.QueueWait, s.QueueWaitMost = w.line.waits.recent(now), time.Duration(w.line.waits.most.Load())
 	return s

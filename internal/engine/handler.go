@@ -103,6 +103,10 @@ type Config struct {
 	// wait in line. Default: 10,000.
 	MaxWorkers int
 
+	// AdaptiveWorkers lets the bound be lower than MaxWorkers while handed-off
+	// connections take longer than usual, see admission.Gradient.
+	AdaptiveWorkers bool
+
 	// IdleWorkers bounds the worker goroutines kept for later. Default: 256.
 	IdleWorkers int
 

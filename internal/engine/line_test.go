@@ -86,3 +86,33 @@ func TestLineStands(t *testing.T) {
 	busy.want("busy")
 	urgent.want("urgent")
 }
+
+func TestAdaptiveWorkers(t *testing.T) {
+	h := newLineHandler()
+	g := newGate(h)
+	s := serve(t, engine.Config{Loops: 1, MaxWorkers: 100, AdaptiveWorkers: true, QueueTarget: -1}, h)
+	var clients []*client
+	for i := range 30 {
+		c := s.dial()
+		c.send(fmt.Sprintf("hand block %d\nhand echo again\n", i))
+		clients = append(clients, c)
+	}
+	eventually(t, "as many work as may, and the others wait", func() bool {
+		st := s.Stats()
+		return st.WorkersMost == 20 && st.WorkersBusy == 20 && st.JobsQueued == 10
+	})
+	close(g.open)
+	for i, c := range clients {
+		c.want(fmt.Sprint(i), "again")
+	}
+	// All as quick as ever: more and more may work.
+	eventually(t, "the bound has grown to the most", func() bool {
+		for _, c := range clients {
+			c.send("hand echo quick\n")
+		}
+		for _, c := range clients {
+			c.want("quick")
+		}
+		return s.Stats().WorkersMost > 20
+	})
+}

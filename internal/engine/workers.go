@@ -4,6 +4,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
@@ -20,6 +21,8 @@ type workers struct {
 	line   line
 	all    int // goroutines
 	closed bool
+
+	adaptive *admission.Gradient // nil: Config.MaxWorkers is the bound
 }
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
@@ -33,27 +36,53 @@ type worker struct {
 func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := len(w.idle); n > 0 {
-		next := w.idle[n-1]
-		w.idle[n-1] = nil
-		w.idle = w.idle[:n-1]
-		next.jobs <- c
-		return
-	}
-	if w.all < w.e.cfg.MaxWorkers {
-		w.all++
-		go w.run(c)
+	if w.busy() < w.most() {
+		w.start(c)
 		return
 	}
 	w.join(job{c, w.e.now()}, urgent, from)
 }
 
-// next returns the worker's next connection, nil if it is to go.
-func (w *workers) next(wk *worker) *Conn {
+// busy returns how many workers have a job. w.mu is held.
+func (w *workers) busy() int { return w.all - len(w.idle) }
+
+// most returns how many may. w.mu is held.
+func (w *workers) most() int {
+	if w.adaptive != nil {
+		return w.adaptive.Limit()
+	}
+	return w.e.cfg.MaxWorkers
+}
+
+// start gives a job to an idle worker, or to a new one. w.mu is held.
+func (w *workers) start(c *Conn) {
+	n := len(w.idle)
+	if n == 0 {
+		w.all++
+		go w.run(c)
+		return
+	}
+	next := w.idle[n-1]
+	w.idle[n-1] = nil
+	w.idle = w.idle[:n-1]
+	next.jobs <- c
+}
+
+// next returns the next connection for a worker whose job took so long, nil if
+// it is to go.
+func (w *workers) next(wk *worker, took int64) *Conn {
 	w.mu.Lock()
-	if c := w.fromLine(); c != nil {
-		w.mu.Unlock()
-		return c
+	if w.adaptive != nil {
+		w.adaptive.Note(time.Duration(took), w.busy())
+		for w.line.size() > 0 && w.busy() < w.most() { // it has become more
+			w.start(w.fromLine())
+		}
+	}
+	if w.busy() <= w.most() {
+		if c := w.fromLine(); c != nil {
+			w.mu.Unlock()
+			return c
+		}
 	}
 	if w.closed || len(w.idle) >= w.e.cfg.IdleWorkers {
 		w.all--
@@ -75,8 +104,15 @@ func (w *workers) run(c *Conn) {
 			w.replace()
 		}
 	}()
-	for ; c != nil; c = w.next(wk) {
+	var took int64
+	for ; c != nil; c = w.next(wk, took) {
+		if w.adaptive == nil {
+			wk.driver.work(c)
+			continue
+		}
+		began := w.e.now()
 		wk.driver.work(c)
+		took = w.e.now() - began
 	}
 	returned = true
 }
@@ -96,11 +132,10 @@ func (d *Driver) work(c *Conn) {
 func (w *workers) replace() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := w.fromLine(); c != nil {
-		go w.run(c)
-		return
-	}
 	w.all--
+	if w.line.size() > 0 && w.busy() < w.most() {
+		w.start(w.fromLine())
+	}
 }
 
 // close ends the idle workers; busy ones end when they are done.
