@@ -30,6 +30,7 @@ type extra struct {
 	buf    []byte        // what the body was encoded into
 	err    error
 	stream producer // carries out a kindStream
+	lasts  bool     // ... which takes as long as the client likes
 	length int      // of the body that an answer to HEAD leaves out, or noLength
 	used   int      // fields to clear on release, while the engine owns buf
 }
@@ -107,7 +108,7 @@ func (x *extra) release(n int) {
 	if cap(x.buf) > keptBuffer {
 		x.buf = nil
 	}
-	x.err, x.stream = nil, nil
+	x.err, x.stream, x.lasts = nil, nil, false
 	extras.Put(x)
 }
 
@@ -169,7 +170,7 @@ func (r Response) branch() (Response, bool) {
 		x.fields = make([]field, min(2*n, maxFields))
 	}
 	copy(x.fields, from.fields[:n])
-	x.err, x.stream, x.length = from.err, from.stream, from.length
+	x.err, x.stream, x.lasts, x.length = from.err, from.stream, from.lasts, from.length
 	if r.ownsBody() {
 		x.buf = append(x.buf[:0], r.body...)
 		r.body = viewString(x.buf)

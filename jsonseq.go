@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
@@ -14,8 +15,11 @@ const (
 	// seqHeld is how much of a sequence JSONSeq encodes at once, in bytes.
 	seqHeld = 64 << 10
 	// seqPiece is how much a longer one encodes before it sends, in bytes.
-	seqPiece = 16 << 10
+	seqPiece = 12 << 10
 )
+
+// seqBuffers holds what the pieces are encoded into, with room for a last element.
+var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) }}
 
 // JSONSeq answers 200 with the elements of seq as a JSON array, encoding each
 // as it comes, so that the whole never exists but as JSON. An array of up to
@@ -30,8 +34,9 @@ const (
 // is never sent has seq stopped by the garbage collector.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := newExtra(blockJSON)
-	next, stop := iter.Pull(seq)
-	e := &seqEncoder[T]{next: next, options: wireOptions(options), buf: append(x.buf[:0], '[')}
+	e := &seqEncoder[T]{options: wireOptions(options), buf: append(x.buf[:0], '[')}
+	next, stop := iter.Pull(e.pieces(seq))
+	e.next = next
 	outgrown := false
 	defer func() {
 		if !outgrown {
@@ -51,6 +56,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 		if !rest.used.CompareAndSwap(false, true) {
 			return resp.failLate(errStale)
 		}
+		defer runtime.KeepAlive(rest) // or the collector stops it, too
 		defer rest.stop()
 		return (&streamWriter{r: r, resp: resp}).run(e.writeRest)
 	})
@@ -62,47 +68,65 @@ type seqRest struct {
 	used atomic.Bool
 }
 
-// seqEncoder encodes a sequence as an array, piece by piece.
+// seqEncoder encodes a sequence as an array, piece by piece. The sequence runs in a
+// coroutine, which the request's goroutine enters once for each piece and not for
+// each element.
 type seqEncoder[T any] struct {
-	next    func() (T, bool)
+	next    func() (struct{}, bool) // has the coroutine fill buf
 	options jsonwire.Options
 	buf     []byte
+	most    int // bytes in buf after which the coroutine pauses
 	n       int // elements so far
+	err     error
+}
+
+// pieces is the coroutine. It ends with the array, or with err.
+func (e *seqEncoder[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
+	return func(pause func(struct{}) bool) {
+		for v := range seq {
+			if e.n > 0 {
+				e.buf = append(e.buf, ',')
+			}
+			if e.buf, e.err = jsonwire.Append(e.buf, &v, e.options); e.err != nil {
+				e.err = fmt.Errorf("element %d: %w", e.n, e.err)
+				return
+			}
+			e.n++
+			if len(e.buf) > e.most && !pause(struct{}{}) {
+				return
+			}
+		}
+		e.buf = append(e.buf, ']')
+	}
 }
 
 // encode appends elements until buf has outgrown most bytes or there are no
 // more; then it closes the array.
 func (e *seqEncoder[T]) encode(most int) (more bool, err error) {
-	for len(e.buf) <= most {
-		v, ok := e.next()
-		if !ok {
-			e.buf = append(e.buf, ']')
-			return false, nil
-		}
-		if e.n > 0 {
-			e.buf = append(e.buf, ',')
-		}
-		if e.buf, err = jsonwire.Append(e.buf, &v, e.options); err != nil {
-			return false, fmt.Errorf("element %d: %w", e.n, err)
-		}
-		e.n++
-	}
-	return true, nil
+	e.most = most
+	_, more = e.next()
+	return more, e.err
 }
 
 // writeRest writes what is encoded, then what is left of the sequence.
 func (e *seqEncoder[T]) writeRest(w io.Writer) error {
-	for more := true; ; {
-		if _, err := w.Write(e.buf); err != nil || !more {
-			return err
-		}
-		if cap(e.buf) > 2*seqPiece {
-			e.buf = make([]byte, 0, seqPiece+seqPiece/8)
-		}
-		e.buf = e.buf[:0]
+	if _, err := w.Write(e.buf); err != nil {
+		return err
+	}
+	x := newExtra(nil)
+	x.buf = e.buf
+	x.release(0) // the large buffer serves another response meanwhile
+	pieces := seqBuffers.Get().(*[seqPiece + 2<<10]byte)
+	defer seqBuffers.Put(pieces)
+	for more := true; more; {
+		e.buf = pieces[:0]
 		var err error
 		if more, err = e.encode(seqPiece); err != nil {
 			return fmt.Errorf("JSON response: %w", err)
 		}
+		if _, err = w.Write(e.buf); err != nil {
+			return err
+		}
 	}
+	return nil
 }

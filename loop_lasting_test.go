@@ -64,6 +64,14 @@ func TestLoopStreamKeepsRequest(t *testing.T) {
 			fmt.Fprintln(w, r.URL, string(first), string(rest), err)
 		}))
 		app.Post("/std/{id}", std)
+		app.Handle("*", "/sse/{id}", func(r *dunlin.Request) dunlin.Response {
+			lent := "unlent"
+			if r.Header("X-Lend") != "" {
+				b, _ := r.Bytes()
+				lent = string(b)
+			}
+			return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(describe(r) + lent + " " + body(r)) })
+		})
 	})
 	large := strings.Repeat("large ", 20<<10)
 	const head = "/7?q=x%20y HTTP/1.1\r\nHost: a.example\r\nX-A: av\r\n"
@@ -83,6 +91,10 @@ func TestLoopStreamKeepsRequest(t *testing.T) {
 		{"large, reader", "POST /reader" + head + length(large), described("POST", "/reader/7") + large + " <nil>\n"},
 		{"standard handler", "POST /std" + head + length(small), "/std/7?q=x%20y \"sm all body\" <nil>\n"},
 		{"large, standard handler", "POST /std" + head + length(large), "/std/7?q=x%20y lar " + large[3:] + " <nil>\n"},
+		{"events", "GET /sse" + head + "\r\n", ":" + described("GET", "/sse/7") + ":unlent  <nil>\n\n"},
+		{"events, body", "POST /sse" + head + length(small), ":" + described("POST", "/sse/7") + ":unlent " + small + " <nil>\n\n"},
+		{"events, lent body", "POST /sse" + head + "X-Lend: y\r\n" + length(small), ":" + described("POST", "/sse/7") + ":" + small + " " + small + " <nil>\n\n"},
+		{"events, large body", "POST /sse" + head + length(large), ":" + described("POST", "/sse/7") + ":unlent " + large + " <nil>\n\n"},
 	} {
 		for _, behind := range []string{"GET /text", "GET /unread"} {
 			// Behind it comes one more, which is served from where it was moved to, and
@@ -103,6 +115,46 @@ func TestLoopStreamKeepsRequest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A stream of events ends like any other: cut off by a panic, an error, or the end of its
+// goroutine, after the answers to earlier requests, and the engine goes on.
+func TestLoopEventsEnd(t *testing.T) {
+	ends := map[string]func() error{
+		"panic":  func() error { panic("on purpose") },
+		"error":  func() error { return io.ErrUnexpectedEOF },
+		"goexit": func() error { runtime.Goexit(); return nil },
+	}
+	_, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		for name, end := range ends {
+			app.Get("/"+name, func(*dunlin.Request) dunlin.Response {
+				return dunlin.SSE(func(e *dunlin.Events) error {
+					if err := e.Comment("one"); err != nil {
+						return err
+					}
+					return end()
+				})
+			})
+		}
+	})
+	for range 3 {
+		for name := range ends {
+			conn := dial(t, addr)
+			send(t, conn, req("GET /probe")+req("GET /"+name)+req("GET /probe"))
+			br := bufio.NewReader(conn)
+			answered(t, br, 200, "probe")
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != ":one\n\n" || err == nil {
+				t.Errorf("%s: %q, %v, want one comment and no clean end", name, got, err)
+			}
+		}
+	}
+	conn := dial(t, addr)
+	send(t, conn, req("GET /probe"))
+	answered(t, bufio.NewReader(conn), 200, "probe")
 }
 
 // A handler's answer does not wait for the body, whoever is reading it.

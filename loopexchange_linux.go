@@ -47,6 +47,7 @@ type loopExchange struct {
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
 	holds     int                // calls of hold without unhold
 	inPlace   bool               // head and whole lie in the input
+	planned   Response           // what goes on aside
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
@@ -250,6 +251,9 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	var resp Response
 	app.run(act, r, &resp)
+	if resp.meta.kind() == kindStream && resp.on.x.lasts && x.mayStepAside() {
+		return x.stepAside(&resp)
+	}
 	streams := resp.meta.kind() == kindStream
 	app.settle(r, &resp)
 	x.closeStdBody()
@@ -269,6 +273,11 @@ func (x *loopExchange) answer(act Action) progress {
 	if r.route != nil && inline && !streams { // streams leave the loop by themselves, workers wait for each other
 		r.route.ran(stayed, x.d.Now())
 	}
+	return x.conclude(&resp)
+}
+
+// conclude ends a request whose response is settled.
+func (x *loopExchange) conclude(resp *Response) progress {
 	if x.hijacked {
 		x.end()
 		return connectionOver
@@ -285,7 +294,7 @@ func (x *loopExchange) answer(act Action) progress {
 		x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
-	x.respond(&resp)
+	x.respond(resp)
 	if x.streaming && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}

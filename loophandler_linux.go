@@ -86,6 +86,9 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 			}
 		case needInput, connectionOver:
 			return consumed
+		case goesAside:
+			d.Aside()
+			return consumed
 		case needWorker:
 			if x.request.route.critical {
 				d.HandOffFirst()
@@ -104,6 +107,7 @@ const (
 	moreRequests   progress = iota // a request was answered
 	needInput                      // an unfinished request waits for bytes
 	needWorker                     // the next request is for a route known to block
+	goesAside                      // a request is being answered by Aside
 	connectionOver                 // it closes once its output is sent, or is not ours any more
 )
 

@@ -30,7 +30,7 @@ const (
 	chunkRoom = len("2000\r\n")
 	// directWrite is the length in bytes from which a single write is sent from
 	// where it lies.
-	directWrite = 16 << 10
+	directWrite = streamChunk
 )
 
 // Write adds p to the body.
@@ -110,23 +110,23 @@ func (s *loopStream) note(err error) error {
 	return s.err
 }
 
-// direct sends p behind what was gathered, as a piece of its own. The end of
-// the chunk goes out with what follows.
+// direct sends p behind what was gathered, as a piece of its own, from where it
+// lies: when it returns p is sent, or the connection is over.
 func (s *loopStream) direct(p []byte) (n int) {
 	s.seal()
 	d := s.x.d
+	d.Reserve(2 * chunkRoom)
 	if s.chunked {
 		d.Out = http1.AppendChunkHeader(d.Out, len(p))
+	}
+	d.WriteOwned(p, nil)
+	if s.chunked {
+		d.Out = append(d.Out, http1.CRLF...)
 	}
 	if s.Flush() != nil {
 		return 0
 	}
-	n, err := s.x.c.Write(p, s.patience())
-	if s.chunked {
-		d.Out = append(d.Out, http1.CRLF...)
-	}
-	_ = s.note(err)
-	return n
+	return len(p)
 }
 
 // sendFile sends what lim allows of f.

@@ -45,10 +45,12 @@ func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errNoEvents)
 	}
-	return plain(http.StatusOK, blockSSE, "").producing(func(r *Request, resp *Response) Response {
+	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, resp *Response) Response {
 		e := &Events{r: r, w: &streamWriter{r: r, resp: resp}}
 		return e.w.run(func(io.Writer) error { return e.run(stream) })
 	})
+	resp.on.x.lasts = true
+	return resp
 }
 
 var (

@@ -10,7 +10,8 @@ import (
 )
 
 // A producer carries out a response that is made when it is sent. It runs after
-// the action has returned, on the same goroutine, and may use the request. What
+// the action has returned, on the same goroutine or, if the response lasts, on one
+// of its own, and may use the request. What
 // it returns is sent in place of the response; of kind kindSent if the producer
 // has answered already.
 type producer func(r *Request, resp *Response) Response
@@ -35,12 +36,20 @@ func (a *App) carryOut(r *Request, resp *Response) {
 		*resp = made // the same response, complete now
 		return
 	}
-	planned.on.x.release(planned.meta.fields())
+	planned.letGo()
 	if made.meta.kind() == kindStream { // from the function given to Recover: no third try
 		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
 	a.settle(r, resp)
+}
+
+// letGo gives the extra back of a claimed response whose head has been sent.
+func (r *Response) letGo() {
+	if x := r.extra(); x != nil {
+		x.release(r.meta.fields())
+		r.on = nil
+	}
 }
 
 // failLate returns the failure that takes the place of r: the headers that do
@@ -186,6 +195,7 @@ func (w *streamWriter) begin() error {
 		return w.err
 	}
 	w.sink = w.r.wire.begin(w.resp, -1)
+	w.resp.letGo()
 	_, err := w.note(w.sink.Write(w.held))
 	w.held = nil
 	return err

@@ -29,7 +29,7 @@
 //	driver.go    serving one connection             drivers.go  spare drivers
 //	takeover.go  losing the loop while blocked      monitor.go  who notices
 //	timed.go     losing the connection when late    sendfile.go files, by the system
-//	memory.go    what a call that lasts gives back
+//	memory.go    what a call that lasts gives back   aside.go    calls that last for sure
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             buffers.go  memory for the unfinished
 //	workers.go   the pool for handed-off requests   line.go     who waits for it

@@ -33,10 +33,10 @@ type Driver struct {
 	now      int64         // copies of the loop's, which may be lost at any time
 	unix     int64         // between Enter and Leave
 	owned    []owned
-	gather   gather
-	limit    // on handler code, see timed.go
-	parking  // of a call that waits, see blocking.go
-	memory   // of a call, see memory.go
+	gather   *gather // made when it is needed
+	limit            // on handler code, see timed.go
+	parking          // of a call that waits, see blocking.go
+	memory           // of a call, see memory.go
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -52,6 +52,7 @@ const (
 	wishMore    wish = iota // keep it until more arrives
 	wishAgain               // pass it again at once
 	wishHandOff             // pass it to a worker
+	wishAside               // keep it until the call has gone on aside
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
@@ -132,6 +133,9 @@ func (d *Driver) end(c *Conn) bool {
 		d.gone, d.conn = false, nil
 		d.dropOutput()
 		return false
+	}
+	if d.wish == wishAside {
+		return d.stepAside(c)
 	}
 	c.driver, d.conn = nil, nil
 	if d.detached {
@@ -266,7 +270,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			}
 			return
 		}
-		if d.wish == wishMore {
+		if d.wish == wishMore || d.wish == wishAside {
 			if n == 0 && len(in) >= d.engine.cfg.ReadBuffer {
 				c.flags |= flagCloseNow
 			}

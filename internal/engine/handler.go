@@ -26,6 +26,12 @@ type Handler interface {
 	// that consumes nothing of Config.ReadBuffer bytes loses the connection.
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 
+	// Aside is called for a call of Data that asked for it by [Driver.Aside], with the
+	// same scratch, on a goroutine of its own and a driver that is not inline. It
+	// goes on where Data stopped, and may append answers and block for as long as it
+	// likes. Then Data is called again if input was left.
+	Aside(d *Driver, c *Conn)
+
 	// EOF is called once, when the peer will send no more. Whatever Data could
 	// answer has been answered. The handler may append a last answer; then the
 	// connection is closed.

@@ -156,6 +156,8 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 
 func (h *lineHandler) Away(any) {}
 
+func (h *lineHandler) Aside(d *engine.Driver, c *engine.Conn) {}
+
 func (h *lineHandler) Expiring(late, fresh any) {}
 
 func (h *lineHandler) Expired(d *engine.Driver, c *engine.Conn) {

@@ -111,7 +111,7 @@ func (d *Driver) send(c *Conn) {
 		n, errno = send(c.fd, d.Out)
 	} else {
 		total = d.gatherOutput()
-		n, errno = d.gather.send(c.fd)
+		n, errno = d.gatherer().send(c.fd)
 	}
 	switch {
 	case n == total && errno == 0:
@@ -129,6 +129,13 @@ func (d *Driver) send(c *Conn) {
 	}
 }
 
+func (d *Driver) gatherer() *gather {
+	if d.gather == nil {
+		d.gather = new(gather)
+	}
+	return d.gather
+}
+
 // gatherOutput lines up Out and the owned buffers in their order and returns
 // the length of all of it. What finds no room is pended by send as unsent.
 func (d *Driver) gatherOutput() (total int) {
@@ -136,7 +143,7 @@ func (d *Driver) gatherOutput() (total int) {
 	add := func(b []byte) {
 		total += len(b)
 		if room && len(b) > 0 {
-			room = d.gather.add(b)
+			room = d.gatherer().add(b)
 		}
 	}
 	start := 0
@@ -214,9 +221,10 @@ func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
 func (d *Driver) drain(c *Conn) bool {
 	q := c.out
 	for q.head != nil {
-		for n := q.head; n != nil && d.gather.add(n.rest); n = n.next {
+		g := d.gatherer()
+		for n := q.head; n != nil && g.add(n.rest); n = n.next {
 		}
-		n, errno := d.gather.send(c.fd)
+		n, errno := g.send(c.fd)
 		if errno != 0 {
 			if errno != unix.EAGAIN {
 				c.flags |= flagCloseNow
