@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // The collector runs when the heap has grown by GOGC percent over what was live,
@@ -31,7 +32,12 @@ import (
 //
 // What is allocated while the collector marks counts as live, which for a server
 // short of processor time is more than all the rest. So what is really live is taken
-// to be the least of the last few collections.
+// to be the least of the last few collections. Should it really have grown at once, the
+// runtime's own limit holds meanwhile.
+//
+// When a process has become quiet, nobody collects any more what the last clients left
+// behind. So some time after the last collection there is another, and the memory
+// goes back to the system.
 const (
 	leastPercent = 30
 	mostPercent  = 400
@@ -44,6 +50,11 @@ const (
 	// easyGoal is how large a small heap grows when nothing limits memory. A larger
 	// one then doubles, as with Go's own setting.
 	easyGoal = 12 << 20
+
+	// quietAfter is how long after a collection a process counts as quiet when there
+	// was no other, and worthReturning how many bytes must be to be gained then.
+	quietAfter     = 10 * time.Second
+	worthReturning = 2 << 20
 
 	// remembered is over how many collections the least live heap is taken.
 	remembered = 4
@@ -65,6 +76,7 @@ type Collector struct {
 	recent  [remembered]int64
 	cycles  int
 	stopped bool         // under collectors.Mutex
+	quiet   *time.Timer  // set by each collection
 	percent atomic.Int64 // GOGC as last set
 }
 
@@ -103,10 +115,11 @@ func PaceCollector(room int64) *Collector {
 	if backstop := room + untouched; room > 0 && backstop < debug.SetMemoryLimit(-1) {
 		debug.SetMemoryLimit(backstop)
 	}
+	c.quiet = time.AfterFunc(quietAfter, c.becameQuiet)
 	if p.ours {
 		c.adjust()
-		c.watch()
 	}
+	c.watch()
 	return c
 }
 
@@ -126,6 +139,7 @@ func (c *Collector) Stop() {
 		return
 	}
 	c.stopped = true
+	c.quiet.Stop()
 	for i, other := range p.all {
 		if other == c {
 			p.all = append(p.all[:i], p.all[i+1:]...)
@@ -141,6 +155,30 @@ func (c *Collector) Stop() {
 	}
 }
 
+// becameQuiet collects and returns memory to the system, if there is any to speak of.
+// Its own collections have it called once more, when there is not.
+func (c *Collector) becameQuiet() {
+	if returnable() >= worthReturning {
+		runtime.GC() // what was pooled goes with the second collection
+		debug.FreeOSMemory()
+	}
+}
+
+// returnable returns how much of the heap's memory is not known to be live, in bytes.
+func returnable() int64 {
+	samples := [...]metrics.Sample{
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+	}
+	metrics.Read(samples[:])
+	var n [len(samples)]int64
+	for i := range samples {
+		n[i] = int64(samples[i].Value.Uint64())
+	}
+	return n[0] + n[1] - n[2]
+}
+
 // sentinel dies in every collection. It is large enough not to share its memory
 // with others, whose life would prolong its own.
 type sentinel struct{ _ [64]byte }
@@ -152,7 +190,10 @@ func (c *Collector) watch() {
 		collectors.Lock()
 		defer collectors.Unlock()
 		if !c.stopped {
-			c.adjust()
+			if collectors.ours {
+				c.adjust()
+			}
+			c.quiet.Reset(quietAfter)
 			c.watch()
 		}
 	}, c)
@@ -186,7 +227,8 @@ func (c *Collector) adjust() {
 	if sample[0].Value.Kind() == metrics.KindUint64 {
 		live = int64(min(sample[0].Value.Uint64(), math.MaxInt64))
 	}
-	percent := percentFor(live, c.goalFor(live))
+	least := c.leastOf(live)
+	percent := percentFor(least, c.goalFor(least))
 	was := int(c.percent.Load())
 	if diff := percent - was; diff*diff*64 > was*was { // more than an eighth
 		c.percent.Store(int64(percent))
@@ -194,12 +236,18 @@ func (c *Collector) adjust() {
 	}
 }
 
-// goalFor returns the goal after a collection that left live bytes.
-func (c *Collector) goalFor(live int64) int64 {
+// leastOf returns the least live heap of the last few collections, the present one
+// with live bytes included.
+func (c *Collector) leastOf(live int64) int64 {
 	c.recent[c.cycles%remembered] = live
 	c.cycles++
+	return slices.Min(c.recent[:min(c.cycles, remembered)])
+}
+
+// goalFor returns the goal for a heap of which least bytes are really live.
+func (c *Collector) goalFor(least int64) int64 {
 	if c.limited {
 		return c.goal
 	}
-	return max(c.goal, 2*slices.Min(c.recent[:min(c.cycles, remembered)]))
+	return max(c.goal, 2*least)
 }

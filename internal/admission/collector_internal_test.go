@@ -36,7 +36,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 		{50 << 20, 100 << 20}, // it stays
 		{40 << 20, 80 << 20},
 	} {
-		if got := c.goalFor(test.live); got != test.want {
+		if got := c.goalFor(c.leastOf(test.live)); got != test.want {
 			t.Errorf("collection %d with %d live: goal %d, want %d", i, test.live, got, test.want)
 		}
 	}
@@ -73,5 +73,22 @@ func TestUsersPercentStays(t *testing.T) {
 	defer c.Stop()
 	if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
 		t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
+	}
+}
+
+func TestQuietProcessReturnsMemory(t *testing.T) {
+	c := PaceCollector(0)
+	defer c.Stop()
+	const size = 64 << 20
+	garbage := make([]byte, size)
+	for i := range garbage {
+		garbage[i] = 1
+	}
+	runtime.KeepAlive(garbage)
+	garbage = nil
+	runtime.GC()
+	c.becameQuiet()
+	if left := returnable(); left > size/2 {
+		t.Errorf("%d bytes could still be returned to the system, of garbage of %d", left, size)
 	}
 }
