@@ -195,6 +195,29 @@ func TestFilesYoung(t *testing.T) {
 	}
 }
 
+// A file that the system sends in pieces arrives in order, from wherever it begins.
+func TestFilePieces(t *testing.T) {
+	content := make([]byte, 3<<20+123)
+	for i := range content {
+		content[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	name := filepath.Join(t.TempDir(), "pieces")
+	if err := os.WriteFile(name, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.File(name) })
+		})
+		for _, from := range []int{0, 1, 511<<10 + 7, 2 << 20} {
+			_, got := askStd(t, "GET", "http://"+addr, "", "Range", fmt.Sprintf("bytes=%d-", from))
+			if got != string(content[from:]) {
+				t.Errorf("from %d: %d bytes, not those of the file", from, len(got))
+			}
+		}
+	})
+}
+
 // Sending large files holds no more memory than what is under way.
 func TestFilesMemory(t *testing.T) {
 	const clients, size = 16, 10 << 20

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"math/bits"
 	"syscall"
 	"unsafe"
 
@@ -128,4 +129,29 @@ func closeFD(fd int32) {
 // shutdown ends the given directions of socket fd; a peer already gone is fine.
 func shutdown(fd int32, how int) {
 	syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uintptr(how), 0)
+}
+
+// sendfileQuickly is sendfile for what is in memory.
+func sendfileQuickly(socket int32, file uintptr, n int) (int, error) {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(socket), file, 0, uintptr(n), 0, 0)
+		if e == 0 {
+			return int(r), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// resident reports whether the byte of file at offset is in memory. It says no,
+// too, where the file system cannot tell.
+func resident(file uintptr, offset int64) bool {
+	const half = bits.UintSize / 2
+	low, high := uintptr(offset), uintptr(uint64(offset)>>half>>half)
+	var b [1]byte
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
+	n, _, e := syscall.RawSyscall6(unix.SYS_PREADV2, file, uintptr(unsafe.Pointer(&iov)), 1, low, high, unix.RWF_NOWAIT)
+	return e == 0 && n == 1
 }
