@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,10 +14,13 @@ import (
 // A gatedListener accepts nothing until Accept is to come to its end.
 type gatedListener struct {
 	*net.TCPListener
-	open chan struct{}
+	asked sync.Once
+	ready chan struct{} // Accept has been called
+	open  chan struct{}
 }
 
 func (l *gatedListener) Accept() (net.Conn, error) {
+	l.asked.Do(func() { close(l.ready) })
 	<-l.open
 	return l.TCPListener.Accept()
 }
@@ -30,9 +34,10 @@ func (l *gatedListener) SetDeadline(at time.Time) error {
 func TestShutdownEmptiesTheBacklog(t *testing.T) {
 	app, _ := newApp(dunlin.Config{Engine: dunlin.EngineStd})
 	app.Get("/", text("served"))
-	ln := &gatedListener{listen(t).(*net.TCPListener), make(chan struct{})}
+	ln := &gatedListener{TCPListener: listen(t).(*net.TCPListener), ready: make(chan struct{}), open: make(chan struct{})}
 	s := &served{app, t, ln.Addr().String(), make(chan error, 1)}
 	go func() { s.done <- app.Serve(ln) }()
+	<-ln.ready // what is served no more before it began is closed at once
 	var waiting []*bufio.Reader
 	for range 5 {
 		waiting = append(waiting, s.send("/"))
