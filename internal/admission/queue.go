@@ -15,10 +15,11 @@ import "time"
 // refused: they come back at once. So at least 64 must wait, and there must be a
 // sign that the queue has no end:
 //
-//   - it is longer, by a quarter, than ever in the last 20 intervals, though a
-//     quarter of those who joined it had not just been answered (Fresh), nor just
-//     connected (New): a crowd is complete when all are in the queue, and from then
-//     on each that joins was answered before;
+//   - it grows: it is longer by a quarter than at any time in the 20 intervals before the
+//     latest, or, if it grows slowly, in the 10 before the 10 latest; and a quarter of those
+//     who joined it had not just been answered (Fresh). A crowd is complete when all are in
+//     the queue, and from then on each that joins was answered before. New connections count
+//     as well once they have come for three intervals, for a crowd connects at once;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -58,6 +59,7 @@ const (
 type counts struct {
 	arrived int
 	fresh   int
+	new     int
 	gone    int // clients that closed before their turn came
 	longest int // the longest queue
 	looks   int
@@ -82,14 +84,19 @@ const (
 	// leastQueue is how many must wait: a few clients are never an overload, for they
 	// wait for each other and not for long.
 	leastQueue = 64
+	// connecting is for how many windows at most a crowd connects.
+	connecting = 3 * windows
 )
 
 // Arrived counts a request that joins the queue.
 func (q *QueueControl) Arrived(o Origin) {
 	c := &q.recent[q.at]
 	c.arrived++
-	if o == Fresh {
+	switch o {
+	case Fresh:
 		c.fresh++
+	case New:
+		c.new++
 	}
 }
 
@@ -150,22 +157,31 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	if q.Target <= 0 || q.since == 0 || now-q.since < interval || now < q.holdOff || waiting < leastQueue {
 		return false
 	}
-	var latest, before counts
+	stood := now - q.since
+	var latest, before, longBefore counts
 	hurt := 0 // windows in which clients gave up
+	fed := 0  // of the latest, those in which requests came from outside
 	for i := range q.recent {
 		c := &q.recent[(q.at+len(q.recent)-i)%len(q.recent)]
 		if c.hurt() {
 			hurt++
+		}
+		if i < connecting && c.fresh+c.new > c.arrived/4 {
+			fed++
 		}
 		if i < windows {
 			latest.add(c)
 		} else {
 			before.add(c)
 		}
+		if i >= len(q.recent)/2 {
+			longBefore.add(c)
+		}
 	}
-	grows := waiting > before.longest+before.longest/4
-	fed := grows && latest.fresh > latest.arrived/4
-	if !fed && hurt < len(q.recent)/4 {
+	grows := waiting > before.longest+before.longest/4 ||
+		stood > manyIntervals/2*interval && waiting > longBefore.longest+longBefore.longest/4
+	outside := latest.fresh > latest.arrived/4 || fed >= connecting*3/4
+	if !(grows && outside) && hurt < len(q.recent)/4 {
 		return false
 	}
 	q.overloaded, q.refused, q.futile = true, now, 0

@@ -169,15 +169,23 @@ func (s *queueSim) closed(length time.Duration, think func(i int) time.Duration)
 }
 
 func TestOverloadIsShed(t *testing.T) {
-	for _, service := range []time.Duration{80 * time.Microsecond, 158 * time.Microsecond, 400 * time.Microsecond} {
-		for _, factor := range []float64{1.2, 2, 2.5} {
-			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
-				s := newSim(service, 1000)
+	for _, c := range []struct {
+		clients int
+		service time.Duration
+	}{
+		{1000, 80 * time.Microsecond}, {1000, 158 * time.Microsecond}, {1000, 400 * time.Microsecond},
+		{4000, 80 * time.Microsecond}, {4000, 158 * time.Microsecond}, {4000, 400 * time.Microsecond},
+	} {
+		service, length := c.service, 30*time.Second
+		for _, factor := range []float64{1.02, 1.2, 2, 2.5} {
+			t.Run(fmt.Sprintf("%v for %d clients at %vx", service, c.clients, factor), func(t *testing.T) {
+				t.Parallel()
+				s := newSim(service, c.clients)
 				capacity := 1 / service.Seconds()
-				s.open(factor*capacity, 8*time.Second)
+				s.open(factor*capacity, length)
 				// What refusing costs cannot be served, and the first interval is lost.
 				share := s.refusal.Seconds() * (factor - 1) * capacity
-				goodput := float64(s.served) / capacity / 8
+				goodput := float64(s.served) / capacity / length.Seconds()
 				if goodput < 0.97-share*1.3 {
 					t.Errorf("goodput is %.3f of the capacity", goodput)
 				}
@@ -212,6 +220,7 @@ func TestCrowdIsNotShed(t *testing.T) {
 	for name, think := range thinking {
 		for _, service := range []time.Duration{8 * time.Microsecond, 80 * time.Microsecond, 158 * time.Microsecond, 1 * ms} {
 			t.Run(fmt.Sprintf("%s, %v", name, service), func(t *testing.T) {
+				t.Parallel()
 				for _, clients := range []int{64, 1000, 3000} {
 					s := newSim(service, clients)
 					s.stall = func(now time.Duration) time.Duration { // others want the machine

@@ -17,6 +17,10 @@ import (
 // acceptBatch bounds the connections a loop accepts before it serves others.
 const acceptBatch = 16
 
+// pressedBatch is that of a loop that is pressed, which has to know who waits:
+// admission.QueueControl tells a crowd by coming all at once.
+const pressedBatch = 256
+
 // acceptPause is how long a loop that found no free descriptor waits, unless a
 // connection closes before.
 const acceptPause = int64(time.Second)
@@ -146,7 +150,11 @@ func (l *loop) accept(d *Driver, i int) bool {
 		return true
 	}
 	e := l.e
-	for range acceptBatch {
+	batch := acceptBatch
+	if l.pressure.on {
+		batch = pressedBatch
+	}
+	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
 			l.pauseAccept(0)

@@ -55,7 +55,7 @@ func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
-	if c.idle() {
+	if c.idle() && c.flags&flagPeerDone == 0 {
 		from := l.originOf(c.mark)
 		c.flags &^= flagNew | flagFresh
 		switch from {
