@@ -46,6 +46,7 @@ type parking struct {
 	parked [2]*waiter  // by what they wait for
 	first  *waiter     // the one of parked that is Conn.wait
 	noRead bool        // the Read that waits is to fail
+	taking meter       // what the peer takes while one waits to write
 }
 
 // Share has the goroutines that use the connections of d's calls take turns: lock is
@@ -180,8 +181,9 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 }
 
 // Write sends p behind all output pending so far and blocks for at most timeout
-// (0: for ever) between signs of progress. It does not look at d.Out: call
-// [Driver.Flush] first. It calls [Driver.Detach] first.
+// between signs of progress, or with timeout 0 for as long as the peer takes
+// Config.MinWriteRate. It does not look at d.Out: call [Driver.Flush] first. It
+// calls [Driver.Detach] first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	if err := c.flushPending(timeout); err != nil {
@@ -195,6 +197,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 		}
 		n, errno := send(c.fd, p[sent:])
 		sent += n
+		c.driver.taking.moved += int64(n)
 		if errno == 0 {
 			until = e.patience(timeout)
 			continue
@@ -202,17 +205,15 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 		if errno != unix.EAGAIN {
 			return sent, c.ioError("write", errno)
 		}
-		c.wantOut()
-		if err := c.block(toWrite, until); err != nil {
+		if err := c.awaitRoom(until); err != nil {
 			return sent, err
 		}
 	}
 	return sent, nil
 }
 
-// Flush sends Out and all pending output of the connection, blocking for at
-// most timeout (0: for ever) between signs of progress, and gives the memory of Out
-// back. It calls Detach first.
+// Flush sends Out and all pending output of the connection, blocking as Write
+// does, and gives the memory of Out back. It calls Detach first.
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
@@ -237,7 +238,7 @@ func (c *Conn) flushPending(timeout time.Duration) error {
 		if c.out.bytes != left {
 			left, until = c.out.bytes, e.patience(timeout)
 		}
-		if err := c.block(toWrite, until); err != nil {
+		if err := c.awaitRoom(until); err != nil {
 			return err
 		}
 	}

@@ -13,4 +13,7 @@ func (e *Engine) AdvanceClock(by time.Duration) {
 	e.broadcast(message{kind: msgResume})
 }
 
+// Waits reports whether a goroutine waits for c's socket.
+func (c *Conn) Waits() bool { return c.state.Load() == waiting }
+
 const connSize = unsafe.Sizeof(Conn{})

@@ -116,12 +116,12 @@ type Config struct {
 	// IdleWorkers bounds the worker goroutines kept for later. Default: 256.
 	IdleWorkers int
 
-	// WriteGrace is how long a peer may take none of its pending output, and the
-	// period over which MinWriteRate is judged. Default: 30 s.
+	// WriteGrace is the period over which MinWriteRate is judged. Default: 30 s.
 	WriteGrace time.Duration
 
 	// MinWriteRate is the rate, in bytes a second, below which a peer with
-	// pending output is cut off. Default: 256. Negative: none.
+	// pending output is cut off. Default: 256. Negative: only one that takes
+	// nothing at all.
 	MinWriteRate int
 
 	// Budget is what the engine takes the memory from that connections hold: kept

@@ -30,7 +30,7 @@ type outQueue struct {
 	bytes      int64  // unsent, over all nodes
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
-	mark       int64  // bytes at the last judgement
+	mark       int64  // bytes and Conn.unsent at the last judgement, and what came since
 	left       int64  // bytes not taken, as last seen under pressure, and
 	leftSince  uint32 // the tick from which they have not become fewer, see yield.go
 }
@@ -161,7 +161,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
 		now := tickAt(d.Now())
-		c.out = &outQueue{since: now, check: now + e.graceTicks}
+		c.out = &outQueue{since: now, check: now + e.graceTicks, mark: c.unsent()}
 	}
 	q := c.out
 	before := q.bytes
@@ -232,6 +232,7 @@ func (d *Driver) drain(c *Conn) bool {
 			return false
 		}
 		q.bytes -= int64(n)
+		d.taking.moved += int64(n)
 		for q.head != nil && n >= len(q.head.rest) {
 			n -= len(q.head.rest)
 			q.pop(d.engine)
@@ -271,21 +272,7 @@ func (e *Engine) holds(c *Conn) bool {
 	if over >= e.cfg.MaxPending {
 		return true
 	}
-	unsent, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQ)
-	return err != nil || unsent > 0
-}
-
-// tooSlow judges a peer with pending output at tick now: has it taken
-// MinWriteRate since the last judgement, and anything at all? Otherwise the next
-// judgement is set.
-func (c *Conn) tooSlow(e *Engine, now uint32) bool {
-	q := c.out
-	taken := q.mark - q.bytes
-	if taken <= 0 || taken < e.graceBytes {
-		return true
-	}
-	q.mark, q.check = q.bytes, now+e.graceTicks
-	return false
+	return c.unsent() > 0
 }
 
 // dropPending forgets all pending output.

@@ -23,8 +23,8 @@ const (
 )
 
 // SendFile sends the next n bytes of f, a regular file, from its current offset,
-// behind all output pending so far, and blocks for at most timeout (0: for
-// ever) between signs of progress. The bytes do not pass through the process.
+// behind all output pending so far, and blocks as Write does. The bytes do not
+// pass through the process.
 // Like Write it does not look at d.Out and calls [Driver.Detach] first. It
 // returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
@@ -54,12 +54,12 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 		switch {
 		case k > 0:
 			sent += int64(k)
+			c.driver.taking.moved += int64(k)
 			until = c.driver.engine.patience(timeout)
 		case errno == nil:
 			return sent, io.ErrUnexpectedEOF
 		case errno == unix.EAGAIN:
-			c.wantOut()
-			if err := c.block(toWrite, until); err != nil {
+			if err := c.awaitRoom(until); err != nil {
 				return sent, err
 			}
 		default:

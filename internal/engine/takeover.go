@@ -54,7 +54,7 @@ func (d *Driver) Leave() bool {
 func (d *Driver) lost() {
 	d.loop.takeMu.Lock()
 	defer d.loop.takeMu.Unlock()
-	d.detached = true
+	d.detached, d.taking = true, meter{}
 }
 
 // Detach gives up the loop now, before an operation known to block. It does
@@ -70,7 +70,7 @@ func (d *Driver) Detach() {
 		d.lost()
 		return
 	}
-	d.detached = true
+	d.detached, d.taking = true, meter{}
 	d.conn.goAway()
 	if d.epoch&1 == 1 {
 		d.engine.handler.Away(d.Scratch)

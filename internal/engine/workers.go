@@ -119,7 +119,7 @@ func (w *workers) run(c *Conn) {
 
 // work serves the kept input of a connection that is away.
 func (d *Driver) work(c *Conn) {
-	d.conn, c.driver = c, d
+	d.conn, c.driver, d.taking = c, d, meter{}
 	if d.engine.holds(c) {
 		c.flags |= flagAgain // in line it did not show that it takes no answers
 	} else {

@@ -1,0 +1,125 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// readUntil has the client read until a condition holds, and returns how much.
+func (c *client) readUntil(condition func() bool) (n int) {
+	c.t.Helper()
+	buf := make([]byte, 16<<10)
+	for !condition() {
+		k, err := io.ReadFull(c.r, buf)
+		n += k
+		if err != nil {
+			c.t.Fatalf("after %d bytes: %v", n, err)
+		}
+	}
+	return n
+}
+
+// A peer that takes its output by and by keeps its connection, one that takes less
+// than the rate loses it, although it reads all the time.
+func TestMinWriteRate(t *testing.T) {
+	const grace, size = 10 * time.Second, "20000000"
+	t.Run("enough", func(t *testing.T) {
+		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 100}, newLineHandler())
+		c, other := s.dial(), s.dial()
+		c.send("big " + size + "\n")
+		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
+		taken, periods := 0, 0
+		for before := s.Stats().PendingBytes; before > 0; before = s.Stats().PendingBytes {
+			taken += c.readUntil(func() bool { return s.Stats().PendingBytes < before })
+			s.AdvanceClock(grace + time.Second)
+			periods++
+			for range 2 { // when it answers the second time, the turn of the first is over
+				other.send("echo\n")
+				other.want("")
+			}
+		}
+		if periods < 2 {
+			t.Errorf("all was taken in %d periods: the test misses what it is for", periods)
+		}
+		c.want(pattern(size)[taken:])
+	})
+	t.Run("too little", func(t *testing.T) {
+		var shed admission.Shed
+		s := serve(t, engine.Config{WriteGrace: grace, MinWriteRate: 1_000_000, Shed: &shed}, newLineHandler())
+		c := s.dial()
+		c.send("big " + size + "\n")
+		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
+		before := s.Stats().PendingBytes
+		c.readUntil(func() bool { return s.Stats().PendingBytes < before })
+		s.AdvanceClock(grace + time.Second)
+		eventually(t, "the peer is cut off", func() bool { return s.Stats().Conns == 0 })
+		if n := shed.Count(admission.SlowReader); n != 1 {
+			t.Errorf("%d counted, want 1", n)
+		}
+	})
+}
+
+// The same for a goroutine that waits to send: a stream.
+func TestMinWriteRateOfAStream(t *testing.T) {
+	var stop atomic.Bool
+	stream := func(h *lineHandler) (begun chan *engine.Conn, ended chan error) {
+		begun, ended = make(chan *engine.Conn, 1), make(chan error, 1)
+		p := make([]byte, 1<<20)
+		h.commands["stream"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			begun <- c
+			var err error
+			for err == nil && !stop.Load() {
+				_, err = c.Write(p, 0)
+			}
+			ended <- err
+			c.Close()
+		}
+		return begun, ended
+	}
+	t.Run("enough", func(t *testing.T) {
+		const grace = 10 * time.Second
+		h := newLineHandler()
+		begun, ended := stream(h)
+		s := serve(t, engine.Config{WriteGrace: grace, MinWriteRate: 1000}, h)
+		c := s.dial()
+		c.send("stream\n")
+		served := <-begun
+		for range 4 {
+			eventually(t, "the stream waits", served.Waits)
+			s.AdvanceClock(grace + time.Second) // shows in what it has waited when it wakes
+			c.readUntil(func() bool { return !served.Waits() })
+		}
+		stop.Store(true)
+		if _, err := io.Copy(io.Discard, c.r); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the stream ended with %v", err)
+		}
+	})
+	stop.Store(false)
+	t.Run("too little", func(t *testing.T) {
+		var shed admission.Shed
+		h := newLineHandler()
+		_, ended := stream(h)
+		s := serve(t, engine.Config{WriteGrace: 20 * time.Millisecond, MinWriteRate: 1 << 40, Shed: &shed}, h)
+		c := s.dial()
+		c.send("stream\n")
+		_, _ = io.Copy(io.Discard, c.r) // until it is cut off
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the stream ended with %v, want os.ErrDeadlineExceeded", err)
+		}
+		if n := shed.Count(admission.SlowReader); n != 1 {
+			t.Errorf("%d counted, want 1", n)
+		}
+	})
+}
