@@ -121,22 +121,39 @@ type Config struct {
 	// their own. Default: no limit.
 	Timeout time.Duration
 
-	// HeadTimeout is how long a client may take to send a request head once it
-	// has begun. Default: 10 s.
+	// HeadTimeout is how long a client may take to send a request head, from its
+	// first byte to its last; then the loop engine answers with 408, and net/http
+	// only disconnects it. Default: 10 s.
 	HeadTimeout time.Duration
 
-	// BodyTimeout is how long a client may pause while it sends a request body
-	// that the action is reading; a read then fails with a 408 problem. On the
-	// loop engine a body of up to 64 KB is read before the action runs, and must
-	// come within HeadTimeout. On net/http it may be twice as long, and bodies of
-	// HTTP/2 are not bounded. Default: 30 s.
+	// BodyTimeout is the time over which MinBodyRate is judged, and so about how
+	// long a client may pause in a request body. Only the time counts in which the
+	// server waits for more, not that in which the action does something else. On
+	// net/http it may be twice as long, and bodies of HTTP/2 are not bounded.
+	// Default: 30 s.
 	BodyTimeout time.Duration
 
-	// WriteTimeout is how long a client may take nothing of an answer that waits
-	// for it, before its connection is cut; on net/http up to twice as long. While
-	// answers that wait use up their share of the memory budget, the loop engine cuts
-	// connections after a second of that. Default: 30 s.
+	// MinBodyRate is how many bytes a second of a request body must come, on
+	// average over each BodyTimeout. A slower client is answered with 408; where
+	// the action reads the body itself, by the error that it gets. A standard
+	// handler that sets a read deadline has that instead. Default: 256. Negative:
+	// something must come at all.
+	MinBodyRate int
+
+	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
+	// long a client may take nothing of an answer; then its connection is cut. Only
+	// the time counts in which part of the answer waits for the client. On net/http
+	// it may be twice as long. While answers that wait use up their share of the
+	// memory budget, the loop engine cuts connections that take nothing for a second.
+	// Default: 30 s.
 	WriteTimeout time.Duration
+
+	// MinWriteRate is how many bytes a second of an answer a client must take, on
+	// average over each WriteTimeout. A standard handler that sets a write deadline
+	// has that instead. On net/http a client must take something at all, as its
+	// server sees by the room that the system has for more. Default: 256. Negative:
+	// something must be taken at all.
+	MinWriteRate int
 
 	// IdleTimeout is how long a connection may stay open without a request.
 	// Default: 75 s.
@@ -237,7 +254,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxHeaders, 100)
 	setDefault(&c.HeadTimeout, 10*time.Second)
 	setDefault(&c.BodyTimeout, 30*time.Second)
+	setDefault(&c.MinBodyRate, 256)
 	setDefault(&c.WriteTimeout, 30*time.Second)
+	setDefault(&c.MinWriteRate, 256)
 	setDefault(&c.IdleTimeout, 75*time.Second)
 	setDefault(&c.DrainTimeout, 30*time.Second)
 	return c

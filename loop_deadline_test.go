@@ -31,9 +31,9 @@ func TestLoopDeadlines(t *testing.T) {
 		{"within a request line", head, "GET /pro", []string{"408"}},
 		{"within a field", head, "GET /probe HTTP/1.1\r\nHos", []string{"408"}},
 		{"within the second head", head, req("GET /probe") + "GET", []string{"200", "408"}},
-		{"within a small body", head, req("POST /read", "Content-Length: 10") + "half", []string{"408"}},
-		{"within a chunk", head, req("POST /read", "Transfer-Encoding: chunked") + "5\r\nha", []string{"408"}},
-		{"before a trailer", head, req("POST /read", "Transfer-Encoding: chunked") + "0\r\n", []string{"408"}},
+		{"within a small body", body, req("POST /read", "Content-Length: 10") + "half", []string{"408"}},
+		{"within a chunk", body, req("POST /read", "Transfer-Encoding: chunked") + "5\r\nha", []string{"408"}},
+		{"before a trailer", body, req("POST /read", "Transfer-Encoding: chunked") + "0\r\n", []string{"408"}},
 		{"within a large body", body, req("POST /read", "Content-Length: 200000") + "beginning", []string{"408"}},
 		{"within a large body, after an answer", body, req("GET /probe") + req("POST /read", "Content-Length: 200000") + "beginning", []string{"200", "408"}},
 		{"within large chunks", body, req("POST /read", "Transfer-Encoding: chunked") + "20000\r\n" + strings.Repeat("x", 100<<10), []string{"408"}},
@@ -64,6 +64,14 @@ func TestLoopDeadlines(t *testing.T) {
 			}
 			if strings.Contains(string(all), " 408 ") {
 				wantContains(t, "the answer", string(all), "Connection: close\r\n")
+				what, reason := "the request head did not arrive in whole within 50ms", "slow-head"
+				if strings.Contains(c.name, "body") || strings.Contains(c.name, "chunk") || strings.Contains(c.name, "trailer") {
+					what, reason = "the request body came at fewer than 256 bytes a second over 50ms", "slow-body"
+				}
+				wantContains(t, "the answer", string(all), what)
+				if n := app.Stats().Shed[reason]; n != 1 {
+					t.Errorf("%d of %s counted, want 1", n, reason)
+				}
 			}
 			soon(t, "the connection is closed", func() bool { _ = conn.Close(); return dunlin.LoopStats(app).Conns == 0 })
 		})

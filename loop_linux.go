@@ -49,6 +49,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			Shed:            &a.shed,
 			Logger:          a.config.Logger,
 
+			MinWriteRate:   a.config.MinWriteRate,
 			MaxConns:       a.config.MaxConnections,
 			MaxLoopConns:   a.config.MaxConnectionsPerLoop,
 			Addresses:      a.clients.addresses,

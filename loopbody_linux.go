@@ -25,6 +25,7 @@ type loopBody struct {
 	chunked bool
 	asked   bool // 100 Continue has been sent, or need not be
 	decoder http1.Chunked
+	pace    bodyPace
 	raw     []byte // encoded bytes read from the connection
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
@@ -160,20 +161,37 @@ func (b *loopBody) receive(p []byte) (int, error) {
 		return 0, errTimedOut
 	}
 	defer x.unhold()
-	timeout := x.d.TimeLeft(timeLeft(x.readBy, x.handler.app.config.BodyTimeout))
 	if !b.asked {
-		if err := b.ask(timeout); err != nil {
+		if err := b.ask(x.d.TimeLeft(x.handler.app.config.WriteTimeout)); err != nil {
 			return 0, bodyCut(err)
 		}
 	}
 	if x.stdBody == nil {
 		x.moveInput() // not for another goroutine than the action's
 	}
-	n, err := x.c.Read(p, timeout)
-	if err != nil {
-		return n, bodyCut(err)
+	return b.await(p)
+}
+
+// await reads from the connection, for as long as the client sends fast enough. A
+// deadline of a standard handler, or a limit on the action's time, comes first.
+func (b *loopBody) await(p []byte) (int, error) {
+	x, app := b.x, b.x.handler.app
+	x.d.Detach() // from here on the clock runs
+	for {
+		left := b.pace.left(&app.config)
+		timeout := x.d.TimeLeft(timeLeft(x.readBy, left))
+		start := x.d.Now()
+		n, err := x.c.Read(p, timeout)
+		waited := time.Duration(x.d.Now() - start)
+		switch {
+		case x.readBy.IsZero() && b.pace.tooSlow(&app.config, waited, int64(n)):
+			return 0, app.cutBody(x.c.RemoteAddr())
+		case err == nil:
+			return n, nil
+		case !timedOutIO(err) || timeout != left || !x.readBy.IsZero():
+			return n, bodyCut(err)
+		}
 	}
-	return n, nil
 }
 
 // errRefused is why a body that is announced to be too long is not read.
@@ -264,7 +282,7 @@ func (b *loopBody) finish() bool {
 	x := b.x
 	x.beginWrite()
 	defer x.endWrite()
-	return x.flush(x.handler.app.config.WriteTimeout) == nil && b.skip() == io.EOF
+	return x.flush(0) == nil && b.skip() == io.EOF
 }
 
 // skip throws away the rest of the body. It returns io.EOF at its end, nil when

@@ -115,8 +115,9 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 		h.CopyTo(&u.head, u.raw)
 		u.complete = true
 		u.chunked.Reset(&x.handler.limits, -1)
+		u.pace = bodyPace{}
 		x.c.Proto = u
-		x.c.SetDeadline(x.handler.app.config.HeadTimeout)
+		x.c.SetDeadline(x.handler.app.config.BodyTimeout)
 		taken, next := x.serveGathered(u, rest)
 		return n + taken, next
 	}
@@ -164,6 +165,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		done = len(u.body) == int(u.head.ContentLength)
 	}
 	if !done && len(u.body) <= smallBody {
+		u.pace.came += int64(n)
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
@@ -122,17 +123,27 @@ func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	}
 }
 
-// Timeout closes an idle connection, and tells a client whose request did not
-// arrive in time.
+// Timeout closes an idle connection, and tells a client that is too slow with a
+// head or a small body.
 func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	u, ok := c.Proto.(*unfinished)
 	if !ok {
 		return
 	}
+	config := &h.app.config
+	reason, what := admission.SlowHead, config.slowHead()
+	if u.complete {
+		if !u.pace.tooSlow(config, config.BodyTimeout, 0) {
+			c.SetDeadline(config.BodyTimeout)
+			return
+		}
+		reason, what = admission.SlowBody, config.slowBody()
+	}
+	h.app.noteSlow(reason, c.RemoteAddr(), what)
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
 	x.head.Method = u.head.Method
-	x.refuse(http.StatusRequestTimeout, "the request did not arrive in whole within "+h.app.config.HeadTimeout.String())
+	x.refuse(http.StatusRequestTimeout, what)
 }
 
 // Away counts a request whose action blocks as in flight.

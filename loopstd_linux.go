@@ -140,7 +140,7 @@ func (x *loopExchange) interim(status int, h http.Header) {
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
-	_ = x.flush(x.handler.app.config.WriteTimeout) // a dead connection shows in the answer
+	_ = x.flush(0) // a dead connection shows in the answer
 }
 
 // A loopSink is the way to the connection for a standard handler.
@@ -192,7 +192,7 @@ func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errTimedOut
 	}
 	s.seal()
-	if err := x.flush(x.handler.app.config.WriteTimeout); err != nil {
+	if err := x.flush(0); err != nil {
 		return nil, nil, err
 	}
 	rest := bytes.Clone(x.after)

@@ -95,10 +95,9 @@ func (s *loopStream) Flush() error {
 	return s.note(s.x.flush(s.patience()))
 }
 
-// patience is how long the client may take nothing.
-func (s *loopStream) patience() time.Duration {
-	return timeLeft(s.x.writeBy, s.x.handler.app.config.WriteTimeout)
-}
+// patience is how long a standard handler lets the client take nothing, 0 for as
+// long as the client takes MinWriteRate.
+func (s *loopStream) patience() time.Duration { return timeLeft(s.x.writeBy, 0) }
 
 // note keeps the first error, with which the connection is over.
 func (s *loopStream) note(err error) error {

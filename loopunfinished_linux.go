@@ -17,6 +17,7 @@ type unfinished struct {
 	raw      []byte // the head's bytes
 	chunked  http1.Chunked
 	body     []byte // what of the body has come, decoded
+	pace     bodyPace
 
 	budget *admission.Budget
 	held   int // bytes of the budget

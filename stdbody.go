@@ -39,7 +39,7 @@ func (b limitedBody) Read(p []byte) (int, error) {
 	}
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
-	} else if timedOutIO(err) {
+	} else if _, cut := errors.AsType[*ProblemDetails](err); !cut && timedOutIO(err) {
 		err = bodyCut(err)
 	}
 	return n, err

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A stdConn is a connection of the server of net/http. It gives effect to
@@ -19,8 +22,8 @@ import (
 // takes once to twice the timeout.
 type stdConn struct {
 	net.Conn
-	patience time.Duration // with a client that takes nothing
-	requests atomic.Int64  // so far, if they are counted
+	app      *App
+	requests atomic.Int64 // so far, if they are counted
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[timedBody] // that is being read now
@@ -63,7 +66,13 @@ func (c *stdConn) Write(p []byte) (sent int, err error) {
 	for fresh := false; ; fresh = true {
 		n, err := c.Conn.Write(p[sent:])
 		sent += n
-		if err == nil || n == 0 && fresh || !timedOutIO(err) || !c.renewWrite() {
+		switch {
+		case err == nil || !timedOutIO(err):
+			return sent, err
+		case n == 0 && fresh:
+			c.noteSlow()
+			return sent, err
+		case !c.renewWrite():
 			return sent, err
 		}
 	}
@@ -81,7 +90,11 @@ func (c *stdConn) ReadFrom(src io.Reader) (sent int64, err error) {
 		left := lim.N
 		n, err := to.ReadFrom(lim)
 		sent += n
-		if err == nil || n == 0 || !timedOutIO(err) || c.write.Load() != ourDeadline {
+		if err == nil || !timedOutIO(err) || c.write.Load() != ourDeadline {
+			return sent, err
+		}
+		if n == 0 {
+			c.noteSlow()
 			return sent, err
 		}
 		// Where the system did not send it, more was read than was written.
@@ -89,6 +102,13 @@ func (c *stdConn) ReadFrom(src io.Reader) (sent int64, err error) {
 			return sent, err
 		}
 		lim.N = left - n
+	}
+}
+
+// noteSlow counts a client that has taken nothing, unless a handler gave it less time.
+func (c *stdConn) noteSlow() {
+	if c.write.Load() == ourDeadline {
+		c.app.noteSlow(admission.SlowReader, addrPortOf(c.Conn), fmt.Sprintf("nothing of an answer was taken for %v", c.app.config.WriteTimeout))
 	}
 }
 
@@ -100,7 +120,7 @@ func (c *stdConn) renewWrite() bool {
 		return false
 	}
 	c.write.Store(ourDeadline)
-	return c.Conn.SetWriteDeadline(time.Now().Add(c.patience)) == nil
+	return c.Conn.SetWriteDeadline(time.Now().Add(c.app.config.WriteTimeout)) == nil
 }
 
 // SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in
@@ -150,15 +170,15 @@ func (c *stdConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// A timedBody is a request body whose client may pause for a limited time. The
-// deadline is set only when the connection is read, for most bodies have come
+// A timedBody is a request body whose client may pause for a limited time, and must
+// be fast enough. The deadline is set only when the connection is read, for most bodies have come
 // with their head.
 type timedBody struct {
 	io.ReadCloser
-	conn  *stdConn
-	pause time.Duration
+	conn *stdConn
 
 	mu   sync.Mutex
+	pace bodyPace
 	set  bool // the deadline is, by us
 	over bool // the body has ended, or its request
 }
@@ -182,11 +202,25 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // purpose as soon as the body's last byte is here; end frees that read.
 func (b *timedBody) receive(p []byte) (int, error) {
 	b.renew(false)
+	start := time.Now()
 	n, err := b.conn.Conn.Read(p)
 	if n == 0 && timedOutIO(err) && b.renew(true) {
 		n, err = b.conn.Conn.Read(p)
 	}
+	if b.tooSlow(time.Since(start), n, err) {
+		return 0, b.conn.app.cutBody(addrPortOf(b.conn.Conn))
+	}
 	return n, err
+}
+
+// tooSlow judges the client after it was waited for.
+func (b *timedBody) tooSlow(waited time.Duration, n int, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || b.conn.foreign.Load() {
+		return false
+	}
+	return b.pace.tooSlow(&b.conn.app.config, waited, int64(n)) || timedOutIO(err)
 }
 
 // renew sets the deadline, again if that is asked for; false if it does not.
@@ -197,7 +231,7 @@ func (b *timedBody) renew(again bool) bool {
 		return false
 	}
 	b.set = true
-	return b.conn.Conn.SetReadDeadline(time.Now().Add(b.pause)) == nil
+	return b.conn.Conn.SetReadDeadline(time.Now().Add(b.conn.app.config.BodyTimeout)) == nil
 }
 
 // end takes the deadline back.
@@ -227,7 +261,7 @@ func (x *stdExchange) timed() io.ReadCloser {
 		if conn == nil || x.req.ProtoMajor != 1 {
 			return x.req.Body
 		}
-		x.timedBody = &timedBody{ReadCloser: x.req.Body, conn: conn, pause: x.request.app.config.BodyTimeout}
+		x.timedBody = &timedBody{ReadCloser: x.req.Body, conn: conn}
 	}
 	return x.timedBody
 }

@@ -3,6 +3,7 @@ package dunlin
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -52,6 +53,7 @@ func (c *stepConn) ReadFrom(src io.Reader) (int64, error) {
 }
 
 func (c *stepConn) Read(p []byte) (int, error)        { s := c.next(); return s.n, s.err }
+func (c *stepConn) RemoteAddr() net.Addr              { return &net.TCPAddr{} }
 func (c *stepConn) SetWriteDeadline(time.Time) error  { c.writes++; return nil }
 func (c *stepConn) SetReadDeadline(t time.Time) error { c.reads++; return nil }
 
@@ -59,6 +61,9 @@ var (
 	errLate = &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
 	errGone = errors.New("reset by peer")
 )
+
+// patient is an app that never gets to judge by its own clock.
+var patient = New(Config{BodyTimeout: time.Hour, WriteTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 
 // A deadline that has passed cuts a client off only if it took nothing since it
 // was set anew.
@@ -79,7 +84,7 @@ func TestStdConnWrite(t *testing.T) {
 		{"one that goes", []step{{4, errGone}}, text[:4], errGone, 1},
 	} {
 		to := &stepConn{steps: c.steps}
-		conn := &stdConn{Conn: to, patience: time.Second}
+		conn := &stdConn{Conn: to, app: patient}
 		n, err := conn.Write([]byte(text))
 		if !errors.Is(err, c.err) || n != len(c.want) || to.took.String() != c.want || len(to.steps) > 0 || to.writes != c.writes {
 			t.Errorf("%s: %d, %v, took %q, %d deadlines; want %q, %v, %d", c.name, n, err, to.took.String(), to.writes, c.want, c.err, c.writes)
@@ -90,7 +95,7 @@ func TestStdConnWrite(t *testing.T) {
 // A deadline of a handler's is in force until it is taken back.
 func TestStdConnForeignDeadline(t *testing.T) {
 	to := &stepConn{steps: []step{{0, errLate}, {0, errLate}, {0, nil}, {0, errLate}}}
-	conn := &stdConn{Conn: to, patience: time.Second}
+	conn := &stdConn{Conn: to, app: patient}
 	_ = conn.SetWriteDeadline(time.Now())
 	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 1 {
 		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
@@ -118,7 +123,7 @@ func TestStdConnFile(t *testing.T) {
 	}
 	defer f.Close()
 	to := &stepConn{steps: []step{{3, errLate}, {7, errLate}, {0, nil}}}
-	conn := &stdConn{Conn: to, patience: time.Second}
+	conn := &stdConn{Conn: to, app: patient}
 	n, err := conn.ReadFrom(&io.LimitedReader{R: f, N: int64(len(text))})
 	if n != int64(len(text)) || err != nil || to.took.String() != text {
 		t.Errorf("%d of %d bytes, %v", n, len(text), err)
@@ -130,8 +135,8 @@ func TestStdConnFile(t *testing.T) {
 func TestTimedBody(t *testing.T) {
 	read := func(steps ...step) (*stepConn, *timedBody) {
 		to := &stepConn{steps: steps}
-		conn := &stdConn{Conn: to}
-		return to, &timedBody{ReadCloser: io.NopCloser(conn), conn: conn, pause: time.Second}
+		conn := &stdConn{Conn: to, app: patient}
+		return to, &timedBody{ReadCloser: io.NopCloser(conn), conn: conn}
 	}
 	to, b := read(step{1, nil}, step{1, nil}, step{0, io.EOF})
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 2 {

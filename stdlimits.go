@@ -44,8 +44,8 @@ func (l *stdListener) Accept() (net.Conn, error) {
 			clients.freeSlot()
 			return nil, err
 		}
-		if clients.addresses == nil || clients.addresses.Take(remoteIP(c)) {
-			return &stdConn{Conn: c, patience: l.app.config.WriteTimeout}, nil
+		if clients.addresses == nil || clients.addresses.Take(addrPortOf(c).Addr()) {
+			return &stdConn{Conn: c, app: l.app}, nil
 		}
 		l.turnAway(c)
 	}
@@ -89,20 +89,20 @@ func (c *clients) freeSlot() {
 func (c *clients) gone(conn net.Conn) {
 	c.freeSlot()
 	if c.addresses != nil {
-		c.addresses.Release(remoteIP(conn))
+		c.addresses.Release(addrPortOf(conn).Addr())
 	}
 }
 
-// remoteIP returns the address of a connection's peer, the zero Addr for none.
-func remoteIP(c net.Conn) netip.Addr {
+// addrPortOf returns the address of a connection's peer, the zero AddrPort for none.
+func addrPortOf(c net.Conn) netip.AddrPort {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr()
+		return tcp.AddrPort()
 	}
 	addr, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
-		return netip.Addr{} // that of a unix socket
+		return netip.AddrPort{} // that of a unix socket
 	}
-	return addr.Addr()
+	return addr
 }
 
 // lastOfConnection counts a request, and reports whether its connection may carry

@@ -161,6 +161,10 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		// The time for last requests is over: end closes it, unless one has come.
 		c.flags |= flagReadable
 		d.receive(c)
+	case c.flags&(flagReadable|flagAgain) != 0:
+		// What the peer has sent waits for the server, because too much output is
+		// pending: that time is not the peer's.
+		c.deadline = now + secondTicks
 	default:
 		c.deadline = 0
 		d.engine.handler.Timeout(d, c, c.kept())
