@@ -198,19 +198,19 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 func (l *loop) admit(d *Driver, c *Conn) {
 	e := l.e
 	if !e.cfg.Addresses.Take(c.peer.addr()) {
-		d.turnAway(c, e.cfg.AddressRefusal)
 		if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
 			e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", c.RemoteAddr(), "count", n)
 		}
+		d.turnAway(c, e.cfg.AddressRefusal)
 		return
 	}
 	to := l.place()
 	if to == nil {
 		e.cfg.Addresses.Release(c.peer.addr())
-		d.turnAway(c, e.cfg.LoopRefusal)
 		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
 			e.cfg.Logger.Warn("engine: connections refused: every loop has as many as it may", "limit", e.cfg.MaxLoopConns, "count", n)
 		}
+		d.turnAway(c, e.cfg.LoopRefusal)
 		return
 	}
 	e.accepts.Add(1)
@@ -251,13 +251,18 @@ func (l *loop) place() *loop {
 // told why if that costs no wait; what it has sent already is read, because
 // closing would otherwise reset the connection under the answer.
 func (d *Driver) turnAway(c *Conn, answer []byte) {
+	e := d.engine
+	e.conns.Add(-1)
+	if e.pausedLoops.Load() > 0 {
+		e.broadcast(message{kind: msgResume})
+	}
 	if len(answer) > 0 {
 		_, _ = send(c.fd, answer)
 		shutdown(c.fd, unix.SHUT_WR)
+		d.needReadBuf()
 		_, _ = recv(c.fd, d.readBuf)
 	}
 	closeFD(c.fd)
-	d.engine.conns.Add(-1)
 }
 
 // pauseAccept stops watching the listeners until a connection closes, or until
