@@ -15,7 +15,7 @@ type chunk struct {
 	// recent holds some slices made before, by the address of their string: a
 	// header whose value is a constant of the program needs only one. An entry
 	// keeps its string alive, so an address cannot come to mean another.
-	recent [recentValues][]string
+	recent *[recentValues][]string
 }
 
 const (
@@ -49,6 +49,9 @@ func (c *chunk) string(b []byte) string {
 func (c *chunk) values(s string) []string {
 	if s == "" || len(s) > recentMost {
 		return c.newValues(s)
+	}
+	if c.recent == nil {
+		c.recent = new([recentValues][]string)
 	}
 	e := &c.recent[addressOf(s)/16%recentValues]
 	if len(*e) == 0 || len((*e)[0]) != len(s) || addressOf((*e)[0]) != addressOf(s) {

@@ -41,6 +41,13 @@ const (
 	drainLimit = 64 << 10
 )
 
+// needStream makes sure that there is a loopBody.
+func (x *loopExchange) needStream() {
+	if x.stream == nil {
+		x.stream = new(loopBody)
+	}
+}
+
 // begin prepares for the body that follows x.head, of which rest has arrived;
 // rest may hold what comes after the body too.
 func (b *loopBody) begin(x *loopExchange, rest []byte) {

@@ -36,7 +36,7 @@ type loopExchange struct {
 	reading, writing, using sync.Mutex
 
 	// Of the current request.
-	stream    loopBody           // its body, when the action reads it from the connection
+	stream    *loopBody          // its body, when the action reads it from the connection; made when first needed
 	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
@@ -183,6 +183,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	x.chunked, x.gathered = &u.chunked, u
 	x.c.Proto = nil
 	if x.streaming {
+		x.needStream()
 		x.stream.beginChunked(x, u, in[n:])
 	}
 	next = x.answer(act)
@@ -206,6 +207,7 @@ func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 	if x.tooSlowForLoop() {
 		return 0, needWorker
 	}
+	x.needStream()
 	x.stream.begin(x, in[n:])
 	next := x.answer(act)
 	return n + x.stream.taken, next
@@ -257,6 +259,9 @@ func (x *loopExchange) answer(act Action) progress {
 		return x.stepAside(&resp)
 	}
 	streams := resp.meta.kind() == kindStream
+	if streams && len(x.after) <= smallAfter {
+		x.moveInput()
+	}
 	app.settle(r, &resp)
 	x.closeStdBody()
 	stayed := x.d.Leave()

@@ -15,6 +15,10 @@ func (x *loopExchange) use(d *engine.Driver, c *engine.Conn) {
 	x.c = c
 }
 
+// smallAfter is how many bytes of pipelined input may be moved before it is known
+// that a producer lasts: it may wait for long before its first byte.
+const smallAfter = 4 << 10
+
 // moveInput frees the buffer that the request was read into, because the request
 // is going to last: its answer streams, or its body is awaited. What is still needed is
 // copied: the head, a body that is here, the input behind. It runs on the

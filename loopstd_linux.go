@@ -81,7 +81,7 @@ func targetURL(form http1.TargetForm, target string) *url.URL {
 func (x *loopExchange) body(limit int64) io.Reader {
 	if x.streaming {
 		x.stream.limit = limit
-		return &x.stream
+		return x.stream
 	}
 	if int64(len(x.whole)) > limit {
 		return failedBody{bodyTooLarge(limit)}
@@ -127,7 +127,7 @@ func (x *loopExchange) interim(status int, h http.Header) {
 		return
 	}
 	defer x.unhold()
-	if status == http.StatusContinue {
+	if status == http.StatusContinue && x.streaming {
 		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
