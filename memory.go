@@ -12,6 +12,7 @@ import (
 // How a memory limit is spent:
 //
 //	limit ─ the program itself (mapped code and data) ─▶ room, which Go manages
+//	      └ of a control group also the kernel's own
 //	room ── a quarter at most ─▶ the budget, for what clients make the server hold
 //	     └─ the rest ─▶ what actions allocate, the runtime, garbage
 //
@@ -34,6 +35,13 @@ const (
 	actionShare   = 256 << 10
 	mostActions   = 10_000
 	fewestActions = 16
+
+	// kernelShare is the part of a control group's limit, one in so many, that is
+	// left to what the kernel counts against it and no process sees: sockets, some
+	// 2.5 KB each, and page tables. Without it a small group that is full of
+	// connections loses the pages of its program again and again.
+	kernelShare = 6
+	mostKernel  = 64 << 20
 
 	// leastRoom is less than any server with traffic can do with.
 	leastRoom = 4 << 20
@@ -61,8 +69,11 @@ func (m *memory) begin(a *App) {
 	bound := int64(easyBudget)
 	if m.limit.Bytes > 0 {
 		m.room = m.limit.Bytes - mappedBytes()
-		if m.limit.Source == "GOMEMLIMIT" {
+		switch {
+		case m.limit.Source == "GOMEMLIMIT":
 			m.room = m.limit.Bytes // which does not count the program
+		case strings.HasPrefix(m.limit.Source, "cgroup"):
+			m.room -= min(m.limit.Bytes/kernelShare, mostKernel)
 		}
 		if m.room < leastRoom {
 			a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
