@@ -54,10 +54,10 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := got.Connect + got.IO + got.Timeouts
-	t.Logf("%d requests, %d of them answered with 503, p99 %v; %d lost (bar: 0)", got.Requests, got.Status, got.P99, lost)
+	lost := got.Connect + got.IO // what wrk calls a timeout is an answer after more than two seconds
+	t.Logf("%d requests, %d of them answered with 503, p99 %v, %d times more than 2 s; %d lost (bar: 0)", got.Requests, got.Status, got.P99, got.Timeouts, lost)
 	if lost > 0 || got.Requests == 0 {
-		t.Errorf("%d connections failed, %d reads or writes, %d timed out", got.Connect, got.IO, got.Timeouts)
+		t.Errorf("%d connections failed, %d reads or writes", got.Connect, got.IO)
 	}
 	t.Logf("uploads: %d answered, %d refused with 503; %d lost (bar: 0)", crowd.uploaded.Load(), crowd.shed.Load(), crowd.lost.Load())
 	if crowd.lost.Load() > 0 || crowd.uploaded.Load() == 0 {
