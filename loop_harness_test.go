@@ -4,11 +4,9 @@ package dunlin_test
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"net"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -27,19 +25,6 @@ func startLoop(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (
 		register(a)
 	})
 	return app, addr, logs
-}
-
-// answered reads one answer to GET, which must have the status and the body.
-func answered(t *testing.T, br *bufio.Reader, status int, body string) {
-	t.Helper()
-	got, err := readAnswer(br, "GET")
-	if err != nil {
-		t.Fatalf("instead of %d %q: %v", status, body, err)
-	}
-	head, gotBody, _ := bytes.Cut([]byte(got), []byte("\n\n"))
-	if string(head[9:12]) != strconv.Itoa(status) || string(gotBody) != body {
-		t.Fatalf("answered with\n%s\nwant %d %q", got, status, body)
-	}
 }
 
 // wantEnd checks that the server closes the connection without a further byte.

@@ -2,6 +2,7 @@ package dunlin_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -126,4 +127,17 @@ func exchange(t *testing.T, addr string, closes bool, raws ...string) (answers [
 		t.Errorf("a request after the others was answered with %q, %v", probe, err)
 	}
 	return answers
+}
+
+// answered reads one answer to GET, which must have the status and the body.
+func answered(t *testing.T, br *bufio.Reader, status int, body string) {
+	t.Helper()
+	got, err := readAnswer(br, "GET")
+	if err != nil {
+		t.Fatalf("instead of %d %q: %v", status, body, err)
+	}
+	head, gotBody, _ := bytes.Cut([]byte(got), []byte("\n\n"))
+	if string(head[9:12]) != strconv.Itoa(status) || string(gotBody) != body {
+		t.Fatalf("answered with\n%s\nwant %d %q", got, status, body)
+	}
 }
