@@ -274,10 +274,11 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	if ev.Events&(unix.EPOLLIN|hungUp) != 0 {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
-			c.flags |= flagPeerDone
-			if c.queued {
+			if c.queued && c.flags&flagPeerDone == 0 {
+				l.pressure.gone++
 				l.pressure.control.Gone()
 			}
+			c.flags |= flagPeerDone
 		}
 	}
 	if l.pressure.on && c.out == nil {
@@ -309,6 +310,9 @@ func (l *loop) serveSoon(c *Conn) {
 		return
 	}
 	c.mark = stampAt(l.now)
+	if c.flags&flagPeerDone != 0 {
+		l.pressure.gone++
+	}
 	l.later = append(l.later, c)
 }
 

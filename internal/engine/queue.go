@@ -38,6 +38,7 @@ type pressure struct {
 	refused int   // of these, refused
 	most    int   // how many are to be served in a turn
 	cost    int64 // what one takes, in ns, lately
+	gone    int   // of the queue, those whose peer has finished: they make no crowd
 	control admission.QueueControl
 }
 
@@ -65,6 +66,9 @@ func (l *loop) enqueue(c *Conn) {
 			c.flags |= flagFresh
 		}
 		l.pressure.control.Arrived(from)
+	}
+	if c.flags&flagPeerDone != 0 {
+		l.pressure.gone++
 	}
 	c.queued, c.mark = true, stampAt(l.now)
 	l.ready = append(l.ready, c)
@@ -116,8 +120,8 @@ func (l *loop) fetchAll(d *Driver) bool {
 func (l *loop) look() {
 	p := &l.pressure
 	var oldest time.Duration
-	waiting := len(l.ready) - l.readyAt
-	if waiting > 0 {
+	waiting := max(len(l.ready)-l.readyAt-p.gone, 0)
+	if l.readyAt < len(l.ready) {
 		// A deadline or a sweep may have served it out of turn; then it may be away.
 		if c := l.ready[l.readyAt]; c.state.Load() == atLoop {
 			oldest = between(c.mark, stampAt(l.now))
@@ -135,7 +139,13 @@ func (l *loop) visitNext(d *Driver) bool {
 	l.ready[l.readyAt] = nil
 	l.readyAt++
 	c.queued = false
-	if c.slot < 0 || !c.noteEvent(0) {
+	if c.slot >= 0 && !c.noteEvent(0) {
+		return true
+	}
+	if c.flags&flagPeerDone != 0 {
+		l.pressure.gone--
+	}
+	if c.slot < 0 {
 		return true
 	}
 	p := &l.pressure
@@ -166,7 +176,7 @@ func (l *loop) carryOver() {
 	if l.readyAt == len(l.ready) {
 		l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
 		if p.on && len(l.ready) == 0 {
-			p.on = false
+			p.on, p.gone = false, 0
 			p.control.Look(l.now, 0, 0, int(l.count.Load()))
 		}
 	} else {
