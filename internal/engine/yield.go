@@ -73,13 +73,14 @@ const (
 // their descriptors and their memory here and in the system. One that has been used
 // within the last second is spared: it may be in use.
 func (l *loop) dropIdle() {
+	const busy = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
 	newest := ^uint32(0)
 	if open := l.e.cfg.OpenTimeout; open > 0 {
 		newest = deadlineTick(l.now, open) - secondTicks
 	}
 	var idle []*Conn
 	for _, c := range l.conns {
-		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&^flagWantOut == 0 && !c.queued && c.deadline != 0 && c.deadline < newest {
+		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busy == 0 && !c.queued && c.deadline != 0 && c.deadline < newest {
 			idle = append(idle, c)
 		}
 	}
