@@ -137,17 +137,23 @@ func TestH2LoadWhileServicesChange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHeirloom(t, c.listener, c.args...)
 			h.changeHands(t, func(d time.Duration) {
-				out, err := proc.Run(t.Context(), proc.Command{Path: "h2load", Args: []string{
-					"-c32", "-m1", "-D" + strconv.Itoa(int(d.Seconds())), c.scheme + "://" + h.addr + "/pid"}})
-				if err != nil {
-					t.Error(err)
-					return
+				// Its clients end with the first connection that does: one second each.
+				for end := time.Now().Add(d); time.Now().Before(end); {
+					out, err := proc.Run(t.Context(), proc.Command{Path: "h2load", Args: []string{
+						"-c" + strconv.Itoa(h2loadClients), "-m1", "-D1", c.scheme + "://" + h.addr + "/pid"}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					h2loadLost(t, out)
 				}
-				h2loadLost(t, out)
 			})
 		})
 	}
 }
+
+// h2loadClients is how many connections it has, with one request each.
+const h2loadClients = 32
 
 var h2loadCounts = regexp.MustCompile(`requests: \d+ total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout`)
 
@@ -159,8 +165,8 @@ func h2loadLost(t *testing.T, out string) {
 		t.Errorf("no counts of h2load (%v) in:\n%s", err, out)
 		return
 	}
-	t.Logf("h2load over %d restarts and %d stops: %d requests; %d failed (bar: 0)", ends(), ends(), started, failed)
-	if failed+errored+timeout > 0 || succeeded != started || started == 0 {
+	t.Logf("h2load: %d requests; %d failed (bar: 0)", started, failed)
+	if failed+errored+timeout > 0 || succeeded < started-h2loadClients || started == 0 { // it ends in the middle of requests
 		t.Errorf("of %d requests %d succeeded, %d failed, %d timed out", started, succeeded, failed, timeout)
 	}
 }
