@@ -64,7 +64,7 @@ func (r *Request) maxStdBody() int64 {
 // the limit (Config.MaxBody, Group.MaxBody) was announced, or was read. After
 // Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
-	r.lentBody = true
+	r.viewed = true
 	if r.loaded {
 		return &bytesReader{r.whole}
 	}
@@ -89,7 +89,7 @@ func (r *Request) announced(limit int64) error {
 // been sent. A body of more than the limit (Config.MaxBody, Group.MaxBody) is a
 // 413 problem.
 func (r *Request) Bytes() ([]byte, error) {
-	r.lentBody = true
+	r.viewed = true
 	return r.bytes(r.maxBody())
 }
 

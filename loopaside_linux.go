@@ -4,7 +4,7 @@ import "github.com/dunlinhttp/dunlin/internal/engine"
 
 // mayStepAside reports whether the rest of the request can do without the input.
 func (x *loopExchange) mayStepAside() bool {
-	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.request.lentBody)
+	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.request.viewed)
 }
 
 // stepAside ends the action's part in a response that lasts, a stream of events: the rest

@@ -186,16 +186,16 @@ func (b *loopBody) await(p []byte) (int, error) {
 	x.d.Detach() // from here on the clock runs
 	for {
 		left := b.pace.left(&app.config)
-		timeout := x.d.TimeLeft(timeLeft(x.readBy, left))
+		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
 		start := x.d.Now()
 		n, err := x.c.Read(p, timeout)
 		waited := time.Duration(x.d.Now() - start)
 		switch {
-		case x.readBy.IsZero() && b.pace.tooSlow(&app.config, waited, int64(n)):
+		case x.readBy().IsZero() && b.pace.tooSlow(&app.config, waited, int64(n)):
 			return 0, app.cutBody(x.c.RemoteAddr())
 		case err == nil:
 			return n, nil
-		case !timedOutIO(err) || timeout != left || !x.readBy.IsZero():
+		case !timedOutIO(err) || timeout != left || !x.readBy().IsZero():
 			return n, bodyCut(err)
 		}
 	}

@@ -79,3 +79,11 @@ func (c *localContext) release() {
 	defer c.mu.Unlock()
 	c.conn = nil
 }
+
+func (x *loopExchange) endable() (context.Context, context.CancelFunc) {
+	ctx := x.context()
+	if x.cancel == nil {
+		return ctx, func() {} // it has ended
+	}
+	return ctx, x.cancel
+}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http1"
@@ -19,8 +19,8 @@ type loopExchange struct {
 	handler *loopHandler
 	request Request
 	head    http1.Head
-	date    http1.DateCache
-	canon   []byte // the canonical path, when the one sent has escapes
+	date    *http1.DateCache // made when first needed
+	canon   []byte           // the canonical path, when the one sent has escapes
 
 	// Of the current call.
 	d     *engine.Driver
@@ -43,6 +43,7 @@ type loopExchange struct {
 	gathered  *unfinished        // the memory of head and body, if they came in pieces
 	minor     uint8              // the client's minor version
 	closing   bool               // the connection closes after the answer
+	produces  atomic.Bool        // a stream is being carried out on the loop
 	begun     bool               // the head of a streamed answer is in the output
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
 	holds     int                // calls of hold without unhold
@@ -57,8 +58,7 @@ type loopExchange struct {
 	after     []byte             // the input after the request
 	hijacked  bool               // the connection is not ours any more
 	gone      bool               // likewise, because the action was late
-	readBy    time.Time          // the deadlines of a standard handler
-	writeBy   time.Time
+	deadlines *deadlines         // of a standard handler, nil for none
 
 	count loopCount
 }
@@ -255,14 +255,20 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	var resp Response
 	app.run(act, r, &resp)
-	if resp.meta.kind() == kindStream && resp.on.x.lasts && x.mayStepAside() {
-		return x.stepAside(&resp)
-	}
 	streams := resp.meta.kind() == kindStream
-	if streams && len(x.after) <= smallAfter {
-		x.moveInput()
+	if streams {
+		if x.mayStepAside() && (resp.on.x.lasts || inline && r.route != nil && r.route.streams.blocking(x.d.Now())) {
+			return x.stepAside(&resp)
+		}
+		if len(x.after) <= smallAfter {
+			x.moveInput()
+		}
+		x.produces.Store(inline)
 	}
 	app.settle(r, &resp)
+	if streams {
+		x.produces.Store(false)
+	}
 	x.closeStdBody()
 	stayed := x.d.Leave()
 	if x.d.Gone() {
@@ -277,7 +283,13 @@ func (x *loopExchange) answer(act Action) progress {
 		x.comeBack()
 		x.flushCount()
 	}
-	if r.route != nil && inline && !streams { // streams leave the loop by themselves, workers wait for each other
+	switch {
+	case r.route == nil || !inline: // workers wait for each other
+	case streams:
+		if stayed {
+			r.route.streams.returned(x.d.Now())
+		}
+	default:
 		r.route.ran(stayed, x.d.Now())
 	}
 	return x.conclude(&resp)
@@ -352,7 +364,7 @@ func (x *loopExchange) end() {
 	}
 	x.gone = false
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
-	x.readBy, x.writeBy = time.Time{}, time.Time{}
+	x.deadlines = nil
 	x.request.end()
 	x.kept = keep(x.kept)
 	if cap(x.canon) > keptUnfinished {

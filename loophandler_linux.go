@@ -146,8 +146,15 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Away counts a request whose action blocks as in flight.
-func (h *loopHandler) Away(scratch any) { scratch.(*loopExchange).goAway() }
+// Away counts a request whose action blocks as in flight. A route whose streams
+// leave the loop, be it in the middle, is one whose next begin elsewhere.
+func (h *loopHandler) Away(scratch any) {
+	x := scratch.(*loopExchange)
+	x.goAway()
+	if x.produces.Load() && x.request.route != nil {
+		x.request.route.streams.tookOver(x.d.Clock())
+	}
+}
 
 // Expiring notes what the answer for an action that took too long depends on;
 // none of it is changed by an action.

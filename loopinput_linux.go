@@ -25,7 +25,7 @@ const smallAfter = 4 << 10
 // goroutine of the action. An action that has a view of a body which lies in that
 // buffer keeps it.
 func (x *loopExchange) moveInput() {
-	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.lentBody {
+	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.viewed {
 		return
 	}
 	x.moved = true

@@ -95,6 +95,9 @@ func (x *loopExchange) refuseBody() {
 	}
 }
 
+// headRoom is the size of an ordinary response head, in bytes.
+const headRoom = 512
+
 // begin appends the head of an answer whose body follows piece by piece.
 func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	x.beginWrite()
@@ -107,7 +110,11 @@ func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	}
 	x.moveInput()
 	x.begun, x.unsent = true, len(x.d.Out)
+	x.d.Reserve(headRoom)
 	x.appendHead(resp, int(length))
+	if !x.d.Inline() {
+		x.date = nil // a stream may last, and tells the time once
+	}
 	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.meta.status())
 	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
@@ -213,13 +220,37 @@ func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 func (s *loopSink) setReadDeadline(t time.Time) error {
-	s.x.readBy = t
+	s.x.ownDeadlines().readBy = t
 	return nil
 }
 
 func (s *loopSink) setWriteDeadline(t time.Time) error {
-	s.x.writeBy = t
+	s.x.ownDeadlines().writeBy = t
 	return nil
+}
+
+// deadlines are those that a standard handler has set; zero for none.
+type deadlines struct{ readBy, writeBy time.Time }
+
+func (x *loopExchange) ownDeadlines() *deadlines {
+	if x.deadlines == nil {
+		x.deadlines = new(deadlines)
+	}
+	return x.deadlines
+}
+
+func (x *loopExchange) readBy() time.Time {
+	if x.deadlines == nil {
+		return time.Time{}
+	}
+	return x.deadlines.readBy
+}
+
+func (x *loopExchange) writeBy() time.Time {
+	if x.deadlines == nil {
+		return time.Time{}
+	}
+	return x.deadlines.writeBy
 }
 
 // enableFullDuplex has nothing to do: a handler may read and write in any order, and

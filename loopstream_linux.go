@@ -97,7 +97,7 @@ func (s *loopStream) Flush() error {
 
 // patience is how long a standard handler lets the client take nothing, 0 for as
 // long as the client takes MinWriteRate.
-func (s *loopStream) patience() time.Duration { return timeLeft(s.x.writeBy, 0) }
+func (s *loopStream) patience() time.Duration { return timeLeft(s.x.writeBy(), 0) }
 
 // note keeps the first error, with which the connection is over.
 func (s *loopStream) note(err error) error {

@@ -54,6 +54,9 @@ func (x *loopExchange) appendHead(resp *Response, length int) {
 	} else {
 		out = http1.AppendStatusLine(out, status)
 	}
+	if x.date == nil {
+		x.date = new(http1.DateCache)
+	}
 	out = x.date.AppendField(out, x.d.Unix())
 	block, own := resp.base(), resp.fields()
 	if len(own) == 1 && own[0].block != nil {

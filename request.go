@@ -25,6 +25,8 @@ type Request struct {
 	path   string // canonical, as the router wants it
 	query  string // as sent, without the question mark
 	lent   bool   // path and query view memory of the engine: copy, do not hand out
+	loaded bool   // payload (or the engine's view) is complete in whole
+	viewed bool   // the action may hold a view of the body
 
 	location string // where to, when no route takes this path but one like it
 
@@ -34,9 +36,7 @@ type Request struct {
 	scratch     []byte // for unescaping queries
 	payload     []byte // what Bytes has read, when the engine did not hold it
 	payloadHeld int    // bytes of the budget for it
-	loaded      bool   // payload (or the engine's view) is complete in whole
 	whole       []byte
-	lentBody    bool          // the action may hold a view of the body
 	replay      *replayedBody // for standard handlers, after Bytes
 	bodyErr     error         // why the body could not be read
 	depth       int           // calls of App.run under way
@@ -61,6 +61,8 @@ type wire interface {
 	refuseBody()
 	remote() netip.AddrPort
 	context() context.Context
+	// endable is context with a function that ends it before the request does.
+	endable() (context.Context, context.CancelFunc)
 	// stdRequest returns the request as net/http knows it.
 	stdRequest() *http.Request
 	// begin sends the head of resp and returns where the body goes; length is
@@ -80,7 +82,7 @@ type wire interface {
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.method, r.path, r.query, r.lent = method, path, query, lent
-	r.route, r.depth, r.lentBody = nil, 0, false
+	r.route, r.depth, r.viewed = nil, 0, false
 }
 
 // maxKept is the largest body buffer, in bytes, that a pooled request keeps.

@@ -40,6 +40,7 @@ type endpoint struct {
 	maxBody  int64         // in bytes; 0: that of the config
 	pattern  string        // as registered, the group's prefix included
 	pace     pace
+	streams  pace // of what the answers produce when they are sent
 	counts   routeCounts
 	limits   []*limit // on how many are served at once
 	critical bool     // never refused because of an overload

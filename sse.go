@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,9 +62,11 @@ var (
 // Events is an event stream being sent. Its methods are safe for any number of
 // goroutines, until the function given to SSE returns.
 type Events struct {
-	r   *Request
-	ctx context.Context
-	end context.CancelFunc // of ctx
+	r     *Request
+	ctx   context.Context // the request's
+	end   context.CancelFunc
+	told  atomic.Bool // that the server is about to stop
+	drain drainEntry
 
 	mu       sync.Mutex
 	w        *streamWriter
@@ -84,9 +87,11 @@ const (
 
 // run has stream send its events.
 func (e *Events) run(stream func(*Events) error) error {
-	e.ctx, e.end = context.WithCancel(e.r.Context())
+	e.ctx, e.end = e.r.wire.endable()
 	defer e.close()
-	defer context.AfterFunc(e.r.app.drains.context(e.r.app), e.end)()
+	drains := &e.r.app.drains
+	drains.add(e.r.app, e)
+	defer drains.remove(e)
 	if err := e.w.Flush(); err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func (e *Events) run(stream func(*Events) error) error {
 	switch {
 	case err == nil || e.ctx.Err() == nil:
 		return err
-	case e.r.Context().Err() != nil:
+	case !e.told.Load():
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		_, err = e.w.note(0, err) // the client has gone, whatever came of it
@@ -199,7 +204,8 @@ func (e *Events) write() error {
 // has gone, or the server is about to stop.
 func (e *Events) Done() <-chan struct{} { return e.ctx.Done() }
 
-// Context returns a context that ends with [Events.Done].
+// Context returns a context that ends with [Events.Done]. It is that of the request,
+// for as long as events are sent.
 func (e *Events) Context() context.Context { return e.ctx }
 
 // LastEventID returns the ID of the last event that the client has seen of an
@@ -243,22 +249,66 @@ func appendLines(b []byte, prefix, text string) []byte {
 	}
 }
 
-// drainWatch turns the end of an app into a context, on which any number of
-// streams wait without a goroutine each.
+// drainWatch tells open event streams that the app is about to end. It is a list,
+// since a context that each waits on would cost more than the rest of its state.
 type drainWatch struct {
-	once sync.Once
-	ctx  context.Context
+	mu      sync.Mutex
+	first   *Events
+	told    bool // the end has begun
+	watched bool // a goroutine waits for it
 }
 
-// context returns the context that ends when a begins to drain.
-func (d *drainWatch) context(a *App) context.Context {
-	d.once.Do(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		d.ctx = ctx
+// drainEntry is a stream's place in the list.
+type drainEntry struct{ prev, next *Events }
+
+// add has e told of the end of a, at once if that has begun.
+func (d *drainWatch) add(a *App, e *Events) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.told {
+		e.tell()
+		return
+	}
+	if !d.watched {
+		d.watched = true
 		go func() {
 			<-a.Draining()
-			cancel()
+			d.tell()
 		}()
-	})
-	return d.ctx
+	}
+	e.drain.next = d.first
+	if d.first != nil {
+		d.first.drain.prev = e
+	}
+	d.first = e
+}
+
+func (d *drainWatch) remove(e *Events) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case e.drain.prev != nil:
+		e.drain.prev.drain.next = e.drain.next
+	case d.first == e:
+		d.first = e.drain.next
+	}
+	if e.drain.next != nil {
+		e.drain.next.drain.prev = e.drain.prev
+	}
+	e.drain = drainEntry{}
+}
+
+func (d *drainWatch) tell() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = true
+	for e := d.first; e != nil; e = e.drain.next {
+		e.tell()
+	}
+}
+
+// tell ends e's context because the server is about to stop.
+func (e *Events) tell() {
+	e.told.Store(true)
+	e.end()
 }

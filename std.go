@@ -56,7 +56,8 @@ type stdExchange struct {
 	request Request
 	w       http.ResponseWriter
 	req     *http.Request
-	race    *stdRace // under a limit, between the action and the clock
+	ctx     context.Context // after endable
+	race    *stdRace        // under a limit, between the action and the clock
 	count   stdCount
 	number  int  // of all exchanges of the app: spreads them over shards
 	copied  bool // req is our own copy
@@ -93,7 +94,7 @@ func (x *stdExchange) sendSettled(resp *Response) {
 // left to the collector instead: somebody may still be using it.
 func (x *stdExchange) release() {
 	x.request.end()
-	x.w, x.req, x.race, x.copied = nil, nil, nil, false
+	x.w, x.req, x.ctx, x.race, x.copied = nil, nil, nil, nil, false
 	if x.timedBody != nil {
 		x.timedBody.stop()
 		x.timedBody = nil
@@ -142,7 +143,17 @@ func (x *stdExchange) remote() netip.AddrPort {
 	return addr
 }
 
-func (x *stdExchange) context() context.Context { return x.req.Context() }
+func (x *stdExchange) context() context.Context {
+	if x.ctx != nil {
+		return x.ctx
+	}
+	return x.req.Context()
+}
+
+func (x *stdExchange) endable() (ctx context.Context, end context.CancelFunc) {
+	x.ctx, end = context.WithCancel(x.req.Context())
+	return x.ctx, end
+}
 
 // begin sends a head. net/http chooses the framing.
 func (x *stdExchange) begin(resp *Response, length int64) stdSink {

@@ -23,7 +23,7 @@ type constraint struct {
 
 // match reports whether the canonical text of a value satisfies the constraint, which sees the value
 // unescaped. scratch is reused for values that need unescaping first.
-func (c *constraint) match(value string, scratch *[]byte) bool {
+func (c *constraint) match(value string, s *state) bool {
 	switch {
 	case c.check != nil:
 		// An escape hides a slash or a percent sign, which no built-in constraint accepts, and they
@@ -33,8 +33,9 @@ func (c *constraint) match(value string, scratch *[]byte) bool {
 		return c.automaton.match(value)
 	}
 	if strings.IndexByte(value, '%') >= 0 {
-		*scratch = AppendValue((*scratch)[:0], value)
-		value = view(*scratch)
+		m := s.memory()
+		m.value = AppendValue(m.value[:0], value)
+		value = view(m.value)
 	}
 	if c.regexp != nil {
 		return c.regexp.MatchString(value)

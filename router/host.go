@@ -165,11 +165,12 @@ func (s *state) foldHost(host string) string {
 	}
 	for i := 0; i < len(host); i++ {
 		if c := host[i]; 'A' <= c && c <= 'Z' {
-			s.host = append(s.host[:0], host...)
+			folded := &s.memory().host
+			*folded = append((*folded)[:0], host...)
 			for ; i < len(host); i++ {
-				s.host[i] = lower(host[i])
+				(*folded)[i] = lower(host[i])
 			}
-			return view(s.host)
+			return view(*folded)
 		}
 	}
 	return host

@@ -1,25 +1,23 @@
 package router
 
-// inlineSpans is the number of parameters that a Match holds without a slice of its own. 12 parameters
+// inlineSpans is the number of parameters that a Match holds without a slice of its own. 8 parameters
 // are more than any route of the large public APIs has.
-const inlineSpans = 12
+const inlineSpans = 8
 
 // Match is the result of a lookup. It is meant to be embedded by value in a reused request: it holds
 // offsets into the strings that were looked up, never the strings. The zero value is ready for use. It
 // is not safe for concurrent use.
 type Match[T any] struct {
 	found *binding
-	path  []byte // space for OtherSlash
 	state state
 }
 
 // state is the part of a match that does not depend on the stored type.
 type state struct {
-	spans   [inlineSpans]Span
-	more    []Span // of the parameters beyond inlineSpans; kept from lookup to lookup
-	rest    uint32
-	scratch []byte // for unescaping; grows to the longest value a constraint saw unescaped
-	host    []byte // for folding the host's case
+	spans [inlineSpans]Span
+	more  []Span // of the parameters beyond inlineSpans; kept from lookup to lookup
+	rest  uint32
+	kept  *memory // made when first needed
 
 	// What the leaves that matched would have accepted. The other two are valid only if this is not 0.
 	missed  uint8 // leaves missed by method or version, counted to 2
@@ -116,10 +114,24 @@ func (m *Match[T]) Reset() {
 // CopyTo makes dst say what m says, in memory of its own.
 func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own := &dst.state
-	more, scratch, host := own.more, own.scratch, own.host
+	more, kept := own.more, own.kept
 	dst.found, dst.state = m.found, m.state
 	own.more = append(more[:0], m.state.more...)
-	own.scratch, own.host = scratch, host
+	own.kept = kept
+}
+
+// memory is for strings that a lookup has to change. It is kept from lookup to lookup.
+type memory struct {
+	value []byte // for unescaping; grows to the longest value a constraint saw unescaped
+	host  []byte // for folding the host's case
+	path  []byte // for OtherSlash
+}
+
+func (s *state) memory() *memory {
+	if s.kept == nil {
+		s.kept = new(memory)
+	}
+	return s.kept
 }
 
 // begin prepares for a lookup.

@@ -97,8 +97,7 @@ func (seg *segment) fill(values []string, encode func(string) (string, error)) (
 }
 
 func (p *part) accepts(canonical string) bool {
-	var scratch []byte
-	return p.constraint == nil || p.constraint.match(canonical, &scratch)
+	return p.constraint == nil || p.constraint.match(canonical, new(state))
 }
 
 // canonicalValue writes a value as it appears in a canonical path.

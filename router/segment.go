@@ -14,7 +14,7 @@ func (seg *segment) match(path string, start, end, k int, s *state) bool {
 	}
 	if len(seg.parts) == 1 {
 		p := &seg.parts[0]
-		if p.constraint != nil && !p.constraint.match(path[start:end], &s.scratch) {
+		if p.constraint != nil && !p.constraint.match(path[start:end], s) {
 			return false
 		}
 		s.setSpan(k, start, end)
@@ -51,13 +51,13 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 		}
 		value := start + at + len(text)
 		ends[i] = end
-		if p := &parts[2*i]; value == end || p.constraint != nil && !p.constraint.match(path[value:end], &s.scratch) {
+		if p := &parts[2*i]; value == end || p.constraint != nil && !p.constraint.match(path[value:end], s) {
 			return false
 		}
 		end = start + at
 	}
 	ends[0] = end
-	if p := &parts[0]; start == end || p.constraint != nil && !p.constraint.match(path[start:end], &s.scratch) {
+	if p := &parts[0]; start == end || p.constraint != nil && !p.constraint.match(path[start:end], s) {
 		return false
 	}
 	for i := range n {

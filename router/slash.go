@@ -11,8 +11,9 @@ func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
 	other, had := strings.CutSuffix(path, "/")
 	if !had {
 		// Not in the space that constraints unescape values to: the path is in use meanwhile.
-		m.path = append(append(m.path[:0], path...), '/')
-		other = view(m.path)
+		longer := &m.state.memory().path
+		*longer = append(append((*longer)[:0], path...), '/')
+		other = view(*longer)
 	}
 	return r.Lookup(method, host, other, m) != NotFound
 }
