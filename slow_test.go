@@ -15,7 +15,7 @@ import (
 func TestMinBodyRate(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: 1 << 40, MaxBody: 1 << 40}, func(a *dunlin.App) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}, func(a *dunlin.App) {
 			app = a
 			a.Post("/", func(r *dunlin.Request) dunlin.Response {
 				if _, err := io.Copy(io.Discard, r.Body()); err != nil {

@@ -61,7 +61,7 @@ func TestMinWriteRate(t *testing.T) {
 	})
 	t.Run("too little", func(t *testing.T) {
 		var shed admission.Shed
-		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 1 << 40, Shed: &shed}, newLineHandler())
+		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 1 << 30, Shed: &shed}, newLineHandler())
 		c, other := s.dial(), s.dial()
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
