@@ -3,6 +3,7 @@ package dunlin_test
 import (
 	"bufio"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 func TestMinBodyRate(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}, func(a *dunlin.App) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: math.MaxInt32, MaxBody: 1 << 40}, func(a *dunlin.App) {
 			app = a
 			a.Post("/", func(r *dunlin.Request) dunlin.Response {
 				if _, err := io.Copy(io.Discard, r.Body()); err != nil {
@@ -46,7 +47,7 @@ func TestMinBodyRate(t *testing.T) {
 				if err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 					t.Fatalf("%q, %v; want a 408", got, err)
 				}
-				wantContains(t, "the answer", got, "the request body came at fewer than 1099511627776 bytes a second over 30ms", "Connection: close\n")
+				wantContains(t, "the answer", got, "the request body came at fewer than 2147483647 bytes a second over 30ms", "Connection: close\n")
 				if n := app.Stats().Shed["slow-body"]; n != uint64(i+1) {
 					t.Errorf("%d counted, want %d", n, i+1)
 				}

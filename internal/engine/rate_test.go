@@ -5,6 +5,7 @@ package engine_test
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -61,7 +62,7 @@ func TestMinWriteRate(t *testing.T) {
 	})
 	t.Run("too little", func(t *testing.T) {
 		var shed admission.Shed
-		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 1 << 30, Shed: &shed}, newLineHandler())
+		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: math.MaxInt32, Shed: &shed}, newLineHandler())
 		c, other := s.dial(), s.dial()
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
@@ -119,7 +120,7 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 		var shed admission.Shed
 		h := newLineHandler()
 		_, ended := stream(h)
-		s := serve(t, engine.Config{WriteGrace: 20 * time.Millisecond, MinWriteRate: 1 << 40, Shed: &shed}, h)
+		s := serve(t, engine.Config{WriteGrace: 20 * time.Millisecond, MinWriteRate: math.MaxInt32, Shed: &shed}, h)
 		c := s.dial()
 		c.send("stream\n")
 		_, _ = io.Copy(io.Discard, c.r) // until it is cut off
