@@ -71,12 +71,12 @@ func Sleep(ms string) {
 // LargeFileSize is the length of the body of /file, in bytes.
 const LargeFileSize = 100_000_000
 
-var largeFile *os.File // stays open
-
 // LargeFile makes the file behind /file when first asked for, and returns its path. It has no blocks on
 // the disk, so that what is measured is the way to the client; and no name there, so that it ends with
 // the process.
-var LargeFile = sync.OnceValue(func() string {
+func LargeFile() string { return fmt.Sprintf("/proc/self/fd/%d", largeFile().Fd()) }
+
+var largeFile = sync.OnceValue(func() *os.File {
 	f, err := os.CreateTemp("", "dunlin-bench-file-*")
 	if err == nil {
 		err = errors.Join(f.Truncate(LargeFileSize), os.Remove(f.Name()))
@@ -84,8 +84,7 @@ var LargeFile = sync.OnceValue(func() string {
 	if err != nil {
 		panic(err)
 	}
-	largeFile = f
-	return fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	return f // and stays open
 })
 
 // Listen reads -addr, listens on it and says so in one line on stdout.
