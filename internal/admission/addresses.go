@@ -6,14 +6,12 @@ import (
 )
 
 // Addresses counts what each remote address has open, up to a bound. All methods
-// are safe for concurrent use; a nil Addresses bounds nothing. It holds an entry
-// for an address only while the count is not zero, so it is never larger than
-// what it counts.
+// are safe for concurrent use; a nil Addresses bounds nothing. It is never larger
+// than what it counts.
 type Addresses struct {
-	most int32
+	most int
 	mu   sync.Mutex
-	open map[addressKey]int32
-	peak int // entries there have been since open was made
+	open held[addressKey]
 }
 
 // addressKey is what counts as one address: an IPv4 address, written as IPv6 has
@@ -35,7 +33,7 @@ func NewAddresses(most int) *Addresses {
 	if most == 0 {
 		return nil
 	}
-	return &Addresses{most: int32(min(most, 1<<31-1)), open: make(map[addressKey]int32)}
+	return &Addresses{most: most}
 }
 
 // Take counts one more for ip, and reports false if it has as many as it may. The
@@ -44,42 +42,19 @@ func (a *Addresses) Take(ip netip.Addr) bool {
 	if a == nil || !ip.IsValid() {
 		return true
 	}
-	key := keyOf(ip)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := a.open[key]
-	if n >= a.most {
-		return false
-	}
-	a.open[key] = n + 1
-	a.peak = max(a.peak, len(a.open))
-	return true
+	return a.open.take(keyOf(ip), a.most)
 }
-
-// keptAddresses is how many entries there may have been in a map that is kept,
-// however few there are now: maps do not shrink.
-const keptAddresses = 1 << 10
 
 // Release takes back a Take that returned true.
 func (a *Addresses) Release(ip netip.Addr) {
 	if a == nil || !ip.IsValid() {
 		return
 	}
-	key := keyOf(ip)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := a.open[key]; n > 1 {
-		a.open[key] = n - 1
-		return
-	}
-	delete(a.open, key)
-	if a.peak > keptAddresses && len(a.open) < a.peak/8 {
-		smaller := make(map[addressKey]int32, len(a.open))
-		for k, n := range a.open {
-			smaller[k] = n
-		}
-		a.open, a.peak = smaller, len(smaller)
-	}
+	a.open.release(keyOf(ip))
 }
 
 // Len returns how many addresses have something open.
@@ -89,5 +64,5 @@ func (a *Addresses) Len() int {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open)
+	return len(a.open.counts)
 }
