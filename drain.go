@@ -36,8 +36,9 @@ func (a *App) Drain(ctx context.Context) error {
 }
 
 // Draining returns a channel that is closed when the app begins to shut down.
-// What would last, such as a stream of events, should come to its end then: the
-// request's context is cancelled only if it is still running at the deadline.
+// What would last, such as a stream, should come to its end then: the request's
+// context is cancelled only if it is still running at the deadline, except that of a
+// stream of events ([SSE]), which is cancelled at once.
 func (a *App) Draining() <-chan struct{} {
 	s := &a.serving
 	s.Lock()

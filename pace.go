@@ -18,6 +18,9 @@ import (
 // computes takes as long there as others make it. So now and then one call is tried
 // on the loop. A failed trial holds up that loop for a moment, and so the time
 // between trials doubles with each.
+//
+// A route has a second pace, for what its streams do when they are carried out: there
+// to leave the loop, be it because it was taken or given up, stands for blocking.
 type pace struct {
 	score atomic.Int32 // 0 when nothing has been seen
 	wait  atomic.Int64 // between trials, in nanoseconds

@@ -185,7 +185,8 @@ func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.headers }
 func (r *Request) Remote() netip.AddrPort { return r.wire.remote() }
 
 // Context returns the request's context: cancelled when the client goes away,
-// when the server is told to stop at once, and when the action has returned.
+// when the server is told to stop at once, and when the action has returned. While
+// events are sent ([SSE]) it is that of [Events.Context].
 func (r *Request) Context() context.Context { return r.wire.context() }
 
 // Std returns the request as net/http knows it, for libraries that want one. It

@@ -191,3 +191,28 @@ func TestSSEFailures(t *testing.T) {
 		wantContains(t, "log", logs.String(), "out of luck")
 	})
 }
+
+// What an event stream hands its request's context to ends with the stream.
+func TestSSEEndsTheRequestsContext(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		begun, ended := make(chan struct{}), make(chan struct{})
+		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				return dunlin.SSE(func(e *dunlin.Events) error {
+					below, cancel := context.WithCancel(r.Context())
+					defer cancel()
+					close(begun)
+					<-below.Done()
+					close(ended)
+					return e.Context().Err()
+				})
+			})
+		})
+		conn := dial(t, s.addr)
+		send(t, conn, req("GET /"))
+		<-begun
+		shutdown := s.shutdown(t.Context())
+		<-ended
+		s.wantEnd(shutdown)
+	})
+}
