@@ -4,6 +4,7 @@ package dunlin_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -78,5 +79,52 @@ func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
 	}
 	if s := app.Stats(); s.Shed["no-memory"] != uint64(refused) {
 		t.Errorf("%d refused, counted %d", refused, s.Shed["no-memory"])
+	}
+}
+
+// Streams of events whose clients send more behind their requests than the budget has
+// room for: each goes to its own client, others are refused, and whoever is served
+// next may wait for a body.
+func TestEventsBeyondTheBudget(t *testing.T) {
+	const unfinished, streams, bodies = 15, 6, 2 // bodies for each stream
+	waits := make(chan struct{}, bodies)
+	app, addr, _ := startLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Get("/events/{n}", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(r.Param("n")) })
+		})
+		a.Post("/body", func(r *dunlin.Request) dunlin.Response {
+			var first [1]byte
+			if _, err := io.ReadFull(r.Body(), first[:]); err != nil {
+				return dunlin.Error(err)
+			}
+			waits <- struct{}{}
+			n, err := io.Copy(io.Discard, r.Body())
+			return dunlin.Text(fmt.Sprint(n, err))
+		})
+	})
+	var conns []net.Conn
+	for range unfinished + streams + streams*bodies {
+		conn := dial(t, addr)
+		send(t, conn, req("GET /probe"))
+		answered(t, bufio.NewReader(conn), 200, "probe")
+		conns = append(conns, conn)
+	}
+	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	for _, conn := range conns[:unfinished] {
+		send(t, conn, part)
+	}
+	soon(t, "the budget is nearly used up", func() bool { return app.Stats().Memory.Held >= unfinished*64<<10 })
+	for n, conn := range conns[unfinished : unfinished+streams] {
+		send(t, conn, req(fmt.Sprint("GET /events/", n))+part)
+		answered(t, bufio.NewReader(conn), 200, fmt.Sprintf(":%d\n\n", n))
+		for _, conn := range conns[unfinished+streams+n*bodies:][:bodies] {
+			send(t, conn, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx")
+			<-waits
+			send(t, conn, strings.Repeat("x", 99_999))
+			answered(t, bufio.NewReader(conn), 200, "99999 <nil>")
+		}
+	}
+	if app.Stats().Shed["no-memory"] == 0 {
+		t.Error("nobody was refused")
 	}
 }

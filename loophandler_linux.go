@@ -182,7 +182,8 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 // part of a request or waits for its turn.
 func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*loopExchange)
-	x.d, x.c, x.head.Method = d, c, 0
+	x.use(d, c)
+	x.head.Method = 0
 	if u, ok := c.Proto.(*unfinished); ok {
 		x.head.Method = u.head.Method
 		c.Proto = nil

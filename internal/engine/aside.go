@@ -26,7 +26,7 @@ func (d *Driver) stepAside(c *Conn) bool {
 		s.readBuf = nil
 	}
 	s.releaseOut()
-	s.detached, s.conn = true, c
+	s.detached, s.conn, s.taking = true, c, meter{}
 	s.Scratch, d.Scratch = d.Scratch, s.Scratch
 	if !d.detached {
 		c.goAway()

@@ -300,8 +300,8 @@ func (d *Driver) keep(c *Conn, in []byte) {
 	}
 }
 
-// keepFor is keep for a use of the budget, and makes room if that is exceeded, now
-// that nothing is in the driver's hands.
+// keepFor is keep for a use of the budget, and makes room if that is exceeded: at
+// once if nothing is in the driver's hands. What goes on aside still is.
 func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	if len(in) > 0 {
 		c.in = d.engine.buffers.copyOf(use, in)
@@ -309,7 +309,7 @@ func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	}
 	switch {
 	case d.engine.exceeded() == 0:
-	case d.detached:
+	case d.detached || d.wish == wishAside:
 		c.loop.post(message{kind: msgRoom})
 	default:
 		d.loop.makeRoom(d)

@@ -33,6 +33,8 @@ type lineHandler struct {
 	data    atomic.Int32 // calls of Data
 	overdue atomic.Int32 // requests that were
 	eofs    chan string  // kept input at EOF
+	asides  sync.Map     // *engine.Conn → arguments of its command that goes on aside
+	aside   command      // what such a command does there; nil: it answers its arguments
 	timeout func(d *engine.Driver, c *engine.Conn)
 }
 
@@ -105,6 +107,11 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		}
 		consumed += i + 1
 		name, args, _ := strings.Cut(line, " ")
+		if name == "aside" {
+			h.asides.Store(c, args)
+			d.Aside()
+			return consumed
+		}
 		run := h.commands[name]
 		if run == nil {
 			answer(d, "unknown command "+name)
@@ -156,7 +163,17 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 
 func (h *lineHandler) Away(any) {}
 
-func (h *lineHandler) Aside(d *engine.Driver, c *engine.Conn) {}
+func (h *lineHandler) Aside(d *engine.Driver, c *engine.Conn) {
+	args, asked := h.asides.LoadAndDelete(c)
+	switch {
+	case !asked:
+		answer(d, "nobody asked for this")
+	case h.aside != nil:
+		h.aside(d, c, args.(string))
+	default:
+		answer(d, args.(string))
+	}
+}
 
 func (h *lineHandler) Expiring(late, fresh any) {}
 

@@ -39,6 +39,14 @@ func (c *client) take(n int) int {
 	return n
 }
 
+// discard reads until the end.
+func (c *client) discard() {
+	c.t.Helper()
+	if _, err := io.Copy(io.Discard, c.r); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // awaitTurn returns when the only loop has done all that it had to do.
 func (c *client) awaitTurn() {
 	c.t.Helper()

@@ -1,0 +1,59 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// Who goes on aside leaves the loop with its own connection, also when what was sent
+// behind its request exceeds the budget and others are refused for it.
+func TestAsideBeyondTheBudget(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())
+	waiting, c := x.dial(), x.dial()
+	c.send("echo in\n")
+	c.want("in")
+	waiting.send("half a line")
+	eventually(t, "it is kept", func() bool { return x.budget.Held() > 0 })
+	giveBack := x.take(tightBudget)
+	c.send("aside one\nhalf a line")
+	c.want("one")
+	waiting.want("refused")
+	waiting.wantEOF()
+	giveBack()
+	c.send(" that is unknown\n")
+	c.want("unknown command half")
+}
+
+// What one peer was waited for does not count against the next.
+func TestAsideIsJudgedAnew(t *testing.T) {
+	const grace = 10 * time.Second
+	h := newLineHandler()
+	begun, ended := make(chan *engine.Conn, 1), make(chan error, 1)
+	h.aside = func(d *engine.Driver, c *engine.Conn, _ string) {
+		begun <- c
+		_, err := c.Write([]byte(numbers()[:muchOutput]), 0)
+		ended <- err
+		c.Close()
+	}
+	s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: math.MaxInt32}, h)
+	before := runtime.NumGoroutine()
+	for range 3 {
+		c := s.dial()
+		c.send("aside\n")
+		served := <-begun
+		eventually(t, "it waits for the peer", served.Waits)
+		s.AdvanceClock(grace * 3 / 5)
+		c.readUntil(func() bool { return !served.Waits() })
+		c.discard()
+		if err := <-ended; err != nil {
+			t.Fatalf("the peer was cut off: %v", err)
+		}
+		eventually(t, "its driver is free", func() bool { return runtime.NumGoroutine() <= before })
+	}
+}
