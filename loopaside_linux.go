@@ -15,6 +15,7 @@ func (x *loopExchange) stepAside(resp *Response) progress {
 		if !resp.claim() {
 			*resp = Response{}
 		}
+		x.request.leaveLimits() // in place of settle
 		return x.dropLate(resp)
 	}
 	x.keepRequest()
