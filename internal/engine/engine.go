@@ -39,7 +39,7 @@ type Engine struct {
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
-	conns        atomic.Int64
+	conns        atomic.Int64 // open, and one for each loop that is about to accept
 	away         atomic.Int64
 	accepts      atomic.Uint64
 	acceptPauses atomic.Uint64
@@ -254,7 +254,6 @@ type Stats struct {
 // Stats returns the engine's counts. Safe for concurrent use.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		Conns:        int(e.conns.Load()),
 		Accepts:      e.accepts.Load(),
 		AcceptPauses: e.acceptPauses.Load(),
 		Takeovers:    e.takeovers.Load(),
@@ -263,7 +262,9 @@ func (e *Engine) Stats() Stats {
 	}
 	now := e.now()
 	for _, l := range e.loops {
-		s.ConnsPerLoop = append(s.ConnsPerLoop, int(l.count.Load()))
+		n := int(l.count.Load())
+		s.Conns += n // not e.conns, which includes those that loops only look for
+		s.ConnsPerLoop = append(s.ConnsPerLoop, n)
 		s.LoopWait = max(s.LoopWait, l.waits.recent(now))
 		s.LoopWaitMost = max(s.LoopWaitMost, time.Duration(l.waits.most.Load()))
 	}
