@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"expvar"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -60,9 +61,10 @@ func TestStats(t *testing.T) {
 
 func TestPublishStats(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
-	app.PublishStats("dunlin-test")
+	name := fmt.Sprintf("dunlin-test-%p", app) // it stays published, also when the test runs again
+	app.PublishStats(name)
 	var s dunlin.Stats
-	if err := json.Unmarshal([]byte(expvar.Get("dunlin-test").String()), &s); err != nil || s.Runtime.Goroutines == 0 {
+	if err := json.Unmarshal([]byte(expvar.Get(name).String()), &s); err != nil || s.Runtime.Goroutines == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if got := app.Stats().String(); !json.Valid([]byte(got)) {

@@ -13,12 +13,12 @@ import (
 func TestUrgentGoFirst(t *testing.T) {
 	h := newLineHandler()
 	g := newGate(h)
-	s := serve(t, engine.Config{Loops: 1, MaxWorkers: 1}, h)
 	order := make(chan string, 10)
 	h.commands["note"] = func(d *engine.Driver, _ *engine.Conn, args string) {
 		order <- args
 		answer(d, args)
 	}
+	s := serve(t, engine.Config{Loops: 1, MaxWorkers: 1}, h)
 	var all []*client
 	say := func(line string) {
 		c := s.dial()
