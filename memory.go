@@ -2,7 +2,6 @@ package dunlin
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -52,7 +51,7 @@ type memory struct {
 	mu        sync.Mutex
 	begun     bool // or ended before that
 	limit     admission.Limit
-	room      int64            // 0 without a limit
+	room      int64            // beside the program when the app began; 0 without a limit
 	budget    admission.Budget // without a bound until begin
 	collector *admission.Collector
 }
@@ -67,23 +66,19 @@ func (m *memory) begin(a *App) {
 	m.begun = true
 	m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
 	bound := int64(easyBudget)
+	var room func() int64
 	if m.limit.Bytes > 0 {
-		m.room = m.limit.Bytes - mappedBytes()
-		switch {
-		case m.limit.Source == "GOMEMLIMIT":
-			m.room = m.limit.Bytes // which does not count the program
-		case strings.HasPrefix(m.limit.Source, "cgroup"):
-			m.room -= min(m.limit.Bytes/kernelShare, mostKernel)
-		}
-		if m.room < leastRoom {
+		m.room = roomWithin(m.limit)
+		if m.room <= leastRoom {
 			a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
-				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "left", m.room)
-			m.room = leastRoom
+				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "program", ByteSize(admission.ProgramBytes()))
 		}
 		bound = min(bound, m.room/budgetShare)
+		room = func() int64 { return roomWithin(m.limit) }
 	}
+	admission.DropProgram()
 	m.budget.SetBound(bound)
-	m.collector = admission.PaceCollector(m.room)
+	m.collector = admission.PaceCollector(room)
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
@@ -110,20 +105,14 @@ func (m *memory) maxConcurrent() int {
 	return int(min(max(m.room/actionShare, fewestActions), mostActions))
 }
 
-// mappedBytes is how much of the process's resident memory is the program's file,
-// and a sixteenth more for what of it is touched later; 0 where that is unknown.
-func mappedBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm") // size resident shared ..., in pages
-	if err != nil {
-		return 0
+// roomWithin returns what a limit leaves to Go beside the program, as that is now.
+func roomWithin(limit admission.Limit) int64 {
+	room := limit.Bytes
+	switch {
+	case limit.Source == "GOMEMLIMIT":
+		return room // it does not count the program
+	case strings.HasPrefix(limit.Source, "cgroup"):
+		room -= min(limit.Bytes/kernelShare, mostKernel)
 	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 3 {
-		return 0
-	}
-	shared, err := strconv.ParseInt(fields[2], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return shared * int64(os.Getpagesize()) * 17 / 16
+	return max(room-admission.ProgramBytes(), leastRoom)
 }

@@ -35,6 +35,10 @@ import (
 // to be the least of the last few collections. Should it really have grown at once, the
 // runtime's own limit holds meanwhile.
 //
+// Under load a small heap is collected hundreds of times a second. Each look costs some
+// microseconds and a change of goroutines, so there is a pause after it, for which the
+// setting holds.
+//
 // When a process has become quiet, nobody collects any more what the last clients left
 // behind. So some time after the last collection there is another, and the memory
 // goes back to the system.
@@ -49,15 +53,17 @@ const (
 
 	// easyGoal is how large a small heap grows when nothing limits memory. A larger
 	// one then doubles, as with Go's own setting.
-	easyGoal = 12 << 20
+	easyGoal = 10 << 20
 
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
 	quietAfter     = 10 * time.Second
 	worthReturning = 2 << 20
 
-	// remembered is over how many collections the least live heap is taken.
+	// remembered is over how many looks the least live heap is taken, and lookPause
+	// the least time between two.
 	remembered = 4
+	lookPause  = 20 * time.Millisecond
 )
 
 // percentFor chooses GOGC for a heap of which live bytes survived the last
@@ -71,13 +77,17 @@ func percentFor(live, goal int64) int {
 // those, so the settings are the process's: of several servers in it the
 // tightest limit holds.
 type Collector struct {
-	goal    int64
+	room    func() int64
+	goal    atomic.Int64
+	percent atomic.Int64 // GOGC as last set
+
+	// Under collectors.Mutex.
 	limited bool // else goal is for a small heap
 	recent  [remembered]int64
-	cycles  int
-	stopped bool         // under collectors.Mutex
-	quiet   *time.Timer  // set by each collection
-	percent atomic.Int64 // GOGC as last set
+	looks   int
+	stopped bool
+	quiet   *time.Timer // set by each look
+	pause   *time.Timer // after it
 }
 
 // collectors are the collectors at work; the runtime's settings from before the
@@ -90,17 +100,13 @@ var collectors struct {
 	ours       bool // GOGC is not the user's
 }
 
-// PaceCollector begins to pace the collector for a process that may have room
-// bytes of memory under Go's control (0: no limit), until Stop. What the user
-// has set is respected: with GOGC in the environment the percentage stays, and a
-// memory limit of the runtime is only ever made tighter.
-func PaceCollector(room int64) *Collector {
-	c := &Collector{goal: easyGoal}
-	if room > 0 {
-		// What is not heap (stacks, the collector's own) and what fragments is a
-		// quarter of a small room.
-		c.goal, c.limited = min(room*3/4, max(easyGoal, room/2)), true
-	}
+// PaceCollector begins to pace the collector until Stop, for a process that may have
+// room() bytes of memory under Go's control. room is called again and again, by one
+// goroutine at a time, as what else the process holds may change; nil is no limit. What
+// the user has set is respected: with GOGC in the environment the percentage stays, and
+// a memory limit of the runtime is only ever made tighter.
+func PaceCollector(room func() int64) *Collector {
+	c := &Collector{room: room, limited: room != nil}
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
@@ -112,13 +118,9 @@ func PaceCollector(room int64) *Collector {
 		}
 	}
 	p.all = append(p.all, c)
-	if backstop := room + untouched; room > 0 && backstop < debug.SetMemoryLimit(-1) {
-		debug.SetMemoryLimit(backstop)
-	}
 	c.quiet = time.AfterFunc(quietAfter, c.becameQuiet)
-	if p.ours {
-		c.adjust()
-	}
+	c.pause = time.AfterFunc(time.Hour, c.watch)
+	c.adjust()
 	c.watch()
 	return c
 }
@@ -127,7 +129,7 @@ func PaceCollector(room int64) *Collector {
 func (c *Collector) Percent() int { return int(c.percent.Load()) }
 
 // Goal returns how large the heap is to grow before a collection, in bytes.
-func (c *Collector) Goal() int64 { return c.goal }
+func (c *Collector) Goal() int64 { return c.goal.Load() }
 
 // Stop ends the pacing. After the last one, the runtime's settings are what they
 // were.
@@ -140,6 +142,7 @@ func (c *Collector) Stop() {
 	}
 	c.stopped = true
 	c.quiet.Stop()
+	c.pause.Stop()
 	for i, other := range p.all {
 		if other == c {
 			p.all = append(p.all[:i], p.all[i+1:]...)
@@ -183,20 +186,21 @@ func returnable() int64 {
 // with others, whose life would prolong its own.
 type sentinel struct{ _ [64]byte }
 
-// watch has adjust called after each collection, without a timer: an idle
-// process is not woken.
+// watch has the next collection looked at, without a timer: an idle process is not
+// woken.
 func (c *Collector) watch() {
-	runtime.AddCleanup(new(sentinel), func(c *Collector) {
-		collectors.Lock()
-		defer collectors.Unlock()
-		if !c.stopped {
-			if collectors.ours {
-				c.adjust()
-			}
-			c.quiet.Reset(quietAfter)
-			c.watch()
-		}
-	}, c)
+	runtime.AddCleanup(new(sentinel), (*Collector).look, c)
+}
+
+// look follows a collection.
+func (c *Collector) look() {
+	collectors.Lock()
+	defer collectors.Unlock()
+	if !c.stopped {
+		c.adjust()
+		c.quiet.Reset(quietAfter)
+		c.pause.Reset(lookPause)
+	}
 }
 
 // tighter reports whether c's settings go before those of other: a limit goes
@@ -205,30 +209,35 @@ func (c *Collector) tighter(other *Collector) bool {
 	if c.limited != other.limited {
 		return c.limited
 	}
-	return c.goal < other.goal
+	return c.Goal() < other.Goal()
 }
 
-// adjust sets GOGC to suit the live heap, when that makes a difference: setting
-// it stops the world for some microseconds. collectors is locked.
+// adjust sets GOGC and the runtime's limit to suit the live heap and the room.
+// collectors is locked.
 func (c *Collector) adjust() {
 	p := &collectors
-	tightest := c
+	least := c.leastOf(liveHeap())
+	room := int64(0)
+	if c.limited {
+		room = c.room()
+	}
+	c.goal.Store(goalFor(least, room))
 	for _, other := range p.all {
-		if other.tighter(tightest) {
-			tightest = other
+		if other.tighter(c) {
+			return
 		}
 	}
-	if tightest != c {
-		return
+	if c.limited {
+		setLimit(min(room+untouched, p.oldLimit))
 	}
-	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample[:])
-	live := int64(0)
-	if sample[0].Value.Kind() == metrics.KindUint64 {
-		live = int64(min(sample[0].Value.Uint64(), math.MaxInt64))
+	if p.ours {
+		c.setPercent(percentFor(least, c.Goal()))
 	}
-	least := c.leastOf(live)
-	percent := percentFor(least, c.goalFor(least))
+}
+
+// setPercent sets GOGC when that makes a difference: it stops the world for some
+// microseconds.
+func (c *Collector) setPercent(percent int) {
 	was := int(c.percent.Load())
 	if diff := percent - was; diff*diff*64 > was*was { // more than an eighth
 		c.percent.Store(int64(percent))
@@ -236,18 +245,38 @@ func (c *Collector) adjust() {
 	}
 }
 
-// leastOf returns the least live heap of the last few collections, the present one
-// with live bytes included.
-func (c *Collector) leastOf(live int64) int64 {
-	c.recent[c.cycles%remembered] = live
-	c.cycles++
-	return slices.Min(c.recent[:min(c.cycles, remembered)])
+// setLimit sets the runtime's limit, when that makes a difference: it stops the
+// world, too.
+func setLimit(limit int64) {
+	if diff := limit - debug.SetMemoryLimit(-1); max(diff, -diff) > limit/64 {
+		debug.SetMemoryLimit(limit)
+	}
 }
 
-// goalFor returns the goal for a heap of which least bytes are really live.
-func (c *Collector) goalFor(least int64) int64 {
-	if c.limited {
-		return c.goal
+// liveHeap returns how many bytes the last collection found live.
+func liveHeap() int64 {
+	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample[:])
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
 	}
-	return max(c.goal, 2*least)
+	return int64(min(sample[0].Value.Uint64(), math.MaxInt64))
+}
+
+// leastOf returns the least live heap of the last few looks, the present one with live
+// bytes included.
+func (c *Collector) leastOf(live int64) int64 {
+	c.recent[c.looks%remembered] = live
+	c.looks++
+	return slices.Min(c.recent[:min(c.looks, remembered)])
+}
+
+// goalFor returns the goal for a heap of which least bytes are really live, with room
+// bytes for all that Go holds, 0 for no limit. What is not heap (stacks, the collector's
+// own) and what fragments is a quarter of a small room.
+func goalFor(least, room int64) int64 {
+	if room == 0 {
+		return max(easyGoal, 2*least)
+	}
+	return min(room*3/4, max(easyGoal, room/2))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+func roomOf(bytes int64) func() int64 { return func() int64 { return bytes } }
+
 func TestPercentFor(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -27,7 +29,7 @@ func TestPercentFor(t *testing.T) {
 }
 
 func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
-	c := &Collector{goal: easyGoal}
+	c := new(Collector)
 	for i, test := range []struct{ live, want int64 }{
 		{1 << 20, easyGoal},
 		{50 << 20, easyGoal}, // allocated while marking: the one before had 1 MB
@@ -36,7 +38,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 		{50 << 20, 100 << 20}, // it stays
 		{40 << 20, 80 << 20},
 	} {
-		if got := c.goalFor(c.leastOf(test.live)); got != test.want {
+		if got := goalFor(c.leastOf(test.live), 0); got != test.want {
 			t.Errorf("collection %d with %d live: goal %d, want %d", i, test.live, got, test.want)
 		}
 	}
@@ -46,8 +48,8 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(percent)
-	wide, tight := PaceCollector(1<<30), PaceCollector(64<<20)
-	if wide.tighter(tight) || !tight.tighter(wide) || (&Collector{goal: 1}).tighter(wide) {
+	wide, tight := PaceCollector(roomOf(1<<30)), PaceCollector(roomOf(64<<20))
+	if wide.tighter(tight) || !tight.tighter(wide) || new(Collector).tighter(wide) {
 		t.Error("a limit goes before none, a smaller room before a larger")
 	}
 	if got := debug.SetMemoryLimit(-1); got != 64<<20+untouched {
@@ -69,7 +71,7 @@ func TestUsersPercentStays(t *testing.T) {
 	t.Setenv("GOGC", "50")
 	old := debug.SetGCPercent(50)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(64 << 20)
+	c := PaceCollector(roomOf(64 << 20))
 	defer c.Stop()
 	if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
 		t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
@@ -77,7 +79,7 @@ func TestUsersPercentStays(t *testing.T) {
 }
 
 func TestQuietProcessReturnsMemory(t *testing.T) {
-	c := PaceCollector(0)
+	c := PaceCollector(nil)
 	defer c.Stop()
 	const size = 64 << 20
 	garbage := make([]byte, size)

@@ -4,6 +4,10 @@
 //	limit.go      how much memory the process may have
 //	budget.go     who holds how much of it
 //	collector.go  the garbage collector, paced to use the rest
+//	program.go    what the program itself takes of it
 //	shed.go       what was refused, by reason
 //	addresses.go  how much each remote address has open
+//	keys.go       how much each key of a limit has in flight
+//	queue.go      how long requests wait, and who goes when they wait too long
+//	gradient.go   how many actions at once suit what they wait for
 package admission
