@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
@@ -41,8 +43,6 @@ func openCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
-	// One processor sleeps until a request is due. Another sees to the answers, also on one core.
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	result, err := o.Run(ctx)
 	if err != nil {
 		return err
@@ -62,6 +62,10 @@ func holdCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
+	// They share a core with the clients they are beside, whose latencies are measured: they come as quickly as
+	// those leave them time. Where the kernel refuses, they come all the same.
+	runtime.LockOSThread()
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 	held, err := h.Open(ctx)
 	if err != nil {
 		return err

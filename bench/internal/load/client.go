@@ -2,12 +2,8 @@ package load
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"time"
 )
 
@@ -53,89 +49,29 @@ func (c *client) do(deadline time.Time) (int, error) {
 	if _, err := c.conn.Write(c.request); err != nil {
 		return 0, err
 	}
-	answer, err := readHead(c.in)
-	if err != nil {
-		return 0, err
-	}
-	if err := answer.skipBody(c.in); err != nil {
-		return 0, err
-	}
-	if answer.close {
+	status, keep, err := readAnswer(c.in)
+	if err == nil && !keep {
 		c.close()
 	}
-	return answer.status, nil
+	return status, err
 }
 
-type answerHead struct {
-	status  int
-	length  int64 // -1: chunked
-	close   bool
-	hasBody bool
-}
-
-var errAnswer = errors.New("not an HTTP/1.1 answer")
-
-// readHead reads a status line and the three headers that say where the answer ends.
-func readHead(in *bufio.Reader) (answerHead, error) {
-	line, err := in.ReadSlice('\n')
-	if err != nil {
-		return answerHead{}, err
-	}
-	if len(line) < len("HTTP/1.1 200") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return answerHead{}, errAnswer
-	}
-	head := answerHead{}
-	if head.status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return answerHead{}, errAnswer
-	}
-	for {
-		line, err := in.ReadSlice('\n')
+// readAnswer reads an answer to its end, and reports whether the connection can be used for another.
+func readAnswer(in *bufio.Reader) (status int, keep bool, err error) {
+	var a answer
+	for want := 1; ; {
+		if _, err := in.Peek(want); err != nil {
+			return 0, false, err
+		}
+		b, _ := in.Peek(in.Buffered())
+		used, err := a.feed(b)
 		if err != nil {
-			return answerHead{}, err
+			return 0, false, err
 		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 {
-			return head, nil
+		_, _ = in.Discard(used)
+		if a.done() {
+			return a.status, !a.close, nil
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
-			head.hasBody = true
-			if head.length, err = strconv.ParseInt(string(value), 10, 64); err != nil || head.length < 0 {
-				return answerHead{}, errAnswer
-			}
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			head.hasBody, head.length = true, -1
-		case bytes.EqualFold(name, []byte("Connection")):
-			head.close = bytes.EqualFold(value, []byte("close"))
-		}
+		want = len(b) - used + 1
 	}
-}
-
-func (h answerHead) skipBody(in *bufio.Reader) error {
-	switch {
-	case !h.hasBody:
-		return nil
-	case h.length >= 0:
-		return skip(in, h.length)
-	}
-	for {
-		line, err := in.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		size, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 16, 64)
-		if err != nil || size < 0 {
-			return errAnswer
-		}
-		if err := skip(in, size+int64(len("\r\n"))); err != nil || size == 0 {
-			return err
-		}
-	}
-}
-
-func skip(in *bufio.Reader, n int64) error {
-	_, err := io.CopyN(io.Discard, in, n)
-	return err
 }

@@ -5,7 +5,7 @@ package load
 import (
 	"context"
 	"fmt"
-	"sync"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +33,8 @@ type OpenLoopResult struct {
 	Other      int64 `json:"other"`    // other statuses
 	Unanswered int64 `json:"unanswered"`
 	All        Class `json:"all"` // whatever became of them; those given up count with the time they were waited for
-	// Lag is how late the generator itself was, at its worst. Beyond a few milliseconds the load
-	// was not the one asked for.
+	// Lag is how late the generator itself was: 99 % of the requests were begun, or left to wait for a
+	// connection, within it. Beyond a few milliseconds the load was not the one asked for.
 	Lag time.Duration `json:"lag_ns"`
 	// CPU is the generator's own, Took the time it ran: a generator that needs a whole core is the limit
 	// itself.
@@ -53,39 +53,25 @@ type Class struct {
 	P999  time.Duration `json:"p999_ns"`
 }
 
-// tick is the least time between two releases of the requests that have fallen due; each keeps its own due
-// moment. Long sleeps end to see whether all of it is to end.
-const (
-	tick      = 200 * time.Microsecond
-	longSleep = 10 * time.Millisecond
-)
-
 // Run returns when every request has its fate, at most Patience after Duration.
 func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	if o.Rate <= 0 || o.Connections <= 0 {
 		return OpenLoopResult{}, fmt.Errorf("open loop: rate %v with %d connections", o.Rate, o.Connections)
 	}
-	total := int(o.Rate * o.Duration.Seconds())
-	due := make(chan time.Time, total)
-	tally := newTally(o.Patience)
-	var clients sync.WaitGroup
-	for range o.Connections {
-		clients.Go(func() {
-			c := client{addr: o.Addr, request: requestFor(o.Addr, o.Path)}
-			defer c.close()
-			for at := range due {
-				tally.add(at, o.fate(&c, at))
-			}
-		})
+	type outcome struct {
+		OpenLoopResult
+		err error
 	}
-	start, cpu := time.Now(), ownCPU()
-	lag := o.release(ctx, due, total)
-	close(due)
-	clients.Wait()
-	result := tally.result()
-	result.Due, result.Lag = int64(total), lag
-	result.Took, result.CPU = time.Since(start), ownCPU()-cpu
-	return result, ctx.Err()
+	done := make(chan outcome)
+	go func() {
+		// A thread of its own, which ends with the goroutine: it sleeps with a precision that others need not
+		// pay for.
+		runtime.LockOSThread()
+		result, err := o.generate(ctx)
+		done <- outcome{result, err}
+	}()
+	ended := <-done
+	return ended.OpenLoopResult, ended.err
 }
 
 // ownCPU is 0 where the kernel does not say.
@@ -95,47 +81,10 @@ func ownCPU() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// release hands out each request when it is due and returns the worst delay in doing so.
-func (o OpenLoop) release(ctx context.Context, due chan<- time.Time, total int) time.Duration {
-	var worst time.Duration
-	interval := float64(time.Second) / o.Rate
-	start := time.Now()
-	dueAt := func(n int) time.Time { return start.Add(time.Duration(float64(n) * interval)) }
-	for sent := 0; sent < total && ctx.Err() == nil; {
-		sleep(min(max(time.Until(dueAt(sent)), tick), longSleep))
-		for now := time.Now(); sent < total && !dueAt(sent).After(now); sent++ {
-			worst = max(worst, now.Sub(dueAt(sent)))
-			due <- dueAt(sent)
-		}
-	}
-	return worst
-}
-
-// sleep is the kernel's: Go's own timers are no finer than a millisecond in a process that is otherwise idle.
-func sleep(d time.Duration) {
-	t := unix.NsecToTimespec(d.Nanoseconds())
-	unix.Nanosleep(&t, nil)
-}
-
-// fate sends one request and returns the status, or 0 if the client gave up first.
-func (o OpenLoop) fate(c *client, at time.Time) int {
-	deadline := at.Add(o.Patience)
-	if time.Now().After(deadline) {
-		return 0
-	}
-	status, err := c.do(deadline)
-	if err != nil {
-		c.close()
-		return 0
-	}
-	return status
-}
-
 // tally counts fates; its histograms hold microseconds.
 type tally struct {
-	mu                      sync.Mutex
-	answered, rejected, all *hdrhistogram.Histogram
-	other, unanswered       int64
+	answered, rejected, all, lag *hdrhistogram.Histogram
+	other, unanswered            int64
 }
 
 func newTally(patience time.Duration) *tally {
@@ -144,21 +93,26 @@ func newTally(patience time.Duration) *tally {
 		answered: hdrhistogram.New(1, longest, 3),
 		rejected: hdrhistogram.New(1, longest, 3),
 		all:      hdrhistogram.New(1, longest, 3),
+		lag:      hdrhistogram.New(1, longest, 3),
 	}
 }
 
-func (t *tally) add(due time.Time, status int) {
-	latency := time.Since(due).Microseconds()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all.RecordValue(min(latency, t.all.HighestTrackableValue()))
+// record keeps what a histogram has no room for as the most it has room for.
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	// RecordValue fails for values out of range, and there are none.
+	_ = h.RecordValue(min(d.Microseconds(), h.HighestTrackableValue()))
+}
+
+// add counts a request that waited for so long for its status, 0 if its client gave up.
+func (t *tally) add(latency time.Duration, status int) {
+	record(t.all, latency)
 	switch {
 	case status == 0:
 		t.unanswered++
 	case status == 503:
-		t.rejected.RecordValue(min(latency, t.rejected.HighestTrackableValue()))
+		record(t.rejected, latency)
 	case status < 400:
-		t.answered.RecordValue(min(latency, t.answered.HighestTrackableValue()))
+		record(t.answered, latency)
 	default:
 		t.other++
 	}
@@ -167,7 +121,7 @@ func (t *tally) add(due time.Time, status int) {
 func (t *tally) result() OpenLoopResult {
 	return OpenLoopResult{
 		Answered: class(t.answered), Rejected: class(t.rejected), All: class(t.all),
-		Other: t.other, Unanswered: t.unanswered,
+		Other: t.other, Unanswered: t.unanswered, Lag: class(t.lag).P99,
 	}
 }
 

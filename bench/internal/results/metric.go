@@ -44,7 +44,7 @@ var (
 	Unanswered   = Metric{"unanswered_per_s", "unanswered/s", "requests/s without an answer in time", false, false}
 	ServerBusy   = Metric{"capacity_server_busy", "server busy at capacity", "of its core the server used at capacity", true, false}
 	LoadBusy     = Metric{"generator_busy", "generator busy", "of its core the load generator used", false, false}
-	GeneratorLag = Metric{"generator_lag_ms", "generator lag ms", "ms the load generator was late at worst", false, false}
+	GeneratorLag = Metric{"generator_lag_p99_ms", "generator lag p99 ms", "ms within which 99 % of the requests left the load generator", false, false}
 )
 
 // All lists every metric, for whoever has only a key.
