@@ -85,6 +85,84 @@ func TestBodyTimeoutEnds(t *testing.T) {
 	})
 }
 
+// A body that its action leaves unread, or in part, is not waited for longer than one
+// that is read, whatever the action answers.
+func TestBodyTimeoutUnread(t *testing.T) {
+	long := strings.Repeat("long ", 20_000)
+	stream := func(w io.Writer) error { _, err := io.WriteString(w, long); return err }
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		late := make(chan struct{})
+		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 20 * time.Millisecond}, func(app *dunlin.App) {
+			app.Post("/short", text("short"))
+			app.Post("/long", text(long))
+			app.Post("/nothing", constant(dunlin.NoContent()))
+			app.Post("/stream", func(*dunlin.Request) dunlin.Response { return dunlin.Stream("text/plain", stream) })
+			app.Post("/part", func(r *dunlin.Request) dunlin.Response {
+				_, _ = io.ReadFull(r.Body(), make([]byte, 2))
+				return dunlin.Text("part")
+			})
+			app.Post("/refused", readers["bytes"]).MaxBody(2)
+			app.Post("/late", func(*dunlin.Request) dunlin.Response { <-late; return dunlin.Text("late") }).Timeout(time.Millisecond)
+			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = stream(w) })))
+			app.Post("/duplex", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+					t.Error(err)
+				}
+				_ = stream(w)
+			})))
+		})
+		defer close(late)
+		waiting := make(map[string]io.Reader)
+		for _, path := range []string{"/short", "/long", "/nothing", "/stream", "/part", "/refused", "/late", "/std", "/duplex"} {
+			for _, sent := range []string{
+				"Content-Length: 100\r\n\r\n", "Content-Length: 100\r\n\r\nabc", "Content-Length: 100000\r\n\r\nabc",
+				"Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
+				"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n",
+			} {
+				conn := dial(t, addr)
+				send(t, conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\n"+sent)
+				waiting[path+" "+sent] = conn
+			}
+		}
+		for sent, conn := range waiting {
+			got, err := io.ReadAll(conn) // the end may be a reset
+			if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(got), "HTTP/1.1 ") {
+				t.Errorf("%q: %.90q, %v; want an answer and the end", sent, got, err)
+			}
+		}
+	})
+}
+
+// A body that came, and that its action left unread, has no part in how long the answer
+// takes, or the next request.
+func TestBodyTimeoutEndsUnread(t *testing.T) {
+	const pause = 20 * time.Millisecond
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
+			app.Post("/", func(r *dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					if err := dunlin.Flush(w); err != nil {
+						return err
+					}
+					select {
+					case <-r.Context().Done():
+						return errors.New("cancelled")
+					case <-time.After(4 * pause):
+					}
+					_, err := io.WriteString(w, "done")
+					return err
+				})
+			})
+		})
+		conn := dial(t, addr)
+		br := bufio.NewReader(conn)
+		for range 2 {
+			send(t, conn, req("POST /", "", strings.Repeat("x", 30_000)))
+			answered(t, br, 200, "done")
+		}
+	})
+}
+
 // A client that takes nothing of a long answer is given up.
 func TestWriteTimeout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")

@@ -61,6 +61,7 @@ type stdExchange struct {
 	count   stdCount
 	number  int  // of all exchanges of the app: spreads them over shards
 	copied  bool // req is our own copy
+	duplex  bool // the action reads and writes at the same time
 
 	timedBody *timedBody // made when the body is first asked for
 }
@@ -76,6 +77,7 @@ func (x *stdExchange) answer(act Action) {
 		x.count.end(resp.outcome())
 	}
 	if resp.on == nil && !bodyAllowed(resp.meta.status()) && resp.meta.kind() == kindBody {
+		x.skipBody()
 		x.w.WriteHeader(resp.meta.status()) // NoContent: nothing else to say
 		return
 	}
@@ -94,7 +96,8 @@ func (x *stdExchange) sendSettled(resp *Response) {
 // left to the collector instead: somebody may still be using it.
 func (x *stdExchange) release() {
 	x.request.end()
-	x.w, x.req, x.ctx, x.race, x.copied = nil, nil, nil, nil, false
+	x.leaveBody()
+	x.w, x.req, x.ctx, x.race, x.copied, x.duplex = nil, nil, nil, nil, false, false
 	if x.timedBody != nil {
 		x.timedBody.stop()
 		x.timedBody = nil
@@ -160,6 +163,7 @@ func (x *stdExchange) begin(resp *Response, length int64) stdSink {
 	if x.race != nil && !x.race.begin() {
 		return lateSink{}
 	}
+	x.skipBody()
 	h, status := x.w.Header(), resp.meta.status()
 	x.setHeaders(h, resp)
 	if length >= 0 && bodyAllowed(status) {
@@ -223,6 +227,7 @@ func (x *stdConnection) setWriteDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetWriteDeadline(t) })
 }
 func (x *stdConnection) enableFullDuplex() error {
+	x.duplex = true
 	return x.set((*http.ResponseController).EnableFullDuplex)
 }
 
@@ -251,6 +256,7 @@ func (x *stdExchange) send(resp *Response) {
 		x.request.releasePayload() // release will not
 		panic(http.ErrAbortHandler)
 	}
+	x.skipBody()
 	status := resp.meta.status()
 	h := x.w.Header()
 	x.setHeaders(h, resp)

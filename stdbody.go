@@ -29,6 +29,46 @@ func (x *stdExchange) body(limit int64) io.Reader {
 // of up to 256 KB before it answers.
 func (x *stdExchange) refuseBody() { x.closeAfter() }
 
+// remaining returns the body if some of it may be left, and how long that may take is
+// ours to bound; else nil.
+func (x *stdExchange) remaining() *timedBody {
+	if x.req.Body == nil || x.req.Body == http.NoBody {
+		return nil
+	}
+	if _, inner := x.w.(*stdWriter); inner {
+		return nil // the outer exchange sees to it
+	}
+	if b, ours := x.timed().(*timedBody); ours && !b.ended() {
+		return b
+	}
+	return nil
+}
+
+// skipBody reads what the action has left of the body, since net/http does so before it
+// answers, for as long as the client likes. As on the loop engine the connection closes
+// when that is too much.
+func (x *stdExchange) skipBody() {
+	b := x.remaining()
+	if b == nil || x.duplex || x.req.Close || x.req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
+		return // the answer comes first
+	}
+	if x.req.ContentLength > drainLimit && !b.begun() {
+		x.closeAfter()
+		return
+	}
+	if _, err := io.CopyN(io.Discard, b, drainLimit+1); err == nil {
+		x.closeAfter()
+	}
+}
+
+// leaveBody bounds how long net/http goes on reading what is left of the body when the
+// request is over, even if the connection closes then.
+func (x *stdExchange) leaveBody() {
+	if b := x.remaining(); b != nil {
+		b.leave()
+	}
+}
+
 // limitedBody gives the errors of MaxBytesReader and of deadlines as problems.
 type limitedBody struct{ src io.Reader }
 

@@ -27,6 +27,7 @@ type stdConn struct {
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[timedBody] // that is being read now
+	rest    atomic.Bool               // net/http reads what is left of one, after the answer
 
 	write   atomic.Uint32
 	writing sync.Mutex // held while the write deadline changes
@@ -146,6 +147,9 @@ func (c *stdConn) release() {
 // SetReadDeadline is called by net/http several times for each request.
 func (c *stdConn) SetReadDeadline(t time.Time) error {
 	c.foreign.Store(!t.IsZero())
+	if c.rest.Load() {
+		c.rest.Store(false)
+	}
 	return c.Conn.SetReadDeadline(t)
 }
 
@@ -167,7 +171,12 @@ func (c *stdConn) Read(p []byte) (int, error) {
 	if b := c.body.Load(); b != nil {
 		return b.receive(p)
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if err != nil && c.rest.Load() {
+		// In full duplex net/http would take what comes later for the next request.
+		_ = c.Conn.Close()
+	}
+	return n, err
 }
 
 // A timedBody is a request body whose client may pause for a limited time, and must
@@ -175,7 +184,8 @@ func (c *stdConn) Read(p []byte) (int, error) {
 // with their head.
 type timedBody struct {
 	io.ReadCloser
-	conn *stdConn
+	conn    *stdConn
+	reading sync.Mutex
 
 	mu   sync.Mutex
 	pace bodyPace
@@ -185,6 +195,8 @@ type timedBody struct {
 
 // Read reads the body.
 func (b *timedBody) Read(p []byte) (int, error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	b.conn.body.Store(b)
 	n, err := b.ReadCloser.Read(p)
 	b.conn.body.Store(nil)
@@ -251,6 +263,32 @@ func (b *timedBody) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
+}
+
+// ended reports whether nothing more will be read of it.
+func (b *timedBody) ended() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over
+}
+
+// begun reports whether the connection was read for it.
+func (b *timedBody) begun() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.set
+}
+
+// leave is stop for a body that was not read to its end, the rest of which net/http
+// reads once the answer is sent.
+func (b *timedBody) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if !b.conn.foreign.Load() {
+		b.conn.rest.Store(true)
+		_ = b.conn.Conn.SetReadDeadline(time.Now().Add(b.conn.app.config.BodyTimeout)) // the connection may be closed already
+	}
 }
 
 // timed returns the body of the request, bounded in time if the connection is

@@ -130,6 +130,7 @@ func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
 	late.w.Header().Set("Connection", "close")
 	resp.claim()
 	late.send(&resp)
+	late.leaveBody()
 	go func() {
 		<-done
 		x.request.releasePayload()
