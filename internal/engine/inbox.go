@@ -114,8 +114,11 @@ func (l *loop) handle(d *Driver, m message) bool {
 		clear(l.held)
 		l.held = l.held[:0]
 	case msgResume:
-		if !l.e.cfg.Budget.Tight() {
+		switch a := &l.acceptor; {
+		case !l.e.cfg.Budget.Tight():
 			l.resumeAccept()
+		case a.paused && a.resumeAt == 0: // at MaxConns, and nobody else may close
+			a.resumeAt = l.now + memoryPause
 		}
 	case msgRoom:
 		l.makeRoom(d)
