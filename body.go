@@ -148,8 +148,8 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	for {
 		if b := r.payload; len(b) == cap(b) {
 			want := max(512, 2*cap(b))
-			if announced >= 0 {
-				want = max(min(want, int(announced)+1), cap(b)+1)
+			if announced >= 0 && announced < int64(want) {
+				want = max(int(announced), cap(b)) + 1 // one more, to see the end
 			}
 			if err := r.growPayload(want, announced); err != nil {
 				return nil, err

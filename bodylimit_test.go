@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -221,4 +223,22 @@ func TestStdAfterBytesEnds(t *testing.T) {
 			t.Errorf("read %q, %v", b, err)
 		}
 	})
+}
+
+// What a client announces has no part in how often the memory for its body grows.
+func TestAnnouncedBodyGrowsAsItComes(t *testing.T) {
+	const size = 300_000
+	app, _ := newApp(dunlin.Config{MaxBody: math.MaxInt64})
+	app.Post("/", readers["bytes"])
+	allocs := testing.AllocsPerRun(1, func() {
+		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
+		req.ContentLength = math.MaxInt64
+		w := httptest.NewRecorder()
+		if app.ServeHTTP(w, req); w.Body.Len() != size {
+			t.Errorf("%d %.90q", w.Code, w.Body)
+		}
+	})
+	if allocs > 200 {
+		t.Errorf("%v allocations for a body of %d bytes", allocs, size)
+	}
 }
