@@ -1,10 +1,13 @@
 package dunlin_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"iter"
+	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -98,6 +101,43 @@ func TestJSONSeqStops(t *testing.T) {
 	if r.StatusCode() != 500 || asked != 2 {
 		t.Errorf("status %d after %d elements, want 500 after 2", r.StatusCode(), asked)
 	}
+}
+
+// A sequence that goes on when it is told to stop harms nobody but itself: neither
+// who is answered next on the connection, nor the process.
+func TestJSONSeqThatDoesNotStop(t *testing.T) {
+	endless := func(yield func(int) bool) {
+		for {
+			yield(1)
+		}
+	}
+	t.Run("HEAD", func(t *testing.T) {
+		onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+			addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+				app.Handle("HEAD", "/", func(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(endless) })
+				app.Get("/probe", text("probe"))
+			})
+			conn := dial(t, addr)
+			br := bufio.NewReader(conn)
+			send(t, conn, req("HEAD /"))
+			if got, err := readAnswer(br, "HEAD"); err != nil || got[9:12] != "200" {
+				t.Errorf("%q, %v", got, err)
+			}
+			send(t, conn, req("GET /probe"))
+			answered(t, br, 200, "probe")
+			wantContains(t, "the log", logs.String(), "panic in a sequence that was stopped")
+		})
+	})
+	t.Run("never sent", func(t *testing.T) {
+		logs := new(logBuffer)
+		defer slog.SetDefault(slog.Default())
+		slog.SetDefault(logs.logger(slog.LevelError))
+		_ = dunlin.JSONSeq(endless)
+		soon(t, "it is stopped", func() bool {
+			runtime.GC()
+			return strings.Contains(logs.String(), "panic in a sequence that was stopped")
+		})
+	})
 }
 
 // The value may change as soon as JSON has returned.

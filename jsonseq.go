@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -49,7 +51,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	}
 	outgrown = true
 	rest := &seqRest{stop: stop}
-	runtime.AddCleanup(rest, func(stop func()) { go stop() }, stop)
+	runtime.AddCleanup(rest, func(stop func()) { go endSeq(stop, slog.Default()) }, stop)
 	r := x.json(nil, nil)
 	x.buf = nil // the encoder has it
 	return r.producing(func(r *Request, resp *Response) Response {
@@ -57,7 +59,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 			return resp.failLate(errStale)
 		}
 		defer runtime.KeepAlive(rest) // or the collector stops it, too
-		defer rest.stop()
+		defer endSeq(rest.stop, r.app.config.Logger)
 		return (&streamWriter{r: r, resp: resp}).run(e.writeRest)
 	})
 }
@@ -66,6 +68,17 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 type seqRest struct {
 	stop func()
 	used atomic.Bool
+}
+
+// endSeq stops a sequence that is not read to its end. It panics if it does not heed
+// that: there is no answer any more that could tell.
+func endSeq(stop func(), logger *slog.Logger) {
+	defer func() {
+		if v := recover(); v != nil {
+			logger.Error("panic in a sequence that was stopped", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	stop()
 }
 
 // seqEncoder encodes a sequence as an array, piece by piece. The sequence runs in a
