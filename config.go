@@ -259,8 +259,17 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MinWriteRate, 256)
 	setDefault(&c.IdleTimeout, 75*time.Second)
 	setDefault(&c.DrainTimeout, 30*time.Second)
+	for _, d := range []*time.Duration{
+		&c.QueueTarget, &c.Timeout, &c.HeadTimeout, &c.BodyTimeout, &c.WriteTimeout, &c.IdleTimeout, &c.DrainGrace, &c.DrainTimeout,
+	} {
+		*d = min(*d, longest)
+	}
 	return c
 }
+
+// longest stands for all durations beyond it, such as math.MaxInt64: the clock would
+// go around.
+const longest = 365 * 24 * time.Hour
 
 func setDefault[T comparable](field *T, value T) {
 	var zero T

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,6 +160,38 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 		for range 2 {
 			send(t, conn, req("POST /", "", strings.Repeat("x", 30_000)))
 			answered(t, br, 200, "done")
+		}
+	})
+}
+
+// The longest durations there are do not go around and end at once.
+func TestLongestTimeouts(t *testing.T) {
+	const ever = math.MaxInt64
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		config := dunlin.Config{
+			Engine: engine, QueueTarget: ever, Timeout: ever, HeadTimeout: ever, BodyTimeout: ever, WriteTimeout: ever, IdleTimeout: ever,
+			DrainGrace: ever, DrainTimeout: ever,
+		}
+		addr, _ := start(t, config, func(app *dunlin.App) {
+			app.Post("/", readers["bytes"])
+			app.Get("/", func(*dunlin.Request) dunlin.Response {
+				<-time.After(200 * time.Millisecond) // some ticks of any clock
+				return dunlin.Text("waited")
+			}).Timeout(ever)
+		})
+		whole := req("POST /", "", "body")
+		rest := make(map[io.ReadWriter]string)
+		for _, n := range []int{0, 3, len(whole) - 3} {
+			conn := dial(t, addr)
+			send(t, conn, whole[:n])
+			rest[conn] = whole[n:]
+		}
+		waits := dial(t, addr)
+		send(t, waits, req("GET /"))
+		answered(t, bufio.NewReader(waits), 200, "waited")
+		for conn, text := range rest {
+			send(t, conn, text)
+			answered(t, bufio.NewReader(conn), 200, "body")
 		}
 	})
 }

@@ -27,7 +27,7 @@ func (g *Group) Timeout(d time.Duration) *Group {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
 	}
 	sub := g.derive()
-	sub.timeout = d
+	sub.timeout = min(d, longest)
 	return sub
 }
 
@@ -37,7 +37,7 @@ func (r *Route) Timeout(d time.Duration) *Route {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
 	}
-	r.timeout = d
+	r.timeout = min(d, longest)
 	return r
 }
 
