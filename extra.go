@@ -31,7 +31,7 @@ type extra struct {
 	err    error
 	stream producer // carries out a kindStream
 	lasts  bool     // ... which takes as long as the client likes
-	length int      // of the body that an answer to HEAD leaves out, or noLength
+	length int64    // of the body that an answer to HEAD leaves out, or noLength
 	used   int      // fields to clear on release, while the engine owns buf
 }
 

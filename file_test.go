@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -299,4 +300,52 @@ func (s shrunk) Seek(offset int64, whence int) (int64, error) {
 		return 200_000, nil
 	}
 	return s.File.Seek(offset, whence)
+}
+
+// A hugeFile is one of zeros, larger than 32 bits can say.
+type hugeFile struct{ *io.SectionReader }
+
+const hugeSize = 5<<30 + 7
+
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
+
+func (hugeFile) Open(string) (fs.File, error) {
+	return hugeFile{io.NewSectionReader(zeros{}, 0, hugeSize)}, nil
+}
+func (hugeFile) Close() error                 { return nil }
+func (f hugeFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (hugeFile) Name() string                 { return "huge.bin" }
+func (hugeFile) Mode() fs.FileMode            { return 0o444 }
+func (hugeFile) ModTime() time.Time           { return fileTime }
+func (hugeFile) IsDir() bool                  { return false }
+func (hugeFile) Sys() any                     { return nil }
+
+func TestHugeFile(t *testing.T) {
+	want := fmt.Sprintf("\r\nContent-Length: %d\r\n", int64(hugeSize))
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Handle("GET,HEAD", "/", func(*dunlin.Request) dunlin.Response { return dunlin.FS(hugeFile{}, "huge.bin") })
+			std := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.ServeContent(w, r, "huge.bin", fileTime, io.NewSectionReader(zeros{}, 0, hugeSize))
+			}))
+			app.Handle("GET,HEAD", "/std", std)
+		})
+		for _, line := range []string{"GET /", "HEAD /", "GET /std", "HEAD /std"} {
+			conn := dial(t, addr)
+			send(t, conn, req(line))
+			br, head := bufio.NewReader(conn), ""
+			for !strings.HasSuffix(head, "\r\n\r\n") {
+				text, err := br.ReadString('\n')
+				if head += text; err != nil {
+					t.Fatalf("%s: %q, %v", line, head, err)
+				}
+			}
+			if !strings.Contains(head, want) {
+				t.Errorf("%s is answered with\n%s\nwant %s", line, head, want)
+			}
+			_ = conn.Close()
+		}
+	})
 }

@@ -421,9 +421,9 @@ func (w *stdWriter) response() Response {
 	resp := w.head
 	resp.body = viewString(w.body)
 	if w.r.method == http.MethodHead {
-		length := noLength
+		length := int64(noLength)
 		if w.length >= 0 || w.written > 0 {
-			length = int(max(w.length, w.written))
+			length = max(w.length, w.written)
 		}
 		resp.announce(length)
 	}

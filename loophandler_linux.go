@@ -232,7 +232,7 @@ func (x *loopExchange) refuseWith(problem ProblemDetails) progress {
 	if status != http.StatusInternalServerError { // else the request was read
 		x.handler.app.refused.Add(1)
 	}
-	x.appendHead(&p, len(p.body))
+	x.appendHead(&p, int64(len(p.body)))
 	if http1.BodyAllowed(x.head.Method, status) {
 		x.d.Out = append(x.d.Out, p.body...)
 	}

@@ -111,7 +111,7 @@ func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	x.moveInput()
 	x.begun, x.unsent = true, len(x.d.Out)
 	x.d.Reserve(headRoom)
-	x.appendHead(resp, int(length))
+	x.appendHead(resp, length)
 	if !x.d.Inline() {
 		x.date = nil // a stream may last, and tells the time once
 	}

@@ -46,7 +46,7 @@ func (x *extra) Release() { x.release(x.used) }
 
 // appendHead appends the head of a response: status line, date, the response's
 // headers, framing. length is that of the body, -1 when it is not known.
-func (x *loopExchange) appendHead(resp *Response, length int) {
+func (x *loopExchange) appendHead(resp *Response, length int64) {
 	out := x.d.Out
 	status := resp.meta.status()
 	if x.minor == 0 {
@@ -76,7 +76,7 @@ func (x *loopExchange) appendHead(resp *Response, length int) {
 	switch {
 	case length >= 0:
 		if http1.LengthAllowed(x.head.Method, status) && status != http.StatusNotModified {
-			out = http1.AppendContentLength(out, int64(length))
+			out = http1.AppendContentLength(out, length)
 		}
 	case !http1.BodyAllowed(x.head.Method, status):
 		// Nothing follows, and nothing is known of what would.

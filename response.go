@@ -96,16 +96,16 @@ func (m *meta) setVersion(v version)      { *m = *m&(1<<versionAt-1) | meta(v)<<
 const noLength = -2
 
 // announced is the length that Content-Length says, noLength for no such header.
-func (r *Response) announced() int {
+func (r *Response) announced() int64 {
 	if r.meta&metaAnnounces != 0 {
 		return r.on.x.length
 	}
-	return len(r.body)
+	return int64(len(r.body))
 }
 
 // announce has the response to HEAD say how long the body is that it leaves out,
 // or noLength.
-func (r *Response) announce(length int) {
+func (r *Response) announce(length int64) {
 	r.own()
 	r.on.x.length = length
 	r.meta |= metaAnnounces

@@ -308,10 +308,10 @@ var lengths = func() (table [1024][]string) {
 }()
 
 // lengthValues returns n as a header map wants it.
-func lengthValues(n int, c *chunk) []string {
-	if n < len(lengths) {
+func lengthValues(n int64, c *chunk) []string {
+	if n < int64(len(lengths)) {
 		return lengths[n]
 	}
 	var digits [20]byte
-	return c.values(c.string(strconv.AppendInt(digits[:0], int64(n), 10)))
+	return c.values(c.string(strconv.AppendInt(digits[:0], n, 10)))
 }
