@@ -249,6 +249,10 @@ func bodyCut(err error) error {
 	return badRequest("the connection was closed in the middle of the request body", err)
 }
 
+// drainLimit is how many unread bytes of a body are thrown away to keep a
+// connection; with more to come it is closed.
+const drainLimit = 64 << 10
+
 // failedBody is a body that cannot be read.
 type failedBody struct{ err error }
 

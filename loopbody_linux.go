@@ -33,13 +33,8 @@ type loopBody struct {
 	err     error
 }
 
-const (
-	// streamBuffer is how much encoded body is read at once, in bytes.
-	streamBuffer = 8 << 10
-	// drainLimit is how many unread bytes of a body are thrown away to keep a
-	// connection; with more to come it is closed.
-	drainLimit = 64 << 10
-)
+// streamBuffer is how much encoded body is read at once, in bytes.
+const streamBuffer = 8 << 10
 
 // needStream makes sure that there is a loopBody.
 func (x *loopExchange) needStream() {
