@@ -155,6 +155,24 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
+// BenchmarkManyValues also reads what is stored with the route, which lies elsewhere in memory.
+func BenchmarkManyValues(b *testing.B) {
+	for _, n := range []int{200, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			routes := manyRoutes(n)
+			r, requests := build(b, routes...), manyRequests(routes)
+			var m router.Match[int]
+			b.ReportAllocs()
+			sum := 0
+			for i := 0; b.Loop(); i++ {
+				q := &requests[i%n]
+				r.Lookup(q.method, "", q.path, &m)
+				sum += m.Value()
+			}
+		})
+	}
+}
+
 func BenchmarkRegister(b *testing.B) {
 	routes := manyRoutes(10_000)
 	var before, after runtime.MemStats

@@ -5,22 +5,63 @@ import "strings"
 // builtins are the constraints every router knows. The expression beside each accepts every value the
 // function accepts; conflict detection compares expressions, since functions are opaque to it.
 var builtins = map[string]*constraint{
-	"int":   builtin("int", matchInt, `-?[0-9]+`),
-	"uint":  builtin("uint", matchUint, `[0-9]+`),
-	"uuid":  builtin("uuid", matchUUID, `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`),
-	"ipv4":  builtin("ipv4", matchIPv4, `[0-9]{1,3}(\.[0-9]{1,3}){3}`),
-	"ipv6":  builtin("ipv6", matchIPv6, `[0-9a-fA-F]{0,4}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:.]*`),
-	"hex":   builtin("hex", matchHex, `[0-9a-fA-F]+`),
-	"alpha": builtin("alpha", matchAlpha, `[a-zA-Z]+`),
-	"alnum": builtin("alnum", matchAlnum, `[0-9a-zA-Z]+`),
-	"slug":  builtin("slug", matchSlug, `[a-z0-9]+(-[a-z0-9]+)*`),
-	"date":  builtin("date", matchDate, `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`),
-	"bool":  builtin("bool", matchBool, `true|false`),
+	"int":   builtin("int", intValue, `-?[0-9]+`),
+	"uint":  builtin("uint", uintValue, `[0-9]+`),
+	"uuid":  builtin("uuid", uuidValue, `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`),
+	"ipv4":  builtin("ipv4", ipv4Value, `[0-9]{1,3}(\.[0-9]{1,3}){3}`),
+	"ipv6":  builtin("ipv6", ipv6Value, `[0-9a-fA-F]{0,4}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:.]*`),
+	"hex":   builtin("hex", hexValue, `[0-9a-fA-F]+`),
+	"alpha": builtin("alpha", alphaValue, `[a-zA-Z]+`),
+	"alnum": builtin("alnum", alnumValue, `[0-9a-zA-Z]+`),
+	"slug":  builtin("slug", slugValue, `[a-z0-9]+(-[a-z0-9]+)*`),
+	"date":  builtin("date", dateValue, `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`),
+	"bool":  builtin("bool", boolValue, `true|false`),
 }
 
-func builtin(name string, check func(string) bool, superset string) *constraint {
-	return &constraint{text: name, check: check, superset: superset}
+func builtin(name string, kind valueKind, superset string) *constraint {
+	return &constraint{text: name, kind: kind, superset: superset}
 }
+
+// valueKind says how a value is checked. A node has room for it, but not for a function.
+type valueKind uint8
+
+const (
+	anyValue valueKind = iota // of a parameter without constraint
+	intValue
+	uintValue
+	uuidValue
+	ipv4Value
+	ipv6Value
+	hexValue
+	alphaValue
+	alnumValue
+	slugValue
+	dateValue
+	boolValue
+	otherValue // of any other segment with parameters
+)
+
+// valueChecks has a function for each kind but otherValue. None accepts an empty or a dot segment.
+var valueChecks = [16]func(string) bool{
+	anyValue:   matchAny,
+	intValue:   matchInt,
+	uintValue:  matchUint,
+	uuidValue:  matchUUID,
+	ipv4Value:  matchIPv4,
+	ipv6Value:  matchIPv6,
+	hexValue:   matchHex,
+	alphaValue: matchAlpha,
+	alnumValue: matchAlnum,
+	slugValue:  matchSlug,
+	dateValue:  matchDate,
+	boolValue:  matchBool,
+}
+
+// matches reports whether a value is of the kind, which is not otherValue.
+func (k valueKind) matches(value string) bool { return valueChecks[k&15](value) }
+
+// matchAny accepts all but empty and dot segments.
+func matchAny(s string) bool { return s != "" && (s[0] != '.' || !isDotSegment(s)) }
 
 // matchInt accepts decimal integers, with an optional minus sign, that fit an int64.
 func matchInt(s string) bool {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// constraint limits the values of a parameter. Exactly one of check, automaton, regexp and custom is set.
+// constraint limits the values of a parameter. Exactly one of kind, automaton, regexp and custom is set.
 type constraint struct {
-	text  string // as written in the pattern
-	check func(string) bool
+	text string    // as written in the pattern
+	kind valueKind // of a built-in constraint
 	// automaton and regexp are two ways to run the same expression; regexp is the fallback for those
 	// whose automaton would have too many states.
 	automaton *automaton
@@ -25,10 +25,10 @@ type constraint struct {
 // unescaped. scratch is reused for values that need unescaping first.
 func (c *constraint) match(value string, s *state) bool {
 	switch {
-	case c.check != nil:
+	case c.kind != anyValue:
 		// An escape hides a slash or a percent sign, which no built-in constraint accepts, and they
 		// do not accept the escape's own percent sign either: no need to unescape.
-		return c.check(value)
+		return c.kind.matches(value)
 	case c.automaton != nil:
 		return c.automaton.match(value)
 	}

@@ -68,7 +68,7 @@ func (e *explainer) line(depth int, format string, args ...any) {
 func (e *explainer) table(t *table, host string) bool {
 	if h := t.hosts.Load(); h != nil {
 		host = e.walk.s.foldHost(host)
-		if site := h.exact.existing(host); site != nil && host != "" {
+		if site := h.exact.existingStatic(host); site != nil && host != "" {
 			e.line(1, "host %s has routes", host)
 			if e.node(site, 0, 0, 2) {
 				return true
@@ -100,54 +100,47 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	start := pos + 1
 	end := segmentEnd(path, start)
 	text := path[start:end]
-	d, next := n.dynamic.Load(), n.named.Load()
-	if child := n.existing(text); child != nil {
+	if child := n.existingStatic(text); child != nil {
 		e.line(depth, "%q is a static segment", text)
 		if e.node(child, end, k, depth+1) {
 			return true
 		}
 	}
-	if d == nil && next == nil {
+	params, rest := n.allParams(), n.rest()
+	if len(params) == 0 && rest == nil {
 		e.line(depth, "%q: no pattern continues like this", text)
 		return false
 	}
-	if d == nil {
-		d = new(dynamic)
-	}
-	for i := range d.constrained {
-		edge := &d.constrained[i]
-		if !edge.segment.match(path, start, end, k, e.walk.s) {
-			e.line(depth, "%q is refused by %s", text, edge.segment)
+	for _, next := range params {
+		switch accepted := next.segment.match(path, start, end, k, e.walk.s); {
+		case next.segment.rank == named && !accepted:
+			e.line(depth, "%q is no value for a parameter", text)
 			continue
+		case next.segment.rank == named:
+			e.line(depth, "%q is the value of a parameter", text)
+		case !accepted:
+			e.line(depth, "%q is refused by %s", text, next.segment)
+			continue
+		default:
+			e.line(depth, "%q is accepted by %s", text, next.segment)
 		}
-		e.line(depth, "%q is accepted by %s", text, edge.segment)
-		if e.node(edge.next, end, k+edge.params, depth+1) {
+		if e.node(next, end, k+int(next.params), depth+1) {
 			return true
 		}
 	}
-	if next != nil {
-		if text == "" || text == "." || text == ".." {
-			e.line(depth, "%q is no value for a parameter", text)
-		} else {
-			e.line(depth, "%q is the value of a parameter", text)
-			if e.node(next, end, k+1, depth+1) {
-				return true
-			}
-		}
-	}
-	return e.rest(d, pos, depth)
+	return e.rest(rest, pos, depth)
 }
 
 // rest follows walk.takeRest.
-func (e *explainer) rest(d *dynamic, pos, depth int) bool {
+func (e *explainer) rest(l *leaf, pos, depth int) bool {
 	switch {
-	case d.rest == nil:
+	case l == nil:
 		return false
 	case isDirty(e.walk.path[pos+1:]):
 		e.line(depth, "%q has empty or dot segments, which a catch-all does not take", e.walk.path[pos:])
 		return false
 	default:
-		return e.leaf(d.rest, fmt.Sprintf("a catch-all or prefix takes %q", e.walk.path[pos:]), depth)
+		return e.leaf(l, fmt.Sprintf("a catch-all or prefix takes %q", e.walk.path[pos:]), depth)
 	}
 }
 

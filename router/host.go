@@ -33,7 +33,7 @@ const maxHost = 256
 func (h *hosts) insert(in *insertion) error {
 	host := in.route.host
 	if len(host.names) == 0 {
-		in.add(h.exact.child(host.shape()))
+		in.add(h.exact.next(&segment{shape: host.shape()}))
 		return nil
 	}
 	var patterns []hostPattern
@@ -111,7 +111,7 @@ func (h *hosts) find(host string, w *walk) *binding {
 	if host == "" {
 		return nil
 	}
-	if site := h.exact.existing(host); site != nil {
+	if site := h.exact.existingStatic(host); site != nil {
 		if b := w.find(site, 0, 0); b != nil {
 			return b
 		}

@@ -1,10 +1,5 @@
 package router
 
-import (
-	"slices"
-	"strings"
-)
-
 // insertion adds one route. It first checks the whole way for conflicts, then changes the tree, so a
 // refused route leaves no trace.
 type insertion struct {
@@ -37,63 +32,25 @@ func (in *insertion) add(root *node) bool {
 	if in.route.prefix && n == root {
 		return true // everything below the root is everything
 	}
-	n.end.Store(n.end.Load().with(in.route, in.methods, in.route.prefix))
+	n.setEnd(n.end.Load().with(in.route, in.methods, in.route.prefix))
 	return true
 }
 
 func (in *insertion) addRest(n *node) {
-	d := n.editDynamic()
-	d.rest = d.rest.with(in.route, in.methods, false)
-	n.dynamic.Store(d)
+	e := n.editEdges()
+	e.rest = e.rest.with(in.route, in.methods, false)
+	n.edges.Store(e)
 }
 
-// editDynamic returns a copy of the dynamic edges, to be changed and stored.
-func (n *node) editDynamic() *dynamic {
-	d := new(dynamic)
-	if old := n.dynamic.Load(); old != nil {
-		*d = *old
-		if len(d.constrained) == 1 {
-			d.constrained = d.one[:]
-		} else {
-			d.one[0] = edge{}
-		}
+// kind returns the check of a segment with parameters.
+func (seg *segment) kind() valueKind {
+	switch {
+	case seg.rank == named:
+		return anyValue
+	case len(seg.parts) == 1 && seg.parts[0].constraint.kind != anyValue:
+		return seg.parts[0].constraint.kind
 	}
-	return d
-}
-
-// next returns the node behind a segment, adding it if need be.
-func (n *node) next(seg *segment) *node {
-	if seg.rank == static {
-		return n.child(seg.shape)
-	}
-	if seg.rank == named {
-		n.named.CompareAndSwap(nil, new(node))
-		return n.named.Load()
-	}
-	d := n.editDynamic()
-	i, found := d.edge(seg)
-	if !found {
-		own := *seg // without keeping the other segments of the pattern
-		e := edge{segment: &own, params: seg.params(), next: new(node)}
-		if len(seg.parts) == 1 {
-			e.check = seg.parts[0].constraint.check
-		}
-		if len(d.constrained) == 0 {
-			d.one[0] = e
-			d.constrained = d.one[:]
-		} else {
-			d.constrained = slices.Insert(slices.Clone(d.constrained), i, e)
-		}
-		n.dynamic.Store(d)
-	}
-	return d.constrained[i].next
-}
-
-// edge finds the edge for a constrained segment, or the place where it belongs.
-func (d *dynamic) edge(seg *segment) (int, bool) {
-	return slices.BinarySearchFunc(d.constrained, seg.shape, func(e edge, shape string) int {
-		return strings.Compare(e.segment.shape, shape)
-	})
+	return otherValue
 }
 
 // params counts the parameters of a segment.
@@ -111,31 +68,21 @@ func (seg *segment) params() int {
 func (in *insertion) check(n *node, segments []segment) {
 	for i := range segments {
 		seg := &segments[i]
-		d := n.dynamic.Load()
-		switch {
-		case seg.rank == static:
-			n = n.existing(seg.shape)
-		case seg.rank == named:
-			n = n.named.Load()
-		case d == nil:
+		switch seg.rank {
+		case catchAll:
+			in.checkLeaf(n.rest(), false)
 			return
-		case seg.rank == catchAll:
-			in.checkLeaf(d.rest, false)
-			return
-		default:
-			in.checkSiblings(d.constrained, seg)
-			j, found := d.edge(seg)
-			if !found || in.other != nil {
+		case constrained:
+			if in.checkSiblings(n, seg); in.other != nil {
 				return
 			}
-			n = d.constrained[j].next
 		}
-		if n == nil {
+		if n = n.existing(seg); n == nil {
 			return
 		}
 	}
-	if d := n.dynamic.Load(); d != nil && in.route.prefix {
-		in.checkLeaf(d.rest, false)
+	if in.route.prefix {
+		in.checkLeaf(n.rest(), false)
 	}
 	in.checkLeaf(n.end.Load(), in.route.prefix)
 }
@@ -154,17 +101,16 @@ func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	}
 }
 
-// checkSiblings looks for conflicts with the routes behind the other constrained segments of a node.
-func (in *insertion) checkSiblings(siblings []edge, seg *segment) {
-	for i := range siblings {
-		sibling := &siblings[i]
-		if sibling.segment.shape == seg.shape {
+// checkSiblings looks for conflicts with the routes behind the other constrained edges of a node.
+func (in *insertion) checkSiblings(n *node, seg *segment) {
+	for _, sibling := range n.allParams() {
+		if sibling.segment.rank != constrained || sibling.segment.shape == seg.shape {
 			continue
 		}
 		if _, ok := in.overlaps.find(seg, sibling.segment); !ok {
 			continue
 		}
-		sibling.next.walkLeaves(func(l *leaf) bool {
+		sibling.walkLeaves(func(l *leaf) bool {
 			for _, b := range l.bindings {
 				if b.methods&in.answers() == 0 {
 					continue

@@ -2,6 +2,8 @@ package router_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +274,82 @@ func TestAddWhileServing(t *testing.T) {
 	}
 	close(added)
 	wg.Wait()
+}
+
+// TestAddToPathWhileServing adds routes that take precedence over others of the same path. Whenever a
+// lookup runs, it finds one that is for its method, and none that has given way already.
+func TestAddToPathWhileServing(t *testing.T) {
+	steps := []route{
+		{Methods: "GET,POST", Pattern: "/a", Prefix: true},
+		{Methods: "*", Pattern: "/a"},
+		{Methods: "GET", Pattern: "/a"},
+		{Methods: "POST", Pattern: "/a"},
+		{Methods: "GET,POST", Pattern: "/a", Version: "v1"},
+	}
+	// The steps whose routes answer the method, in order.
+	answers := map[string][]int{"GET": {0, 1, 2, 4}, "POST": {0, 1, 3, 4}}
+	for range 1000 {
+		r := build(t, steps[0])
+		var started, wg sync.WaitGroup
+		for method, answers := range answers {
+			started.Add(1)
+			wg.Go(func() {
+				started.Done()
+				var m router.Match[string]
+				for i, step := 1, 0; step < len(steps)-1; i++ {
+					if r.LookupAccept(method, "", "/a", "application/vnd.x.v1", &m) != router.Found {
+						t.Errorf("%s not found", method)
+						return
+					}
+					next := slices.Index(steps, *m.Route())
+					if next < step || !slices.Contains(answers, next) {
+						t.Errorf("%s found route %d after route %d", method, next, step)
+						return
+					}
+					step = next
+					if i%1000 == 0 {
+						runtime.Gosched() // the registration may wait for this processor
+					}
+				}
+			})
+		}
+		started.Wait()
+		for _, reg := range steps[1:] {
+			if err := r.Add(reg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+	}
+}
+
+// TestStaticSegmentLengths looks up segments that differ little, behind one static edge and behind many.
+func TestStaticSegmentLengths(t *testing.T) {
+	const text = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+	var all router.Router[string]
+	for n := 1; n <= 40; n++ {
+		reg := route{Methods: "GET", Pattern: "/" + text[:n], Value: text[:n]}
+		if err := all.Add(reg); err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]*router.Router[string]{"alone": build(t, reg), "among others": &all} {
+			var m router.Match[string]
+			if r.Lookup("GET", "", reg.Pattern, &m) != router.Found || m.Value() != reg.Value {
+				t.Errorf("%s %s: found %q", reg.Pattern, name, m.Value())
+			}
+			for i := range n {
+				other := reg.Pattern[:1+i] + "X" + reg.Pattern[2+i:]
+				if r.Lookup("GET", "", other, &m) != router.NotFound {
+					t.Errorf("%s %s: found %q", other, name, m.Value())
+				}
+			}
+			for _, other := range []string{reg.Pattern + "\x00", reg.Pattern + text[n:n+1], reg.Pattern + "/"} {
+				if r.Lookup("GET", "", other, &m) != router.NotFound {
+					t.Errorf("%q %s: found %q", other, name, m.Value())
+				}
+			}
+		}
+	}
 }
 
 // A copied match stays as it is when its source is used again.

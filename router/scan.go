@@ -5,6 +5,10 @@ import "math/bits"
 // hashFactor spreads a word over the upper bits of the product (2^64 divided by the golden ratio).
 const hashFactor = 0x9E3779B97F4A7C15
 
+// scanExact is the length in bytes up to which no two segments of one length have the same first and hash:
+// to mix another word into a hash loses nothing of that word.
+const scanExact = 16
+
 // scanSegment reads the segment that begins at start: up to the next slash or the end of the path. It
 // returns its end, its first 8 bytes (little endian, zeros behind) and its hash, reading 8 bytes at a
 // time.
@@ -46,7 +50,7 @@ func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
 	return pos + n, mix(hash, word)
 }
 
-// mix adds a word to a hash.
+// mix adds a word to a hash. Either can be told from the other and the result, as the factor is odd.
 func mix(hash, word uint64) uint64 { return (bits.RotateLeft64(hash, 29) ^ word) * hashFactor }
 
 // segmentEnd returns only the end of the segment that begins at start.

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"testing"
 )
@@ -32,5 +34,23 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("first is %#x for %q", first, want)
 			}
 		}
+		if got := unscan(first, hash, len(want)); len(want) <= scanExact && got != want {
+			t.Fatalf("first and hash stand for %q and for %q", got, want)
+		}
 	})
+}
+
+// unscan returns the only segment of n bytes with that first and hash, if n is at most scanExact.
+func unscan(first, hash uint64, n int) string {
+	inverse := uint64(1) // of hashFactor, by Newton's method; each step doubles the number of right bits
+	for range 7 {
+		inverse *= 2 - hashFactor*inverse
+	}
+	text := binary.LittleEndian.AppendUint64(nil, first)
+	if n == 16 {
+		hash = bits.RotateLeft64(hash*inverse, -29) // a third word, of 0, was mixed in
+	}
+	second := hash*inverse ^ bits.RotateLeft64(first, 29)
+	text = binary.LittleEndian.AppendUint64(text, second)
+	return string(text[:min(n, len(text))])
 }

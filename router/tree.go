@@ -1,9 +1,6 @@
 package router
 
-import (
-	"math/bits"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // The tree. A node stands for the segments of a pattern up to some point; patterns that begin alike
 // share nodes. The edges are the next segments, after one slash each:
@@ -24,165 +21,174 @@ import (
 // each catch-all: the time is at most linear in the path, with a factor that depends on the patterns
 // alone, and the recursion is no deeper than the longest pattern has segments.
 //
-// Nodes change while lookups run, by single atomic stores: a lookup sees a leaf before or after a
-// registration, never in between. Only registration, under the router's lock, writes.
+// Nodes change while lookups run: a lookup sees a leaf before or after a registration, never in between.
+// Only registration, under the router's lock, writes.
+//
+// In a large router a lookup mostly waits for memory, and the more so the more of it all lookups read. So a
+// node has one cache line, with all there is to know of most: how to match the edge into it, where the only
+// edges of their kind lead, and which methods are answered at its end.
 type node struct {
-	first   uint64                      // the first 8 bytes of text, little endian, zeros behind
-	text    string                      // the static segment of the edge into this node
-	only    atomic.Pointer[node]        // behind the static edge, while there is one
-	statics atomic.Pointer[staticTable] // of the static edges, once there are more
-	dynamic atomic.Pointer[dynamic]
-	named   atomic.Pointer[node]
-	end     atomic.Pointer[leaf] // of the patterns that end here, and of the prefix routes for this path
+	// Of a static segment: its text as scanSegment reads it, and its length.
+	first, hash uint64
+	size        uint16
+	// Of a segment with parameters: how to check its value, and the number of parameters.
+	kind   valueKind
+	params uint8
+
+	endMethods atomic.Uint32 // of the first 32 methods those that end.first answers; see setEnd
+	segment    *segment      // of the edge into this node, nil at a root
+
+	static atomic.Pointer[node]  // behind the static edge
+	param  atomic.Pointer[node]  // behind the edge with parameters
+	edges  atomic.Pointer[edges] // all of them, once these two do not suffice; they are not used any more then
+	end    atomic.Pointer[leaf]  // of the patterns that end here, and of the prefix routes for this path
 }
 
-// dynamic holds the rarer edges of a node. It is immutable; the nodes it leads to are not.
-type dynamic struct {
-	constrained []edge  // ordered by shape
-	one         [1]edge // the array behind constrained when there is one, next to what is read with it
-	rest        *leaf   // of catch-alls and prefix routes, which match whatever follows the slash
+// newNode returns a node for the edge of a segment, which is not a catch-all.
+func newNode(seg *segment) *node {
+	n := &node{segment: seg}
+	if seg.rank == static {
+		_, n.first, n.hash = scanSegment(seg.shape, 0)
+		n.size = uint16(len(seg.shape)) // at most maxPattern
+		return n
+	}
+	n.kind, n.params = seg.kind(), uint8(seg.params())
+	return n
 }
 
-// edge is a constrained segment and what follows it.
-type edge struct {
-	segment *segment
-	check   func(string) bool // of a segment that is one parameter with a built-in constraint, else nil
-	params  int
-	next    *node
+// is reports whether the edge into n is the static segment text[start:end], whose scan gave first and
+// hash. These two stand for the first 16 bytes, so the text of most segments need not be read.
+func (n *node) is(text string, start, end int, first, hash uint64) bool {
+	return n.hash == hash && n.first == first && int(n.size) == end-start &&
+		(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end])
 }
 
-// staticTable finds a static edge by its text. It is an open-addressing hash table, at most half full.
-type staticTable struct {
-	shift uint // 64 - log2(len(slots))
-	used  int
-	slots []atomic.Pointer[node]
-}
-
-// is reports whether the node's text is the segment text[start:end], whose first 8 bytes are first.
-func (n *node) is(text string, start, end int, first uint64) bool {
-	return n.first == first && len(n.text) == end-start && (end-start <= 8 || n.text[8:] == text[start+8:end])
-}
-
-// find returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
-func (t *staticTable) find(text string, start, end int, first, hash uint64) *node {
-	for i := hash >> (t.shift & 63); ; i++ {
-		n := t.slots[i&uint64(len(t.slots)-1)].Load()
-		if n == nil {
-			return nil
-		}
-		// As in is, with which the compiler would not inline the search.
-		if n.first == first && len(n.text) == end-start && (end-start <= 8 || n.text[8:] == text[start+8:end]) {
-			return n
-		}
+// setEnd makes l the leaf of the patterns that end at n. Leaf and methods cannot be stored at once, so there
+// are no methods while the leaf changes.
+func (n *node) setEnd(l *leaf) {
+	n.endMethods.Store(0)
+	n.end.Store(l)
+	if !l.first.below {
+		n.endMethods.Store(uint32(l.first.methods))
 	}
 }
 
-// child returns the node behind the static segment text, which is added if need be.
-func (n *node) child(text string) *node {
-	if c := n.existing(text); c != nil {
+// endAnswers reports whether l, which was loaded from n.end, is known to answer the method by its first
+// binding, without touching its memory. As n.end is still l after the methods were read, they were l's.
+func (n *node) endAnswers(l *leaf, method methodSet) bool {
+	return n.endMethods.Load()&uint32(method) != 0 && n.end.Load() == l
+}
+
+// next returns the node behind a segment, which is added if need be.
+func (n *node) next(seg *segment) *node {
+	if c := n.existing(seg); c != nil {
 		return c
 	}
-	_, first, hash := scanSegment(text, 0)
-	c := &node{first: first, text: text}
-	only, t := n.only.Load(), n.statics.Load()
-	switch {
-	case t != nil && 2*(t.used+1) <= len(t.slots):
-		t.add(c, hash)
-	case t != nil:
-		grown := newStaticTable(2 * len(t.slots))
-		for i := range t.slots {
-			if old := t.slots[i].Load(); old != nil {
-				grown.adopt(old)
-			}
-		}
-		grown.add(c, hash)
-		n.statics.Store(grown)
-	case only != nil:
-		t = newStaticTable(4)
-		t.adopt(only)
-		t.add(c, hash)
-		n.statics.Store(t)
+	c, only := newNode(seg), &n.param
+	if seg.rank == static {
+		only = &n.static
+	}
+	switch e := n.edges.Load(); {
+	case e == nil && only.Load() == nil:
+		only.Store(c)
+	case e != nil && seg.rank == static && e.hasRoom():
+		e.addStatic(c)
 	default:
-		n.only.Store(c)
+		e = n.editEdges()
+		e.add(c)
+		n.edges.Store(e)
 	}
 	return c
 }
 
-// newStaticTable makes a table with size slots, a power of two.
-func newStaticTable(size int) *staticTable {
-	return &staticTable{
-		shift: 64 - uint(bits.TrailingZeros(uint(size))),
-		slots: make([]atomic.Pointer[node], size),
+// editEdges returns a copy of the edges, to be changed and stored.
+func (n *node) editEdges() *edges {
+	e := new(edges)
+	if old := n.edges.Load(); old != nil {
+		*e = *old
+		return e
 	}
-}
-
-// add puts a node into a free slot, of which there is at least one.
-func (t *staticTable) add(n *node, hash uint64) {
-	i := hash >> t.shift
-	for ; t.slots[i&uint64(len(t.slots)-1)].Load() != nil; i++ {
+	if c := n.static.Load(); c != nil {
+		e.add(c)
 	}
-	t.slots[i&uint64(len(t.slots)-1)].Store(n)
-	t.used++
+	if c := n.param.Load(); c != nil {
+		e.add(c)
+	}
+	return e
 }
 
-// adopt adds a node that is in the tree already.
-func (t *staticTable) adopt(n *node) {
-	_, _, hash := scanSegment(n.text, 0)
-	t.add(n, hash)
+// existing returns the node behind a segment, or nil.
+func (n *node) existing(seg *segment) *node {
+	if seg.rank == static {
+		return n.existingStatic(seg.shape)
+	}
+	for _, c := range n.allParams() {
+		if c.segment.shape == seg.shape {
+			return c
+		}
+	}
+	return nil
 }
 
-// existing returns the node behind the static segment text, or nil.
-func (n *node) existing(text string) *node {
+// existingStatic returns the node behind the static segment text, or nil.
+func (n *node) existingStatic(text string) *node {
 	end, first, hash := scanSegment(text, 0)
 	if end != len(text) {
 		return nil
 	}
-	if t := n.statics.Load(); t != nil {
-		return t.find(text, 0, end, first, hash)
+	if e := n.edges.Load(); e != nil {
+		if len(e.slots) == 0 {
+			return nil
+		}
+		return e.findStatic(text, 0, end, first, hash)
 	}
-	if c := n.only.Load(); c != nil && c.is(text, 0, end, first) {
+	if c := n.static.Load(); c != nil && c.is(text, 0, end, first, hash) {
 		return c
+	}
+	return nil
+}
+
+// allParams returns the nodes behind the edges with parameters, in order of precedence.
+func (n *node) allParams() []*node {
+	if e := n.edges.Load(); e != nil {
+		return e.params
+	}
+	if c := n.param.Load(); c != nil {
+		return []*node{c}
+	}
+	return nil
+}
+
+// rest returns the leaf of the catch-alls and prefix routes, or nil.
+func (n *node) rest() *leaf {
+	if e := n.edges.Load(); e != nil {
+		return e.rest
 	}
 	return nil
 }
 
 // eachStatic calls visit with the nodes behind the static edges, until it returns false.
 func (n *node) eachStatic(visit func(*node) bool) bool {
-	t := n.statics.Load()
-	if t == nil {
-		only := n.only.Load()
-		return only == nil || visit(only)
+	if e := n.edges.Load(); e != nil {
+		return e.eachStatic(visit)
 	}
-	for i := range t.slots {
-		if c := t.slots[i].Load(); c != nil && !visit(c) {
-			return false
-		}
-	}
-	return true
+	c := n.static.Load()
+	return c == nil || visit(c)
 }
 
 // walkLeaves visits the leaves at and below n, until visit returns false.
 func (n *node) walkLeaves(visit func(*leaf) bool) bool {
-	if n == nil {
-		return true
-	}
 	if l := n.end.Load(); l != nil && !visit(l) {
 		return false
 	}
 	if !n.eachStatic(func(c *node) bool { return c.walkLeaves(visit) }) {
 		return false
 	}
-	if !n.named.Load().walkLeaves(visit) {
-		return false
-	}
-	d := n.dynamic.Load()
-	if d == nil {
-		return true
-	}
-	for _, e := range d.constrained {
-		if !e.next.walkLeaves(visit) {
+	for _, c := range n.allParams() {
+		if !c.walkLeaves(visit) {
 			return false
 		}
 	}
-	return d.rest == nil || visit(d.rest)
+	rest := n.rest()
+	return rest == nil || visit(rest)
 }

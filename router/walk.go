@@ -12,24 +12,28 @@ type walk struct {
 // nil. k parameters have been recorded so far.
 func (w *walk) find(n *node, pos, k int) *binding {
 	path := w.path
-segments:
 	for pos < len(path) {
 		start := pos + 1
-		d, next := n.dynamic.Load(), n.named.Load()
+		e, child, param := n.edges.Load(), n.static.Load(), n.param.Load()
+		if e != nil {
+			if len(e.params) > 0 || e.rest != nil {
+				return w.findAmong(e, pos, k)
+			}
+			end, first, hash := scanSegment(path, start)
+			if child = e.findStatic(path, start, end, first, hash); child == nil {
+				return nil
+			}
+			n, pos = child, end
+			continue
+		}
 		var end int
-		t, child := n.statics.Load(), n.only.Load()
 		if child == nil {
 			end = segmentEnd(path, start)
 		} else {
 			var first, hash uint64
 			end, first, hash = scanSegment(path, start)
-			if t != nil {
-				child = t.find(path, start, end, first, hash)
-			} else if !child.is(path, start, end, first) {
-				child = nil
-			}
-			if child != nil {
-				if d == nil && next == nil {
+			if child.is(path, start, end, first, hash) {
+				if param == nil {
 					n, pos = child, end
 					continue
 				}
@@ -38,43 +42,32 @@ segments:
 				}
 			}
 		}
-		if d != nil {
-			for i := range d.constrained {
-				e := &d.constrained[i]
-				if e.check != nil {
-					// No built-in constraint accepts an empty or a dot segment.
-					if !e.check(path[start:end]) {
-						continue
-					}
-					w.s.setSpan(k, start, end)
-				} else if !e.segment.match(path, start, end, k, w.s) {
-					continue
-				}
-				if i == len(d.constrained)-1 && next == nil && d.rest == nil {
-					n, pos, k = e.next, end, k+e.params
-					continue segments
-				}
-				if b := w.find(e.next, end, k+e.params); b != nil {
-					return b
-				}
+		if param == nil {
+			return nil
+		}
+		switch {
+		case param.kind == anyValue:
+			// matchAny without a call, as most parameters are of this kind.
+			if start == end || path[start] == '.' && isDotSegment(path[start:end]) {
+				return nil
 			}
+			w.s.setSpan(k, start, end)
+		case param.kind < otherValue:
+			if !param.kind.matches(path[start:end]) {
+				return nil
+			}
+			w.s.setSpan(k, start, end)
+		case !param.segment.match(path, start, end, k, w.s):
+			return nil
 		}
-		if next == nil || end == start || path[start] == '.' && isDotSegment(path[start:end]) {
-			return w.takeRest(d, pos, k)
-		}
-		w.s.setSpan(k, start, end)
-		if d == nil || d.rest == nil {
-			n, pos, k = next, end, k+1
-			continue
-		}
-		if b := w.find(next, end, k+1); b != nil {
-			return b
-		}
-		return w.takeRest(d, pos, k)
+		n, pos, k = param, end, k+int(param.params)
 	}
 	l := n.end.Load()
 	if l == nil {
 		return nil
+	}
+	if n.endAnswers(l, w.method) {
+		return &l.first
 	}
 	b := w.take(l)
 	if b != nil && b.below {
@@ -83,12 +76,45 @@ segments:
 	return b
 }
 
-// takeRest takes whatever follows the slash at pos. d may be nil.
-func (w *walk) takeRest(d *dynamic, pos, k int) *binding {
-	if d == nil || d.rest == nil || isDirty(w.path[pos+1:]) {
+// findAmong is find where several edges may match.
+func (w *walk) findAmong(e *edges, pos, k int) *binding {
+	path, start := w.path, pos+1
+	var end int
+	if len(e.slots) == 0 {
+		end = segmentEnd(path, start)
+	} else {
+		var first, hash uint64
+		end, first, hash = scanSegment(path, start)
+		if child := e.findStatic(path, start, end, first, hash); child != nil {
+			if b := w.find(child, end, k); b != nil {
+				return b
+			}
+		}
+	}
+	for _, param := range e.params {
+		if param.kind == otherValue {
+			if !param.segment.match(path, start, end, k, w.s) {
+				continue
+			}
+		} else {
+			if !param.kind.matches(path[start:end]) {
+				continue
+			}
+			w.s.setSpan(k, start, end)
+		}
+		if b := w.find(param, end, k+int(param.params)); b != nil {
+			return b
+		}
+	}
+	return w.takeRest(e.rest, pos, k)
+}
+
+// takeRest takes whatever follows the slash at pos. l may be nil.
+func (w *walk) takeRest(l *leaf, pos, k int) *binding {
+	if l == nil || isDirty(w.path[pos+1:]) {
 		return nil
 	}
-	b := w.take(d.rest)
+	b := w.take(l)
 	switch {
 	case b == nil:
 	case b.below:

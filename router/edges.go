@@ -1,0 +1,92 @@
+package router
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// edges are those of a node that has several of one kind, or a catch-all. Lookups see it change only in
+// that free slots are filled.
+type edges struct {
+	// slots is a hash table of the static edges with open addressing, at most half full. Without static
+	// edges there is none.
+	slots  []atomic.Pointer[node]
+	shift  uint8   // 64 - log2(len(slots))
+	used   uint32  // slots, for registration
+	params []*node // in order of precedence: constrained by shape, then named
+	rest   *leaf   // of catch-alls and prefix routes, which match whatever follows the slash
+}
+
+const minSlots = 4
+
+// findStatic returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
+// There must be static edges.
+func (e *edges) findStatic(text string, start, end int, first, hash uint64) *node {
+	for i := hash >> (e.shift & 63); ; i++ {
+		n := e.slots[i&uint64(len(e.slots)-1)].Load()
+		// As in is, with which the compiler would not inline the search.
+		if n == nil || n.hash == hash && n.first == first && int(n.size) == end-start &&
+			(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end]) {
+			return n
+		}
+	}
+}
+
+// eachStatic calls visit with the nodes behind the static edges, until it returns false.
+func (e *edges) eachStatic(visit func(*node) bool) bool {
+	for i := range e.slots {
+		if c := e.slots[i].Load(); c != nil && !visit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds an edge to a copy that no lookup sees yet. What it shares with the original stays as it is.
+func (e *edges) add(n *node) {
+	if n.segment.rank == static {
+		if !e.hasRoom() {
+			e.grow()
+		}
+		e.addStatic(n)
+		return
+	}
+	i, _ := slices.BinarySearchFunc(e.params, n.segment, compareParams)
+	e.params = slices.Insert(slices.Clip(e.params), i, n)
+}
+
+// compareParams orders segments with parameters by precedence.
+func compareParams(n *node, seg *segment) int {
+	if n.segment.rank != seg.rank {
+		return int(n.segment.rank) - int(seg.rank)
+	}
+	return strings.Compare(n.segment.shape, seg.shape)
+}
+
+// hasRoom reports whether the table has room for one more.
+func (e *edges) hasRoom() bool { return 2*(int(e.used)+1) <= len(e.slots) }
+
+// grow moves the static edges to a table of twice the size.
+func (e *edges) grow() {
+	size := max(minSlots, 2*len(e.slots))
+	grown := edges{
+		slots: make([]atomic.Pointer[node], size),
+		shift: 64 - uint8(bits.TrailingZeros(uint(size))),
+	}
+	e.eachStatic(func(n *node) bool {
+		grown.addStatic(n)
+		return true
+	})
+	e.slots, e.shift, e.used = grown.slots, grown.shift, grown.used
+}
+
+// addStatic puts a node into a free slot. There must be room.
+func (e *edges) addStatic(n *node) {
+	i := n.hash >> e.shift
+	for ; e.slots[i&uint64(len(e.slots)-1)].Load() != nil; i++ {
+	}
+	e.slots[i&uint64(len(e.slots)-1)].Store(n)
+	e.used++
+}

@@ -1,0 +1,35 @@
+package router
+
+import (
+	"reflect"
+	"testing"
+)
+
+// A lookup in a large router mostly waits for memory: what it reads of a node, of its edges and of a leaf
+// lies in one cache line each.
+func TestSizesFitCacheLines(t *testing.T) {
+	if n := reflect.TypeFor[node]().Size(); n > 64 {
+		t.Errorf("a node has %d bytes, more than a cache line", n)
+	}
+	if n := reflect.TypeFor[edges]().Size(); n > 64 {
+		t.Errorf("edges have %d bytes, more than a cache line", n)
+	}
+	if n := reflect.TypeFor[leaf]().Size(); n > 128 {
+		t.Errorf("a leaf has %d bytes: beyond 128 it need not begin with a cache line", n)
+	}
+}
+
+// A lookup that holds a leaf which has been replaced meanwhile must not take the new one's methods for its own.
+func TestEndAnswersForTheLeafItHasOnly(t *testing.T) {
+	before := &leaf{first: binding{methods: methodPost}}
+	after := &leaf{first: binding{methods: methodGet | methodPost}}
+	var n node
+	n.setEnd(before)
+	if !n.endAnswers(before, methodPost) || n.endAnswers(before, methodGet) {
+		t.Error("the methods are not those of the leaf")
+	}
+	n.setEnd(after)
+	if !n.endAnswers(after, methodGet) || n.endAnswers(before, methodGet) {
+		t.Error("the methods are not those of the leaf that replaced it")
+	}
+}
