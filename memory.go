@@ -37,10 +37,15 @@ const (
 
 	// kernelShare is the part of a control group's limit, one in so many, that is
 	// left to what the kernel counts against it and no process sees: sockets, some
-	// 2.5 KB each, and page tables. Without it a small group that is full of
-	// connections loses the pages of its program again and again.
-	kernelShare = 6
+	// 2.5 KB each, page tables, and files in its cache. Without it a small group that
+	// is full of connections loses the pages of its program again and again, until
+	// the kernel finds no others and kills it.
+	kernelShare = 4
 	mostKernel  = 64 << 20
+
+	// comesBack is how many sixteenths of what starting has touched of the program are
+	// used again, at the least.
+	comesBack = 12
 
 	// leastRoom is less than any server with traffic can do with.
 	leastRoom = 4 << 20
@@ -66,17 +71,17 @@ func (m *memory) begin(a *App) {
 	m.begun = true
 	m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
 	bound := int64(easyBudget)
+	p := measureProgram(m.limit)
 	var room func() int64
 	if m.limit.Bytes > 0 {
-		m.room = roomWithin(m.limit)
+		m.room = p.room(m.limit)
 		if m.room <= leastRoom {
 			a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
-				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "program", ByteSize(admission.ProgramBytes()))
+				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "program", ByteSize(p.most))
 		}
 		bound = min(bound, m.room/budgetShare)
-		room = func() int64 { return roomWithin(m.limit) }
+		room = func() int64 { return p.room(m.limit) }
 	}
-	admission.DropProgram()
 	m.budget.SetBound(bound)
 	m.collector = admission.PaceCollector(room)
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
@@ -105,14 +110,36 @@ func (m *memory) maxConcurrent() int {
 	return int(min(max(m.room/actionShare, fewestActions), mostActions))
 }
 
-// roomWithin returns what a limit leaves to Go beside the program, as that is now.
-func roomWithin(limit admission.Limit) int64 {
+// A program is what a process has in memory of its own file and its libraries.
+type program struct {
+	most int64 // that is known to be needed of it, in bytes
+}
+
+// measureProgram drops what only starting has needed, but not within a control group:
+// its limit also bounds what the system keeps of the program's file, mapped or not, and
+// the system takes back first what has not been used for long.
+func measureProgram(limit admission.Limit) *program {
+	p := &program{admission.ProgramBytes()}
+	if !ofGroup(limit) {
+		admission.DropProgram()
+		p.most = p.most * comesBack / 16
+	}
+	return p
+}
+
+// room returns what a limit leaves to Go beside the program. That the system has taken
+// back some of the program, as it does where memory is short, is no reason to take more
+// for the heap.
+func (p *program) room(limit admission.Limit) int64 {
 	room := limit.Bytes
-	switch {
-	case limit.Source == "GOMEMLIMIT":
+	if limit.Source == "GOMEMLIMIT" {
 		return room // it does not count the program
-	case strings.HasPrefix(limit.Source, "cgroup"):
+	}
+	if ofGroup(limit) {
 		room -= min(limit.Bytes/kernelShare, mostKernel)
 	}
-	return max(room-admission.ProgramBytes(), leastRoom)
+	p.most = max(p.most, admission.ProgramBytes())
+	return max(room-p.most, leastRoom)
 }
+
+func ofGroup(limit admission.Limit) bool { return strings.HasPrefix(limit.Source, "cgroup") }

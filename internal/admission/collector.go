@@ -31,9 +31,11 @@ import (
 // work is what makes it smaller.
 //
 // What is allocated while the collector marks counts as live, which for a server
-// short of processor time is more than all the rest. So what is really live is taken
-// to be the least of the last few collections. Should it really have grown at once, the
-// runtime's own limit holds meanwhile.
+// short of processor time is more than all the rest. The last few collections together
+// say more than one: without a limit, the least of them is taken to be what is really
+// live; within a limit their mean, as the heap does grow by percent over what counted as
+// live, and the limit is to hold. Should it really have grown at once, the runtime's own
+// limit holds meanwhile.
 //
 // Under load a small heap is collected hundreds of times a second. Each look costs some
 // microseconds and a change of goroutines, so there is a pause after it, for which the
@@ -49,7 +51,13 @@ const (
 
 	// untouched is memory that the runtime maps for its own bookkeeping and counts
 	// against its memory limit, but hardly ever touches, so that it is not resident.
-	untouched = 4 << 20
+	untouched = 3 << 20
+
+	// beyond is the part of the room, one in so many, that is kept for what is allocated
+	// beyond the runtime's limit: while a collection waits for a processor, the others
+	// go on.
+	beyond     = 8
+	mostBeyond = 4 << 20
 
 	// easyGoal is how large a small heap grows when nothing limits memory. A larger
 	// one then doubles, as with Go's own setting.
@@ -60,7 +68,7 @@ const (
 	quietAfter     = 10 * time.Second
 	worthReturning = 2 << 20
 
-	// remembered is over how many looks the least live heap is taken, and lookPause
+	// remembered is how many looks say what is live, and lookPause
 	// the least time between two.
 	remembered = 4
 	lookPause  = 20 * time.Millisecond
@@ -216,7 +224,7 @@ func (c *Collector) tighter(other *Collector) bool {
 // collectors is locked.
 func (c *Collector) adjust() {
 	p := &collectors
-	least := c.leastOf(liveHeap())
+	least, mean := c.remember(liveHeap())
 	room := int64(0)
 	if c.limited {
 		room = c.room()
@@ -227,11 +235,13 @@ func (c *Collector) adjust() {
 			return
 		}
 	}
+	live := least
 	if c.limited {
-		setLimit(min(room+untouched, p.oldLimit))
+		setLimit(min(room-min(room/beyond, mostBeyond)+untouched, p.oldLimit))
+		live = mean
 	}
 	if p.ours {
-		c.setPercent(percentFor(least, c.Goal()))
+		c.setPercent(percentFor(live, c.Goal()))
 	}
 }
 
@@ -263,12 +273,16 @@ func liveHeap() int64 {
 	return int64(min(sample[0].Value.Uint64(), math.MaxInt64))
 }
 
-// leastOf returns the least live heap of the last few looks, the present one with live
-// bytes included.
-func (c *Collector) leastOf(live int64) int64 {
+// remember returns the least and the mean live heap of the last few looks, the present
+// one with live bytes included.
+func (c *Collector) remember(live int64) (least, mean int64) {
 	c.recent[c.looks%remembered] = live
 	c.looks++
-	return slices.Min(c.recent[:min(c.looks, remembered)])
+	known := c.recent[:min(c.looks, remembered)]
+	for _, n := range known {
+		mean += n / int64(len(known))
+	}
+	return slices.Min(known), mean
 }
 
 // goalFor returns the goal for a heap of which least bytes are really live, with room
