@@ -40,7 +40,7 @@ type loopExchange struct {
 	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
-	gathered  *unfinished        // the memory of head and body, if they came in pieces
+	gathered  *unfinished        // the memory of head and body, if they came in pieces and no response took it over
 	minor     uint8              // the client's minor version
 	closing   bool               // the connection closes after the answer
 	produces  atomic.Bool        // a stream is being carried out on the loop
@@ -190,8 +190,10 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	if x.streaming {
 		n += x.stream.taken
 	}
-	x.gathered = nil
-	u.release()
+	if x.gathered != nil {
+		x.gathered = nil
+		u.release()
+	}
 	return n, next
 }
 

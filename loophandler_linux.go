@@ -22,6 +22,7 @@ type loopHandler struct {
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
 	late    Response        // for a request that waited too long
+	bodies  bodyPool
 }
 
 // newLoopHandler returns the handler of an app. Contexts say, as those of

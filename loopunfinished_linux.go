@@ -19,8 +19,8 @@ type unfinished struct {
 	body     []byte // what of the body has come, decoded
 	pace     bodyPace
 
-	budget *admission.Budget
-	held   int // bytes of the budget
+	handler *loopHandler
+	held    int // bytes of the budget
 }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
@@ -40,14 +40,14 @@ const (
 // afterwards.
 func (x *loopExchange) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
-	u.budget = &x.handler.app.memory.budget
+	u.handler = x.handler
 	u.hold(bareUnfinished + cap(u.raw) + cap(u.body))
 	return u
 }
 
 func (u *unfinished) hold(n int) {
 	u.held += n
-	u.budget.Force(admission.Input, int64(n))
+	u.handler.app.memory.budget.Force(admission.Input, int64(n))
 }
 
 // setRaw keeps the complete head's bytes.
@@ -57,25 +57,37 @@ func (u *unfinished) setRaw(raw []byte) {
 	u.hold(cap(u.raw) - before)
 }
 
-// addBody appends a piece of the body.
+// addBody appends a piece of the body. Memory is taken for what has come, not for what
+// was announced.
 func (u *unfinished) addBody(piece []byte) {
 	before := cap(u.body)
+	if n := len(u.body) + len(piece); n > before && n > keptUnfinished && n <= smallBody {
+		u.body = append(u.handler.bodies.get(), u.body...)
+	}
 	u.body = append(u.body, piece...)
 	if grown := cap(u.body) - before; grown > 0 {
 		u.hold(grown)
 	}
 }
 
+// Release gives u back when the engine has sent a response that lies in its body.
+func (u *unfinished) Release() { u.release() }
+
 func (u *unfinished) release() {
 	u.head.Reset()
 	u.complete = false
+	if cap(u.body) == smallBody {
+		u.handler.bodies.put(u.body, u.handler.app.memory.budget.Bound())
+		u.body = nil
+	}
 	u.raw, u.body = keep(u.raw), keep(u.body)
 	u.unhold()
+	u.handler = nil
 	unfinisheds.Put(u)
 }
 
 func (u *unfinished) unhold() {
-	u.budget.Release(admission.Input, int64(u.held))
+	u.handler.app.memory.budget.Release(admission.Input, int64(u.held))
 	u.held = 0
 }
 
@@ -98,4 +110,43 @@ func keep(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
+}
+
+// A bodyPool keeps memory for bodies that are too large to be kept with what is
+// unfinished, a few of them, so that a burst does not pin its memory. Each has room for
+// smallBody bytes.
+type bodyPool struct {
+	mu   sync.Mutex
+	free [][]byte
+}
+
+// mostBodies bounds what a bodyPool keeps, and bodyShare says which part of the
+// budget that may be at most.
+const (
+	mostBodies = 16
+	bodyShare  = 16
+)
+
+// get returns empty memory.
+func (p *bodyPool) get() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.free) - 1
+	if last < 0 {
+		return make([]byte, 0, smallBody)
+	}
+	b := p.free[last]
+	p.free[last] = nil
+	p.free = p.free[:last]
+	return b
+}
+
+// put takes memory back. Nobody may use it any more.
+func (p *bodyPool) put(b []byte, budget int64) {
+	invariants.EndLoan(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.free); n < mostBodies && (budget == 0 || int64(n+1)*smallBody <= budget/bodyShare) {
+		p.free = append(p.free, b[:0])
+	}
 }

@@ -19,6 +19,10 @@ func (x *loopExchange) respond(resp *Response) {
 	switch {
 	case body == "" || !http1.BodyAllowed(x.head.Method, resp.meta.status()):
 		x.release(resp)
+	case len(body) >= ownedBody && x.gathered != nil && within(body, x.gathered.body):
+		x.d.WriteOwned(viewBytes(body), x.gathered)
+		x.gathered = nil
+		x.release(resp)
 	case len(body) < ownedBody || x.viewsRequest(body):
 		x.d.Out = append(x.d.Out, body...)
 		x.release(resp)

@@ -1,0 +1,112 @@
+//go:build linux
+
+package dunlin_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// echoBody is the length of a body that is always gathered from pieces, as it does not fit
+// into what is read at once with its head, and sent back from where it lies.
+const echoBody = 64 << 10
+
+func startEcho(t *testing.T) (addr string) {
+	t.Helper()
+	_, addr, _ = startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Bytes("text/plain", body)
+		})
+	})
+	return addr
+}
+
+// Bodies that go back as they came stay what they were while they wait for the client to
+// read, though requests follow that are gathered into memory of the same kind.
+func TestEchoesThatWait(t *testing.T) {
+	const echoes = 40
+	conn := dial(t, startEcho(t))
+	body := func(i int) string { return strings.Repeat(fmt.Sprintf("%03d,", i), echoBody/4) }
+	sent := make(chan error, 1)
+	go func() {
+		for i := range echoes {
+			whole := req("POST /", "", body(i))
+			for _, piece := range []string{whole[:40_000], whole[40_000:]} {
+				if _, err := io.WriteString(conn, piece); err != nil {
+					sent <- err
+					return
+				}
+			}
+		}
+		sent <- nil
+	}()
+	br := bufio.NewReader(conn)
+	for i := range echoes {
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatalf("echo %d: %v", i, err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if want := body(i); err != nil || string(got) != want {
+			t.Fatalf("echo %d: %d bytes that begin with %q (%v), want %d that begin with %q", i, len(got), got[:min(len(got), 8)], err, len(want), want[:8])
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Gathering a body and sending it back allocates nothing of its size.
+func TestEchoAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	const echoes = 500
+	conn := dial(t, startEcho(t))
+	whole := []byte(req("POST /", "", strings.Repeat("x", echoBody)))
+	answer := make([]byte, 0)
+	echo := func() {
+		for _, piece := range [][]byte{whole[:40_000], whole[40_000:]} {
+			if _, err := conn.Write(piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := io.ReadFull(conn, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	echo() // all of it may still be on its way
+	head := make([]byte, 1000)
+	n, err := conn.Read(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headLength := strings.Index(string(head[:n]), "\r\n\r\n") + 4
+	answer = make([]byte, headLength+echoBody-n)
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	answer = make([]byte, headLength+echoBody)
+	echo()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range echoes {
+		echo()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / echoes; each > echoBody/10 {
+		t.Errorf("%d bytes allocated for each echo of %d", each, echoBody)
+	}
+}
