@@ -46,8 +46,14 @@ func (x *stdExchange) remaining() *timedBody {
 
 // skipBody reads what the action has left of the body, since net/http does so before it
 // answers, for as long as the client likes. As on the loop engine the connection closes
-// when that is too much.
+// when that is too much. Most requests have no body, and pay for no call.
 func (x *stdExchange) skipBody() {
+	if x.req.ContentLength != 0 {
+		x.skipRest()
+	}
+}
+
+func (x *stdExchange) skipRest() {
 	b := x.remaining()
 	if b == nil || x.duplex || x.req.Close || x.req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
@@ -64,6 +70,12 @@ func (x *stdExchange) skipBody() {
 // leaveBody bounds how long net/http goes on reading what is left of the body when the
 // request is over, even if the connection closes then.
 func (x *stdExchange) leaveBody() {
+	if x.req.ContentLength != 0 {
+		x.leaveRest()
+	}
+}
+
+func (x *stdExchange) leaveRest() {
 	if b := x.remaining(); b != nil {
 		b.leave()
 	}
