@@ -59,7 +59,7 @@ func TestDroppedProgramRunsOn(t *testing.T) {
 	if before == 0 {
 		t.Skip("the system does not say how much memory files take")
 	}
-	DropProgram()
+	dropProgram()
 	after := ProgramBytes()
 	t.Logf("%d bytes of the program before, %d after", before, after)
 	if after >= before {
