@@ -194,7 +194,10 @@ func (x *stdExchange) closeAfter() {
 	x.race.whileMine(func() { x.w.Header().Set("Connection", "close") })
 }
 
-func (x *stdExchange) abandoned() { x.count.end(0) }
+func (x *stdExchange) abandoned() {
+	x.count.end(0)
+	x.leaveBody()
+}
 
 // stdConnection is a stdExchange as the way to its connection.
 type stdConnection stdExchange
@@ -254,6 +257,7 @@ func (x *stdExchange) send(resp *Response) {
 		return
 	case kindAbort:
 		x.request.releasePayload() // release will not
+		x.leaveBody()
 		panic(http.ErrAbortHandler)
 	}
 	x.skipBody()
