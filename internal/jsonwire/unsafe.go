@@ -46,7 +46,10 @@ func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
 // (see the top of the file), user code receives copies of parts of *v only, and
 // no call that could move the stack lies between the conversion to an integer
 // and the one back. What *v points to is not covered: it must be on the heap,
-// which Append sees to.
+// which Append sees to. Nor is the pointer checked, in builds with the race detector: the
+// check is such a call.
+//
+//go:nocheckptr
 func hidden[T any](v *T) memory {
 	x := uintptr(unsafe.Pointer(v))
 	return *(*memory)(unsafe.Pointer(&x))
