@@ -14,28 +14,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptBatch bounds the connections a loop accepts before it serves others.
+// acceptBatch bounds the connections a loop accepts in a turn, before it serves others.
 const acceptBatch = 16
-
-// pressedBatch is that of a loop that is pressed, which has to know who waits:
-// admission.QueueControl tells a crowd by coming all at once.
-const pressedBatch = 256
 
 // acceptPause is how long a loop that found no free descriptor waits, unless a
 // connection closes before.
 const acceptPause = int64(time.Second)
 
-// mostUnsent bounds what the kernel holds of answers beyond what the network may have
-// under way, in bytes for each connection. Its own bound is some megabytes: a thousand
-// clients that ask and do not read would have it hold gigabytes, which a control
-// group counts as ours. It must not be less than common answers, which leave in one call.
-const mostUnsent = 256 << 10
-
 // listener is a duplicated listening descriptor that every loop watches. The last
 // loop to let go of it takes what is left in the backlog and closes it.
 type listener struct {
-	fd    int32
-	loops atomic.Int32
+	fd        int32
+	multipath bool // of Multipath TCP, which passes options on to some sockets only
+	loops     atomic.Int32
 }
 
 // newListener duplicates ln's descriptor.
@@ -59,16 +50,18 @@ func newListener(ln net.Listener) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: serve: duplicate listener: %w", err)
 	}
+	l := &listener{fd: int32(fd)}
 	if ln.Addr().Network() != "unix" {
 		// Accepted sockets inherit it, which saves a call for each.
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			closeFD(int32(fd))
 			return nil, fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
 		}
-		// Likewise. Without it nothing is lost but memory, which is the kernel's.
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent)
+		_ = boundUnsent(l.fd, mostUnsent) // likewise
+		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+		l.multipath = err == nil && protocol == unix.IPPROTO_MPTCP
 	}
-	return &listener{fd: int32(fd)}, nil
+	return l, nil
 }
 
 // acceptor is a loop's part in accepting.
@@ -129,7 +122,7 @@ func (l *loop) letGo(d *Driver, ln *listener) {
 		switch errno {
 		case 0:
 			l.e.conns.Add(1)
-			l.admitNew(d, fd)
+			l.admitNew(d, ln, fd)
 			continue
 		case unix.ECONNABORTED, unix.EPROTO:
 			continue // one that has gone meanwhile
@@ -150,28 +143,28 @@ func (l *loop) accept(d *Driver, i int) bool {
 		return true
 	}
 	e := l.e
-	batch := acceptBatch
-	if l.pressure.on {
-		batch = pressedBatch
-	}
-	for range batch {
+	for range acceptBatch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
 			l.pauseAccept(0)
 			return true
 		}
-		fd, errno := accept(a.listeners[i].fd, &a.addr)
+		ln := a.listeners[i]
+		fd, errno := accept(ln.fd, &a.addr)
 		if errno != 0 {
 			e.conns.Add(-1)
 			return l.acceptFailed(errno)
 		}
-		l.admitNew(d, fd)
+		l.admitNew(d, ln, fd)
 	}
 	return true
 }
 
-// admitNew makes a connection of what accept has returned just now.
-func (l *loop) admitNew(d *Driver, fd int32) {
+// admitNew makes a connection of what accept has returned just now from ln.
+func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
+	if ln.multipath {
+		_ = boundUnsent(fd, mostUnsent)
+	}
 	c := &Conn{fd: fd, slot: -1}
 	c.peer, c.port = newPeerAddr(&l.acceptor.addr)
 	l.admit(d, c)

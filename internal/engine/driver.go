@@ -280,7 +280,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if len(in) == 0 && d.wish == wishAgain {
 			return
 		}
-		if c.out != nil || d.engine.holds(c) || !d.detached && d.wish == wishAgain && d.engine.now()-d.now > longVisit {
+		if c.out != nil || d.wish == wishAgain && d.leftUnread(c) || d.engine.holds(c) || !d.detached && d.wish == wishAgain && d.engine.now()-d.now > longVisit {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return

@@ -44,11 +44,11 @@ type loop struct {
 	polls  int                // calls of poll in this wait
 
 	events  [eventBatch]unix.EpollEvent
-	n, next int     // events[next:n] are still to be served
-	ready   []*Conn // ready[readyAt:] are still to be served, in this turn unless the loop is pressed
-	readyAt int
-	later   []*Conn // to be served in the next turn
-	held    []*Conn // readable, but not to be read while too much output is pending
+	n, next int       // events[next:n] are still to be served
+	ready   connQueue // still to be served, in this turn unless the loop is pressed
+	others  connQueue // likewise, and every second time only, see queue.go
+	later   []*Conn   // to be served in the next turn
+	held    []*Conn   // readable, but not to be read while too much output is pending
 	mail    []message
 	mailAt  int // mail[mailAt:] are still to be handled
 	sweepAt int // conns[sweepAt:] are still to be swept
@@ -146,7 +146,7 @@ func (l *loop) turn(d *Driver) bool {
 			l.look()
 		}
 	}
-	for l.readyAt < len(l.ready) && !l.pressure.turnOver() {
+	for l.waiting() > 0 && !l.turnOver() {
 		if !l.visitNext(d) {
 			return false
 		}
@@ -214,7 +214,7 @@ func (l *loop) wait() {
 		runtime.Gosched()
 		l.yielded = l.e.now()
 	}
-	if len(l.ready) > 0 {
+	if l.waiting() > 0 {
 		l.n, l.polls = epollPoll(l.epfd, l.events[:]), 1
 	} else {
 		l.arm()

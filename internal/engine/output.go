@@ -28,6 +28,7 @@ func (o *owned) release() {
 type outQueue struct {
 	head, tail *outNode
 	bytes      int64  // unsent, over all nodes
+	unread     bool   // the peer is to take what the system has before more is made, see unread.go
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
 	mark       int64  // bytes and Conn.unsent at the last judgement, and what came since
@@ -156,12 +157,16 @@ func (d *Driver) gatherOutput() (total int) {
 	return total
 }
 
+func (d *Driver) newOutQueue(c *Conn) *outQueue {
+	now := tickAt(d.Now())
+	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent()}
+}
+
 // pend queues the output of this call behind the first sent bytes of it.
 func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
-		now := tickAt(d.Now())
-		c.out = &outQueue{since: now, check: now + e.graceTicks, mark: c.unsent()}
+		c.out = d.newOutQueue(c)
 	}
 	q := c.out
 	before := q.bytes
@@ -184,7 +189,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 	d.owned = clearOwned(d.owned)
 	d.dropOutput()
 	q.mark += q.bytes - before
-	if q.bytes == 0 {
+	if q.bytes == 0 && !q.unread {
 		c.out = nil
 		return
 	}
@@ -240,6 +245,9 @@ func (d *Driver) drain(c *Conn) bool {
 		if n > 0 {
 			q.head.rest = q.head.rest[n:]
 		}
+	}
+	if q.unread && !c.takenUp() {
+		return false
 	}
 	if now := tickAt(d.Now()); c.deadline != 0 && now > q.since {
 		// The time the peer took to read does not count against it.

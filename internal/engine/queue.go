@@ -10,18 +10,53 @@ import (
 
 // A loop that keeps up serves events as epoll gives them. One that does not is
 // pressed: it fetches all events at once and often, and serves their connections
-// from a queue of its own, a few in a turn. Only so does it know how long each
-// has waited, without a look at the clock for each, since what epoll keeps has no
-// time.
+// from queues of its own, a few in a turn. Only so does it know how long each
+// has waited, since what epoll keeps has no time.
 //
 //	relaxed ──(a turn took longer than longTurn)──▶ pressed
-//	relaxed ◀──(the queue is empty)── pressed
+//	relaxed ◀──(the queues are empty)── pressed
+//
+// There are two queues, which share the time: one of connections that ask again after
+// they have been answered, and one of new connections and of those in the middle of what
+// they have sent at once. So neither a crowd that comes nor long pipelines hold up those
+// who are there and ask for little.
 const (
 	longTurn = int64(2 * time.Millisecond)
-	// turnTime is about how long a pressed loop serves before it fetches events
-	// again, and so how exact it knows when they came.
-	turnTime = int64(time.Millisecond)
+	// turnTime is how long a pressed loop serves before it fetches events again, and so
+	// how exact it knows when they came. A turn is shorter while others wait, for whom
+	// those who come meanwhile should not wait.
+	turnTime      = int64(time.Millisecond)
+	shortTurnTime = int64(300 * time.Microsecond)
 )
+
+// connQueue is a queue of connections. conns[at:] are in it.
+type connQueue struct {
+	conns []*Conn
+	at    int
+}
+
+func (q *connQueue) size() int { return len(q.conns) - q.at }
+
+// first returns the head of the queue, which must not be empty.
+func (q *connQueue) first() *Conn { return q.conns[q.at] }
+
+func (q *connQueue) push(c *Conn) {
+	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
+		n := copy(q.conns, q.conns[q.at:])
+		clear(q.conns[n:])
+		q.conns, q.at = q.conns[:n], 0
+	}
+	q.conns = append(q.conns, c)
+}
+
+func (q *connQueue) pop() *Conn {
+	c := q.conns[q.at]
+	q.conns[q.at] = nil
+	if q.at++; q.at == len(q.conns) {
+		q.conns, q.at = q.conns[:0], 0
+	}
+	return c
+}
 
 // queueIntervals is for how many times its target a queue must stand, see
 // admission.QueueControl.
@@ -31,14 +66,15 @@ func (e *Engine) newQueueControl() admission.QueueControl {
 	return admission.QueueControl{Target: e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
 }
 
-// pressure is a loop's part in this. The queue itself is loop.ready.
+// pressure is a loop's part in this. The queues themselves are loop.ready and loop.others.
 type pressure struct {
 	on      bool
-	served  int   // connections of the queue served in this turn
-	refused int   // of these, refused
-	most    int   // how many are to be served in a turn
-	cost    int64 // what one takes, in ns, lately
-	gone    int   // of the queue, those whose peer has finished: they make no crowd
+	served  int   // connections of the queues served in this turn
+	began   int64 // when the first of them was
+	latest  int64 // ... and the latest, which was one
+	other   bool  // ... of loop.others
+	ahead   int64 // by how many ns loop.ready was served for longer than loop.others, lately
+	gone    int   // of the queues, those whose peer has finished: they make no crowd
 	control admission.QueueControl
 }
 
@@ -56,12 +92,14 @@ func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
+	to := &l.ready
 	if c.idle() && c.flags&flagPeerDone == 0 {
 		from := l.originOf(c.mark)
 		c.flags &^= flagNew | flagFresh
 		switch from {
 		case admission.New:
 			c.flags |= flagNew
+			to = &l.others
 		case admission.Fresh:
 			c.flags |= flagFresh
 		}
@@ -71,8 +109,11 @@ func (l *loop) enqueue(c *Conn) {
 		l.pressure.gone++
 	}
 	c.queued, c.mark = true, stampAt(l.now)
-	l.ready = append(l.ready, c)
+	to.push(c)
 }
+
+// waiting returns how many connections wait for their turn.
+func (l *loop) waiting() int { return l.ready.size() + l.others.size() }
 
 // originOf says where the request comes from that has just arrived on a connection
 // answered last at the given stamp.
@@ -116,85 +157,107 @@ func (l *loop) fetchAll(d *Driver) bool {
 	return true
 }
 
-// look judges the queue, once a turn.
+// look judges the queues, once a turn.
 func (l *loop) look() {
 	p := &l.pressure
-	var oldest time.Duration
-	waiting := max(len(l.ready)-l.readyAt-p.gone, 0)
-	if l.readyAt < len(l.ready) {
-		// A deadline or a sweep may have served it out of turn; then it may be away.
-		if c := l.ready[l.readyAt]; c.state.Load() == atLoop {
-			oldest = between(c.mark, stampAt(l.now))
-		}
-	}
+	oldest := max(l.oldest(&l.ready), l.oldest(&l.others))
+	waiting := max(l.waiting()-p.gone, 0)
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, int(l.count.Load())) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
 	}
 }
 
-// visitNext serves the queue's first connection.
+// oldest returns how long the first in a queue has waited.
+func (l *loop) oldest(q *connQueue) time.Duration {
+	if q.size() == 0 {
+		return 0
+	}
+	c := q.first()
+	if c.state.Load() != atLoop {
+		return 0 // a deadline or a sweep has served it out of turn
+	}
+	return between(c.mark, stampAt(l.now))
+}
+
+// visitNext serves the connection whose turn it is.
 func (l *loop) visitNext(d *Driver) bool {
-	c := l.ready[l.readyAt]
-	l.ready[l.readyAt] = nil
-	l.readyAt++
+	p := &l.pressure
+	c := l.nextQueue().pop()
 	c.queued = false
 	if c.slot >= 0 && !c.noteEvent(0) {
 		return true
 	}
 	if c.flags&flagPeerDone != 0 {
-		l.pressure.gone--
+		p.gone--
 	}
 	if c.slot < 0 {
 		return true
 	}
-	p := &l.pressure
 	if !p.on {
 		return d.visit(c)
 	}
 	p.served++
 	d.waited = between(c.mark, stampAt(l.now))
-	if p.control.Refuse(l.now, d.waited) {
-		p.refused++
-		d.overdue = true
-	}
+	d.overdue = p.control.Refuse(l.now, d.waited)
 	kept := d.visit(c)
 	d.overdue, d.waited = false, 0
 	return kept
 }
 
-// turnOver reports whether a pressed loop has served enough to look for events
-// again. To refuse takes hardly any time.
-func (p *pressure) turnOver() bool {
-	return p.on && (p.served-p.refused >= p.most || p.served >= 4*eventBatch)
+// nextQueue returns the queue whose turn it is, one of which must not be empty.
+func (l *loop) nextQueue() *connQueue {
+	p := &l.pressure
+	p.other = l.ready.size() == 0 || p.ahead > 0 && l.others.size() > 0
+	if p.other {
+		return &l.others
+	}
+	return &l.ready
 }
 
-// carryOver ends a turn: what waits goes on waiting, before what is for the next
+// turnOver reports whether a pressed loop has served for long enough to look for events
+// again.
+func (l *loop) turnOver() bool {
+	p := &l.pressure
+	if !p.on {
+		return false
+	}
+	now := l.e.now()
+	took := now - p.latest
+	p.latest = now
+	switch {
+	case p.served == 0:
+		p.began = now
+		return false
+	case p.other:
+		p.ahead = max(p.ahead-took, -longTurn)
+	default:
+		p.ahead = min(p.ahead+took, turnTime)
+	}
+	if l.others.size() > 0 {
+		return now-p.began >= shortTurnTime
+	}
+	return now-p.began >= turnTime
+}
+
+// carryOver ends a turn: what waits goes on waiting, beside what is for the next
 // turn. It relaxes the loop when nothing does.
 func (l *loop) carryOver() {
 	p := &l.pressure
-	if l.readyAt == len(l.ready) {
-		l.ready, l.later, l.readyAt = l.later, l.ready[:0], 0
-		if p.on && len(l.ready) == 0 {
-			p.on, p.gone = false, 0
-			p.control.Look(l.now, 0, 0, int(l.count.Load()))
-		}
-	} else {
-		if l.readyAt > len(l.ready)/2 {
-			n := copy(l.ready, l.ready[l.readyAt:])
-			clear(l.ready[n:])
-			l.ready, l.readyAt = l.ready[:n], 0
-		}
-		l.ready = append(l.ready, l.later...)
-		clear(l.later)
-		l.later = l.later[:0]
+	p.served = 0
+	to := &l.ready
+	if p.on {
+		to = &l.others
 	}
-	if p.on && p.served > 2*p.refused {
-		cost := (l.e.now() - l.now) / int64(p.served-p.refused)
-		p.cost += (cost - p.cost) / 4
-		p.most = int(min(max(turnTime/max(p.cost, 1), 1), eventBatch))
+	for i, c := range l.later {
+		l.later[i] = nil
+		to.push(c)
 	}
-	p.served, p.refused = 0, 0
+	l.later = l.later[:0]
+	if p.on && l.waiting() == 0 {
+		p.on, p.gone = false, 0
+		p.control.Look(l.now, 0, 0, int(l.count.Load()))
+	}
 }
 
 // press begins to queue when the turn that began at the given time was long.
@@ -203,7 +266,8 @@ func (l *loop) press(began int64) {
 	if p.on || l.n == 0 || l.polls > 1 || l.now-began < longTurn {
 		return
 	}
-	p.on, p.cost, p.most = true, turnTime/16, 16
+	p.on = true
+	l.ready, l.others = l.others, l.ready // what is in the middle of what it has sent
 }
 
 // Overdue reports whether the requests of this call have waited so long that they are

@@ -180,7 +180,7 @@ func (l *loop) refuseWaiting(d *Driver, over int64) {
 	serving := d.conn
 	waiting := []*Conn{serving}
 	if l.now >= l.noRoom {
-		waiting = l.waiting()
+		waiting = l.unanswered()
 	}
 	for _, c := range waiting {
 		if over <= 0 {
@@ -212,9 +212,9 @@ func (l *loop) refuseWaiting(d *Driver, over int64) {
 	}
 }
 
-// waiting returns the loop's connections that hold input, in the order in which they
+// unanswered returns the loop's connections that hold input, in the order in which they
 // are to be refused.
-func (l *loop) waiting() []*Conn {
+func (l *loop) unanswered() []*Conn {
 	var all []*Conn
 	for _, c := range l.conns {
 		if c != nil && c.state.Load() == atLoop && (c.in != nil || c.Proto != nil) && !c.ending() {

@@ -1,0 +1,60 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// On a loop that cannot keep up, one who has been answered before does not wait behind a
+// crowd that comes.
+func TestNewConnectionsShareTheTime(t *testing.T) {
+	h := newLineHandler()
+	var s *server
+	var order []string
+	first, sent := make(chan bool), make(chan bool)
+	step := sync.OnceFunc(func() { first <- true; <-sent })
+	h.commands["long"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		first <- true
+		<-sent
+		s.AdvanceClock(10 * time.Millisecond)
+		answer(d, args)
+	}
+	h.commands["mark"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		order = append(order, args)
+		step()
+		s.AdvanceClock(time.Millisecond)
+		answer(d, args)
+	}
+	s = serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Second}, h)
+	long, old := s.dial(), s.dial()
+	old.send("echo before\n")
+	old.want("before")
+	var crowd []*client
+	for range 10 {
+		crowd = append(crowd, s.dial())
+	}
+	eventually(t, "all are accepted", func() bool { return s.Stats().Conns == 12 })
+	long.send("long ago\n")
+	<-first
+	for _, c := range crowd {
+		c.send("mark new\n")
+	}
+	sent <- true
+	<-first // one of the crowd is being served
+	old.send("mark old\n")
+	sent <- true
+	long.want("ago")
+	old.want("old")
+	for _, c := range crowd {
+		c.want("new")
+	}
+	if at := slices.Index(order, "old"); at != 1 {
+		t.Errorf("served in the order %v, want the old one next after the first", order)
+	}
+}

@@ -1,0 +1,74 @@
+//go:build linux
+
+package engine
+
+import "golang.org/x/sys/unix"
+
+// Whoever asks for much at once and does not read is not worth the work: as long as the
+// system holds unsent what was answered to earlier requests of a connection, the pipelined
+// ones behind them are not begun. To the rest of the engine that is pending output, of
+// no bytes. One that reads loses nothing by it, since it is only looked at when a full
+// output has left and more is asked for, and what the network has under way does not count.
+
+const (
+	// mostUnsent bounds what the kernel holds of answers beyond what the network may have
+	// under way, in bytes for each connection. Its own bound is some megabytes: a thousand
+	// clients that ask and do not read would have it hold gigabytes, which a control
+	// group counts as ours. It must not be less than common answers, which leave in one call.
+	mostUnsent = 256 << 10
+
+	// unreadBytes is how many unsent bytes say that a peer has not read what it was
+	// answered.
+	unreadBytes = 16 << 10
+)
+
+// boundUnsent sets how much the kernel holds unsent of a TCP socket, or of those that a
+// listener accepts. A socket says that it takes output when half of it is left. Where it
+// fails, nothing is lost but memory, which is the kernel's.
+func boundUnsent(fd int32, bytes int) error {
+	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
+}
+
+// notSent returns how many bytes that were written to the socket the kernel has not
+// sent once; 0 when that is unknown.
+func (c *Conn) notSent() int {
+	n, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQNSD)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// leftUnread reports whether c's peer leaves its answers unread. Then c waits, with
+// empty pending output, until it has taken them.
+func (d *Driver) leftUnread(c *Conn) bool {
+	if c.notSent() < unreadBytes || boundUnsent(c.fd, 2*unreadBytes) != nil {
+		return false
+	}
+	c.out = d.newOutQueue(c)
+	c.out.unread = true
+	c.flags |= flagWantOut
+	c.lookAgain()
+	return true
+}
+
+// takenUp reports whether the peer of c, which waits as leftUnread says, has taken its
+// answers, or need not. If it has gone, nobody will: c is marked for closing.
+func (c *Conn) takenUp() bool {
+	if c.flags&flagPeerDone != 0 && c.hungUp() {
+		c.flags |= flagCloseNow
+		return false
+	}
+	if c.flags&flagCloseAfter == 0 && c.notSent() >= unreadBytes {
+		return false
+	}
+	_ = boundUnsent(c.fd, mostUnsent)
+	return true
+}
+
+// hungUp reports whether the connection is over in both directions.
+func (c *Conn) hungUp() bool {
+	fds := [1]unix.PollFd{{Fd: c.fd}}
+	n, err := unix.Poll(fds[:], 0)
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
