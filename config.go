@@ -85,7 +85,7 @@ type Config struct {
 
 	// MaxHead is the largest request head, in bytes, request line included;
 	// more is answered with 431 (414 when the request line alone is longer;
-	// net/http says 431 to both, and grants 4 KiB more). Default: 64 KiB.
+	// net/http says 431 to both, and grants 4 KiB more). At most 1 GiB. Default: 64 KiB.
 	MaxHead int
 
 	// MaxHeaders is how many header lines a request may have; more is answered with
@@ -191,7 +191,7 @@ const (
 	EngineStd                // net/http
 )
 
-// String returns the engine's name as ParseEngine reads it.
+// String returns the engine's name as UnmarshalText reads it.
 func (e Engine) String() string {
 	switch e {
 	case EngineAuto:
@@ -267,6 +267,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers.
+const mostHead = 1 << 30
+
 // longest stands for all durations beyond it, such as math.MaxInt64: the clock would
 // go around.
 const longest = 365 * 24 * time.Hour
@@ -291,6 +294,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
 	case c.MaxHead < 512:
 		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
+	case c.MaxHead > mostHead:
+		return fmt.Errorf("Config.MaxHead is %d: it must be at most %d (1 GiB)", c.MaxHead, mostHead)
 	case c.MaxHeaders < 1:
 		return fmt.Errorf("Config.MaxHeaders is %d: it must not be negative", c.MaxHeaders)
 	case c.MaxRequestsPerConnection < 0 || c.MaxRequestsPerConnection > mostRequests:
@@ -299,8 +304,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
 			c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress)
 	case min(c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
-		return fmt.Errorf("Config.HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v) must not be negative",
-			c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
+		return fmt.Errorf("Config.Timeout, HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v, %v) must not be negative",
+			c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
 	case c.DrainGrace < 0:
 		return fmt.Errorf("Config.DrainGrace is %v: it must not be negative", c.DrainGrace)
 	case c.TLSCert == "" != (c.TLSKey == ""):

@@ -36,7 +36,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 		h := newLoopHandler(a)
 		h.limits.MaxHead = a.config.MaxHead
 		h.limits.MaxFields = a.config.MaxHeaders
-		h.limits.MaxTarget = min(h.limits.MaxTarget, a.config.MaxHead)
+		h.limits.MaxTarget = a.config.MaxHead
 		a.loop.engine, a.loop.err = engine.New(engine.Config{
 			ReadBuffer:      max(readBuffer, a.config.MaxHead+1),
 			OpenTimeout:     a.config.IdleTimeout,

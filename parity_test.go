@@ -62,6 +62,7 @@ var parityCases = []parityCase{
 	{name: "HEAD of a GET route", send: req("HEAD /text"), want: "HTTP/1.1 200 OK\nContent-Length: 13\nContent-Type: text/plain; charset=utf-8\n\n"},
 	{name: "HEAD of JSON", send: req("HEAD /json"), want: "HTTP/1.1 200 OK\nContent-Length: 14\nContent-Type: application/json\n\n"},
 	{name: "HEAD of nothing", send: req("HEAD /nowhere"), want: "HTTP/1.1 404 Not Found\nContent-Length: 34\nContent-Type: application/problem+json\n\n"},
+	{name: "a target of 20 KB", send: req("GET /rest/" + strings.Repeat("x", 20_000)), want: plain(strings.Repeat("x", 20_000))},
 	{name: "HTML", send: req("GET /html"), want: "HTTP/1.1 200 OK\nContent-Length: 7\nContent-Type: text/html; charset=utf-8\n\n<p>a&b\n"},
 	{name: "bytes", send: req("GET /bytes"), want: "HTTP/1.1 200 OK\nContent-Length: 4\nContent-Type: application/octet-stream\n\n\x00\r\n\xff"},
 	{name: "JSON", send: req("GET /json"), want: "HTTP/1.1 200 OK\nContent-Length: 14\nContent-Type: application/json\n\n{\"a\":\"\\u003c\"}"},
