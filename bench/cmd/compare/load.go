@@ -40,6 +40,7 @@ func openCommand(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "for how long")
 	flags.IntVar(&o.Connections, "connections", 1000, "most requests on the wire at once")
 	flags.DurationVar(&o.Patience, "patience", 2*time.Second, "when a client gives up")
+	flags.DurationVar(&o.LeadIn, "lead-in", 0, "for how long before, at a quarter of the rate")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}

@@ -19,10 +19,15 @@ import (
 // Requests have numbers, in the order in which they fall due and are sent:
 //
 //	0 ≤ oldest ≤ sent ≤ due ≤ total; of those from oldest to sent, some may wait for their answers
+//
+// The first lead of them are not counted.
 type generator struct {
 	OpenLoop
 	tally   *tally
+	lead    int
 	total   int
+	counted time.Time     // when the first that is counted was due
+	cpu     time.Duration // spent until then
 	start   time.Time
 	request []byte
 	to      unix.Sockaddr
@@ -52,6 +57,9 @@ type loadConn struct {
 	kept    []byte // a piece of a head or line, rarely
 }
 
+// leadShare is the part of the rate, one in so many, at which requests come before it.
+const leadShare = 4
+
 // longSleep is when a sleep ends at the latest, to see whether all of it is to end.
 const longSleep = 10 * time.Millisecond
 
@@ -64,7 +72,6 @@ func (o OpenLoop) generate(ctx context.Context) (OpenLoopResult, error) {
 	defer g.close()
 	// By default the kernel lets a thread sleep for 50 µs more than it asked for.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	cpu := ownCPU()
 	g.start = time.Now()
 	for g.oldest < g.total {
 		if err := ctx.Err(); err != nil {
@@ -80,7 +87,7 @@ func (o OpenLoop) generate(ctx context.Context) (OpenLoopResult, error) {
 		}
 	}
 	result := g.tally.result()
-	result.Due, result.Took, result.CPU = int64(g.total), time.Since(g.start), ownCPU()-cpu
+	result.Due, result.Took, result.CPU = int64(g.total-g.lead), time.Since(g.counted), ownCPU()-g.cpu
 	return result, nil
 }
 
@@ -98,7 +105,8 @@ func (o OpenLoop) newGenerator() (*generator, error) {
 	if g.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
-	g.total = int(o.Rate * o.Duration.Seconds())
+	g.lead = int(o.Rate / leadShare * o.LeadIn.Seconds())
+	g.total = g.lead + int(o.Rate*o.Duration.Seconds())
 	g.asked = make([]int32, g.total)
 	g.conns = make([]loadConn, o.Connections)
 	g.free = make([]int32, o.Connections)
@@ -117,7 +125,11 @@ func (g *generator) close() {
 }
 
 func (g *generator) dueAt(request int) time.Time {
-	return g.start.Add(time.Duration(float64(request) * float64(time.Second) / g.Rate))
+	after, rate := g.start, g.Rate/leadShare
+	if request >= g.lead {
+		after, rate, request = g.start.Add(g.LeadIn), g.Rate, request-g.lead
+	}
+	return after.Add(time.Duration(float64(request) * float64(time.Second) / rate))
 }
 
 // release counts the requests that have fallen due.
@@ -127,7 +139,12 @@ func (g *generator) release() {
 		if late < 0 {
 			return
 		}
-		record(g.tally.lag, late)
+		if g.due == g.lead {
+			g.counted, g.cpu = now, ownCPU()
+		}
+		if g.due >= g.lead {
+			record(g.tally.lag, late)
+		}
 	}
 }
 
@@ -191,13 +208,20 @@ func (g *generator) drop(c *loadConn) {
 
 // settle seals the fate of c's request: its status, or 0 if it gets no answer, which ends the connection.
 func (g *generator) settle(c *loadConn, status int) {
-	g.tally.add(time.Since(g.dueAt(c.request)), status)
+	g.count(c.request, time.Since(g.dueAt(c.request)), status)
 	if status == 0 || c.answer.close {
 		g.drop(c)
 	}
 	g.setFree(int(g.asked[c.request]))
 	g.asked[c.request] = answered
 	c.request = -1
+}
+
+// count counts what became of a request.
+func (g *generator) count(request int, latency time.Duration, status int) {
+	if request >= g.lead {
+		g.tally.add(latency, status)
+	}
 }
 
 // giveUp ends the waiting for answers that have not come in time, and for connections that are not free in time.
@@ -214,7 +238,7 @@ func (g *generator) giveUp() {
 		if g.oldest < g.sent {
 			g.settle(&g.conns[g.asked[g.oldest]], 0)
 		} else {
-			g.tally.add(now.Sub(g.dueAt(g.oldest)), 0)
+			g.count(g.sent, now.Sub(g.dueAt(g.oldest)), 0)
 			g.asked[g.sent] = answered
 			g.sent++
 		}

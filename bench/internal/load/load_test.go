@@ -41,10 +41,13 @@ func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
 	})
 	got, err := load.OpenLoop{
 		Addr: addr, Path: "/", Rate: 1000, Duration: 200 * time.Millisecond,
-		Connections: 1, Patience: time.Minute,
+		Connections: 1, Patience: time.Minute, LeadIn: 16 * time.Millisecond, // 4 requests, which are not counted
 	}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if turn.Load() != 204 {
+		t.Errorf("%d requests came, want 204", turn.Load())
 	}
 	if got.Due != 200 || got.Answered.Count != 100 || got.Rejected.Count != 50 || got.Other != 50 || got.Unanswered != 0 {
 		t.Errorf("got %+v, want 200 due: 100 answered, 50 rejected, 50 other", got)

@@ -23,6 +23,9 @@ type OpenLoop struct {
 	Duration    time.Duration
 	Connections int           // the most requests on the wire at once
 	Patience    time.Duration // after this, from the due moment, a client gives up
+	// LeadIn is for how long before Duration requests come at a quarter of Rate. They are not counted: a service
+	// meets more than it can serve when it is running, and its clients are connected.
+	LeadIn time.Duration
 }
 
 // OpenLoopResult is what became of the requests that fell due.

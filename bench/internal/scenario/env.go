@@ -214,7 +214,7 @@ func openLoopArgs(o load.OpenLoop) []string {
 	return []string{
 		"load", "open", "-addr", o.Addr, "-path", o.Path,
 		"-rate", strconv.FormatFloat(o.Rate, 'f', 0, 64), "-duration", o.Duration.String(),
-		"-connections", strconv.Itoa(o.Connections), "-patience", o.Patience.String(),
+		"-connections", strconv.Itoa(o.Connections), "-patience", o.Patience.String(), "-lead-in", o.LeadIn.String(),
 	}
 }
 
