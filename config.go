@@ -45,24 +45,25 @@ type Config struct {
 	Logger *slog.Logger
 
 	// MemoryLimit is how much memory the process is to have resident, the
-	// program's own pages included. A quarter of what it leaves is the budget for
-	// what clients make the server hold: requests that are not complete, bodies
-	// that an action reads in whole, answers that are not taken. When it is used up,
-	// bodies are refused with 503, and with 413 if they could never fit, and on the
-	// loop engine requests that have waited longest with 503; before that, no more
-	// connections are accepted and idle ones are closed. From the
+	// program's own pages included. A quarter of what it leaves, at most 256 MiB, is
+	// the budget for what clients make the server hold: requests that are not
+	// complete, bodies that an action reads in whole, answers that are not taken.
+	// When it is used up, bodies are refused with 503, and with 413 if they could
+	// never fit, and on the loop engine requests that have waited longest with 503;
+	// before that, no more connections are accepted and idle ones are closed. From the
 	// limit follow also, on the loop engine, how much output may wait for slow
 	// clients before nothing more is read, and the default of MaxConcurrent; and on
 	// both engines the pace of the garbage collector (GOGC and the runtime's memory
 	// limit, from the first Serve to the end of Shutdown; with GOGC in the
 	// environment that stays as it is). Memory that actions hold is theirs to bound.
-	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none.
+	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none,
+	// with a budget of 256 MiB.
 	MemoryLimit ByteSize
 
 	// MaxConcurrent is how many requests of routes known to block the loop engine
 	// serves at once; further ones wait for their turn. Actions that block for
-	// the first time, and streams, are not counted. Default: 10,000, or one for
-	// each 256 KiB that a memory limit leaves.
+	// the first time, and streams, are not counted. Default: 10,000, or fewer
+	// under a memory limit: one for each 256 KiB that it leaves, and 16 at the least.
 	MaxConcurrent int
 
 	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many

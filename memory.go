@@ -115,8 +115,8 @@ type program struct {
 	most int64 // that is known to be needed of it, in bytes
 }
 
-// measureProgram drops what only starting has needed, but not within a control group:
-// its limit also bounds what the system keeps of the program's file, mapped or not, and
+// measureProgram drops what only starting has needed, but not for the limit of a control
+// group: that also bounds what the system keeps of the program's file, mapped or not, and
 // the system takes back first what has not been used for long.
 func measureProgram(limit admission.Limit) *program {
 	p := &program{admission.ProgramBytes()}

@@ -185,7 +185,8 @@ func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.headers }
 func (r *Request) Remote() netip.AddrPort { return r.wire.remote() }
 
 // Context returns the request's context: cancelled when the client goes away,
-// when the server is told to stop at once, and when the action has returned. While
+// when the server is told to stop at once, when the time limit of the route has passed,
+// and when the action has returned and its response, which may stream, has been sent. While
 // events are sent ([SSE]) it is that of [Events.Context].
 func (r *Request) Context() context.Context { return r.wire.context() }
 

@@ -18,7 +18,7 @@ type Stats struct {
 	Actions     ActionStats       `json:"actions"`
 	Memory      MemoryStats       `json:"memory"`
 	Runtime     RuntimeStats      `json:"runtime"`
-	Shed        map[string]uint64 `json:"shed"`      // what was refused, put off or cut off, by reason
+	Shed        map[string]uint64 `json:"shed"`      // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
 	Routes      []RouteStats      `json:"routes"`    // in the order of their registration, see Config.RouteStats
 	Unmatched   RouteStats        `json:"unmatched"` // requests that no route takes: 404, 405, redirects to a clean path
 }

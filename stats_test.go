@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -56,6 +58,23 @@ func TestStats(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Whoever reads the figures finds there what they mean.
+func TestShedIsExplained(t *testing.T) {
+	text, err := os.ReadFile("docs/DEPLOY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shed := dunlin.New(dunlin.Config{}).Stats().Shed
+	if len(shed) == 0 {
+		t.Error("nothing is counted")
+	}
+	for name := range shed {
+		if !strings.Contains(string(text), "\n| `"+name+"` |") {
+			t.Errorf("docs/DEPLOY.md does not say what «%s» of Stats.Shed is", name)
+		}
 	}
 }
 

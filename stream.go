@@ -70,8 +70,8 @@ func (r *Response) failLate(err error) Response {
 const streamHeld = 8 << 10
 
 // Stream answers 200 with a body that write produces piece by piece, when the
-// response is sent: after the action has returned, on the same goroutine. The
-// request may be used until write returns. For HEAD, write is not called.
+// response is sent: after the action has returned, on the same goroutine or on one of
+// its own. The request may be used until write returns. For HEAD, write is not called.
 //
 // The first 8 KB are held back. When write ends before, the response goes out as
 // any other, with its length; when it fails before, its error is answered as by

@@ -8,6 +8,7 @@
 //	shed.go       what was refused, by reason
 //	addresses.go  how much each remote address has open
 //	keys.go       how much each key of a limit has in flight
+//	held.go       counting by key, for these two
 //	queue.go      how long requests wait, and who goes when they wait too long
 //	gradient.go   how many actions at once suit what they wait for
 package admission

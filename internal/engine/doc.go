@@ -33,8 +33,10 @@
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             buffers.go  memory for the unfinished
 //	workers.go   the pool for handed-off requests   line.go     who waits for it
-//	queue.go     a loop that does not keep up       blocking.go reads and writes that wait
-//	timers.go    deadlines                          accept.go   new connections
+//	queue.go     a loop that does not keep up       waits.go    how long requests waited
+//	yield.go     a budget that runs out             rate.go     peers that take too little
+//	timers.go    deadlines                          blocking.go reads and writes that wait
+//	accept.go    new connections                    address.go  where they come from
 //	syscalls.go  the system calls of the hot path, and all unsafe code
 //
 // The package is for Linux; elsewhere it is empty.
