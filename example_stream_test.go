@@ -119,12 +119,14 @@ func ExampleGroup_UseStd() {
 
 func ExampleGroup_Timeout() {
 	app := quiet()
-	reports := app.Group("/reports").Timeout(time.Nanosecond) // ordinarily seconds
+	released := make(chan struct{})
+	reports := app.Group("/reports").Timeout(time.Millisecond) // ordinarily seconds
 	reports.Get("/yearly", func(r *dunlin.Request) dunlin.Response {
-		<-r.Context().Done() // what the action waits for should heed it, too
+		<-released // by what takes too long; what heeds r.Context() ends in time
 		return dunlin.Text("too late")
 	})
 	print(app, "GET", "/reports/yearly")
+	close(released)
 	// Output:
 	// 503 application/problem+json
 	// {"title":"Service Unavailable","status":503,"detail":"the request took too long"}
