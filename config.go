@@ -86,7 +86,8 @@ type Config struct {
 
 	// MaxHead is the largest request head, in bytes, request line included;
 	// more is answered with 431 (414 when the request line alone is longer;
-	// net/http says 431 to both, and grants 4 KiB more). At most 1 GiB. Default: 64 KiB.
+	// net/http says 431 to both, and grants 4 KiB more). The loop engine's read
+	// buffers are as large, and 64 KiB at least. At most 1 GiB. Default: 64 KiB.
 	MaxHead int
 
 	// MaxHeaders is how many header lines a request may have; more is answered with

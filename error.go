@@ -125,7 +125,8 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 
 // Error answers err. An error that knows its status, by being or wrapping one
 // with a method StatusCode() int, is answered with it; a [ProblemDetails] says
-// what the client reads. Any other is a 500 that tells the client nothing.
+// what the client reads. An *http.MaxBytesError is a 413, context.DeadlineExceeded
+// a 503, and any other a 500; they tell the client nothing more.
 // The error itself goes to the log: at level Error from 500 on, else Debug.
 func Error(err error) Response {
 	if err == nil {

@@ -33,6 +33,30 @@ func TestOnePackageComment(t *testing.T) {
 	}
 }
 
+// fileMaps lists the pages that say what each file of a folder is for.
+var fileMaps = map[string]string{
+	"":                   "docs/ARCHITECTURE.md",
+	"internal/admission": "internal/admission/doc.go",
+	"internal/engine":    "internal/engine/doc.go",
+}
+
+func TestFileMapsAreComplete(t *testing.T) {
+	systems := strings.NewReplacer("_linux.go", ".go", "_other.go", ".go")
+	for _, s := range sources(t) {
+		page, name := fileMaps[s.folder], path.Base(s.path)
+		if page == "" || s.test || name == "doc.go" {
+			continue
+		}
+		if !slices.ContainsFunc(strings.Fields(read(t, page)), func(word string) bool {
+			exact, err := path.Match(word, name)
+			anySystem, _ := path.Match(word, systems.Replace(name))
+			return err == nil && (exact || anySystem)
+		}) {
+			t.Errorf("%s does not name %s: a reader looks there for what a file is for", page, s.path)
+		}
+	}
+}
+
 func TestNoGiantFiles(t *testing.T) {
 	const most = 600 // lines
 	for _, s := range sources(t) {

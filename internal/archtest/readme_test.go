@@ -37,7 +37,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // Links inside the repository lead somewhere.
 func TestLinks(t *testing.T) {
-	for _, doc := range []string{"README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/RATIONALE.md"} {
+	for _, doc := range []string{"README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/RATIONALE.md", "docs/DEPLOY.md"} {
 		rest := read(t, doc)
 		for {
 			_, after, found := strings.Cut(rest, "](")

@@ -29,14 +29,15 @@
 //	driver.go    serving one connection             drivers.go  spare drivers
 //	takeover.go  losing the loop while blocked      monitor.go  who notices
 //	timed.go     losing the connection when late    sendfile.go files, by the system
-//	memory.go    what a call that lasts gives back   aside.go    calls that last for sure
+//	memory.go    what a call that lasts gives back  aside.go    calls that last for sure
 //	state.go     who owns a connection              conn.go     what a connection is
-//	output.go    sending, back pressure             buffers.go  memory for the unfinished
+//	output.go    sending, back pressure             unread.go   peers that ask and do not read
+//	buffers.go   memory for the unfinished          yield.go    a budget that runs out
 //	workers.go   the pool for handed-off requests   line.go     who waits for it
 //	queue.go     a loop that does not keep up       waits.go    how long requests waited
-//	yield.go     a budget that runs out             rate.go     peers that take too little
-//	timers.go    deadlines                          blocking.go reads and writes that wait
+//	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from
+//	blocking.go  reads and writes that wait
 //	syscalls.go  the system calls of the hot path, and all unsafe code
 //
 // The package is for Linux; elsewhere it is empty.
