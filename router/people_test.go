@@ -26,6 +26,27 @@ func ExampleRouter() {
 	// /users/43
 }
 
+// What a client sent is made canonical for the lookup, and a value unescaped afterwards: a slash that was
+// escaped has split nothing.
+func ExampleCanonical() {
+	var r router.Router[string]
+	if err := r.Add(router.Route[string]{Methods: "GET", Pattern: "/files/{name}", Value: "show file"}); err != nil {
+		panic(err)
+	}
+	path, err := router.Canonical(nil, "/files/a%2Fb%20c.txt")
+	if err != nil {
+		panic(err) // a percent sign without two hexadecimal digits
+	}
+	var m router.Match[string]
+	if r.Lookup("GET", "", string(path), &m) == router.Found {
+		fmt.Println(string(path))
+		fmt.Println(router.Unescape(m.Span(0).Of(string(path))))
+	}
+	// Output:
+	// /files/a%2Fb c.txt
+	// a/b c.txt
+}
+
 func ExampleRouter_Explain() {
 	var r router.Router[string]
 	for _, pattern := range []string{"/users/{id:int}", "/users/{name}/posts", "/users/new"} {
