@@ -74,18 +74,18 @@ func (g *Group) limited(l *limit) *Group {
 
 func (a *App) newLimit(what string, n int, pattern string) *limit {
 	if n < 1 {
-		panic(fmt.Sprintf("dunlin: %s(%d): it must let one request pass (called at %s)", what, n, callerPlace()))
+		panic(fmt.Sprintf("dunlin: %s(%d): it must let at least one request pass (called at %s)", what, n, callerPlace()))
 	}
 	return &limit{
 		app: a, most: n, pattern: pattern, reason: admission.RouteLimit,
-		refusal: notNow(http.StatusServiceUnavailable, fmt.Sprintf("as many requests as may are being served here: %d", n)),
+		refusal: notNow(http.StatusServiceUnavailable, fmt.Sprintf("too many requests are being served here already: the limit is %d", n)),
 	}
 }
 
 func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limit {
 	l := a.newLimit("LimitBy", n, pattern)
 	l.reason, l.key = admission.KeyLimit, key
-	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("as many requests as may are being served for this client: %d", n))
+	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("too many requests are being served for this client already: the limit is %d", n))
 	if key == nil {
 		l.addresses = admission.NewAddresses(n)
 	} else {

@@ -55,10 +55,10 @@ func TestLimits(t *testing.T) {
 			others            []string
 			status, detail    string
 		}{
-			{"a route", "/route,/route", "", []string{"/route"}, "503", "are being served here: 2"},
-			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "are being served here: 1"},
-			{"a key", "/key", "one", []string{"/key"}, "429", "for this client: 1"},
-			{"an address", "/address", "", []string{"/address"}, "429", "for this client: 1"},
+			{"a route", "/route,/route", "", []string{"/route"}, "503", "are being served here already: the limit is 2"},
+			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "are being served here already: the limit is 1"},
+			{"a key", "/key", "one", []string{"/key"}, "429", "for this client already: the limit is 1"},
+			{"an address", "/address", "", []string{"/address"}, "429", "for this client already: the limit is 1"},
 		} {
 			var served []*bufio.Reader
 			for path := range strings.SplitSeq(c.path, ",") {
@@ -182,7 +182,7 @@ func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
 		if answer, err := readAnswer(late, "GET"); err != nil || !strings.Contains(answer, "took too long") {
 			t.Fatalf("%v\n%s", err, answer)
 		}
-		refusedBy(t, askFor(t, addr, "/late", ""), "503", "are being served here: 1")
+		refusedBy(t, askFor(t, addr, "/late", ""), "503", "are being served here already: the limit is 1")
 		g.open <- struct{}{}
 		soon(t, "the place is free", func() bool {
 			g.open <- struct{}{} // for this one, if it gets there

@@ -11,8 +11,8 @@ type Reason uint8
 
 const (
 	QueueTime    Reason = iota // requests waited longer than they should: 503
-	RouteLimit                 // as many of a route's requests ran as may: 503
-	KeyLimit                   // as many of one client's requests ran as may: 429
+	RouteLimit                 // a route had as many requests in flight as its limit allows: 503
+	KeyLimit                   // one client had as many requests in flight as the limit allows: 429
 	NoMemory                   // the budget had no room for a request: 503
 	ReadPaused                 // a busy connection was not read for want of memory
 	AcceptPaused               // no connections were accepted for want of memory
