@@ -6,13 +6,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// use makes a call of the engine the current one.
+// use makes a call of the engine the current one. That d is the driver of the call
+// before does not say that its lock is still this one: exchanges change drivers when a
+// call goes on aside, and may come back before anybody else has used them.
 func (x *loopExchange) use(d *engine.Driver, c *engine.Conn) {
-	if x.d != d {
-		x.d = d
-		d.Share(&x.using)
-	}
-	x.c = c
+	x.d, x.c = d, c
+	d.Share(&x.using)
 }
 
 // smallAfter is how many bytes of pipelined input may be moved before it is known
