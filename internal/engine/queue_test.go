@@ -16,6 +16,7 @@ import (
 func TestNewConnectionsShareTheTime(t *testing.T) {
 	h := newLineHandler()
 	var s *server
+	var mu sync.Mutex
 	var order []string
 	first, sent := make(chan bool), make(chan bool)
 	step := sync.OnceFunc(func() { first <- true; <-sent })
@@ -26,7 +27,9 @@ func TestNewConnectionsShareTheTime(t *testing.T) {
 		answer(d, args)
 	}
 	h.commands["mark"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		mu.Lock()
 		order = append(order, args)
+		mu.Unlock()
 		step()
 		s.AdvanceClock(time.Millisecond)
 		answer(d, args)
@@ -54,6 +57,8 @@ func TestNewConnectionsShareTheTime(t *testing.T) {
 	for _, c := range crowd {
 		c.want("new")
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if at := slices.Index(order, "old"); at != 1 {
 		t.Errorf("served in the order %v, want the old one next after the first", order)
 	}
