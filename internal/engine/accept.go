@@ -162,10 +162,10 @@ func (l *loop) accept(d *Driver, i int) bool {
 
 // admitNew makes a connection of what accept has returned just now from ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
-	if ln.multipath {
-		_ = boundUnsent(fd, mostUnsent)
-	}
 	c := &Conn{fd: fd, slot: -1}
+	if ln.multipath {
+		c.flags |= flagUnbounded
+	}
 	c.peer, c.port = newPeerAddr(&l.acceptor.addr)
 	l.admit(d, c)
 }

@@ -186,6 +186,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 // calls [Driver.Detach] first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
+	c.willSend(muchOutput) // by and by
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
@@ -217,6 +218,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
+	c.willSend(muchOutput) // by and by
 	d.send(c)
 	d.releaseOut()
 	return c.flushPending(timeout)

@@ -63,6 +63,7 @@ const (
 	flagUrgent                           // it goes before others to a worker
 	flagNew                              // what it asks, on a pressed loop: admission.New
 	flagFresh                            // ... or Fresh
+	flagUnbounded                        // what the kernel may hold unsent has its own bound, see unread.go
 )
 
 // hungUp are the events that say the peer will send no more.

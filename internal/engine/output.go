@@ -109,9 +109,11 @@ func (d *Driver) send(c *Conn) {
 	var errno syscall.Errno
 	total := len(d.Out)
 	if len(d.owned) == 0 {
+		c.willSend(total)
 		n, errno = send(c.fd, d.Out)
 	} else {
 		total = d.gatherOutput()
+		c.willSend(total)
 		n, errno = d.gatherer().send(c.fd)
 	}
 	switch {

@@ -29,6 +29,19 @@ func boundUnsent(fd int32, bytes int) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
 }
 
+// muchOutput is the length of an answer, in bytes, from which a connection's bound is worth a
+// call. To set it for each as it is accepted would cost short connections a sixth.
+const muchOutput = 32 << 10
+
+// willSend sees to it that the kernel's share of c's output is bounded, if the listener has not
+// passed the bound on and n bytes, which are about to be sent, are many.
+func (c *Conn) willSend(n int) {
+	if c.flags&flagUnbounded != 0 && n >= muchOutput {
+		c.flags &^= flagUnbounded
+		_ = boundUnsent(c.fd, mostUnsent)
+	}
+}
+
 // notSent returns how many bytes that were written to the socket the kernel has not
 // sent once; 0 when that is unknown.
 func (c *Conn) notSent() int {
