@@ -40,7 +40,7 @@ const (
 	// 2.5 KB each, page tables, and files in its cache. Without it a small group that
 	// is full of connections loses the pages of its program again and again, until
 	// the kernel finds no others and kills it.
-	kernelShare = 4
+	kernelShare = 3
 	mostKernel  = 64 << 20
 
 	// comesBack is how many sixteenths of what starting has touched of the program are

@@ -51,13 +51,14 @@ const (
 
 	// untouched is memory that the runtime maps for its own bookkeeping and counts
 	// against its memory limit, but hardly ever touches, so that it is not resident.
-	untouched = 3 << 20
+	untouched = 4 << 20
 
-	// beyond is the part of the room, one in so many, that is kept for what is allocated
-	// beyond the runtime's limit: while a collection waits for a processor, the others
-	// go on.
-	beyond     = 8
-	mostBeyond = 4 << 20
+	// While a collection waits for a processor, the others go on to allocate beyond the
+	// runtime's limit, the more the larger the heap is. A beyondShare of what a room has
+	// more than withoutBeyond is kept for that.
+	beyondShare   = 4
+	withoutBeyond = 10 << 20
+	mostBeyond    = 4 << 20
 
 	// easyGoal is how large a small heap grows when nothing limits memory. A larger
 	// one then doubles, as with Go's own setting.
@@ -237,12 +238,18 @@ func (c *Collector) adjust() {
 	}
 	live := least
 	if c.limited {
-		setLimit(min(room-min(room/beyond, mostBeyond)+untouched, p.oldLimit))
+		setLimit(min(room-beyond(room)+untouched, p.oldLimit))
 		live = mean
 	}
 	if p.ours {
 		c.setPercent(percentFor(live, c.Goal()))
 	}
+}
+
+// beyond returns how much of a room is kept for what is allocated beyond the runtime's
+// limit.
+func beyond(room int64) int64 {
+	return min(max(room-withoutBeyond, 0)/beyondShare, mostBeyond)
 }
 
 // setPercent sets GOGC when that makes a difference: it stops the world for some
