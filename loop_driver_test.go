@@ -4,6 +4,7 @@ package dunlin_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -20,24 +21,35 @@ import (
 func TestLoopDriversChangeExchanges(t *testing.T) {
 	const rounds = 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop
-	var hold, open, block chan bool                 // each round's
+	type gates struct{ hold, open, block chan bool }
+	all := make([]gates, rounds)
+	for i := range all {
+		all[i] = gates{make(chan bool), make(chan bool), make(chan bool)}
+	}
 	_, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		ends := func(*dunlin.Events) error { return nil }
+		of := func(r *dunlin.Request) gates {
+			round, err := r.Int("round")
+			if err != nil {
+				t.Error(err)
+			}
+			return all[round]
+		}
 		app.Get("/ends", func(*dunlin.Request) dunlin.Response { return dunlin.SSE(ends) })
-		app.Get("/open", func(*dunlin.Request) dunlin.Response {
-			until := open
+		app.Get("/open/{round}", func(r *dunlin.Request) dunlin.Response {
+			until := of(r).open
 			return dunlin.SSE(func(e *dunlin.Events) error {
 				err := e.Comment("open")
 				<-until
 				return err
 			})
 		})
-		app.Get("/late", func(*dunlin.Request) dunlin.Response {
-			<-hold
+		app.Get("/late/{round}", func(r *dunlin.Request) dunlin.Response {
+			<-of(r).hold
 			return dunlin.SSE(ends)
 		})
-		app.Get("/block", func(*dunlin.Request) dunlin.Response {
-			<-block
+		app.Get("/block/{round}", func(r *dunlin.Request) dunlin.Response {
+			<-of(r).block
 			return dunlin.NoContent()
 		})
 		app.Post("/read", func(r *dunlin.Request) dunlin.Response {
@@ -56,23 +68,23 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 			t.Fatalf("%q, %v", got, err)
 		}
 	}
-	for range rounds {
-		hold, open, block = make(chan bool), make(chan bool), make(chan bool)
-		stream := askConn(t, addr, req("GET /open")) // goes on aside with a second driver
-		late := askConn(t, addr, req("GET /late"))   // is taken over by a third
+	for i, gate := range all {
+		round := fmt.Sprint("/", i)
+		stream := askConn(t, addr, req("GET /open"+round)) // goes on aside with a second driver
+		late := askConn(t, addr, req("GET /late"+round))   // is taken over by a third
 		probe()
-		close(open)
+		close(gate.open)
 		whole(stream) // the second is free
-		close(hold)
+		close(gate.hold)
 		whole(late) // the first goes on aside with the second
-		blocked := askConn(t, addr, req("GET /block"))
+		blocked := askConn(t, addr, req("GET /block"+round))
 		probe()                                   // by one of the two, which takes over
 		whole(askConn(t, addr, req("GET /ends"))) // it gets back what it had
 		read := askConn(t, addr, req("POST /read", "Content-Length: 100000")+"beginning")
 		probe()
 		send(t, read, strings.Repeat("x", 100_000-len("beginning")))
 		answered(t, bufio.NewReader(read), 200, "100000")
-		close(block)
+		close(gate.block)
 		if got, err := readAnswer(bufio.NewReader(blocked), "GET"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 204") {
 			t.Fatalf("%q, %v", got, err)
 		}
