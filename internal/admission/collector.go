@@ -67,7 +67,7 @@ const (
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
 	quietAfter     = 10 * time.Second
-	worthReturning = 2 << 20
+	worthReturning = 1 << 20
 
 	// remembered is how many looks say what is live, and lookPause
 	// the least time between two.
