@@ -62,7 +62,7 @@ const (
 
 	// easyGoal is how large a small heap grows when nothing limits memory. A larger
 	// one then doubles, as with Go's own setting.
-	easyGoal = 10 << 20
+	easyGoal = 12 << 20
 
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
