@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -21,35 +21,67 @@ import (
 // folders with benchmarks, in the order of the report. One that is not there is passed over.
 var folders = []string{"seeds", "router"}
 
-// Command runs every benchmark of a folder count times on one core.
-func Command(folder string, count int, short bool) proc.Command {
-	args := []string{"test", "-run=^$", "-bench=.", "-benchmem", "-cpu=1", "-count=" + strconv.Itoa(count)}
-	if short {
-		args = append(args, "-short", "-benchtime=10ms")
-	} else {
-		args = append(args, "-benchtime=250ms") // more repetitions say more than longer ones
-	}
-	return proc.Command{Path: "go", Args: append(args, "."), Dir: folder}
+// Suite is the built benchmarks.
+type Suite struct {
+	programs []proc.Command // without the arguments of a run
 }
 
-// Run runs them all, folder by folder. If one fails it returns those that did not, beside the error.
-func Run(ctx context.Context, bench string, count int, short bool) ([]results.Benchmark, error) {
-	var all []results.Benchmark
+// Build builds them, folder by folder, into build. If one fails it returns those that did not, beside the error.
+func Build(ctx context.Context, bench, build string) (*Suite, error) {
+	s := &Suite{}
 	var failed error
 	for _, folder := range folders {
 		path := filepath.Join(bench, folder)
 		if tests, _ := filepath.Glob(filepath.Join(path, "*_test.go")); len(tests) == 0 {
 			continue
 		}
-		out, err := proc.Run(ctx, Command(path, count, short))
+		program := filepath.Join(build, folder+".test")
+		out, err := proc.Run(ctx, proc.Command{Path: "go", Args: []string{"test", "-c", "-o", program, "."}, Dir: path})
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("run the benchmarks in %s: %w%s", folder, err, failures(out)))
+			failed = errors.Join(failed, fmt.Errorf("build the benchmarks in %s: %w%s", folder, err, failures(out)))
+			continue
+		}
+		s.programs = append(s.programs, proc.Command{Path: program, Dir: path})
+	}
+	return s, failed
+}
+
+// Run runs each benchmark once, on one core. If some fail it returns those that did not, beside the error.
+func (s *Suite) Run(ctx context.Context, short bool) ([]results.Benchmark, error) {
+	args := []string{"-test.run=^$", "-test.bench=.", "-test.benchmem", "-test.cpu=1"}
+	if short {
+		args = append(args, "-test.short", "-test.benchtime=10ms")
+	} else {
+		args = append(args, "-test.benchtime=250ms") // more repetitions say more than longer ones
+	}
+	var all []results.Benchmark
+	var failed error
+	for _, program := range s.programs {
+		program.Args = args
+		out, err := proc.Run(ctx, program)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("run the benchmarks in %s: %w%s", filepath.Base(program.Dir), err, failures(out)))
 		}
 		found, err := Parse(strings.NewReader(out))
 		failed = errors.Join(failed, err)
 		all = append(all, found...)
 	}
 	return all, failed
+}
+
+// Gather adds one more repetition of each benchmark to those before.
+func Gather(before, more []results.Benchmark) []results.Benchmark {
+	for _, b := range more {
+		i := slices.IndexFunc(before, func(o results.Benchmark) bool { return o.Package == b.Package && o.Name == b.Name })
+		if i < 0 {
+			before = append(before, b)
+			continue
+		}
+		for unit, values := range b.Values {
+			before[i].Values[unit] = append(before[i].Values[unit], values...)
+		}
+	}
+	return before
 }
 
 // failures quotes the lines that say what failed.

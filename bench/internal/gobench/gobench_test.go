@@ -41,3 +41,20 @@ func TestParse(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+func TestGather(t *testing.T) {
+	one := func(ns, gcs float64) []results.Benchmark {
+		return []results.Benchmark{
+			{Package: "seeds", Name: "Response/std", Values: map[string][]float64{"ns/op": {ns}}},
+			{Package: "router", Name: "Response/std", Values: map[string][]float64{"GCs": {gcs}}},
+		}
+	}
+	got := gobench.Gather(gobench.Gather(nil, one(1, 10)), one(2, 20))
+	want := []results.Benchmark{
+		{Package: "seeds", Name: "Response/std", Values: map[string][]float64{"ns/op": {1, 2}}},
+		{Package: "router", Name: "Response/std", Values: map[string][]float64{"GCs": {10, 20}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}

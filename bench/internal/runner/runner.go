@@ -7,12 +7,9 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
-	"slices"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/bench/internal/gobench"
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
@@ -38,7 +35,10 @@ type Watcher interface {
 	Differs(peer string, checks map[string]string) // a peer's answers are not the reference's
 }
 
-// Run measures everything. If ctx ends it returns what ctx says; nothing it started is left.
+// Run measures everything, round by round: every scenario's first round, with its servers in turn, then
+// every one's second. So the rounds of a scenario lie apart by as much as the run is long, and what drifts
+// on the machine meanwhile hits all servers alike and is part of the spread, instead of being one scenario's
+// bad luck. If ctx ends it returns what ctx says; nothing it started is left.
 func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*results.Run, error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		o.Scenarios = withoutWrk(o.Scenarios, watch)
@@ -50,33 +50,18 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 		return nil, err
 	}
 	defer env.Settle(ctx) // after an interrupt: its servers are to be gone too
-	plan := newPlan(o, crew)
-	for _, s := range o.Scenarios {
-		measured, err := measure(ctx, env, o, s, crew, plan, watch)
-		if err != nil {
+	all := newMeasurements(o, crew)
+	benchmarks := newBenchmarks(ctx, env, o, watch)
+	for round := range max(o.Rounds, o.Benchmarks) {
+		if err := all.take(ctx, env, round, watch); err != nil {
 			return nil, err
 		}
-		if err := env.Settle(ctx); ctx.Err() != nil {
-			return nil, ctx.Err()
-		} else if err != nil {
-			watch.Note("%v", err)
-		}
-		if len(measured.Rows) > 0 {
-			run.Scenarios = append(run.Scenarios, measured)
-			watch.Finished(measured)
-		}
-	}
-	if o.Benchmarks > 0 {
-		watch.Step(plan.done, plan.all, "Go benchmarks")
-		run.Benchmarks, err = gobench.Run(ctx, env.Folders.Bench, o.Benchmarks, env.Short)
+		benchmarks.take(ctx, round, watch)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		watch.Benchmarked(run.Benchmarks)
-		if err != nil {
-			watch.Note("%v", err)
-		}
 	}
+	run.Scenarios, run.Benchmarks = all.measured(), benchmarks.results
 	if len(run.Scenarios)+len(run.Benchmarks) == 0 {
 		return nil, errors.New("nothing could be measured")
 	}
@@ -97,60 +82,4 @@ func withoutWrk(scenarios []scenario.Scenario, watch Watcher) []scenario.Scenari
 		watch.Note("wrk is not installed (Debian: apt-get install wrk): %d scenarios are left out", out)
 	}
 	return left
-}
-
-// plan counts rounds for the progress.
-type plan struct{ done, all int }
-
-func newPlan(o Options, crew []member) *plan {
-	p := &plan{}
-	for _, s := range o.Scenarios {
-		for _, m := range crew {
-			if s.Takes(m.Peer, m.failed) {
-				p.all += roundsOf(s, o)
-			}
-		}
-	}
-	return p
-}
-
-func roundsOf(s scenario.Scenario, o Options) int {
-	if s.MaxRounds > 0 {
-		return min(s.MaxRounds, o.Rounds)
-	}
-	return o.Rounds
-}
-
-// measure takes the rounds in turn: each peer's first, then each one's second. What drifts on the
-// machine meanwhile hits all of them alike.
-func measure(ctx context.Context, env *scenario.Env, o Options, s scenario.Scenario, crew []member, plan *plan, watch Watcher) (results.Scenario, error) {
-	measured := results.Scenario{
-		Name: s.Name, Title: s.Title, About: s.About, Commands: s.Commands(env), Metrics: s.MetricKeys(),
-	}
-	crew = slices.DeleteFunc(slices.Clone(crew), func(m member) bool { return !s.Takes(m.Peer, m.failed) })
-	for _, m := range crew {
-		measured.Rows = append(measured.Rows, results.Row{Peer: m.Name})
-	}
-	rounds := roundsOf(s, o)
-	for round := range rounds {
-		for i, m := range crew {
-			row := &measured.Rows[i]
-			plan.done++
-			if row.Failed != "" {
-				continue
-			}
-			watch.Step(plan.done, plan.all, fmt.Sprintf("%s, round %d of %d: %s", s.Name, round+1, rounds, m.Name))
-			sample, err := s.Round(ctx, env, m.Built)
-			if ctx.Err() != nil {
-				return measured, ctx.Err()
-			}
-			if err != nil {
-				row.Failed = err.Error()
-				watch.Failed(s.Name, m.Name, err)
-				continue
-			}
-			row.Rounds = append(row.Rounds, sample)
-		}
-	}
-	return measured, nil
 }

@@ -1,0 +1,148 @@
+//go:build linux
+
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/gobench"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
+)
+
+// measurements are all scenarios of a run.
+type measurements struct {
+	scenarios []*measurement
+	done, all int // rounds of one server each
+}
+
+// measurement is a scenario and what was measured of it so far.
+type measurement struct {
+	scenario.Scenario
+	rounds int
+	crew   []member // who takes part, as in result.Rows
+	result results.Scenario
+}
+
+func newMeasurements(o Options, crew []member) *measurements {
+	all := &measurements{}
+	for _, s := range o.Scenarios {
+		m := &measurement{Scenario: s, rounds: roundsOf(s, o)}
+		for _, peer := range crew {
+			if s.Takes(peer.Peer, peer.failed) {
+				m.crew = append(m.crew, peer)
+				m.result.Rows = append(m.result.Rows, results.Row{Peer: peer.Name})
+				all.all += m.rounds
+			}
+		}
+		if len(m.crew) > 0 {
+			all.scenarios = append(all.scenarios, m)
+		}
+	}
+	return all
+}
+
+func roundsOf(s scenario.Scenario, o Options) int {
+	if s.MaxRounds > 0 {
+		return min(s.MaxRounds, o.Rounds)
+	}
+	return o.Rounds
+}
+
+// take takes a round of every scenario that has one left.
+func (all *measurements) take(ctx context.Context, env *scenario.Env, round int, watch Watcher) error {
+	for _, m := range all.scenarios {
+		if round >= m.rounds {
+			continue
+		}
+		for i := range m.crew {
+			all.done++
+			m.takeFrom(ctx, env, i, round, func(text string) { watch.Step(all.done, all.all, text) }, watch)
+		}
+		err := env.Settle(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			watch.Note("%v", err)
+		}
+		if round == m.rounds-1 {
+			m.describe(env)
+			watch.Finished(m.result)
+		}
+	}
+	return nil
+}
+
+// takeFrom takes a round of one server, unless it is out of the scenario already.
+func (m *measurement) takeFrom(ctx context.Context, env *scenario.Env, i, round int, step func(string), watch Watcher) {
+	peer, row := m.crew[i], &m.result.Rows[i]
+	if row.Failed != "" || ctx.Err() != nil {
+		return
+	}
+	step(fmt.Sprintf("%s, round %d of %d: %s", m.Name, round+1, m.rounds, peer.Name))
+	sample, err := m.Round(ctx, env, peer.Built)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		row.Failed = err.Error()
+		watch.Failed(m.Name, peer.Name, err)
+	default:
+		row.Rounds = append(row.Rounds, sample)
+	}
+}
+
+func (m *measurement) describe(env *scenario.Env) {
+	m.result.Name, m.result.Title, m.result.About = m.Name, m.Title, m.About
+	m.result.Commands, m.result.Metrics = m.Commands(env), m.MetricKeys()
+}
+
+// measured are the results, in the order of the scenarios.
+func (all *measurements) measured() []results.Scenario {
+	var measured []results.Scenario
+	for _, m := range all.scenarios {
+		measured = append(measured, m.result)
+	}
+	return measured
+}
+
+// benchmarks are the Go benchmarks of a run, of which each round takes one repetition.
+type benchmarks struct {
+	suite   *gobench.Suite
+	count   int
+	short   bool
+	results []results.Benchmark
+}
+
+func newBenchmarks(ctx context.Context, env *scenario.Env, o Options, watch Watcher) *benchmarks {
+	b := &benchmarks{count: o.Benchmarks, short: env.Short}
+	if b.count == 0 {
+		return b
+	}
+	watch.Step(0, 1, "build the Go benchmarks")
+	suite, err := gobench.Build(ctx, env.Folders.Bench, env.Folders.Build)
+	if err != nil && ctx.Err() == nil {
+		watch.Note("%v", err)
+	}
+	b.suite = suite
+	return b
+}
+
+func (b *benchmarks) take(ctx context.Context, round int, watch Watcher) {
+	if round >= b.count {
+		return
+	}
+	watch.Step(round+1, b.count, "Go benchmarks")
+	found, err := b.suite.Run(ctx, b.short)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		watch.Note("%v", err)
+	}
+	b.results = gobench.Gather(b.results, found)
+	if round == b.count-1 {
+		watch.Benchmarked(b.results)
+	}
+}
