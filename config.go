@@ -101,8 +101,10 @@ type Config struct {
 
 	// MaxConnections bounds the connections that are open at once, those of the loop
 	// engine and those of net/http each for themselves. At the bound further clients
-	// wait, in the system's backlog, until a connection closes. Default: no bound
-	// but that on file descriptors.
+	// wait, in the system's backlog, until a connection closes. One that was hijacked is
+	// its handler's to bound, here and in the two fields below: on net/http it counts no
+	// longer, on the loop engine only until the handler returns. Default: no bound but
+	// that on file descriptors.
 	MaxConnections int
 
 	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which
@@ -119,8 +121,8 @@ type Config struct {
 	MaxConnectionsPerAddress int
 
 	// Timeout is how long an action may take until its answer begins; a later
-	// one is discarded, and the client gets a 503. Groups and routes may set
-	// their own. Default: no limit.
+	// one is discarded, and the client gets a 503, see Group.Timeout. Groups and
+	// routes may set their own. Default: no limit.
 	Timeout time.Duration
 
 	// HeadTimeout is how long a client may take to send a request head, from its

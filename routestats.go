@@ -19,7 +19,7 @@ type RouteStats struct {
 	InFlight int          `json:"inFlight"` // begun and not ended; what a loop is answering at once is not counted
 
 	Panics    uint64 `json:"panics"`
-	Timeouts  uint64 `json:"timeouts"`  // answered with 503, because the action took longer than its limit
+	Timeouts  uint64 `json:"timeouts"`  // answered for with 503 while the action went on, see Group.Timeout
 	Takeovers uint64 `json:"takeovers"` // actions that blocked on an event loop
 	Blocking  bool   `json:"blocking"`  // so often that the route's requests go to workers at once
 
@@ -39,7 +39,8 @@ type StatusCounts struct {
 // Latency says how long requests took, from when the server had read them until
 // their answers were ready to be sent, or for streams were sent. On the loop engine it
 // begins when the loop learns that there is something to read, so what waits behind
-// others takes longer; requests that were pipelined are ready with the last of them. On net/http it is the action's time.
+// others takes longer; requests that were pipelined are ready with the last of them. On
+// net/http it is the action's time.
 //
 // P50 of the requests took at most P50, 99.9 % at most P999. These are read from a
 // histogram and may be off by a quarter at most. Max is exact.

@@ -25,7 +25,7 @@ type Stats struct {
 
 // Connections are those of both engines.
 type Connections struct {
-	Open         int    `json:"open"`
+	Open         int    `json:"open"`    // hijacked ones are not, at the latest when their handlers have returned
 	PerLoop      []int  `json:"perLoop"` // of these, on each event loop
 	Accepted     uint64 `json:"accepted"`
 	AcceptPauses uint64 `json:"acceptPauses"` // times the loop engine stopped accepting for want of file descriptors

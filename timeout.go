@@ -20,9 +20,12 @@ import (
 
 // Timeout returns a group whose routes are answered with 503 when their action
 // has not returned after d; zero sets no limit. It counts until the answer
-// begins: a response that streams may take as long as it needs. The context of
-// the request ends at the same time: what an action that heeds it returns at once
-// may still be the answer, and [Error] makes a 503 of the context's error.
+// begins: a response that streams may take as long as it needs.
+//
+// The context of the request ends at the same time. An action that heeds it and
+// returns at once may still be in time with an answer of its own, which is then sent
+// in place of the 503, and not counted in [RouteStats].Timeouts. [Error] makes a 503
+// of the context's error, too.
 func (g *Group) Timeout(d time.Duration) *Group {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))

@@ -22,7 +22,7 @@ import (
 func main() {
 	config := dunlin.Config{
 		Ready: func(addr net.Addr, engine dunlin.Engine) {
-			fmt.Printf("users: serving http://%s (engine %s)\n", addr, engine)
+			fmt.Printf("users: serving %s (engine %s)\n", addr, engine)
 		},
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
