@@ -22,7 +22,9 @@ type loopHandler struct {
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
 	late    Response        // for a request that waited too long
-	bodies  bodyPool
+
+	bodies     admission.FreeList[[]byte] // smallBody bytes each, see unfinished
+	keptBodies int                        // of them at most
 }
 
 // newLoopHandler returns the handler of an app. Contexts say, as those of
@@ -30,6 +32,7 @@ type loopHandler struct {
 // answer off only then.
 func newLoopHandler(a *App) *loopHandler {
 	h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+	h.keptBodies = int(min(a.memory.budget.Bound()/bodyShare/smallBody, mostBodies))
 	h.late = overloaded(fmt.Sprintf("the server is overloaded: requests waited longer than %v", a.config.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: a})
 	return h

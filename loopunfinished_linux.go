@@ -33,6 +33,12 @@ const (
 	// bareUnfinished is what one is reckoned to take besides its buffers, in bytes:
 	// itself, and the places of some dozen header fields.
 	bareUnfinished = 1 << 10
+
+	// mostBodies bounds how many pieces of smallBody bytes are kept for bodies that
+	// are too large for keptUnfinished, and bodyShare which part of the budget they may
+	// be, one in so many.
+	mostBodies = 16
+	bodyShare  = 16
 )
 
 // newUnfinished takes a request that has begun from the pool. What it holds already
@@ -62,7 +68,11 @@ func (u *unfinished) setRaw(raw []byte) {
 func (u *unfinished) addBody(piece []byte) {
 	before := cap(u.body)
 	if n := len(u.body) + len(piece); n > before && n > keptUnfinished && n <= smallBody {
-		u.body = append(u.handler.bodies.get(), u.body...)
+		room, kept := u.handler.bodies.Take()
+		if !kept {
+			room = make([]byte, 0, smallBody)
+		}
+		u.body = append(room, u.body...)
 	}
 	u.body = append(u.body, piece...)
 	if grown := cap(u.body) - before; grown > 0 {
@@ -77,7 +87,8 @@ func (u *unfinished) release() {
 	u.head.Reset()
 	u.complete = false
 	if cap(u.body) == smallBody {
-		u.handler.bodies.put(u.body, u.handler.app.memory.budget.Bound())
+		invariants.EndLoan(u.body)
+		u.handler.bodies.Keep(u.body[:0], u.handler.keptBodies)
 		u.body = nil
 	}
 	u.raw, u.body = keep(u.raw), keep(u.body)
@@ -110,43 +121,4 @@ func keep(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
-}
-
-// A bodyPool keeps memory for bodies that are too large to be kept with what is
-// unfinished, a few of them, so that a burst does not pin its memory. Each has room for
-// smallBody bytes.
-type bodyPool struct {
-	mu   sync.Mutex
-	free [][]byte
-}
-
-// mostBodies bounds what a bodyPool keeps, and bodyShare says which part of the
-// budget that may be at most.
-const (
-	mostBodies = 16
-	bodyShare  = 16
-)
-
-// get returns empty memory.
-func (p *bodyPool) get() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.free) - 1
-	if last < 0 {
-		return make([]byte, 0, smallBody)
-	}
-	b := p.free[last]
-	p.free[last] = nil
-	p.free = p.free[:last]
-	return b
-}
-
-// put takes memory back. Nobody may use it any more.
-func (p *bodyPool) put(b []byte, budget int64) {
-	invariants.EndLoan(b)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.free); n < mostBodies && (budget == 0 || int64(n+1)*smallBody <= budget/bodyShare) {
-		p.free = append(p.free, b[:0])
-	}
 }

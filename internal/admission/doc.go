@@ -6,6 +6,7 @@
 //	collector.go  the garbage collector, paced to use the rest
 //	program.go    what the program itself takes of it
 //	shed.go       what was refused, by reason
+//	freelist.go   what is kept for later, and how much of it
 //	addresses.go  how much each remote address has open
 //	keys.go       how much each key of a limit has in flight
 //	held.go       counting by key, for these two

@@ -17,10 +17,7 @@ func (d *Driver) Aside() { d.wish = wishAside }
 func (d *Driver) stepAside(c *Conn) bool {
 	d.wish = wishMore
 	e := d.engine
-	s := e.drivers.take()
-	if s == nil {
-		s = e.newWorkerDriver()
-	}
+	s := e.spareDriver()
 	if s.readBuf != nil {
 		e.putReadBuf(s.readBuf)
 		s.readBuf = nil

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"sync"
-
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
@@ -30,13 +28,12 @@ const (
 	pooledShare = 16
 )
 
-// bufferPool is a last-in, first-out list for every class. Buffers are needed only
-// off the hot path, so one lock serves all loops.
+// bufferPool has a list for every class. Buffers are needed only off the hot path, so
+// it serves all loops.
 type bufferPool struct {
 	budget *admission.Budget
 	most   int // bytes kept of each class
-	mu     sync.Mutex
-	free   [len(classSizes)][]*buffer
+	free   [len(classSizes)]admission.FreeList[*buffer]
 }
 
 func (p *bufferPool) init(budget *admission.Budget) {
@@ -85,15 +82,7 @@ func (p *bufferPool) pooled(class int) *buffer {
 	if class == len(classSizes) {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.free[class]) - 1
-	if last < 0 {
-		return nil
-	}
-	buf := p.free[class][last]
-	p.free[class][last] = nil
-	p.free[class] = p.free[class][:last]
+	buf, _ := p.free[class].Take()
 	return buf
 }
 
@@ -116,11 +105,7 @@ func (p *bufferPool) put(buf *buffer) {
 	if class == len(classSizes) || cap(buf.b) != size {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.free[class]) < p.most/size {
-		p.free[class] = append(p.free[class], buf)
-	}
+	p.free[class].Keep(buf, p.most/size)
 }
 
 // abandon leaves a buffer to the collector, and its memory to the budget.
