@@ -95,7 +95,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		if c.slot < 0 || !c.noteEvent(0) {
 			return true
 		}
-		if l.e.draining.Load() {
+		if l.e.draining.Load() && (c.idle() || l.e.forced.Load()) {
 			return l.sweep(d, c)
 		}
 		l.refileIfEarlier(c)

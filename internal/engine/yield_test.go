@@ -4,8 +4,10 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +125,36 @@ func TestWorkersDoNotAnswerWhatIsHeld(t *testing.T) {
 	eventually(t, "it is put off", func() bool { return x.shed.Count(admission.ReadPaused) > 0 })
 	slow.want(numbers()[:20_000_000])
 	inLine.want("inline")
+}
+
+// What is put off so is answered when the engine drains meanwhile, too.
+func TestDrainingAnswersWhatIsHeld(t *testing.T) {
+	h := newLineHandler()
+	entered := make(chan struct{})
+	h.commands["drain"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		close(entered)
+		for !d.Draining() {
+			runtime.Gosched()
+		}
+		answer(d, args)
+	}
+	x := serveTight(t, engine.Config{Loops: 1, MaxWorkers: 1, MaxPending: tightBudget / 4, StallTime: time.Hour}, h)
+	working, slow, inLine := x.dial(), x.dial(), x.dial()
+	working.send("hand drain first\n")
+	<-entered
+	inLine.send("hand echo second\n")
+	eventually(t, "it is in line", func() bool { return x.Stats().JobsQueued == 1 })
+	slow.send("big 20000000\n")
+	eventually(t, "output is pending", func() bool { return x.Stats().PendingBytes >= tightBudget })
+	done := make(chan error, 1)
+	go func() { done <- x.Shutdown(context.Background()) }()
+	working.want("first")
+	eventually(t, "the worker has looked at it", func() bool { return x.Stats().Away == 0 })
+	slow.want(numbers()[:20_000_000])
+	inLine.want("second")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAcceptingPausesForMemory(t *testing.T) {
