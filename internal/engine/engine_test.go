@@ -260,3 +260,19 @@ func TestPeersThatReadAreServedAboveTheBound(t *testing.T) {
 	}
 	slow.want(pattern(n))
 }
+
+// ... also those who ask for more than one answer at once, whose first ones have hardly
+// left when the next are due.
+func TestPipelinesAreServedAboveTheBound(t *testing.T) {
+	const bound, n = 11_000_000, "20000000"
+	s := serve(t, engine.Config{Loops: 1, MaxPending: bound, StallTime: time.Hour}, newLineHandler())
+	slow, other := s.dial(), s.dial()
+	slow.send("big " + n + "\n")
+	eventually(t, "more is pending than the bound", func() bool { return s.Stats().PendingBytes > bound })
+	other.send("big 70000\nbig 70000\necho end\n")
+	other.want(pattern("70000"), pattern("70000"), "end")
+	if s.Stats().PendingBytes <= bound {
+		t.Error("the bound was not exceeded all the while: the test misses what it is for")
+	}
+	slow.want(pattern(n))
+}

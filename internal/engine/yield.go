@@ -119,7 +119,20 @@ func (l *loop) relieve(d *Driver) {
 	if bound := e.cfg.Budget.Bound(); e.cfg.Budget.Tight() && l.now-l.pressedSince >= int64(e.cfg.StallTime) {
 		l.refuseWaiting(d, e.cfg.Budget.Held()-(bound-bound/4)+bound/16)
 	}
+	l.readOn()
 	l.reliefAt = l.now + reliefPause
+}
+
+// readOn ends the wait of those who by now have taken what they were answered: nothing
+// tells when, and the pending output of others may stay above its bound for long.
+func (l *loop) readOn() {
+	l.held = slices.DeleteFunc(l.held, func(c *Conn) bool {
+		if c.slot >= 0 && c.state.Load() == atLoop && l.e.holds(c) {
+			return false
+		}
+		l.later = append(l.later, c)
+		return true
+	})
 }
 
 // cutStalled closes connections whose peers have taken nothing for Config.StallTime, the
