@@ -36,9 +36,9 @@ func (a *App) Drain(ctx context.Context) error {
 }
 
 // Draining returns a channel that is closed when the app begins to shut down.
-// What would last, such as a stream, should come to its end then: the request's
-// context is cancelled only if it is still running at the deadline, except that of a
-// stream of events ([SSE]), which is cancelled at once.
+// What would last, such as a stream, should come to its end then: a request that does
+// not has its context cancelled only at the deadline. The context of a stream of events
+// ([SSE]) is cancelled at once.
 func (a *App) Draining() <-chan struct{} {
 	s := &a.serving
 	s.Lock()
@@ -72,9 +72,10 @@ func (a *App) beginDrain() {
 // noStore keeps answers about this moment out of caches.
 var noStore = NewHeaderBlock("Cache-Control", "no-store")
 
-// Readiness returns the action for a health route, which should be [Route.Critical]: 200 «ok», and 503 «draining»
-// as soon as the app is about to end, so that balancers send their requests
-// elsewhere. After a restart that handed the listeners on it stays at 200.
+// Readiness returns the action for a health route, which should be [Route.Critical]:
+// 200 «ok», and 503 «draining» as soon as the app is about to end, so that balancers
+// send their requests elsewhere. After a restart that handed the listeners on it stays
+// at 200.
 func (a *App) Readiness() Action {
 	return func(*Request) Response {
 		if a.serving.unready.Load() {

@@ -70,8 +70,8 @@ type seqRest struct {
 	used atomic.Bool
 }
 
-// endSeq stops a sequence that is not read to its end. It panics if it does not heed
-// that: there is no answer any more that could tell.
+// endSeq stops a sequence that is not read to its end. One that goes on all the same
+// panics, for the log only: no answer is left that could tell.
 func endSeq(stop func(), logger *slog.Logger) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -69,8 +69,8 @@ const (
 	quietAfter     = 10 * time.Second
 	worthReturning = 1 << 20
 
-	// remembered is how many looks say what is live, and lookPause
-	// the least time between two.
+	// remembered is how many looks say what is live, and lookPause the least time
+	// between two.
 	remembered = 4
 	lookPause  = 20 * time.Millisecond
 )
@@ -86,17 +86,16 @@ func percentFor(live, goal int64) int {
 // those, so the settings are the process's: of several servers in it the
 // tightest limit holds.
 type Collector struct {
-	room    func() int64
+	room    func() int64 // nil: no limit
 	goal    atomic.Int64
 	percent atomic.Int64 // GOGC as last set
 
 	// Under collectors.Mutex.
-	limited bool // else goal is for a small heap
 	recent  [remembered]int64
 	looks   int
 	stopped bool
-	quiet   *time.Timer // set by each look
-	pause   *time.Timer // after it
+	quiet   *time.Timer // set by each look: then becameQuiet
+	pause   *time.Timer // set by each look: then watch
 }
 
 // collectors are the collectors at work; the runtime's settings from before the
@@ -115,7 +114,7 @@ var collectors struct {
 // the user has set is respected: with GOGC in the environment the percentage stays, and
 // a memory limit of the runtime is only ever made tighter.
 func PaceCollector(room func() int64) *Collector {
-	c := &Collector{room: room, limited: room != nil}
+	c := &Collector{room: room}
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
@@ -128,9 +127,8 @@ func PaceCollector(room func() int64) *Collector {
 	}
 	p.all = append(p.all, c)
 	c.quiet = time.AfterFunc(quietAfter, c.becameQuiet)
-	c.pause = time.AfterFunc(time.Hour, c.watch)
+	c.pause = time.AfterFunc(lookPause, c.watch)
 	c.adjust()
-	c.watch()
 	return c
 }
 
@@ -140,8 +138,8 @@ func (c *Collector) Percent() int { return int(c.percent.Load()) }
 // Goal returns how large the heap is to grow before a collection, in bytes.
 func (c *Collector) Goal() int64 { return c.goal.Load() }
 
-// Stop ends the pacing. After the last one, the runtime's settings are what they
-// were.
+// Stop ends the pacing. The settings are those of the others then; after the last one
+// they are what they were.
 func (c *Collector) Stop() {
 	p := &collectors
 	p.Lock()
@@ -152,18 +150,14 @@ func (c *Collector) Stop() {
 	c.stopped = true
 	c.quiet.Stop()
 	c.pause.Stop()
-	for i, other := range p.all {
-		if other == c {
-			p.all = append(p.all[:i], p.all[i+1:]...)
-			break
-		}
-	}
-	if len(p.all) > 0 {
-		return
-	}
+	p.all = slices.DeleteFunc(p.all, func(other *Collector) bool { return other == c })
 	debug.SetMemoryLimit(p.oldLimit)
-	if p.ours {
+	if p.ours && len(p.all) == 0 {
 		debug.SetGCPercent(p.oldPercent)
+	}
+	for _, other := range p.all {
+		other.percent.Store(0) // what is set was chosen by c
+		other.adjust()
 	}
 }
 
@@ -212,11 +206,13 @@ func (c *Collector) look() {
 	}
 }
 
+func (c *Collector) limited() bool { return c.room != nil }
+
 // tighter reports whether c's settings go before those of other: a limit goes
 // before none, a smaller goal before a larger.
 func (c *Collector) tighter(other *Collector) bool {
-	if c.limited != other.limited {
-		return c.limited
+	if c.limited() != other.limited() {
+		return c.limited()
 	}
 	return c.Goal() < other.Goal()
 }
@@ -227,7 +223,7 @@ func (c *Collector) adjust() {
 	p := &collectors
 	least, mean := c.remember(liveHeap())
 	room := int64(0)
-	if c.limited {
+	if c.limited() {
 		room = c.room()
 	}
 	c.goal.Store(goalFor(least, room))
@@ -237,7 +233,7 @@ func (c *Collector) adjust() {
 		}
 	}
 	live := least
-	if c.limited {
+	if c.limited() {
 		setLimit(min(room-beyond(room)+untouched, p.oldLimit))
 		live = mean
 	}
@@ -252,8 +248,8 @@ func beyond(room int64) int64 {
 	return min(max(room-withoutBeyond, 0)/beyondShare, mostBeyond)
 }
 
-// setPercent sets GOGC when that makes a difference: it stops the world for some
-// microseconds.
+// setPercent sets GOGC when that makes a difference: the runtime then reckons its pace
+// anew, under the lock of its heap.
 func (c *Collector) setPercent(percent int) {
 	was := int(c.percent.Load())
 	if diff := percent - was; diff*diff*64 > was*was { // more than an eighth
@@ -262,8 +258,7 @@ func (c *Collector) setPercent(percent int) {
 	}
 }
 
-// setLimit sets the runtime's limit, when that makes a difference: it stops the
-// world, too.
+// setLimit sets the runtime's limit, when that makes a difference, for the same reason.
 func setLimit(limit int64) {
 	if diff := limit - debug.SetMemoryLimit(-1); max(diff, -diff) > limit/64 {
 		debug.SetMemoryLimit(limit)

@@ -68,6 +68,26 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	}
 }
 
+func TestOthersGoOnAfterTheTightest(t *testing.T) {
+	t.Setenv("GOGC", "")
+	percent := debug.SetGCPercent(77)
+	defer debug.SetGCPercent(percent)
+	easy := PaceCollector(nil)
+	defer easy.Stop()
+	before := easy.Percent()
+	tight := PaceCollector(roomOf(12 << 20))
+	if tight.Percent() == before {
+		t.Fatalf("GOGC is %d with a limit and without: the test misses what it is for", before)
+	}
+	tight.Stop()
+	if got := debug.SetGCPercent(easy.Percent()); got != easy.Percent() {
+		t.Errorf("GOGC is %d, want the %d of the one that is left", got, easy.Percent())
+	}
+	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+		t.Errorf("the memory limit is %d, though nobody is left who has one", got)
+	}
+}
+
 func TestUsersPercentStays(t *testing.T) {
 	t.Setenv("GOGC", "50")
 	old := debug.SetGCPercent(50)
