@@ -68,8 +68,8 @@ func newApp(config dunlin.Config) (*dunlin.App, *logBuffer) {
 // patience bounds every wait that a failing test would otherwise make for ever.
 const patience = 20 * time.Second
 
-// start serves app on a TCP port of its own until the test ends. The config
-// that app was made with must have started as its Ready.
+// start serves an app with the routes that register makes, on a TCP port of its own,
+// until the test ends. It takes config.Ready for itself.
 func start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, logs *logBuffer) {
 	t.Helper()
 	ready := make(chan struct{})
