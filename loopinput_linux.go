@@ -6,9 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// use makes a call of the engine the current one. That d is the driver of the call
-// before does not say that its lock is still this one: exchanges change drivers when a
-// call goes on aside, and may come back before anybody else has used them.
+// use makes a call of the engine the current one. The lock is d's anew each time, also
+// when x was d's before: a call that goes on aside trades exchanges, and with them locks.
 func (x *loopExchange) use(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c = d, c
 	d.Share(&x.using)

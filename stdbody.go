@@ -9,15 +9,17 @@ import (
 
 // The body of a request on net/http.
 
+func (x *stdExchange) hasBody() bool { return x.req.Body != nil && x.req.Body != http.NoBody }
+
 func (x *stdExchange) contentLength() int64 {
-	if x.req.Body == nil || x.req.Body == http.NoBody {
+	if !x.hasBody() {
 		return 0
 	}
 	return x.req.ContentLength
 }
 
 func (x *stdExchange) body(limit int64) io.Reader {
-	if x.req.Body == nil || x.req.Body == http.NoBody {
+	if !x.hasBody() {
 		return &bytesReader{}
 	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
@@ -32,7 +34,7 @@ func (x *stdExchange) refuseBody() { x.closeAfter() }
 // remaining returns the body if some of it may be left, and how long that may take is
 // ours to bound; else nil.
 func (x *stdExchange) remaining() *timedBody {
-	if x.req.Body == nil || x.req.Body == http.NoBody {
+	if !x.hasBody() {
 		return nil
 	}
 	if _, inner := x.w.(*stdWriter); inner {
@@ -46,7 +48,8 @@ func (x *stdExchange) remaining() *timedBody {
 
 // skipBody reads what the action has left of the body, since net/http does so before it
 // answers, for as long as the client likes. As on the loop engine the connection closes
-// when that is too much. Most requests have no body, and pay for no call.
+// when that is too much. Most requests have no body: for them this is inlined and a
+// comparison.
 func (x *stdExchange) skipBody() {
 	if x.req.ContentLength != 0 {
 		x.skipRest()

@@ -180,12 +180,12 @@ func (c *stdConn) Read(p []byte) (int, error) {
 }
 
 // A timedBody is a request body whose client may pause for a limited time, and must
-// be fast enough. The deadline is set only when the connection is read, for most bodies have come
-// with their head.
+// be fast enough. The deadline is set only when the connection is read, for most bodies
+// have come with their head.
 type timedBody struct {
 	io.ReadCloser
 	conn    *stdConn
-	reading sync.Mutex
+	reading sync.Mutex // held by Read: the action's and skipBody's may meet
 
 	mu   sync.Mutex
 	pace bodyPace

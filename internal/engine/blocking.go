@@ -186,7 +186,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 // calls [Driver.Detach] first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
-	c.willSend(muchOutput) // by and by
+	c.willSend(muchOutput) // in the end, for all we know
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
@@ -218,7 +218,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
-	c.willSend(muchOutput) // by and by
+	c.willSend(muchOutput) // in the end, for all we know
 	d.send(c)
 	d.releaseOut()
 	return c.flushPending(timeout)

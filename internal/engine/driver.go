@@ -280,7 +280,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if len(in) == 0 && d.wish == wishAgain {
 			return
 		}
-		if c.out != nil || d.wish == wishAgain && d.leftUnread(c) || d.engine.holds(c) || !d.detached && d.wish == wishAgain && d.engine.now()-d.now > longVisit {
+		if d.mustWait(c) {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return
@@ -291,6 +291,20 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			return
 		}
 	}
+}
+
+// mustWait reports whether c's further requests, which are here already, are for another
+// turn: until its peer has taken its answers, or others have had theirs.
+func (d *Driver) mustWait(c *Conn) bool {
+	switch {
+	case c.out != nil:
+		return true
+	case d.wish == wishAgain && d.leftUnread(c):
+		return true
+	case d.engine.holds(c):
+		return true
+	}
+	return d.wish == wishAgain && !d.detached && d.engine.now()-d.now > longVisit
 }
 
 // keep stores input that was not consumed with the connection.

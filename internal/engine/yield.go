@@ -146,10 +146,7 @@ func (l *loop) cutStalled() {
 			continue
 		}
 		q := c.out
-		left := q.bytes
-		if unsent, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQ); err == nil {
-			left += int64(unsent)
-		}
+		left := q.bytes + c.unsent()
 		if q.leftSince == 0 || left < q.left {
 			q.left, q.leftSince = left, now
 		} else if now-q.leftSince >= most {
