@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"strings"
 	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // A HeaderBlock is an immutable set of response headers, rendered once: as
@@ -217,18 +219,8 @@ func ownHeader(name string) string {
 // that is no token, a value with a control byte (RFC 9110 section 5.5), or a
 // header that is Dunlin's own to write.
 func checkField(name, value string) error {
-	if name == "" {
-		return fmt.Errorf("response header with an empty name (value %q)", value)
-	}
-	for i := 0; i < len(name); i++ {
-		if !tokenByte[name[i]] {
-			return fmt.Errorf("response header %q: byte %q at offset %d may not stand in a name", name, name[i], i)
-		}
-	}
-	for i := 0; i < len(value); i++ {
-		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return fmt.Errorf("response header %q: byte %q at offset %d may not stand in a value", name, c, i)
-		}
+	if err := http1.CheckField(name, value); err != nil {
+		return fmt.Errorf("response header %q: %w", name, err)
 	}
 	if why := ownHeader(name); why != "" {
 		return fmt.Errorf("response header %q: %s", name, why)
@@ -262,7 +254,8 @@ func plainField(name, value string) bool {
 	return value == "" || value[0] != ' ' && value[len(value)-1] != ' '
 }
 
-// The classes of bytes in a header name; 0 is for those that are no token.
+// The classes of bytes in a header name; 0 is for those that are no token (RFC 9110
+// section 5.6.2).
 const (
 	lowerLetter = 1 << iota
 	upperLetter
@@ -270,15 +263,11 @@ const (
 )
 
 var nameClass = func() (class [256]uint8) {
-	for c := range tokenByte {
-		switch {
-		case 'a' <= c && c <= 'z':
-			class[c] = lowerLetter
-		case 'A' <= c && c <= 'Z':
-			class[c] = upperLetter
-		case tokenByte[c]:
-			class[c] = otherInName
-		}
+	for c := 'a'; c <= 'z'; c++ {
+		class[c], class[c-'a'+'A'] = lowerLetter, upperLetter
+	}
+	for _, c := range "0123456789!#$%&'*+-.^_`|~" {
+		class[c] = otherInName
 	}
 	return class
 }()
@@ -291,11 +280,3 @@ func trimBlanks(value string) string {
 	}
 	return value
 }
-
-// tokenByte holds the bytes of a token, RFC 9110 section 5.6.2.
-var tokenByte = func() (t [256]bool) {
-	for _, c := range "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" {
-		t[c] = true
-	}
-	return t
-}()

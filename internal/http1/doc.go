@@ -11,7 +11,8 @@
 //   - fields.go, target.go, host.go and trailer.go: what the fields that rule
 //     framing, the request target, the Host field and trailers mean.
 //
-// Writing is append-style: response.go, status.go, date.go and chunkenc.go.
+// Writing is append-style: response.go, status.go, date.go and chunkenc.go. validate.go
+// says what may be written as a field.
 //
 // Two rules hold for everything that is read:
 //

@@ -175,15 +175,15 @@ func TestCheckField(t *testing.T) {
 		{"Content-Type", "text/html; charset=utf-8", ""},
 		{"!#$%&'*+-.^_`|~09", "", ""},
 		{"A", "tab\tand caf\u00e9 and \xff", ""},
-		{"", "a", "field with an empty name"},
-		{"A B", "a", "field name with byte 0x20 at offset 1"},
-		{"A:", "a", "field name with byte 0x3A at offset 1"},
-		{"A\r\nB", "a", "field name with byte 0x0D at offset 1"},
-		{"caf\u00e9", "a", "field name with byte 0xC3 at offset 3"},
-		{"A", "a\r\nB: c", "field value with byte 0x0D at offset 1"},
-		{"A", "a\nB: c", "field value with byte 0x0A at offset 1"},
-		{"A", "\x00", "field value with byte 0x00 at offset 0"},
-		{"A", "abc\x7f", "field value with byte 0x7F at offset 3"},
+		{"", "a", "empty name"},
+		{"A B", "a", "byte ' ' at offset 1 may not stand in a name"},
+		{"A:", "a", "byte ':' at offset 1 may not stand in a name"},
+		{"A\r\nB", "a", "byte '\\r' at offset 1 may not stand in a name"},
+		{"caf\u00e9", "a", "byte 'Ã' at offset 3 may not stand in a name"},
+		{"A", "a\r\nB: c", "byte '\\r' at offset 1 may not stand in a value"},
+		{"A", "a\nB: c", "byte '\\n' at offset 1 may not stand in a value"},
+		{"A", "\x00", "byte '\\x00' at offset 0 may not stand in a value"},
+		{"A", "abc\x7f", "byte '\\x7f' at offset 3 may not stand in a value"},
 	} {
 		got := ""
 		if err := http1.CheckField(c.name, c.value); err != nil {
@@ -191,10 +191,6 @@ func TestCheckField(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q, %q: %q, want %q", c.name, c.value, got, c.want)
-		}
-		valid := http1.ValidFieldName(c.name) && http1.ValidFieldValue(c.value)
-		if valid != (c.want == "") {
-			t.Errorf("%q, %q: valid: %v", c.name, c.value, valid)
 		}
 	}
 }
