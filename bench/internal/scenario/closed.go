@@ -68,18 +68,7 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 		return nil, err
 	}
 	defer s.Stop()
-	if err := e.warm(ctx, c.load, s, loadCores); err != nil {
-		return nil, err
-	}
-	before, err := s.CPU()
-	if err != nil {
-		return nil, err
-	}
-	counted, err := e.wrk(ctx, c.load, s, loadCores, c.duration(e))
-	if err != nil {
-		return nil, err
-	}
-	after, err := s.CPU()
+	counted, cpu, err := e.measure(ctx, c.load, s, loadCores, c.duration(e))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +77,7 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 		return nil, err
 	}
 	sample := latencies(counted)
-	sample[results.CPU.Key] = perRequest(after-before, counted.Requests)
+	sample[results.CPU.Key] = perRequest(cpu, counted.Requests)
 	sample[results.Throughput.Key] = float64(counted.Requests) / counted.Duration.Seconds()
 	sample[results.PeakRSS.Key] = megabytes(peak)
 	sample[results.Errors.Key] = float64(counted.Errors())

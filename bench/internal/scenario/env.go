@@ -120,6 +120,23 @@ func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int, d tim
 	return w.Run(ctx, e.Folders.Bench, s.addr, cores, d)
 }
 
+// measure warms the server up with w, then runs it for d, and says how much processor time the server has
+// spent on that.
+func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (got load.WrkResult, cpu time.Duration, err error) {
+	if err := e.warm(ctx, w, s, cores); err != nil {
+		return got, 0, err
+	}
+	before, err := s.CPU()
+	if err != nil {
+		return got, 0, err
+	}
+	if got, err = e.wrk(ctx, w, s, cores, d); err != nil {
+		return got, 0, err
+	}
+	after, err := s.CPU()
+	return got, after - before, err
+}
+
 // warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.
 func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) error {
 	process, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, cores, time.Minute))

@@ -29,18 +29,7 @@ var file = Scenario{
 			return nil, err
 		}
 		defer s.Stop()
-		if err := e.warm(ctx, fileLoad, s, e.Place.Load); err != nil {
-			return nil, err
-		}
-		before, err := s.CPU()
-		if err != nil {
-			return nil, err
-		}
-		counted, err := e.wrk(ctx, fileLoad, s, e.Place.Load, e.Duration)
-		if err != nil {
-			return nil, err
-		}
-		after, err := s.CPU()
+		counted, cpu, err := e.measure(ctx, fileLoad, s, e.Place.Load, e.Duration)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +38,7 @@ var file = Scenario{
 			return nil, err
 		}
 		return results.Sample{
-			results.CPUPerGB.Key: (after - before).Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
+			results.CPUPerGB.Key: cpu.Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
 			results.PeakRSS.Key:  megabytes(peak),
 			// That an answer takes longer than wrk's two seconds is no failure here.
 			results.Errors.Key: float64(counted.Errors() - counted.Timeouts),

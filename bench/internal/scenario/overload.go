@@ -16,8 +16,8 @@ import (
 var overload = Scenario{
 	Name: "overload", Title: "Twice as many requests as can be served",
 	About: "First wrk finds what the server can do (64 connections on the 1,000 users), then an open loop asks for half of " +
-		"that for two seconds, from which 4,000 clients are connected, and for twice that at a constant rate for 30 s, each request's latency counted from the moment it was due, and given up after two " +
-		"seconds. Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers, and " +
+		"that for two seconds, from which 4,000 clients are connected, and for twice that at a constant rate for 30 s, each " +
+		"request's latency counted from the moment it was due, and given up after two seconds. Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers, and " +
 		"503 p99 is how long a refusal took. Busy is the share of its core: a server below 1 at its capacity was not asked for all it " +
 		"can, and a generator near 1 was a limit itself.",
 	Metrics: []results.Metric{
@@ -66,18 +66,7 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 		return nil, err
 	}
 	defer s.Stop()
-	if err := e.warm(ctx, capacity, s, e.Place.Load); err != nil {
-		return nil, err
-	}
-	before, err := s.CPU()
-	if err != nil {
-		return nil, err
-	}
-	can, err := e.wrk(ctx, capacity, s, e.Place.Load, capacityTime)
-	if err != nil {
-		return nil, err
-	}
-	after, err := s.CPU()
+	can, cpu, err := e.measure(ctx, capacity, s, e.Place.Load, capacityTime)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +86,7 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 	seconds := open.Duration.Seconds()
 	sample := results.Sample{
 		results.Capacity.Key:     capacityRate,
-		results.ServerBusy.Key:   (after - before).Seconds() / can.Duration.Seconds(),
+		results.ServerBusy.Key:   cpu.Seconds() / can.Duration.Seconds(),
 		results.LoadBusy.Key:     got.CPU.Seconds() / got.Took.Seconds(),
 		results.Goodput.Key:      float64(got.Answered.Count) / seconds / capacityRate,
 		results.Rejected.Key:     float64(got.Rejected.Count) / seconds,
