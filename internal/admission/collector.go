@@ -258,6 +258,17 @@ func (c *Collector) setPercent(percent int) {
 	}
 }
 
+// userLimit returns the runtime's memory limit as the user has set it.
+func userLimit() int64 {
+	p := &collectors
+	p.Lock()
+	defer p.Unlock()
+	if len(p.all) > 0 {
+		return p.oldLimit
+	}
+	return debug.SetMemoryLimit(-1)
+}
+
 // setLimit sets the runtime's limit, when that makes a difference, for the same reason.
 func setLimit(limit int64) {
 	if diff := limit - debug.SetMemoryLimit(-1); max(diff, -diff) > limit/64 {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/fstest"
 )
 
 func roomOf(bytes int64) func() int64 { return func() int64 { return bytes } }
@@ -85,6 +86,14 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	}
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the memory limit is %d, though nobody is left who has one", got)
+	}
+}
+
+func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
+	c := PaceCollector(roomOf(64 << 20))
+	defer c.Stop()
+	if got := FindLimit(0, fstest.MapFS{}); got.Source != "none" {
+		t.Errorf("beside a limit of our own the limit found is %+v, want none", got)
 	}
 }
 

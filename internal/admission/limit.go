@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"runtime/debug"
 	"strconv"
 	"strings"
 )
@@ -27,7 +26,7 @@ func FindLimit(configured int64, root fs.FS) Limit {
 	if l := cgroupLimit(root); l.Bytes > 0 {
 		return l
 	}
-	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 {
+	if n := userLimit(); n < math.MaxInt64 {
 		return Limit{n, "GOMEMLIMIT"}
 	}
 	return Limit{0, "none"}
