@@ -39,6 +39,11 @@ VmFlags: rd mr mw me
 Anonymous:             0 kB
 Swap:                  8 kB
 VmFlags: rd mr mw me
+70800000-70a00000 r-xp 00000000 00:0f 6 /anon_hugepage (deleted)
+Anonymous:             0 kB
+Swap:                  0 kB
+Private_Hugetlb:    2048 kB
+VmFlags: rd ex mr mw me de ht
 7ffd1000-7ffd2000 r-xp 00000000 00:00 0 [vdso]
 Anonymous:             0 kB
 VmFlags: rd ex mr mw me

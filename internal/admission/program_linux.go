@@ -41,7 +41,8 @@ type mapping struct {
 // unchanged returns the mappings of programs and libraries in smaps (proc_pid_smaps(5))
 // that can be dropped and read again: private ones that nobody may write, and of which
 // no page is the process's own copy, as those are that a linker or a debugger has changed.
-// A file is taken for a program or a library when some of it can be executed.
+// Huge pages (ht) do not say whether they are. A file is taken for a program or a library
+// when some of it can be executed.
 func unchanged(smaps io.Reader) (all []mapping) {
 	var (
 		lines   = bufio.NewScanner(smaps)
@@ -64,7 +65,7 @@ func unchanged(smaps io.Reader) (all []mapping) {
 		case len(fields) >= 2 && (fields[0] == "Anonymous:" || fields[0] == "Swap:") && fields[1] != "0":
 			m = mapping{}
 		case len(fields) >= 1 && fields[0] == "VmFlags:": // the last line of each
-			if m.to > m.from {
+			if m.to > m.from && !slices.Contains(fields, "ht") {
 				all = append(all, m)
 			}
 			m = mapping{}
