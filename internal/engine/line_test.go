@@ -74,6 +74,7 @@ func TestLineStands(t *testing.T) {
 			return s.Stats().JobsQueued == asked || h.overdue.Load() > 0
 		})
 		s.AdvanceClock(2 * time.Millisecond)
+		s.LookAtLine()
 	}
 	urgent := s.dial()
 	urgent.send("first block urgent\n")
