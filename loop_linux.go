@@ -56,6 +56,9 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 			LoopRefusal:    loopRefusal,
 			AddressRefusal: addressRefusal,
 		}, h)
+		if a.loop.err == nil {
+			a.memory.onQuiet(func() int64 { return a.loop.engine.LetGo() + h.letGo() })
+		}
 		a.loop.serving.Store(a.loop.engine)
 	})
 	if a.loop.err != nil {

@@ -38,6 +38,9 @@ func newLoopHandler(a *App) *loopHandler {
 	return h
 }
 
+// letGo leaves the kept bodies to the collector and returns how many bytes that is.
+func (h *loopHandler) letGo() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
+
 const (
 	// readBuffer is how much a driver reads from a connection at once, in
 	// bytes.

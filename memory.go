@@ -84,6 +84,9 @@ func (m *memory) begin(a *App) {
 	}
 	m.budget.SetBound(bound)
 	m.collector = admission.PaceCollector(room)
+	if !ofGroup(m.limit) {
+		m.collector.DropsProgram()
+	}
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
@@ -94,6 +97,15 @@ func (m *memory) end() {
 	m.begun = true
 	if m.collector != nil {
 		m.collector.Stop()
+	}
+}
+
+// onQuiet has letGo called when the process becomes quiet, see admission.Collector.
+func (m *memory) onQuiet(letGo func() int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.collector != nil {
+		m.collector.OnQuiet(letGo)
 	}
 }
 

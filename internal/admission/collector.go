@@ -95,6 +95,8 @@ type Collector struct {
 	looks   int
 	stopped bool
 	quiet   *time.Timer // set by each look: then becameQuiet
+	letGo   func() int64
+	program bool
 	pause   *time.Timer // set by each look: then watch
 }
 
@@ -161,12 +163,42 @@ func (c *Collector) Stop() {
 	}
 }
 
+// OnQuiet has letGo called when the process becomes quiet: it leaves to the collector
+// what is kept for later only, and returns how many bytes that is.
+func (c *Collector) OnQuiet(letGo func() int64) {
+	collectors.Lock()
+	defer collectors.Unlock()
+	c.letGo = letGo
+}
+
+// DropsProgram has the pages of the program dropped, too, when a process that has become
+// quiet gives back memory, as DropProgram does.
+func (c *Collector) DropsProgram() {
+	collectors.Lock()
+	defer collectors.Unlock()
+	c.program = true
+}
+
 // becameQuiet collects and returns memory to the system, if there is any to speak of.
 // Its own collections have it called once more, when there is not.
 func (c *Collector) becameQuiet() {
-	if returnable() >= worthReturning {
-		runtime.GC() // what was pooled goes with the second collection
-		debug.FreeOSMemory()
+	collectors.Lock()
+	letGo, program, stopped := c.letGo, c.program, c.stopped
+	collectors.Unlock()
+	if stopped {
+		return
+	}
+	gained := returnable()
+	if letGo != nil {
+		gained += letGo()
+	}
+	if gained < worthReturning {
+		return
+	}
+	runtime.GC() // what was pooled goes with the second collection
+	debug.FreeOSMemory()
+	if program {
+		DropProgram()
 	}
 }
 

@@ -124,3 +124,29 @@ func TestQuietProcessReturnsMemory(t *testing.T) {
 		t.Errorf("%d bytes could still be returned to the system, of garbage of %d", left, size)
 	}
 }
+
+func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
+	c := PaceCollector(nil)
+	kept := new([2 * worthReturning]byte)
+	asked := 0
+	c.OnQuiet(func() int64 {
+		asked++
+		if kept == nil {
+			return 0
+		}
+		kept = nil
+		return 2 * worthReturning
+	})
+	runtime.GC()
+	debug.FreeOSMemory()
+	before := liveHeap()
+	c.becameQuiet()
+	if gone := before - liveHeap(); asked != 1 || gone < worthReturning {
+		t.Errorf("asked %d times, %d bytes of %d became free", asked, gone, 2*worthReturning)
+	}
+	c.Stop()
+	c.becameQuiet()
+	if asked != 1 {
+		t.Error("a process was asked whose servers have stopped")
+	}
+}

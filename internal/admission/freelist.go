@@ -24,6 +24,15 @@ func (l *FreeList[T]) Take() (thing T, ok bool) {
 	return thing, true
 }
 
+// TakeAll empties the list.
+func (l *FreeList[T]) TakeAll() []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.free
+	l.free = nil
+	return all
+}
+
 // Keep keeps a thing that nobody uses any more, unless most are kept already.
 func (l *FreeList[T]) Keep(thing T, most int) {
 	l.mu.Lock()

@@ -22,4 +22,8 @@ func TestFreeList(t *testing.T) {
 	if got, ok := l.Take(); ok {
 		t.Errorf("got %q, which was one too many", got)
 	}
+	l.Keep("third", 2)
+	if all := l.TakeAll(); len(all) != 1 || all[0] != "third" || len(l.TakeAll()) != 0 {
+		t.Errorf("all of them were %q", all)
+	}
 }

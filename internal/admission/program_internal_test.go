@@ -64,7 +64,7 @@ func TestDroppedProgramRunsOn(t *testing.T) {
 	if before == 0 {
 		t.Skip("the system does not say how much memory files take")
 	}
-	dropProgram()
+	DropProgram()
 	after := ProgramBytes()
 	t.Logf("%d bytes of the program before, %d after", before, after)
 	if after >= before {

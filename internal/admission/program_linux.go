@@ -7,20 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // DropProgram takes out of the process's memory what it has mapped of its own program
 // and libraries. What goes on being used comes back by itself from the system's cache, at
-// a fault for every 64 KB; what only the start has needed, a quarter or so, stays away.
-// It does nothing the second time, and where the system does not let it.
-func DropProgram() { dropOnce.Do(dropProgram) }
-
-var dropOnce sync.Once
-
-func dropProgram() {
+// a fault for every 64 KB; what only the start has needed, a quarter or so, stays away, as
+// does what only a burst has. It does nothing where the system does not let it.
+func DropProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return

@@ -115,3 +115,11 @@ func (p *bufferPool) abandon(buf *buffer) {
 		buf.held = 0
 	}
 }
+
+// letGo leaves the kept buffers to the collector and returns how many bytes that is.
+func (p *bufferPool) letGo() (bytes int64) {
+	for class, size := range classSizes {
+		bytes += int64(size) * int64(len(p.free[class].TakeAll()))
+	}
+	return bytes
+}
