@@ -43,7 +43,7 @@ type Conn struct {
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags
-	queued bool // in loop.ready, loop.later or loop.held; the loop's
+	queued bool // in loop.ready, loop.others, loop.later or loop.held; the loop's
 }
 
 type connFlags uint16
@@ -63,7 +63,7 @@ const (
 	flagUrgent                           // it goes before others to a worker
 	flagNew                              // what it asks, on a pressed loop: admission.New
 	flagFresh                            // ... or Fresh
-	flagUnbounded                        // what the kernel may hold unsent has its own bound, see unread.go
+	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go
 )
 
 // hungUp are the events that say the peer will send no more.

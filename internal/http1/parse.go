@@ -155,7 +155,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 		return 0, noProblem
 	}
 	if w[space] != ' ' {
-		return space, methodProblem(w, space)
+		return space, wrongByte(w, space, badMethod)
 	}
 	if space-start > maxMethod {
 		return start, methodTooLong
@@ -228,8 +228,9 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// methodProblem says why w[at], which is no token byte, cannot follow a method.
-func methodProblem(w []byte, at int) problem {
+// wrongByte says why w[at] cannot follow the method, or the target: bad unless the line
+// ends there.
+func wrongByte(w []byte, at int, bad problem) problem {
 	switch {
 	case w[at] == '\n':
 		return bareLF
@@ -238,7 +239,7 @@ func methodProblem(w []byte, at int) problem {
 	case w[at] == '\r':
 		return bareCR
 	}
-	return badMethod
+	return bad
 }
 
 // fieldLines reads the field lines that are complete, and the end of the head.

@@ -133,15 +133,8 @@ func (h *Head) checkEscapes(w []byte) (at int, p problem) {
 
 // targetProblem says why w[at] cannot follow a target.
 func targetProblem(w []byte, at int) problem {
-	switch {
-	case w[at] == '#':
+	if w[at] == '#' {
 		return fragmentInTarget
-	case w[at] == '\n':
-		return bareLF
-	case w[at] == '\r' && at+1 < len(w) && w[at+1] == '\n':
-		return missingVersion
-	case w[at] == '\r':
-		return bareCR
 	}
-	return badTarget
+	return wrongByte(w, at, badTarget)
 }
