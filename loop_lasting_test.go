@@ -16,63 +16,67 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
+// registerLasting makes routes whose answers last longer than their actions, and use the
+// request late: by describe, and in the way that each is named after.
+func registerLasting(app *dunlin.App) {
+	describe := func(r *dunlin.Request) string {
+		return fmt.Sprintln(r.Method(), r.Path(), r.RawQuery(), r.Host(), r.Header("X-A"), r.Param("id"), r.Query("q"))
+	}
+	body := func(r *dunlin.Request) string {
+		b, err := r.Bytes()
+		return fmt.Sprintf("%s %v", b, err)
+	}
+	app.Get("/text/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(describe(r)) })
+	stream := func(early func(*dunlin.Request) any, late func(*dunlin.Request, any) string) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			seen := early(r)
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				if err := dunlin.Flush(w); err != nil {
+					return err
+				}
+				_, err := io.WriteString(w, describe(r)+late(r, seen))
+				return err
+			})
+		}
+	}
+	nothing := func(*dunlin.Request) any { return nil }
+	app.Handle("*", "/unread/{id}", stream(nothing, func(*dunlin.Request, any) string { return "" }))
+	app.Post("/late/{id}", stream(nothing, func(r *dunlin.Request, _ any) string { return body(r) }))
+	app.Post("/lent/{id}", stream(
+		func(r *dunlin.Request) any { b, _ := r.Bytes(); return b },
+		func(r *dunlin.Request, b any) string { return fmt.Sprintf("%s %s", b, body(r)) }))
+	app.Post("/decoded/{id}", stream(
+		func(r *dunlin.Request) any { v, _ := dunlin.Decode[string](r); return v },
+		func(r *dunlin.Request, v any) string { return fmt.Sprintf("%s %s", v, body(r)) }))
+	app.Post("/reader/{id}", stream(
+		func(r *dunlin.Request) any { return r.Body() },
+		func(r *dunlin.Request, src any) string {
+			b, err := io.ReadAll(src.(io.Reader))
+			return fmt.Sprintln(string(b), err)
+		}))
+	std := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first := make([]byte, 3)
+		_, _ = io.ReadFull(r.Body, first)
+		w.(http.Flusher).Flush()
+		rest, err := io.ReadAll(r.Body)
+		fmt.Fprintln(w, r.URL, string(first), string(rest), err)
+	}))
+	app.Post("/std/{id}", std)
+	app.Handle("*", "/sse/{id}", func(r *dunlin.Request) dunlin.Response {
+		lent := "unlent"
+		if r.Header("X-Lend") != "" {
+			b, _ := r.Bytes()
+			lent = string(b)
+		}
+		return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(describe(r) + lent + " " + body(r)) })
+	})
+}
+
 // A call that lasts gives back the buffer its request was read into: what the
 // request lends and what was pipelined behind it must stay as it was. In builds
 // with the race detector that buffer is poisoned.
 func TestLoopStreamKeepsRequest(t *testing.T) {
-	s := startPieces(t, dunlin.Config{}, func(app *dunlin.App) {
-		describe := func(r *dunlin.Request) string {
-			return fmt.Sprintln(r.Method(), r.Path(), r.RawQuery(), r.Host(), r.Header("X-A"), r.Param("id"), r.Query("q"))
-		}
-		body := func(r *dunlin.Request) string {
-			b, err := r.Bytes()
-			return fmt.Sprintf("%s %v", b, err)
-		}
-		app.Get("/text/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(describe(r)) })
-		stream := func(early func(*dunlin.Request) any, late func(*dunlin.Request, any) string) dunlin.Action {
-			return func(r *dunlin.Request) dunlin.Response {
-				seen := early(r)
-				return dunlin.Stream("text/plain", func(w io.Writer) error {
-					if err := dunlin.Flush(w); err != nil {
-						return err
-					}
-					_, err := io.WriteString(w, describe(r)+late(r, seen))
-					return err
-				})
-			}
-		}
-		nothing := func(*dunlin.Request) any { return nil }
-		app.Handle("*", "/unread/{id}", stream(nothing, func(*dunlin.Request, any) string { return "" }))
-		app.Post("/late/{id}", stream(nothing, func(r *dunlin.Request, _ any) string { return body(r) }))
-		app.Post("/lent/{id}", stream(
-			func(r *dunlin.Request) any { b, _ := r.Bytes(); return b },
-			func(r *dunlin.Request, b any) string { return fmt.Sprintf("%s %s", b, body(r)) }))
-		app.Post("/decoded/{id}", stream(
-			func(r *dunlin.Request) any { v, _ := dunlin.Decode[string](r); return v },
-			func(r *dunlin.Request, v any) string { return fmt.Sprintf("%s %s", v, body(r)) }))
-		app.Post("/reader/{id}", stream(
-			func(r *dunlin.Request) any { return r.Body() },
-			func(r *dunlin.Request, src any) string {
-				b, err := io.ReadAll(src.(io.Reader))
-				return fmt.Sprintln(string(b), err)
-			}))
-		std := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			first := make([]byte, 3)
-			_, _ = io.ReadFull(r.Body, first)
-			w.(http.Flusher).Flush()
-			rest, err := io.ReadAll(r.Body)
-			fmt.Fprintln(w, r.URL, string(first), string(rest), err)
-		}))
-		app.Post("/std/{id}", std)
-		app.Handle("*", "/sse/{id}", func(r *dunlin.Request) dunlin.Response {
-			lent := "unlent"
-			if r.Header("X-Lend") != "" {
-				b, _ := r.Bytes()
-				lent = string(b)
-			}
-			return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(describe(r) + lent + " " + body(r)) })
-		})
-	})
+	s := startPieces(t, dunlin.Config{}, registerLasting)
 	large := strings.Repeat("large ", 20<<10)
 	const head = "/7?q=x%20y HTTP/1.1\r\nHost: a.example\r\nX-A: av\r\n"
 	described := func(method, path string) string { return method + " " + path + " q=x%20y a.example av 7 x y\n" }
