@@ -102,9 +102,9 @@ func TestDrainFinishesRunningRequests(t *testing.T) {
 			})
 		})
 		action := s.send("/action")
-		<-entered
+		await(t, "the action", entered)
 		stream := s.send("/stream")
-		<-entered
+		await(t, "the stream", entered)
 		shutdown := s.shutdown(t.Context())
 		s.last(action, "finished")
 		if resp, err := http.ReadResponse(stream, nil); err != nil {
@@ -129,7 +129,7 @@ func TestDrainDeadline(t *testing.T) {
 			})
 		})
 		s.send("/")
-		<-entered
+		await(t, "the action", entered)
 		ctx, cancel := context.WithCancel(t.Context())
 		shutdown := s.shutdown(ctx)
 		<-s.Draining()
@@ -137,7 +137,7 @@ func TestDrainDeadline(t *testing.T) {
 		if err := <-shutdown; !errors.Is(err, context.Canceled) {
 			t.Errorf("Shutdown returned %v, want the context's error", err)
 		}
-		<-cancelled
+		await(t, "the end of the context", cancelled)
 		if err := <-s.done; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
@@ -271,7 +271,7 @@ func TestDrainHTTP2(t *testing.T) {
 		}
 		got <- resp.Proto + " " + string(body)
 	}()
-	<-entered
+	await(t, "the action", entered)
 	shutdown := s.shutdown(t.Context())
 	if answer := <-got; answer != "HTTP/2.0 finished" {
 		t.Error(answer)

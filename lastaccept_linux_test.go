@@ -61,7 +61,7 @@ func TestShutdownAtMaxConnections(t *testing.T) {
 		})
 	})
 	running := s.send("/")
-	<-entered
+	await(t, "the action", entered)
 	s.send("/")
 	shutdown := s.shutdown(t.Context())
 	s.last(running, "finished")

@@ -31,7 +31,7 @@ func TestStreamsThatWaitAreLearned(t *testing.T) {
 	for range open {
 		conn := dial(t, addr)
 		send(t, conn, req("GET /wait"))
-		<-entered
+		await(t, "the stream", entered)
 		conns = append(conns, conn)
 	}
 	if n := app.Stats().Actions.Takeovers; n > open/2 {

@@ -119,7 +119,7 @@ func TestEventsBeyondTheBudget(t *testing.T) {
 		answered(t, bufio.NewReader(conn), 200, fmt.Sprintf(":%d\n\n", n))
 		for _, conn := range conns[unfinished+streams+n*bodies:][:bodies] {
 			send(t, conn, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx")
-			<-waits
+			await(t, "the action", waits)
 			send(t, conn, strings.Repeat("x", 99_999))
 			answered(t, bufio.NewReader(conn), 200, "99999 <nil>")
 		}

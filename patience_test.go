@@ -77,7 +77,7 @@ func TestBodyTimeoutEnds(t *testing.T) {
 		br := bufio.NewReader(conn)
 		for range 2 {
 			_, _ = io.WriteString(conn, req("POST /", "Content-Length: 100000"))
-			<-began
+			await(t, "the action", began)
 			_, _ = io.WriteString(conn, strings.Repeat("x", 100_000))
 			got, err := readAnswer(br, "POST")
 			if err != nil || got != plain("100000") {

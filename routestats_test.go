@@ -140,11 +140,11 @@ func TestRouteStatsOfActionsThatBlock(t *testing.T) {
 		answers := make(chan int, 10)
 		get := func(path string) { answers <- statusOf(t, "GET", "http://"+addr+path) }
 		go get("/wait")
-		<-entered
+		await(t, "the action", entered)
 		go get("/wait")
-		<-entered
+		await(t, "the action", entered)
 		go get("/limited")
-		<-entered
+		await(t, "the action", entered)
 		soon(t, "requests are in flight", func() bool {
 			return statsOf(t, app, "/wait").InFlight == 2 && statsOf(t, app, "/limited").InFlight == 1 && app.Stats().Actions.InFlight == 3
 		})
@@ -163,7 +163,7 @@ func TestRouteStatsOfActionsThatBlock(t *testing.T) {
 		}
 
 		go get("/late")
-		<-entered
+		await(t, "the action", entered)
 		if status := <-answers; status != 503 {
 			t.Errorf("answered %d", status)
 		}

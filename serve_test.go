@@ -27,18 +27,6 @@ func (b *blocker) act(*dunlin.Request) dunlin.Response {
 	return dunlin.Text("finished")
 }
 
-// await fails the test when nothing comes.
-func await[T any](t *testing.T, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("waited in vain for %s", what)
-		panic("unreachable")
-	}
-}
-
 // A running request finishes; new connections are refused; Serve returns nil.
 func TestShutdownDrains(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {

@@ -139,7 +139,7 @@ func TestSSEEnds(t *testing.T) {
 			_, _ = io.WriteString(conn, req("GET /"))
 			e := <-kept
 			_ = conn.Close()
-			<-ended
+			await(t, "the end of the stream", ended)
 			for e.Send(dunlin.Event{Data: "x"}) == nil {
 			}
 			wantLacks(t, "log of errors", logs.String(), "stream")
@@ -153,13 +153,13 @@ func TestSSEEnds(t *testing.T) {
 			go func() { served <- app.Serve(ln) }()
 			conn := dial(t, ln.Addr().String())
 			_, _ = io.WriteString(conn, req("GET /"))
-			<-kept
+			await(t, "the stream", kept)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := app.Shutdown(ctx); err != nil {
 				t.Error(err)
 			}
-			<-ended
+			await(t, "the end of the stream", ended)
 			if err := <-served; err != nil {
 				t.Error(err)
 			}
@@ -210,9 +210,9 @@ func TestSSEEndsTheRequestsContext(t *testing.T) {
 		})
 		conn := dial(t, s.addr)
 		send(t, conn, req("GET /"))
-		<-begun
+		await(t, "the stream", begun)
 		shutdown := s.shutdown(t.Context())
-		<-ended
+		await(t, "the end of the stream", ended)
 		s.wantEnd(shutdown)
 	})
 }

@@ -203,7 +203,7 @@ func TestStreamToNobody(t *testing.T) {
 		if err := <-failed; err == nil {
 			t.Error("no error")
 		}
-		<-ended
+		await(t, "the end of the stream", ended)
 		wantLacks(t, "log of errors", logs.String(), "stream")
 	})
 }

@@ -160,6 +160,18 @@ func soon(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// await fails the test when nothing comes.
+func await[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
 // do runs one request through App.ServeHTTP.
 func do(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
 	return doBody(app, method, target, "", headers...)
@@ -254,9 +266,5 @@ func (g *gate) pass() {
 // await waits until an action has come to the gate.
 func (g *gate) await(t *testing.T) {
 	t.Helper()
-	select {
-	case <-g.entered:
-	case <-time.After(patience):
-		t.Fatal("no action came to the gate")
-	}
+	await(t, "an action at the gate", g.entered)
 }

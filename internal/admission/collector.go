@@ -94,10 +94,10 @@ type Collector struct {
 	recent  [remembered]int64
 	looks   int
 	stopped bool
-	quiet   *time.Timer // set by each look: then becameQuiet
-	letGo   func() int64
-	program bool
-	pause   *time.Timer // set by each look: then watch
+	quiet   *time.Timer  // set by each look: then becameQuiet
+	pause   *time.Timer  // set by each look: then watch
+	letGo   func() int64 // see OnQuiet; nil: nothing is kept for later
+	program bool         // see DropsProgram
 }
 
 // collectors are the collectors at work; the runtime's settings from before the
