@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// ContentLength returns the length of the body in bytes as the client
-// announced it, -1 when it did not.
+// ContentLength returns the length of the body in bytes as the client announced it:
+// 0 when there is none, -1 when it comes without a length (chunked).
 func (r *Request) ContentLength() int64 { return r.wire.contentLength() }
 
 // MaxBody returns a group whose routes take request bodies of up to n bytes, in
@@ -61,8 +61,9 @@ func (r *Request) maxStdBody() int64 {
 }
 
 // Body returns a reader of the body. It fails with a 413 problem where more than
-// the limit (Config.MaxBody, Group.MaxBody) was announced, or was read. After
-// Bytes, it reads what Bytes returned.
+// the limit (Config.MaxBody, Group.MaxBody) was announced, or was read, with a 408
+// problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
+// when it is cut short or malformed. After Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
 	r.viewed = true
 	if r.loaded {
@@ -86,8 +87,8 @@ func (r *Request) announced(limit int64) error {
 }
 
 // Bytes returns the whole body, borrowed: it is valid until the response has
-// been sent. A body of more than the limit (Config.MaxBody, Group.MaxBody) is a
-// 413 problem.
+// been sent. Its errors are those of [Request.Body], and a 503 problem when the memory
+// budget has no room for the body.
 func (r *Request) Bytes() ([]byte, error) {
 	r.viewed = true
 	return r.bytes(r.maxBody())

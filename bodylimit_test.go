@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -241,4 +242,40 @@ func TestAnnouncedBodyGrowsAsItComes(t *testing.T) {
 	if allocs > 200 {
 		t.Errorf("%v allocations for a body of %d bytes", allocs, size)
 	}
+}
+
+// A body that is malformed, or ends early, is the client's fault, in whatever way the
+// action reads it.
+func TestBrokenBodies(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			for name, act := range readers {
+				app.Post("/"+name, act)
+			}
+		})
+		for _, path := range []string{"/bytes", "/body", "/decode", "/form"} {
+			mediaType := "Content-Type: application/json"
+			if path == "/form" {
+				mediaType = "Content-Type: application/x-www-form-urlencoded"
+			}
+			for _, broken := range []string{
+				req("POST "+path, mediaType, "Transfer-Encoding: chunked") + "3\r\nabc\r\nxyz\r\n",
+				req("POST "+path, mediaType, "Transfer-Encoding: chunked") + "3\r\nab",
+				req("POST "+path, mediaType, "Content-Length: 100") + "abc",
+				req("POST "+path, mediaType, "Content-Length: 100000") + "abc",
+			} {
+				conn := dial(t, addr)
+				send(t, conn, broken)
+				if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || got[9:12] != "400" {
+					t.Errorf("%q: %q, %v; want a 400", broken, got, err)
+				}
+			}
+		}
+		if got := logs.String(); got != "" {
+			t.Errorf("logged as errors of the server: %s", got)
+		}
+	})
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // A Request is what an action answers. It belongs to the action: it must not be
-// used after the action has returned, by any goroutine. Strings taken from it
-// stay valid for ever; byte slices are borrowed, see the package comment.
+// used, by any goroutine, after the action has returned, or after the function has
+// that sends its response piece by piece ([Stream], [SSE], [JSONSeq]). Strings taken
+// from it stay valid for ever; byte slices are borrowed, see the package comment.
 type Request struct {
 	app   *App
 	wire  wire

@@ -84,20 +84,29 @@ func (x *stdExchange) leaveRest() {
 	}
 }
 
-// limitedBody gives the errors of MaxBytesReader and of deadlines as problems.
+// limitedBody gives the errors of net/http as problems: they are the client's fault.
 type limitedBody struct{ src io.Reader }
 
 func (b limitedBody) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
-	if err == nil || err == io.EOF {
-		return n, err
-	}
-	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		err = bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
-	} else if _, cut := errors.AsType[*ProblemDetails](err); !cut && timedOutIO(err) {
-		err = bodyCut(err)
+	if err != nil && err != io.EOF && err != http.ErrBodyReadAfterClose {
+		err = readProblem(err)
 	}
 	return n, err
+}
+
+// readProblem returns the problem of a body that net/http could not read.
+func readProblem(err error) error {
+	if _, already := errors.AsType[*ProblemDetails](err); already {
+		return err // a timedBody's
+	}
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
+	}
+	if timedOutIO(err) || err == io.ErrUnexpectedEOF {
+		return bodyCut(err)
+	}
+	return bodyError(err)
 }
 
 // stdRequest returns the request as it came; with a body of our own if there is

@@ -8,27 +8,25 @@ import (
 	"time"
 )
 
-// The typed accessors read the path parameter of the given name or, when the
-// route has none, the query parameter. Their error is a *ProblemDetails that
-// Error answers with 400: the value is missing, or not of the type.
-
-// Int returns the named parameter as a decimal integer.
+// Int returns the path parameter of the given name or, when the route has none, the
+// query parameter, as a decimal integer. The error is a *ProblemDetails that [Error]
+// answers with 400: the value is missing, or not an integer.
 func (r *Request) Int(name string) (int, error) {
 	n, err := typed(r, name, "an integer", func(s string) (int64, error) { return strconv.ParseInt(s, 10, strconv.IntSize) })
 	return int(n), err
 }
 
-// Int64 returns the named parameter as a decimal integer.
+// Int64 is [Request.Int] for a decimal integer.
 func (r *Request) Int64(name string) (int64, error) {
 	return typed(r, name, "an integer", func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) })
 }
 
-// Uint64 returns the named parameter as a decimal integer without a sign.
+// Uint64 is [Request.Int] for a decimal integer without a sign.
 func (r *Request) Uint64(name string) (uint64, error) {
 	return typed(r, name, "an integer without a sign", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 }
 
-// Float64 returns the named parameter as a finite number.
+// Float64 is [Request.Int] for a finite number.
 func (r *Request) Float64(name string) (float64, error) {
 	return typed(r, name, "a number", func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
@@ -39,17 +37,18 @@ func (r *Request) Float64(name string) (float64, error) {
 	})
 }
 
-// Bool returns the named parameter as a truth value: 1, t, true, 0, f or false.
+// Bool is [Request.Int] for a truth value, as strconv.ParseBool takes it: 1, t, true,
+// 0, f or false.
 func (r *Request) Bool(name string) (bool, error) {
 	return typed(r, name, "true or false", strconv.ParseBool)
 }
 
-// Duration returns the named parameter as a duration such as 1m30s.
+// Duration is [Request.Int] for a duration such as 1m30s.
 func (r *Request) Duration(name string) (time.Duration, error) {
 	return typed(r, name, "a duration such as 1m30s", time.ParseDuration)
 }
 
-// Time returns the named parameter as a time of RFC 3339.
+// Time is [Request.Int] for a time of RFC 3339.
 func (r *Request) Time(name string) (time.Time, error) {
 	return typed(r, name, "a time such as 2026-01-31T15:04:05Z", func(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) })
 }
