@@ -14,10 +14,11 @@ import (
 // Decode reads the body as JSON into a T. The body must be of the media type
 // application/json (or one that ends in +json), hold one JSON value and no
 // object members that T does not know, and be no longer than [Request.Bytes] takes.
-// The error is a *ProblemDetails that Error answers with 415, 413 or 400, and
-// says where the input is wrong: by offset in bytes, counted from 0, and by JSON
-// pointer (RFC 6901) for a value of the wrong type and an unknown member. The
-// words of encoding/json and of UnmarshalJSON methods go to the log alone.
+// The error is a *ProblemDetails: 415 for another media type, those of Bytes, and 400
+// for what is no such JSON. The last says where the input is wrong: by offset in
+// bytes, counted from 0, and by JSON pointer (RFC 6901) for a value of the wrong type
+// and an unknown member. The words of encoding/json and of UnmarshalJSON methods go to
+// the log alone.
 func Decode[T any](r *Request) (T, error) {
 	var v T
 	if err := decode(r, &v); err != nil {

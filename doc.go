@@ -13,6 +13,14 @@
 //		log.Fatal(err)
 //	}
 //
+// # Routes
+//
+// A pattern is a path with parameters: {id} takes a segment, {id:int} one that is an
+// integer, {path...} the rest. Which constraints there are, and which of several routes
+// that match goes first, is said in package
+// [github.com/dunlinhttp/dunlin/router]. Parameters are read by [Request.Param], typed by
+// [Request.Int] and its like.
+//
 // # Ownership
 //
 // Every string that a [Request] hands out is safe: it stays valid and

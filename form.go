@@ -18,8 +18,8 @@ const (
 // Form returns the fields of a form sent as the body, urlencoded or as
 // multipart/form-data without files; fields of the query are not among them. It
 // is read once, in whole, and belongs to the caller. Errors are problems: 415
-// for a body of another type or with files in it (see [Request.Parts]), 413 for
-// one over the limit of [Request.Bytes], 400 for a malformed one.
+// for a body of another type or with files in it (see [Request.Parts]), 400 for a
+// malformed one, and those of [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -88,10 +88,10 @@ func unsupportedForm(detail string) error {
 
 // Multipart returns a reader of a multipart/form-data body, which reads from
 // the client as its parts are read, with no more memory than a part's header
-// and a buffer. A body of another type is a 415 problem; one that grows beyond
-// the limit of [Request.Bytes] fails with a 413 problem, which [Error] finds in what the
-// reader returns. The reader's own errors say that the body is malformed.
-// [Request.Parts] makes problems of them.
+// and a buffer. A body of another type is a 415 problem. Reading fails with the
+// problems of [Request.Body], which [Error] finds in what the reader returns; the
+// reader's own errors say that the body is malformed. [Request.Parts] makes problems
+// of these, too.
 func (r *Request) Multipart() (*multipart.Reader, error) {
 	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
 	switch {
