@@ -19,6 +19,9 @@ import (
 // into what is read at once with its head, and sent back from where it lies.
 const echoBody = 64 << 10
 
+// longEcho is the length of one that its action reads from the connection.
+const longEcho = 1 << 20
+
 func startEcho(t *testing.T) (addr string) {
 	t.Helper()
 	_, addr, _ = startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
@@ -36,9 +39,14 @@ func startEcho(t *testing.T) (addr string) {
 // Bodies that go back as they came stay what they were while they wait for the client to
 // read, though requests follow that are gathered into memory of the same kind.
 func TestEchoesThatWait(t *testing.T) {
-	const echoes = 40
+	for _, test := range []struct{ length, echoes int }{{echoBody, 40}, {longEcho, 10}} {
+		t.Run(fmt.Sprint(test.length), func(t *testing.T) { echoesThatWait(t, test.length, test.echoes) })
+	}
+}
+
+func echoesThatWait(t *testing.T, length, echoes int) {
 	conn := dial(t, startEcho(t))
-	body := func(i int) string { return strings.Repeat(fmt.Sprintf("%03d,", i), echoBody/4) }
+	body := func(i int) string { return strings.Repeat(fmt.Sprintf("%03d,", i), length/4) }
 	sent := make(chan error, 1)
 	go func() {
 		for i := range echoes {
@@ -68,15 +76,25 @@ func TestEchoesThatWait(t *testing.T) {
 	}
 }
 
-// Gathering a body and sending it back allocates nothing of its size.
+// Gathering a body and sending it back allocates nothing of its size, and reading a long one no
+// more than it takes to read it, into memory that grows as it comes.
 func TestEchoAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	const echoes = 500
+	for _, test := range []struct{ length, echoes, most int }{{echoBody, 500, echoBody / 10}, {longEcho, 50, longEcho * 9 / 4}} {
+		t.Run(fmt.Sprint(test.length), func(t *testing.T) {
+			if each := echoAllocations(t, test.length, test.echoes); each > uint64(test.most) {
+				t.Errorf("%d bytes allocated for each echo of %d", each, test.length)
+			}
+		})
+	}
+}
+
+func echoAllocations(t *testing.T, length, echoes int) (each uint64) {
 	conn := dial(t, startEcho(t))
 	br := bufio.NewReader(conn)
-	whole := []byte(req("POST /", "", strings.Repeat("x", echoBody)))
+	whole := []byte(req("POST /", "", strings.Repeat("x", length)))
 	echo := func() {
 		for _, piece := range [][]byte{whole[:40_000], whole[40_000:]} {
 			if _, err := conn.Write(piece); err != nil {
@@ -90,7 +108,7 @@ func TestEchoAllocations(t *testing.T) {
 			}
 			inHead = len(line) > len("\r\n")
 		}
-		if _, err := br.Discard(echoBody); err != nil {
+		if _, err := br.Discard(length); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +119,5 @@ func TestEchoAllocations(t *testing.T) {
 		echo()
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / echoes; each > echoBody/10 {
-		t.Errorf("%d bytes allocated for each echo of %d", each, echoBody)
-	}
+	return (after.TotalAlloc - before.TotalAlloc) / uint64(echoes)
 }

@@ -23,6 +23,9 @@ func (x *loopExchange) respond(resp *Response) {
 		x.d.WriteOwned(viewBytes(body), x.gathered)
 		x.gathered = nil
 		x.release(resp)
+	case len(body) >= ownedBody && within(body, x.request.payload) && cap(x.request.payload) > maxKept:
+		x.d.WriteOwned(x.request.passOn(body), nil)
+		x.release(resp)
 	case len(body) < ownedBody || x.viewsRequest(body):
 		x.d.Out = append(x.d.Out, body...)
 		x.release(resp)

@@ -22,6 +22,12 @@ func within(s string, b []byte) bool {
 	return at >= start && at < start+uintptr(cap(b))
 }
 
+// offset returns where in b the string s begins, which must be within it.
+// Sound because the addresses are only subtracted.
+func offset(s string, b []byte) int {
+	return int(uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
 // sharesStart reports whether two strings begin at the same byte of memory.
 // Sound because the addresses are only compared.
 func sharesStart(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
