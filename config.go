@@ -57,7 +57,8 @@ type Config struct {
 	// limit, from the first Serve to the end of Shutdown; with GOGC in the
 	// environment that stays as it is). Memory that actions hold is theirs to bound.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none,
-	// with a budget of 256 MiB.
+	// with a budget of 256 MiB. A control group that leaves less than this, beside what
+	// the kernel needs in it for sockets and page tables, goes before it.
 	MemoryLimit ByteSize
 
 	// MaxConcurrent is how many requests of routes known to block the loop engine

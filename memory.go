@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ func (m *memory) begin(a *App) {
 		return
 	}
 	m.begun = true
-	m.limit = admission.FindLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
+	m.limit = findLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
 	bound := int64(easyBudget)
 	p := measureProgram(m.limit)
 	var room func() int64
@@ -148,10 +149,27 @@ func (p *program) room(limit admission.Limit) int64 {
 		return room // it does not count the program
 	}
 	if ofGroup(limit) {
-		room -= min(limit.Bytes/kernelShare, mostKernel)
+		room = besideKernel(limit)
 	}
 	p.most = max(p.most, admission.ProgramBytes())
 	return max(room-p.most, leastRoom)
+}
+
+// findLimit finds the limit that holds: the configured one, unless the process's control group
+// leaves less.
+func findLimit(configured int64, root fs.FS) admission.Limit {
+	limit := admission.FindLimit(configured, root)
+	if configured > 0 {
+		if group := admission.FindLimit(0, root); ofGroup(group) && besideKernel(group) < configured {
+			return group
+		}
+	}
+	return limit
+}
+
+// besideKernel returns what a control group's limit leaves to its processes.
+func besideKernel(group admission.Limit) int64 {
+	return group.Bytes - min(group.Bytes/kernelShare, mostKernel)
 }
 
 func ofGroup(limit admission.Limit) bool { return strings.HasPrefix(limit.Source, "cgroup") }
