@@ -33,6 +33,18 @@ func refusedBy(t *testing.T, br *bufio.Reader, status, detail string) {
 
 func token(r *dunlin.Request) string { return r.Header("X-Token") }
 
+// letPass lets the actions pass that are at the gate, in whatever order they go, and
+// reads their answers.
+func (g *gate) letPass(t *testing.T, answers ...*bufio.Reader) {
+	t.Helper()
+	for range answers {
+		g.open <- struct{}{}
+	}
+	for _, br := range answers {
+		answered(t, br, 200, "ok")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(logBuffer)
@@ -69,27 +81,17 @@ func TestLimits(t *testing.T) {
 				refusedBy(t, askFor(t, addr, path, c.token), c.status, c.detail)
 			}
 			answered(t, askFor(t, addr, "/free", c.token), 200, "free")
-			for _, br := range served {
-				g.open <- struct{}{}
-				answered(t, br, 200, "ok")
-			}
+			g.letPass(t, served...)
 			again := askFor(t, addr, c.others[0], c.token)
 			g.await(t)
-			g.open <- struct{}{}
-			answered(t, again, 200, "ok")
+			g.letPass(t, again)
 		}
 		one, none := askFor(t, addr, "/key", "one"), askFor(t, addr, "/key", "")
 		g.await(t)
 		g.await(t)
 		other := askFor(t, addr, "/key", "other")
 		g.await(t)
-		for _, br := range []*bufio.Reader{one, none, other} {
-			g.open <- struct{}{}
-			_ = br
-		}
-		for _, br := range []*bufio.Reader{one, none, other} {
-			answered(t, br, 200, "ok")
-		}
+		g.letPass(t, one, none, other)
 		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 2 {
 			t.Errorf("counted: %v", s)
 		}
