@@ -17,9 +17,7 @@ import (
 // askFor sends GET for path with a token over a new connection, which it returns.
 func askFor(t *testing.T, addr, path, token string) *bufio.Reader {
 	t.Helper()
-	conn := dial(t, addr)
-	send(t, conn, "GET "+path+" HTTP/1.1\r\nHost: a\r\nX-Token: "+token+"\r\n\r\n")
-	return bufio.NewReader(conn)
+	return bufio.NewReader(askConn(t, addr, req("GET "+path, "X-Token: "+token)))
 }
 
 // refusedBy reads an answer that must have the status, Retry-After and the detail.

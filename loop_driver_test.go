@@ -98,11 +98,3 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 		}
 	}
 }
-
-// askConn sends a request on a connection of its own.
-func askConn(t *testing.T, addr, request string) net.Conn {
-	t.Helper()
-	conn := dial(t, addr)
-	send(t, conn, request)
-	return conn
-}

@@ -149,6 +149,14 @@ func send(t *testing.T, conn io.Writer, raw string) {
 	}
 }
 
+// askConn sends a request on a connection of its own.
+func askConn(t *testing.T, addr, request string) net.Conn {
+	t.Helper()
+	conn := dial(t, addr)
+	send(t, conn, request)
+	return conn
+}
+
 // soon waits until condition holds.
 func soon(t *testing.T, what string, condition func() bool) {
 	t.Helper()
