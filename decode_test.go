@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -181,7 +182,7 @@ func TestDecodeSyntax(t *testing.T) {
 
 func TestDecodeWrongValue(t *testing.T) {
 	app, _ := decodeApp()
-	const integer = "an integer of 64 bits"
+	integer := fmt.Sprintf("an integer of %d bits", strconv.IntSize)
 	for _, c := range []struct{ name, body, pointer, detail string }{
 		{"array for the whole", `[]`, "", "invalid value at the top: an array where an object is wanted"},
 		{"string for the whole", ` "x"`, "", "invalid value at the top: a string where an object is wanted"},

@@ -197,7 +197,7 @@ func ExampleResponse() {
 func ExampleDecode() {
 	type order struct {
 		Items []struct {
-			Count int `json:"count"`
+			Count int64 `json:"count"`
 		} `json:"items"`
 	}
 	app := quiet()
