@@ -116,9 +116,16 @@ func askAtRandom(addr net.Addr, rng *rand.Rand) error {
 	if err != nil {
 		return nil // the engine has ended
 	}
-	defer conn.Close()
 	requests, answers := requestsAtRandom(rng)
-	go sendInPieces(&client{Conn: conn}, strings.Join(requests, ""), rng.Uint64())
+	pieces, sent := rng.Uint64(), make(chan struct{})
+	go func() {
+		defer close(sent)
+		sendInPieces(&client{Conn: conn}, strings.Join(requests, ""), pieces)
+	}()
+	defer func() {
+		conn.Close()
+		<-sent
+	}()
 	r := bufio.NewReader(conn)
 	for i, want := range answers {
 		if rng.IntN(10) == 0 {
