@@ -233,11 +233,14 @@ func (l *loop) place() *loop {
 	if own <= few+few/16 && own < most {
 		least = l
 	}
-	if least.count.Add(1) > most {
-		least.count.Add(-1)
-		return nil
+	for n := least.count.Load(); n < most; n = least.count.Load() {
+		// Never more than there are: a loop that ends would wait for a connection that is not
+		// coming, and nobody would tell it.
+		if least.count.CompareAndSwap(n, n+1) {
+			return least
+		}
 	}
-	return least
+	return nil
 }
 
 // turnAway closes a connection that was accepted and is one too many. The peer is
