@@ -128,6 +128,7 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 			// It shows in what the stream has waited when it wakes. A period ends in every
 			// second wait, so that by then something was taken, even if the end wakes it.
 			s.AdvanceClock(grace * 3 / 5)
+			c.take(1 << 20) // though something else may have woken it
 			c.readUntil(func() bool { return !served.Waits() })
 		}
 		stop.Store(true)

@@ -39,6 +39,8 @@ var slowReaders = Scenario{
 const (
 	quietTime = 2 * time.Second
 	crowdTime = 8 * time.Second
+	// beforeCrowd is how long the ordinary clients have been there when the crowd comes.
+	beforeCrowd = time.Second
 	// afterLeaving is how long a server may take to give back memory before it is looked at.
 	afterLeaving = 30 * time.Second
 )
@@ -46,7 +48,9 @@ const (
 // ordinary clients ask at a rate of their own: a closed loop would ask a server that stalls less often, and
 // see less of the stall.
 func ordinary(addr string, d time.Duration) load.OpenLoop {
-	return load.OpenLoop{Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second}
+	return load.OpenLoop{
+		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeCrowd,
+	}
 }
 
 func stalled(e *Env, addr string) load.Hold {
@@ -107,7 +111,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	return sample, nil
 }
 
-// besideCrowd lets the crowd come and the ordinary clients ask, both at once, and the crowd go when those
+// besideCrowd lets the ordinary clients ask and the crowd come to them, and go when they
 // have finished.
 func besideCrowd(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
 	type outcome struct {
@@ -119,6 +123,9 @@ func besideCrowd(ctx context.Context, e *Env, s *server) (beside load.OpenLoopRe
 		result, err := e.openLoop(ctx, ordinary(s.addr, crowdTime))
 		asking <- outcome{result, err}
 	}()
+	if err := pause(ctx, beforeCrowd); err != nil {
+		return beside, 0, err
+	}
 	crowd, err := e.hold(ctx, stalled(e, s.addr))
 	asked := <-asking
 	if err != nil {
