@@ -14,8 +14,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptBatch bounds the connections a loop accepts in a turn, before it serves others.
-const acceptBatch = 16
+// acceptBatch bounds the connections a loop accepts in a turn, before it serves others,
+// and pressedBatch is what it is for a pressed loop, whose turns are short.
+const (
+	acceptBatch  = 16
+	pressedBatch = 8
+)
 
 // acceptPause is how long a loop that found no free descriptor waits, unless a
 // connection closes before.
@@ -143,7 +147,11 @@ func (l *loop) accept(d *Driver, i int) bool {
 		return true
 	}
 	e := l.e
-	for range acceptBatch {
+	batch := acceptBatch
+	if l.pressure.on {
+		batch = pressedBatch
+	}
+	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
 			l.pauseAccept(0)
@@ -162,6 +170,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 
 // admitNew makes a connection of what accept has returned just now from ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
+	descriptors.taken(fd)
 	c := &Conn{fd: fd, slot: -1}
 	if ln.multipath {
 		c.flags |= flagUnbounded

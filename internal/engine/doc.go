@@ -37,7 +37,7 @@
 //	queue.go     a loop that does not keep up       waits.go    how long requests waited
 //	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from
-//	blocking.go  reads and writes that wait
+//	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
 //	syscalls.go  the system calls of the hot path, and all unsafe code
 //
 // The package is for Linux; elsewhere it is empty.

@@ -236,9 +236,14 @@ func (d *Driver) serveKept(c *Conn) {
 	d.serve(c, d.inBuf.b)
 }
 
-// longVisit is how long into a turn, in ns, a loop goes on with a connection that has
-// sent many requests at once, while others wait.
-const longVisit = 1e6
+// visitTime is how long into a turn, in ns, the loop goes on with a connection that has
+// sent many requests at once.
+func (l *loop) visitTime() int64 {
+	if l.pressure.on {
+		return shortTurnTime
+	}
+	return turnTime
+}
 
 // serve passes in to the handler, sends the answers, and keeps the rest. Then it
 // lets go of what in lies in; after a panic the collector does, since code that the
@@ -304,7 +309,7 @@ func (d *Driver) mustWait(c *Conn) bool {
 	case d.engine.holds(c):
 		return true
 	}
-	return d.wish == wishAgain && !d.detached && d.engine.now()-d.now > longVisit
+	return d.wish == wishAgain && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
 }
 
 // keep stores input that was not consumed with the connection.

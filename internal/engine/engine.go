@@ -88,6 +88,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		go e.newDriver(l, 0).run()
 	}
 	go e.watch()
+	descriptors.begin()
 	return e, nil
 }
 

@@ -26,7 +26,7 @@ const (
 	// how exact it knows when they came. A turn is shorter while others wait, for whom
 	// those who come meanwhile should not wait.
 	turnTime      = int64(time.Millisecond)
-	shortTurnTime = int64(300 * time.Microsecond)
+	shortTurnTime = int64(100 * time.Microsecond)
 )
 
 // connQueue is a queue of connections. conns[at:] are in it.
