@@ -60,9 +60,13 @@ const (
 	withoutBeyond = 10 << 20
 	mostBeyond    = 4 << 20
 
-	// easyGoal is how large a small heap grows when nothing limits memory. A larger
-	// one then doubles, as with Go's own setting.
-	easyGoal = 12 << 20
+	// easyGoal is how large a small heap grows when nothing limits memory; while less than
+	// 4 MB are live, mostPercent makes that 16 MB. A larger one then doubles, as with Go's
+	// own setting.
+	easyGoal = 20 << 20
+
+	// limitedGoal is how large a small heap grows in a room that is large enough.
+	limitedGoal = 12 << 20
 
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
@@ -337,5 +341,5 @@ func goalFor(least, room int64) int64 {
 	if room == 0 {
 		return max(easyGoal, 2*least)
 	}
-	return min(room*3/4, max(easyGoal, room/2))
+	return min(room*3/4, max(limitedGoal, room/2))
 }
