@@ -25,21 +25,21 @@ VmFlags: rd wr mr mw me
 70000000-70200000 r--p 00000000 00:00 0
 Anonymous:             0 kB
 VmFlags: rd mr mw me
-70200000-70300000 r--s 00000000 fe:00 2 /var/cache/shared
+70200000-70300000 r--s 00000000 fe:00 1 /usr/bin/users
 Anonymous:             0 kB
 VmFlags: rd mr mw me
-70300000-70400000 r--p 00000000 fe:00 2 /var/cache/data
+70300000-70400000 r-xp 00000000 fe:00 2 /usr/lib/library
 Anonymous:             0 kB
 VmFlags: rd mr mw me
-70500000-70600000 r--p 00000000 fe:00 3 /usr/lib/a name (deleted)
+70500000-70600000 r--p 00000000 fe:00 1 /usr/bin/users
 Anonymous:             0 kB
 Swap:                  0 kB
 VmFlags: rd mr mw me
-70600000-70700000 r-xp 00100000 fe:00 3 /usr/lib/a name (deleted)
+70600000-70700000 r-xp 00100000 fe:00 1 /usr/bin/users
 Anonymous:             0 kB
 Swap:                  8 kB
 VmFlags: rd mr mw me
-70800000-70a00000 r-xp 00000000 00:0f 6 /anon_hugepage (deleted)
+70800000-70a00000 r-xp 00000000 00:0f 6 /usr/bin/users
 Anonymous:             0 kB
 Swap:                  0 kB
 Private_Hugetlb:    2048 kB
@@ -47,15 +47,20 @@ VmFlags: rd ex mr mw me de ht
 7ffd1000-7ffd2000 r-xp 00000000 00:00 0 [vdso]
 Anonymous:             0 kB
 VmFlags: rd ex mr mw me
-zz-80000000 r-xp 00000000 fe:00 4 /usr/lib/strange
+zz-80000000 r-xp 00000000 fe:00 1 /usr/bin/users
 Anonymous:             0 kB
 VmFlags: rd ex mr mw me
-81000000-82000000 r-xp 00000000 fe:00 5 /usr/lib/cut short
+81000000-82000000 r-xp 00000000 fe:00 1 /usr/bin/users
 Anonymous:             0 kB
 `
-	want := []mapping{{0x00400000, 0x007e8000, "/usr/bin/users"}, {0x70500000, 0x70600000, "/usr/lib/a name (deleted)"}}
-	if got := unchanged(strings.NewReader(smaps)); !slices.Equal(got, want) {
-		t.Errorf("mappings %x, want %x", got, want)
+	for file, smaps := range map[string]string{
+		"/usr/bin/users":            smaps,
+		"/usr/bin/a name (deleted)": strings.ReplaceAll(smaps, "/usr/bin/users", "/usr/bin/a name (deleted)"),
+	} {
+		want := []mapping{{0x00400000, 0x007e8000}, {0x70500000, 0x70600000}}
+		if got := unchanged(strings.NewReader(smaps), file); !slices.Equal(got, want) {
+			t.Errorf("%s: mappings %x, want %x", file, got, want)
+		}
 	}
 }
 

@@ -11,51 +11,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropProgram takes out of the process's memory what it has mapped of its own program
-// and libraries. What goes on being used comes back by itself from the system's cache, at
-// a fault for every 64 KB; what only the start has needed, a quarter or so, stays away, as
-// does what only a burst has. It does nothing where the system does not let it.
+// DropProgram takes out of the process's memory what it has mapped of its own program.
+// What goes on being used comes back by itself from the system's cache, at a fault for
+// every 64 KB; what only the start has needed, a quarter or so, stays away, as does what
+// only a burst has. It does nothing where the system does not let it. Libraries stay: one
+// may be loaded just now, which changes it.
 func DropProgram() {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	for _, m := range unchanged(f) {
+	for _, m := range unchanged(f, program) {
 		// An error leaves the mapping as it was.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED)
 	}
 }
 
-// A mapping is a range of addresses, and the file mapped there.
-type mapping struct {
-	from, to uintptr
-	file     string
-}
+// A mapping is a range of addresses.
+type mapping struct{ from, to uintptr }
 
-// unchanged returns the mappings of programs and libraries in smaps (proc_pid_smaps(5))
-// that can be dropped and read again: private ones that nobody may write, and of which
-// no page is the process's own copy, as those are that a linker or a debugger has changed.
-// Huge pages (ht) do not say whether they are. A file is taken for a program or a library
-// when some of it can be executed.
-func unchanged(smaps io.Reader) (all []mapping) {
-	var (
-		lines   = bufio.NewScanner(smaps)
-		m       mapping // of which the lines speak; nothing when it cannot be dropped
-		program = make(map[string]bool)
-	)
+// unchanged returns the mappings of a file in smaps (proc_pid_smaps(5)) that can be
+// dropped and read again: private ones that nobody may write, and of which no page is the
+// process's own copy, as those are that a linker or a debugger has changed. Huge pages (ht)
+// do not say whether they are.
+func unchanged(smaps io.Reader, file string) (all []mapping) {
+	lines := bufio.NewScanner(smaps)
+	var m mapping // of which the lines speak; nothing when it cannot be dropped
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		switch {
 		case len(fields) >= 6 && strings.Contains(fields[0], "-"): // address perms offset dev inode path
 			m = mapping{}
-			file := strings.Join(fields[5:], " ")
-			if (fields[1] == "r--p" || fields[1] == "r-xp") && strings.HasPrefix(file, "/") {
+			if (fields[1] == "r--p" || fields[1] == "r-xp") && strings.Join(fields[5:], " ") == file {
 				m = parseMapping(fields[0])
-				m.file = file
-			}
-			if fields[1] == "r-xp" {
-				program[file] = true
 			}
 		case len(fields) >= 2 && (fields[0] == "Anonymous:" || fields[0] == "Swap:") && fields[1] != "0":
 			m = mapping{}
@@ -66,7 +59,7 @@ func unchanged(smaps io.Reader) (all []mapping) {
 			m = mapping{}
 		}
 	}
-	return slices.DeleteFunc(all, func(m mapping) bool { return !program[m.file] })
+	return all
 }
 
 // parseMapping parses from-to, in hexadecimal. What it does not understand is empty.
