@@ -33,9 +33,10 @@ import (
 // What is allocated while the collector marks counts as live, which for a server
 // short of processor time is more than all the rest. The last few collections together
 // say more than one: without a limit, the least of them is taken to be what is really
-// live; within a limit their mean, as the heap does grow by percent over what counted as
-// live, and the limit is to hold. Should it really have grown at once, the runtime's own
-// limit holds meanwhile.
+// live, and decides the goal. But the heap does grow by percent over what counted as live.
+// So for the percentage that is the last collection's, or within a limit, where the
+// goal is tight, the mean. Should it really have grown at once, the runtime's own limit
+// holds meanwhile.
 //
 // Under load a small heap is collected hundreds of times a second. Each look costs some
 // microseconds and a change of goroutines, so there is a pause after it, for which the
@@ -76,7 +77,7 @@ const (
 	// remembered is how many looks say what is live, and lookPause the least time
 	// between two.
 	remembered = 4
-	lookPause  = 20 * time.Millisecond
+	lookPause  = 10 * time.Millisecond
 )
 
 // percentFor chooses GOGC for a heap of which live bytes survived the last
@@ -257,7 +258,8 @@ func (c *Collector) tighter(other *Collector) bool {
 // collectors is locked.
 func (c *Collector) adjust() {
 	p := &collectors
-	least, mean := c.remember(liveHeap())
+	live := liveHeap()
+	least, mean := c.remember(live)
 	room := int64(0)
 	if c.limited() {
 		room = c.room()
@@ -268,7 +270,6 @@ func (c *Collector) adjust() {
 			return
 		}
 	}
-	live := least
 	if c.limited() {
 		setLimit(min(room-beyond(room)+untouched, p.oldLimit))
 		live = mean
