@@ -29,9 +29,15 @@ const (
 // returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	c.driver.Detach()
-	c.willSend(int(min(n, muchOutput)))
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
+	}
+	if n > mostUnsent {
+		_ = boundUnsent(c.fd, fileUnsent)
+		defer func() {
+			c.flags &^= flagUnbounded
+			_ = boundUnsent(c.fd, mostUnsent)
+		}()
 	}
 	if c.flags&flagCloseNow != 0 {
 		return 0, net.ErrClosed

@@ -17,6 +17,10 @@ const (
 	// group counts as ours. It must not be less than common answers, which leave in one call.
 	mostUnsent = 256 << 10
 
+	// fileUnsent is the same for files: what is unsent of them lies in the system's cache,
+	// where it would be anyway, and each wait for room costs.
+	fileUnsent = 1 << 20
+
 	// unreadBytes is how many unsent bytes say that a peer has not read what it was
 	// answered.
 	unreadBytes = 16 << 10
