@@ -100,7 +100,8 @@ func TestNothingIsReadWhileTooMuchIsPending(t *testing.T) {
 	slow.want(numbers()[:20_000_000])
 	for _, c := range others {
 		c.want("ok")
-		if pending := <-served; pending >= bound {
+		// Those who have taken all they were answered are read on below twice the bound.
+		if pending := <-served; pending >= 2*bound {
 			t.Errorf("a request was served with %d bytes pending", pending)
 		}
 	}
