@@ -75,9 +75,10 @@ const (
 	worthReturning = 1 << 20
 
 	// remembered is how many looks say what is live, and lookPause the least time
-	// between two.
-	remembered = 4
-	lookPause  = 10 * time.Millisecond
+	// between two; within a limit, where more are averaged, limitedPause.
+	remembered   = 4
+	lookPause    = 10 * time.Millisecond
+	limitedPause = 20 * time.Millisecond
 )
 
 // percentFor chooses GOGC for a heap of which live bytes survived the last
@@ -239,7 +240,11 @@ func (c *Collector) look() {
 	if !c.stopped {
 		c.adjust()
 		c.quiet.Reset(quietAfter)
-		c.pause.Reset(lookPause)
+		if c.limited() {
+			c.pause.Reset(limitedPause)
+		} else {
+			c.pause.Reset(lookPause)
+		}
 	}
 }
 
