@@ -84,7 +84,7 @@ func (a *App) settle(r *Request, resp *Response) {
 	if len(r.slots) > 0 {
 		defer r.leaveLimits() // of a stream
 	}
-	if a.serving.draining.Load() && resp.meta.kind() != kindSent {
+	if a.servers.IsDraining() && resp.meta.kind() != kindSent {
 		r.wire.closeAfter()
 	}
 	if resp.meta.kind() == kindMissing {

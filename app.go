@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -30,7 +31,7 @@ type App struct {
 	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
-	serving serving
+	servers lifecycle.Servers
 	memory  memory
 	shed    admission.Shed // what was refused or cut off, and why
 	clients clients

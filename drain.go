@@ -3,7 +3,6 @@ package dunlin
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -12,18 +11,11 @@ import (
 // (Draining), closes each connection after its answer, and waits for what is
 // left until the deadline.
 
-// drainState is how far that has come.
-type drainState struct {
-	unready  atomic.Bool   // Readiness answers 503
-	draining atomic.Bool   // answers close their connections
-	signal   chan struct{} // closed with draining; made when first asked for, under serving.Mutex
-}
-
 // Drain ends the app in order, as Run does when it is told to stop: Readiness
 // turns 503, Config.DrainGrace passes, and the rest is Shutdown. When ctx ends
 // first, even in the grace, what is left is closed and ctx's error returned.
 func (a *App) Drain(ctx context.Context) error {
-	a.serving.unready.Store(true)
+	a.servers.Unready()
 	if a.config.DrainGrace > 0 {
 		grace := time.NewTimer(a.config.DrainGrace)
 		defer grace.Stop()
@@ -39,35 +31,10 @@ func (a *App) Drain(ctx context.Context) error {
 // What would last, such as a stream, should come to its end then: a request that does
 // not has its context cancelled only at the deadline. The context of a stream of events
 // ([SSE]) is cancelled at once.
-func (a *App) Draining() <-chan struct{} {
-	s := &a.serving
-	s.Lock()
-	defer s.Unlock()
-	if s.signal == nil {
-		s.signal = make(chan struct{})
-		if s.draining.Load() {
-			close(s.signal)
-		}
-	}
-	return s.signal
-}
+func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 
 // Draining is App.Draining of the app that serves the request.
 func (r *Request) Draining() <-chan struct{} { return r.app.Draining() }
-
-// beginDrain makes every answer from now on the last of its connection and
-// closes the channel of Draining.
-func (a *App) beginDrain() {
-	s := &a.serving
-	s.Lock()
-	defer s.Unlock()
-	if s.draining.Swap(true) {
-		return
-	}
-	if s.signal != nil {
-		close(s.signal)
-	}
-}
 
 // noStore keeps answers about this moment out of caches.
 var noStore = NewHeaderBlock("Cache-Control", "no-store")
@@ -78,7 +45,7 @@ var noStore = NewHeaderBlock("Cache-Control", "no-store")
 // at 200.
 func (a *App) Readiness() Action {
 	return func(*Request) Response {
-		if a.serving.unready.Load() {
+		if !a.servers.Ready() {
 			return Text("draining\n").Status(http.StatusServiceUnavailable).Headers(noStore)
 		}
 		return Text("ok\n").Headers(noStore)

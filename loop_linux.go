@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
 // loopState is the one engine of an app, made for its first listener and
@@ -26,7 +27,7 @@ type loopServer struct{ engine *engine.Engine }
 
 // newLoopServer returns the server for a listener, or why the loop engine
 // cannot serve it.
-func newLoopServer(a *App, ln net.Listener) (server, error) {
+func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
@@ -67,7 +68,7 @@ func newLoopServer(a *App, ln net.Listener) (server, error) {
 	return &loopServer{a.loop.engine}, nil
 }
 
-func (s *loopServer) serve(ln net.Listener) error {
+func (s *loopServer) Serve(ln net.Listener) error {
 	// The engine's own word for a shutdown; a listener that somebody else closed
 	// fails with an error that wraps it.
 	if err := s.engine.Serve(ln); err != net.ErrClosed {
@@ -76,6 +77,6 @@ func (s *loopServer) serve(ln net.Listener) error {
 	return nil
 }
 
-func (s *loopServer) stopAccepting(context.Context) { s.engine.StopAccepting() }
+func (s *loopServer) StopAccepting(context.Context) { s.engine.StopAccepting() }
 
-func (s *loopServer) shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }
+func (s *loopServer) Shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

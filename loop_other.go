@@ -5,10 +5,12 @@ package dunlin
 import (
 	"errors"
 	"net"
+
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
 // newLoopServer reports that the loop engine does not run here.
-func newLoopServer(*App, net.Listener) (server, error) {
+func newLoopServer(*App, net.Listener) (lifecycle.Server, error) {
 	return nil, errors.New("the loop engine runs on Linux only")
 }
 

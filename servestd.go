@@ -31,7 +31,7 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 	s := &stdServer{app: a, accepted: make(chan struct{})}
 	limited := a.config.MaxRequestsPerConnection > 0
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if limited && a.lastOfConnection(req) || a.serving.draining.Load() {
+		if limited && a.lastOfConnection(req) || a.servers.IsDraining() {
 			// HTTP/2 makes a GOAWAY of it.
 			w.Header().Set("Connection", "close")
 		}
@@ -79,7 +79,7 @@ func (s *stdServer) count(c net.Conn, state http.ConnState) {
 	}
 }
 
-func (s *stdServer) serve(ln net.Listener) error {
+func (s *stdServer) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *stdServer) serve(ln net.Listener) error {
 	if s.TLSConfig != nil {
 		err = s.ServeTLS(s.ln, "", "")
 	} else {
-		err = s.Serve(s.ln)
+		err = s.Server.Serve(s.ln)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *stdServer) serve(ln net.Listener) error {
 // closed: the request of a busy client must not cross with the close.
 const lastRequests = 250 * time.Millisecond
 
-func (s *stdServer) shutdown(ctx context.Context) error {
+func (s *stdServer) Shutdown(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		s.conns.Wait()
@@ -120,7 +120,7 @@ func (s *stdServer) shutdown(ctx context.Context) error {
 	case <-wait.C:
 	case <-ctx.Done():
 	}
-	err := s.Shutdown(ctx)
+	err := s.Server.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -129,7 +129,7 @@ func (s *stdServer) shutdown(ctx context.Context) error {
 
 // stopAccepting empties the backlog and closes the listener. When it returns, and
 // ctx has not ended, conns has every connection there will be.
-func (s *stdServer) stopAccepting(ctx context.Context) {
+func (s *stdServer) StopAccepting(ctx context.Context) {
 	s.mu.Lock()
 	ln := s.ln
 	s.stopped = true

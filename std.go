@@ -70,7 +70,7 @@ type stdExchange struct {
 func (x *stdExchange) answer(act Action) {
 	var resp Response
 	x.request.app.run(act, &x.request, &resp)
-	if resp.extra() != nil || resp.meta.kind() != kindBody || x.request.app.serving.draining.Load() {
+	if resp.extra() != nil || resp.meta.kind() != kindBody || x.request.app.servers.IsDraining() {
 		x.request.app.settle(&x.request, &resp)
 	}
 	if x.count.shard != nil {

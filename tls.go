@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/dunlinhttp/dunlin/internal/certfile"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
 // TLS is served by net/http, whatever Config.Engine says, with HTTP/2 and
@@ -29,7 +32,7 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 // ServeTLS answers the connections of ln by TLS with the given settings, which
 // must have a certificate and are not changed. Else it is as Serve.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
-	return a.serve(place{ln, config})
+	return a.serve(lifecycle.Place{Listener: ln, TLS: config})
 }
 
 // hasTLS reports whether the config has what TLS needs.
@@ -45,11 +48,11 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	if certFile == "" && keyFile == "" {
 		return config, nil
 	}
-	files, err := newCertFiles(certFile, keyFile, a.config.Logger)
+	files, err := certfile.Load(certFile, keyFile, a.config.Logger)
 	if err != nil {
 		return nil, err
 	}
-	config.Certificates, config.GetCertificate = nil, files.certificate
+	config.Certificates, config.GetCertificate = nil, files.Certificate
 	return config, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // root alone.
 var floors = [][]string{
 	{"internal/invariants"},
-	{"internal/admission", "internal/http1", "internal/jsonwire", "internal/tally", "router"},
+	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/lifecycle", "internal/tally", "router"},
 	{"internal/engine"},
 	{""},
 	{"middleware"},
@@ -67,6 +67,7 @@ type ban struct {
 var bans = []ban{
 	{"internal/http1", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, messages out: without I/O every split of an input can be tested and fuzzed"},
 	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
+	{"internal/lifecycle", []string{"net/http"}, false, "it starts and stops servers, whatever they speak"},
 	{"router", []string{"net", "net/http", "os", "syscall"}, false, "it finds a route for strings and can be used without any server"},
 	{"internal/engine", []string{"net/http", module + "/internal/http1", module + "/internal/jsonwire", module + "/router"}, true, "it moves bytes and knows no HTTP: what they mean is its Handler's business"},
 }

@@ -1,4 +1,6 @@
-package dunlin
+// Package certfile has a TLS certificate that lives in two files and is read again
+// when they change.
+package certfile
 
 import (
 	"crypto/tls"
@@ -10,10 +12,9 @@ import (
 	"time"
 )
 
-// certFiles is a certificate that lives in two files and is read again when
-// they change. Handshakes look whether they have, at most once a second: no
-// timer and no goroutine waits for it.
-type certFiles struct {
+// A Pair is a certificate and its key, in two PEM files. Handshakes look whether they have, at most once a second: no
+// timer and no goroutine waits for it. It may be used by any number of goroutines.
+type Pair struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	cert              atomic.Pointer[tls.Certificate] // never nil
@@ -23,12 +24,12 @@ type certFiles struct {
 	seen     [2]os.FileInfo // of the files as they were read last, well or not
 }
 
-// certCheck is how long the files are not looked at again.
-const certCheck = time.Second
+// recheck is how long the files are not looked at again.
+const recheck = time.Second
 
-// newCertFiles reads the files for the first time.
-func newCertFiles(certFile, keyFile string, log *slog.Logger) (*certFiles, error) {
-	f := &certFiles{certFile: certFile, keyFile: keyFile, log: log, checked: time.Now()}
+// Load reads the files for the first time.
+func Load(certFile, keyFile string, log *slog.Logger) (*Pair, error) {
+	f := &Pair{certFile: certFile, keyFile: keyFile, log: log, checked: time.Now()}
 	info, err := f.stat()
 	if err != nil {
 		return nil, err
@@ -37,11 +38,11 @@ func newCertFiles(certFile, keyFile string, log *slog.Logger) (*certFiles, error
 	return f, f.load()
 }
 
-// certificate is the GetCertificate of a tls.Config.
-func (f *certFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Certificate is the GetCertificate of a tls.Config.
+func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if f.checking.TryLock() {
 		defer f.checking.Unlock()
-		if now := time.Now(); now.Sub(f.checked) >= certCheck {
+		if now := time.Now(); now.Sub(f.checked) >= recheck {
 			f.checked = now
 			f.refresh()
 		}
@@ -52,7 +53,7 @@ func (f *certFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // refresh reads the files if they have changed. While they cannot be used, for
 // one when only the first of the two has been replaced, the certificate read
 // before stays; that is logged once for each state of the files.
-func (f *certFiles) refresh() {
+func (f *Pair) refresh() {
 	info, err := f.stat()
 	if err == nil && sameFile(info[0], f.seen[0]) && sameFile(info[1], f.seen[1]) {
 		return
@@ -70,7 +71,7 @@ func (f *certFiles) refresh() {
 	f.log.Info("certificate read again", "file", f.certFile)
 }
 
-func (f *certFiles) stat() (info [2]os.FileInfo, err error) {
+func (f *Pair) stat() (info [2]os.FileInfo, err error) {
 	for i, name := range []string{f.certFile, f.keyFile} {
 		if info[i], err = os.Stat(name); err != nil {
 			return [2]os.FileInfo{}, fmt.Errorf("look at certificate: %w", err)
@@ -79,7 +80,7 @@ func (f *certFiles) stat() (info [2]os.FileInfo, err error) {
 	return info, nil
 }
 
-func (f *certFiles) load() error {
+func (f *Pair) load() error {
 	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
 	if err != nil {
 		return fmt.Errorf("load certificate: %w", err)

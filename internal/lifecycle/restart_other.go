@@ -1,6 +1,6 @@
 //go:build !unix
 
-package dunlin
+package lifecycle
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (*hangups) terminalGone() bool { return false }
 
 type successor struct{}
 
-func startSuccessor([]place) (*successor, error) {
+func startSuccessor([]Place) (*successor, error) {
 	return nil, errors.New("restarting needs a unix system")
 }
 

@@ -1,4 +1,4 @@
-package dunlin
+package lifecycle
 
 import (
 	"net"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package dunlin
+package lifecycle
 
 import (
 	"fmt"

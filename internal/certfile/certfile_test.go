@@ -1,4 +1,4 @@
-package dunlin
+package certfile
 
 import (
 	"bytes"
@@ -41,9 +41,9 @@ func newPair(t *testing.T, serial int64) pair {
 	}
 }
 
-// TestCertFilesReload steps through the life of two files. The clock is that of
+// TestReload steps through the life of two files. The clock is that of
 // synctest, so that a second takes no time.
-func TestCertFilesReload(t *testing.T) {
+func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -62,7 +62,7 @@ func TestCertFilesReload(t *testing.T) {
 		replace(certFile, first.cert)
 		replace(keyFile, first.key)
 		var logs bytes.Buffer
-		files, err := newCertFiles(certFile, keyFile, slog.New(slog.NewTextHandler(&logs, nil)))
+		files, err := Load(certFile, keyFile, slog.New(slog.NewTextHandler(&logs, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,20 +74,20 @@ func TestCertFilesReload(t *testing.T) {
 			warnings int // so far
 		}{
 			{"as it was", func() {}, time.Hour, 1, 0},
-			{"not looked at for a second", func() { replace(certFile, second.cert); replace(keyFile, second.key) }, certCheck / 2, 1, 0},
-			{"changed", func() {}, certCheck / 2, 2, 0},
-			{"the certificate before its key", func() { replace(certFile, third.cert) }, certCheck, 2, 1},
-			{"still", func() {}, certCheck, 2, 1},
-			{"the key too", func() { replace(keyFile, third.key) }, certCheck, 3, 1},
-			{"gone", func() { _ = os.Remove(keyFile) }, certCheck, 3, 2},
-			{"still gone", func() {}, certCheck, 3, 2},
-			{"back", func() { replace(keyFile, third.key) }, certCheck, 3, 2},
-			{"back to the first", func() { replace(certFile, first.cert); replace(keyFile, first.key) }, certCheck, 1, 2},
+			{"not looked at for a second", func() { replace(certFile, second.cert); replace(keyFile, second.key) }, recheck / 2, 1, 0},
+			{"changed", func() {}, recheck / 2, 2, 0},
+			{"the certificate before its key", func() { replace(certFile, third.cert) }, recheck, 2, 1},
+			{"still", func() {}, recheck, 2, 1},
+			{"the key too", func() { replace(keyFile, third.key) }, recheck, 3, 1},
+			{"gone", func() { _ = os.Remove(keyFile) }, recheck, 3, 2},
+			{"still gone", func() {}, recheck, 3, 2},
+			{"back", func() { replace(keyFile, third.key) }, recheck, 3, 2},
+			{"back to the first", func() { replace(certFile, first.cert); replace(keyFile, first.key) }, recheck, 1, 2},
 		}
 		for _, s := range steps {
 			s.change()
 			<-time.After(s.wait)
-			cert, err := files.certificate(nil)
+			cert, err := files.Certificate(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

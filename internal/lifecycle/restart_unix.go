@@ -1,6 +1,6 @@
 //go:build unix
 
-package dunlin
+package lifecycle
 
 import (
 	"errors"
@@ -59,7 +59,7 @@ type successor struct {
 const successorTimeout = time.Minute
 
 // startSuccessor starts the program anew and hands it the listeners.
-func startSuccessor(places []place) (*successor, error) {
+func startSuccessor(places []Place) (*successor, error) {
 	if os.Getpid() == 1 {
 		return nil, errors.New("this is process 1, whose end is the end of its container")
 	}
@@ -134,7 +134,7 @@ func (s *successor) abandon() {
 // duplicates returns a descriptor of its own for each listener. They must not
 // come from the File method: os/exec would make those blocking, and with them
 // the sockets of this process.
-func duplicates(places []place) (files []*os.File, err error) {
+func duplicates(places []Place) (files []*os.File, err error) {
 	for _, p := range places {
 		sc, ok := p.Listener.(syscall.Conn)
 		if !ok {
@@ -155,7 +155,7 @@ func duplicates(places []place) (files []*os.File, err error) {
 }
 
 // successorEnv is the environment of this process with what inherit reads.
-func successorEnv(places []place) []string {
+func successorEnv(places []Place) []string {
 	names := make([]string, len(places))
 	for i, p := range places {
 		names[i] = p.name()

@@ -1,0 +1,147 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// A Program is what Run runs.
+type Program struct {
+	Addresses
+	Log *slog.Logger
+
+	// Open makes the server of a place, and returns the function that serves it until a
+	// shutdown has finished or the listener fails. When Open fails, it closes the
+	// listener.
+	Open func(Place) (serve func() error, err error)
+	// Drain ends the program in order; Handover does when another process serves
+	// already. Both close what is left when the context ends, and return its error.
+	Drain, Handover func(context.Context) error
+	// Grace and Timeout are how long Drain waits before it stops accepting, and for
+	// running requests after that.
+	Grace, Timeout time.Duration
+}
+
+// Run listens and serves until ctx ends or a signal asks for the end, drains, and
+// returns nil when that was in time. SIGHUP hands the listeners to a new process.
+func Run(ctx context.Context, p *Program) error {
+	inherited, err := inherit()
+	if err != nil {
+		return fmt.Errorf("inherited listeners: %w", err)
+	}
+	places, err := p.listen(inherited.listeners)
+	if err != nil {
+		return err
+	}
+	r := &runner{Program: p, places: places, hangups: newHangups(), stop: make(chan os.Signal, 1)}
+	defer r.hangups.close()
+	signal.Notify(r.stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(r.stop)
+	if err := r.start(); err != nil {
+		return errors.Join(err, r.drain(p.Handover))
+	}
+	tellManager("READY=1")
+	inherited.tellReady()
+	return r.wait(ctx)
+}
+
+// A runner is one call of Run.
+type runner struct {
+	*Program
+	places  []Place
+	failed  chan error // what a listener failed with, nil after a shutdown
+	stop    chan os.Signal
+	hangups *hangups
+}
+
+// start serves all places.
+func (r *runner) start() error {
+	r.failed = make(chan error, len(r.places))
+	var all []func() error
+	for i, p := range r.places {
+		serve, err := r.Open(p)
+		if err != nil {
+			for k, other := range r.places {
+				if k != i { // that one is closed
+					err = errors.Join(err, other.Close())
+				}
+			}
+			return err
+		}
+		all = append(all, serve)
+	}
+	for _, serve := range all {
+		go func() { r.failed <- serve() }()
+	}
+	return nil
+}
+
+// wait serves until it is time to drain, and drains.
+func (r *runner) wait(ctx context.Context) error {
+	var next *successor // while a restart is under way
+	for {
+		select {
+		case err := <-r.failed:
+			return errors.Join(err, r.end(next, r.Handover))
+		case <-ctx.Done():
+			return r.end(next, r.Drain)
+		case <-r.stop:
+			return r.end(next, r.Drain)
+		case <-r.hangups.c:
+			switch {
+			case r.hangups.terminalGone():
+				if !r.hangups.nohup {
+					return r.end(next, r.Drain)
+				}
+			case next != nil:
+				r.Log.Info("a restart is under way already")
+			default:
+				next = r.restart()
+			}
+		case err := <-next.outcome():
+			if err == nil {
+				r.Log.Info("handed over", "pid", next.pid())
+				tellManager(fmt.Sprintf("MAINPID=%d", next.pid()))
+				return r.drain(r.Handover)
+			}
+			r.Log.Error("the new process failed: this one goes on", "error", err.Error())
+			next = nil
+		}
+	}
+}
+
+// end is drain when nobody takes over.
+func (r *runner) end(next *successor, end func(context.Context) error) error {
+	next.abandon()
+	tellManager("STOPPING=1")
+	return r.drain(end)
+}
+
+// restart starts a successor; nil when that fails.
+func (r *runner) restart() *successor {
+	next, err := startSuccessor(r.places)
+	if err != nil {
+		r.Log.Error("restart failed: this process goes on", "error", err.Error())
+		return nil
+	}
+	r.Log.Info("restarting", "pid", next.pid())
+	return next
+}
+
+// drain ends the program by Drain or Handover, within the configured time.
+func (r *runner) drain(end func(context.Context) error) error {
+	signal.Stop(r.stop) // a second signal ends the process at once
+	r.Log.Info("draining", "grace", r.Grace, "timeout", r.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), r.Grace+r.Timeout)
+	defer cancel()
+	if err := end(ctx); err != nil {
+		return fmt.Errorf("drain: requests were still running after %v: %w", r.Timeout, err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// A Server serves one listener.
+type Server interface {
+	// Serve answers what comes in until Shutdown, then it returns nil, or until a
+	// failure of the listener. It closes the listener.
+	Serve(ln net.Listener) error
+	// StopAccepting closes the listener, when the connections in its backlog have
+	// been accepted. It returns early when ctx ends.
+	StopAccepting(ctx context.Context)
+	// Shutdown, after StopAccepting, closes idle connections and waits for running
+	// requests until ctx ends; then it closes what is left and returns ctx's
+	// error.
+	Shutdown(ctx context.Context) error
+}
+
+// Servers are those of one app. The zero value has none. Its methods may be called by
+// any goroutine.
+type Servers struct {
+	unready  atomic.Bool // health checks are to fail
+	draining atomic.Bool // answers close their connections
+
+	mu      sync.Mutex
+	running []Server
+	stopped bool
+	signal  chan struct{} // closed with draining; made when first asked for
+	drained chan struct{} // closed when Shutdown is over
+}
+
+// Unready has Ready report false from now on.
+func (s *Servers) Unready() { s.unready.Store(true) }
+
+// Ready reports whether more requests are wanted.
+func (s *Servers) Ready() bool { return !s.unready.Load() }
+
+// IsDraining reports whether Shutdown has come so far that nothing is accepted any more
+// and every answer closes its connection.
+func (s *Servers) IsDraining() bool { return s.draining.Load() }
+
+// Draining returns a channel that is closed when IsDraining becomes true.
+func (s *Servers) Draining() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signal == nil {
+		s.signal = make(chan struct{})
+		if s.draining.Load() {
+			close(s.signal)
+		}
+	}
+	return s.signal
+}
+
+// Add remembers a server for Shutdown; ok is false when that has happened. drained is
+// closed when Shutdown is over.
+func (s *Servers) Add(srv Server) (drained <-chan struct{}, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, false
+	}
+	if s.drained == nil {
+		s.drained = make(chan struct{})
+	}
+	s.running = append(s.running, srv)
+	return s.drained, true
+}
+
+// Shutdown ends all servers, in the order of the package comment, until ctx ends, and
+// calls last when they have. Nothing can be added afterwards.
+func (s *Servers) Shutdown(ctx context.Context, last func()) error {
+	s.mu.Lock()
+	running, first := s.running, !s.stopped
+	s.stopped = true
+	s.mu.Unlock()
+	errs := make([]error, len(running))
+	var wg sync.WaitGroup
+	for _, srv := range running {
+		wg.Go(func() { srv.StopAccepting(ctx) })
+	}
+	wg.Wait()
+	s.beginDrain()
+	for i, srv := range running {
+		wg.Go(func() { errs[i] = srv.Shutdown(ctx) })
+	}
+	wg.Wait()
+	last()
+	if first && len(running) > 0 {
+		close(s.drained)
+	}
+	return errors.Join(errs...)
+}
+
+// beginDrain makes every answer from now on the last of its connection and
+// closes the channel of Draining.
+func (s *Servers) beginDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Swap(true) {
+		return
+	}
+	if s.signal != nil {
+		close(s.signal)
+	}
+}
