@@ -27,6 +27,7 @@ type App struct {
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
+	extensions map[any]any              // see Extension
 	careful    atomic.Bool              // lookups need findCarefully
 	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
@@ -79,6 +80,24 @@ func New(config Config) *App {
 // Recover sets the function that answers for an action that panicked with the
 // given value. The panic has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }
+
+// Extension returns the value that the app has under key, which make gives when first
+// asked for: a place for packages that build on Dunlin to keep what they know of an
+// app. Like a context's key, key should be of a type of the package's own. make must not
+// use the app.
+func (a *App) Extension(key any, make func() any) any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v, ok := a.extensions[key]
+	if !ok {
+		if a.extensions == nil {
+			a.extensions = map[any]any{}
+		}
+		v = make()
+		a.extensions[key] = v
+	}
+	return v
+}
 
 // find routes a request and returns the action for it.
 func (a *App) find(r *Request, host string) Action {

@@ -29,6 +29,7 @@ type Route struct {
 	app   *App
 	index int // in App.registered
 	name  string
+	about any // see Describe
 
 	methods, host, version string
 }
@@ -128,6 +129,9 @@ func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	sub.Use(middleware...)
 	return sub
 }
+
+// App returns the app that the group belongs to; that of an App is itself.
+func (g *Group) App() *App { return g.app }
 
 // derive copies the group; what is used in the copy does not reach the original.
 func (g *Group) derive() *Group {
@@ -240,13 +244,16 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	return route
 }
 
-// callerPlace returns file:line of the nearest caller outside this package.
+// callerPlace returns file:line of the nearest caller outside this package and those
+// that register routes for others.
 func callerPlace() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if !strings.HasPrefix(f.Function, "github.com/dunlinhttp/dunlin.") {
+		switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
+		case "dunlin", "dunlin/typed", "dunlin/openapi":
+		default:
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
 		if !more {

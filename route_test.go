@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -386,5 +387,38 @@ func TestCustomFallbacks(t *testing.T) {
 	app.MethodNotAllowed(func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("secret")) })
 	if w := do(app, "PUT", "/x"); w.Code != 500 || w.Body.String() != problem500Body {
 		t.Errorf("MethodNotAllowed that fails: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestRouteInfo(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	if app.App() != app || app.Group("/x").App() != app {
+		t.Error("App does not return the app")
+	}
+	act := func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }
+	route := app.Host("{tenant}.example.com").Timeout(time.Second).Get("/f/{id:int}/{rest...}", act).
+		MaxBody(7).Limit(3).LimitBy(nil, 2).Critical().Describe("described")
+	i := route.Info()
+	if i.Timeout != time.Second || i.MaxBody != 7 || !i.Limited || !i.LimitedBy || !i.Critical || i.About != "described" {
+		t.Errorf("info %+v", i)
+	}
+	if got, want := fmt.Sprint(i.Params), "[{tenant  true false} {id int false false} {rest  false true}]"; got != want {
+		t.Errorf("parameters %s, want %s", got, want)
+	}
+	if i := app.Get("/plain", act).Info(); i.MaxBody <= 0 || i.Limited || i.LimitedBy || i.Critical || i.About != nil {
+		t.Errorf("info of a plain route %+v", i)
+	}
+}
+
+func TestExtension(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	type key struct{}
+	made := 0
+	one := func() any { made++; return made }
+	if a, b := app.Extension(key{}, one), app.Extension(key{}, one); a != 1 || b != 1 {
+		t.Errorf("the extension is %v, then %v", a, b)
+	}
+	if v := dunlin.New(dunlin.Config{}).Extension(key{}, one); v != 2 {
+		t.Errorf("another app has %v", v)
 	}
 }

@@ -3,7 +3,9 @@ package dunlin
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -20,6 +22,15 @@ type RouteInfo struct {
 	// would be too large, says so.
 	Constraints []string
 	Place       string // file:line of the registration
+
+	Params []router.Param // the parameters of host and path, in order
+
+	Timeout   time.Duration // 0 for none
+	MaxBody   int64         // in bytes
+	Limited   bool          // Limit holds for it: 503
+	LimitedBy bool          // LimitBy holds for it: 429
+	Critical  bool          // never refused because of an overload
+	About     any           // what Route.Describe was given
 }
 
 // String returns the route as one line of a listing.
@@ -46,12 +57,43 @@ func (a *App) Routes() []RouteInfo {
 	defer a.mu.Unlock()
 	var list []RouteInfo
 	for i, info := range a.router.Routes() {
-		list = append(list, RouteInfo{
-			Methods: info.Methods, Pattern: info.Pattern, Prefix: info.Prefix, Host: info.Host, Version: info.Version,
-			Name: a.registered[i].name, Constraints: info.Constraints, Place: info.Place,
-		})
+		list = append(list, a.registered[i].info(info))
 	}
 	return list
+}
+
+// info completes what the router knows of the route.
+func (r *Route) info(in router.Info) RouteInfo {
+	i := RouteInfo{
+		Methods: in.Methods, Pattern: in.Pattern, Prefix: in.Prefix, Host: in.Host, Version: in.Version,
+		Name: r.name, Constraints: in.Constraints, Place: in.Place, Params: in.Params,
+		Timeout: r.timeout, MaxBody: r.maxBody, Critical: r.critical, About: r.about,
+	}
+	if i.MaxBody == 0 {
+		i.MaxBody = r.app.config.MaxBody
+	}
+	for _, l := range r.limits {
+		if l.reason == admission.KeyLimit {
+			i.LimitedBy = true
+		} else {
+			i.Limited = true
+		}
+	}
+	return i
+}
+
+// Info describes the route. It takes time with the number of routes and is not meant
+// for requests.
+func (r *Route) Info() RouteInfo { return r.app.Routes()[r.index] }
+
+// Describe leaves about with the route, for packages that build on Dunlin to find in
+// [RouteInfo].About: what a document of the routes is written from, say. It belongs
+// before the route's first request.
+func (r *Route) Describe(about any) *Route {
+	r.app.mu.Lock()
+	defer r.app.mu.Unlock()
+	r.about = about
+	return r
 }
 
 // URL builds the path of the named route from values for its parameters, in

@@ -7,6 +7,16 @@ type Info struct {
 	// Constraints are those of the parameters that have one, in order: "id: int". One that could not
 	// be compiled to an automaton says so: "id: [^x]+ (regexp fallback)".
 	Constraints []string
+	// Params are all parameters, those of the host first, in order.
+	Params []Param
+}
+
+// Param describes a parameter of a route.
+type Param struct {
+	Name       string
+	Constraint string // as registered, "" for none
+	InHost     bool
+	Rest       bool // a catch-all: it takes the rest of the path, which may be empty
 }
 
 // Routes lists the routes in the order of their registration.
@@ -19,19 +29,22 @@ func (r *Router[T]) Routes() []Info {
 			Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
 			Name: e.Name, Place: e.Place, Prefix: e.Prefix,
 		}
-		for _, p := range e.route.params() {
+		e.route.eachParam(func(p part, in *pattern, rank rank) {
+			param := Param{Name: p.name, InHost: in == e.route.host, Rest: rank == catchAll}
 			if p.constraint != nil {
+				param.Constraint = p.constraint.text
 				info.Constraints = append(info.Constraints, p.name+": "+p.constraint.String())
 			}
-		}
+			info.Params = append(info.Params, param)
+		})
 		list = append(list, info)
 	}
 	return list
 }
 
-// params returns the parameters of host and path.
-func (r *route) params() []part {
-	var params []part
+// eachParam calls f with each parameter of host and path, the pattern it is in and
+// the rank of its segment.
+func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	for _, p := range []*pattern{r.host, r.path} {
 		if p == nil {
 			continue
@@ -39,12 +52,11 @@ func (r *route) params() []part {
 		for _, seg := range p.segments {
 			for _, part := range seg.parts {
 				if part.name != "" {
-					params = append(params, part)
+					f(part, p, seg.rank)
 				}
 			}
 		}
 	}
-	return params
 }
 
 // String tells how the constraint is matched when that is not the usual way.

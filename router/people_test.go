@@ -146,8 +146,10 @@ func TestRoutes(t *testing.T) {
 		route{Methods: "*", Pattern: "/l", Prefix: true, Host: "{t:alpha}.b", Version: "v1"},
 	)
 	want := []router.Info{
-		{Methods: "GET,HEAD", Pattern: "/a/{id:int}", Place: "main.go:1", Name: "a", Constraints: []string{"id: int"}},
-		{Methods: "*", Pattern: "/l", Prefix: true, Host: "{t:alpha}.b", Version: "v1", Constraints: []string{"t: alpha"}},
+		{Methods: "GET,HEAD", Pattern: "/a/{id:int}", Place: "main.go:1", Name: "a", Constraints: []string{"id: int"},
+			Params: []router.Param{{Name: "id", Constraint: "int"}}},
+		{Methods: "*", Pattern: "/l", Prefix: true, Host: "{t:alpha}.b", Version: "v1", Constraints: []string{"t: alpha"},
+			Params: []router.Param{{Name: "t", Constraint: "alpha", InHost: true}}},
 	}
 	if got := r.Routes(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v\nwant %v", got, want)
