@@ -212,6 +212,8 @@ func TestDecodeWrongValue(t *testing.T) {
 		{"not a time", `{"when":"tomorrow"}`, "/when", `a string where a time such as "2026-01-31T15:04:05Z" is wanted`},
 		{"not a time behind a pointer", `{"due":7}`, "/due", `the number 7 where a time such as "2026-01-31T15:04:05Z" is wanted`},
 		{"not base64", `{"photo":"?"}`, "/photo", "a string where a string in base64 is wanted"},
+		{"no number in a string", `{"number":"abc"}`, "/number", "a string where a number is wanted"},
+		{"boolean for a json.Number", `{"number":true}`, "/number", "a boolean where a number is wanted"},
 		{"refused by its own method", `{"level":"low"}`, "/level", "a string where another one is wanted"},
 		{"object refused by its own method", `{"level":{"a":1}}`, "/level", "an object where another one is wanted"},
 		{"not a number in a string", `{"number":"x"}`, "/number", "a string where"},

@@ -84,7 +84,10 @@ func wanted(t reflect.Type) string {
 	if t.PkgPath() == "time" && t.Name() == "Time" {
 		return "a time such as \"2026-01-31T15:04:05Z\""
 	}
-	if decodesItself(t) {
+	switch {
+	case t == reflect.TypeFor[json.Number]():
+		return "a number"
+	case decodesItself(t):
 		return "another one"
 	}
 	switch t.Kind() {
