@@ -2,6 +2,7 @@ package dunlin_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,8 +13,9 @@ import (
 
 // Clients that others have written.
 
-// tool runs a program and returns what it said on standard output.
-func tool(t *testing.T, name string, args ...string) string {
+// findTool returns the path of a program, and skips the test where it is not
+// installed.
+func findTool(t *testing.T, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -22,6 +24,12 @@ func tool(t *testing.T, name string, args ...string) string {
 		}
 		t.Skipf("%v: install it to run this test (Debian packages curl, nghttp2-client)", err)
 	}
+	return path
+}
+
+// runTool runs a program and returns what it said on standard output.
+func runTool(t *testing.T, path string, args ...string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var stderr strings.Builder
@@ -29,12 +37,13 @@ func tool(t *testing.T, name string, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, &stderr)
+		t.Fatalf("%s %q: %v\n%s%s", path, args, err, out, &stderr)
 	}
 	return string(out)
 }
 
 func TestCurl(t *testing.T) {
+	curl := findTool(t, "curl")
 	clear, _ := start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", proto) })
 	certFile, keyFile, _ := newCert(t)
 	secure := startWith(t, certFile, keyFile)
@@ -46,29 +55,32 @@ func TestCurl(t *testing.T) {
 		{"--http1.1", "https://" + secure, "HTTP/1.1 TLS"},
 		{"--http2", "https://" + secure, "HTTP/2.0 TLS"},
 	} {
-		if got := tool(t, "curl", "-sS", "--cacert", certFile, c.option, c.url+"/proto"); got != c.want {
+		if got := runTool(t, curl, "-sS", "--cacert", certFile, c.option, c.url+"/proto"); got != c.want {
 			t.Errorf("curl %s: %q, want %q", c.option, got, c.want)
 		}
 	}
 }
 
 func TestH2Load(t *testing.T) {
+	h2load := findTool(t, "h2load")
 	clear, _ := start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", proto) })
 	certFile, keyFile, _ := newCert(t)
 	for _, url := range []string{"http://" + clear, "https://" + startWith(t, certFile, keyFile)} {
-		out := tool(t, "h2load", "-n2000", "-c10", "-m10", url+"/proto")
+		out := runTool(t, h2load, "-n2000", "-c10", "-m10", url+"/proto")
 		wantContains(t, "h2load "+url, out, "2000 succeeded, 0 failed, 0 errored, 0 timeout", "h2")
 	}
 }
 
-// startWith serves by TLS with the certificate in the given files.
+// startWith serves by TLS with the certificate in the given files until the test ends.
 func startWith(t *testing.T, certFile, keyFile string) (addr string) {
 	t.Helper()
-	app, _ := newApp(dunlin.Config{})
+	ready := make(chan struct{})
+	app, _ := newApp(dunlin.Config{Ready: func(net.Addr, dunlin.Engine) { close(ready) }})
 	app.Get("/proto", proto)
 	ln := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- app.ServeTLS(ln, loadConfig(t, certFile, keyFile)) }()
+	await(t, "the server", ready) // to be shut down it must have begun
 	t.Cleanup(func() { stop(t, app, served) })
 	return ln.Addr().String()
 }
