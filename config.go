@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"time"
 )
@@ -84,6 +85,11 @@ type Config struct {
 	// Decode accept; more is answered with 413. Groups and routes may set their
 	// own. Default: 4 MiB.
 	MaxBody int64
+
+	// MaxFormFields is how many fields and files a form may have; more is answered
+	// with 413. The parts of a multipart form may have ten times as many headers in
+	// all. math.MaxInt32 stands for no limit but that on the body. Default: 1,000.
+	MaxFormFields int
 
 	// MaxHead is the largest request head, in bytes, request line included;
 	// more is answered with 431 (414 when the request line alone is longer;
@@ -255,6 +261,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Addr, ":8080")
 	setDefault(&c.QueueTarget, 10*time.Millisecond)
 	setDefault(&c.MaxBody, 4<<20)
+	setDefault(&c.MaxFormFields, 1000)
 	setDefault(&c.MaxHead, 64<<10)
 	setDefault(&c.MaxHeaders, 100)
 	setDefault(&c.HeadTimeout, 10*time.Second)
@@ -297,6 +304,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.MaxConcurrent is %d: it must not be negative", c.MaxConcurrent)
 	case c.MaxBody < 0:
 		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
+	case c.MaxFormFields < 1 || c.MaxFormFields > math.MaxInt32:
+		return fmt.Errorf("Config.MaxFormFields is %d: it must be between 0 and %d", c.MaxFormFields, math.MaxInt32)
 	case c.MaxHead < 512:
 		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
 	case c.MaxHead > mostHead:

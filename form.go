@@ -1,7 +1,9 @@
 package dunlin
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"mime"
@@ -18,8 +20,9 @@ const (
 // Form returns the fields of a form sent as the body, urlencoded or as
 // multipart/form-data without files; fields of the query are not among them. It
 // is read once, in whole, and belongs to the caller. Errors are problems: 415
-// for a body of another type or with files in it (see [Request.Parts]), 400 for a
-// malformed one, and those of [Request.Bytes].
+// for a body of another type or with files in it (see [Request.Parts]), 413 for one
+// with more fields than Config.MaxFormFields, 400 for a malformed one, and those of
+// [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -57,6 +60,9 @@ func (r *Request) parseForm() (url.Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most := r.app.config.MaxFormFields; bytes.Count(body, []byte("&")) >= most {
+		return nil, tooManyFields(most)
+	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, badRequest("the form is malformed", err)
@@ -91,7 +97,8 @@ func unsupportedForm(detail string) error {
 // and a buffer. A body of another type is a 415 problem. Reading fails with the
 // problems of [Request.Body], which [Error] finds in what the reader returns; the
 // reader's own errors say that the body is malformed. [Request.Parts] makes problems
-// of these, too.
+// of these, too, and bounds how many parts there are; here that is the caller's to
+// do, unless it calls ReadForm, which has a bound of its own (1,000 parts).
 func (r *Request) Multipart() (*multipart.Reader, error) {
 	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
 	switch {
@@ -118,7 +125,8 @@ func (p *Part) Read(b []byte) (int, error) {
 // Parts yields the fields and files of a multipart/form-data body in the order
 // they were sent, as they arrive: the client waits while the loop's body works.
 // Each part is valid until the next; what was not read of it is skipped.
-// Errors are problems as those of [Request.Form], and end the sequence.
+// Errors are problems as those of [Request.Form], 413 for more than
+// Config.MaxFormFields parts among them, and end the sequence.
 func (r *Request) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		reader, err := r.Multipart()
@@ -126,7 +134,8 @@ func (r *Request) Parts() iter.Seq2[*Part, error] {
 			yield(nil, err)
 			return
 		}
-		for {
+		most := r.app.config.MaxFormFields
+		for parts, headers := 1, 0; ; parts++ {
 			part, err := reader.NextPart()
 			if err == io.EOF {
 				return
@@ -135,10 +144,29 @@ func (r *Request) Parts() iter.Seq2[*Part, error] {
 				yield(nil, multipartError(err))
 				return
 			}
+			for _, lines := range part.Header {
+				headers += len(lines)
+			}
+			if parts > most || headers > headersPerPart*most {
+				yield(nil, tooManyFields(most))
+				return
+			}
 			if !yield(&Part{part}, nil) {
 				return
 			}
 		}
+	}
+}
+
+// headersPerPart is how many headers a part may have, on average over those that
+// MaxFormFields allows; mime/multipart bounds those of each to 10,000.
+const headersPerPart = 10
+
+// tooManyFields is the problem of a form with more fields than its limit.
+func tooManyFields(limit int) error {
+	return &ProblemDetails{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the form has more fields than the limit of %d", limit),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,41 @@ func TestForms(t *testing.T) {
 		}
 	})
 }
+
+// A form may have a limited number of fields, and its parts of headers, whatever its
+// length: each costs many times its bytes.
+func TestFormFields(t *testing.T) {
+	const most = 20
+	repeated := func(n int) []string { return slices.Repeat([]string{"a="}, n) }
+	lines := func(n int) string {
+		return "--b d\r\nContent-Disposition: form-data; name=a\r\n" + strings.Repeat("X-A: 1\r\n", n-1) + "\r\n\r\n--b d--\r\n"
+	}
+	refused := problem("413 Request Entity Too Large",
+		`{"title":"Request Entity Too Large","status":413,"detail":"the form has more fields than the limit of 20"}`)
+	cases := []parityCase{
+		{name: "urlencoded", send: req("POST /form", urlencoded, "", strings.Join(repeated(most), "&")), want: plain("a= map[a:[" + strings.Repeat(" ", most-1) + "]]")},
+		{name: "too many", send: req("POST /form", urlencoded, "", strings.Join(repeated(most+1), "&")), want: refused},
+		{name: "empty ones count", send: req("POST /form", urlencoded, "", strings.Repeat("&", most)), want: refused},
+		{name: "parts", send: req("POST /parts", multi, "", parts(repeated(most)...)), want: plain(strings.Repeat(`a "" 0; `, most))},
+		{name: "too many parts", send: req("POST /parts", multi, "", parts(repeated(most+1)...)), want: refused},
+		{name: "too many parts of a form", send: req("POST /form", multi, "", parts(repeated(most+1)...)), want: refused},
+		{name: "headers of a part", send: req("POST /parts", multi, "", lines(headersPerPart*most)), want: plain(`a "" 0; `)},
+		{name: "too many headers", send: req("POST /parts", multi, "", lines(headersPerPart*most+1)), want: refused},
+	}
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, MaxFormFields: most}, registerForms)
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				got := exchange(t, addr, false, c.send)[0]
+				if got = strings.Replace(got, "Connection: close\n", "", 1); got != c.want {
+					t.Errorf("answer:\n%s\nwant:\n%s", got, c.want)
+				}
+			})
+		}
+	})
+}
+
+const headersPerPart = 10
 
 // However the bytes are cut, the form is the same.
 func TestFormsSplit(t *testing.T) {
