@@ -22,16 +22,21 @@ func TestReadmeExampleCompiles(t *testing.T) {
 }
 
 // The two commands of the README are those that newcomers type and that the
-// checks run.
+// checks run, also with nothing but Go.
 func TestReadmeCommands(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, command := range []string{"go run ./examples/users", "go test ./..."} {
 		if !strings.Contains(readme, "\n"+command+"\n") {
 			t.Errorf("README.md does not show the command %q on a line of its own", command)
 		}
+		if !strings.Contains(read(t, ".ci/bare"), "\nbare "+command) {
+			t.Errorf(".ci/bare does not run «%s», a command that README.md promises", command)
+		}
 	}
-	if !strings.Contains(read(t, ".ci/run"), "go test ./...") {
-		t.Error(".ci/run does not run «go test ./...», the command that README.md promises")
+	for _, command := range []string{"go test ./...", ".ci/bare"} {
+		if !strings.Contains(read(t, ".ci/run"), "\" "+command+"\n") {
+			t.Errorf(".ci/run has no step that runs «%s»", command)
+		}
 	}
 }
 
