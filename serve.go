@@ -38,13 +38,14 @@ func (a *App) serve(p lifecycle.Place) error {
 // serves it until Shutdown has finished or the listener fails. When open fails, the
 // listener is closed.
 func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
-	srv, engine, err := a.newServer(p)
+	var srv lifecycle.Server
+	var engine Engine
+	drained, err := a.servers.Add(func() (lifecycle.Server, error) {
+		srv, engine, err = a.newServer(p)
+		return srv, err
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve %s: %w", p.Addr(), err), p.Close())
-	}
-	drained, ok := a.servers.Add(srv)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("serve %s: the app was shut down", p.Addr()), p.Close())
 	}
 	a.config.Logger.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
 	if a.config.Ready != nil {

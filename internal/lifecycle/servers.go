@@ -30,6 +30,7 @@ type Servers struct {
 
 	mu      sync.Mutex
 	running []Server
+	opening sync.WaitGroup // calls of Add; none begins once stopped
 	stopped bool
 	signal  chan struct{} // closed with draining; made when first asked for
 	drained chan struct{} // closed when Shutdown is over
@@ -58,28 +59,42 @@ func (s *Servers) Draining() <-chan struct{} {
 	return s.signal
 }
 
-// Add remembers a server for Shutdown; ok is false when that has happened. drained is
-// closed when Shutdown is over.
-func (s *Servers) Add(srv Server) (drained <-chan struct{}, ok bool) {
+// ErrStopped is what Add fails with once Shutdown was called.
+var ErrStopped = errors.New("the app was shut down")
+
+// Add has open make a server, unless Shutdown was called, and remembers it for
+// Shutdown, which waits for open. drained is closed when Shutdown is over.
+func (s *Servers) Add(open func() (Server, error)) (drained <-chan struct{}, err error) {
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return nil, ErrStopped
+	}
+	s.opening.Add(1)
+	s.mu.Unlock()
+	defer s.opening.Done()
+	srv, err := open()
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped {
-		return nil, false
-	}
 	if s.drained == nil {
 		s.drained = make(chan struct{})
 	}
 	s.running = append(s.running, srv)
-	return s.drained, true
+	return s.drained, nil
 }
 
 // Shutdown ends all servers, in the order of the package comment, until ctx ends, and
 // calls last when they have. Nothing can be added afterwards.
 func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	s.mu.Lock()
-	running, first := s.running, !s.stopped
+	first := !s.stopped
 	s.stopped = true
 	s.mu.Unlock()
+	s.opening.Wait()
+	running := s.running // which does not change any more
 	errs := make([]error, len(running))
 	var wg sync.WaitGroup
 	for _, srv := range running {
