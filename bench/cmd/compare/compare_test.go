@@ -46,6 +46,8 @@ func TestOptions(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	for _, args := range [][]string{
 		{"-scenario", "jason"}, {"-peer", "ginn"}, {"compere"}, {"load"}, {"diff", "one"}, {"report", "no-such-file"},
+		{"profile"}, {"profile", "json"}, {"profile", "jason", "dunlin"}, {"profile", "json", "ginn"}, {"profile", "json", "nginx"},
+		{"profile", "overload", "dunlin"}, {"profile", "from-std", "fiber"},
 	} {
 		err := command(t.Context(), args)
 		if err == nil || errors.Is(err, errUsage) {

@@ -7,6 +7,8 @@
 //	go run -C bench ./cmd/compare report     write docs/BENCHMARKS.md from the newest results
 //	go run -C bench ./cmd/compare diff A B   what got better or worse between two results
 //	go run -C bench ./cmd/compare gate       are the promised figures kept?
+//	go run -C bench ./cmd/compare profile plaintext-64 dunlin nethttp fiber
+//	                                         flame graphs of servers under load, side by side
 //	go run -C bench ./cmd/compare list       scenarios and peers by name
 package main
 
@@ -60,6 +62,8 @@ func command(ctx context.Context, args []string) error {
 			return diffCommand(args[1:])
 		case "gate":
 			return gateCommand(ctx, args[1:])
+		case "profile":
+			return profileCommand(ctx, args[1:])
 		case "list":
 			return listCommand()
 		case "load":

@@ -49,6 +49,9 @@ func writeReport(folders layout.Folders, run *results.Run) error {
 	if err != nil {
 		return err
 	}
+	if document.Profiles, err = report.ReadProfiles(folders.Results); err != nil {
+		return err
+	}
 	if err := document.Write(folders.Docs); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func runCommand(ctx context.Context, args []string) error {
 		return errUsage
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("no command is called %q; there are report, diff, gate and list", flags.Arg(0))
+		return fmt.Errorf("no command is called %q; there are report, diff, gate, profile and list", flags.Arg(0))
 	}
 	options, err := f.options(args)
 	if err != nil {

@@ -22,8 +22,12 @@ var goProgram = kind{
 		if local, found := strings.CutPrefix(pkg, "../"); found {
 			dir, pkg = f.Root, "./"+local
 		}
-		binary := filepath.Join(f.Build, filepath.Base(pkg))
-		_, err := proc.Run(ctx, proc.Command{Path: "go", Args: []string{"build", "-o", binary, pkg}, Dir: dir})
+		folder, args := f.Build, []string{"build"}
+		if p.profiled {
+			folder, args = filepath.Join(f.Build, "profiled"), append(args, "-tags", profileTag)
+		}
+		binary := filepath.Join(folder, filepath.Base(pkg))
+		_, err := proc.Run(ctx, proc.Command{Path: "go", Args: append(args, "-o", binary, pkg), Dir: dir})
 		return binary, err
 	},
 	version: func(f layout.Folders, p Peer, binary string) string {

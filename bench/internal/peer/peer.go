@@ -31,6 +31,8 @@ type Peer struct {
 	kind   kind
 	source string // package folder, crate or configuration, as the kind needs it
 	module string // whose version is the peer's; "": this repository
+
+	profiled bool
 }
 
 // Dunlin is the name of the peer that promises are about. DunlinFromStd has the handlers of NetHTTP on

@@ -30,6 +30,7 @@ type Command struct {
 	Dir   string
 	Cores []int     // nil: wherever the kernel likes
 	Out   io.Writer // nil: kept for Output
+	Env   []string  // besides this process's own
 	// Interrupt sends SIGINT after so long; 0: never.
 	Interrupt time.Duration
 }
@@ -72,6 +73,9 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir = c.Dir
+	if c.Env != nil {
+		cmd.Env = append(os.Environ(), c.Env...)
+	}
 	cmd.WaitDelay = stopGrace // a grandchild may hold the output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p := &Process{cmd: cmd, out: &syncBuffer{}, done: make(chan struct{})}

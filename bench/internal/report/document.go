@@ -27,6 +27,7 @@ type Document struct {
 	Explained  []Explained // where others are ahead, and why
 	Open       []Lead      // where they are, and no note says why
 	Benchmarks []BenchmarkSection
+	Profiles   []*ProfilePage // pages of flame graphs, for links
 }
 
 // Section is a scenario with its table and its chart.
@@ -68,6 +69,9 @@ func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 	}
 	return d, nil
 }
+
+// ProfileTable is the table of a page of flame graphs.
+func (d *Document) ProfileTable(p *ProfilePage) Table { return ProfileTable(p) }
 
 // inline drops the XML declaration, which may stand at the head of a file only. The SVG is drawn
 // here, so it needs no escaping.

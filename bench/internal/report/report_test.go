@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/flame"
 	"github.com/dunlinhttp/dunlin/bench/internal/report"
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
@@ -152,5 +155,57 @@ func TestReadNotes(t *testing.T) {
 	}
 	if _, err := report.ReadNotes(path); err == nil {
 		t.Error("half a file: no error")
+	}
+}
+
+func TestProfilePage(t *testing.T) {
+	root, err := flame.Tree(&profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu"}},
+		Sample: []*profile.Sample{{Value: []int64{7}, Location: []*profile.Location{
+			{Line: []profile.Line{{Function: &profile.Function{Name: "some/pkg.F"}}}}}}},
+	}, "cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := &report.ProfilePage{Scenario: "json", Title: "A small JSON object", Commit: "0123456789"}
+	for _, name := range []string{"dunlin", "fast"} {
+		page.Servers = append(page.Servers, report.ProfiledServer{Name: name, Version: "1"})
+		page.Add("cpu", "processor time", "7 ms", func(int64) string { return "7 ms" }, root)
+	}
+	docs, records := t.TempDir(), t.TempDir()
+	if err := page.Write(docs, records); err != nil {
+		t.Fatal(err)
+	}
+	html, err := os.ReadFile(filepath.Join(docs, "profiles", "json.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`data="json/dunlin-cpu.svg"`, `data="json/fast-cpu.svg"`, "<td>pkg.F", "A small JSON object"} {
+		if !strings.Contains(string(html), want) {
+			t.Errorf("no %s in\n%s", want, html)
+		}
+	}
+	svg, err := os.ReadFile(filepath.Join(docs, "profiles", "json", "fast-cpu.svg"))
+	if err != nil || !strings.Contains(string(svg), "some/pkg.F: 7 ms, 100.0 %") {
+		t.Errorf("%v in\n%s", err, svg)
+	}
+	document, err := report.NewDocument(sample(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if document.Profiles, err = report.ReadProfiles(records); err != nil {
+		t.Fatal(err)
+	}
+	markdown, err := document.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standalone, err := document.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(markdown, "| fast | [7 ms](profiles/json/fast-cpu.svg) |") || !strings.Contains(markdown, "(profiles/json.html)") ||
+		!strings.Contains(standalone, `href="profiles/json.html"`) {
+		t.Errorf("the report does not lead to the graphs:\n%s", markdown)
 	}
 }

@@ -45,7 +45,7 @@ func closedLoop(c closed) Scenario {
 	}
 	return Scenario{
 		Name: c.name, Title: c.title, About: c.about, Metrics: metrics, Needs: []string{c.check}, InShort: c.inShort,
-		MaxRounds: c.maxRounds, Peers: c.peers,
+		MaxRounds: c.maxRounds, Peers: c.peers, load: &c.load, cores: c.cores,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
 			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}

@@ -51,6 +51,15 @@ func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...stri
 	if err != nil {
 		return nil, err
 	}
+	if err := e.answers(ctx, s); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// answers returns once the server answers.
+func (e *Env) answers(ctx context.Context, s *server) error {
 	waiting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	go func() {
@@ -61,13 +70,12 @@ func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...stri
 		}
 	}()
 	if err := load.FirstAnswer(waiting, s.addr, "/healthz"); err != nil {
-		s.Stop()
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		return nil, fmt.Errorf("it does not answer%s", quote(s.Output()))
+		return fmt.Errorf("it does not answer%s", quote(s.Output()))
 	}
-	return s, nil
+	return nil
 }
 
 // launch starts the peer on a free port.

@@ -30,6 +30,9 @@ type Scenario struct {
 	Commands func(e *Env) []string
 	// Round measures a freshly started server once.
 	Round func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error)
+
+	load  *load.Wrk // nil: more than one call of wrk
+	cores func(e *Env) (server, client []int)
 }
 
 // served are the metrics of every scenario that asks as fast as it can.

@@ -1,0 +1,117 @@
+// Package flame draws profiles as flame graphs: SVG that needs no other file, with a frame's share in its
+// title, and a click on a frame to see it alone.
+package flame
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// A Frame is a function where it was called from, with what the samples in it and below it add up to.
+type Frame struct {
+	Name     string // of the function, with its package's path
+	Total    int64  // Self and the Totals of Callees
+	Self     int64
+	Callees  []*Frame // by name
+	children map[string]*Frame
+}
+
+// Tree adds up the stacks of p by one of its sample types, such as "cpu" or "alloc_space".
+func Tree(p *profile.Profile, sampleType string) (*Frame, error) {
+	at := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == sampleType })
+	if at < 0 {
+		return nil, fmt.Errorf("the profile has no samples of type %s", sampleType)
+	}
+	root := &Frame{Name: "all"}
+	for _, sample := range p.Sample {
+		root.add(stackOf(sample), sample.Value[at])
+	}
+	root.arrange()
+	return root, nil
+}
+
+// stackOf lists the functions of a sample, callers first. A location's lines are one function and those that
+// were inlined into it, the innermost first.
+func stackOf(sample *profile.Sample) []string {
+	var stack []string
+	for _, location := range slices.Backward(sample.Location) {
+		for _, line := range slices.Backward(location.Line) {
+			if line.Function != nil {
+				stack = append(stack, line.Function.Name)
+			}
+		}
+	}
+	return stack
+}
+
+func (f *Frame) add(stack []string, value int64) {
+	f.Total += value
+	if len(stack) == 0 {
+		f.Self += value
+		return
+	}
+	child := f.children[stack[0]]
+	if child == nil {
+		child = &Frame{Name: stack[0]}
+		if f.children == nil {
+			f.children = map[string]*Frame{}
+		}
+		f.children[stack[0]] = child
+	}
+	child.add(stack[1:], value)
+}
+
+// arrange orders the callees, and drops those in which nothing is left: of a difference of two profiles most
+// stacks are zero.
+func (f *Frame) arrange() {
+	for _, child := range f.children {
+		if child.Total > 0 {
+			child.arrange()
+			f.Callees = append(f.Callees, child)
+		}
+	}
+	f.children = nil
+	slices.SortFunc(f.Callees, func(a, b *Frame) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Functions are the n functions with the most of their own, as pprof's top lists them.
+func (f *Frame) Functions(n int) []Function {
+	self := map[string]int64{}
+	f.each(func(frame *Frame) { self[frame.Name] += frame.Self })
+	var all []Function
+	for name, value := range self {
+		if value > 0 {
+			all = append(all, Function{Name: Short(name), Self: value})
+		}
+	}
+	slices.SortFunc(all, func(a, b Function) int {
+		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(n, len(all))]
+}
+
+// Function is a line of pprof's top.
+type Function struct {
+	Name string // without its package's path
+	Self int64
+}
+
+func (f *Frame) each(do func(*Frame)) {
+	do(f)
+	for _, callee := range f.Callees {
+		callee.each(do)
+	}
+}
+
+// Short is a function's name without the path of its package.
+func Short(name string) string {
+	path := name
+	if bracket := strings.IndexByte(path, '['); bracket >= 0 { // type arguments have paths, too
+		path = path[:bracket]
+	}
+	return name[strings.LastIndexByte(path, '/')+1:]
+}

@@ -1,0 +1,33 @@
+package peer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+// profileTag builds peers/service with net/http/pprof.
+const profileTag = "compareprofile"
+
+// Profiled is the peer as it is built to be profiled. Only Go programs have profiles that can be compared.
+func (p Peer) Profiled() (Peer, error) {
+	if p.kind.tool != goProgram.tool {
+		return p, fmt.Errorf("%s is written in %s: only Go programs can be profiled", p.Name, p.Language)
+	}
+	p.profiled = true
+	return p, nil
+}
+
+// ProfileCommand starts a server that is built to be profiled on addr, and serves its profiles on another
+// address, which it returns: spare, or addr itself where the service has them among its routes.
+func (b Built) ProfileCommand(addr, spare string, cores []int) (command proc.Command, profiles string, err error) {
+	if command, err = b.Command(addr, cores); err != nil {
+		return command, "", err
+	}
+	if strings.HasPrefix(b.source, "../") { // examples/users
+		return command, addr, nil
+	}
+	command.Env = []string{"COMPARE_PROFILE_ADDR=" + spare}
+	return command, spare, nil
+}

@@ -1,0 +1,173 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/flame"
+)
+
+//go:embed profiles.html.tmpl
+var profilesText string
+
+// ProfilePage is a page of flame graphs: a scenario's servers side by side.
+type ProfilePage struct {
+	Scenario string            `json:"scenario"`
+	Title    string            `json:"title"`
+	About    string            `json:"about"`
+	Command  string            `json:"command"` // the load
+	Started  time.Time         `json:"started"`
+	Commit   string            `json:"commit"`
+	Go       string            `json:"go"`
+	Servers  []ProfiledServer  `json:"servers"`
+	svgs     map[string][]byte // by file
+}
+
+// ProfiledServer is a column of it.
+type ProfiledServer struct {
+	Name    string         `json:"name"`
+	Version string         `json:"version"`
+	Graphs  []ProfileGraph `json:"graphs"`
+}
+
+// ProfileGraph is a flame graph and what can be said of it in a line.
+type ProfileGraph struct {
+	Title  string     `json:"title"`
+	Figure string     `json:"figure"`
+	File   string     `json:"file"` // in the folder of the page
+	Top    []TopEntry `json:"top"`  // the functions with the most of their own
+}
+
+// TopEntry is a line of pprof's top.
+type TopEntry struct {
+	Function string `json:"function"`
+	Share    string `json:"share"`
+	Value    string `json:"value"`
+}
+
+// topEntries is how many functions are listed below a graph.
+const topEntries = 8
+
+// Add draws a tree for the server that was added last.
+func (p *ProfilePage) Add(file, title, figure string, format func(int64) string, root *flame.Frame) {
+	server := &p.Servers[len(p.Servers)-1]
+	g := ProfileGraph{Title: title, Figure: figure, File: p.Scenario + "/" + server.Name + "-" + file + ".svg"}
+	for _, f := range root.Functions(topEntries) {
+		share := fmt.Sprintf("%.1f %%", 100*float64(f.Self)/float64(root.Total))
+		g.Top = append(g.Top, TopEntry{f.Name, share, format(f.Self)})
+	}
+	server.Graphs = append(server.Graphs, g)
+	if p.svgs == nil {
+		p.svgs = map[string][]byte{}
+	}
+	p.svgs[g.File] = flame.Graph{Title: server.Name + ": " + title + ", " + figure, Format: format}.SVG(root)
+}
+
+// Rows are the graphs of all servers by title, for a page that has them side by side.
+func (p *ProfilePage) Rows() [][]ProfileGraph {
+	var rows [][]ProfileGraph
+	for i := range p.Servers[0].Graphs {
+		var row []ProfileGraph
+		for _, server := range p.Servers {
+			row = append(row, server.Graphs[i])
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Date is when the profiles were taken.
+func (p *ProfilePage) Date() string { return p.Started.Format("2 January 2006") }
+
+// Kinds are for the legend.
+func (p *ProfilePage) Kinds() []flame.Kind { return flame.Kinds }
+
+// Color is a colour for a style sheet.
+func (p *ProfilePage) Color(k flame.Kind) template.CSS { return template.CSS(k.Color) }
+
+// ProfileFolder is where the pages are, below the folder of the report.
+const ProfileFolder = "profiles"
+
+// Write puts the page and its graphs into docs, and the record that the report is linked by into records.
+func (p *ProfilePage) Write(docs, records string) error {
+	page, err := template.New("profiles").Parse(profilesText)
+	if err != nil {
+		return fmt.Errorf("write flame graphs: %w", err)
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, p); err != nil {
+		return fmt.Errorf("write flame graphs: %w", err)
+	}
+	record, err := json.MarshalIndent(p, "", " ")
+	if err != nil {
+		return fmt.Errorf("write flame graphs: %w", err)
+	}
+	folder := filepath.Join(docs, ProfileFolder)
+	if err := os.RemoveAll(filepath.Join(folder, p.Scenario)); err != nil { // of other servers, an earlier time
+		return fmt.Errorf("write flame graphs: %w", err)
+	}
+	files := map[string][]byte{
+		filepath.Join(folder, p.Scenario+".html"):                 html.Bytes(),
+		filepath.Join(records, ProfileFolder, p.Scenario+".json"): append(record, '\n'),
+	}
+	for name, svg := range p.svgs {
+		files[filepath.Join(folder, name)] = svg
+	}
+	for path, data := range files {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write flame graphs: %w", err)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("write flame graphs: %w", err)
+		}
+	}
+	return nil
+}
+
+// ReadProfiles reads what Write has recorded, by the names of the scenarios.
+func ReadProfiles(records string) ([]*ProfilePage, error) {
+	files, err := filepath.Glob(filepath.Join(records, ProfileFolder, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("read flame graphs: %w", err)
+	}
+	slices.Sort(files)
+	var pages []*ProfilePage
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read flame graphs: %w", err)
+		}
+		page := new(ProfilePage)
+		if err := json.Unmarshal(data, page); err != nil {
+			return nil, fmt.Errorf("read flame graphs: %s: %w", file, err)
+		}
+		if len(page.Servers) == 0 {
+			return nil, fmt.Errorf("read flame graphs: %s has no server", file)
+		}
+		pages = append(pages, page)
+	}
+	return pages, nil
+}
+
+// ProfileTable has the figures of a page and the way to its graphs.
+func ProfileTable(p *ProfilePage) Table {
+	t := Table{Heading: []string{"server"}}
+	for _, g := range p.Servers[0].Graphs {
+		t.Heading = append(t.Heading, g.Title)
+	}
+	for _, server := range p.Servers {
+		row := []string{server.Name}
+		for _, g := range server.Graphs {
+			row = append(row, fmt.Sprintf("[%s](%s/%s)", g.Figure, ProfileFolder, g.File))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
