@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // An Action answers a request by returning the response. It runs on whatever
@@ -52,7 +54,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 	}
 	r.depth = outer
 	if v == http.ErrAbortHandler {
-		*resp = Response{meta: metaOf(0, kindAbort)}
+		*resp = bare(0, exchange.Abort)
 		return
 	}
 	*resp = a.recovered(r, v)
@@ -84,23 +86,23 @@ func (a *App) settle(r *Request, resp *Response) {
 	if len(r.slots) > 0 {
 		defer r.leaveLimits() // of a stream
 	}
-	if a.servers.IsDraining() && resp.meta.kind() != kindSent {
+	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
 		r.wire.closeAfter()
 	}
-	if resp.meta.kind() == kindMissing {
+	if resp.a.Kind() == exchange.Missing {
 		*resp = resp.fail(errNoResponse)
 	}
-	if resp.extra() == nil {
+	if resp.a.Own() == nil {
 		return
 	}
-	if !resp.claim() {
-		*resp = Response{}.fail(errStale)
-		resp.claim() // nobody else has seen this one
+	if !resp.a.Claim() {
+		*resp = Response{}.fail(exchange.ErrStale)
+		resp.a.Claim() // nobody else has seen this one
 	}
-	if resp.on.x.err != nil {
+	if resp.a.Own().Err != nil {
 		a.logFailure(r, resp)
 	}
-	if resp.meta.kind() == kindStream {
+	if resp.a.Kind() == exchange.Later {
 		a.carryOut(r, resp)
 	}
 }
@@ -109,9 +111,9 @@ func (a *App) settle(r *Request, resp *Response) {
 // Error, what the client did wrong at level Debug.
 func (a *App) logFailure(r *Request, resp *Response) {
 	log := a.config.Logger.Debug
-	if resp.meta.status() >= http.StatusInternalServerError {
+	if resp.a.Status() >= http.StatusInternalServerError {
 		log = a.config.Logger.Error
 	}
-	log("request failed", "status", resp.meta.status(), "error", resp.on.x.err,
+	log("request failed", "status", resp.a.Status(), "error", resp.a.Own().Err,
 		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 }

@@ -1,10 +1,7 @@
 package dunlin
 
 import (
-	"cmp"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -137,6 +134,3 @@ func (a *App) found(r *Request, host string, outcome router.Outcome) Action {
 	}
 	return a.missing(r, host, outcome)
 }
-
-// sortedKeys returns a map's keys in order.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

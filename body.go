@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // ContentLength returns the length of the body in bytes as the client announced it:
@@ -229,7 +230,7 @@ func (r *Request) releasePayload() {
 // Its memory counts as theirs, with the capacity of what is returned, and goes to the
 // collector.
 func (r *Request) passOn(body string) []byte {
-	from := offset(body, r.payload)
+	from := view.Offset(body, r.payload)
 	b := r.payload[from : from+len(body)]
 	r.payload, r.whole = nil, nil
 	r.releasePayload()

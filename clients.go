@@ -37,9 +37,9 @@ func refusal(detail string) []byte {
 	p := Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: detail})
 	b := http1.AppendStatusLine(nil, http.StatusServiceUnavailable)
 	b = http1.AppendField(b, "Content-Type", "application/problem+json")
-	b = http1.AppendField(b, "Content-Length", strconv.Itoa(len(p.body)))
+	b = http1.AppendField(b, "Content-Length", strconv.Itoa(len(p.a.Body)))
 	b = http1.AppendField(b, "Retry-After", "1")
 	b = append(b, http1.ConnectionClose...)
 	b = append(b, http1.CRLF...)
-	return append(b, p.body...)
+	return append(b, p.a.Body...)
 }

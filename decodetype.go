@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // This file knows what encoding/json decodes into which Go type.
@@ -54,7 +56,7 @@ func fitsContainer(c byte, k reflect.Kind) bool {
 // fits reports whether a well-formed value, whose parts fit, can become a t. It
 // asks encoding/json only where a method or base64 decides.
 func fits(value []byte, t reflect.Type) bool {
-	k, text := t.Kind(), viewString(value)
+	k, text := t.Kind(), view.String(value)
 	switch {
 	case decodesItself(t), k == reflect.Slice && value[0] == '"', k == reflect.String && t == reflect.TypeFor[json.Number]():
 		return json.Unmarshal(value, reflect.New(t).Interface()) == nil

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // ProblemDetails is an error with two audiences: the client reads it as
@@ -76,10 +78,10 @@ func Problem(p ProblemDetails) Response {
 	if p.passing {
 		block = blockPassing
 	}
-	x := newExtra(block)
-	body, err := p.append(x.buf[:0])
-	x.buf, x.err = body, p.Cause
-	r := x.response(status, viewString(body))
+	x := exchange.NewOwn(&block.block)
+	body, err := p.append(x.Buf[:0])
+	x.Buf, x.Err = body, p.Cause
+	r := Response{x.Answer(status, view.String(body))}
 	if err != nil {
 		p.Extensions = nil // they are what cannot be encoded
 		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))
@@ -106,7 +108,7 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 	b = append(b, ',')
 	member("detail", p.Detail)
 	member("instance", p.Instance)
-	for _, name := range sortedKeys(p.Extensions) {
+	for _, name := range exchange.SortedKeys(p.Extensions) {
 		switch name {
 		case "type", "title", "status", "detail", "instance":
 			continue

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // File answers with the file at path. It is opened when the response is sent,
@@ -137,8 +139,8 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 		content = &forwardFile{file: f, open: src.open, size: info.Size()}
 		defer func() { _ = content.(*forwardFile).file.Close() }()
 	}
-	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: resp.meta.status()}
-	for name, value := range resp.headers {
+	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: resp.a.Status()}
+	for name, value := range resp.a.Headers {
 		w.header.Add(name, value)
 	}
 	if w.header.Get("Etag") == "" {
@@ -236,7 +238,7 @@ func (w *fileWriter) answer(resp *Response) Response {
 	}
 	problem := resp.failLate(&ProblemDetails{Status: w.status})
 	if v := w.header.Get("Content-Range"); v != "" {
-		problem = problem.push(field{name: "Content-Range", value: v}) // how long the file is
+		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // how long the file is
 	}
 	return problem
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // FromStd makes an action of a standard handler, on either engine. What the
@@ -139,8 +142,8 @@ func (w *stdWriter) writeHeader(status int) {
 	}
 	_, w.typed = w.header["Content-Type"]
 	w.typed = w.typed || w.header.Get("Content-Encoding") != ""
-	w.head = Response{meta: metaOf(status, kindBody)}
-	for _, name := range sortedKeys(w.header) {
+	w.head = bare(status, exchange.Complete)
+	for _, name := range exchange.SortedKeys(w.header) {
 		w.setField(name, w.header[name])
 	}
 }
@@ -155,8 +158,8 @@ func (w *stdWriter) setField(name string, values []string) {
 		w.r.wire.closeAfter()
 	default:
 		for _, v := range values {
-			if checkField(name, v) == nil {
-				w.head = w.head.push(field{name: name, value: trimBlanks(v)})
+			if exchange.CheckField(name, v) == nil {
+				w.head = w.head.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
 			}
 		}
 	}
@@ -166,10 +169,10 @@ func (w *stdWriter) setField(name string, values []string) {
 func (w *stdWriter) declare(values []string) {
 	for _, list := range values {
 		for name := range strings.SplitSeq(list, ",") {
-			name = http.CanonicalHeaderKey(trimBlanks(name))
-			if checkField(name, "") == nil {
+			name = http.CanonicalHeaderKey(exchange.TrimBlanks(name))
+			if exchange.CheckField(name, "") == nil {
 				w.declared = append(w.declared, name)
-				w.head = w.head.push(field{name: "Trailer", value: name})
+				w.head = w.head.push(exchange.Field{Name: "Trailer", Value: name})
 			}
 		}
 	}
@@ -214,7 +217,7 @@ func (w *stdWriter) admit(n int64) error {
 	case w.status == 0:
 		w.writeHeader(http.StatusOK)
 	}
-	if !bodyAllowed(w.status) {
+	if !exchange.BodyAllowed(w.status) {
 		return http.ErrBodyNotAllowed
 	}
 	if w.length >= 0 && w.written+n > w.length {
@@ -302,7 +305,7 @@ func (w *stdWriter) sniff(body []byte) {
 		return
 	}
 	w.typed = true
-	w.head = w.head.push(field{name: "Content-Type", value: http.DetectContentType(body)})
+	w.head = w.head.push(exchange.Field{Name: "Content-Type", Value: http.DetectContentType(body)})
 }
 
 // commit sends the head and what was gathered; next is what will follow.
@@ -318,10 +321,9 @@ func (w *stdWriter) commit(next []byte) error {
 		first = next
 	}
 	w.sniff(first)
-	w.sink = w.r.wire.begin(&w.head, w.length)
-	if x := w.head.extra(); x != nil && w.head.claim() {
-		x.release(w.head.meta.fields())
-		w.head.on = nil
+	w.sink = w.r.wire.begin(&w.head.a, w.length)
+	if w.head.a.Own() != nil && w.head.a.Claim() {
+		w.head.letGo()
 	}
 	if len(w.body) == 0 {
 		return nil
@@ -394,14 +396,14 @@ func (w *stdWriter) set(change func(stdSink) error) error {
 // response makes the Response of what the handler has done.
 func (w *stdWriter) response() Response {
 	if w.hijacked {
-		return Response{meta: metaOf(http.StatusSwitchingProtocols, kindSent)}
+		return bare(http.StatusSwitchingProtocols, exchange.Sent)
 	}
 	if w.status == 0 {
 		w.writeHeader(http.StatusOK)
 	}
-	sent := Response{meta: metaOf(w.status, kindSent)}
+	sent := bare(w.status, exchange.Sent)
 	trailers := w.trailers()
-	bodied := bodyAllowed(w.status) && w.r.method != http.MethodHead
+	bodied := exchange.BodyAllowed(w.status) && w.r.method != http.MethodHead
 	short := bodied && w.length > w.written
 	if w.sink == nil && (short || bodied && (trailers != nil || w.declared != nil)) {
 		if w.commit(nil) != nil {
@@ -419,13 +421,13 @@ func (w *stdWriter) response() Response {
 	}
 	w.sniff(w.body)
 	resp := w.head
-	resp.body = viewString(w.body)
+	resp.a.Body = view.String(w.body)
 	if w.r.method == http.MethodHead {
-		length := int64(noLength)
+		length := int64(exchange.NoLength)
 		if w.length >= 0 || w.written > 0 {
 			length = max(w.length, w.written)
 		}
-		resp.announce(length)
+		resp.a.Announce(length)
 	}
 	return resp
 }

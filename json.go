@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // A JSONOption changes how JSON writes.
@@ -20,19 +22,19 @@ const NoEscapeHTML JSONOption = 1
 // no MarshalJSON or MarshalText among them) are encoded without allocating.
 // A value that cannot be encoded makes the response a 500 whose cause is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
-	x := newExtra(blockJSON)
-	body, err := jsonwire.Append(x.buf[:0], &v, wireOptions(options))
-	return x.json(body, err)
+	x := exchange.NewOwn(&blockJSON.block)
+	body, err := jsonwire.Append(x.Buf[:0], &v, wireOptions(options))
+	return encoded(x, body, err)
 }
 
-// json makes the response whose body was encoded into the extra's buffer.
-func (x *extra) json(body []byte, err error) Response {
-	x.buf = body
+// encoded makes the response whose body was encoded into x's buffer.
+func encoded(x *exchange.Own, body []byte, err error) Response {
+	x.Buf = body
 	if err != nil {
-		x.release(0)
+		x.Free()
 		return Response{}.fail(fmt.Errorf("JSON response: %w", err))
 	}
-	return x.response(http.StatusOK, viewString(body))
+	return Response{x.Answer(http.StatusOK, view.String(body))}
 }
 
 func wireOptions(options []JSONOption) (o jsonwire.Options) {

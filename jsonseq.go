@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
@@ -35,8 +36,8 @@ var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) 
 // connection, as [Stream] says. For HEAD the rest does not run. A response that
 // is never sent has seq stopped by the garbage collector.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
-	x := newExtra(blockJSON)
-	e := &seqEncoder[T]{options: wireOptions(options), buf: append(x.buf[:0], '[')}
+	x := exchange.NewOwn(&blockJSON.block)
+	e := &seqEncoder[T]{options: wireOptions(options), buf: append(x.Buf[:0], '[')}
 	next, stop := iter.Pull(e.pieces(seq))
 	e.next = next
 	outgrown := false
@@ -47,16 +48,16 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	}()
 	more, err := e.encode(seqHeld)
 	if !more || err != nil {
-		return x.json(e.buf, err)
+		return encoded(x, e.buf, err)
 	}
 	outgrown = true
 	rest := &seqRest{stop: stop}
 	runtime.AddCleanup(rest, func(stop func()) { go endSeq(stop, slog.Default()) }, stop)
-	r := x.json(nil, nil)
-	x.buf = nil // the encoder has it
+	r := encoded(x, nil, nil)
+	x.Buf = nil // the encoder has it
 	return r.producing(func(r *Request, resp *Response) Response {
 		if !rest.used.CompareAndSwap(false, true) {
-			return resp.failLate(errStale)
+			return resp.failLate(exchange.ErrStale)
 		}
 		defer runtime.KeepAlive(rest) // or the collector stops it, too
 		defer endSeq(rest.stop, r.app.config.Logger)
@@ -126,9 +127,9 @@ func (e *seqEncoder[T]) writeRest(w io.Writer) error {
 	if _, err := w.Write(e.buf); err != nil {
 		return err
 	}
-	x := newExtra(nil)
-	x.buf = e.buf
-	x.release(0) // the large buffer serves another response meanwhile
+	x := exchange.NewOwn(nil)
+	x.Buf = e.buf
+	x.Free() // the large buffer serves another response meanwhile
 	pieces := seqBuffers.Get().(*[seqPiece + 2<<10]byte)
 	defer seqBuffers.Put(pieces)
 	for more := true; more; {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // A limit bounds how many requests are served at once: of the routes that it
@@ -106,7 +107,7 @@ func (e *endpoint) guard(limits ...*limit) {
 // guarded runs the action if all limits have a place for the request.
 func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	defer func() {
-		if resp.meta.kind() != kindStream { // settle ends that; a panic left the zero Response
+		if resp.a.Kind() != exchange.Later { // settle ends that; a panic left the zero Response
 			r.leaveLimits()
 		}
 	}()

@@ -12,7 +12,7 @@ func (x *loopExchange) mayStepAside() bool {
 func (x *loopExchange) stepAside(resp *Response) progress {
 	x.d.Leave()
 	if x.d.Gone() {
-		if !resp.claim() {
+		if !resp.a.Claim() {
 			*resp = Response{}
 		}
 		x.request.leaveLimits() // in place of settle
@@ -35,7 +35,7 @@ func (h *loopHandler) Aside(d *engine.Driver, c *engine.Conn) {
 	resp := x.planned
 	x.planned = Response{}
 	h.app.settle(&x.request, &resp)
-	x.countAnswer(resp.outcome())
+	x.countAnswer(resp.a.Class())
 	x.comeBack()
 	if x.conclude(&resp) == moreRequests {
 		c.SetDeadline(h.app.config.IdleTimeout)

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -219,18 +221,18 @@ func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 func (x *loopExchange) find() Action {
 	h, r := &x.head, &x.request
 	x.minor, x.closing, x.begun = h.Minor, !h.KeepAlive, false
-	path := viewString(h.Path())
+	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has refused bad escapes.
 		x.canon, _ = router.Canonical(x.canon[:0], path)
-		path = viewString(x.canon)
+		path = view.String(x.canon)
 	}
 	method := h.Method.String()
 	if h.Method == http1.MethodOther {
-		method = r.chunk.string(h.MethodBytes())
+		method = r.chunk.Copy(h.MethodBytes())
 	}
-	r.begin(method, path, viewString(h.Query()), true)
-	return x.handler.app.find(r, viewString(h.Host()))
+	r.begin(method, path, view.String(h.Query()), true)
+	return x.handler.app.find(r, view.String(h.Host()))
 }
 
 // tooSlowForLoop reports whether the request belongs to a route that is known
@@ -257,9 +259,9 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	var resp Response
 	app.run(act, r, &resp)
-	streams := resp.meta.kind() == kindStream
+	streams := resp.a.Kind() == exchange.Later
 	if streams {
-		if x.mayStepAside() && (resp.on.x.lasts || inline && r.route != nil && r.route.streams.blocking(x.d.Now())) {
+		if x.mayStepAside() && (resp.a.Own().Lasts || inline && r.route != nil && r.route.streams.blocking(x.d.Now())) {
 			return x.stepAside(&resp)
 		}
 		if len(x.after) <= smallAfter {
@@ -276,7 +278,7 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.d.Gone() {
 		return x.dropLate(&resp)
 	}
-	if counts, outcome := r.counts(), resp.outcome(); counts == x.count.counts && outcome == x.count.outcome {
+	if counts, outcome := r.counts(), resp.a.Class(); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
 		x.countOther(counts, outcome)
@@ -303,7 +305,7 @@ func (x *loopExchange) conclude(resp *Response) progress {
 		x.end()
 		return connectionOver
 	}
-	if resp.meta.kind() == kindAbort {
+	if resp.a.Kind() == exchange.Abort {
 		x.cut()
 		x.end()
 		return connectionOver
@@ -315,7 +317,7 @@ func (x *loopExchange) conclude(resp *Response) progress {
 		x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
-	x.respond(resp)
+	x.respond(&resp.a)
 	if x.streaming && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}
@@ -348,7 +350,7 @@ func (x *loopExchange) cut() {
 // dropLate discards a response whose request was answered without it. The
 // connection is another driver's now.
 func (x *loopExchange) dropLate(resp *Response) progress {
-	x.release(resp)
+	resp.a.Release()
 	x.gone = true
 	x.end()
 	return connectionOver
@@ -374,14 +376,14 @@ func (x *loopExchange) end() {
 	}
 }
 
-func (x *loopExchange) host() string { return x.request.chunk.string(x.head.Host()) }
+func (x *loopExchange) host() string { return x.request.chunk.Copy(x.head.Host()) }
 
 func (x *loopExchange) header(name string) (string, bool) {
 	v, ok := x.head.Get(name)
 	if !ok {
 		return "", false
 	}
-	return x.request.chunk.string(v), true
+	return x.request.chunk.Copy(v), true
 }
 
 func (x *loopExchange) list(name string) string {
@@ -391,20 +393,20 @@ func (x *loopExchange) list(name string) string {
 	}
 	_, value := x.head.Field(i)
 	if i = x.head.Index(name, i+1); i < 0 {
-		return viewString(value)
+		return view.String(value)
 	}
 	all := append([]byte(nil), value...)
 	for ; i >= 0; i = x.head.Index(name, i+1) {
 		_, value = x.head.Field(i)
 		all = append(append(all, ", "...), value...)
 	}
-	return viewString(all)
+	return view.String(all)
 }
 
 func (x *loopExchange) headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
-		if !yield(http.CanonicalHeaderKey(x.request.chunk.string(name)), x.request.chunk.string(value)) {
+		if !yield(http.CanonicalHeaderKey(x.request.chunk.Copy(name)), x.request.chunk.Copy(value)) {
 			return
 		}
 	}
@@ -434,7 +436,7 @@ func (x *loopExchange) remote() netip.AddrPort { return x.c.RemoteAddr() }
 // request lent, and so must be copied before the request ends.
 func (x *loopExchange) viewsRequest(body string) bool {
 	for _, lent := range [][]byte{x.request.whole, x.whole} {
-		if within(body, lent) {
+		if view.Within(body, lent) {
 			return true
 		}
 	}

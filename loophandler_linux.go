@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -179,9 +180,9 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	x.closing = true
 	resp := timedOut()
 	h.app.logLate(x.request.route)
-	x.countAnswer(resp.outcome())
+	x.countAnswer(resp.a.Class())
 	x.flushCount()
-	x.respond(&resp)
+	x.respond(&resp.a)
 	c.CloseLingering()
 }
 
@@ -206,7 +207,7 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x.use(d, c)
 	x.closeStdBody()
 	x.comeBack()
-	x.countAnswer(serverError)
+	x.countAnswer(exchange.ServerError)
 	x.flushCount()
 	if x.begun {
 		x.cut()
@@ -239,11 +240,11 @@ func (x *loopExchange) refuseWith(problem ProblemDetails) progress {
 	if status != http.StatusInternalServerError { // else the request was read
 		x.handler.app.refused.Add(1)
 	}
-	x.appendHead(&p, int64(len(p.body)))
+	x.appendHead(&p.a, int64(len(p.a.Body)))
 	if http1.BodyAllowed(x.head.Method, status) {
-		x.d.Out = append(x.d.Out, p.body...)
+		x.d.Out = append(x.d.Out, p.a.Body...)
 	}
-	p.on.x.release(0)
+	p.a.Own().Free()
 	x.c.CloseLingering()
 	return connectionOver
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // use makes a call of the engine the current one. The lock is d's anew each time, also
@@ -45,9 +46,9 @@ func (x *loopExchange) keepRequest() {
 	x.kept = append(x.kept, x.whole...)
 	h.Rebase(x.kept[:head])
 	if !h.PathEscaped {
-		r.path = viewString(h.Path())
+		r.path = view.String(h.Path())
 	}
-	r.query = viewString(h.Query())
+	r.query = view.String(h.Query())
 	if len(x.whole) == 0 {
 		return
 	}

@@ -18,8 +18,8 @@ func (x *loopExchange) respondAlone(resp Response) progress {
 	if x.d.Draining() {
 		x.closing = true
 	}
-	x.countAnswer(resp.outcome())
-	x.respond(&resp)
+	x.countAnswer(resp.a.Class())
+	x.respond(&resp.a)
 	x.end()
 	if x.closing {
 		x.c.CloseLingering()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -99,7 +100,7 @@ func (x *loopExchange) refuseBody() {
 const headRoom = 512
 
 // begin appends the head of an answer whose body follows piece by piece.
-func (x *loopExchange) begin(resp *Response, length int64) stdSink {
+func (x *loopExchange) begin(resp *exchange.Answer, length int64) stdSink {
 	x.beginWrite()
 	defer x.endWrite()
 	if !x.d.Unlimit() {
@@ -115,7 +116,7 @@ func (x *loopExchange) begin(resp *Response, length int64) stdSink {
 	if !x.d.Inline() {
 		x.date = nil // a stream may last, and tells the time once
 	}
-	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.meta.status())
+	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.Status())
 	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
 
@@ -138,10 +139,10 @@ func (x *loopExchange) interim(status int, h http.Header) {
 		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
-	for _, name := range sortedKeys(h) {
+	for _, name := range exchange.SortedKeys(h) {
 		upgrades := status == http.StatusSwitchingProtocols && (name == "Connection" || name == "Upgrade")
 		for _, v := range h[name] {
-			if checkField(name, v) == nil || upgrades && checkField("X", v) == nil {
+			if exchange.CheckField(name, v) == nil || upgrades && exchange.CheckField("X", v) == nil {
 				out = http1.AppendField(out, name, v)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -145,10 +146,10 @@ func (s *loopStream) finish(trailers http.Header) {
 		return
 	}
 	out := append(s.x.d.Out, http1.LastChunk...)
-	for _, name := range sortedKeys(trailers) {
+	for _, name := range exchange.SortedKeys(trailers) {
 		for _, v := range trailers[name] {
-			if name := trailerName(name); checkField(name, v) == nil {
-				out = http1.AppendField(out, name, trimBlanks(v))
+			if name := trailerName(name); exchange.CheckField(name, v) == nil {
+				out = http1.AppendField(out, name, exchange.TrimBlanks(v))
 			}
 		}
 	}

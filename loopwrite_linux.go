@@ -4,58 +4,46 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // respond appends a settled response to the driver's output and lets go of
 // what the response owned.
-func (x *loopExchange) respond(resp *Response) {
-	if resp.meta.kind() == kindSent {
-		x.release(resp)
+func (x *loopExchange) respond(resp *exchange.Answer) {
+	if resp.Kind() == exchange.Sent {
+		resp.Release()
 		return
 	}
-	body := resp.body
-	x.appendHead(resp, resp.announced())
+	body := resp.Body
+	x.appendHead(resp, resp.Announced())
 	switch {
-	case body == "" || !http1.BodyAllowed(x.head.Method, resp.meta.status()):
-		x.release(resp)
-	case len(body) >= ownedBody && x.gathered != nil && within(body, x.gathered.body):
-		x.d.WriteOwned(viewBytes(body), x.gathered)
+	case body == "" || !http1.BodyAllowed(x.head.Method, resp.Status()):
+		resp.Release()
+	case len(body) >= ownedBody && x.gathered != nil && view.Within(body, x.gathered.body):
+		x.d.WriteOwned(view.Bytes(body), x.gathered)
 		x.gathered = nil
-		x.release(resp)
-	case len(body) >= ownedBody && within(body, x.request.payload) && cap(x.request.payload) > maxKept:
+		resp.Release()
+	case len(body) >= ownedBody && view.Within(body, x.request.payload) && cap(x.request.payload) > maxKept:
 		x.d.WriteOwned(x.request.passOn(body), nil)
-		x.release(resp)
+		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):
 		x.d.Out = append(x.d.Out, body...)
-		x.release(resp)
-	case resp.extra() != nil:
-		own := resp.on.x
-		own.used = resp.meta.fields()
-		b := viewBytes(body)
-		if resp.ownsBody() {
-			b = own.buf[:len(body)] // with its capacity, which is what pending output holds
-		}
+		resp.Release()
+	case resp.Own() != nil:
+		own, b := resp.Lend() // with its capacity, which is what pending output holds
 		x.d.WriteOwned(b, own)
 	default:
-		x.d.WriteOwned(viewBytes(body), nil)
+		x.d.WriteOwned(view.Bytes(body), nil)
 	}
 }
-
-func (x *loopExchange) release(resp *Response) {
-	if own := resp.extra(); own != nil {
-		own.release(resp.meta.fields())
-	}
-}
-
-// Release gives the extra back when the engine has sent the body it owns.
-func (x *extra) Release() { x.release(x.used) }
 
 // appendHead appends the head of a response: status line, date, the response's
 // headers, framing. length is that of the body, -1 when it is not known.
-func (x *loopExchange) appendHead(resp *Response, length int64) {
+func (x *loopExchange) appendHead(resp *exchange.Answer, length int64) {
 	out := x.d.Out
-	status := resp.meta.status()
+	status := resp.Status()
 	if x.minor == 0 {
 		out = http1.AppendStatusLine10(out, status)
 	} else {
@@ -65,20 +53,20 @@ func (x *loopExchange) appendHead(resp *Response, length int64) {
 		x.date = new(http1.DateCache)
 	}
 	out = x.date.AppendField(out, x.d.Unix())
-	block, own := resp.base(), resp.fields()
-	if len(own) == 1 && own[0].block != nil {
-		block, own = own[0].block.over(block), nil
+	block, own := resp.Base(), resp.Fields()
+	if len(own) == 1 && own[0].Block != nil {
+		block, own = own[0].Block.Over(block), nil
 	}
 	switch {
 	case len(own) > 0 || status == http.StatusNotModified:
-		for name, value := range resp.headers {
+		for name, value := range resp.Headers {
 			if status == http.StatusNotModified && strings.EqualFold(name, "Content-Type") {
 				continue // it describes a body that is not sent; net/http leaves it out, too
 			}
 			out = http1.AppendField(out, name, value)
 		}
 	case block != nil:
-		out = append(out, block.wire...)
+		out = append(out, block.Wire...)
 	}
 	switch {
 	case length >= 0:

@@ -79,7 +79,7 @@ func (r *Request) queryText(value string) (string, bool) {
 	}
 	plain, ok := unescapeQuery(r.scratch[:0], value)
 	r.scratch = plain
-	return r.chunk.string(plain), ok
+	return r.chunk.Copy(plain), ok
 }
 
 // unescapeQuery appends s to dst with %XX decoded and + as a space; false for

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -33,7 +35,7 @@ type Request struct {
 
 	id          string
 	values      []keyed
-	chunk       chunk
+	chunk       exchange.Strings
 	scratch     []byte // for unescaping queries
 	payload     []byte // what Bytes has read, when the engine did not hold it
 	payloadHeld int    // bytes of the budget for it
@@ -69,7 +71,7 @@ type wire interface {
 	// begin sends the head of resp and returns where the body goes; length is
 	// that of the body in bytes, -1 when it is not known. It keeps nothing of
 	// resp.
-	begin(resp *Response, length int64) stdSink
+	begin(resp *exchange.Answer, length int64) stdSink
 	// sink returns the way to the connection without sending anything.
 	sink() stdSink
 	// interim sends a response below 200.
@@ -117,7 +119,7 @@ func (r *Request) own(s string) string {
 	if !r.lent {
 		return s
 	}
-	return r.chunk.string(viewBytes(s))
+	return r.chunk.Copy(view.Bytes(s))
 }
 
 // Host returns the host the request is for, with its port if the client sent one.
@@ -168,7 +170,7 @@ func (r *Request) paramAt(i int) string {
 	}
 	// The path itself may be in scratch: what is appended must not touch it.
 	var plain [128]byte
-	return r.chunk.string(router.AppendValue(plain[:0], value))
+	return r.chunk.Copy(router.AppendValue(plain[:0], value))
 }
 
 // Header returns the first value of the named request header, "" when there is
@@ -220,5 +222,5 @@ func (r *Request) randomID() string {
 			bits >>= 5
 		}
 	}
-	return r.chunk.string(id[:])
+	return r.chunk.Copy(id[:])
 }

@@ -1,12 +1,15 @@
 package dunlin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // A Response is what an action returns: status, headers and body, complete
@@ -23,104 +26,16 @@ import (
 //
 // The zero Response says nothing and is answered with a 500.
 type Response struct {
-	// Four words in three fields: a larger value the compiler would pass through
-	// memory at every call, which took longer than finding the route.
-	body string  // may view memory of the extra
-	on   *anchor // what the headers stand on; nil: there are none
-	meta meta
-}
-
-// An anchor is the beginning of what a Response points to: a HeaderBlock, or an
-// extra that goes with one.
-type anchor struct {
-	block atomic.Pointer[HeaderBlock] // the constructor's headers: the media type, mostly
-	x     *extra                      // what the plain fields cannot hold, or nil; constant
-}
-
-// base returns the constructor's headers, nil for none.
-func (r *Response) base() *HeaderBlock {
-	if r.on == nil {
-		return nil
-	}
-	return r.on.block.Load()
-}
-
-// extra returns what the plain fields cannot hold, nil when there is nothing.
-func (r *Response) extra() *extra {
-	if r.on == nil {
-		return nil
-	}
-	return r.on.x
+	a exchange.Answer // four words, so that the compiler keeps it in registers
 }
 
 // plain returns a response that owns nothing.
 func plain(status int, block *HeaderBlock, body string) Response {
-	return Response{body: body, on: &block.anchor, meta: metaOf(status, kindBody)}
+	return Response{exchange.Plain(status, &block.block, body)}
 }
 
-// meta is what a Response says in numbers, in one word:
-//
-//	version (49 bits) │ status (10) │ announces │ failed │ kind (3)
-//
-// The version is which part of the extra is this value's. A failed response is
-// the report of a failure: its status stands. One that announces is the answer to
-// HEAD, and its extra has the length of the body that it leaves out.
-type meta uint64
-
-const (
-	metaKind      meta = 1<<3 - 1
-	metaFailed    meta = 1 << 3
-	metaAnnounces meta = 1 << 4
-	statusAt           = 5
-	metaStatus    meta = (1<<10 - 1) << statusAt
-	versionAt          = 15
-	versionMask        = 1<<(64-versionAt) - 1
-)
-
-func metaOf(status int, kind responseKind) meta { return meta(status)<<statusAt | meta(kind) }
-
-func (m meta) kind() responseKind { return responseKind(m & metaKind) }
-func (m meta) status() int        { return int(m & metaStatus >> statusAt) }
-func (m meta) failed() bool       { return m&metaFailed != 0 }
-func (m meta) version() version   { return version(m >> versionAt) }
-
-// fields returns how many of the extra's fields are this value's.
-func (m meta) fields() int { return m.version().fields() }
-
-func (m *meta) setKind(kind responseKind) { *m = *m&^metaKind | meta(kind) }
-func (m *meta) setStatus(status int)      { *m = *m&^metaStatus | meta(status)<<statusAt }
-func (m *meta) setVersion(v version)      { *m = *m&(1<<versionAt-1) | meta(v)<<versionAt }
-
-// noLength stands for a head without Content-Length that is not that of a
-// chunked body either.
-const noLength = -2
-
-// announced is the length that Content-Length says, noLength for no such header.
-func (r *Response) announced() int64 {
-	if r.meta&metaAnnounces != 0 {
-		return r.on.x.length
-	}
-	return int64(len(r.body))
-}
-
-// announce has the response to HEAD say how long the body is that it leaves out,
-// or noLength.
-func (r *Response) announce(length int64) {
-	r.own()
-	r.on.x.length = length
-	r.meta |= metaAnnounces
-}
-
-// responseKind says how a response is sent.
-type responseKind uint8
-
-const (
-	kindMissing responseKind = iota // the zero Response
-	kindBody                        // status, headers and body are all here
-	kindStream                      // the extra's stream carries it out when it is sent
-	kindSent                        // a standard handler has answered already
-	kindAbort                       // no answer: the connection is dropped
-)
+// bare returns a response of a kind without headers.
+func bare(status int, kind exchange.Kind) Response { return Response{exchange.Bare(status, kind)} }
 
 // Media types of the constructors, computed once.
 var (
@@ -147,27 +62,27 @@ func HTML(s string) Response {
 // application/octet-stream. The response keeps b, which must not change until
 // it has been sent. What [Request.Bytes] lends may be passed on.
 func Bytes(contentType string, b []byte) Response {
-	r := Response{body: viewString(b), meta: metaOf(http.StatusOK, kindBody)}
+	body := view.String(b)
 	switch contentType {
 	case "", "application/octet-stream":
-		r.on = &blockBinary.anchor
+		return plain(http.StatusOK, blockBinary, body)
 	case "application/json":
-		r.on = &blockJSON.anchor
+		return plain(http.StatusOK, blockJSON, body)
 	case "text/plain; charset=utf-8":
-		r.on = &blockText.anchor
+		return plain(http.StatusOK, blockText, body)
 	case "text/plain":
-		r.on = &blockPlain.anchor
-	default:
-		return r.Header("Content-Type", contentType)
+		return plain(http.StatusOK, blockPlain, body)
 	}
-	return r
+	r := bare(http.StatusOK, exchange.Complete)
+	r.a.Body = body
+	return r.Header("Content-Type", contentType)
 }
 
 // Empty answers 200 without a body (Content-Length: 0).
-func Empty() Response { return Response{meta: metaOf(http.StatusOK, kindBody)} }
+func Empty() Response { return bare(http.StatusOK, exchange.Complete) }
 
 // NoContent answers 204.
-func NoContent() Response { return Response{meta: metaOf(http.StatusNoContent, kindBody)} }
+func NoContent() Response { return bare(http.StatusNoContent, exchange.Complete) }
 
 // Created answers 201 with the Location of what was made and no body. For a
 // body, take JSON(v).Status(201).Header("Location", location).
@@ -189,13 +104,13 @@ func (r Response) Status(code int) Response {
 	if code < 200 || code > 599 {
 		return r.fail(fmt.Errorf("response status %d is not between 200 and 599", code))
 	}
-	if r.meta.failed() {
+	if r.a.Failed() {
 		return r
 	}
-	if r.meta.kind() == kindMissing {
-		r.meta.setKind(kindBody)
+	if r.a.Kind() == exchange.Missing {
+		r.a.SetKind(exchange.Complete)
 	}
-	r.meta.setStatus(code)
+	r.a.SetStatus(code)
 	return r
 }
 
@@ -204,41 +119,42 @@ func (r Response) Status(code int) Response {
 // byte, an empty name, a header of the framing) makes the response a 500 whose
 // cause is logged. Both strings are kept until the response has been sent.
 func (r Response) Header(name, value string) Response {
-	if !r.meta.failed() && plainField(name, value) && r.claimSlot() {
-		r.setSlot(name, value, true)
+	if !r.a.Failed() && exchange.PlainField(name, value) && r.a.ClaimSlot() {
+		r.a.SetSlot(name, value, true)
 		return r
 	}
-	return r.with(field{name: name, value: value, replace: true})
+	return r.with(exchange.Field{Name: name, Value: value, Replace: true})
 }
 
 // AddHeader is Header, but keeps the values that the header already has.
 func (r Response) AddHeader(name, value string) Response {
-	if !r.meta.failed() && plainField(name, value) && r.claimSlot() {
-		r.setSlot(name, value, false)
+	if !r.a.Failed() && exchange.PlainField(name, value) && r.a.ClaimSlot() {
+		r.a.SetSlot(name, value, false)
 		return r
 	}
-	return r.with(field{name: name, value: value})
+	return r.with(exchange.Field{Name: name, Value: value})
 }
 
 // Headers returns the response with the headers of block. They replace those of
 // the same names.
 func (r Response) Headers(block *HeaderBlock) Response {
-	if block == nil || len(block.fields) == 0 {
+	if block == nil || len(block.block.Fields) == 0 {
 		return r
 	}
-	if r.meta.failed() {
-		for i := range block.fields {
-			for n, v := range block.fields[i].values {
-				r = r.with(field{name: block.fields[i].name, value: v, replace: n == 0})
+	b := &block.block
+	if r.a.Failed() {
+		for i := range b.Fields {
+			for n, v := range b.Fields[i].Values {
+				r = r.with(exchange.Field{Name: b.Fields[i].Name, Value: v, Replace: n == 0})
 			}
 		}
 		return r
 	}
-	if r.extra() == nil {
-		r.on = &block.over(r.base()).anchor // no memory of the response's own is needed
+	if r.a.Own() == nil {
+		r.a.Stand(b.Over(r.a.Base())) // no memory of the response's own is needed
 		return r
 	}
-	return r.push(field{block: block, replace: true})
+	return r.push(exchange.Field{Block: b, Replace: true})
 }
 
 // Cache returns the response with Cache-Control: public, max-age=d in whole
@@ -255,13 +171,13 @@ func (r Response) Cookie(c *http.Cookie) Response {
 }
 
 // with checks a single field and appends it.
-func (r Response) with(f field) Response {
-	if err := checkField(f.name, f.value); err != nil {
+func (r Response) with(f exchange.Field) Response {
+	if err := exchange.CheckField(f.Name, f.Value); err != nil {
 		return r.fail(err)
 	}
 	// As net/http spells and trims them, so that every engine sends the same.
-	f.name, f.value = textproto.CanonicalMIMEHeaderKey(f.name), trimBlanks(f.value)
-	if r.meta.failed() && aboutContent[f.name] {
+	f.Name, f.Value = textproto.CanonicalMIMEHeaderKey(f.Name), exchange.TrimBlanks(f.Value)
+	if r.a.Failed() && aboutContent[f.Name] {
 		return r
 	}
 	return r.push(f)
@@ -278,35 +194,35 @@ var aboutContent = map[string]bool{
 
 // StatusCode returns the status the client will see: 500 for the zero Response.
 func (r Response) StatusCode() int {
-	if r.meta.kind() == kindMissing {
+	if r.a.Kind() == exchange.Missing {
 		return http.StatusInternalServerError
 	}
-	return r.meta.status()
+	return r.a.Status()
 }
 
 // Len returns the length of the body in bytes, -1 when it is not known before
 // it is sent.
 func (r Response) Len() int {
-	if kind := r.meta.kind(); kind == kindStream || kind == kindSent {
+	if kind := r.a.Kind(); kind == exchange.Later || kind == exchange.Sent {
 		return -1
 	}
-	return len(r.body)
+	return len(r.a.Body)
 }
 
 // Body returns the body, nil when it is not known before it is sent. It is
 // borrowed: valid until the action returns, and not to be written to.
 func (r Response) Body() []byte {
-	if r.body == "" || r.meta.kind() != kindBody {
+	if r.a.Body == "" || r.a.Kind() != exchange.Complete {
 		return nil
 	}
-	return viewBytes(r.body)
+	return view.Bytes(r.a.Body)
 }
 
 // Get returns the value the named header will have, the first one where it has
 // several, "" when it has none. Content-Length, Date and the headers of the
 // connection are written later and never seen here.
 func (r Response) Get(name string) string {
-	for n, v := range r.headers {
+	for n, v := range r.a.Headers {
 		if strings.EqualFold(n, name) {
 			return v
 		}
@@ -314,11 +230,22 @@ func (r Response) Get(name string) string {
 	return ""
 }
 
+// Values returns every value the named header will have.
+func (r Response) Values(name string) []string {
+	var all []string
+	for n, v := range r.a.Headers {
+		if strings.EqualFold(n, name) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // Err returns the cause of a failure: what Error was given, or why the response
 // could not be built. It is meant for logs, never for the client.
 func (r Response) Err() error {
-	if x := r.extra(); x != nil {
-		return x.err
+	if x := r.a.Own(); x != nil {
+		return x.Err
 	}
 	return nil
 }
@@ -326,21 +253,21 @@ func (r Response) Err() error {
 // String describes the response for logs and debuggers: status, media type and
 // length, as in "200 application/json 27 bytes".
 func (r Response) String() string {
-	if r.meta.kind() == kindMissing {
+	if r.a.Kind() == exchange.Missing {
 		return "no response"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d", r.meta.status())
+	fmt.Fprintf(&b, "%d", r.a.Status())
 	if ct := r.Get("Content-Type"); ct != "" {
 		b.WriteString(" " + ct)
 	}
-	switch r.meta.kind() {
-	case kindStream:
+	switch r.a.Kind() {
+	case exchange.Later:
 		b.WriteString(" stream")
-	case kindSent:
+	case exchange.Sent:
 		b.WriteString(" sent")
 	default:
-		fmt.Fprintf(&b, " %d bytes", len(r.body))
+		fmt.Fprintf(&b, " %d bytes", len(r.a.Body))
 	}
 	if err := r.Err(); err != nil {
 		fmt.Fprintf(&b, " (%v)", err)
@@ -353,10 +280,31 @@ func (r Response) String() string {
 // middleware that encodes bodies: a response without a complete body (a
 // stream, a failure) stays as it was.
 func (r Response) WithBody(b []byte) Response {
-	if r.meta.kind() != kindBody || r.meta.failed() {
+	if r.a.Kind() != exchange.Complete || r.a.Failed() {
 		return r
 	}
-	r.body = viewString(b)
-	r.meta &^= metaAnnounces
+	r.a.SetBody(view.String(b))
 	return r
 }
+
+// push appends f to the response's own headers.
+func (r Response) push(f exchange.Field) Response {
+	a, err := r.a.Push(f)
+	if err != nil {
+		return Response{}.fail(err)
+	}
+	return Response{a}
+}
+
+// fail returns the response that reports err: a 500 whose cause is logged.
+func (r Response) fail(err error) Response {
+	if r.a.Failed() {
+		return r // the first failure is the one to read
+	}
+	// Not Error: a problem within err is what went wrong, not what to answer.
+	failure := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
+	failure.a.MarkFailed()
+	return failure
+}
+
+var errNoResponse = errors.New("action returned the zero Response, which says nothing")

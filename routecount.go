@@ -29,17 +29,6 @@ func (r *Request) counts() *routeCounts {
 	return &r.route.counts
 }
 
-// outcome is what a response is counted as: the class of its status, 0 for
-// none because the connection is dropped.
-func (r *Response) outcome() uint8 {
-	if r.meta.kind() == kindAbort {
-		return 0
-	}
-	return uint8(min(r.meta.status()/100, serverError)) // standard handlers may go beyond
-}
-
-const serverError = 5 // the outcome of 5xx
-
 // A stdCount counts one request of net/http from the call of its action until
 // its answer is ready. The zero value counts nothing.
 type stdCount struct {

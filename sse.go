@@ -50,7 +50,7 @@ func SSE(stream func(e *Events) error) Response {
 		e := &Events{r: r, w: &streamWriter{r: r, resp: resp}}
 		return e.w.run(func(io.Writer) error { return e.run(stream) })
 	})
-	resp.on.x.lasts = true
+	resp.a.Own().Lasts = true
 	return resp
 }
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -27,10 +29,10 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
 	}
 	// A path that is the very beginning of the target was not unescaped.
-	if !sharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
+	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
 		var err error
 		if x.request.scratch, err = router.Canonical(x.request.scratch[:0], req.URL.EscapedPath()); err == nil {
-			path = x.request.chunk.string(x.request.scratch)
+			path = x.request.chunk.Copy(x.request.scratch)
 		}
 		// net/http has refused bad escapes; a handler that set a URL of its own
 		// is taken at its word.
@@ -70,26 +72,24 @@ type stdExchange struct {
 func (x *stdExchange) answer(act Action) {
 	var resp Response
 	x.request.app.run(act, &x.request, &resp)
-	if resp.extra() != nil || resp.meta.kind() != kindBody || x.request.app.servers.IsDraining() {
+	if resp.a.Own() != nil || resp.a.Kind() != exchange.Complete || x.request.app.servers.IsDraining() {
 		x.request.app.settle(&x.request, &resp)
 	}
 	if x.count.shard != nil {
-		x.count.end(resp.outcome())
+		x.count.end(resp.a.Class())
 	}
-	if resp.on == nil && !bodyAllowed(resp.meta.status()) && resp.meta.kind() == kindBody {
+	if resp.a.IsBare() && !exchange.BodyAllowed(resp.a.Status()) && resp.a.Kind() == exchange.Complete {
 		x.skipBody()
-		x.w.WriteHeader(resp.meta.status()) // NoContent: nothing else to say
+		x.w.WriteHeader(resp.a.Status()) // NoContent: nothing else to say
 		return
 	}
-	x.sendSettled(&resp)
+	x.sendSettled(&resp.a)
 }
 
 // sendSettled sends a response that has been settled.
-func (x *stdExchange) sendSettled(resp *Response) {
+func (x *stdExchange) sendSettled(resp *exchange.Answer) {
 	x.send(resp)
-	if own := resp.extra(); own != nil {
-		own.release(resp.meta.fields())
-	}
+	resp.Release()
 }
 
 // release gives the exchange back to the pool. After the panic of an abort it is
@@ -129,7 +129,7 @@ func (x *stdExchange) headers(yield func(name, value string) bool) {
 	if x.req.Host != "" && !yield("Host", x.req.Host) {
 		return
 	}
-	for _, name := range sortedKeys(x.req.Header) {
+	for _, name := range exchange.SortedKeys(x.req.Header) {
 		for _, v := range x.req.Header[name] {
 			if !yield(name, v) {
 				return
@@ -159,14 +159,14 @@ func (x *stdExchange) endable() (ctx context.Context, end context.CancelFunc) {
 }
 
 // begin sends a head. net/http chooses the framing.
-func (x *stdExchange) begin(resp *Response, length int64) stdSink {
+func (x *stdExchange) begin(resp *exchange.Answer, length int64) stdSink {
 	if x.race != nil && !x.race.begin() {
 		return lateSink{}
 	}
 	x.skipBody()
-	h, status := x.w.Header(), resp.meta.status()
+	h, status := x.w.Header(), resp.Status()
 	x.setHeaders(h, resp)
-	if length >= 0 && bodyAllowed(status) {
+	if length >= 0 && exchange.BodyAllowed(status) {
 		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
 	}
 	if _, typed := h["Content-Type"]; !typed {
@@ -251,54 +251,48 @@ func (x *stdConnection) ReadFrom(src io.Reader) (int64, error) { return io.Copy(
 func (x *stdConnection) finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }
 
 // send writes the response. A failure to write means that the client is gone.
-func (x *stdExchange) send(resp *Response) {
-	switch resp.meta.kind() {
-	case kindSent:
+func (x *stdExchange) send(resp *exchange.Answer) {
+	switch resp.Kind() {
+	case exchange.Sent:
 		return
-	case kindAbort:
+	case exchange.Abort:
 		x.request.releasePayload() // release will not
 		x.leaveBody()
 		panic(http.ErrAbortHandler)
 	}
 	x.skipBody()
-	status := resp.meta.status()
+	status := resp.Status()
 	h := x.w.Header()
 	x.setHeaders(h, resp)
-	if bodyAllowed(status) {
-		if n := resp.announced(); n != noLength {
+	if exchange.BodyAllowed(status) {
+		if n := resp.Announced(); n != exchange.NoLength {
 			h["Content-Length"] = lengthValues(n, &x.request.chunk)
 		}
-		if base := resp.base(); resp.body != "" && (base == nil || !base.typed) && resp.Get("Content-Type") == "" {
+		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
 			h["Content-Type"] = nil // or net/http guesses one
 		}
 	}
 	x.w.WriteHeader(status)
-	if resp.body != "" && bodyAllowed(status) && x.req.Method != http.MethodHead {
-		_, _ = x.w.Write(viewBytes(resp.body))
+	if resp.Body != "" && exchange.BodyAllowed(status) && x.req.Method != http.MethodHead {
+		_, _ = x.w.Write(view.Bytes(resp.Body))
 	}
-}
-
-// bodyAllowed reports whether a response with the status may have a body
-// (RFC 9110 sections 15.3.5 and 15.4.5).
-func bodyAllowed(status int) bool {
-	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
 // setHeaders puts the response's headers into net/http's map, sharing the
 // value slices of blocks.
-func (x *stdExchange) setHeaders(h http.Header, resp *Response) {
-	resp.base().SetIn(h)
-	own := resp.fields()
+func (x *stdExchange) setHeaders(h http.Header, resp *exchange.Answer) {
+	resp.Base().SetIn(h)
+	own := resp.Fields()
 	for i := range own {
 		f := &own[i]
 		switch {
-		case f.block != nil:
-			f.block.SetIn(h)
-		case f.replace:
-			h[f.name] = x.request.chunk.values(f.value)
+		case f.Block != nil:
+			f.Block.SetIn(h)
+		case f.Replace:
+			h[f.Name] = x.request.chunk.Values(f.Value)
 		default:
 			// A block's slice is full, so that append copies it.
-			h[f.name] = append(h[f.name], f.value)
+			h[f.Name] = append(h[f.Name], f.Value)
 		}
 	}
 }
@@ -312,10 +306,10 @@ var lengths = func() (table [1024][]string) {
 }()
 
 // lengthValues returns n as a header map wants it.
-func lengthValues(n int64, c *chunk) []string {
+func lengthValues(n int64, c *exchange.Strings) []string {
 	if n < int64(len(lengths)) {
 		return lengths[n]
 	}
 	var digits [20]byte
-	return c.values(c.string(strconv.AppendInt(digits[:0], n, 10)))
+	return c.Values(c.Copy(strconv.AppendInt(digits[:0], n, 10)))
 }

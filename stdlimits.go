@@ -122,6 +122,6 @@ func (a *App) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Connection", "close")
 	x := a.exchanges.Get().(*stdExchange)
 	x.w, x.req = w, req
-	x.sendSettled(&resp)
+	x.sendSettled(&resp.a)
 	x.release()
 }

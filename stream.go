@@ -7,22 +7,25 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // A producer carries out a response that is made when it is sent. It runs after
 // the action has returned, on the same goroutine or, if the response lasts, on one
 // of its own, and may use the request. What
-// it returns is sent in place of the response; of kind kindSent if the producer
+// it returns is sent in place of the response; of kind exchange.Sent if the producer
 // has answered already.
 type producer func(r *Request, resp *Response) Response
 
 // producing returns r as a response that produce carries out.
 func (r Response) producing(produce producer) Response {
-	if r.meta.failed() {
+	if r.a.Failed() {
 		return r
 	}
-	r.own().stream = produce
-	r.meta.setKind(kindStream)
+	r.a.Take().Make = produce
+	r.a.SetKind(exchange.Later)
 	return r
 }
 
@@ -31,13 +34,13 @@ func (r Response) producing(produce producer) Response {
 func (a *App) carryOut(r *Request, resp *Response) {
 	planned := *resp
 	var made Response
-	a.run(func(r *Request) Response { return planned.on.x.stream(r, &planned) }, r, &made)
-	if made.on == planned.on {
+	a.run(func(r *Request) Response { return planned.a.Own().Make.(producer)(r, &planned) }, r, &made)
+	if made.a.SameOwner(&planned.a) {
 		*resp = made // the same response, complete now
 		return
 	}
 	planned.letGo()
-	if made.meta.kind() == kindStream { // from the function given to Recover: no third try
+	if made.a.Kind() == exchange.Later { // from the function given to Recover: no third try
 		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
@@ -46,19 +49,17 @@ func (a *App) carryOut(r *Request, resp *Response) {
 
 // letGo gives the extra back of a claimed response whose head has been sent.
 func (r *Response) letGo() {
-	if x := r.extra(); x != nil {
-		x.release(r.meta.fields())
-		r.on = nil
-	}
+	r.a.Release()
+	r.a.LetGo()
 }
 
 // failLate returns the failure that takes the place of r: the headers that do
 // not speak of the content stay.
 func (r *Response) failLate(err error) Response {
 	failure := Error(err)
-	for name, value := range r.headers {
+	for name, value := range r.a.Headers {
 		if !aboutContent[name] {
-			failure = failure.push(field{name: name, value: value})
+			failure = failure.push(exchange.Field{Name: name, Value: value})
 		}
 	}
 	return failure
@@ -113,20 +114,20 @@ type streamWriter struct {
 
 // run has write produce the body of the response.
 func (w *streamWriter) run(write func(io.Writer) error) Response {
-	sent := Response{meta: metaOf(w.resp.meta.status(), kindSent)}
+	sent := bare(w.resp.a.Status(), exchange.Sent)
 	switch {
-	case !bodyAllowed(w.resp.meta.status()):
-		w.resp.meta.setKind(kindBody)
+	case !exchange.BodyAllowed(w.resp.a.Status()):
+		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
 	case w.r.method == http.MethodHead:
-		w.r.wire.begin(w.resp, -1).finish(nil)
+		w.r.wire.begin(&w.resp.a, -1).finish(nil)
 		return sent
 	}
 	err := w.call(write)
 	switch {
 	case w.sink == nil && err == nil:
-		w.resp.body = viewString(w.held)
-		w.resp.meta.setKind(kindBody)
+		w.resp.a.Body = view.String(w.held)
+		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
 	case w.sink == nil:
 		return w.resp.failLate(err)
@@ -194,7 +195,7 @@ func (w *streamWriter) begin() error {
 	if w.sink != nil {
 		return w.err
 	}
-	w.sink = w.r.wire.begin(w.resp, -1)
+	w.sink = w.r.wire.begin(&w.resp.a, -1)
 	w.resp.letGo()
 	_, err := w.note(w.sink.Write(w.held))
 	w.held = nil

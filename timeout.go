@@ -117,23 +117,23 @@ func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
 	defer timer.Stop()
 	select {
 	case resp := <-done:
-		count.end(resp.outcome())
-		x.sendSettled(&resp)
+		count.end(resp.a.Class())
+		x.sendSettled(&resp.a)
 		return true
 	case <-timer.C:
 	}
 	if !x.race.expire() {
 		resp := <-done
-		count.end(resp.outcome())
-		x.sendSettled(&resp)
+		count.end(resp.a.Class())
+		x.sendSettled(&resp.a)
 		return true
 	}
 	x.request.app.logLate(route)
 	resp := timedOut()
-	count.end(resp.outcome())
+	count.end(resp.a.Class())
 	late.w.Header().Set("Connection", "close")
-	resp.claim()
-	late.send(&resp)
+	resp.a.Claim()
+	late.send(&resp.a)
 	late.leaveBody()
 	go func() {
 		<-done

@@ -109,7 +109,7 @@ func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 		var resp Response
 		a.run(rest.act, r, &resp) // a limit on the route counts for the whole chain
 		a.settle(r, &resp)
-		x.sendSettled(&resp)
+		x.sendSettled(&resp.a)
 		rest.exit(r)
 	} // else the middleware has answered without waiting for the action
 	x.release()

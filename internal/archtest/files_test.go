@@ -38,6 +38,7 @@ var fileMaps = map[string]string{
 	"":                   "docs/ARCHITECTURE.md",
 	"internal/admission": "internal/admission/doc.go",
 	"internal/engine":    "internal/engine/doc.go",
+	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
 }
 

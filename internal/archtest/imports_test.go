@@ -11,9 +11,9 @@ import (
 // floors only. A name stands for the folder and everything below it; "" is the
 // root alone.
 var floors = [][]string{
-	{"internal/invariants"},
+	{"internal/invariants", "internal/view"},
 	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/lifecycle", "internal/tally", "router"},
-	{"internal/engine"},
+	{"internal/engine", "internal/exchange"},
 	{""},
 	{"middleware"},
 	{"cmd", "docs", "examples", "internal/archtest"},

@@ -1,4 +1,4 @@
-package dunlin
+package exchange
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 
 // Slices of header values are shared for the same string and no other.
 func TestValuesAreShared(t *testing.T) {
-	var c chunk
+	var c Strings
 	constant := "max-age=30"
-	a, b := c.values(constant), c.values(constant)
+	a, b := c.Values(constant), c.Values(constant)
 	if &a[0] != &b[0] {
 		t.Error("a constant got two slices")
 	}
@@ -19,16 +19,16 @@ func TestValuesAreShared(t *testing.T) {
 	seen := map[*string]string{}
 	for i := range 1000 {
 		s := strings.Repeat("v", 1+i%80)
-		v := c.values(s)
+		v := c.Values(s)
 		if len(v) != 1 || cap(v) != 1 || v[0] != s {
-			t.Fatalf("values(%q) is %q", s, v)
+			t.Fatalf("Values(%q) is %q", s, v)
 		}
 		if other, shared := seen[&v[0]]; shared && other != s {
 			t.Fatalf("%q and %q share a slice", s, other)
 		}
 		seen[&v[0]] = s
 	}
-	if v := c.values(constant[:3]); v[0] != "max" {
+	if v := c.Values(constant[:3]); v[0] != "max" {
 		t.Errorf("a piece of a known string is %q", v[0])
 	}
 }

@@ -1,14 +1,16 @@
-package dunlin
+package exchange
 
-// A chunk makes borrowed bytes into safe strings: it copies them into a piece
+import "github.com/dunlinhttp/dunlin/internal/view"
+
+// Strings makes borrowed bytes into safe strings: it copies them into a piece
 // of memory that is only ever appended to and never used again, so that a
 // string stays valid and unchanged for as long as anybody holds it. The
 // piece dies with its last string. One allocation serves some hundred of
-// requests; a chunk belongs to one goroutine at a time.
+// requests. The zero value is ready; it belongs to one goroutine at a time.
 //
 // Invariant: what lies before len(rest) is shared with strings already handed
 // out and is never written again.
-type chunk struct {
+type Strings struct {
 	rest []byte // the unused part of the current piece
 	// list is the same for the value slices that net/http's header map wants.
 	list []string
@@ -27,8 +29,8 @@ const (
 	recentMost   = 64 // bytes of the longest value that is
 )
 
-// string returns a safe copy of b.
-func (c *chunk) string(b []byte) string {
+// Copy returns a safe copy of b.
+func (c *Strings) Copy(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
@@ -39,28 +41,28 @@ func (c *chunk) string(b []byte) string {
 		c.rest = make([]byte, chunkSize)
 	}
 	n := copy(c.rest, b)
-	s := viewString(c.rest[:n])
+	s := view.String(c.rest[:n])
 	c.rest = c.rest[n:]
 	return s
 }
 
-// values returns a slice that holds just s, for a header map, and never anything
+// Values returns a slice that holds just s, for a header map, and never anything
 // else. Nobody may write to it; appending copies it.
-func (c *chunk) values(s string) []string {
+func (c *Strings) Values(s string) []string {
 	if s == "" || len(s) > recentMost {
 		return c.newValues(s)
 	}
 	if c.recent == nil {
 		c.recent = new([recentValues][]string)
 	}
-	e := &c.recent[addressOf(s)/16%recentValues]
-	if len(*e) == 0 || len((*e)[0]) != len(s) || addressOf((*e)[0]) != addressOf(s) {
+	e := &c.recent[view.AddressOf(s)/16%recentValues]
+	if len(*e) == 0 || len((*e)[0]) != len(s) || view.AddressOf((*e)[0]) != view.AddressOf(s) {
 		*e = c.newValues(s)
 	}
 	return *e
 }
 
-func (c *chunk) newValues(s string) []string {
+func (c *Strings) newValues(s string) []string {
 	if len(c.list) == 0 {
 		c.list = make([]string, listSize)
 	}

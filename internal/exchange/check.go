@@ -1,0 +1,119 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// ownHeader says why the named header is Dunlin's alone to write, "" when it is
+// not: a second hand on these could break the framing of the connection.
+func ownHeader(name string) string {
+	is := func(own string) bool { return strings.EqualFold(name, own) }
+	switch len(name) {
+	case len("Date"):
+		if is("Date") {
+			return "is set when the response is sent"
+		}
+	case len("Trailer"):
+		if is("Trailer") {
+			return "follows from how the body is sent"
+		}
+		if is("Upgrade") {
+			return "belongs to the connection, not to the response"
+		}
+	case len("Connection"):
+		if is("Connection") || is("Keep-Alive") {
+			return "belongs to the connection, not to the response"
+		}
+	case len("Content-Length"):
+		if is("Content-Length") {
+			return "is counted from the body"
+		}
+	case len("Transfer-Encoding"):
+		if is("Transfer-Encoding") {
+			return "follows from how the body is sent"
+		}
+	}
+	return ""
+}
+
+// CheckField reports why name and value may not stand in a response: a name
+// that is no token, a value with a control byte (RFC 9110 section 5.5), or a
+// header that is Dunlin's own to write.
+func CheckField(name, value string) error {
+	if err := http1.CheckField(name, value); err != nil {
+		return fmt.Errorf("response header %q: %w", name, err)
+	}
+	if why := ownHeader(name); why != "" {
+		return fmt.Errorf("response header %q: %s", name, why)
+	}
+	return nil
+}
+
+// PlainField reports whether name and value may stand in a response as they
+// are: the quick form of CheckField for the spelling that nearly every caller
+// uses. False means nothing but to look closer.
+func PlainField(name, value string) bool {
+	if name == "" || ownHeader(name) != "" {
+		return false
+	}
+	wrong := uint8(lowerLetter) // at the start of a word
+	for i := 0; i < len(name); i++ {
+		class := nameClass[name[i]]
+		if class&wrong != 0 || class == 0 {
+			return false
+		}
+		wrong = upperLetter
+		if name[i] == '-' {
+			wrong = lowerLetter
+		}
+	}
+	for i := 0; i < len(value); i++ {
+		if c := value[i]; c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return value == "" || value[0] != ' ' && value[len(value)-1] != ' '
+}
+
+// The classes of bytes in a header name; 0 is for those that are no token (RFC 9110
+// section 5.6.2).
+const (
+	lowerLetter = 1 << iota
+	upperLetter
+	otherInName
+)
+
+var nameClass = func() (class [256]uint8) {
+	for c := 'a'; c <= 'z'; c++ {
+		class[c], class[c-'a'+'A'] = lowerLetter, upperLetter
+	}
+	for _, c := range "0123456789!#$%&'*+-.^_`|~" {
+		class[c] = otherInName
+	}
+	return class
+}()
+
+// TrimBlanks removes the white space around a value, which is no part of it
+// (RFC 9110 section 5.5).
+func TrimBlanks(value string) string {
+	if n := len(value); n > 0 && (value[0] <= ' ' || value[n-1] <= ' ') {
+		return strings.Trim(value, " \t")
+	}
+	return value
+}
+
+// BodyAllowed reports whether a response with the status may have a body
+// (RFC 9110 sections 15.3.5 and 15.4.5).
+func BodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// SortedKeys returns a map's keys in order.
+func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

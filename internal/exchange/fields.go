@@ -1,0 +1,191 @@
+package exchange
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// Answer returns what is said with x so far.
+func (x *Own) Answer(status int, body string) Answer {
+	r := Answer{Body: body, on: &x.anchor, meta: metaOf(status, Complete)}
+	r.meta.setVersion(x.version())
+	return r
+}
+
+// Take returns the answer's own memory, and gives it some if it has none.
+func (r *Answer) Take() *Own {
+	if x := r.Own(); x != nil {
+		return x
+	}
+	x := NewOwn(r.Base())
+	r.on = &x.anchor
+	r.meta.setVersion(x.version())
+	return x
+}
+
+// Why a field cannot be added to an answer.
+var (
+	ErrStale      = errors.New("response used again after it was sent: one that owns memory (JSON, Problem, own headers) can be returned only once")
+	ErrManyFields = errors.New("response with more than " + strconv.Itoa(maxFields) + " headers of its own")
+)
+
+// ClaimSlot makes room for one more of the answer's own fields, for SetSlot;
+// false when the fields must be copied first, because another value has gone on
+// from the same point or there is no more room.
+func (r *Answer) ClaimSlot() bool {
+	x := r.Own()
+	if x == nil {
+		x = r.Take()
+		x.state.Store(uint64(r.meta.version()) + 1)
+		return true
+	}
+	now := r.meta.version()
+	return now.fields() < len(x.fields) && x.state.CompareAndSwap(uint64(now), uint64(now)+1)
+}
+
+// SetSlot fills the slot that was claimed.
+func (r *Answer) SetSlot(name, value string, replace bool) {
+	f := &r.on.x.fields[r.meta.fields()]
+	f.Name, f.Value, f.Replace = name, value, replace
+	r.meta += 1 << versionAt
+}
+
+// Push appends f to the answer's own fields, copying them first when they
+// cannot be appended to. It fails with ErrStale or ErrManyFields.
+func (r Answer) Push(f Field) (Answer, error) {
+	if !r.ClaimSlot() {
+		if r.meta.fields() == maxFields {
+			return r, ErrManyFields
+		}
+		branch, ok := r.branch()
+		if !ok {
+			return r, ErrStale
+		}
+		r = branch
+		r.on.x.state.Store(uint64(r.meta.version()) + 1)
+	}
+	r.on.x.fields[r.meta.fields()] = f
+	r.meta += 1 << versionAt
+	return r, nil
+}
+
+// branch returns the answer on memory of its own, with room for another
+// field; false when the answer is gone.
+func (r Answer) branch() (Answer, bool) {
+	from, n := r.on.x, r.meta.fields()
+	if !from.version().sameAs(r.meta.version()) {
+		return Answer{}, false
+	}
+	x := NewOwn(r.Base())
+	if n >= len(x.fields) {
+		x.fields = make([]Field, min(2*n, maxFields))
+	}
+	copy(x.fields, from.fields[:n])
+	x.Err, x.Make, x.Lasts, x.length = from.Err, from.Make, from.Lasts, from.length
+	if r.OwnsBody() {
+		x.Buf = append(x.Buf[:0], r.Body...)
+		r.Body = view.String(x.Buf)
+	}
+	if !from.version().sameAs(r.meta.version()) {
+		return Answer{}, false // it was sent while we copied
+	}
+	r.on = &x.anchor
+	r.meta.setVersion(x.version() + version(n))
+	return r, true
+}
+
+// OwnsBody reports whether the body lies in the buffer of the answer's own memory.
+func (r *Answer) OwnsBody() bool {
+	x := r.Own()
+	return x != nil && r.Body != "" && len(x.Buf) >= len(r.Body) && &view.Bytes(r.Body)[0] == &x.Buf[0]
+}
+
+// Claim takes the answer's own memory, which it must have, for the sender, who calls
+// Release or Lend. It is false when the answer was sent before.
+func (r *Answer) Claim() bool {
+	for {
+		now := r.on.x.version()
+		if !now.sameAs(r.meta.version()) {
+			return false
+		}
+		if r.on.x.state.CompareAndSwap(uint64(now), uint64(now.next())) {
+			return true
+		}
+	}
+}
+
+// Fields returns the answer's own fields, in order.
+func (r *Answer) Fields() []Field {
+	if x := r.Own(); x != nil {
+		return x.fields[:r.meta.fields()]
+	}
+	return nil
+}
+
+// replaced reports whether one of the fields after the first `from` replaces
+// the named header.
+func (r *Answer) replaced(name string, from int) bool {
+	own := r.Fields()
+	for i := from; i < len(own); i++ {
+		f := &own[i]
+		switch {
+		case f.Block != nil:
+			if f.Block.Has(name) {
+				return true
+			}
+		case f.Replace && strings.EqualFold(f.Name, name):
+			return true
+		}
+	}
+	return false
+}
+
+// Headers calls yield with each header that will be sent, in order, one value
+// at a time; names are canonical.
+func (r *Answer) Headers(yield func(name, value string) bool) {
+	if !r.blockHeaders(r.Base(), 0, yield) {
+		return
+	}
+	for i, f := range r.Fields() {
+		if f.Block != nil {
+			if !r.blockHeaders(f.Block, i+1, yield) {
+				return
+			}
+		} else if !r.replaced(f.Name, i+1) && !yield(f.Name, f.Value) {
+			return
+		}
+	}
+}
+
+// blockHeaders yields what of a block is not replaced by the fields from `from`
+// on.
+func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string) bool) bool {
+	if b == nil {
+		return true
+	}
+	for i := range b.Fields {
+		f := &b.Fields[i]
+		if r.replaced(f.Name, from) {
+			continue
+		}
+		for _, v := range f.Values {
+			if !yield(f.Name, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Has reports whether the named field will be sent.
+func (r *Answer) Has(name string) bool {
+	for n := range r.Headers {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
