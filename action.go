@@ -48,7 +48,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 	}
 	v := recover()
 	if v == nil {
-		r.wire.abandoned()
+		r.wire.Abandoned()
 		r.releasePayload()
 		return // runtime.Goexit: the goroutine ends, the engine answers
 	}
@@ -87,7 +87,7 @@ func (a *App) settle(r *Request, resp *Response) {
 		defer r.leaveLimits() // of a stream
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
-		r.wire.closeAfter()
+		r.wire.CloseAfter()
 	}
 	if resp.a.Kind() == exchange.Missing {
 		*resp = resp.fail(errNoResponse)

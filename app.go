@@ -121,7 +121,7 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	}()
 	accept := ""
 	if a.router.Versioned() {
-		accept = r.wire.list("Accept")
+		accept = r.wire.List("Accept")
 	}
 	return a.found(r, host, a.router.LookupAccept(r.method, host, r.path, accept, &r.match))
 }

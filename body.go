@@ -14,7 +14,7 @@ import (
 
 // ContentLength returns the length of the body in bytes as the client announced it:
 // 0 when there is none, -1 when it comes without a length (chunked).
-func (r *Request) ContentLength() int64 { return r.wire.contentLength() }
+func (r *Request) ContentLength() int64 { return r.wire.ContentLength() }
 
 // MaxBody returns a group whose routes take request bodies of up to n bytes, in
 // place of Config.MaxBody; more is answered with 413, before anything is read
@@ -74,16 +74,16 @@ func (r *Request) Body() io.Reader {
 	if err := r.announced(limit); err != nil {
 		return failedBody{err}
 	}
-	return r.wire.body(limit)
+	return r.wire.Body(limit)
 }
 
 // announced returns the problem of a body that is announced to be longer than
 // limit, and has it refused.
 func (r *Request) announced(limit int64) error {
-	if r.wire.contentLength() <= limit {
+	if r.wire.ContentLength() <= limit {
 		return nil
 	}
-	r.wire.refuseBody()
+	r.wire.RefuseBody()
 	return bodyTooLarge(limit)
 }
 
@@ -93,13 +93,6 @@ func (r *Request) announced(limit int64) error {
 func (r *Request) Bytes() ([]byte, error) {
 	r.viewed = true
 	return r.bytes(r.maxBody())
-}
-
-// A bodyHolder is a wire that can hold the whole body already.
-type bodyHolder interface {
-	// held returns the body, borrowed until the message ends; false when it is
-	// not here in whole and must be read.
-	held() ([]byte, bool)
 }
 
 func (r *Request) bytes(limit int64) ([]byte, error) {
@@ -115,14 +108,12 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 	if err := r.announced(limit); err != nil {
 		return nil, err
 	}
-	if h, ok := r.wire.(bodyHolder); ok {
-		if b, here := h.held(); here {
-			r.whole, r.loaded = b, true
-			return r.bytes(limit)
-		}
+	if b, whole := r.wire.Received(); whole {
+		r.whole, r.loaded = b, true
+		return r.bytes(limit)
 	}
 	r.bodyErr = errBodyPartly // unless reading comes to its end
-	b, err := r.readAll(r.wire.body(limit), r.wire.contentLength())
+	b, err := r.readAll(r.wire.Body(limit), r.wire.ContentLength())
 	if err != nil {
 		r.bodyErr = bodyError(err)
 		return nil, r.bodyErr
@@ -184,7 +175,7 @@ func (r *Request) holdPayload(capacity int, announced int64) error {
 	m := &r.app.memory
 	bound := m.budget.Bound()
 	if need := max(int64(capacity), announced); bound > 0 && need > bound {
-		r.wire.refuseBody()
+		r.wire.RefuseBody()
 		return &ProblemDetails{
 			Status: http.StatusRequestEntityTooLarge,
 			Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
@@ -195,7 +186,7 @@ func (r *Request) holdPayload(capacity int, announced int64) error {
 			if n, due := r.app.shed.Note(admission.NoMemory); due {
 				r.app.config.Logger.Warn("the "+m.budget.String()+" is used up: a request body is refused", "route", r.Route(), "count", n)
 			}
-			r.wire.refuseBody()
+			r.wire.RefuseBody()
 			return r.app.noMemory("the request body")
 		}
 		r.payloadHeld = capacity

@@ -7,7 +7,7 @@ import "strings"
 // path (RFC 6265 section 5.4). A pair with bytes that a cookie may not hold is
 // skipped.
 func (r *Request) Cookie(name string) string {
-	header, _ := r.wire.header("Cookie")
+	header, _ := r.wire.Header("Cookie")
 	v, _ := findCookie(header, name)
 	return v
 }

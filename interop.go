@@ -35,26 +35,9 @@ func FromStd(h http.Handler) Action {
 			}
 		}
 		w := &stdWriter{r: r, header: make(http.Header)}
-		w.run(h, r.wire.stdRequest())
+		w.run(h, r.wire.StdRequest())
 		return w.response()
 	}
-}
-
-// A stdSink is where an answer goes once it cannot be held back any longer.
-type stdSink interface {
-	io.Writer
-	// ReadFrom copies all of src to the body, a file without passing through
-	// the process where the system can do that.
-	io.ReaderFrom
-	Flush() error
-	// hijack hands the connection over, with what was read beyond the request.
-	hijack() (net.Conn, *bufio.ReadWriter, error)
-	setReadDeadline(time.Time) error
-	setWriteDeadline(time.Time) error
-	enableFullDuplex() error
-	// finish ends the body. The trailers are as a handler left them in its
-	// header map: names that were not declared have http.TrailerPrefix.
-	finish(trailers http.Header)
 }
 
 // gatherLimit is how many bytes of a standard handler's answer are held back,
@@ -73,7 +56,7 @@ type stdWriter struct {
 	length   int64    // as the handler announced it, else -1
 	written  int64    // bytes of the body so far, those left out for HEAD included
 	body     []byte
-	sink     stdSink // non-nil once the head has been sent
+	sink     exchange.Sink // non-nil once the head has been sent
 	hijacked bool
 
 	// A handler may leave a goroutine behind that goes on writing. The lock is
@@ -129,9 +112,9 @@ func (w *stdWriter) writeHeader(status int) {
 	case w.hijacked || w.status != 0:
 		return
 	case status < 200:
-		w.r.wire.interim(status, w.header)
+		w.r.wire.Interim(status, w.header)
 		if status == http.StatusSwitchingProtocols { // the last one: Hijack follows
-			w.status, w.sink = status, w.r.wire.sink()
+			w.status, w.sink = status, w.r.wire.Sink()
 		}
 		return
 	}
@@ -155,7 +138,7 @@ func (w *stdWriter) setField(name string, values []string) {
 	case name == "Trailer":
 		w.declare(values)
 	case name == "Connection" && len(values) > 0 && values[0] == "close":
-		w.r.wire.closeAfter()
+		w.r.wire.CloseAfter()
 	default:
 		for _, v := range values {
 			if exchange.CheckField(name, v) == nil {
@@ -321,7 +304,7 @@ func (w *stdWriter) commit(next []byte) error {
 		first = next
 	}
 	w.sniff(first)
-	w.sink = w.r.wire.begin(&w.head.a, w.length)
+	w.sink = w.r.wire.Begin(&w.head.a, w.length)
 	if w.head.a.Own() != nil && w.head.a.Claim() {
 		w.head.letGo()
 	}
@@ -361,14 +344,14 @@ func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, http.ErrHijacked
 	}
 	if w.sink == nil {
-		w.sink = w.r.wire.sink()
+		w.sink = w.r.wire.Sink()
 		defer func() {
 			if !w.hijacked {
 				w.sink = nil
 			}
 		}()
 	}
-	conn, rw, err := w.sink.hijack()
+	conn, rw, err := w.sink.Hijack()
 	w.hijacked = err == nil
 	return conn, rw, err
 }
@@ -376,21 +359,21 @@ func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // The methods that http.ResponseController looks for.
 
 func (w *stdWriter) SetReadDeadline(t time.Time) error {
-	return w.set(func(s stdSink) error { return s.setReadDeadline(t) })
+	return w.set(func(s exchange.Sink) error { return s.SetReadDeadline(t) })
 }
 
 func (w *stdWriter) SetWriteDeadline(t time.Time) error {
-	return w.set(func(s stdSink) error { return s.setWriteDeadline(t) })
+	return w.set(func(s exchange.Sink) error { return s.SetWriteDeadline(t) })
 }
 
-func (w *stdWriter) EnableFullDuplex() error { return w.set(stdSink.enableFullDuplex) }
+func (w *stdWriter) EnableFullDuplex() error { return w.set(exchange.Sink.EnableFullDuplex) }
 
-func (w *stdWriter) set(change func(stdSink) error) error {
+func (w *stdWriter) set(change func(exchange.Sink) error) error {
 	if err := w.use(); err != nil {
 		return err
 	}
 	defer w.mu.Unlock()
-	return change(w.r.wire.sink())
+	return change(w.r.wire.Sink())
 }
 
 // response makes the Response of what the handler has done.
@@ -414,9 +397,9 @@ func (w *stdWriter) response() Response {
 	}
 	if w.sink != nil {
 		if short {
-			w.r.wire.closeAfter() // the end of the connection is what tells the client
+			w.r.wire.CloseAfter() // the end of the connection is what tells the client
 		}
-		w.sink.finish(trailers)
+		w.sink.Finish(trailers)
 		return sent
 	}
 	w.sniff(w.body)

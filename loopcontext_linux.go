@@ -11,7 +11,7 @@ import (
 )
 
 // context makes the request's context: cancelled when the client hangs up.
-func (x *loopExchange) context() context.Context {
+func (x *loopExchange) Context() context.Context {
 	switch {
 	case x.ctx != nil:
 	case !x.d.Hold():
@@ -80,8 +80,8 @@ func (c *localContext) release() {
 	c.conn = nil
 }
 
-func (x *loopExchange) endable() (context.Context, context.CancelFunc) {
-	ctx := x.context()
+func (x *loopExchange) Endable() (context.Context, context.CancelFunc) {
+	ctx := x.Context()
 	if x.cancel == nil {
 		return ctx, func() {} // it has ended
 	}

@@ -64,4 +64,4 @@ func (x *loopExchange) comeBack() {
 }
 
 // abandoned leaves the counting to the engine's call of Abandoned.
-func (x *loopExchange) abandoned() {}
+func (x *loopExchange) Abandoned() {}

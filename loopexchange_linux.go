@@ -376,9 +376,9 @@ func (x *loopExchange) end() {
 	}
 }
 
-func (x *loopExchange) host() string { return x.request.chunk.Copy(x.head.Host()) }
+func (x *loopExchange) Host() string { return x.request.chunk.Copy(x.head.Host()) }
 
-func (x *loopExchange) header(name string) (string, bool) {
+func (x *loopExchange) Header(name string) (string, bool) {
 	v, ok := x.head.Get(name)
 	if !ok {
 		return "", false
@@ -386,7 +386,7 @@ func (x *loopExchange) header(name string) (string, bool) {
 	return x.request.chunk.Copy(v), true
 }
 
-func (x *loopExchange) list(name string) string {
+func (x *loopExchange) List(name string) string {
 	i := x.head.Index(name, 0)
 	if i < 0 {
 		return ""
@@ -403,7 +403,7 @@ func (x *loopExchange) list(name string) string {
 	return view.String(all)
 }
 
-func (x *loopExchange) headers(yield func(name, value string) bool) {
+func (x *loopExchange) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
 		if !yield(http.CanonicalHeaderKey(x.request.chunk.Copy(name)), x.request.chunk.Copy(value)) {
@@ -412,7 +412,7 @@ func (x *loopExchange) headers(yield func(name, value string) bool) {
 	}
 }
 
-func (x *loopExchange) contentLength() int64 {
+func (x *loopExchange) ContentLength() int64 {
 	switch {
 	case x.head.Chunked:
 		return -1
@@ -422,15 +422,15 @@ func (x *loopExchange) contentLength() int64 {
 	return x.head.ContentLength
 }
 
-// held returns the body when it is here in whole.
-func (x *loopExchange) held() ([]byte, bool) {
+// Received returns the body when it is here in whole.
+func (x *loopExchange) Received() ([]byte, bool) {
 	if x.streaming {
 		return nil, false
 	}
 	return x.whole, true
 }
 
-func (x *loopExchange) remote() netip.AddrPort { return x.c.RemoteAddr() }
+func (x *loopExchange) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.

@@ -16,7 +16,7 @@ import (
 )
 
 // stdRequest makes the *http.Request of the current request, once.
-func (x *loopExchange) stdRequest() *http.Request {
+func (x *loopExchange) StdRequest() *http.Request {
 	if x.std != nil {
 		x.rewindStdBody()
 		return x.std
@@ -28,22 +28,22 @@ func (x *loopExchange) stdRequest() *http.Request {
 		ProtoMajor:    1,
 		ProtoMinor:    int(h.Minor),
 		Header:        make(http.Header, h.Len()),
-		Host:          x.host(),
+		Host:          x.Host(),
 		RequestURI:    string(h.Target()),
-		ContentLength: x.contentLength(),
+		ContentLength: x.ContentLength(),
 		Close:         x.closing,
 		Body:          http.NoBody,
 	}
-	if remote := x.remote(); remote.IsValid() {
+	if remote := x.Remote(); remote.IsValid() {
 		req.RemoteAddr = remote.String()
 	}
-	for name, value := range x.headers {
+	for name, value := range x.Headers {
 		if name != "Host" {
 			req.Header[name] = append(req.Header[name], value)
 		}
 	}
 	req.URL = targetURL(h.Form, req.RequestURI)
-	req = req.WithContext(x.context())
+	req = req.WithContext(x.Context())
 	if h.HasBody() {
 		x.stdBody = &loopStdBody{x: x}
 		if x.streaming {
@@ -79,7 +79,7 @@ func targetURL(form http1.TargetForm, target string) *url.URL {
 	return u
 }
 
-func (x *loopExchange) body(limit int64) io.Reader {
+func (x *loopExchange) Body(limit int64) io.Reader {
 	if x.streaming {
 		x.stream.limit = limit
 		return x.stream
@@ -90,7 +90,7 @@ func (x *loopExchange) body(limit int64) io.Reader {
 	return &bytesReader{x.whole}
 }
 
-func (x *loopExchange) refuseBody() {
+func (x *loopExchange) RefuseBody() {
 	if x.streaming {
 		x.stream.err = errRefused
 	}
@@ -100,7 +100,7 @@ func (x *loopExchange) refuseBody() {
 const headRoom = 512
 
 // begin appends the head of an answer whose body follows piece by piece.
-func (x *loopExchange) begin(resp *exchange.Answer, length int64) stdSink {
+func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
 	if !x.d.Unlimit() {
@@ -120,12 +120,12 @@ func (x *loopExchange) begin(resp *exchange.Answer, length int64) stdSink {
 	return &loopSink{loopStream{x: x, chunked: chunked}}
 }
 
-func (x *loopExchange) sink() stdSink { return &loopSink{loopStream{x: x}} }
+func (x *loopExchange) Sink() exchange.Sink { return &loopSink{loopStream{x: x}} }
 
-func (x *loopExchange) closeAfter() { x.closing = true }
+func (x *loopExchange) CloseAfter() { x.closing = true }
 
 // interim sends a response below 200, which an HTTP/1.0 client would not know.
-func (x *loopExchange) interim(status int, h http.Header) {
+func (x *loopExchange) Interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
 	}
@@ -184,7 +184,7 @@ func (s *loopSink) Flush() error {
 	return s.loopStream.Flush()
 }
 
-func (s *loopSink) finish(trailers http.Header) {
+func (s *loopSink) Finish(trailers http.Header) {
 	s.x.beginWrite()
 	defer s.x.endWrite()
 	s.loopStream.finish(trailers)
@@ -192,7 +192,7 @@ func (s *loopSink) finish(trailers http.Header) {
 
 // hijack takes the connection out of the engine. What had arrived beyond the
 // request is in the reader's buffer.
-func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (s *loopSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.beginWrite()
 	defer x.endWrite()
@@ -220,12 +220,12 @@ func (s *loopSink) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(r, bufio.NewWriter(conn)), nil
 }
 
-func (s *loopSink) setReadDeadline(t time.Time) error {
+func (s *loopSink) SetReadDeadline(t time.Time) error {
 	s.x.ownDeadlines().readBy = t
 	return nil
 }
 
-func (s *loopSink) setWriteDeadline(t time.Time) error {
+func (s *loopSink) SetWriteDeadline(t time.Time) error {
 	s.x.ownDeadlines().writeBy = t
 	return nil
 }
@@ -256,7 +256,7 @@ func (x *loopExchange) writeBy() time.Time {
 
 // enableFullDuplex has nothing to do: a handler may read and write in any order, and
 // at the same time.
-func (s *loopSink) enableFullDuplex() error { return nil }
+func (s *loopSink) EnableFullDuplex() error { return nil }
 
 // timeLeft returns how long an operation may block: until the deadline that a
 // handler has set, else for the time that the config grants.

@@ -2,7 +2,6 @@ package dunlin
 
 import (
 	"context"
-	"io"
 	"iter"
 	"math/rand/v2"
 	"net/http"
@@ -20,7 +19,7 @@ import (
 // from it stay valid for ever; byte slices are borrowed, see the package comment.
 type Request struct {
 	app   *App
-	wire  wire
+	wire  exchange.Wire
 	match router.Match[*endpoint]
 	route *endpoint // nil when no route matched
 
@@ -44,42 +43,6 @@ type Request struct {
 	bodyErr     error         // why the body could not be read
 	depth       int           // calls of App.run under way
 	slots       []slot        // places it has under limits
-}
-
-// A wire is what a Request stands on: an http.Request, or the bytes of the
-// loop engine. Every string it returns is safe.
-type wire interface {
-	host() string
-	header(name string) (value string, ok bool)
-	headers(yield func(name, value string) bool)
-	// list returns all values of the named header joined by commas (RFC 9110
-	// section 5.3), as a view: it is valid as long as the message.
-	list(name string) string
-	contentLength() int64 // in bytes, -1 when not known before the body is read
-	// body returns the reader of the body, which fails with a *ProblemDetails
-	// of 413 once more than limit bytes were read.
-	body(limit int64) io.Reader
-	// refuseBody says that the body will not be read: the answer does not wait
-	// for it.
-	refuseBody()
-	remote() netip.AddrPort
-	context() context.Context
-	// endable is context with a function that ends it before the request does.
-	endable() (context.Context, context.CancelFunc)
-	// stdRequest returns the request as net/http knows it.
-	stdRequest() *http.Request
-	// begin sends the head of resp and returns where the body goes; length is
-	// that of the body in bytes, -1 when it is not known. It keeps nothing of
-	// resp.
-	begin(resp *exchange.Answer, length int64) stdSink
-	// sink returns the way to the connection without sending anything.
-	sink() stdSink
-	// interim sends a response below 200.
-	interim(status int, h http.Header)
-	// closeAfter closes the connection after the answer.
-	closeAfter()
-	// abandoned notes that the action ends its goroutine.
-	abandoned()
 }
 
 // begin makes the request ready for another message.
@@ -123,7 +86,7 @@ func (r *Request) own(s string) string {
 }
 
 // Host returns the host the request is for, with its port if the client sent one.
-func (r *Request) Host() string { return r.wire.host() }
+func (r *Request) Host() string { return r.wire.Host() }
 
 // Route returns the pattern of the route that was matched, "" when none was.
 func (r *Request) Route() string {
@@ -162,7 +125,7 @@ func (r *Request) Params() iter.Seq2[string, string] {
 
 func (r *Request) paramAt(i int) string {
 	if r.match.InHost(i) {
-		return r.match.Span(i).Of(r.wire.host())
+		return r.match.Span(i).Of(r.wire.Host())
 	}
 	value := r.match.Span(i).Of(r.path)
 	if strings.IndexByte(value, '%') < 0 {
@@ -176,27 +139,27 @@ func (r *Request) paramAt(i int) string {
 // Header returns the first value of the named request header, "" when there is
 // none. Names compare without regard to case.
 func (r *Request) Header(name string) string {
-	s, _ := r.wire.header(name)
+	s, _ := r.wire.Header(name)
 	return s
 }
 
 // Headers yields every request header, a name as often as it was sent.
-func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.headers }
+func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.Headers }
 
 // Remote returns the address of the peer, invalid when it has none (a unix
 // socket). Behind a proxy it is the proxy's.
-func (r *Request) Remote() netip.AddrPort { return r.wire.remote() }
+func (r *Request) Remote() netip.AddrPort { return r.wire.Remote() }
 
 // Context returns the request's context: cancelled when the client goes away,
 // when the server is told to stop at once, when the time limit of the route has passed,
 // and when the action has returned and its response, which may stream, has been sent. While
 // events are sent ([SSE]) it is that of [Events.Context].
-func (r *Request) Context() context.Context { return r.wire.context() }
+func (r *Request) Context() context.Context { return r.wire.Context() }
 
 // Std returns the request as net/http knows it, for libraries that want one. It
 // is made when first asked for and valid until the action returns. Its body is
 // that of the request, or what Bytes has read of it before.
-func (r *Request) Std() *http.Request { return r.wire.stdRequest() }
+func (r *Request) Std() *http.Request { return r.wire.StdRequest() }
 
 // ID returns an identifier of this request, 26 random characters unless a
 // middleware has set one with SetID.

@@ -87,7 +87,7 @@ const (
 
 // run has stream send its events.
 func (e *Events) run(stream func(*Events) error) error {
-	e.ctx, e.end = e.r.wire.endable()
+	e.ctx, e.end = e.r.wire.Endable()
 	defer e.close()
 	drains := &e.r.app.drains
 	drains.add(e.r.app, e)

@@ -105,9 +105,9 @@ func (x *stdExchange) release() {
 	x.request.app.exchanges.Put(x)
 }
 
-func (x *stdExchange) host() string { return x.req.Host }
+func (x *stdExchange) Host() string { return x.req.Host }
 
-func (x *stdExchange) header(name string) (string, bool) {
+func (x *stdExchange) Header(name string) (string, bool) {
 	if v := x.req.Header[name]; len(v) > 0 {
 		return v[0], true
 	}
@@ -121,11 +121,11 @@ func (x *stdExchange) header(name string) (string, bool) {
 	return v[0], true
 }
 
-func (x *stdExchange) list(name string) string {
+func (x *stdExchange) List(name string) string {
 	return strings.Join(x.req.Header[name], ", ")
 }
 
-func (x *stdExchange) headers(yield func(name, value string) bool) {
+func (x *stdExchange) Headers(yield func(name, value string) bool) {
 	if x.req.Host != "" && !yield("Host", x.req.Host) {
 		return
 	}
@@ -138,7 +138,7 @@ func (x *stdExchange) headers(yield func(name, value string) bool) {
 	}
 }
 
-func (x *stdExchange) remote() netip.AddrPort {
+func (x *stdExchange) Remote() netip.AddrPort {
 	addr, err := netip.ParseAddrPort(x.req.RemoteAddr)
 	if err != nil {
 		return netip.AddrPort{} // a unix socket, or a test that set none
@@ -146,20 +146,20 @@ func (x *stdExchange) remote() netip.AddrPort {
 	return addr
 }
 
-func (x *stdExchange) context() context.Context {
+func (x *stdExchange) Context() context.Context {
 	if x.ctx != nil {
 		return x.ctx
 	}
 	return x.req.Context()
 }
 
-func (x *stdExchange) endable() (ctx context.Context, end context.CancelFunc) {
+func (x *stdExchange) Endable() (ctx context.Context, end context.CancelFunc) {
 	x.ctx, end = context.WithCancel(x.req.Context())
 	return x.ctx, end
 }
 
 // begin sends a head. net/http chooses the framing.
-func (x *stdExchange) begin(resp *exchange.Answer, length int64) stdSink {
+func (x *stdExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if x.race != nil && !x.race.begin() {
 		return lateSink{}
 	}
@@ -176,10 +176,10 @@ func (x *stdExchange) begin(resp *exchange.Answer, length int64) stdSink {
 	return (*stdConnection)(x)
 }
 
-func (x *stdExchange) sink() stdSink { return (*stdConnection)(x) }
+func (x *stdExchange) Sink() exchange.Sink { return (*stdConnection)(x) }
 
 // interim sends a response below 200. Its headers are not those of the answer.
-func (x *stdExchange) interim(status int, h http.Header) {
+func (x *stdExchange) Interim(status int, h http.Header) {
 	x.race.whileMine(func() {
 		all := x.w.Header()
 		outer := maps.Clone(all)
@@ -190,11 +190,11 @@ func (x *stdExchange) interim(status int, h http.Header) {
 	})
 }
 
-func (x *stdExchange) closeAfter() {
+func (x *stdExchange) CloseAfter() {
 	x.race.whileMine(func() { x.w.Header().Set("Connection", "close") })
 }
 
-func (x *stdExchange) abandoned() {
+func (x *stdExchange) Abandoned() {
 	x.count.end(0)
 	x.leaveBody()
 }
@@ -213,7 +213,7 @@ func (x *stdConnection) Flush() error {
 	}
 	return err
 }
-func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (x *stdConnection) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.race != nil && !x.race.begin() {
 		return nil, nil, errTimedOut
 	}
@@ -223,13 +223,13 @@ func (x *stdConnection) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	return conn, rw, err
 }
-func (x *stdConnection) setReadDeadline(t time.Time) error {
+func (x *stdConnection) SetReadDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })
 }
-func (x *stdConnection) setWriteDeadline(t time.Time) error {
+func (x *stdConnection) SetWriteDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetWriteDeadline(t) })
 }
-func (x *stdConnection) enableFullDuplex() error {
+func (x *stdConnection) EnableFullDuplex() error {
 	x.duplex = true
 	return x.set((*http.ResponseController).EnableFullDuplex)
 }
@@ -248,7 +248,7 @@ var errCannotFlush = fmt.Errorf("flush: the ResponseWriter of a middleware has n
 // ReadFrom leaves the copying to net/http, which knows files.
 func (x *stdConnection) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
 
-func (x *stdConnection) finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }
+func (x *stdConnection) Finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }
 
 // send writes the response. A failure to write means that the client is gone.
 func (x *stdExchange) send(resp *exchange.Answer) {

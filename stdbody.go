@@ -11,14 +11,17 @@ import (
 
 func (x *stdExchange) hasBody() bool { return x.req.Body != nil && x.req.Body != http.NoBody }
 
-func (x *stdExchange) contentLength() int64 {
+// Received returns nothing: net/http reads bodies as they are asked for.
+func (x *stdExchange) Received() ([]byte, bool) { return nil, false }
+
+func (x *stdExchange) ContentLength() int64 {
 	if !x.hasBody() {
 		return 0
 	}
 	return x.req.ContentLength
 }
 
-func (x *stdExchange) body(limit int64) io.Reader {
+func (x *stdExchange) Body(limit int64) io.Reader {
 	if !x.hasBody() {
 		return &bytesReader{}
 	}
@@ -29,7 +32,7 @@ func (x *stdExchange) body(limit int64) io.Reader {
 
 // refuseBody closes the connection after the answer: else the server reads a body
 // of up to 256 KB before it answers.
-func (x *stdExchange) refuseBody() { x.closeAfter() }
+func (x *stdExchange) RefuseBody() { x.CloseAfter() }
 
 // remaining returns the body if some of it may be left, and how long that may take is
 // ours to bound; else nil.
@@ -62,11 +65,11 @@ func (x *stdExchange) skipRest() {
 		return // the answer comes first
 	}
 	if x.req.ContentLength > drainLimit && !b.begun() {
-		x.closeAfter()
+		x.CloseAfter()
 		return
 	}
 	if _, err := io.CopyN(io.Discard, b, drainLimit+1); err == nil {
-		x.closeAfter()
+		x.CloseAfter()
 	}
 }
 
@@ -111,13 +114,13 @@ func readProblem(err error) error {
 
 // stdRequest returns the request as it came; with a body of our own if there is
 // a limit on that, or Bytes has read it.
-func (x *stdExchange) stdRequest() *http.Request {
+func (x *stdExchange) StdRequest() *http.Request {
 	r := &x.request
 	limit := r.maxStdBody()
 	switch {
 	case r.loaded && len(r.whole) > 0:
 		x.ownRequest().Body = r.replayed()
-	case x.copied || x.contentLength() == 0:
+	case x.copied || x.ContentLength() == 0:
 	case limit > 0:
 		body := x.timed()
 		x.ownRequest().Body = http.MaxBytesReader(x.w, body, limit)

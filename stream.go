@@ -107,9 +107,9 @@ type streamWriter struct {
 	r    *Request
 	resp *Response
 	held []byte
-	most int     // bytes to hold back
-	sink stdSink // non-nil once the head has been sent
-	err  error   // of the connection
+	most int           // bytes to hold back
+	sink exchange.Sink // non-nil once the head has been sent
+	err  error         // of the connection
 }
 
 // run has write produce the body of the response.
@@ -120,7 +120,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
 	case w.r.method == http.MethodHead:
-		w.r.wire.begin(&w.resp.a, -1).finish(nil)
+		w.r.wire.Begin(&w.resp.a, -1).Finish(nil)
 		return sent
 	}
 	err := w.call(write)
@@ -132,7 +132,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	case w.sink == nil:
 		return w.resp.failLate(err)
 	case err == nil:
-		w.sink.finish(nil)
+		w.sink.Finish(nil)
 		return sent
 	}
 	log := w.r.app.config.Logger.Error
@@ -150,7 +150,7 @@ func (w *streamWriter) call(write func(io.Writer) error) error {
 
 // cutAfter is to be deferred: once part of the answer has been sent, a panic
 // cannot become a 500 any more. It is logged, and the connection dropped.
-func (r *Request) cutAfter(sent *stdSink) {
+func (r *Request) cutAfter(sent *exchange.Sink) {
 	v := recover()
 	if v == nil {
 		return
@@ -195,7 +195,7 @@ func (w *streamWriter) begin() error {
 	if w.sink != nil {
 		return w.err
 	}
-	w.sink = w.r.wire.begin(&w.resp.a, -1)
+	w.sink = w.r.wire.Begin(&w.resp.a, -1)
 	w.resp.letGo()
 	_, err := w.note(w.sink.Write(w.held))
 	w.held = nil

@@ -159,8 +159,8 @@ type lateSink struct{}
 func (lateSink) Write([]byte) (int, error)                    { return 0, errTimedOut }
 func (lateSink) Flush() error                                 { return errTimedOut }
 func (lateSink) ReadFrom(io.Reader) (int64, error)            { return 0, errTimedOut }
-func (lateSink) setReadDeadline(time.Time) error              { return errTimedOut }
-func (lateSink) setWriteDeadline(time.Time) error             { return errTimedOut }
-func (lateSink) enableFullDuplex() error                      { return errTimedOut }
-func (lateSink) finish(http.Header)                           {}
-func (lateSink) hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errTimedOut }
+func (lateSink) SetReadDeadline(time.Time) error              { return errTimedOut }
+func (lateSink) SetWriteDeadline(time.Time) error             { return errTimedOut }
+func (lateSink) EnableFullDuplex() error                      { return errTimedOut }
+func (lateSink) Finish(http.Header)                           {}
+func (lateSink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errTimedOut }

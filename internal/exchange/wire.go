@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// A Wire is what an adapter offers of one request at a time, and of the way back to its
+// client. Every string it returns is safe. It is used by one goroutine at a time, the
+// one that runs the action, unless a method says otherwise.
+type Wire interface {
+	Host() string
+	Header(name string) (value string, ok bool)
+	Headers(yield func(name, value string) bool)
+	// List returns all values of the named header joined by commas (RFC 9110
+	// section 5.3), as a view: it is valid as long as the message.
+	List(name string) string
+	ContentLength() int64 // in bytes, -1 when not known before the body is read
+	// Received returns the body, borrowed until the message ends, when it is here in
+	// whole; else it must be read.
+	Received() (body []byte, whole bool)
+	// Body returns the reader of the body, which fails with a *ProblemDetails
+	// of 413 once more than limit bytes were read.
+	Body(limit int64) io.Reader
+	// RefuseBody says that the body will not be read: the answer does not wait
+	// for it.
+	RefuseBody()
+	Remote() netip.AddrPort
+	Context() context.Context
+	// Endable is Context with a function that ends it before the request does.
+	Endable() (context.Context, context.CancelFunc)
+	// StdRequest returns the request as net/http knows it.
+	StdRequest() *http.Request
+	// Begin sends the head of resp and returns where the body goes; length is
+	// that of the body in bytes, -1 when it is not known. It keeps nothing of
+	// resp.
+	Begin(resp *Answer, length int64) Sink
+	// Sink returns the way to the connection without sending anything.
+	Sink() Sink
+	// Interim sends a response below 200.
+	Interim(status int, h http.Header)
+	// CloseAfter closes the connection after the answer.
+	CloseAfter()
+	// Abandoned notes that the action ends its goroutine.
+	Abandoned()
+}
+
+// A Sink is where an answer goes once it cannot be held back any longer.
+type Sink interface {
+	io.Writer
+	// ReadFrom copies all of src to the body, a file without passing through
+	// the process where the system can do that.
+	io.ReaderFrom
+	Flush() error
+	// Hijack hands the connection over, with what was read beyond the request.
+	Hijack() (net.Conn, *bufio.ReadWriter, error)
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+	EnableFullDuplex() error
+	// Finish ends the body. The trailers are as a handler left them in its
+	// header map: names that were not declared have http.TrailerPrefix.
+	Finish(trailers http.Header)
+}
