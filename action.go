@@ -1,6 +1,8 @@
 package dunlin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -17,17 +19,42 @@ type Action func(*Request) Response
 // the route is registered, not for each request.
 type Middleware func(Action) Action
 
-// chain wraps act in middleware, the first of which sees the request first. It
-// panics, naming the place of the registration, when one makes nil of it.
+// chain wraps act in middleware, the first of which sees the request first. Each
+// sees the 500 of what panics behind it. chain panics, naming the place of the
+// registration, when a middleware makes nil of its action.
 func chain(act Action, middleware []Middleware, place string) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
-		wrapped := middleware[i](act)
+		wrapped := middleware[i](contained(act))
 		if wrapped == nil {
 			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, place))
 		}
 		act = wrapped
 	}
 	return act
+}
+
+// contained returns act with its panic made a response, for the middleware around
+// it. The panic of an abort goes on, and so does runtime.Goexit.
+func contained(act Action) Action {
+	return func(r *Request) (resp Response) {
+		returned, depth := false, r.depth
+		defer func() {
+			if returned {
+				return
+			}
+			switch v := recover(); v {
+			case nil: // runtime.Goexit
+			case http.ErrAbortHandler:
+				panic(v)
+			default:
+				r.depth = depth
+				resp = r.app.recovered(r, v)
+			}
+		}()
+		resp = act(r)
+		returned = true
+		return resp
+	}
 }
 
 // run calls act and makes a response of its panic, if it panics. A panic with
@@ -99,7 +126,10 @@ func (a *App) settle(r *Request, resp *Response) {
 		*resp = Response{}.fail(exchange.ErrStale)
 		resp.a.Claim() // nobody else has seen this one
 	}
-	if resp.a.Own().Err != nil {
+	if err := resp.a.Own().Err; err != nil && (r.rest == nil || !r.rest.failed(err)) {
+		if resp.a.Kind() == exchange.Complete && r.clientGone(resp) {
+			resp.a.SetKind(exchange.Gone)
+		}
 		a.logFailure(r, resp)
 	}
 	if resp.a.Kind() == exchange.Later {
@@ -107,10 +137,21 @@ func (a *App) settle(r *Request, resp *Response) {
 	}
 }
 
+// clientGone reports whether an action failed and nobody waits for its answer any
+// more: its context has ended, and not by a limit on its time.
+func (r *Request) clientGone(resp *Response) bool {
+	return (resp.a.Status() >= http.StatusInternalServerError || errors.Is(resp.a.Own().Err, context.Canceled)) &&
+		r.Context().Err() == context.Canceled
+}
+
 // logFailure logs the cause of a response: what went wrong here at level
 // Error, what the client did wrong at level Debug.
 func (a *App) logFailure(r *Request, resp *Response) {
 	log := a.config.Logger.Debug
+	if resp.a.Kind() == exchange.Gone {
+		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+		return
+	}
 	if resp.a.Status() >= http.StatusInternalServerError {
 		log = a.config.Logger.Error
 	}

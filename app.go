@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -123,7 +124,29 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	if a.router.Versioned() {
 		accept = r.wire.List("Accept")
 	}
-	return a.found(r, host, a.router.LookupAccept(r.method, host, r.path, accept, &r.match))
+	found := a.found(r, host, a.router.LookupAccept(r.method, host, r.path, accept, &r.match))
+	switch {
+	case !r.match.Varies():
+		return found
+	case r.route != nil:
+		return varying
+	}
+	return func(r *Request) Response { return varied(found(r)) }
+}
+
+// varying is the action for a route that was chosen by the Accept header.
+func varying(r *Request) Response { return varied(r.route.action(r)) }
+
+// varied returns the response with Accept among what caches must look at.
+func varied(resp Response) Response {
+	for _, line := range resp.Values("Vary") {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); name == "*" || strings.EqualFold(name, "Accept") {
+				return resp
+			}
+		}
+	}
+	return resp.AddHeader("Vary", "Accept")
 }
 
 // found returns the action for the outcome of a lookup.

@@ -23,7 +23,8 @@ import (
 // middleware then sees a response that has been sent, and headers it adds come
 // too late. The handler reads the body as it comes, or what Request.Bytes has
 // read, in whole. Group.MaxBody and Route.MaxBody limit it; Config.MaxBody does
-// not.
+// not. Request.Pattern is that of the route, without a method or host, and
+// Request.PathValue gives its parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")
@@ -37,6 +38,18 @@ func FromStd(h http.Handler) Action {
 		w := &stdWriter{r: r, header: make(http.Header)}
 		w.run(h, r.wire.StdRequest())
 		return w.response()
+	}
+}
+
+// setMatch says in a standard request, which is the handler's alone, what was
+// matched, as http.ServeMux does: Pattern is that of the route, without a method.
+func (r *Request) setMatch(req *http.Request) {
+	if r.route == nil {
+		return
+	}
+	req.Pattern = r.route.pattern
+	for name, value := range r.Params() {
+		req.SetPathValue(name, value)
 	}
 }
 

@@ -19,15 +19,28 @@ func (x *loopExchange) Context() context.Context {
 	default:
 		defer x.d.Release()
 		x.local = &localContext{Context: x.handler.context, conn: x.c}
-		if left := x.d.TimeLeft(0); left > 0 {
+		if x.d.Limited() {
 			x.local.find() // the action may outlive its connection
-			x.ctx, x.cancel = context.WithTimeout(x.local, left)
+			limited := newLimitedContext(x.local, time.Now().Add(x.d.TimeLeft(0)))
+			x.ctx, x.cancel = limited, func() { limited.end(context.Canceled) }
 		} else {
 			x.ctx, x.cancel = context.WithCancel(x.local)
 		}
 		x.c.SetHangup(x.cancel)
 	}
 	return x.ctx
+}
+
+// unlimit lifts a limit on the action's time, because the answer begins; false if
+// the connection was taken from it.
+func (x *loopExchange) unlimit() bool {
+	if !x.d.Unlimit() {
+		return false
+	}
+	if limited, ok := x.ctx.(*limitedContext); ok {
+		limited.lift()
+	}
+	return true
 }
 
 // lateContext is the context of a request that was answered without its action.

@@ -50,7 +50,7 @@ type loopExchange struct {
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
 	holds     int                // calls of hold without unhold
 	inPlace   bool               // head and whole lie in the input
-	planned   Response           // what goes on aside
+	planned   *planned           // what goes on aside
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for

@@ -170,6 +170,9 @@ func (h *loopHandler) Expiring(late, fresh any) {
 	from, x := late.(*loopExchange), fresh.(*loopExchange)
 	x.minor, x.head.Method, x.request.route = from.minor, from.head.Method, from.request.route
 	x.count.since = from.count.since
+	if limited, ok := from.ctx.(*limitedContext); ok {
+		limited.end(context.DeadlineExceeded)
+	}
 	from.comeBack()
 }
 

@@ -62,6 +62,7 @@ func (x *loopExchange) StdRequest() *http.Request {
 		announceTrailers(req)
 		x.stdBody.req = req
 	}
+	x.request.setMatch(req)
 	x.std = req
 	x.rewindStdBody()
 	return x.std
@@ -103,7 +104,7 @@ const headRoom = 512
 func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
-	if !x.d.Unlimit() {
+	if !x.unlimit() {
 		return lateSink{}
 	}
 	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
@@ -196,7 +197,7 @@ func (s *loopSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.beginWrite()
 	defer x.endWrite()
-	if !x.d.Unlimit() {
+	if !x.unlimit() {
 		return nil, nil, errTimedOut
 	}
 	s.seal()

@@ -30,6 +30,8 @@ type Request struct {
 	loaded bool   // payload (or the engine's view) is complete in whole
 	viewed bool   // the action may hold a view of the body
 
+	rest *restOfChain // which it is the request of, behind standard middleware
+
 	location string // where to, when no route takes this path but one like it
 
 	id          string
@@ -57,7 +59,7 @@ const maxKept = 64 << 10
 // end drops what the request held for its message. The loans of byte slices
 // end here.
 func (r *Request) end() {
-	r.id = ""
+	r.id, r.rest = "", nil
 	if len(r.values) > 0 {
 		clear(r.values)
 		r.values = r.values[:0]

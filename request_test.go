@@ -144,6 +144,12 @@ func TestTypedParams(t *testing.T) {
 	for kind, f := range read {
 		ask(t, "/{w}", "/1?w=2", func(r *dunlin.Request) {
 			var problem *dunlin.ProblemDetails
+			if got := f(r); !errors.As(got.err, &problem) || problem.Status != 500 || !strings.Contains(problem.Cause.Error(), `route /{w} has no parameter "v": it has w`) {
+				t.Errorf("misspelt %s: %v", kind, got.err)
+			}
+		})
+		ask(t, "/x", "/x?w=2", func(r *dunlin.Request) {
+			var problem *dunlin.ProblemDetails
 			if got := f(r); !errors.As(got.err, &problem) || problem.Status != 400 || !strings.Contains(problem.Detail, `query parameter "v" is missing`) {
 				t.Errorf("missing %s: %v", kind, got.err)
 			}

@@ -122,7 +122,7 @@ func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 // Version returns a group whose routes are only for requests that accept a
 // vendor media type of the given version: "v2" for Accept:
 // application/vnd.acme.v2+json. When no version fits, the answer is 406 and
-// lists those that exist.
+// lists those that exist. Answers of a path with versions say Vary: Accept.
 func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	sub := g.derive()
 	sub.version = version

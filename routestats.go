@@ -28,7 +28,7 @@ type RouteStats struct {
 
 // StatusCounts counts requests by how they were answered.
 type StatusCounts struct {
-	Dropped       uint64 `json:"dropped"` // not, or not to the end: the connection was dropped
+	Dropped       uint64 `json:"dropped"` // not, or not to the end: the client left, or the connection was dropped
 	Informational uint64 `json:"1xx"`     // 101: the connection was handed to the action
 	Success       uint64 `json:"2xx"`
 	Redirection   uint64 `json:"3xx"`

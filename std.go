@@ -40,6 +40,9 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r := &x.request
 	r.begin(req.Method, path, req.URL.RawQuery, false)
 	act := a.find(r, req.Host)
+	if r.route != nil {
+		req.Pattern = r.route.pattern // as http.ServeMux does, for who looks at it afterwards
+	}
 	if a.counting.Load() {
 		x.startCount()
 	}
@@ -63,6 +66,8 @@ type stdExchange struct {
 	count   stdCount
 	number  int  // of all exchanges of the app: spreads them over shards
 	copied  bool // req is our own copy
+	bodied  bool // ... with a body of our own, if it needs one
+	matched bool // ... and says what was matched
 	duplex  bool // the action reads and writes at the same time
 
 	timedBody *timedBody // made when the body is first asked for
@@ -97,7 +102,7 @@ func (x *stdExchange) sendSettled(resp *exchange.Answer) {
 func (x *stdExchange) release() {
 	x.request.end()
 	x.leaveBody()
-	x.w, x.req, x.ctx, x.race, x.copied, x.duplex = nil, nil, nil, nil, false, false
+	x.w, x.req, x.ctx, x.race, x.copied, x.bodied, x.matched, x.duplex = nil, nil, nil, nil, false, false, false, false
 	if x.timedBody != nil {
 		x.timedBody.stop()
 		x.timedBody = nil

@@ -117,16 +117,20 @@ func readProblem(err error) error {
 func (x *stdExchange) StdRequest() *http.Request {
 	r := &x.request
 	limit := r.maxStdBody()
+	if !x.matched && r.match.Len() > 0 {
+		x.matched = true
+		r.setMatch(x.ownRequest())
+	}
 	switch {
 	case r.loaded && len(r.whole) > 0:
-		x.ownRequest().Body = r.replayed()
-	case x.copied || x.ContentLength() == 0:
+		x.ownRequest().Body, x.bodied = r.replayed(), true
+	case x.bodied || x.ContentLength() == 0:
 	case limit > 0:
 		body := x.timed()
-		x.ownRequest().Body = http.MaxBytesReader(x.w, body, limit)
+		x.ownRequest().Body, x.bodied = http.MaxBytesReader(x.w, body, limit), true
 	default:
 		if body := x.timed(); body != x.req.Body {
-			x.ownRequest().Body = body
+			x.ownRequest().Body, x.bodied = body, true
 		}
 	}
 	return x.req

@@ -22,10 +22,9 @@ import (
 // has not returned after d; zero sets no limit. It counts until the answer
 // begins: a response that streams may take as long as it needs.
 //
-// The context of the request ends at the same time. An action that heeds it and
-// returns at once may still be in time with an answer of its own, which is then sent
-// in place of the 503, and not counted in [RouteStats].Timeouts. [Error] makes a 503
-// of the context's error, too.
+// The context of the request ends with the limit, so that the action can stop. Once
+// the answer has begun the context has no deadline any more: what streams, and a
+// connection that was hijacked, go on until the client leaves.
 func (g *Group) Timeout(d time.Duration) *Group {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
@@ -60,9 +59,102 @@ func (a *App) logLate(route *endpoint) {
 	a.config.Logger.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
 }
 
+// A limitedContext is the context of a request under a limit. It ends with
+// context.DeadlineExceeded when the action has lost its answer, and not before: that is
+// decided in one place, by who answers. Once the answer has begun it has no deadline.
+type limitedContext struct {
+	context.Context // what it derives from
+	until           time.Time
+	done            chan struct{}
+	release         func() bool // ends the watch on what it derives from
+
+	mu     sync.Mutex
+	err    error
+	lifted bool
+	after  map[*byte]func()
+}
+
+func newLimitedContext(parent context.Context, until time.Time) *limitedContext {
+	c := &limitedContext{Context: parent, until: until, done: make(chan struct{})}
+	if parent.Done() != nil {
+		c.release = context.AfterFunc(parent, func() { c.end(parent.Err()) })
+	}
+	return c
+}
+
+// end ends the context, unless it has ended.
+func (c *limitedContext) end(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	close(c.done)
+	after := c.after
+	c.after = nil
+	c.mu.Unlock()
+	if c.release != nil {
+		c.release()
+	}
+	for _, f := range after {
+		f() // of package context, which cancels what derives from this and waits for nothing
+	}
+}
+
+// lift takes the deadline away, because the answer has begun.
+func (c *limitedContext) lift() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lifted = true
+}
+
+func (c *limitedContext) Deadline() (time.Time, bool) {
+	c.mu.Lock()
+	lifted := c.lifted
+	c.mu.Unlock()
+	until, ok := c.Context.Deadline()
+	if !lifted && (!ok || c.until.Before(until)) {
+		return c.until, true
+	}
+	return until, ok
+}
+
+func (c *limitedContext) Done() <-chan struct{} { return c.done }
+
+func (c *limitedContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// AfterFunc spares package context a goroutine for each context that derives from
+// this one.
+func (c *limitedContext) AfterFunc(f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if c.after == nil {
+		c.after = make(map[*byte]func())
+	}
+	key := new(byte)
+	c.after[key] = f
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, waiting := c.after[key]
+		delete(c.after, key)
+		return waiting
+	}
+}
+
 // A stdRace decides who answers a request of net/http under a limit: the
-// action's goroutine or the server's. The zero value is undecided.
+// action's goroutine or the server's.
 type stdRace struct {
+	ctx   *limitedContext
 	mu    sync.Mutex
 	late  bool // the limit has passed: the action has lost its writer
 	begun bool // the answer has begun: the limit is lifted
@@ -73,6 +165,9 @@ func (r *stdRace) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun = !r.late
+	if r.begun {
+		r.ctx.lift()
+	}
 	return r.begun
 }
 
@@ -98,15 +193,18 @@ func (r *stdRace) expire() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late = !r.begun
+	if r.late {
+		r.ctx.end(context.DeadlineExceeded)
+	}
 	return r.late
 }
 
 // answerWithin is answer for a route with a limit: the action gets a goroutine
 // of its own, so that this one can answer without it.
 func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
-	ctx, cancel := context.WithTimeout(x.req.Context(), route.timeout)
-	defer cancel()
-	x.req, x.race = x.req.WithContext(ctx), new(stdRace)
+	ctx := newLimitedContext(x.req.Context(), time.Now().Add(route.timeout))
+	defer ctx.end(context.Canceled)
+	x.req, x.race = x.req.WithContext(ctx), &stdRace{ctx: ctx}
 	late := &stdExchange{w: x.w, req: x.req}
 	late.request.app, late.request.method = x.request.app, x.request.method
 	count := x.count // x may be the action's for longer

@@ -17,7 +17,8 @@ import (
 // address that the middleware passed on; the route, its parameters and
 // Request.Path stay as they were matched. What an action answers goes through
 // the ResponseWriter that the middleware passed on, and what comes out of the
-// middleware is the Response that those before it see, as with [FromStd].
+// middleware is the Response that those before it see, as with [FromStd]; its Err is
+// that of the action's.
 //
 // The context of the request that the middleware passes on must derive from that
 // of the request it was given. An action that middleware leaves behind, as
@@ -39,7 +40,11 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 			w := &stdWriter{r: r, header: make(http.Header)}
 			req := r.Std()
 			w.run(h, req.WithContext(context.WithValue(req.Context(), restKey{}, rest)))
-			return w.response()
+			resp := w.response()
+			if err := rest.leave(); err != nil {
+				resp.a.Take().Err = err
+			}
+			return resp
 		}
 	})
 }
@@ -51,6 +56,7 @@ type restOfChain struct {
 
 	mu    sync.Mutex
 	outer *Request // nil once the middleware has returned
+	err   error    // why what the action answered is a failure
 }
 
 type restKey struct{}
@@ -70,6 +76,7 @@ func (c *restOfChain) enter(x *stdExchange) bool {
 	o.match.CopyTo(&r.match)
 	r.route, r.location, r.id = o.route, o.location, o.id
 	r.values = append(r.values[:0], o.values...)
+	r.rest = c
 	if host := o.Host(); r.match.Len() > 0 && r.match.InHost(0) && x.req.Host != host {
 		x.req = x.req.WithContext(x.req.Context())
 		x.req.Host = host // parameters are places in the host that was matched
@@ -87,11 +94,23 @@ func (c *restOfChain) exit(r *Request) {
 	}
 }
 
-// leave ends the use of the outer request.
-func (c *restOfChain) leave() {
+// failed passes on why the action's response is a failure, for those before the
+// middleware to see and for the log; false if nobody waits for it any more.
+func (c *restOfChain) failed(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outer != nil {
+		c.err = err
+	}
+	return c.outer != nil
+}
+
+// leave ends the use of the outer request. It returns the error given to failed.
+func (c *restOfChain) leave() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outer = nil
+	return c.err
 }
 
 // serveRest is the handler that standard middleware wraps: it runs the rest of

@@ -13,7 +13,8 @@
 //	/legacy, as a prefix route   the path itself and everything below it
 //
 // Text is written plainly: /café, not /caf%C3%A9. %2F and %25 stand for an escaped slash and an
-// escaped percent sign. In a segment with several parameters each text is found at its last
+// escaped percent sign. A segment may not begin with : or *, which other routers take for parameters:
+// %3A and %2A stand for the characters themselves. In a segment with several parameters each text is found at its last
 // occurrence, from right to left: {file}.{ext} reads archive.tar.gz as "archive.tar" and "gz".
 // Constraints see values unescaped. A word after the colon names a constraint; anything else is a
 // regular expression.

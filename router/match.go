@@ -21,6 +21,7 @@ type state struct {
 
 	// What the leaves that matched would have accepted. The other two are valid only if this is not 0.
 	missed  uint8 // leaves missed by method or version, counted to 2
+	varies  bool  // a leaf on the way has versions
 	miss    *leaf // the first of them
 	allowed methodSet
 	// The versions that exist, if some leaf was missed by version.
@@ -104,6 +105,10 @@ func (m *Match[T]) Versions() []string {
 	return m.state.versions
 }
 
+// Varies reports whether the outcome of LookupAccept depended on the Accept header, since
+// there are versions for path and method: caches must be told.
+func (m *Match[T]) Varies() bool { return m.state.varies }
+
 // Reset forgets what was found, so that m keeps no router alive. A lookup does not need it.
 func (m *Match[T]) Reset() {
 	m.found = nil
@@ -136,7 +141,7 @@ func (s *state) memory() *memory {
 
 // begin prepares for a lookup.
 func (s *state) begin() {
-	s.rest, s.missed = 0, 0
+	s.rest, s.missed, s.varies = 0, 0, false
 }
 
 // missMethod notes a leaf that has no route for the method.

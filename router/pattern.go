@@ -138,10 +138,22 @@ func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 		return p.fail(start, "empty label in host")
 	case seg.shape == "" && !last:
 		return p.fail(start, "empty segment: a path with a double slash never matches")
+	case p.separator == '/' && strings.HasPrefix(p.text[start:], ":"):
+		return p.fail(start, "a parameter is written {%s}, not %s (a colon that is meant is written %%3A)", nameIn(seg.shape[1:], "name"), seg.shape)
+	case p.separator == '/' && strings.HasPrefix(p.text[start:], "*"):
+		return p.fail(start, "the rest of a path is written {%s...}, not %s (a star that is meant is written %%2A)", nameIn(seg.shape[1:], "rest"), seg.shape)
 	case p.separator == '/' && (seg.shape == "." || seg.shape == ".."):
 		return p.fail(start, "a path with a %q segment never matches", seg.shape)
 	}
 	return nil
+}
+
+// nameIn returns the name that a segment of another router's syntax begins with.
+func nameIn(s, otherwise string) string {
+	if name := strings.TrimRight(s, "?*+"); name != "" && !strings.ContainsAny(name, "(){}<>:*") {
+		return name
+	}
+	return otherwise
 }
 
 // segment parses up to the next separator outside braces.
@@ -243,7 +255,8 @@ func (p *patternParser) literal() (string, error) {
 	return string(out), nil
 }
 
-// percent reads a '%': %2F and %25 stand for themselves in canonical paths, a lone '%' is the character.
+// percent reads a '%': %2F and %25 stand for themselves in canonical paths, %3A and %2A for
+// the colon and the star, a lone '%' is the character.
 func (p *patternParser) percent() (string, error) {
 	rest := p.text[p.pos:]
 	if len(rest) < 3 || !isHex(rest[1]) || !isHex(rest[2]) {
@@ -251,14 +264,19 @@ func (p *patternParser) percent() (string, error) {
 		return "%25", nil
 	}
 	b := unhex(rest[1])<<4 | unhex(rest[2])
-	if b != '/' && b != '%' {
+	text := ""
+	switch b {
+	case '/':
+		text = "%2F"
+	case '%':
+		text = "%25"
+	case ':', '*': // which may not begin a segment as they are, see checkSegment
+		text = string(rune(b))
+	default:
 		return "", p.fail(p.pos, "write the character itself instead of %s", rest[:3])
 	}
 	p.pos += 3
-	if b == '/' {
-		return "%2F", nil
-	}
-	return "%25", nil
+	return text, nil
 }
 
 // parameter reads "{name}", "{name:constraint}" or "{name...}".

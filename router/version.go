@@ -149,6 +149,7 @@ func (w *walk) takeVersion(l *leaf) *binding {
 			best, bestQuality = b, quality
 		}
 	}
+	w.s.varies = w.s.varies || newest != nil
 	switch {
 	case best == nil && newest == nil && plain == nil:
 		w.s.missMethod(l)

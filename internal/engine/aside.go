@@ -42,6 +42,12 @@ func (d *Driver) runAside(c *Conn) {
 		}
 	}()
 	d.engine.handler.Aside(d, c)
+	if d.gone {
+		d.end(c)
+		returned = true
+		d.engine.retire(d)
+		return
+	}
 	d.send(c)
 	switch {
 	case c.in == nil:

@@ -29,7 +29,8 @@ type Handler interface {
 	// Aside is called for a call of Data that asked for it by [Driver.Aside], with the
 	// same scratch, on a goroutine of its own and a driver that is not inline. It
 	// goes on where Data stopped, and may append answers and block for as long as it
-	// likes. Then Data is called again if input was left.
+	// likes, or until a limit of its own ([Driver.EnterFor]). Then Data is called
+	// again if input was left.
 	Aside(d *Driver, c *Conn)
 
 	// EOF is called once, when the peer will send no more. Whatever Data could

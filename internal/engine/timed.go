@@ -108,12 +108,15 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 	if !d.limited() {
 		return most
 	}
-	left := max(time.Duration(d.until.Load()-d.Now()), time.Nanosecond)
+	left := max(time.Duration(d.until.Load()-d.engine.now()), time.Nanosecond)
 	if most > 0 {
 		left = min(left, most)
 	}
 	return left
 }
+
+// Limited reports whether a limit of EnterFor is in force.
+func (d *Driver) Limited() bool { return d.limited() }
 
 // setTimer arranges for limitPassed at the limit. It is called by the driver, or
 // with takeMu held by who takes the loop from it.

@@ -115,6 +115,7 @@ const (
 	Later                // Own.Make makes it when it is sent
 	Sent                 // somebody has answered already
 	Abort                // no answer: the connection is dropped
+	Gone                 // Complete, for a client that has gone: it counts as dropped
 )
 
 // Kind returns how the answer is sent.
@@ -167,9 +168,9 @@ func (r *Answer) Lend() (x *Own, body []byte) {
 }
 
 // Class returns what an answer is counted as: the class of its status, 0 for
-// none because the connection is dropped.
+// none because the connection is dropped, or its client has gone.
 func (r *Answer) Class() uint8 {
-	if r.meta.kind() == Abort {
+	if r.meta.kind() >= Abort {
 		return 0
 	}
 	return uint8(min(r.meta.status()/100, ServerError)) // standard handlers may go beyond

@@ -1,0 +1,304 @@
+package dunlin_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// markStatus is middleware that leaves its name and the status it sees in the headers.
+func markStatus(name string) dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			resp := next(r)
+			return resp.Header("X-"+name, fmt.Sprint(resp.StatusCode()))
+		}
+	}
+}
+
+func TestPanicInsideItsMiddleware(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Recover(func(r *dunlin.Request, v any) dunlin.Response {
+				return dunlin.Text(fmt.Sprint("caught ", v)).Status(500)
+			})
+			app.Use(markStatus("Outer"))
+			inner := app.Group("", markStatus("Inner"))
+			inner.Get("/action", func(*dunlin.Request) dunlin.Response { panic("it") })
+			inner.Get("/abort", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
+			app.Get("/middleware", text("never"), func(dunlin.Action) dunlin.Action {
+				return func(*dunlin.Request) dunlin.Response { panic("it") }
+			})
+		})
+		for path, inner := range map[string]string{"/action": "500", "/middleware": ""} {
+			resp, got := askStd(t, "GET", "http://"+addr+path, "")
+			if resp.StatusCode != 500 || got != "caught it" || resp.Header.Get("X-Outer") != "500" || resp.Header.Get("X-Inner") != inner {
+				t.Errorf("%s: %d %q %v", path, resp.StatusCode, got, resp.Header)
+			}
+		}
+		if resp, err := http.Get("http://" + addr + "/abort"); err == nil {
+			t.Errorf("abort: answered %d", resp.StatusCode)
+		}
+		if n := strings.Count(logs.String(), "panic in an action"); n != 2 {
+			t.Errorf("%d panics logged, want 2:\n%s", n, logs)
+		}
+	})
+}
+
+// A stream that begins after the limit is too late, also on a route whose streams are
+// known to block.
+func TestTimeoutOfALateStream(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					<-r.Context().Done()
+					<-time.After(5 * time.Millisecond)
+					_, err := io.WriteString(w, strings.Repeat("late", 10_000))
+					return err
+				})
+			}).Timeout(10 * time.Millisecond)
+			app.Get("/probe", text("probe"))
+		})
+		for i := range 40 {
+			if resp, body := sendTo(t, "GET", "http://"+addr+"/late", ""); resp.StatusCode != 503 || body != problemLate {
+				t.Fatalf("request %d: %d %.60q", i, resp.StatusCode, body)
+			}
+		}
+		if resp, _ := sendTo(t, "GET", "http://"+addr+"/probe", ""); resp.StatusCode != 200 {
+			t.Errorf("afterwards: %d", resp.StatusCode)
+		}
+	})
+}
+
+// The deadline is gone once the answer has begun: what heeds the context goes on.
+func TestTimeoutLiftsTheDeadline(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	outlive := func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(3 * limit): // what would end the context otherwise
+		}
+		if until, ok := ctx.Deadline(); ok {
+			return fmt.Errorf("the deadline is still %v", until)
+		}
+		return ctx.Err()
+	}
+	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		child, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		_, _ = fmt.Fprint(w, outlive(child))
+	})
+	pass := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+	}
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, Timeout: limit}, func(app *dunlin.App) {
+			register := func(g *dunlin.Group) {
+				g.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+					return dunlin.Stream("text/plain", func(w io.Writer) error {
+						if _, err := io.WriteString(w, "begun "); err != nil {
+							return err
+						}
+						if err := dunlin.Flush(w); err != nil {
+							return err
+						}
+						_, err := fmt.Fprint(w, outlive(r.Context()))
+						return err
+					})
+				})
+				g.Get("/sse", func(*dunlin.Request) dunlin.Response {
+					return dunlin.SSE(func(e *dunlin.Events) error {
+						if err := e.Send(dunlin.Event{Data: "begun"}); err != nil {
+							return err
+						}
+						return e.Send(dunlin.Event{Data: fmt.Sprint(outlive(e.Context()))})
+					})
+				})
+				g.Get("/handler", dunlin.FromStd(std))
+				g.Get("/hijack", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, _, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer conn.Close()
+					err = outlive(r.Context())
+					_, _ = fmt.Fprintf(conn, "HTTP/1.0 200 OK\r\n\r\nbegun %v", err)
+				})))
+			}
+			register(app.Group("/plain"))
+			behind := app.Group("/behind")
+			behind.UseStd(pass)
+			register(behind)
+		})
+		for _, group := range []string{"/plain", "/behind"} {
+			for path, want := range map[string]string{
+				"/stream": "begun <nil>", "/handler": "begun <nil>", "/hijack": "begun <nil>", "/sse": "data: begun\n\ndata: <nil>\n\n",
+			} {
+				if resp, got := askStd(t, "GET", "http://"+addr+group+path, ""); resp.StatusCode != 200 || got != want {
+					t.Errorf("%s%s: %d %q, want %q", group, path, resp.StatusCode, got, want)
+				}
+			}
+		}
+	})
+}
+
+// The deadline stays where it is while the time passes, and what derives from the
+// context ends with it.
+func TestTimeoutDeadline(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		type seen struct {
+			left  time.Duration
+			err   error
+			cause error
+		}
+		got := make(chan seen, 1)
+		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				<-time.After(limit / 2) // the clock of the loop's turn is old then
+				until, _ := r.Context().Deadline()
+				s := seen{left: time.Until(until)}
+				child, cancel := context.WithCancel(r.Context())
+				defer cancel()
+				<-child.Done()
+				s.err, s.cause = child.Err(), context.Cause(child)
+				got <- s
+				return dunlin.Error(child.Err())
+			}).Timeout(limit)
+		})
+		if resp, body := sendTo(t, "GET", "http://"+addr+"/", ""); resp.StatusCode != 503 || body != problemLate {
+			t.Errorf("answered %d %s", resp.StatusCode, body)
+		}
+		s := await(t, "the late action", got)
+		if s.left > limit/2 || s.err != context.DeadlineExceeded || s.cause != context.DeadlineExceeded {
+			t.Errorf("%v left, %v, %v; want %v at most", s.left, s.err, s.cause, limit/2)
+		}
+	})
+}
+
+// A client that leaves is nobody's failure.
+func TestClientGone(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		entered := make(chan struct{}, 10)
+		logs := new(logBuffer)
+		var app *dunlin.App
+		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: logs.logger(slog.LevelDebug)}, func(a *dunlin.App) {
+			app = a
+			wait := func(r *dunlin.Request) dunlin.Response {
+				entered <- struct{}{}
+				<-r.Context().Done()
+				return dunlin.Error(fmt.Errorf("loading: %w", r.Context().Err()))
+			}
+			a.Get("/plain", wait)
+			behind := a.Group("")
+			behind.UseStd(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+			})
+			behind.Get("/behind", wait)
+		})
+		for i, path := range []string{"/plain", "/behind"} {
+			conn := askConn(t, addr, req("GET "+path))
+			await(t, "the action", entered)
+			_ = conn.(*net.TCPConn).Close()
+			soon(t, path+" is counted as dropped", func() bool {
+				s := app.Stats().Routes[i].Status
+				if s.ServerError > 0 {
+					t.Fatalf("%s: %+v", path, s)
+				}
+				return s.Dropped == 1
+			})
+		}
+		wantContains(t, "the log", logs.String(), "client gone")
+		wantLacks(t, "the log", logs.String(), "level=ERROR")
+	})
+}
+
+func TestVersionsVary(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/plain", text("plain"))
+			app.Get("/both", text("old"))
+			app.Version("v2").Get("/both", text("new"))
+			app.Version("v2").Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Vary", "Accept-Encoding, accept")
+				_, _ = io.WriteString(w, strings.Repeat("long ", 20_000))
+			})))
+			app.Version("v2").Get("/own", constant(dunlin.Text("own").Headers(dunlin.NewHeaderBlock("Vary", "Origin"))))
+		})
+		for _, c := range []struct{ path, accept, vary string }{
+			{"/plain", "", ""}, {"/both", "", "Accept"}, {"/both", "application/vnd.x.v2+json", "Accept"},
+			{"/both", "application/vnd.x.v3+json", "Accept"}, {"/own", "", "Origin, Accept"}, {"/std", "", "Accept-Encoding, accept"},
+		} {
+			resp, _ := askStd(t, "GET", "http://"+addr+c.path, "", "Accept", c.accept)
+			if got := strings.Join(resp.Header["Vary"], ", "); got != c.vary {
+				t.Errorf("%s for %q: Vary: %s, want %s", c.path, c.accept, got, c.vary)
+			}
+		}
+	})
+}
+
+// Handlers and what wraps them see what was matched.
+func TestStdPattern(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		show := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			_, _ = fmt.Fprint(w, r.Pattern, " ", r.PathValue("id"), " ", r.PathValue("rest"), " ", r.PathValue("none"), " ", string(b))
+		})
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Post("/users/{id:int}/{rest...}", dunlin.FromStd(show))
+			app.Mount("/mounted/{id}", show)
+			behind := app.Group("/behind")
+			behind.UseStd(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("X-Pattern", r.Pattern+" "+r.PathValue("id"))
+					next.ServeHTTP(w, r)
+				})
+			})
+			behind.Post("/{id}", dunlin.FromStd(show))
+		})
+		for path, want := range map[string]string{
+			"/users/7/a%20b/c": "/users/{id:int}/{rest...} 7 a b/c  body",
+			"/mounted/x/y":     "/mounted/{id} x   body",
+			"/behind/z":        "/behind/{id} z   body",
+		} {
+			resp, got := askStd(t, "POST", "http://"+addr+path, "body")
+			if got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+			if strings.HasPrefix(path, "/behind") && resp.Header.Get("X-Pattern") != "/behind/{id} z" {
+				t.Errorf("middleware saw %q", resp.Header.Get("X-Pattern"))
+			}
+		}
+	})
+}
+
+func TestOtherRoutersSyntax(t *testing.T) {
+	app, _ := newApp(dunlin.Config{})
+	for pattern, hint := range map[string]string{
+		"/users/:id":      "a parameter is written {id}, not :id",
+		"/users/:id/edit": "{id}",
+		"/:":              "{name}",
+		"/a/:id([0-9]+)":  "{name}",
+		"/files/*":        "the rest of a path is written {rest...}, not *",
+		"/files/*path":    "{path...}",
+	} {
+		wantContains(t, pattern, panicText(func() { app.Get(pattern, text("")) }), hint)
+	}
+	app.Get("/a:b/c*/%3Ameant/%2A", text("literal"))
+	if w := do(app, "GET", "/a:b/c*/:meant/*"); w.Code != 200 {
+		t.Errorf("%d", w.Code)
+	}
+}
