@@ -170,6 +170,13 @@ type Config struct {
 	// Default: 75 s.
 	IdleTimeout time.Duration
 
+	// TCPKeepAlive is how long a client may be silent before the system asks its
+	// system whether it is still there, and how long it waits for each reply. After
+	// nine without one the connection is closed, and the context of a request that is
+	// being answered ends: a client that has vanished without a word is not waited for
+	// for ever. Negative: it is never asked. Default: 15 s, as of a net.ListenConfig.
+	TCPKeepAlive time.Duration
+
 	// DrainGrace is how long Run goes on serving, after a signal, while Readiness
 	// says that no more should be sent: as long as the balancer in front takes to
 	// notice. Default: 0.
@@ -270,14 +277,19 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.WriteTimeout, 30*time.Second)
 	setDefault(&c.MinWriteRate, 256)
 	setDefault(&c.IdleTimeout, 75*time.Second)
+	setDefault(&c.TCPKeepAlive, defaultKeepAlive)
 	setDefault(&c.DrainTimeout, 30*time.Second)
 	for _, d := range []*time.Duration{
-		&c.QueueTarget, &c.Timeout, &c.HeadTimeout, &c.BodyTimeout, &c.WriteTimeout, &c.IdleTimeout, &c.DrainGrace, &c.DrainTimeout,
+		&c.QueueTarget, &c.Timeout, &c.HeadTimeout, &c.BodyTimeout, &c.WriteTimeout, &c.IdleTimeout, &c.TCPKeepAlive, &c.DrainGrace, &c.DrainTimeout,
 	} {
 		*d = min(*d, longest)
 	}
 	return c
 }
+
+// defaultKeepAlive is that of package net, too: net/http's connections have it without a
+// call.
+const defaultKeepAlive = 15 * time.Second
 
 // mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers.
 const mostHead = 1 << 30

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -67,6 +69,7 @@ type stdWriter struct {
 	typed    bool     // the handler said what the content is, or that nobody should guess
 	declared []string // names of trailers
 	length   int64    // as the handler announced it, else -1
+	unsized  bool     // the handler wants no length to be announced
 	written  int64    // bytes of the body so far, those left out for HEAD included
 	body     []byte
 	sink     exchange.Sink // non-nil once the head has been sent
@@ -76,13 +79,20 @@ type stdWriter struct {
 	// held by every method of the interface, so that none of them is under way
 	// when the handler's time is over, and none begins afterwards: the
 	// connection belongs to another request then.
-	mu   sync.Mutex
-	over bool
+	mu      sync.Mutex
+	setting sync.Mutex // the part of mu that deadlines need: they may end a Write that has mu
+	over    bool       // guarded by both
+
+	closed     chan bool   // what CloseNotify returned
+	stopNotify func() bool // ends the wait for what it tells
 }
 
-// run calls the handler.
+// run calls the handler, and removes the files of a form that it has parsed.
 func (w *stdWriter) run(h http.Handler, req *http.Request) {
 	defer w.r.cutAfter(&w.sink)
+	if req.MultipartForm == nil { // else it is for whoever parsed it
+		defer removeForm(req)
+	}
 	defer w.end()
 	h.ServeHTTP(w, req)
 }
@@ -91,7 +101,12 @@ func (w *stdWriter) run(h http.Handler, req *http.Request) {
 func (w *stdWriter) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.setting.Lock()
+	defer w.setting.Unlock()
 	w.over = true
+	if w.stopNotify != nil {
+		w.stopNotify()
+	}
 }
 
 // errOver is what a handler gets that writes after it has returned.
@@ -120,10 +135,10 @@ func (w *stdWriter) WriteHeader(status int) {
 
 func (w *stdWriter) writeHeader(status int) {
 	switch {
-	case status < 100 || status > 999:
-		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	case w.hijacked || w.status != 0:
 		return
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	case status < 200:
 		w.r.wire.Interim(status, w.header)
 		if status == http.StatusSwitchingProtocols { // the last one: Hijack follows
@@ -133,6 +148,9 @@ func (w *stdWriter) writeHeader(status int) {
 	}
 	w.status = status
 	w.length = -1
+	if values, set := w.header["Content-Length"]; set && len(values) == 0 {
+		w.unsized = true
+	}
 	if n, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 		w.length = n
 	}
@@ -150,14 +168,50 @@ func (w *stdWriter) setField(name string, values []string) {
 	switch {
 	case name == "Trailer":
 		w.declare(values)
-	case name == "Connection" && len(values) > 0 && values[0] == "close":
-		w.r.wire.CloseAfter()
+	case name == "Date":
+		if len(values) == 0 {
+			w.r.wire.OmitDate()
+		}
+	case name == "Connection":
+		w.setConnection(values)
+	case name == "Upgrade":
+		for _, v := range values {
+			if http1.CheckField(name, v) == nil {
+				w.head = w.head.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
+			}
+		}
 	default:
 		for _, v := range values {
 			if exchange.CheckField(name, v) == nil {
 				w.head = w.head.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
 			}
 		}
+	}
+}
+
+// setConnection adds to the head the options that a handler has set for the
+// connection, but for those that say whether it is kept: they are the engine's to
+// write.
+func (w *stdWriter) setConnection(values []string) {
+	if len(values) > 0 && values[0] == "close" {
+		w.r.wire.CloseAfter()
+		return
+	}
+	var options []string
+	for _, list := range values {
+		for option := range strings.SplitSeq(list, ",") {
+			option = exchange.TrimBlanks(option)
+			switch {
+			case option == "" || http1.CheckField(option, "") != nil: // an option is a token, as a name is
+			case strings.EqualFold(option, "close"):
+				w.r.wire.CloseAfter()
+			case !strings.EqualFold(option, "keep-alive"):
+				options = append(options, option)
+			}
+		}
+	}
+	if len(options) > 0 {
+		w.head = w.head.push(exchange.Field{Name: "Connection", Value: strings.Join(options, ", ")})
 	}
 }
 
@@ -222,6 +276,9 @@ func (w *stdWriter) admit(n int64) error {
 	w.written += n
 	return nil
 }
+
+// WriteString is Write for a string: what [io.WriteString] looks for.
+func (w *stdWriter) WriteString(s string) (int, error) { return w.Write(view.Bytes(s)) }
 
 func (w *stdWriter) Write(p []byte) (int, error) {
 	if err := w.use(); err != nil {
@@ -369,6 +426,24 @@ func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
+// CloseNotify returns a channel that gets one value when the client has gone while
+// the handler runs. It is deprecated in net/http, where [http.Request.Context] took its
+// place, but what was written before looks for it without asking whether it is there.
+func (w *stdWriter) CloseNotify() <-chan bool {
+	if w.use() != nil {
+		return make(chan bool)
+	}
+	defer w.mu.Unlock()
+	if w.hijacked {
+		panic("net/http: CloseNotify called after Hijack")
+	}
+	if w.closed == nil {
+		w.closed = make(chan bool, 1)
+		w.stopNotify = context.AfterFunc(w.r.wire.Context(), func() { w.closed <- true })
+	}
+	return w.closed
+}
+
 // The methods that http.ResponseController looks for.
 
 func (w *stdWriter) SetReadDeadline(t time.Time) error {
@@ -382,10 +457,11 @@ func (w *stdWriter) SetWriteDeadline(t time.Time) error {
 func (w *stdWriter) EnableFullDuplex() error { return w.set(exchange.Sink.EnableFullDuplex) }
 
 func (w *stdWriter) set(change func(exchange.Sink) error) error {
-	if err := w.use(); err != nil {
-		return err
+	w.setting.Lock()
+	defer w.setting.Unlock()
+	if w.over {
+		return errOver
 	}
-	defer w.mu.Unlock()
 	return change(w.r.wire.Sink())
 }
 
@@ -401,7 +477,7 @@ func (w *stdWriter) response() Response {
 	trailers := w.trailers()
 	bodied := exchange.BodyAllowed(w.status) && w.r.method != http.MethodHead
 	short := bodied && w.length > w.written
-	if w.sink == nil && (short || bodied && (trailers != nil || w.declared != nil)) {
+	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
 		if w.commit(nil) != nil {
 			return sent
 		}
@@ -420,7 +496,7 @@ func (w *stdWriter) response() Response {
 	resp.a.Body = view.String(w.body)
 	if w.r.method == http.MethodHead {
 		length := int64(exchange.NoLength)
-		if w.length >= 0 || w.written > 0 {
+		if !w.unsized && (w.length >= 0 || w.written > 0) {
 			length = max(w.length, w.written)
 		}
 		resp.a.Announce(length)

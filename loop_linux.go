@@ -51,6 +51,7 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 			Logger:          a.config.Logger,
 
 			MinWriteRate:   a.config.MinWriteRate,
+			KeepAlive:      max(a.config.TCPKeepAlive, 0),
 			MaxConns:       a.config.MaxConnections,
 			MaxLoopConns:   a.config.MaxConnectionsPerLoop,
 			Addresses:      a.clients.addresses,
@@ -64,6 +65,9 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 	})
 	if a.loop.err != nil {
 		return nil, a.loop.err
+	}
+	if err := a.loop.engine.Prepare(ln); err != nil {
+		return nil, err
 	}
 	return &loopServer{a.loop.engine}, nil
 }

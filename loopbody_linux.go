@@ -5,8 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -180,6 +182,9 @@ func (b *loopBody) await(p []byte) (int, error) {
 	x, app := b.x, b.x.handler.app
 	x.d.Detach() // from here on the clock runs
 	for {
+		if passed(x.readBy()) {
+			return 0, bodyCut(os.ErrDeadlineExceeded)
+		}
 		left := b.pace.left(&app.config)
 		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
 		start := x.d.Now()
@@ -190,6 +195,8 @@ func (b *loopBody) await(p []byte) (int, error) {
 			return 0, app.cutBody(x.c.RemoteAddr())
 		case err == nil:
 			return n, nil
+		case err == engine.ErrRetimed:
+			// A handler has set another deadline meanwhile.
 		case !timedOutIO(err) || timeout != left || !x.readBy().IsZero():
 			return n, bodyCut(err)
 		}

@@ -58,6 +58,7 @@ type loopExchange struct {
 	std       *http.Request      // made when first asked for
 	stdBody   *loopStdBody       // that of std, until it is closed
 	after     []byte             // the input after the request
+	undated   bool               // the answer has no Date
 	hijacked  bool               // the connection is not ours any more
 	gone      bool               // likewise, because the action was late
 	deadlines *deadlines         // of a standard handler, nil for none
@@ -305,7 +306,8 @@ func (x *loopExchange) conclude(resp *Response) progress {
 		x.end()
 		return connectionOver
 	}
-	if resp.a.Kind() == exchange.Abort {
+	if resp.a.Kind() == exchange.Abort || passed(x.writeBy()) {
+		resp.a.Release()
 		x.cut()
 		x.end()
 		return connectionOver
@@ -366,7 +368,10 @@ func (x *loopExchange) end() {
 		x.local.release()
 		x.cancel, x.ctx, x.local = nil, nil, nil
 	}
-	x.gone = false
+	if x.std != nil {
+		removeForm(x.std)
+	}
+	x.gone, x.undated = false, false
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.deadlines = nil
 	x.request.end()

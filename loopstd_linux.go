@@ -125,6 +125,8 @@ func (x *loopExchange) Sink() exchange.Sink { return &loopSink{loopStream{x: x}}
 
 func (x *loopExchange) CloseAfter() { x.closing = true }
 
+func (x *loopExchange) OmitDate() { x.undated = true }
+
 // interim sends a response below 200, which an HTTP/1.0 client would not know.
 func (x *loopExchange) Interim(status int, h http.Header) {
 	if x.minor == 0 {
@@ -222,49 +224,15 @@ func (s *loopSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 func (s *loopSink) SetReadDeadline(t time.Time) error {
-	s.x.ownDeadlines().readBy = t
+	s.x.setDeadline(false, t)
 	return nil
 }
 
 func (s *loopSink) SetWriteDeadline(t time.Time) error {
-	s.x.ownDeadlines().writeBy = t
+	s.x.setDeadline(true, t)
 	return nil
 }
 
-// deadlines are those that a standard handler has set; zero for none.
-type deadlines struct{ readBy, writeBy time.Time }
-
-func (x *loopExchange) ownDeadlines() *deadlines {
-	if x.deadlines == nil {
-		x.deadlines = new(deadlines)
-	}
-	return x.deadlines
-}
-
-func (x *loopExchange) readBy() time.Time {
-	if x.deadlines == nil {
-		return time.Time{}
-	}
-	return x.deadlines.readBy
-}
-
-func (x *loopExchange) writeBy() time.Time {
-	if x.deadlines == nil {
-		return time.Time{}
-	}
-	return x.deadlines.writeBy
-}
-
-// enableFullDuplex has nothing to do: a handler may read and write in any order, and
+// EnableFullDuplex has nothing to do: a handler may read and write in any order, and
 // at the same time.
 func (s *loopSink) EnableFullDuplex() error { return nil }
-
-// timeLeft returns how long an operation may block: until the deadline that a
-// handler has set, else for the time that the config grants.
-func timeLeft(deadline time.Time, granted time.Duration) time.Duration {
-	if deadline.IsZero() {
-		return granted
-	}
-	// A deadline that has passed still needs a positive time to wait.
-	return max(time.Until(deadline), time.Nanosecond)
-}

@@ -93,12 +93,8 @@ func (s *loopStream) Flush() error {
 		return s.err
 	}
 	s.seal()
-	return s.note(s.x.flush(s.patience()))
+	return s.note(s.x.flushInTime())
 }
-
-// patience is how long a standard handler lets the client take nothing, 0 for as
-// long as the client takes MinWriteRate.
-func (s *loopStream) patience() time.Duration { return timeLeft(s.x.writeBy(), 0) }
 
 // note keeps the first error, with which the connection is over.
 func (s *loopStream) note(err error) error {
@@ -134,9 +130,14 @@ func (s *loopStream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) 
 	if err := s.Flush(); err != nil {
 		return 0, err
 	}
-	n, err := s.x.c.SendFile(f, lim.N, s.patience())
-	lim.N -= n
-	return n, s.note(err)
+	var sent int64
+	err := s.x.inTime(func(patience time.Duration) error {
+		n, err := s.x.c.SendFile(f, lim.N, patience)
+		lim.N -= n
+		sent += n
+		return err
+	})
+	return sent, s.note(err)
 }
 
 // finish ends the body. The engine sends what there is.

@@ -49,10 +49,12 @@ func (x *loopExchange) appendHead(resp *exchange.Answer, length int64) {
 	} else {
 		out = http1.AppendStatusLine(out, status)
 	}
-	if x.date == nil {
-		x.date = new(http1.DateCache)
+	if !x.undated {
+		if x.date == nil {
+			x.date = new(http1.DateCache)
+		}
+		out = x.date.AppendField(out, x.d.Unix())
 	}
-	out = x.date.AppendField(out, x.d.Unix())
 	block, own := resp.Base(), resp.Fields()
 	if len(own) == 1 && own[0].Block != nil {
 		block, own = own[0].Block.Over(block), nil

@@ -101,6 +101,7 @@ func (x *stdExchange) sendSettled(resp *exchange.Answer) {
 // left to the collector instead: somebody may still be using it.
 func (x *stdExchange) release() {
 	x.request.end()
+	x.removeForm()
 	x.leaveBody()
 	x.w, x.req, x.ctx, x.race, x.copied, x.bodied, x.matched, x.duplex = nil, nil, nil, nil, false, false, false, false
 	if x.timedBody != nil {
@@ -197,6 +198,10 @@ func (x *stdExchange) Interim(status int, h http.Header) {
 
 func (x *stdExchange) CloseAfter() {
 	x.race.whileMine(func() { x.w.Header().Set("Connection", "close") })
+}
+
+func (x *stdExchange) OmitDate() {
+	x.race.whileMine(func() { x.w.Header()["Date"] = nil })
 }
 
 func (x *stdExchange) Abandoned() {

@@ -146,6 +146,14 @@ func (x *stdExchange) ownRequest() *http.Request {
 	return x.req
 }
 
+// removeForm removes the files of a form that was parsed from our own copy of the
+// request, which net/http does not know of.
+func (x *stdExchange) removeForm() {
+	if x.copied {
+		removeForm(x.req)
+	}
+}
+
 // A replayedBody gives standard handlers the body that Bytes has read. They may
 // read it on any goroutine, and still hold it when the loan of the bytes is
 // over.

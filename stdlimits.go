@@ -44,6 +44,10 @@ func (l *stdListener) Accept() (net.Conn, error) {
 			clients.freeSlot()
 			return nil, err
 		}
+		if tcp, ok := c.(*net.TCPConn); ok && l.app.config.TCPKeepAlive != defaultKeepAlive {
+			after := l.app.config.TCPKeepAlive // an error would show in the first read
+			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
+		}
 		if clients.addresses == nil || clients.addresses.Take(addrPortOf(c).Addr()) {
 			return &stdConn{Conn: c, app: l.app}, nil
 		}

@@ -72,11 +72,16 @@ const patience = 20 * time.Second
 // until the test ends. It takes config.Ready for itself.
 func start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, logs *logBuffer) {
 	t.Helper()
+	return startOn(t, config, listen(t), register)
+}
+
+// startOn is start on a listener.
+func startOn(t *testing.T, config dunlin.Config, ln net.Listener, register func(*dunlin.App)) (addr string, logs *logBuffer) {
+	t.Helper()
 	ready := make(chan struct{})
 	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
 	app, logs := newApp(config)
 	register(app)
-	ln := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- app.Serve(ln) }()
 	select {

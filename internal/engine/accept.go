@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -33,13 +34,44 @@ type listener struct {
 	loops     atomic.Int32
 }
 
-// newListener duplicates ln's descriptor.
-func newListener(ln net.Listener) (*listener, error) {
+// Prepare sets on ln, a TCP or unix listener, what its connections inherit. Serve does
+// so, too; one who tells clients of ln before Serve calls it first.
+func (e *Engine) Prepare(ln net.Listener) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
-		return nil, fmt.Errorf("engine: serve: %T has no file descriptor", ln)
+		return fmt.Errorf("engine: serve: %T has no file descriptor", ln)
 	}
 	raw, err := sc.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("engine: serve: %w", err)
+	}
+	if ln.Addr().Network() == "unix" {
+		return nil
+	}
+	var optErr error
+	err = raw.Control(func(fd uintptr) { optErr = setInherited(int(fd), e.cfg.KeepAlive) })
+	return errors.Join(err, optErr)
+}
+
+// setInherited sets options of listening socket fd: accepted sockets inherit them,
+// which saves calls for each.
+func setInherited(fd int, keepAlive time.Duration) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		return fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
+	}
+	if err := probe(fd, keepAlive); err != nil {
+		return fmt.Errorf("engine: serve: set SO_KEEPALIVE: %w", err)
+	}
+	_ = boundUnsent(int32(fd), mostUnsent)
+	return nil
+}
+
+// newListener duplicates ln's descriptor.
+func (e *Engine) newListener(ln net.Listener) (*listener, error) {
+	if err := e.Prepare(ln); err != nil {
+		return nil, err
+	}
+	raw, err := ln.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("engine: serve: %w", err)
 	}
@@ -56,12 +88,6 @@ func newListener(ln net.Listener) (*listener, error) {
 	}
 	l := &listener{fd: int32(fd)}
 	if ln.Addr().Network() != "unix" {
-		// Accepted sockets inherit it, which saves a call for each.
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-			closeFD(int32(fd))
-			return nil, fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
-		}
-		_ = boundUnsent(l.fd, mostUnsent) // likewise
 		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 		l.multipath = err == nil && protocol == unix.IPPROTO_MPTCP
 	}

@@ -46,6 +46,7 @@ type parking struct {
 	parked [2]*waiter  // by what they wait for
 	first  *waiter     // the one of parked that is Conn.wait
 	noRead bool        // the Read that waits is to fail
+	retime [2]bool     // what waits is to return, see Retime
 	taking meter       // what the peer takes while one waits to write
 }
 
@@ -82,6 +83,8 @@ func (c *Conn) block(wants int, until int64) error {
 	d.parked[wants] = w
 	why := d.park(w, until)
 	d.parked[wants] = nil
+	retimed := d.retime[wants]
+	d.retime[wants] = false
 	select {
 	case <-w.poke: // it came too late to be what woke us
 	default:
@@ -97,7 +100,10 @@ func (c *Conn) block(wants int, until int64) error {
 			other.wake()
 		}
 	}
-	if why == byTime {
+	switch {
+	case retimed:
+		return ErrRetimed
+	case why == byTime:
 		return os.ErrDeadlineExceeded
 	}
 	return nil
@@ -147,9 +153,26 @@ func (d *Driver) StopReading() {
 	}
 }
 
+// ErrRetimed is what a method that waits returns because of [Driver.Retime]. It may be
+// called again, and goes on where it was.
+var ErrRetimed = errors.New("engine: the time to wait for was changed")
+
+// Retime has a Read that waits, or with writing set what waits to write, return
+// ErrRetimed, so that it is called again with another timeout.
+func (d *Driver) Retime(writing bool) {
+	wants := toRead
+	if writing {
+		wants = toWrite
+	}
+	if w := d.parked[wants]; w != nil {
+		d.retime[wants] = true
+		w.wake()
+	}
+}
+
 // Read reads from the connection itself, past what the handler was given as
 // in, and blocks for at most timeout (0: for ever). It calls [Driver.Detach] first.
-// Errors: io.EOF, os.ErrDeadlineExceeded, net.ErrClosed or the system's.
+// Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, net.ErrClosed or the system's.
 func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -270,9 +293,15 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "hijacked")
 	defer f.Close()
+	probing := keepAliveOf(fd) // package net sets its own default
 	nc, err := net.FileConn(f)
 	if err != nil {
 		return nil, fmt.Errorf("engine: hijack: %w", err)
+	}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		if err := tcp.SetKeepAliveConfig(probing); err != nil {
+			return nil, errors.Join(fmt.Errorf("engine: hijack: %w", err), nc.Close())
+		}
 	}
 	// The number c.fd stays the loop's to close, but no longer names the socket, so
 	// that the hijacker's Close is the last one.

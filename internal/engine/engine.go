@@ -107,7 +107,7 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 // Close, and then closes it. It may be called for several listeners.
 // It returns net.ErrClosed after Shutdown or Close.
 func (e *Engine) Serve(ln net.Listener) error {
-	l, err := newListener(ln)
+	l, err := e.newListener(ln)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,10 @@ type Config struct {
 	// system's.
 	MaxConns int
 
+	// KeepAlive is after what silence of its peer the system probes a TCP connection,
+	// and the interval between probes; 0 for never.
+	KeepAlive time.Duration
+
 	// MaxLoopConns bounds the open connections of each loop. One that finds all
 	// loops full is closed at once, after LoopRefusal. Default: no bound.
 	MaxLoopConns int

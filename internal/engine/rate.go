@@ -68,9 +68,12 @@ func (c *Conn) awaitRoom(until int64) error {
 		m.unsent, m.moved = c.unsent(), 0
 	}
 	start := e.now()
-	// An error says that the period is over, which the clock says as well.
-	_ = c.block(toWrite, start+int64(max(e.cfg.WriteGrace-m.waited, 1)))
+	err := c.block(toWrite, start+int64(max(e.cfg.WriteGrace-m.waited, 1)))
 	m.waited += time.Duration(e.now() - start)
+	if err == ErrRetimed {
+		return err
+	}
+	// Any other error says that the period is over, which the clock says as well.
 	if m.waited < e.cfg.WriteGrace {
 		return nil
 	}

@@ -27,6 +27,7 @@ func recv(fd int32, b []byte) (n int, errno syscall.Errno) {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(base(b)), uintptr(len(b)), 0, 0, 0)
 		if e == 0 {
+			afterRead(fd)
 			return int(r), 0
 		}
 		if e != unix.EINTR {
@@ -37,6 +38,7 @@ func recv(fd int32, b []byte) (n int, errno syscall.Errno) {
 
 // send writes to socket fd. A broken connection is an error, not a signal.
 func send(fd int32, b []byte) (n int, errno syscall.Errno) {
+	beforeWrite()
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(base(b)), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
 		if e == 0 {
@@ -70,6 +72,7 @@ func (g *gather) add(b []byte) bool {
 func (g *gather) send(fd int32) (n int, errno syscall.Errno) {
 	g.msg.Iov = &g.iov[0]
 	g.msg.SetIovlen(g.n)
+	beforeWrite()
 	for {
 		r, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&g.msg)), unix.MSG_NOSIGNAL)
 		if e == unix.EINTR {
@@ -123,16 +126,19 @@ func inet6(a *unix.RawSockaddrAny) *unix.RawSockaddrInet6 {
 
 // closeFD closes a non-blocking descriptor.
 func closeFD(fd int32) {
+	beforeWrite() // the peer reads that this is the end
 	syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
 // shutdown ends the given directions of socket fd; a peer already gone is fine.
 func shutdown(fd int32, how int) {
+	beforeWrite()
 	syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uintptr(how), 0)
 }
 
 // sendfileQuickly is sendfile for what is in memory.
 func sendfileQuickly(socket int32, file uintptr, n int) (int, error) {
+	beforeWrite()
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(socket), file, 0, uintptr(n), 0, 0)
 		if e == 0 {

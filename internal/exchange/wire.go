@@ -46,6 +46,8 @@ type Wire interface {
 	Interim(status int, h http.Header)
 	// CloseAfter closes the connection after the answer.
 	CloseAfter()
+	// OmitDate has the answer leave out Date.
+	OmitDate()
 	// Abandoned notes that the action ends its goroutine.
 	Abandoned()
 }

@@ -144,8 +144,11 @@ func (h *Head) connectionField(value []byte) {
 }
 
 // expectField reads Expect. RFC 9110 §10.1.1 defines one expectation and 417
-// for those a server does not know.
+// for those a server does not know. Its list may be empty.
 func (h *Head) expectField(value []byte) problem {
+	if len(value) == 0 {
+		return noProblem
+	}
 	if !isWord(value, "100-continue") {
 		return unknownExpectation
 	}

@@ -214,6 +214,9 @@ func (h *slowHead) field(name, value string) (status int) {
 	case "upgrade":
 		h.hasUpgrade = true
 	case "expect":
+		if value == "" {
+			break
+		}
 		if !strings.EqualFold(value, "100-continue") {
 			return 417
 		}
