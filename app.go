@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -34,6 +36,8 @@ type App struct {
 	memory  memory
 	shed    admission.Shed // what was refused or cut off, and why
 	clients clients
+	logs    *logqueue.Queue // to the handler of config.Logger
+	aside   *slog.Logger    // by logs: for code that must not wait for the handler
 	loop    loopState
 	drains  drainWatch
 
@@ -54,6 +58,8 @@ func New(config Config) *App {
 		panic("dunlin: New: " + err.Error())
 	}
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
+	a.logs = logqueue.New(a.config.Logger.Handler())
+	a.aside = a.logs.Logger()
 	a.clients.begin(&a.config)
 	a.unmatched.Init()
 	a.counting.Store(a.config.RouteStats == StatsOn)
@@ -102,6 +108,11 @@ func (a *App) find(r *Request, host string) Action {
 	if a.careful.Load() {
 		return a.findCarefully(r, host)
 	}
+	return a.findPlainly(r, host)
+}
+
+// findPlainly is find for an app that need not be careful. No code of others runs.
+func (a *App) findPlainly(r *Request, host string) Action {
 	outcome := a.router.Lookup(r.method, host, r.path, &r.match)
 	if outcome == router.Found { // as in found, which the compiler does not inline
 		r.route = r.match.Value()
@@ -111,7 +122,7 @@ func (a *App) find(r *Request, host string) Action {
 }
 
 // findCarefully is find for an app with versions, or with constraints that are
-// code of others.
+// code of others, which may block and panic.
 func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -184,7 +184,7 @@ func (r *Request) holdPayload(capacity int, announced int64) error {
 	if more := capacity - r.payloadHeld; more > 0 {
 		if !m.budget.Reserve(admission.Body, int64(more)) {
 			if n, due := r.app.shed.Note(admission.NoMemory); due {
-				r.app.config.Logger.Warn("the "+m.budget.String()+" is used up: a request body is refused", "route", r.Route(), "count", n)
+				r.app.aside.Warn("the "+m.budget.String()+" is used up: a request body is refused", "route", r.Route(), "count", n)
 			}
 			r.wire.RefuseBody()
 			return r.app.noMemory("the request body")

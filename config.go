@@ -41,8 +41,12 @@ type Config struct {
 	// address and the engine that serves it.
 	Ready func(addr net.Addr, engine Engine)
 
-	// Logger receives failures, panics and the engine's own events. Default:
-	// slog.Default() at the time of New.
+	// Logger receives failures, panics and the engine's own events. Its handler may
+	// block: what an action brings about, such as its panic, is logged on the action's
+	// goroutine, and everything else, such as what is refused, by a goroutine of its
+	// own. For that one up to 1,024 records wait; what finds no room is dropped and
+	// counted, by a record a second and in Stats. Default: slog.Default() at the time
+	// of New.
 	Logger *slog.Logger
 
 	// MemoryLimit is how much memory the process is to have resident, the

@@ -142,7 +142,7 @@ func (l *limit) take(r *Request) bool {
 		return true
 	}
 	if n, due := l.app.shed.Note(l.reason); due {
-		l.app.config.Logger.Warn("requests refused by a limit", "reason", l.reason.String(), "limit", l.most, "route", l.pattern, "count", n)
+		l.app.aside.Warn("requests refused by a limit", "reason", l.reason.String(), "limit", l.most, "route", l.pattern, "count", n)
 	}
 	return false
 }

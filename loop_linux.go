@@ -48,7 +48,7 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 			AdaptiveWorkers: a.config.AdaptiveLimit,
 			QueueTarget:     a.config.QueueTarget,
 			Shed:            &a.shed,
-			Logger:          a.config.Logger,
+			Logger:          a.aside,
 
 			MinWriteRate:   a.config.MinWriteRate,
 			KeepAlive:      max(a.config.TCPKeepAlive, 0),

@@ -48,9 +48,11 @@ func (x *loopExchange) flushCount() {
 
 // goAway counts the present request as in flight, which those that are answered
 // at once on a loop never are.
-func (x *loopExchange) goAway() {
+func (x *loopExchange) goAway() { x.goAwayFor(x.request.counts()) }
+
+func (x *loopExchange) goAwayFor(counts *routeCounts) {
 	if x.count.on {
-		x.count.away = x.request.counts().Shard(0)
+		x.count.away = counts.Shard(0)
 		x.count.away.InFlight.Add(1)
 	}
 }

@@ -44,6 +44,7 @@ type loopExchange struct {
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
 	gathered  *unfinished        // the memory of head and body, if they came in pieces and no response took it over
 	minor     uint8              // the client's minor version
+	routing   bool               // between Enter and Leave of findWatched
 	closing   bool               // the connection closes after the answer
 	produces  atomic.Bool        // a stream is being carried out on the loop
 	begun     bool               // the head of a streamed answer is in the output
@@ -233,7 +234,23 @@ func (x *loopExchange) find() Action {
 		method = r.chunk.Copy(h.MethodBytes())
 	}
 	r.begin(method, path, view.String(h.Query()), true)
-	return x.handler.app.find(r, view.String(h.Host()))
+	if app := x.handler.app; !app.careful.Load() {
+		return app.findPlainly(r, view.String(h.Host()))
+	}
+	return x.findWatched()
+}
+
+// findWatched has the request routed by code that may block, as an action may.
+func (x *loopExchange) findWatched() Action {
+	x.routing = true
+	x.d.Enter()
+	act := x.handler.app.findCarefully(&x.request, view.String(x.head.Host()))
+	inline := x.d.Inline()
+	if stayed := x.d.Leave(); inline && !stayed {
+		x.comeBack()
+	}
+	x.routing = false
+	return act
 }
 
 // tooSlowForLoop reports whether the request belongs to a route that is known

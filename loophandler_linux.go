@@ -158,6 +158,10 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 // leave the loop, be it in the middle, is one whose next begin elsewhere.
 func (h *loopHandler) Away(scratch any) {
 	x := scratch.(*loopExchange)
+	if x.routing {
+		x.goAwayFor(&h.app.unmatched) // its route is not known yet
+		return
+	}
 	x.goAway()
 	if x.produces.Load() && x.request.route != nil {
 		x.request.route.streams.tookOver(x.d.Clock())
@@ -215,7 +219,7 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	if x.begun {
 		x.cut()
 	} else if cause == nil {
-		h.app.config.Logger.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
+		h.app.aside.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
 		x.refuse(http.StatusInternalServerError, "")
 	}
 	x.abandon()

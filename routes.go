@@ -140,7 +140,8 @@ func (a *App) Constraint(name, expr string) {
 }
 
 // ConstraintFunc is Constraint with a function of the unescaped value, which
-// it must not keep. The function must be safe for concurrent use.
+// it must not keep. The function must be safe for concurrent use, and may block, as
+// actions may; a panic is answered with 500.
 func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	if accept == nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): nil function (called at %s)", name, callerPlace()))

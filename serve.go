@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
@@ -92,4 +93,13 @@ func (a *App) Shutdown(ctx context.Context) error {
 
 // shutdown is Shutdown of an app whose place another process may take, so that
 // Readiness stays as it is.
-func (a *App) shutdown(ctx context.Context) error { return a.servers.Shutdown(ctx, a.memory.end) }
+func (a *App) shutdown(ctx context.Context) error {
+	err := a.servers.Shutdown(ctx, a.memory.end)
+	last, cancel := context.WithTimeout(ctx, lastRecords)
+	defer cancel()
+	a.logs.Flush(last)
+	return err
+}
+
+// lastRecords is how long the end of an app waits for its logger, should that block.
+const lastRecords = time.Second

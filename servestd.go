@@ -45,7 +45,7 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 	s.IdleTimeout = a.config.IdleTimeout
 	s.MaxHeaderBytes = a.config.MaxHead
 	s.DisableGeneralOptionsHandler = true
-	s.ErrorLog = log.New(stdLog{a.config.Logger}, "", 0)
+	s.ErrorLog = log.New(stdLog{a.aside}, "", 0)
 	s.ConnContext = withStdConn
 	s.ConnState = s.count
 	s.TLSConfig = config.Clone()

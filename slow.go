@@ -59,6 +59,6 @@ func (c *Config) slowHead() string {
 // noteSlow counts a client that is cut off, and logs it now and then.
 func (a *App) noteSlow(reason admission.Reason, remote netip.AddrPort, what string) {
 	if n, due := a.shed.Note(reason); due {
-		a.config.Logger.Warn("slow clients cut off", "reason", what, "latest", remote, "count", n)
+		a.aside.Warn("slow clients cut off", "reason", what, "latest", remote, "count", n)
 	}
 }

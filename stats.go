@@ -18,9 +18,10 @@ type Stats struct {
 	Actions     ActionStats       `json:"actions"`
 	Memory      MemoryStats       `json:"memory"`
 	Runtime     RuntimeStats      `json:"runtime"`
-	Shed        map[string]uint64 `json:"shed"`      // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
-	Routes      []RouteStats      `json:"routes"`    // in the order of their registration, see Config.RouteStats
-	Unmatched   RouteStats        `json:"unmatched"` // requests that no route takes: 404, 405, redirects to a clean path
+	Shed        map[string]uint64 `json:"shed"`       // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
+	Routes      []RouteStats      `json:"routes"`     // in the order of their registration, see Config.RouteStats
+	Unmatched   RouteStats        `json:"unmatched"`  // requests that no route takes: 404, 405, redirects to a clean path
+	LogDropped  uint64            `json:"logDropped"` // log records for which Config.Logger was too slow
 }
 
 // Connections are those of both engines.
@@ -89,6 +90,7 @@ func (a *App) Stats() Stats {
 	for r := range admission.Reasons {
 		s.Shed[r.String()] = a.shed.Count(r)
 	}
+	s.LogDropped = a.logs.Dropped()
 	s.Routes = a.routeStats()
 	a.unmatched.stats(&s.Unmatched)
 	s.Actions.InFlight = s.Unmatched.InFlight

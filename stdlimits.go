@@ -58,7 +58,7 @@ func (l *stdListener) Accept() (net.Conn, error) {
 // turnAway closes a connection that is one too many.
 func (l *stdListener) turnAway(c net.Conn) {
 	if n, due := l.app.shed.Note(admission.AddressLimit); due {
-		l.app.config.Logger.Warn("connections refused: their address has as many as it may",
+		l.app.aside.Warn("connections refused: their address has as many as it may",
 			"latest", c.RemoteAddr().String(), "limit", l.app.config.MaxConnectionsPerAddress, "count", n)
 	}
 	if !l.tls {

@@ -56,7 +56,7 @@ var errTimedOut = &ProblemDetails{Status: http.StatusServiceUnavailable, Detail:
 // not from the request, which is the action's alone.
 func (a *App) logLate(route *endpoint) {
 	route.counts.timeouts.Add(1)
-	a.config.Logger.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
+	a.aside.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
 }
 
 // A limitedContext is the context of a request under a limit. It ends with

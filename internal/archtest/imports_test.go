@@ -12,7 +12,7 @@ import (
 // root alone.
 var floors = [][]string{
 	{"internal/invariants", "internal/view"},
-	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/lifecycle", "internal/tally", "router"},
+	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/tally", "router"},
 	{"internal/engine", "internal/exchange"},
 	{""},
 	{"middleware"},

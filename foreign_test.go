@@ -1,0 +1,180 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Code of others that is called outside actions holds up nobody either.
+
+// manyConns is more connections than there are loops, so that each has some.
+const manyConns = 32
+
+// wantServed checks that connections to all loops are answered.
+func wantServed(t *testing.T, addr string) {
+	t.Helper()
+	var conns []net.Conn
+	for range manyConns {
+		conns = append(conns, askConn(t, addr, req("GET /probe")))
+	}
+	for i, conn := range conns {
+		if got, err := readAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasSuffix(got, "probe") {
+			t.Fatalf("connection %d: %q, %v", i, got, err)
+		}
+	}
+}
+
+// A constraint that blocks holds up its own requests alone, and these are answered when
+// it is done, however they came.
+func TestConstraintBlocks(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		g := newGate()
+		var app *dunlin.App
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			app = a
+			a.ConstraintFunc("slow", func(value string) bool {
+				if value != "quick" {
+					g.pass()
+				}
+				return value != "not"
+			})
+			a.Get("/probe", text("probe"))
+			a.Get("/held/{v:slow}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("v")) })
+			a.Post("/held/{v:slow}", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text(r.Param("v") + " " + string(body))
+			})
+			a.Timeout(patience).Get("/limited/{v:slow}", text("limited"))
+		})
+		t.Cleanup(func() { close(g.open) }) // whatever failed
+		const chunks = "Transfer-Encoding: chunked"
+		large := strings.Repeat("x", 100_000)
+		for _, c := range []struct{ name, send, want string }{
+			{"alone", req("GET /held/a"), plain("a")},
+			{"not matched", req("GET /held/not"), problem("404 Not Found", `{"title":"Not Found","status":404}`)},
+			{"with a limit", req("GET /limited/a"), plain("limited")},
+			{"a body", req("POST /held/a", "", "body"), plain("a body")},
+			{"a body in chunks", req("POST /held/a", chunks, "", "4\r\nbody\r\n0\r\n\r\n"), plain("a body")},
+			{"a large body", req("POST /held/a", "", large), plain("a " + large)},
+			{"followed by others", req("GET /held/a") + req("GET /probe") + req("GET /held/quick"), plain("a")},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				var conns []net.Conn
+				for range 3 { // and so on every loop
+					conns = append(conns, askConn(t, addr, c.send))
+				}
+				for range conns {
+					g.await(t)
+				}
+				wantServed(t, addr)
+				if engine == dunlin.EngineLoop {
+					soon(t, "what is being routed is in flight", func() bool { return app.Stats().Actions.InFlight == len(conns) })
+				}
+				for range 2 * len(conns) {
+					g.open <- struct{}{} // that of a large body is routed twice
+				}
+				method, _, _ := strings.Cut(c.send, " ")
+				for _, conn := range conns {
+					br := bufio.NewReader(conn)
+					if got, err := readAnswer(br, method); err != nil || got != c.want {
+						t.Errorf("answer: %.300q, %v, want %.300q", got, err, c.want)
+					}
+					if c.name == "followed by others" {
+						for _, want := range []string{plain("probe"), plain("quick")} {
+							if got, err := readAnswer(br, "GET"); err != nil || got != want {
+								t.Errorf("then: %.300q, %v, want %q", got, err, want)
+							}
+						}
+					}
+				}
+				for drained := false; !drained; {
+					select {
+					case <-g.entered:
+					case <-g.open:
+					default:
+						drained = true
+					}
+				}
+				soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
+			})
+		}
+	})
+}
+
+// A stuckLog is a slog.Handler that blocks, once it is stuck, as one that writes to a
+// pipe nobody reads.
+type stuckLog struct {
+	slog.Handler
+	stuck atomic.Bool
+	free  chan struct{}
+}
+
+func (l *stuckLog) wait() {
+	if l.stuck.Load() {
+		<-l.free
+	}
+}
+
+func (l *stuckLog) Enabled(context.Context, slog.Level) bool { l.wait(); return true }
+func (l *stuckLog) Handle(ctx context.Context, r slog.Record) error {
+	l.wait()
+	return l.Handler.Handle(ctx, r)
+}
+
+// A logger that blocks holds up nobody but the actions that log, and those that fail.
+func TestLoggerBlocks(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		logs := new(logBuffer)
+		l := &stuckLog{Handler: logs.logger(slog.LevelDebug).Handler(), free: make(chan struct{})}
+		config := dunlin.Config{Engine: engine, Logger: slog.New(l), BodyTimeout: 50 * time.Millisecond, HeadTimeout: 100 * time.Millisecond}
+		addr, _ := start(t, config, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Get("/fails", func(*dunlin.Request) dunlin.Response { panic("an action's") })
+			app.Post("/body", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text("whole")
+			})
+		})
+		l.stuck.Store(true)
+		free := sync.OnceFunc(func() { l.stuck.Store(false); close(l.free) })
+		t.Cleanup(free)
+		var slow []net.Conn
+		for range manyConns {
+			slow = append(slow, askConn(t, addr, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"))
+		}
+		var failing []net.Conn
+		for range 3 {
+			failing = append(failing, askConn(t, addr, req("GET /fails")))
+		}
+		if engine == dunlin.EngineLoop { // on net/http the refusal is the action's to log
+			for _, conn := range slow {
+				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
+					t.Fatalf("a slow client is answered with %q, %v", got, err)
+				}
+			}
+		}
+		wantServed(t, addr)
+		free()
+		for _, conn := range failing {
+			if got, err := readAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 500 ") {
+				t.Errorf("an action that failed: %q, %v", got, err)
+			}
+		}
+		soon(t, "the slow clients are logged", func() bool { return strings.Contains(logs.String(), "slow clients cut off") })
+		wantContains(t, "the log", logs.String(), "panic in an action")
+	})
+}

@@ -1,0 +1,169 @@
+// Package logqueue passes log records on without ever waiting for whoever takes them.
+//
+// A slog.Handler may block for as long as it likes: one that writes to a full pipe does
+// so until the pipe is read. What must go on meanwhile, such as an event loop, logs by a
+// [Queue]. That has a bound, and counts what it drops:
+//
+//	Logger().Warn ──▶ queue of 1,024 ──▶ one goroutine ──▶ the handler
+//	                      └▶ dropped, said by a record of its own as soon as there is room
+//
+// The goroutine lasts only while there is something in the queue.
+package logqueue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// bound is how many records may wait, beside as many that are being passed on.
+const bound = 1024
+
+// every is how often at most a record says how many were dropped.
+const every = time.Second
+
+// A Queue is the way to one handler. Its methods may be called by any goroutine.
+type Queue struct {
+	to slog.Handler
+
+	mu      sync.Mutex
+	waiting []entry
+	busy    bool          // a goroutine passes records on
+	idle    chan struct{} // closed when it ends; nil unless somebody waits for that
+	dropped uint64        // ever
+	said    uint64        // of these, how many a record has told of
+	saidAt  time.Time
+}
+
+// An entry is a record and the handler that is to take it, which has its attributes.
+type entry struct {
+	handler slog.Handler
+	record  slog.Record
+}
+
+// New returns an empty queue to a handler.
+func New(to slog.Handler) *Queue { return &Queue{to: to} }
+
+// Logger returns a logger whose records go through the queue. It takes records of every
+// level: whether the handler wants one is asked of it when it gets it.
+func (q *Queue) Logger() *slog.Logger { return slog.New(queued{q, q.to}) }
+
+// Dropped returns how many records found no room, so far, or made the handler panic.
+func (q *Queue) Dropped() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped
+}
+
+// Flush waits until the queue is empty or ctx ends.
+func (q *Queue) Flush(ctx context.Context) {
+	q.mu.Lock()
+	if !q.busy {
+		q.mu.Unlock()
+		return
+	}
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// add puts a record into the queue, if there is room.
+func (q *Queue) add(e entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= bound {
+		q.dropped++
+		return
+	}
+	q.waiting = append(q.waiting, e)
+	if !q.busy {
+		q.busy = true
+		go q.passOn()
+	}
+}
+
+// passOn empties the queue.
+func (q *Queue) passOn() {
+	for {
+		batch, wait := q.take()
+		for i := range batch {
+			q.give(&batch[i])
+		}
+		if wait == 0 && batch == nil {
+			return
+		}
+		time.Sleep(wait)
+	}
+}
+
+// take returns what waits. When nothing does, it returns how long it is until there is
+// something to tell of, 0 when there is not and the goroutine is to end.
+func (q *Queue) take() (batch []entry, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	untold := q.dropped > q.said
+	if wait = every - time.Since(q.saidAt); untold && wait <= 0 {
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler took them too slowly", 0)
+		r.AddAttrs(slog.Uint64("count", q.dropped-q.said))
+		q.waiting = append(q.waiting, entry{q.to, r})
+		q.said, q.saidAt = q.dropped, time.Now()
+	}
+	batch = q.waiting
+	q.waiting = nil
+	switch {
+	case batch != nil:
+		return batch, 0
+	case untold:
+		return nil, wait
+	}
+	q.busy = false
+	if q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+	return nil, 0
+}
+
+// give passes one record on. A handler that panics loses it.
+func (q *Queue) give(e *entry) {
+	given := false
+	defer func() {
+		if given {
+			return
+		}
+		_ = recover() // there is nobody left to tell but by the count
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.dropped++
+	}()
+	if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
+		_ = e.handler.Handle(ctx, e.record) // as slog.Logger does
+	}
+	given = true
+}
+
+// queued is the handler of a Queue's logger.
+type queued struct {
+	q  *Queue
+	to slog.Handler
+}
+
+// Enabled is true: the handler may block in its own.
+func (h queued) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle puts the record into the queue.
+func (h queued) Handle(_ context.Context, r slog.Record) error {
+	h.q.add(entry{h.to, r.Clone()})
+	return nil
+}
+
+// WithAttrs and WithGroup are those of the handler, and called at once.
+func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler { return queued{h.q, h.to.WithAttrs(attrs)} }
+func (h queued) WithGroup(name string) slog.Handler       { return queued{h.q, h.to.WithGroup(name)} }

@@ -1,0 +1,145 @@
+package logqueue_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
+)
+
+// A slowHandler takes a record for each value sent to open.
+type slowHandler struct {
+	slog.Handler
+	open chan struct{}
+}
+
+func (h *slowHandler) Handle(ctx context.Context, r slog.Record) error {
+	<-h.open
+	if r.Message == "panic" {
+		panic("a handler's")
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// newSlow returns a queue to a handler that is shut, and what that has written.
+func newSlow() (*logqueue.Queue, *slowHandler, *bytes.Buffer) {
+	var said bytes.Buffer
+	plain := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	h := &slowHandler{slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: plain}), make(chan struct{})}
+	return logqueue.New(h), h, &said
+}
+
+func TestOrderAndLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		close(h.open)
+		log := q.Logger()
+		for i := range 3 {
+			log.Info("record", "i", i)
+		}
+		log.Debug("not wanted")
+		q.Flush(t.Context())
+		want := "level=INFO msg=record i=0\nlevel=INFO msg=record i=1\nlevel=INFO msg=record i=2\n"
+		if said.String() != want || q.Dropped() != 0 {
+			t.Errorf("logged:\n%s\nwant:\n%s(%d dropped)", said, want, q.Dropped())
+		}
+	})
+}
+
+// A handler that blocks holds up nobody. What found no room is counted, and told of
+// when there is room again.
+func TestHandlerBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		log := q.Logger()
+		log.Info("first")
+		synctest.Wait() // the handler has it
+		for i := range 1024 + 50 {
+			log.Info("more", "i", i)
+		}
+		if n := q.Dropped(); n != 50 {
+			t.Fatalf("%d records dropped, want 50", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		q.Flush(ctx)
+		if cancel(); said.Len() > 0 {
+			t.Fatalf("logged although the handler blocks: %s", said)
+		}
+		close(h.open)
+		q.Flush(t.Context())
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		last := `level=WARN msg="log records were dropped: the handler took them too slowly" count=50`
+		if len(lines) != 1+1024+1 || lines[1024] != fmt.Sprintf("level=INFO msg=more i=%d", 1023) {
+			t.Errorf("%d lines logged, want 1026; the last two:\n%s", len(lines), strings.Join(lines[len(lines)-2:], "\n"))
+		}
+		if !strings.Contains(said.String(), last) {
+			t.Errorf("no line says %s", last)
+		}
+	})
+}
+
+// All that is dropped is told of, at most once a second.
+func TestDroppedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		begun, over := time.Now(), make(chan struct{})
+		go func() {
+			for {
+				select {
+				case h.open <- struct{}{}:
+					time.Sleep(time.Millisecond)
+				case <-over:
+					return
+				}
+			}
+		}()
+		for range 30 {
+			for range 300 {
+				q.Logger().Info("x")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		q.Flush(t.Context())
+		close(over)
+		time.Sleep(time.Second)
+		told, lines := uint64(0), 0
+		for line := range strings.Lines(said.String()) {
+			if _, count, dropped := strings.Cut(line, " count="); dropped {
+				n, err := strconv.ParseUint(strings.TrimSpace(count), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told += n
+				lines++
+			}
+		}
+		if most := int(time.Since(begun)/time.Second) + 1; told == 0 || told != q.Dropped() || lines > most {
+			t.Errorf("%d of %d dropped records told of in %d lines, want all in at most %d", told, q.Dropped(), lines, most)
+		}
+	})
+}
+
+func TestHandlerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		close(h.open)
+		q.Logger().Warn("panic")
+		q.Logger().With("a", 1).WithGroup("g").Warn("after", "b", 2)
+		q.Flush(t.Context())
+		if want := "level=WARN msg=after a=1 g.b=2\n"; !strings.HasPrefix(said.String(), want) || q.Dropped() != 1 {
+			t.Errorf("logged %q, want %q first; %d dropped, want 1", said, want, q.Dropped())
+		}
+	})
+}
