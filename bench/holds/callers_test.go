@@ -28,6 +28,7 @@ type callers struct {
 	t        *testing.T
 	addr     string
 	stopping atomic.Bool // the service may refuse
+	ending   atomic.Bool // the callers are to end, whatever it does
 	running  sync.WaitGroup
 
 	answered atomic.Int64
@@ -72,15 +73,19 @@ var habits = []habit{
 // call starts n callers of each habit.
 func call(t *testing.T, addr string, n int) *callers {
 	c := &callers{t: t, addr: addr}
+	c.start(n, habits)
+	return c
+}
+
+func (c *callers) start(n int, habits []habit) {
 	for _, h := range habits {
 		for range n {
 			c.running.Go(func() { c.caller(h) })
 		}
 	}
-	return c
 }
 
-// caller asks until the service refuses.
+// caller asks until the service refuses, or the callers are told to end.
 func (c *callers) caller(h habit) {
 	var conn net.Conn
 	defer func() {
@@ -90,7 +95,7 @@ func (c *callers) caller(h habit) {
 	}()
 	in := bufio.NewReaderSize(nil, 16<<10)
 	fresh := false // conn has carried nothing yet
-	for {
+	for !c.ending.Load() {
 		if h.think > 0 {
 			time.Sleep(rand.N(h.think))
 		}

@@ -83,8 +83,8 @@ var builds struct {
 	dir string
 }
 
-// build returns the program of a package, as a user would build it.
-func build(t *testing.T, pkg string) string {
+// build returns the program of a package, as a user would build it, or with more flags.
+func build(t *testing.T, pkg string, flags ...string) string {
 	t.Helper()
 	builds.Lock()
 	defer builds.Unlock()
@@ -95,11 +95,12 @@ func build(t *testing.T, pkg string) string {
 		}
 		builds.dir = dir
 	}
-	program := filepath.Join(builds.dir, filepath.Base(pkg))
+	program := filepath.Join(builds.dir, filepath.Base(pkg)+strings.Join(flags, ""))
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, flags...), "-o", program, pkg)
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
 	return program
@@ -119,7 +120,13 @@ type service struct {
 // own process then.
 func startService(t *testing.T, env []string, files []*os.File, args ...string) *service {
 	t.Helper()
-	args = append([]string{build(t, servicePackage)}, args...)
+	return startProgram(t, build(t, servicePackage), env, files, args...)
+}
+
+// startProgram starts the service as it was built.
+func startProgram(t *testing.T, program string, env []string, files []*os.File, args ...string) *service {
+	t.Helper()
+	args = append([]string{program}, args...)
 	if len(files) > 0 {
 		args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`}, args...)
 	}

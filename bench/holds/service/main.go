@@ -9,15 +9,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
+	"runtime/pprof"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -28,6 +32,7 @@ func main() {
 	pid := os.Getpid()
 	config := dunlin.Config{
 		MaxBody: 1 << 40,
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutStacks})),
 		Ready:   func(addr net.Addr, e dunlin.Engine) { fmt.Printf("serving %d %s %s\n", pid, addr, e) },
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:0", "`address` to listen on")
@@ -36,6 +41,7 @@ func main() {
 	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
 	flag.BoolVar(&config.H2C, "h2c", false, "take HTTP/2 in clear text")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
 	flag.DurationVar(&config.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
 	flag.Parse()
 
@@ -50,6 +56,14 @@ func main() {
 	}
 }
 
+// withoutStacks leaves out where a panic was: clients ask for many.
+func withoutStacks(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "stack" {
+		return slog.Attr{}
+	}
+	return a
+}
+
 // newApp registers the routes.
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
@@ -57,7 +71,70 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/sleep/{ms:int}", sleep)
 	app.Post("/upload", upload)
 	app.Get("/stream/{seed:int}/{size:int}", stream)
+	app.Get("/number/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
+	app.Get("/zeros/{size:int}", zeros)
+	app.Post("/keep", keep).MaxBody(8 << 20)
+	app.Get("/events", events)
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by a client") })
+	app.Get("/sometimes", sometimes)
+	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
+	app.Get("/goroutines", goroutines).Critical()
 	return app
+}
+
+// zeros is an answer of a known length that is made as a whole.
+func zeros(r *dunlin.Request) dunlin.Response {
+	size, err := strconv.Atoi(r.Param("size"))
+	if err != nil || size > 8<<20 {
+		return dunlin.NotFound()
+	}
+	return dunlin.Bytes("application/octet-stream", make([]byte, size))
+}
+
+// keep hashes a body that it has as a whole.
+func keep(r *dunlin.Request) dunlin.Response {
+	body, err := r.Bytes()
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Text(fmt.Sprintf("%d %x", len(body), sha256.Sum256(body)))
+}
+
+// events sends a numbered event ten times a second.
+func events(*dunlin.Request) dunlin.Response {
+	return dunlin.SSE(func(e *dunlin.Events) error {
+		every := time.NewTicker(100 * time.Millisecond)
+		defer every.Stop()
+		for n := 1; ; n++ {
+			if err := e.Send(dunlin.Event{ID: strconv.Itoa(n), Data: "tick"}); err != nil {
+				return err
+			}
+			select {
+			case <-every.C:
+			case <-e.Done():
+				return nil
+			}
+		}
+	})
+}
+
+var asked atomic.Int64
+
+// sometimes answers at once, but one time in ten after a while.
+func sometimes(*dunlin.Request) dunlin.Response {
+	if asked.Add(1)%10 == 0 {
+		time.Sleep(time.Second)
+	}
+	return dunlin.Text("ok")
+}
+
+// goroutines lists them by their stacks.
+func goroutines(*dunlin.Request) dunlin.Response {
+	var list bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&list, 1); err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Text(list.String())
 }
 
 // sleep waits without looking whether anybody still waits for the answer, as a query to a database

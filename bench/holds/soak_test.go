@@ -1,0 +1,330 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+var soakTime = flag.Duration("soak", 10*time.Minute, "how long TestSoak takes when it is asked for by -run Soak")
+
+// soakAsked says whether somebody wants to know: then it takes its time and judges latencies. Among all
+// other tests it takes half a minute, with -short a minute, and judges no time.
+func soakAsked() bool {
+	return (*full || strings.Contains(flag.Lookup("test.run").Value.String(), "Soak")) && os.Getenv("CI") == ""
+}
+
+// soakFor is how long all of it takes, within what go test has left.
+func soakFor(t *testing.T) time.Duration {
+	d := *soakTime
+	switch {
+	case !soakAsked():
+		d = 30 * time.Second
+	case testing.Short():
+		d = time.Minute
+	}
+	if deadline, some := t.Deadline(); some {
+		d = min(d, time.Until(deadline)-4*soakEnd)
+	}
+	return d
+}
+
+// leastSoak has room for two handovers.
+const leastSoak = 15 * time.Second
+
+// soakEnd is about what a soak needs to begin and to end, beside its time.
+const soakEnd = 15 * time.Second
+
+// A soakCase is a service and how large the crowd is.
+type soakCase struct {
+	name   string
+	share  float64 // of the time
+	race   bool
+	size   float64 // of the crowd, 1 as promised
+	limit  int64   // of its memory, 0 for none that is judged
+	args   []string
+	judged bool // its latencies
+	drain  time.Duration
+}
+
+// All kinds of clients at once, for long: quick ones, slow ones, vanishing ones, on HTTP/1.1 and HTTP/2, while the
+// service is replaced by its successor. No request that was accepted is lost, the memory stays within its limit,
+// nothing is left behind, and the ordinary clients hardly notice.
+func TestSoak(t *testing.T) {
+	all := soakFor(t)
+	asked := soakAsked() && !testing.Short()
+	for _, c := range []soakCase{
+		{name: "32MiB", share: 0.45, size: 1, limit: 32 << 20, args: []string{"-memory", "32MiB"}, judged: asked},
+		{name: "default", share: 0.45, size: 1, judged: asked},
+		{name: "race", share: 0.1, size: 0.2, race: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.limit > 0 && !soakAsked() {
+				t.Skip("within a limit it is to be asked for: -run Soak")
+			}
+			soak(t, c, max(time.Duration(float64(all)*c.share), leastSoak))
+		})
+	}
+}
+
+func soak(t *testing.T, c soakCase, d time.Duration) {
+	if c.race {
+		need(t, "gcc", "gcc")
+	}
+	c.drain = min(10*time.Second, max(d/20, 4*time.Second)) // those in the middle of a request must be able to end it
+	s := startSoak(t, c)
+	before := s.left()
+	ordinary := s.callers()
+	quietTime := max(d/10, 2*time.Second)
+	first := s.measure(quietTime)()
+	measured := s.measure(d - 2*quietTime)
+	crowd := s.crowd(c.size)
+	for range 2 {
+		time.Sleep((d-2*quietTime)/3 - c.drain)
+		s.handover()
+	}
+	beside := measured()
+	crowd.end()
+	last := s.measure(quietTime)()
+	ordinary.ending.Store(true)
+	ordinary.wantAllAnswered()
+	crowd.wantNothingLost()
+
+	for _, phase := range []struct {
+		name string
+		load.OpenLoopResult
+	}{{"before", first}, {"beside", beside}, {"after", last}} {
+		t.Logf("%s: %d requests, p50 %v, p99 %v, p99.9 %v, generator's lag %v; %d without a good answer (bar: 0)",
+			phase.name, phase.Due, phase.All.P50, phase.All.P99, phase.All.P999, phase.Lag, phase.Failed())
+		if phase.Failed() > 0 {
+			t.Errorf("%s: %d refused, %d answered otherwise, %d not at all", phase.name, phase.Rejected.Count, phase.Other, phase.Unanswered)
+		}
+	}
+	bar := max(2*max(first.All.P99, last.All.P99), 5*time.Millisecond)
+	t.Logf("ordinary clients' p99 beside the crowd: %v (bar: %v)", beside.All.P99, bar)
+	if c.judged && beside.All.P99 > bar {
+		t.Errorf("ordinary clients' p99 beside the crowd: %v, more than %v", beside.All.P99, bar)
+	}
+	s.wantNothingLeft(before)
+	s.stop()
+	t.Logf("peak of resident memory: %.1f MB", float64(s.peak.Load())/mb)
+	if c.limit > 0 {
+		atMost(t, "peak of resident memory", s.peak.Load(), c.limit)
+	}
+}
+
+// A soaked is the service of a soak.
+type soaked struct {
+	*service
+	t             *testing.T
+	addr, tlsAddr string
+	pid           int
+	peak          atomic.Int64 // of the memory of any of its processes
+	watching      sync.WaitGroup
+	doneWatching  chan struct{}
+}
+
+func startSoak(t *testing.T, c soakCase) *soaked {
+	t.Helper()
+	var flags []string
+	if c.race {
+		flags = []string{"-race"}
+	}
+	cert, key := certificate(t)
+	s := &soaked{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
+	args := append([]string{"-addr", s.addr, "-tls-addr", s.tlsAddr, "-tls-cert", cert, "-tls-key", key, "-drain", c.drain.String()}, c.args...)
+	s.service = startProgram(t, build(t, servicePackage, flags...), nil, nil, args...)
+	s.pid = s.both()
+	s.watch(s.pid)
+	return s
+}
+
+// unusedAddr is one that nobody listens on.
+func unusedAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}
+
+// both awaits a process that serves both addresses.
+func (s *soaked) both() (pid int) {
+	s.t.Helper()
+	pid, _ = s.serving()
+	if again, _ := s.serving(); again != pid {
+		s.t.Fatalf("process %d serves one address, process %d the other", pid, again)
+	}
+	return pid
+}
+
+// watch keeps the most memory that a process has had, until it has ended.
+func (s *soaked) watch(pid int) {
+	status := fmt.Sprintf("/proc/%d/status", pid)
+	s.watching.Go(func() {
+		for every := time.NewTicker(100 * time.Millisecond); ; {
+			text, err := os.ReadFile(status)
+			_, rest, found := strings.Cut(string(text), "VmHWM:")
+			if err != nil || !found {
+				return
+			}
+			var kb int64
+			if _, err := fmt.Sscan(rest, &kb); err == nil && kb<<10 > s.peak.Load() {
+				s.peak.Store(kb << 10)
+			}
+			select {
+			case <-every.C:
+			case <-s.doneWatching:
+				return
+			}
+		}
+	})
+}
+
+// handover has a successor take over, while the clients go on.
+func (s *soaked) handover() {
+	s.t.Helper()
+	old := s.pid
+	s.signal(old, syscall.SIGHUP)
+	s.pid = s.both()
+	s.watch(s.pid)
+	// Those who are slow on purpose are cut off when the time to drain is over, which makes the code 1.
+	if code := s.exitCode(old); code != 0 && code != 1 {
+		s.t.Errorf("exit code %d of the process before", code)
+	}
+}
+
+// stop ends the service, on which there is nobody any more.
+func (s *soaked) stop() {
+	s.t.Helper()
+	s.signal(s.pid, syscall.SIGTERM)
+	if code := s.exitCode(s.pid); code != 0 {
+		s.t.Errorf("exit code %d at the end (66: the race detector has found something)", code)
+	}
+	close(s.doneWatching)
+	s.watching.Wait()
+}
+
+// measure starts ordinary clients whose latencies are measured, in a process of their own that goes before this
+// one, and returns what waits for them.
+func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
+	s.t.Helper()
+	p, err := proc.Start(context.Background(), proc.Command{Path: build(s.t, comparePackage), Args: []string{
+		"load", "open", "-addr", s.addr, "-path", "/pid", "-rate", "200", "-duration", d.String(), "-connections", "16", "-patience", "5s",
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(p.Stop)
+	_ = unix.Setpriority(unix.PRIO_PGRP, p.Pid, -10) // where that is not allowed, its lag shows
+	return func() (got load.OpenLoopResult) {
+		s.t.Helper()
+		if err := p.Wait(); err != nil {
+			s.t.Fatalf("measure: %v: %s", err, p.Output())
+		}
+		if err := json.Unmarshal([]byte(p.Output()), &got); err != nil {
+			s.t.Fatalf("measure: %v", err)
+		}
+		return got
+	}
+}
+
+const comparePackage = "github.com/dunlinhttp/dunlin/bench/cmd/compare"
+
+// What a process has when nobody asks it for anything.
+type leftovers struct {
+	goroutines  int
+	stacks      string
+	descriptors int
+}
+
+// waitingWorker is in the stack of a goroutine that is kept for work to come, and so no leftover.
+var waitingWorker = regexp.MustCompile(`engine\.\(\*workers\)\.next`)
+
+// left looks at the process that serves.
+func (s *soaked) left() (l leftovers) {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	resp, err := ask(conn, "/goroutines")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("its goroutines: %v (%v)", resp, err)
+	}
+	list, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for stack := range bytes.SplitSeq(list, []byte("\n\n")) {
+		var n int
+		if _, err := fmt.Sscanf(string(bytes.TrimSpace(stack)), "%d @", &n); err != nil {
+			// The first is below a heading.
+			_, rest, _ := bytes.Cut(stack, []byte("\n"))
+			if _, err := fmt.Sscanf(string(rest), "%d @", &n); err != nil {
+				continue
+			}
+		}
+		if !waitingWorker.Match(stack) {
+			l.goroutines += n
+			l.stacks += string(stack) + "\n\n"
+		}
+	}
+	files, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(s.pid), "fd"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l.descriptors = len(files)
+	return l
+}
+
+// A successor has a few descriptors more than the first process: those it was handed. And goroutines that Go's
+// runtime and the service need once begin when they are first needed.
+const (
+	moreGoroutines  = 4
+	moreDescriptors = 8
+)
+
+// wantNothingLeft waits until a process on which there is nobody has no more than one on which nobody has been.
+func (s *soaked) wantNothingLeft(before leftovers) {
+	s.t.Helper()
+	var l leftovers
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		l = s.left()
+		if l.goroutines <= before.goroutines+moreGoroutines && l.descriptors <= before.descriptors+moreDescriptors {
+			break
+		}
+		if time.Now().After(end) {
+			s.t.Errorf("%d goroutines are left of %d, %d descriptors of %d:\n%s",
+				l.goroutines, before.goroutines, l.descriptors, before.descriptors, l.stacks)
+			break
+		}
+	}
+	s.t.Logf("goroutines before and after: %d and %d (bar: %d more), descriptors: %d and %d (bar: %d more)",
+		before.goroutines, l.goroutines, moreGoroutines, before.descriptors, l.descriptors, moreDescriptors)
+}

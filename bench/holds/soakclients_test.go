@@ -1,0 +1,508 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+)
+
+// soakHabits are those of clients that must not notice anything. All together they ask some hundred times a second.
+var soakHabits = []habit{
+	{request: "GET /pid" + keptAlive, size: -1, think: 100 * time.Millisecond},
+	{request: "GET /pid" + keptAlive, size: -1, think: 100 * time.Millisecond, once: true},
+	{request: "GET /sleep/100" + keptAlive, size: -1, think: 100 * time.Millisecond},
+	{request: "GET /stream/1/200000" + keptAlive, size: 200_000, think: 500 * time.Millisecond},
+	{request: "POST /upload HTTP/1.1\r\nHost: holds\r\nContent-Length: 20000\r\n\r\n" + strings.Repeat("x", 20_000), size: -1, think: 500 * time.Millisecond},
+	{request: "GET /stats" + keptAlive, size: -1, think: time.Second},
+}
+
+func (s *soaked) callers() *callers {
+	c := &callers{t: s.t, addr: s.addr}
+	c.start(4, soakHabits)
+	s.t.Cleanup(func() {
+		c.ending.Store(true)
+		c.running.Wait()
+	})
+	return c
+}
+
+// A soakKind is a kind of the clients that ordinary ones must not notice.
+type soakKind struct {
+	name  string
+	count int
+	think time.Duration // at most, between one round and the next
+	round func(c *soakCrowd, kept *keptConn) error
+	free  bool // no round need come to its end in a short soak
+}
+
+var soakKinds = []soakKind{
+	{"pipelining", 8, 200 * time.Millisecond, (*soakCrowd).pipeline, false},
+	{"half-closing", 8, 500 * time.Millisecond, (*soakCrowd).halfClose, false},
+	{"panicking", 4, time.Second, (*soakCrowd).panicking, false},
+	{"uploading", 16, time.Second, (*soakCrowd).upload, false},
+	{"upload kept whole", 8, time.Second, (*soakCrowd).uploadKept, false},
+	{"listening for events", 40, time.Second, (*soakCrowd).listen, true},
+	{"resetting", 8, 200 * time.Millisecond, (*soakCrowd).reset, false},
+	{"reading slowly", 60, time.Second, (*soakCrowd).readSlowly, true},
+	{"sending slowly", 60, time.Second, (*soakCrowd).sendSlowly, true},
+	{"blocking", 40, 10 * time.Millisecond, (*soakCrowd).block, false},
+	{"HTTP/2", 8, 200 * time.Millisecond, (*soakCrowd).http2, false},
+}
+
+// A soakCrowd is everybody else. The clients of each kind have a name under which is counted what became of them.
+type soakCrowd struct {
+	t                 *testing.T
+	addr              string
+	tlsAddr           string
+	ctx               context.Context
+	cancel            context.CancelFunc
+	h2                *http.Client
+	running           sync.WaitGroup
+	begun, done, lost tallies
+	complaints        atomic.Int64
+}
+
+// crowd starts clients of all kinds, size times as many as promised.
+func (s *soaked) crowd(size float64) *soakCrowd {
+	c := &soakCrowd{t: s.t, addr: s.addr, tlsAddr: s.tlsAddr}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	s.t.Cleanup(c.end)
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // what is looked at is not whose certificate it is
+		Protocols:       new(http.Protocols),
+	}
+	transport.Protocols.SetHTTP2(true)
+	c.h2 = &http.Client{Transport: transport}
+	for _, kind := range soakKinds {
+		for range max(1, int(float64(kind.count)*size)) {
+			c.running.Go(func() { c.client(kind) })
+		}
+	}
+	return c
+}
+
+// end sends them all away.
+func (c *soakCrowd) end() {
+	c.cancel()
+	c.running.Wait()
+	c.h2.CloseIdleConnections()
+}
+
+// errFree is what a client may end with that is not there to be served well.
+var errFree = errors.New("it need not be served")
+
+// client goes through its round again and again.
+func (c *soakCrowd) client(kind soakKind) {
+	kept := &keptConn{ctx: c.ctx, addr: c.addr}
+	defer kept.close()
+	for c.ctx.Err() == nil {
+		select {
+		case <-time.After(rand.N(kind.think)):
+		case <-c.ctx.Done():
+			return
+		}
+		c.begun.add(kind.name)
+		c.count(kind.name, kind.round(c, kept))
+	}
+}
+
+func (c *soakCrowd) count(kind string, err error) {
+	if c.ctx.Err() != nil {
+		return // it was sent away in the middle
+	}
+	switch {
+	case err == nil:
+		c.done.add(kind)
+	case errors.Is(err, errFree):
+	default:
+		c.lost.add(kind)
+		if c.complaints.Add(1) <= 20 {
+			c.t.Logf("%s: %v", kind, err)
+		}
+	}
+}
+
+// wantNothingLost says what became of each kind.
+func (c *soakCrowd) wantNothingLost() {
+	c.t.Helper()
+	c.t.Logf("begun: %s", c.begun.String())
+	c.t.Logf("of these ended well: %s", c.done.String())
+	if lost := c.lost.String(); lost != "" {
+		c.t.Errorf("ended otherwise: %s", lost)
+	}
+	for _, kind := range soakKinds {
+		if c.begun.of(kind.name) == 0 || c.done.of(kind.name) == 0 && !kind.free {
+			c.t.Errorf("%s: %d rounds begun, %d ended well", kind.name, c.begun.of(kind.name), c.done.of(kind.name))
+		}
+	}
+}
+
+// Tallies count by name.
+type tallies struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+func (t *tallies) add(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[string]int{}
+	}
+	t.by[name]++
+}
+
+func (t *tallies) of(name string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.by[name]
+}
+
+func (t *tallies) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var said []string
+	for _, name := range slices.Sorted(maps.Keys(t.by)) {
+		said = append(said, fmt.Sprintf("%s %d", name, t.by[name]))
+	}
+	return strings.Join(said, ", ")
+}
+
+// A keptConn is a client's connection, which it keeps as long as the server does.
+type keptConn struct {
+	ctx  context.Context
+	addr string
+	net.Conn
+	in *bufio.Reader
+}
+
+// open makes sure that there is one, as callers do. It is closed when the crowd is sent away.
+func (k *keptConn) open() error {
+	if k.Conn != nil && closed(k.Conn) {
+		k.close()
+	}
+	if k.Conn != nil {
+		return nil
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(k.ctx, "tcp", k.addr)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	context.AfterFunc(k.ctx, func() { _ = conn.Close() })
+	k.Conn, k.in = conn, bufio.NewReader(conn)
+	return nil
+}
+
+func (k *keptConn) close() {
+	if k.Conn != nil {
+		_ = k.Conn.Close()
+		k.Conn = nil
+	}
+}
+
+// answer reads one and returns its body. The connection is closed after the last.
+func (k *keptConn) answer(status int) (body []byte, last bool, err error) {
+	resp, err := http.ReadResponse(k.in, nil)
+	if err == nil {
+		body, err = io.ReadAll(resp.Body)
+	}
+	if err == nil && resp.StatusCode != status {
+		err = fmt.Errorf("status %d, want %d: %.100q", resp.StatusCode, status, body)
+	}
+	if err != nil || resp.Close {
+		k.close()
+		return body, true, err
+	}
+	return body, false, nil
+}
+
+// pipelined is how many requests are written at once.
+const pipelined = 16
+
+// pipeline expects its answers in order. After one that says that the connection is closed it may send the others
+// again (RFC 9112, section 9.3.2).
+func (c *soakCrowd) pipeline(k *keptConn) error {
+	if err := k.open(); err != nil {
+		return err
+	}
+	var batch bytes.Buffer
+	first := rand.N(1_000_000)
+	for i := range pipelined {
+		fmt.Fprintf(&batch, "GET /number/%d%s", first+i, keptAlive)
+	}
+	if _, err := k.Write(batch.Bytes()); err != nil {
+		k.close()
+		return err
+	}
+	for i := range pipelined {
+		body, last, err := k.answer(http.StatusOK)
+		if err == nil && string(body) != strconv.Itoa(first+i) {
+			err = fmt.Errorf("%q, want %d", body, first+i)
+		}
+		if err != nil {
+			k.close()
+			return fmt.Errorf("answer %d: %w", i, err)
+		}
+		if last {
+			return nil
+		}
+	}
+	return nil
+}
+
+// halfClose says that it has no more to ask, and waits for the answer.
+func (c *soakCrowd) halfClose(k *keptConn) error {
+	k.close()
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.close()
+	if _, err := io.WriteString(k, "GET /sleep/20"+keptAlive); err != nil {
+		return err
+	}
+	if err := k.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	_, _, err := k.answer(http.StatusOK)
+	return err
+}
+
+func (c *soakCrowd) panicking(k *keptConn) error {
+	if err := k.open(); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(k, "GET /panic"+keptAlive); err != nil {
+		k.close()
+		return err
+	}
+	_, _, err := k.answer(http.StatusInternalServerError)
+	return err
+}
+
+// block asks for what takes a while on the server.
+func (c *soakCrowd) block(k *keptConn) error {
+	if err := k.open(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(k, "GET /sleep/%d%s", 50+rand.N(200), keptAlive); err != nil {
+		k.close()
+		return err
+	}
+	_, _, err := k.answer(http.StatusOK)
+	return err
+}
+
+// upload sends a megabyte, of which the server keeps nothing.
+func (c *soakCrowd) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 1_000_000) }
+
+// uploadKept sends what the server has as a whole before it looks at it. There may be no room for it.
+func (c *soakCrowd) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
+
+func (c *soakCrowd) uploadTo(k *keptConn, path string, size int64) error {
+	if err := k.open(); err != nil {
+		return err
+	}
+	hash := sha256.New()
+	var body bytes.Buffer
+	fmt.Fprintf(&body, "POST %s HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n", path, size)
+	err := pattern.Pieces(rand.Uint64(), size, func(piece []byte) error {
+		_, _ = hash.Write(piece)
+		_, err := body.Write(piece)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	conn, sent := k.Conn, make(chan error, 1)
+	go func() { // an answer may come before all is sent
+		_, err := conn.Write(body.Bytes())
+		sent <- err
+	}()
+	resp, err := http.ReadResponse(k.in, nil)
+	var said []byte
+	if err == nil {
+		said, err = io.ReadAll(resp.Body)
+	}
+	refused := err == nil && resp.StatusCode == http.StatusServiceUnavailable
+	if want := fmt.Sprintf("%d %x", size, hash.Sum(nil)); err == nil && !refused && string(said) != want {
+		err = fmt.Errorf("status %d with %.100q, want %s", resp.StatusCode, said, want)
+	}
+	if err != nil || refused || resp.Close {
+		k.close()
+	}
+	<-sent
+	return err
+}
+
+// listen takes numbered events until the server or somebody else ends them. None may be missing, and the end must
+// be one.
+func (c *soakCrowd) listen(k *keptConn) error {
+	k.close()
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.close()
+	if _, err := io.WriteString(k, "GET /events"+keptAlive); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(k.in, nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	leaves := 50 + rand.N(500) // of its own accord
+	next := 1
+	for lines := bufio.NewScanner(resp.Body); ; {
+		if !lines.Scan() {
+			if err := lines.Err(); err != nil {
+				return fmt.Errorf("before event %d: %w", next, err)
+			}
+			return nil
+		}
+		number, isID := strings.CutPrefix(lines.Text(), "id: ")
+		if !isID {
+			continue
+		}
+		if number != strconv.Itoa(next) {
+			return fmt.Errorf("event %s, want %d", number, next)
+		}
+		if next++; next > leaves {
+			return nil
+		}
+	}
+}
+
+// reset vanishes in the middle of something.
+func (c *soakCrowd) reset(k *keptConn) error {
+	k.close()
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.close()
+	for _, piece := range [][]string{
+		{"GET /pi"},
+		{"GET /sleep/50" + keptAlive},
+		{"GET /stream/1/5000000" + keptAlive},
+		{"GET /zeros/1000000" + keptAlive},
+		{"POST /keep HTTP/1.1\r\nHost: holds\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 50_000)},
+		{"POST /upload HTTP/1.1\r\nHost: holds\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc"},
+		{"GET /events" + keptAlive},
+	}[rand.N(7)] {
+		_, _ = io.WriteString(k, piece)
+	}
+	time.Sleep(rand.N(50 * time.Millisecond))
+	_ = k.Conn.(*net.TCPConn).SetLinger(0)
+	return nil
+}
+
+const slowRate = 12_000 // bytes a second
+
+// readSlowly downloads a megabyte at a rate at which that takes more than a minute.
+func (c *soakCrowd) readSlowly(k *keptConn) error {
+	k.close()
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.close()
+	_ = k.Conn.(*net.TCPConn).SetReadBuffer(8 << 10)
+	path := []string{"/zeros/1000000", "/stream/1/1000000"}[rand.N(2)]
+	if _, err := io.WriteString(k, "GET "+path+keptAlive); err != nil {
+		return errFree
+	}
+	const steps = 4
+	for buf := make([]byte, slowRate/steps); ; {
+		if _, err := io.ReadFull(k.Conn, buf); err != nil {
+			return errFree // cut off, or at its end
+		}
+		select {
+		case <-time.After(time.Second / steps):
+		case <-c.ctx.Done():
+			return errFree
+		}
+	}
+}
+
+// sendSlowly sends half of a body, and the rest as slowly as is allowed.
+func (c *soakCrowd) sendSlowly(k *keptConn) error {
+	k.close()
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.close()
+	path := []string{"/keep", "/upload"}[rand.N(2)]
+	const size = 1 << 20
+	if _, err := fmt.Fprintf(k, "POST %s HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n%s", path, size, make([]byte, size/2)); err != nil {
+		return errFree
+	}
+	for piece := make([]byte, 300); ; {
+		select {
+		case <-time.After(time.Second):
+		case <-c.ctx.Done():
+			return errFree
+		}
+		if closed(k.Conn) {
+			return errFree
+		}
+		if _, err := k.Write(piece); err != nil {
+			return errFree
+		}
+	}
+}
+
+// http2 asks for four things at once by HTTP/2, over the connection that all clients of the kind share, as Go's
+// client does: what a GOAWAY says was not served it sends again by itself.
+func (c *soakCrowd) http2(*keptConn) error {
+	var all errgroup.Group
+	for range 4 {
+		all.Go(func() error { return c.stream(c.h2) })
+	}
+	return all.Wait()
+}
+
+func (c *soakCrowd) stream(client *http.Client) error {
+	n := strconv.Itoa(rand.N(1_000_000))
+	method, path, body, want := http.MethodGet, "/number/"+n, []byte(nil), []byte(n)
+	if rand.N(4) == 0 {
+		method, path, body = http.MethodPost, "/upload", bytes.Repeat([]byte("x"), 20_000)
+		want = fmt.Appendf(nil, "%d %x", len(body), sha256.Sum256(body))
+	}
+	request, err := http.NewRequestWithContext(c.ctx, method, "https://"+c.tlsAddr+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	got, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 || !bytes.Equal(got, want)) {
+		err = fmt.Errorf("status %d by %s with %.100q, want %s", resp.StatusCode, resp.Proto, got, want)
+	}
+	return err
+}
