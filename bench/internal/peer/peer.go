@@ -36,9 +36,10 @@ type Peer struct {
 }
 
 // Dunlin is the name of the peer that promises are about. DunlinFromStd has the handlers of NetHTTP on
-// Dunlin's loop engine.
+// Dunlin's loop engine, DunlinStd is Dunlin on the standard library's.
 const (
 	Dunlin        = "dunlin"
+	DunlinStd     = "dunlin-std"
 	DunlinFromStd = "dunlin-fromstd"
 	NetHTTP       = "nethttp"
 )
@@ -46,7 +47,7 @@ const (
 // All peers, Dunlin first and the floor last, in the order of the tables.
 var All = []Peer{
 	{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}},
-	{Name: "dunlin-std", Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
+	{Name: DunlinStd, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
 	{
 		Name: "dunlin-16MiB", Language: "Go", kind: goProgram, source: "../examples/users",
 		Args:      []string{"-engine", "loop", "-memory", "16MiB"},

@@ -1,0 +1,79 @@
+//go:build linux
+
+package holds_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+)
+
+// slowCallsLimit is what the service is told that it may take of memory; slowCallsBar is what it may really.
+const (
+	slowCallsLimit = "64MiB"
+	slowCallsBar   = 72 * mb
+)
+
+// A route that answers at once, but one time in ten waits for a second as for a database that has a bad day: with
+// thousands of clients, a few hundred to some thousand actions wait at a time, on the loop that has to carry them, too. The
+// memory stays within the limit, and collections do not become more than with net/http's goroutines.
+func TestSlowCalls(t *testing.T) {
+	need(t, "wrk", "wrk")
+	collections := map[string]float64{}
+	for _, engine := range []string{"loop", "std"} {
+		s := startService(t, nil, nil, "-engine", engine, "-memory", slowCallsLimit)
+		pid, addr := s.serving()
+		for range 19 { // it has been quick so far, but for those
+			resp, err := ask(connect(t, addr), "/sometimes")
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v (%v)", engine, resp, err)
+			}
+		}
+		before := statsOf(t, addr)
+		w := load.Wrk{Threads: 1, Connections: either(500, 2500), Path: "/sometimes"}
+		got, err := w.Run(t.Context(), folders(t).Bench, addr, nil, either(2*time.Second, 15*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := statsOf(t, addr)
+		collections[engine] = float64(after.Runtime.Collections-before.Runtime.Collections) / got.Duration.Seconds()
+		t.Logf("%s: %d requests, p50 %v, p99 %v, %.1f collections a second, %d taken over; %d answered with 503, %d failed (bar: 0)", engine,
+			got.Requests, got.P50, got.P99, collections[engine], after.Actions.Takeovers-before.Actions.Takeovers, got.Status, got.Connect+got.IO)
+		if got.Connect+got.IO > 0 || got.Requests == 0 {
+			t.Errorf("%s: %d connections failed, %d reads or writes, of %d requests", engine, got.Connect, got.IO, got.Requests)
+		}
+		if engine == "loop" {
+			atMost(t, "peak of resident memory of "+engine, resident(t, pid, "VmHWM"), slowCallsBar)
+		} else {
+			t.Logf("peak of resident memory of std: %.1f MB", float64(resident(t, pid, "VmHWM"))/mb)
+		}
+	}
+	bar := max(1.5*collections["std"], 2) // a second, where std has next to none
+	t.Logf("collections a second: %.1f (bar: %.1f, 1.5 times those of std)", collections["loop"], bar)
+	if *full && collections["loop"] > bar {
+		t.Errorf("%.1f collections a second, more than %.1f", collections["loop"], bar)
+	}
+}
+
+// statsOf asks a service what it counts.
+func statsOf(t *testing.T, addr string) (s dunlin.Stats) {
+	t.Helper()
+	resp, err := ask(connect(t, addr), "/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		t.Fatalf("its stats: status %s: %v in %.100q", strconv.Itoa(resp.StatusCode), err, body)
+	}
+	return s
+}
