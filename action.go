@@ -90,7 +90,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 // recovered answers a panic, by the function given to Recover or with a plain
 // 500. The panic is logged with its stack in either case.
 func (a *App) recovered(r *Request, v any) (resp Response) {
-	r.counts().panics.Add(1)
+	r.s.Route.Counts.Panics.Add(1)
 	a.config.Logger.Error("panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})

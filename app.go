@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/router"
@@ -41,11 +42,11 @@ type App struct {
 	loop    loopState
 	drains  drainWatch
 
-	counting  atomic.Bool   // requests are counted by route
-	unmatched routeCounts   // those that no route takes
-	refused   atomic.Uint64 // requests to the loop engine that could not be read
-	conns     connCount     // of net/http
-	made      atomic.Uint32 // exchanges of net/http
+	counting  atomic.Bool    // requests are counted by route
+	unmatched exchange.Route // those that no route takes
+	refused   atomic.Uint64  // requests to the loop engine that could not be read
+	conns     connCount      // of net/http
+	made      atomic.Uint32  // exchanges of net/http
 }
 
 // routes is Group under a name that leaves App.Group free for the method.
@@ -61,12 +62,13 @@ func New(config Config) *App {
 	a.logs = logqueue.New(a.config.Logger.Handler())
 	a.aside = a.logs.Logger()
 	a.clients.begin(&a.config)
-	a.unmatched.Init()
+	a.unmatched.NoRoute = true
+	a.unmatched.Counts.Init()
 	a.counting.Store(a.config.RouteStats == StatsOn)
 	a.leastBody.Store(a.config.MaxBody)
 	a.exchanges.New = func() any {
 		x := &stdExchange{number: int(a.made.Add(1))}
-		x.request.app, x.request.wire = a, x
+		x.request.attach(a, x)
 		return x
 	}
 	a.fallback.Store(fallbackSource{
@@ -113,9 +115,9 @@ func (a *App) find(r *Request, host string) Action {
 
 // findPlainly is find for an app that need not be careful. No code of others runs.
 func (a *App) findPlainly(r *Request, host string) Action {
-	outcome := a.router.Lookup(r.method, host, r.path, &r.match)
+	outcome := a.router.Lookup(r.s.Method, host, r.s.Path, &r.match)
 	if outcome == router.Found { // as in found, which the compiler does not inline
-		r.route = r.match.Value()
+		r.matched(r.match.Value())
 		return r.route.action
 	}
 	return a.missing(r, host, outcome)
@@ -126,7 +128,7 @@ func (a *App) findPlainly(r *Request, host string) Action {
 func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.match, r.route = router.Match[*endpoint]{}, nil // who knows what it found
+			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.unmatched // who knows what it found
 			resp := a.recovered(r, v)
 			act = func(*Request) Response { return resp }
 		}
@@ -135,7 +137,7 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	if a.router.Versioned() {
 		accept = r.wire.List("Accept")
 	}
-	found := a.found(r, host, a.router.LookupAccept(r.method, host, r.path, accept, &r.match))
+	found := a.found(r, host, a.router.LookupAccept(r.s.Method, host, r.s.Path, accept, &r.match))
 	switch {
 	case !r.match.Varies():
 		return found
@@ -163,7 +165,7 @@ func varied(resp Response) Response {
 // found returns the action for the outcome of a lookup.
 func (a *App) found(r *Request, host string, outcome router.Outcome) Action {
 	if outcome == router.Found {
-		r.route = r.match.Value()
+		r.matched(r.match.Value())
 		return r.route.action
 	}
 	return a.missing(r, host, outcome)

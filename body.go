@@ -30,7 +30,7 @@ func (g *Group) MaxBody(n int64) *Group {
 // MaxBody sets the limit of one route, see Group.MaxBody. It belongs before the
 // route's first request.
 func (r *Route) MaxBody(n int64) *Route {
-	r.maxBody = r.app.lowerBodyLimit(n)
+	r.shared.MaxBody = r.app.lowerBodyLimit(n)
 	return r
 }
 
@@ -58,7 +58,7 @@ func (r *Request) maxStdBody() int64 {
 	if r.route == nil {
 		return 0
 	}
-	return r.route.maxBody
+	return r.route.shared.MaxBody
 }
 
 // Body returns a reader of the body. It fails with a 413 problem where more than
@@ -66,9 +66,9 @@ func (r *Request) maxStdBody() int64 {
 // problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
 // when it is cut short or malformed. After Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
-	r.viewed = true
-	if r.loaded {
-		return &bytesReader{r.whole}
+	r.s.Viewed = true
+	if r.s.Loaded {
+		return &bytesReader{r.s.Whole}
 	}
 	limit := r.maxBody()
 	if err := r.announced(limit); err != nil {
@@ -91,16 +91,16 @@ func (r *Request) announced(limit int64) error {
 // been sent. Its errors are those of [Request.Body], and a 503 problem when the memory
 // budget has no room for the body.
 func (r *Request) Bytes() ([]byte, error) {
-	r.viewed = true
+	r.s.Viewed = true
 	return r.bytes(r.maxBody())
 }
 
 func (r *Request) bytes(limit int64) ([]byte, error) {
-	if r.loaded {
-		if int64(len(r.whole)) > limit {
+	if r.s.Loaded {
+		if int64(len(r.s.Whole)) > limit {
 			return nil, bodyTooLarge(limit)
 		}
-		return r.whole, nil
+		return r.s.Whole, nil
 	}
 	if r.bodyErr != nil {
 		return nil, r.bodyErr // what is left of the body is not the body
@@ -109,7 +109,7 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if b, whole := r.wire.Received(); whole {
-		r.whole, r.loaded = b, true
+		r.s.Whole, r.s.Loaded = b, true
 		return r.bytes(limit)
 	}
 	r.bodyErr = errBodyPartly // unless reading comes to its end
@@ -118,7 +118,7 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 		r.bodyErr = bodyError(err)
 		return nil, r.bodyErr
 	}
-	r.whole, r.loaded, r.bodyErr = b, true, nil
+	r.s.Whole, r.s.Loaded, r.bodyErr = b, true, nil
 	return b, nil
 }
 
@@ -129,17 +129,17 @@ var errBodyPartly = errors.New("reading the request body was given up")
 // come: a client that announces much and sends nothing must not cost memory.
 func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	const trust = 64 << 10
-	r.payload = r.payload[:0]
-	if err := r.holdPayload(cap(r.payload), announced); err != nil {
+	r.s.Payload = r.s.Payload[:0]
+	if err := r.holdPayload(cap(r.s.Payload), announced); err != nil {
 		return nil, err
 	}
-	if want := int(min(announced, trust)) + 1; announced >= 0 && cap(r.payload) < want {
+	if want := int(min(announced, trust)) + 1; announced >= 0 && cap(r.s.Payload) < want {
 		if err := r.growPayload(want, announced); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		if b := r.payload; len(b) == cap(b) {
+		if b := r.s.Payload; len(b) == cap(b) {
 			want := max(512, 2*cap(b))
 			if announced >= 0 && announced < int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more, to see the end
@@ -148,11 +148,11 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 				return nil, err
 			}
 		}
-		b := r.payload
+		b := r.s.Payload
 		n, err := src.Read(b[len(b):cap(b)])
-		r.payload = b[:len(b)+n]
+		r.s.Payload = b[:len(b)+n]
 		if err == io.EOF {
-			return r.payload, nil
+			return r.s.Payload, nil
 		}
 		if err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (r *Request) growPayload(capacity int, announced int64) error {
 	if err := r.holdPayload(capacity, announced); err != nil {
 		return err
 	}
-	r.payload = append(make([]byte, 0, capacity), r.payload...)
+	r.s.Payload = append(make([]byte, 0, capacity), r.s.Payload...)
 	return nil
 }
 
@@ -196,16 +196,16 @@ func (r *Request) holdPayload(capacity int, announced int64) error {
 
 // endBody ends the loan of the body.
 func (r *Request) endBody() {
-	invariants.EndLoan(r.payload[:cap(r.payload)])
-	if cap(r.payload) > maxKept {
-		r.payload = nil
+	invariants.EndLoan(r.s.Payload[:cap(r.s.Payload)])
+	if cap(r.s.Payload) > maxKept {
+		r.s.Payload = nil
 	}
 	if r.replay != nil {
 		r.replay.end()
 		r.replay = nil
 	}
 	r.releasePayload()
-	r.whole, r.loaded, r.bodyErr = nil, false, nil
+	r.s.Whole, r.s.Loaded, r.bodyErr = nil, false, nil
 }
 
 // releasePayload gives the payload's memory back to the budget. It is called by
@@ -221,9 +221,9 @@ func (r *Request) releasePayload() {
 // Its memory counts as theirs, with the capacity of what is returned, and goes to the
 // collector.
 func (r *Request) passOn(body string) []byte {
-	from := view.Offset(body, r.payload)
-	b := r.payload[from : from+len(body)]
-	r.payload, r.whole = nil, nil
+	from := view.Offset(body, r.s.Payload)
+	b := r.s.Payload[from : from+len(body)]
+	r.s.Payload, r.s.Whole = nil, nil
 	r.releasePayload()
 	return b
 }

@@ -97,9 +97,9 @@ func (s fallbackSource) wrap(place string) *fallback {
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.fallback.Load()
 	switch {
-	case r.method == http.MethodOptions && (outcome == router.MethodNotAllowed || r.path == "*"):
+	case r.s.Method == http.MethodOptions && (outcome == router.MethodNotAllowed || r.s.Path == "*"):
 		return f.options
-	case r.path == "*": // RFC 9112 section 3.2.4
+	case r.s.Path == "*": // RFC 9112 section 3.2.4
 		return f.noAsterisk
 	case outcome == router.MethodNotAllowed:
 		return f.notAllowed
@@ -109,16 +109,16 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	// What else is looked up must not show in r.Param, whose places are those of
 	// the path that was sent.
 	var match router.Match[*endpoint]
-	clean, dirty := router.Clean(r.path)
+	clean, dirty := router.Clean(r.s.Path)
 	if dirty && a.config.DirtyPaths == RefuseDirty {
 		return f.dirty
 	}
 	found := dirty
 	if dirty {
-		o := a.router.Lookup(r.method, host, clean, &match)
+		o := a.router.Lookup(r.s.Method, host, clean, &match)
 		found = o == router.Found || o == router.MethodNotAllowed
 	}
-	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.method, host, clean, &match) {
+	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.s.Method, host, clean, &match) {
 		found = true
 		if short, slash := strings.CutSuffix(clean, "/"); slash {
 			clean = short
@@ -130,7 +130,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 		return f.notFound
 	}
 	r.location = string(router.AppendEscaped(nil, clean))
-	if r.query != "" {
+	if r.s.Query != "" {
 		r.location += "?" + r.RawQuery()
 	}
 	return f.redirect

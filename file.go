@@ -220,7 +220,7 @@ var conditions = [...]string{"Range", "If-Range", "If-Match", "If-None-Match", "
 
 func (w *fileWriter) serve(content io.ReadSeeker, name string, at time.Time) {
 	defer w.r.cutAfter(&w.sink)
-	req := &http.Request{Method: w.r.method, Header: make(http.Header)}
+	req := &http.Request{Method: w.r.s.Method, Header: make(http.Header)}
 	if w.as == http.StatusOK {
 		for _, name := range conditions {
 			if v := w.r.Header(name); v != "" {

@@ -49,7 +49,7 @@ func (r *Request) setMatch(req *http.Request) {
 	if r.route == nil {
 		return
 	}
-	req.Pattern = r.route.pattern
+	req.Pattern = r.route.shared.Pattern
 	for name, value := range r.Params() {
 		req.SetPathValue(name, value)
 	}
@@ -288,7 +288,7 @@ func (w *stdWriter) Write(p []byte) (int, error) {
 	if err := w.admit(int64(len(p))); err != nil {
 		return 0, err
 	}
-	if w.r.method == http.MethodHead {
+	if w.r.s.Method == http.MethodHead {
 		w.sniff(p)
 		return len(p), nil
 	}
@@ -325,7 +325,7 @@ func (w *stdWriter) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	left := w.length - w.written
-	if !w.typed || w.length < 0 || w.r.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
+	if !w.typed || w.length < 0 || w.r.s.Method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
 		return 0, false, nil
 	}
 	if err := w.commit(nil); err != nil {
@@ -475,7 +475,7 @@ func (w *stdWriter) response() Response {
 	}
 	sent := bare(w.status, exchange.Sent)
 	trailers := w.trailers()
-	bodied := exchange.BodyAllowed(w.status) && w.r.method != http.MethodHead
+	bodied := exchange.BodyAllowed(w.status) && w.r.s.Method != http.MethodHead
 	short := bodied && w.length > w.written
 	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
 		if w.commit(nil) != nil {
@@ -494,7 +494,7 @@ func (w *stdWriter) response() Response {
 	w.sniff(w.body)
 	resp := w.head
 	resp.a.Body = view.String(w.body)
-	if w.r.method == http.MethodHead {
+	if w.r.s.Method == http.MethodHead {
 		length := int64(exchange.NoLength)
 		if !w.unsized && (w.length >= 0 || w.written > 0) {
 			length = max(w.length, w.written)

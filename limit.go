@@ -41,7 +41,7 @@ type slot struct {
 // it may have been answered for by a timeout, and a stream until it has ended.
 // It belongs before the route's first request.
 func (r *Route) Limit(n int) *Route {
-	r.guard(r.app.newLimit("Limit", n, r.pattern))
+	r.guard(r.app.newLimit("Limit", n, r.shared.Pattern))
 	return r
 }
 
@@ -51,7 +51,7 @@ func (r *Route) Limit(n int) *Route {
 // bounded. A nil key stands for the remote address, where the first 64 bits of an
 // IPv6 address count as one; behind a proxy that is the proxy's. Else like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
-	r.guard(r.app.newLimitBy(key, n, r.pattern))
+	r.guard(r.app.newLimitBy(key, n, r.shared.Pattern))
 	return r
 }
 

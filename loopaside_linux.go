@@ -14,7 +14,7 @@ type planned struct {
 
 // mayStepAside reports whether the rest of the request can do without the input.
 func (x *loopExchange) mayStepAside() bool {
-	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.request.viewed)
+	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.request.s.Viewed)
 }
 
 // stepAside ends the action's part in a response that lasts, a stream of events: the rest

@@ -3,6 +3,7 @@ package dunlin
 import (
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -16,7 +17,7 @@ import (
 type loopCount struct {
 	on      bool
 	since   int64 // when the present call began, on the engine's clock
-	counts  *routeCounts
+	counts  *exchange.RouteCounts
 	outcome uint8
 	n       uint64 // requests not yet counted
 	away    *tally.Shard
@@ -24,10 +25,10 @@ type loopCount struct {
 
 // countAnswer counts the present request. answer looks itself
 // whether it is like the one before, as pipelined ones are.
-func (x *loopExchange) countAnswer(outcome uint8) { x.countOther(x.request.counts(), outcome) }
+func (x *loopExchange) countAnswer(outcome uint8) { x.countOther(&x.request.s.Route.Counts, outcome) }
 
 // countOther counts a request that need not be like the one before.
-func (x *loopExchange) countOther(counts *routeCounts, outcome uint8) {
+func (x *loopExchange) countOther(counts *exchange.RouteCounts, outcome uint8) {
 	k := &x.count
 	if !k.on {
 		return
@@ -48,9 +49,9 @@ func (x *loopExchange) flushCount() {
 
 // goAway counts the present request as in flight, which those that are answered
 // at once on a loop never are.
-func (x *loopExchange) goAway() { x.goAwayFor(x.request.counts()) }
+func (x *loopExchange) goAway() { x.goAwayFor(&x.request.s.Route.Counts) }
 
-func (x *loopExchange) goAwayFor(counts *routeCounts) {
+func (x *loopExchange) goAwayFor(counts *exchange.RouteCounts) {
 	if x.count.on {
 		x.count.away = counts.Shard(0)
 		x.count.away.InFlight.Add(1)

@@ -231,7 +231,7 @@ func (x *loopExchange) find() Action {
 	}
 	method := h.Method.String()
 	if h.Method == http1.MethodOther {
-		method = r.chunk.Copy(h.MethodBytes())
+		method = r.s.Strings.Copy(h.MethodBytes())
 	}
 	r.begin(method, path, view.String(h.Query()), true)
 	if app := x.handler.app; !app.careful.Load() {
@@ -256,7 +256,7 @@ func (x *loopExchange) findWatched() Action {
 // tooSlowForLoop reports whether the request belongs to a route that is known
 // to block, on a driver that has a loop to run.
 func (x *loopExchange) tooSlowForLoop() bool {
-	return x.request.route != nil && x.d.Inline() && x.request.route.pace.blocking(x.d.Now())
+	return !x.request.s.Route.NoRoute && x.d.Inline() && x.request.s.Route.Pace.Blocking(x.d.Now())
 }
 
 // answer runs the action and appends the response.
@@ -270,8 +270,8 @@ func (x *loopExchange) answer(act Action) progress {
 	if !inline {
 		x.goAway()
 	}
-	if r.route != nil && r.route.timeout > 0 {
-		x.d.EnterFor(r.route.timeout)
+	if r.s.Route.Timeout > 0 {
+		x.d.EnterFor(r.s.Route.Timeout)
 	} else {
 		x.d.Enter()
 	}
@@ -279,7 +279,7 @@ func (x *loopExchange) answer(act Action) progress {
 	app.run(act, r, &resp)
 	streams := resp.a.Kind() == exchange.Later
 	if streams {
-		if x.mayStepAside() && (resp.a.Own().Lasts || inline && r.route != nil && r.route.streams.blocking(x.d.Now())) {
+		if x.mayStepAside() && (resp.a.Own().Lasts || inline && !r.s.Route.NoRoute && r.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.stepAside(&resp)
 		}
 		if len(x.after) <= smallAfter {
@@ -296,7 +296,7 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.d.Gone() {
 		return x.dropLate(&resp)
 	}
-	if counts, outcome := r.counts(), resp.a.Class(); counts == x.count.counts && outcome == x.count.outcome {
+	if counts, outcome := &r.s.Route.Counts, resp.a.Class(); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
 		x.countOther(counts, outcome)
@@ -306,13 +306,13 @@ func (x *loopExchange) answer(act Action) progress {
 		x.flushCount()
 	}
 	switch {
-	case r.route == nil || !inline: // workers wait for each other
+	case r.s.Route.NoRoute || !inline: // workers wait for each other
 	case streams:
 		if stayed {
-			r.route.streams.returned(x.d.Now())
+			r.s.Route.Streams.Returned(x.d.Now())
 		}
 	default:
-		r.route.ran(stayed, x.d.Now())
+		r.s.Route.Ran(stayed, x.d.Now())
 	}
 	return x.conclude(&resp)
 }
@@ -398,14 +398,14 @@ func (x *loopExchange) end() {
 	}
 }
 
-func (x *loopExchange) Host() string { return x.request.chunk.Copy(x.head.Host()) }
+func (x *loopExchange) Host() string { return x.request.s.Strings.Copy(x.head.Host()) }
 
 func (x *loopExchange) Header(name string) (string, bool) {
 	v, ok := x.head.Get(name)
 	if !ok {
 		return "", false
 	}
-	return x.request.chunk.Copy(v), true
+	return x.request.s.Strings.Copy(v), true
 }
 
 func (x *loopExchange) List(name string) string {
@@ -428,7 +428,7 @@ func (x *loopExchange) List(name string) string {
 func (x *loopExchange) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
-		if !yield(http.CanonicalHeaderKey(x.request.chunk.Copy(name)), x.request.chunk.Copy(value)) {
+		if !yield(http.CanonicalHeaderKey(x.request.s.Strings.Copy(name)), x.request.s.Strings.Copy(value)) {
 			return
 		}
 	}
@@ -457,7 +457,7 @@ func (x *loopExchange) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.
 func (x *loopExchange) viewsRequest(body string) bool {
-	for _, lent := range [][]byte{x.request.whole, x.whole} {
+	for _, lent := range [][]byte{x.request.s.Whole, x.whole} {
 		if view.Within(body, lent) {
 			return true
 		}

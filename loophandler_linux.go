@@ -62,7 +62,7 @@ const (
 func (h *loopHandler) NewScratch() any {
 	x := &loopExchange{handler: h}
 	x.count.on = h.app.counting.Load()
-	x.request.app, x.request.wire = h.app, x
+	x.request.attach(h.app, x)
 	return x
 }
 
@@ -99,7 +99,7 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 			d.Aside()
 			return consumed
 		case needWorker:
-			if x.request.route.critical {
+			if x.request.s.Route.Critical {
 				d.HandOffFirst()
 			} else {
 				d.HandOff()
@@ -159,12 +159,12 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 func (h *loopHandler) Away(scratch any) {
 	x := scratch.(*loopExchange)
 	if x.routing {
-		x.goAwayFor(&h.app.unmatched) // its route is not known yet
+		x.goAwayFor(&h.app.unmatched.Counts) // its route is not known yet
 		return
 	}
 	x.goAway()
-	if x.produces.Load() && x.request.route != nil {
-		x.request.route.streams.tookOver(x.d.Clock())
+	if x.produces.Load() && !x.request.s.Route.NoRoute {
+		x.request.s.Route.Streams.TookOver(x.d.Clock())
 	}
 }
 
@@ -172,7 +172,7 @@ func (h *loopHandler) Away(scratch any) {
 // none of it is changed by an action.
 func (h *loopHandler) Expiring(late, fresh any) {
 	from, x := late.(*loopExchange), fresh.(*loopExchange)
-	x.minor, x.head.Method, x.request.route = from.minor, from.head.Method, from.request.route
+	x.minor, x.head.Method, x.request.s.Route = from.minor, from.head.Method, from.request.s.Route
 	x.count.since = from.count.since
 	if limited, ok := from.ctx.(*limitedContext); ok {
 		limited.end(context.DeadlineExceeded)
@@ -186,7 +186,7 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	x.use(d, c)
 	x.closing = true
 	resp := timedOut()
-	h.app.logLate(x.request.route)
+	h.app.logLate(x.request.s.Route)
 	x.countAnswer(resp.a.Class())
 	x.flushCount()
 	x.respond(&resp.a)

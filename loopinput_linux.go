@@ -24,7 +24,7 @@ const smallAfter = 4 << 10
 // goroutine of the action. An action that has a view of a body which lies in that
 // buffer keeps it.
 func (x *loopExchange) moveInput() {
-	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.viewed {
+	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.s.Viewed {
 		return
 	}
 	x.moved = true
@@ -46,15 +46,15 @@ func (x *loopExchange) keepRequest() {
 	x.kept = append(x.kept, x.whole...)
 	h.Rebase(x.kept[:head])
 	if !h.PathEscaped {
-		r.path = view.String(h.Path())
+		r.s.Path = view.String(h.Path())
 	}
-	r.query = view.String(h.Query())
+	r.s.Query = view.String(h.Query())
 	if len(x.whole) == 0 {
 		return
 	}
 	x.whole = x.kept[head:]
-	if r.loaded {
-		r.whole = x.whole
+	if r.s.Loaded {
+		r.s.Whole = x.whole
 	}
 	if x.stdBody != nil {
 		x.stdBody.whole.rest = x.whole[len(x.whole)-len(x.stdBody.whole.rest):]

@@ -4,7 +4,7 @@ import "github.com/dunlinhttp/dunlin/internal/admission"
 
 // overdue reports whether the request has waited too long to be served.
 func (x *loopExchange) overdue() bool {
-	return x.d.Overdue() && (x.request.route == nil || !x.request.route.critical)
+	return x.d.Overdue() && (!x.request.s.Route.Critical)
 }
 
 // shed refuses an overdue request. No code of the user's runs.

@@ -23,7 +23,7 @@ func (x *loopExchange) StdRequest() *http.Request {
 	}
 	h := &x.head
 	req := &http.Request{
-		Method:        x.request.method,
+		Method:        x.request.s.Method,
 		Proto:         "HTTP/1." + strconv.Itoa(int(h.Minor)),
 		ProtoMajor:    1,
 		ProtoMinor:    int(h.Minor),

@@ -45,12 +45,12 @@ func (b *loopStdBody) Close() error { return nil }
 
 // rewindStdBody lets a standard handler read again what Request.Bytes has read.
 func (x *loopExchange) rewindStdBody() {
-	if x.stdBody == nil || !x.request.loaded {
+	if x.stdBody == nil || !x.request.s.Loaded {
 		return
 	}
 	x.using.Lock()
 	defer x.using.Unlock()
-	x.stdBody.whole = &bytesReader{x.request.whole}
+	x.stdBody.whole = &bytesReader{x.request.s.Whole}
 	x.std.Body = x.stdBody // Bytes has kept to the limit
 }
 

@@ -25,7 +25,7 @@ func (x *loopExchange) respond(resp *exchange.Answer) {
 		x.d.WriteOwned(view.Bytes(body), x.gathered)
 		x.gathered = nil
 		resp.Release()
-	case len(body) >= ownedBody && view.Within(body, x.request.payload) && cap(x.request.payload) > maxKept:
+	case len(body) >= ownedBody && view.Within(body, x.request.s.Payload) && cap(x.request.s.Payload) > maxKept:
 		x.d.WriteOwned(x.request.passOn(body), nil)
 		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):

@@ -9,7 +9,7 @@ import (
 // and what operators need to see what is going on. Limits of its own still hold.
 // It belongs before the route's first request.
 func (r *Route) Critical() *Route {
-	r.critical = true
+	r.shared.Critical = true
 	return r
 }
 

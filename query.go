@@ -22,7 +22,7 @@ func (r *Request) HasQuery(name string) bool {
 // QueryAll yields every value of the named query parameter, in order.
 func (r *Request) QueryAll(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		rest := r.query
+		rest := r.s.Query
 		for rest != "" {
 			var key, value string
 			key, value, rest = nextPair(rest)
@@ -37,7 +37,7 @@ func (r *Request) QueryAll(name string) iter.Seq[string] {
 }
 
 func (r *Request) queryValue(name string) (string, bool) {
-	rest := r.query
+	rest := r.s.Query
 	for rest != "" {
 		var key, value string
 		key, value, rest = nextPair(rest)
@@ -79,7 +79,7 @@ func (r *Request) queryText(value string) (string, bool) {
 	}
 	plain, ok := unescapeQuery(r.scratch[:0], value)
 	r.scratch = plain
-	return r.chunk.Copy(plain), ok
+	return r.s.Strings.Copy(plain), ok
 }
 
 // unescapeQuery appends s to dst with %XX decoded and + as a space; false for

@@ -22,13 +22,7 @@ type Request struct {
 	wire  exchange.Wire
 	match router.Match[*endpoint]
 	route *endpoint // nil when no route matched
-
-	method string
-	path   string // canonical, as the router wants it
-	query  string // as sent, without the question mark
-	lent   bool   // path and query view memory of the engine: copy, do not hand out
-	loaded bool   // payload (or the engine's view) is complete in whole
-	viewed bool   // the action may hold a view of the body
+	s     exchange.State
 
 	rest *restOfChain // which it is the request of, behind standard middleware
 
@@ -36,21 +30,28 @@ type Request struct {
 
 	id          string
 	values      []keyed
-	chunk       exchange.Strings
-	scratch     []byte // for unescaping queries
-	payload     []byte // what Bytes has read, when the engine did not hold it
-	payloadHeld int    // bytes of the budget for it
-	whole       []byte
+	scratch     []byte        // for unescaping queries
+	payloadHeld int           // bytes of the budget for it
 	replay      *replayedBody // for standard handlers, after Bytes
 	bodyErr     error         // why the body could not be read
 	depth       int           // calls of App.run under way
 	slots       []slot        // places it has under limits
 }
 
+// attach makes the request one of a, on top of w.
+func (r *Request) attach(a *App, w exchange.Wire) {
+	r.app, r.wire = a, w
+}
+
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
-	r.method, r.path, r.query, r.lent = method, path, query, lent
-	r.route, r.depth, r.viewed = nil, 0, false
+	r.s.Begin(method, path, query, lent, &r.app.unmatched)
+	r.route, r.depth = nil, 0
+}
+
+// matched makes e the route of the request.
+func (r *Request) matched(e *endpoint) {
+	r.route, r.s.Route = e, &e.shared
 }
 
 // maxKept is the largest body buffer, in bytes, that a pooled request keeps.
@@ -64,27 +65,27 @@ func (r *Request) end() {
 		clear(r.values)
 		r.values = r.values[:0]
 	}
-	if r.loaded || r.bodyErr != nil {
+	if r.s.Loaded || r.bodyErr != nil {
 		r.endBody()
 	}
 }
 
 // Method returns the method, as sent.
-func (r *Request) Method() string { return r.method }
+func (r *Request) Method() string { return r.s.Method }
 
 // Path returns the path that was matched, percent-decoded except for %2F and
 // %25, so that an escaped slash is not taken for a separator.
-func (r *Request) Path() string { return r.own(r.path) }
+func (r *Request) Path() string { return r.own(r.s.Path) }
 
 // RawQuery returns the query as sent, without the question mark.
-func (r *Request) RawQuery() string { return r.own(r.query) }
+func (r *Request) RawQuery() string { return r.own(r.s.Query) }
 
 // own returns a safe string of one that may be lent by the engine.
 func (r *Request) own(s string) string {
-	if !r.lent {
+	if !r.s.Lent {
 		return s
 	}
-	return r.chunk.Copy(view.Bytes(s))
+	return r.s.Strings.Copy(view.Bytes(s))
 }
 
 // Host returns the host the request is for, with its port if the client sent one.
@@ -95,7 +96,7 @@ func (r *Request) Route() string {
 	if r.route == nil {
 		return ""
 	}
-	return r.route.pattern
+	return r.route.shared.Pattern
 }
 
 // Param returns the named path parameter, unescaped; "" when the route has
@@ -129,13 +130,13 @@ func (r *Request) paramAt(i int) string {
 	if r.match.InHost(i) {
 		return r.match.Span(i).Of(r.wire.Host())
 	}
-	value := r.match.Span(i).Of(r.path)
+	value := r.match.Span(i).Of(r.s.Path)
 	if strings.IndexByte(value, '%') < 0 {
 		return r.own(value)
 	}
 	// The path itself may be in scratch: what is appended must not touch it.
 	var plain [128]byte
-	return r.chunk.Copy(router.AppendValue(plain[:0], value))
+	return r.s.Strings.Copy(router.AppendValue(plain[:0], value))
 }
 
 // Header returns the first value of the named request header, "" when there is
@@ -187,5 +188,5 @@ func (r *Request) randomID() string {
 			bits >>= 5
 		}
 	}
-	return r.chunk.Copy(id[:])
+	return r.s.Strings.Copy(id[:])
 }

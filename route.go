@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -36,15 +37,9 @@ type Route struct {
 
 // endpoint is what the router stores for a route: what a request needs.
 type endpoint struct {
-	action   Action        // with its middleware
-	timeout  time.Duration // 0: none
-	maxBody  int64         // in bytes; 0: that of the config
-	pattern  string        // as registered, the group's prefix included
-	pace     pace
-	streams  pace // of what the answers produce when they are sent
-	counts   routeCounts
-	limits   []*limit // on how many are served at once
-	critical bool     // never refused because of an overload
+	action Action         // with its middleware
+	shared exchange.Route // what adapters see of it
+	limits []*limit       // on how many are served at once
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -55,9 +50,9 @@ func (r *Route) Name(name string) *Route {
 	if other := a.named[name]; other != nil || name == "" {
 		taken := "it is empty"
 		if other != nil {
-			taken = "route " + other.pattern + " has it"
+			taken = "route " + other.shared.Pattern + " has it"
 		}
-		panic(fmt.Sprintf("dunlin: route %s cannot be named %q: %s (called at %s)", r.pattern, name, taken, callerPlace()))
+		panic(fmt.Sprintf("dunlin: route %s cannot be named %q: %s (called at %s)", r.shared.Pattern, name, taken, callerPlace()))
 	}
 	if a.named == nil {
 		a.named = make(map[string]*Route)
@@ -228,10 +223,10 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 		a.careful.Store(true)
 	}
 	route := &Route{app: a, index: len(a.registered)}
-	route.action, route.pattern, route.timeout = wrapped, full, g.timeout
+	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
 	route.methods, route.host, route.version = reg.Methods, g.host, g.version
-	route.counts.Init()
-	route.maxBody = g.maxBody
+	route.shared.Counts.Init()
+	route.shared.MaxBody = g.maxBody
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint

@@ -67,7 +67,7 @@ func (r *Route) info(in router.Info) RouteInfo {
 	i := RouteInfo{
 		Methods: in.Methods, Pattern: in.Pattern, Prefix: in.Prefix, Host: in.Host, Version: in.Version,
 		Name: r.name, Constraints: in.Constraints, Place: in.Place, Params: in.Params,
-		Timeout: r.timeout, MaxBody: r.maxBody, Critical: r.critical, About: r.about,
+		Timeout: r.shared.Timeout, MaxBody: r.shared.MaxBody, Critical: r.shared.Critical, About: r.about,
 	}
 	if i.MaxBody == 0 {
 		i.MaxBody = r.app.config.MaxBody

@@ -3,6 +3,7 @@ package dunlin
 import (
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -80,15 +81,15 @@ func (a *App) routeStats() []RouteStats {
 	a.mu.Unlock()
 	for i, r := range routes {
 		s := &list[i]
-		s.Methods, s.Pattern, s.Host, s.Version = r.methods, r.pattern, r.host, r.version
-		s.Blocking = r.pace.learned()
-		r.counts.stats(s)
+		s.Methods, s.Pattern, s.Host, s.Version = r.methods, r.shared.Pattern, r.host, r.version
+		s.Blocking = r.shared.Pace.Learned()
+		countStats(&r.shared.Counts, s)
 	}
 	return list
 }
 
 // stats fills in what was counted.
-func (c *routeCounts) stats(s *RouteStats) {
+func countStats(c *exchange.RouteCounts, s *RouteStats) {
 	sums := c.Sums()
 	o := &sums.Outcomes
 	for _, n := range o {
@@ -96,6 +97,6 @@ func (c *routeCounts) stats(s *RouteStats) {
 	}
 	s.Status = StatusCounts{o[0], o[1], o[2], o[3], o[4], o[5]}
 	s.InFlight = int(max(sums.InFlight, 0)) // shards are read one after the other
-	s.Panics, s.Timeouts, s.Takeovers = c.panics.Load(), c.timeouts.Load(), c.takeovers.Load()
+	s.Panics, s.Timeouts, s.Takeovers = c.Panics.Load(), c.Timeouts.Load(), c.Takeovers.Load()
 	s.Latency = latencyOf(sums.Latency)
 }

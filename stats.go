@@ -92,7 +92,7 @@ func (a *App) Stats() Stats {
 	}
 	s.LogDropped = a.logs.Dropped()
 	s.Routes = a.routeStats()
-	a.unmatched.stats(&s.Unmatched)
+	countStats(&a.unmatched.Counts, &s.Unmatched)
 	s.Actions.InFlight = s.Unmatched.InFlight
 	for i := range s.Routes {
 		s.Actions.InFlight += s.Routes[i].InFlight

@@ -32,7 +32,7 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
 		var err error
 		if x.request.scratch, err = router.Canonical(x.request.scratch[:0], req.URL.EscapedPath()); err == nil {
-			path = x.request.chunk.Copy(x.request.scratch)
+			path = x.request.s.Strings.Copy(x.request.scratch)
 		}
 		// net/http has refused bad escapes; a handler that set a URL of its own
 		// is taken at its word.
@@ -41,13 +41,13 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.begin(req.Method, path, req.URL.RawQuery, false)
 	act := a.find(r, req.Host)
 	if r.route != nil {
-		req.Pattern = r.route.pattern // as http.ServeMux does, for who looks at it afterwards
+		req.Pattern = r.s.Route.Pattern // as http.ServeMux does, for who looks at it afterwards
 	}
 	if a.counting.Load() {
 		x.startCount()
 	}
-	if r.route != nil && r.route.timeout > 0 {
-		if !x.answerWithin(act, r.route) {
+	if r.s.Route.Timeout > 0 {
+		if !x.answerWithin(act, r.s.Route) {
 			return // the action is late and still has the exchange
 		}
 	} else {
@@ -276,7 +276,7 @@ func (x *stdExchange) send(resp *exchange.Answer) {
 	x.setHeaders(h, resp)
 	if exchange.BodyAllowed(status) {
 		if n := resp.Announced(); n != exchange.NoLength {
-			h["Content-Length"] = lengthValues(n, &x.request.chunk)
+			h["Content-Length"] = lengthValues(n, &x.request.s.Strings)
 		}
 		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
 			h["Content-Type"] = nil // or net/http guesses one
@@ -299,7 +299,7 @@ func (x *stdExchange) setHeaders(h http.Header, resp *exchange.Answer) {
 		case f.Block != nil:
 			f.Block.SetIn(h)
 		case f.Replace:
-			h[f.Name] = x.request.chunk.Values(f.Value)
+			h[f.Name] = x.request.s.Strings.Values(f.Value)
 		default:
 			// A block's slice is full, so that append copies it.
 			h[f.Name] = append(h[f.Name], f.Value)

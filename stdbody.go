@@ -122,7 +122,7 @@ func (x *stdExchange) StdRequest() *http.Request {
 		r.setMatch(x.ownRequest())
 	}
 	switch {
-	case r.loaded && len(r.whole) > 0:
+	case r.s.Loaded && len(r.s.Whole) > 0:
 		x.ownRequest().Body, x.bodied = r.replayed(), true
 	case x.bodied || x.ContentLength() == 0:
 	case limit > 0:
@@ -170,7 +170,7 @@ func (r *Request) replayed() *replayedBody {
 	}
 	r.replay.mu.Lock()
 	defer r.replay.mu.Unlock()
-	r.replay.rest = r.whole
+	r.replay.rest = r.s.Whole
 	return r.replay
 }
 

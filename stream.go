@@ -119,7 +119,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	case !exchange.BodyAllowed(w.resp.a.Status()):
 		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
-	case w.r.method == http.MethodHead:
+	case w.r.s.Method == http.MethodHead:
 		w.r.wire.Begin(&w.resp.a, -1).Finish(nil)
 		return sent
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // A limit on the time an action may take works like this: when the time has
@@ -40,7 +42,7 @@ func (r *Route) Timeout(d time.Duration) *Route {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
 	}
-	r.timeout = min(d, longest)
+	r.shared.Timeout = min(d, longest)
 	return r
 }
 
@@ -54,9 +56,9 @@ var errTimedOut = &ProblemDetails{Status: http.StatusServiceUnavailable, Detail:
 
 // logLate notes that an action is late. It takes what it needs from the route and
 // not from the request, which is the action's alone.
-func (a *App) logLate(route *endpoint) {
-	route.counts.timeouts.Add(1)
-	a.aside.Error("action took too long, answered with 503", "timeout", route.timeout, "route", route.pattern)
+func (a *App) logLate(route *exchange.Route) {
+	route.Counts.Timeouts.Add(1)
+	a.aside.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern)
 }
 
 // A limitedContext is the context of a request under a limit. It ends with
@@ -201,17 +203,18 @@ func (r *stdRace) expire() bool {
 
 // answerWithin is answer for a route with a limit: the action gets a goroutine
 // of its own, so that this one can answer without it.
-func (x *stdExchange) answerWithin(act Action, route *endpoint) bool {
-	ctx := newLimitedContext(x.req.Context(), time.Now().Add(route.timeout))
+func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
+	ctx := newLimitedContext(x.req.Context(), time.Now().Add(route.Timeout))
 	defer ctx.end(context.Canceled)
 	x.req, x.race = x.req.WithContext(ctx), &stdRace{ctx: ctx}
 	late := &stdExchange{w: x.w, req: x.req}
-	late.request.app, late.request.method = x.request.app, x.request.method
+	late.request.attach(x.request.app, late)
+	late.request.s.Method = x.request.s.Method
 	count := x.count // x may be the action's for longer
 	x.count.shard = nil
 	done := make(chan Response, 1)
 	go x.runAside(act, done)
-	timer := time.NewTimer(route.timeout)
+	timer := time.NewTimer(route.Timeout)
 	defer timer.Stop()
 	select {
 	case resp := <-done:

@@ -74,7 +74,8 @@ func (c *restOfChain) enter(x *stdExchange) bool {
 	}
 	r.begin(x.req.Method, o.Path(), x.req.URL.RawQuery, false)
 	o.match.CopyTo(&r.match)
-	r.route, r.location, r.id = o.route, o.location, o.id
+	r.location, r.id = o.location, o.id
+	r.route, r.s.Route = o.route, o.s.Route
 	r.values = append(r.values[:0], o.values...)
 	r.rest = c
 	if host := o.Host(); r.match.Len() > 0 && r.match.InHost(0) && x.req.Host != host {

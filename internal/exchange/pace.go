@@ -1,11 +1,12 @@
-package dunlin
+package exchange
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
 
-// A pace is what a route has shown of its speed: whether its action belongs on
+// A Pace is what a route has shown of its speed: whether its action belongs on
 // the event loop or blocks so often that it should go to a worker at once.
 //
 //	inline ──(taken over again and again)──▶ blocking
@@ -21,7 +22,7 @@ import (
 //
 // A route has a second pace, for what its streams do when they are carried out: there
 // to leave the loop, be it because it was taken or given up, stands for blocking.
-type pace struct {
+type Pace struct {
 	score atomic.Int32 // 0 when nothing has been seen
 	wait  atomic.Int64 // between trials, in nanoseconds
 	trial atomic.Int64 // when the next one is due, on the engine's clock
@@ -38,10 +39,10 @@ const (
 	mostWait  = int64(10 * time.Second)
 )
 
-// blocking reports whether the route's action should go to a worker: it is known
+// Blocking reports whether the route's action should go to a worker: it is known
 // to block, and no trial is due at now.
-func (p *pace) blocking(now int64) bool {
-	if !p.learned() {
+func (p *Pace) Blocking(now int64) bool {
+	if !p.Learned() {
 		return false
 	}
 	due := p.trial.Load()
@@ -55,21 +56,11 @@ func (p *pace) blocking(now int64) bool {
 	return false
 }
 
-// learned reports whether the route's action is known to block.
-func (p *pace) learned() bool { return p.score.Load() >= blockingScore }
+// Learned reports whether the route's action is known to block.
+func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
 
-// ran notes what a call of the action, ended at now, has shown on a loop.
-func (e *endpoint) ran(stayed bool, now int64) {
-	if stayed {
-		e.pace.returned(now)
-		return
-	}
-	e.counts.takeovers.Add(1)
-	e.pace.tookOver(now)
-}
-
-// tookOver counts a call, ended at now, whose loop had to be taken over.
-func (p *pace) tookOver(now int64) {
+// TookOver counts a call, ended at now, whose loop had to be taken over.
+func (p *Pace) TookOver(now int64) {
 	s := p.score.Add(takeoverPenalty)
 	if s < blockingScore {
 		return
@@ -82,9 +73,9 @@ func (p *pace) tookOver(now int64) {
 	}
 }
 
-// returned counts a call, ended at now, that stayed on its loop. It costs a load
+// Returned counts a call, ended at now, that stayed on its loop. It costs a load
 // when there is nothing to forget.
-func (p *pace) returned(now int64) {
+func (p *Pace) Returned(now int64) {
 	s := p.score.Load()
 	switch {
 	case s <= 0:
@@ -99,4 +90,10 @@ func (p *pace) returned(now int64) {
 		p.score.CompareAndSwap(s, left)
 		p.trial.Store(now)
 	}
+}
+
+// Learn makes the route one that is known to block, for good.
+func (p *Pace) Learn() {
+	p.trial.Store(math.MaxInt64)
+	p.score.Store(mostScore)
 }

@@ -1,4 +1,4 @@
-package dunlin
+package exchange
 
 import (
 	"testing"
@@ -6,46 +6,46 @@ import (
 )
 
 func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
-	var p pace
+	var p Pace
 	now := int64(time.Hour)
 	for range blockingScore / takeoverPenalty {
-		if p.blocking(now) {
+		if p.Blocking(now) {
 			t.Fatal("called blocking too early")
 		}
-		p.tookOver(now)
+		p.TookOver(now)
 	}
-	if !p.blocking(now) {
+	if !p.Blocking(now) {
 		t.Fatal("taken over every time, and not called blocking")
 	}
 	now += firstWait
-	if p.blocking(now) {
+	if p.Blocking(now) {
 		t.Fatal("no trial when it was due")
 	}
-	if !p.blocking(now) {
+	if !p.Blocking(now) {
 		t.Fatal("two trials at once")
 	}
-	p.returned(now)
+	p.Returned(now)
 	for i := 0; p.score.Load() >= blockingScore; i++ {
-		if i > 5 || p.blocking(now) {
+		if i > 5 || p.Blocking(now) {
 			t.Fatal("good trials do not follow one another at once")
 		}
-		p.returned(now)
+		p.Returned(now)
 	}
-	if p.blocking(now) {
+	if p.Blocking(now) {
 		t.Error("still called blocking after trials that went well")
 	}
 }
 
 func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
-	var p pace
+	var p Pace
 	for range 2 * blockingScore / takeoverPenalty {
-		p.tookOver(0)
+		p.TookOver(0)
 	}
 	trials := 0
 	for now := int64(0); now < int64(time.Minute); now += int64(time.Millisecond) {
-		if !p.blocking(now) {
+		if !p.Blocking(now) {
 			trials++
-			p.tookOver(now)
+			p.TookOver(now)
 		}
 	}
 	// 50 ms, then 100, 200 and so on up to every ten seconds.
@@ -55,13 +55,13 @@ func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
 }
 
 func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
-	var p pace
+	var p Pace
 	for range 10_000 {
-		p.tookOver(0)
+		p.TookOver(0)
 		for range 2 * takeoverPenalty {
-			p.returned(0)
+			p.Returned(0)
 		}
-		if p.blocking(0) {
+		if p.Blocking(0) {
 			t.Fatal("called blocking for one takeover in many calls")
 		}
 	}

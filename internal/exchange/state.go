@@ -1,0 +1,69 @@
+package exchange
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// A State is what the pipeline and the adapter both know of the present request. It
+// belongs to the goroutine that the request belongs to.
+type State struct {
+	Method string
+	Path   string // canonical: percent-decoded, but for %2F and %25
+	Query  string // as sent, without the question mark
+	Lent   bool   // Path and Query view memory of the adapter: copy, do not hand out
+
+	// Route is that of the request or, when no route matched, one that stands for all
+	// such requests. It is never nil once the request has begun.
+	Route *Route
+
+	// The body. Whole is all of it when Loaded, wherever it lies; Payload is what the
+	// pipeline read it into. Viewed says that the action may hold a view of it.
+	Loaded, Viewed bool
+	Whole, Payload []byte
+
+	Strings Strings
+}
+
+// Begin makes the state that of another message.
+func (s *State) Begin(method, path, query string, lent bool, unmatched *Route) {
+	s.Method, s.Path, s.Query, s.Lent = method, path, query, lent
+	s.Route, s.Viewed = unmatched, false
+}
+
+// A Route is what adapters need to know of one.
+type Route struct {
+	Pattern  string        // as registered, the group's prefix included
+	Timeout  time.Duration // 0: none
+	MaxBody  int64         // in bytes; 0: that of the server
+	Critical bool          // never refused because of an overload
+	NoRoute  bool          // it stands for requests that no route takes
+	Pace     Pace
+	Streams  Pace // of what the answers produce when they are sent
+	Counts   RouteCounts
+}
+
+// Ran notes what a call of the action, ended at now, has shown on a loop.
+func (r *Route) Ran(stayed bool, now int64) {
+	if stayed {
+		r.Pace.Returned(now)
+		return
+	}
+	r.Counts.Takeovers.Add(1)
+	r.Pace.TookOver(now)
+}
+
+// RouteCounts is what is counted for a route.
+//
+// What is counted of requests, by route, costs a request on the loop engine one look
+// at the clock and two additions to memory that its loop has for itself, and
+// pipelined ones share that. On net/http it is two looks and four additions. A bare
+// ServeHTTP pays one branch.
+type RouteCounts struct {
+	tally.Counter // by Class
+
+	// These are rare and not worth a shard.
+	Panics, Timeouts, Takeovers atomic.Uint64
+}
