@@ -16,6 +16,10 @@ type JSONOption uint8
 // escaped, as encoding/json does, so that the text is safe inside HTML.
 const NoEscapeHTML JSONOption = 1
 
+// NilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where
+// encoding/json writes null: clients then need not expect both.
+const NilAsEmpty JSONOption = 2
+
 // JSON answers 200 with v as application/json, byte for byte as
 // encoding/json's Marshal writes it. It encodes at once: v may change as soon
 // as JSON returns. Plain values (structs, slices, maps, strings, numbers, with
@@ -39,8 +43,11 @@ func encoded(x *exchange.Own, body []byte, err error) Response {
 
 func wireOptions(options []JSONOption) (o jsonwire.Options) {
 	for _, opt := range options {
-		if opt == NoEscapeHTML {
+		switch opt {
+		case NoEscapeHTML:
 			o.NoEscapeHTML = true
+		case NilAsEmpty:
+			o.NilAsEmpty = true
 		}
 	}
 	return o

@@ -166,3 +166,26 @@ func TestJSONBodiesAreApart(t *testing.T) {
 		}
 	}
 }
+
+func TestNilAsEmpty(t *testing.T) {
+	type values struct {
+		S []int
+		M map[string]int
+		B []byte
+		P *int
+		N [][]int
+	}
+	v := values{N: make([][]int, 1)}
+	for _, c := range []struct {
+		resp dunlin.Response
+		want string
+	}{
+		{dunlin.JSON(v), `{"S":null,"M":null,"B":null,"P":null,"N":[null]}`},
+		{dunlin.JSON(v, dunlin.NilAsEmpty), `{"S":[],"M":{},"B":"","P":null,"N":[[]]}`},
+		{dunlin.JSON([]any{[]int(nil), map[string]any(nil)}, dunlin.NilAsEmpty), `[[],{}]`},
+	} {
+		if got := string(c.resp.Body()); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}

@@ -82,9 +82,12 @@ func (r *Route) info(in router.Info) RouteInfo {
 	return i
 }
 
-// Info describes the route. It takes time with the number of routes and is not meant
-// for requests.
-func (r *Route) Info() RouteInfo { return r.app.Routes()[r.index] }
+// Info describes the route. It allocates and is not meant for requests.
+func (r *Route) Info() RouteInfo {
+	r.app.mu.Lock()
+	defer r.app.mu.Unlock()
+	return r.info(r.app.router.Info(r.index))
+}
 
 // Describe leaves about with the route, for packages that build on Dunlin to find in
 // [RouteInfo].About: what a document of the routes is written from, say. It belongs

@@ -25,21 +25,33 @@ func (r *Router[T]) Routes() []Info {
 	defer r.mu.RUnlock()
 	var list []Info
 	for _, e := range r.entries {
-		info := Info{
-			Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
-			Name: e.Name, Place: e.Place, Prefix: e.Prefix,
-		}
-		e.route.eachParam(func(p part, in *pattern, rank rank) {
-			param := Param{Name: p.name, InHost: in == e.route.host, Rest: rank == catchAll}
-			if p.constraint != nil {
-				param.Constraint = p.constraint.text
-				info.Constraints = append(info.Constraints, p.name+": "+p.constraint.String())
-			}
-			info.Params = append(info.Params, param)
-		})
-		list = append(list, info)
+		list = append(list, e.info())
 	}
 	return list
+}
+
+// Info describes the i-th route in the order of registration. It panics when there are
+// not as many.
+func (r *Router[T]) Info(i int) Info {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.entries[i].info()
+}
+
+func (e *entry[T]) info() Info {
+	info := Info{
+		Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
+		Name: e.Name, Place: e.Place, Prefix: e.Prefix,
+	}
+	e.route.eachParam(func(p part, in *pattern, rank rank) {
+		param := Param{Name: p.name, InHost: in == e.route.host, Rest: rank == catchAll}
+		if p.constraint != nil {
+			param.Constraint = p.constraint.text
+			info.Constraints = append(info.Constraints, p.name+": "+p.constraint.String())
+		}
+		info.Params = append(info.Params, param)
+	})
+	return info
 }
 
 // eachParam calls f with each parameter of host and path, the pattern it is in and

@@ -154,6 +154,9 @@ func TestRoutes(t *testing.T) {
 	if got := r.Routes(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
+	if got := r.Info(1); fmt.Sprint(got) != fmt.Sprint(want[1]) {
+		t.Errorf("got %v\nwant %v", got, want[1])
+	}
 }
 
 // TestBacktrackingIsBounded counts the steps of lookups that fail only at the end of the path, among

@@ -38,6 +38,8 @@ var fileMaps = map[string]string{
 	"":                   "docs/ARCHITECTURE.md",
 	"internal/admission": "internal/admission/doc.go",
 	"internal/engine":    "internal/engine/doc.go",
+	"internal/schema":    "internal/schema/doc.go",
+	"typed":              "typed/doc.go",
 	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
 }

@@ -13,9 +13,10 @@ import (
 var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/tally", "router"},
-	{"internal/engine", "internal/exchange"},
+	{"internal/engine", "internal/exchange", "internal/schema"},
 	{""},
-	{"middleware"},
+	{"middleware", "typed"},
+	{"openapi"},
 	{"cmd", "docs", "examples", "internal/archtest"},
 }
 

@@ -25,8 +25,9 @@ func (m mode) escapes() *escapeSet { return &escapeSets[m] }
 
 // encoder is the state of one call. It lives on that call's stack.
 type encoder struct {
-	mode mode
-	esc  *escapeSet
+	mode  mode
+	empty bool // nil slices and maps are written as empty ones
+	esc   *escapeSet
 
 	// depth counts the pointers, slices and maps that the walk is inside of;
 	// beyond maxDepthUnchecked seen holds them, to find cycles.
@@ -109,6 +110,9 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	case opQuoted:
 		return e.quoted(dst, p.elem, m)
 	case opBytes:
+		if m.isNil() {
+			return e.none(dst, `""`), nil
+		}
 		return appendBase64(dst, load[[]byte](m)), nil
 	case opTime:
 		return appendTime(dst, p, m)
@@ -181,7 +185,7 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 
 func (e *encoder) slice(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if m.isNil() {
-		return append(dst, "null"...), nil
+		return e.none(dst, "[]"), nil
 	}
 	first, n := m.slice()
 	v := visit{p, first, n}
@@ -191,6 +195,14 @@ func (e *encoder) slice(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	dst, err := e.elements(dst, p, first, n)
 	e.leave(v)
 	return dst, err
+}
+
+// none appends what stands for a nil slice or map.
+func (e *encoder) none(dst []byte, empty string) []byte {
+	if e.empty {
+		return append(dst, empty...)
+	}
+	return append(dst, "null"...)
 }
 
 // elements appends the array of the n values that follow each other from m on.

@@ -29,6 +29,10 @@ type Options struct {
 	// json.Encoder.SetEscapeHTML(false). As there, U+2028 and U+2029 are still
 	// escaped, except in what a MarshalJSON method returned.
 	NoEscapeHTML bool
+
+	// NilAsEmpty writes nil slices as [], nil maps as {} and nil []byte as "",
+	// where json.Marshal writes null. What methods of users write is theirs.
+	NilAsEmpty bool
 }
 
 // Append appends the JSON of *v to dst: what json.Marshal(*v) returns. As there,
@@ -79,7 +83,7 @@ func AppendString(dst []byte, s string, o Options) []byte {
 }
 
 func appendPlanned(dst []byte, p *plan, m memory, o Options) ([]byte, error) {
-	e := encoder{mode: modeOf(o)}
+	e := encoder{mode: modeOf(o), empty: o.NilAsEmpty}
 	e.esc = e.mode.escapes()
 	n := len(dst)
 	dst, err := e.value(dst, p, m)

@@ -101,7 +101,7 @@ func (k *mapKeys) release(s *mapScratch) {
 // mapping appends a map, its entries sorted by object key.
 func (e *encoder) mapping(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if m.isNil() {
-		return append(dst, "null"...), nil
+		return e.none(dst, "{}"), nil
 	}
 	v := visit{p, m.deref(), 0}
 	if err := e.enter(v); err != nil {

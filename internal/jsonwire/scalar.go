@@ -186,9 +186,6 @@ func isNumber(s string) bool {
 }
 
 func appendBase64(dst, b []byte) []byte {
-	if b == nil {
-		return append(dst, "null"...)
-	}
 	dst = append(dst, '"')
 	dst = base64.StdEncoding.AppendEncode(dst, b)
 	return append(dst, '"')

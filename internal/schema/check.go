@@ -1,0 +1,475 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// MaxDepth is how deep arrays and objects may be nested.
+const MaxDepth = 1000
+
+// A checker reads one JSON text by recursive descent and, beside it, the node that it
+// must conform to. Unlike encoding/json it goes on after a violation and reports all
+// of them; only malformed JSON ends it. Invariant: body[:pos] is well-formed.
+type checker struct {
+	body    []byte
+	pos     int
+	path    []step
+	report  *Report
+	in      string
+	scratch []byte
+	patches []patch
+	bare    bool // no violation is noted, one is enough
+
+	steps [32]step // room for path
+}
+
+// step is one level of a JSON pointer: a member's name, or an index.
+type step struct {
+	name  []byte // as in the body, with its escapes
+	index int
+	array bool
+}
+
+// A patch replaces a piece of the body before it is decoded: 1.0 by 1 for an integer,
+// nothing by the default of a member that is absent.
+type patch struct {
+	at, until int
+	text      string
+}
+
+var checkers = sync.Pool{New: func() any { return new(checker) }}
+
+// Check reads body against the node and adds what is wrong to report; in says where
+// the body came from. If nothing is, it returns the JSON to decode: body itself, or a
+// copy in which defaults stand for absent members and integers are written plainly.
+func (n *Node) Check(body []byte, in string, report *Report) []byte {
+	c := checkers.Get().(*checker)
+	defer func() {
+		clear(c.steps[:])
+		c.body, c.report, c.path = nil, nil, nil
+		c.patches = c.patches[:0]
+		checkers.Put(c)
+	}()
+	before := len(report.List)
+	c.body, c.pos, c.report, c.in, c.path = body, 0, report, in, c.steps[:0]
+	if c.value(n) {
+		if c.pos = skipSpace(body, c.pos); c.pos < len(body) {
+			c.syntax()
+		}
+	}
+	if len(report.List) > before || len(c.patches) == 0 {
+		return body
+	}
+	return c.patched()
+}
+
+// patched applies the patches, which are in order.
+func (c *checker) patched() []byte {
+	out := make([]byte, 0, len(c.body)+64)
+	from := 0
+	for _, p := range c.patches {
+		out = append(append(out, c.body[from:p.at]...), p.text...)
+		from = p.until
+	}
+	return append(out, c.body[from:]...)
+}
+
+// value reads one value; false when reading cannot go on.
+func (c *checker) value(n *Node) bool {
+	c.pos = skipSpace(c.body, c.pos)
+	if c.pos >= len(c.body) {
+		return c.syntax()
+	}
+	start := c.pos
+	switch ch := c.body[start]; {
+	case ch == '{' || ch == '[':
+		if len(c.path) >= MaxDepth {
+			c.violate("depth", strconv.Itoa(MaxDepth))
+			return false
+		}
+		if !c.container(n, ch) {
+			return false
+		}
+	case ch == '"':
+		if !c.string(n) {
+			return false
+		}
+	case ch == '-' || isDigit(ch):
+		end, ok := scanNumber(c.body, start)
+		if c.pos = end; !ok {
+			return c.syntax()
+		}
+		c.number(n, c.body[start:end])
+	default:
+		word := "null"
+		if ch == 't' {
+			word = "true"
+		} else if ch == 'f' {
+			word = "false"
+		}
+		end, ok := scanWord(c.body, start, word)
+		if c.pos = end; !ok {
+			return c.syntax()
+		}
+		c.word(n, word)
+	}
+	if n != nil && n.Kind == Custom && n.decodes != nil && !(n.Nullable && c.body[start] == 'n') {
+		if n.decodes(c.body[start:c.pos]) != nil {
+			c.violate("type", n.wanted())
+		}
+	}
+	return true
+}
+
+// word checks null, true or false.
+func (c *checker) word(n *Node, word string) {
+	if n == nil {
+		return
+	}
+	isNull := word == "null"
+	if isNull && n.Nullable {
+		return
+	}
+	switch n.Kind {
+	case Any, Custom:
+	case Bool:
+		if isNull {
+			c.violate("type", "boolean")
+			return
+		}
+	default:
+		c.violate("type", n.wanted())
+		return
+	}
+	c.enum(n, []byte(word))
+}
+
+// container reads an array or an object.
+func (c *checker) container(n *Node, ch byte) bool {
+	start := c.pos
+	var ok bool
+	switch {
+	case n == nil || n.Kind == Any || n.Kind == Custom:
+		object, array := anyMap, anyArray
+		if n != nil && n.Kind == Any && n.Type != nil {
+			object, array = looseMap, looseArray
+		}
+		if ch == '{' {
+			ok = c.object(object)
+		} else {
+			ok = c.array(array)
+		}
+	case ch == '{' && (n.Kind == Object || n.Kind == Map):
+		ok = c.object(n)
+	case ch == '[' && n.Kind == Array:
+		ok = c.array(n)
+	default:
+		c.violate("type", n.wanted())
+		if ch == '{' {
+			return c.object(anyMap)
+		}
+		return c.array(anyArray)
+	}
+	if ok && n != nil && n.Rules.enum != nil {
+		c.enum(n, c.body[start:c.pos])
+	}
+	return ok
+}
+
+// What is taken unread has any elements; what becomes a Go interface has numbers that
+// fit a float64.
+var (
+	anyMap     = &Node{Kind: Any}
+	anyArray   = &Node{Kind: Array}
+	loose      = &Node{Kind: Any, Type: reflect.TypeFor[any](), Nullable: true}
+	looseMap   = &Node{Kind: Any, Elem: loose}
+	looseArray = &Node{Kind: Array, Elem: loose}
+)
+
+func (c *checker) array(n *Node) bool {
+	c.path = append(c.path, step{array: true})
+	depth, count := len(c.path), 0
+	start := c.pos
+	for c.pos++; ; c.pos++ {
+		if c.pos = skipSpace(c.body, c.pos); count == 0 && c.peek() == ']' {
+			break
+		}
+		c.path[depth-1].index = count
+		if !c.value(n.Elem) {
+			return false
+		}
+		count++
+		if c.pos = skipSpace(c.body, c.pos); c.peek() == ']' {
+			break
+		}
+		if c.peek() != ',' {
+			return c.syntax()
+		}
+	}
+	c.pos++
+	c.path = c.path[:depth-1]
+	r := &n.Rules
+	if r.MinItems.Set && count < r.MinItems.N {
+		c.violate("minItems", strconv.Itoa(r.MinItems.N))
+	}
+	if r.MaxItems.Set && count > r.MaxItems.N {
+		c.violate("maxItems", strconv.Itoa(r.MaxItems.N))
+	}
+	if r.UniqueItems && count > 1 {
+		if i, ok := firstRepeated(c.body[start:c.pos]); ok {
+			c.violate("uniqueItems", strconv.Itoa(i))
+		}
+	}
+	return true
+}
+
+// object reads an object: of a struct's members, a map or anything.
+func (c *checker) object(n *Node) bool {
+	var room [4]uint64
+	seen := bits(room[:])
+	var names nameSet
+	s := n.Struct
+	if s != nil && len(s.Members) > 64*len(room) {
+		seen = newBits(len(s.Members))
+	}
+	c.path = append(c.path, step{})
+	depth, count := len(c.path), 0
+	for c.pos++; ; c.pos++ {
+		if c.pos = skipSpace(c.body, c.pos); count == 0 && c.peek() == '}' {
+			break
+		}
+		start := c.pos
+		if c.peek() != '"' {
+			return c.syntax()
+		}
+		end, flags, ok := scanString(c.body, start)
+		if c.pos = end; !ok {
+			return c.syntax()
+		}
+		name := c.body[start+1 : end-1]
+		c.path[depth-1].name = name
+		if flags&(notUTF8|surrogate) != 0 {
+			c.violate("utf8", "")
+		}
+		if flags&escaped != 0 {
+			c.scratch = appendUnescaped(c.scratch[:0], name)
+			name = c.scratch
+		}
+		element := c.member(n, name, seen, &names)
+		if c.pos = skipSpace(c.body, c.pos); c.peek() != ':' {
+			return c.syntax()
+		}
+		c.pos++
+		if !c.value(element) {
+			return false
+		}
+		count++
+		if c.pos = skipSpace(c.body, c.pos); c.peek() == '}' {
+			break
+		}
+		if c.peek() != ',' {
+			return c.syntax()
+		}
+	}
+	if s != nil {
+		c.absent(s, seen, depth, count)
+	}
+	c.pos++
+	c.path = c.path[:depth-1]
+	r := &n.Rules
+	if r.MinProperties.Set && count < r.MinProperties.N {
+		c.violate("minProperties", strconv.Itoa(r.MinProperties.N))
+	}
+	if r.MaxProperties.Set && count > r.MaxProperties.N {
+		c.violate("maxProperties", strconv.Itoa(r.MaxProperties.N))
+	}
+	return true
+}
+
+// member returns the node of the named member of n, nil for any value.
+func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node {
+	switch n.Kind {
+	case Object:
+		i := n.Struct.find(name)
+		switch {
+		case i < 0:
+			c.violate("additionalProperties", "")
+			return nil
+		case seen.has(i):
+			c.violate("duplicate", "")
+		}
+		seen.set(i)
+		return n.Struct.Members[i].Node
+	case Map:
+		if !names.add(name) {
+			c.violate("duplicate", "")
+		}
+		if n.Names != nil {
+			c.text(n.Names, name)
+		}
+	}
+	return n.Elem
+}
+
+// absent reports what an object should have had, and adds the defaults of what it
+// may leave out. c.pos is at its end.
+func (c *checker) absent(s *Struct, seen bits, depth, count int) {
+	for i := range s.Members {
+		m := &s.Members[i]
+		if seen.has(i) {
+			for _, other := range m.Dependent {
+				if !seen.has(s.index[other]) {
+					c.path[depth-1].name = []byte(quoteName(other))
+					c.violate("dependentRequired", m.Name)
+				}
+			}
+			continue
+		}
+		if m.Required {
+			c.path[depth-1].name = []byte(quoteName(m.Name))
+			c.violate("required", "")
+		}
+		if m.Default != nil {
+			text := quoteJSON(m.Name) + ":" + string(m.Default)
+			if count > 0 {
+				text = "," + text
+			}
+			count++
+			c.patches = append(c.patches, patch{c.pos, c.pos, text})
+		}
+	}
+}
+
+// nameSet finds names that come twice.
+type nameSet struct {
+	few  [8][]byte
+	n    int
+	many map[string]struct{}
+}
+
+// add reports whether the name is new. Names must not change while the set is used;
+// unescaped ones are copied.
+func (s *nameSet) add(name []byte) bool {
+	if s.many == nil {
+		for _, other := range s.few[:s.n] {
+			if string(other) == string(name) {
+				return false
+			}
+		}
+		if s.n < len(s.few) {
+			s.few[s.n] = append([]byte(nil), name...)
+			s.n++
+			return true
+		}
+		s.many = make(map[string]struct{}, 32)
+		for _, other := range s.few {
+			s.many[string(other)] = struct{}{}
+		}
+	}
+	if _, twice := s.many[string(name)]; twice {
+		return false
+	}
+	s.many[string(name)] = struct{}{}
+	return true
+}
+
+func (c *checker) peek() byte {
+	if c.pos < len(c.body) {
+		return c.body[c.pos]
+	}
+	return 0
+}
+
+// violate reports a broken rule at the place that path leads to.
+func (c *checker) violate(rule, limit string) {
+	if c.bare {
+		c.report.More = true
+		return
+	}
+	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
+}
+
+// syntax reports malformed JSON at pos, which ends the reading.
+func (c *checker) syntax() bool {
+	what := "the text ends in the middle of a value"
+	if c.pos < len(c.body) {
+		what = "byte " + byteName(c.body[c.pos]) + " may not stand there"
+	}
+	c.report.Add(Violation{
+		In: c.in, Pointer: c.pointer(), Rule: "syntax",
+		Message: "invalid JSON at offset " + strconv.Itoa(c.pos) + ": " + what,
+	})
+	return false
+}
+
+// byteName writes a byte for people: 'x', or 0xEF for one that is no character.
+func byteName(b byte) string {
+	if b < 0x80 {
+		return strconv.QuoteRune(rune(b))
+	}
+	return fmt.Sprintf("%#02X", b)
+}
+
+// longestName bounds how much of a name that the client chose is repeated to it, in bytes.
+const longestName = 100
+
+// pointer renders path by RFC 6901 section 6, as RFC 9457 wants it.
+func (c *checker) pointer() string {
+	if len(c.path) == 0 {
+		return "#"
+	}
+	var room [128]byte
+	b := append(room[:0], '#')
+	for i := range c.path {
+		s := &c.path[i]
+		b = append(b, '/')
+		if s.array {
+			b = strconv.AppendInt(b, int64(s.index), 10)
+			continue
+		}
+		name := s.name
+		if strings.IndexByte(string(name), '\\') >= 0 {
+			name = appendUnescaped(nil, name)
+		}
+		if len(name) > longestName {
+			name = append(name[:longestName:longestName], "…"...)
+		}
+		b = appendStep(b, name)
+	}
+	return string(b)
+}
+
+// appendStep appends a name; most need no escape.
+func appendStep(b, name []byte) []byte {
+	for _, c := range name {
+		if !isAlnum(c) && c != '_' && c != '-' {
+			return append(b, EscapePointer(strings.ToValidUTF8(string(name), "\uFFFD"))...)
+		}
+	}
+	return append(b, name...)
+}
+
+// EscapePointer escapes one step of a JSON pointer that is the fragment of a URI.
+func EscapePointer(name string) string {
+	if strings.ContainsAny(name, "~/") {
+		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	}
+	return (&url.URL{Fragment: name}).EscapedFragment()
+}
+
+// quoteName writes a name as the content of a JSON string.
+func quoteName(name string) string {
+	q := quoteJSON(name)
+	return q[1 : len(q)-1]
+}
+
+func quoteJSON(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}

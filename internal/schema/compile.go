@@ -1,0 +1,255 @@
+package schema
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+)
+
+// Wrapped is what a type that stands for another, and for its absence, says of itself.
+type Wrapped struct {
+	Elem     reflect.Type
+	Nullable bool // it may hold null
+	Optional bool // it may be absent
+}
+
+// A Wrapper is such a type.
+type Wrapper interface{ Wraps() Wrapped }
+
+var (
+	wrapperType         = reflect.TypeFor[Wrapper]()
+	marshalerType       = reflect.TypeFor[json.Marshaler]()
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	timeType            = reflect.TypeFor[time.Time]()
+	rawType             = reflect.TypeFor[json.RawMessage]()
+	numberType          = reflect.TypeFor[json.Number]()
+)
+
+// WrappedBy returns what t wraps; false when it is no Wrapper.
+func WrappedBy(t reflect.Type) (Wrapped, bool) {
+	if !t.Implements(wrapperType) || t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return Wrapped{}, false
+	}
+	return reflect.Zero(t).Interface().(Wrapper).Wraps(), true
+}
+
+// compiled keeps the nodes of all types that were compiled without error.
+var compiled = struct {
+	sync.Mutex
+	nodes map[reflect.Type]*Node
+}{nodes: map[reflect.Type]*Node{}}
+
+// Of compiles a type. The error names the field that cannot be.
+func Of(t reflect.Type) (*Node, error) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	c := &compiler{nodes: map[reflect.Type]*Node{}, busy: map[reflect.Type]bool{}}
+	n, err := c.node(t)
+	if err != nil {
+		return nil, err
+	}
+	for t, n := range c.nodes {
+		compiled.nodes[t] = n
+	}
+	return n, nil
+}
+
+// compiler compiles a type and those that it is made of.
+type compiler struct {
+	nodes map[reflect.Type]*Node
+	busy  map[reflect.Type]bool // being compiled, and not a struct
+}
+
+func (c *compiler) node(t reflect.Type) (*Node, error) {
+	if n := compiled.nodes[t]; n != nil {
+		return n, nil
+	}
+	if n := c.nodes[t]; n != nil {
+		return n, nil
+	}
+	if c.busy[t] {
+		return nil, fmt.Errorf("type %s contains itself without a struct in between", t)
+	}
+	c.busy[t] = true
+	defer delete(c.busy, t)
+	n := &Node{Type: t}
+	if t.Kind() == reflect.Struct {
+		if _, wraps := WrappedBy(t); !wraps && !codesItself(t) {
+			c.nodes[t] = n
+			err := c.object(n)
+			if err == nil {
+				err = n.ownEnum()
+			}
+			return n, err
+		}
+	}
+	if err := c.fill(n, t); err != nil {
+		return nil, err
+	}
+	if err := n.ownEnum(); err != nil {
+		return nil, err
+	}
+	c.nodes[t] = n
+	return n, nil
+}
+
+// fill compiles a type that is no plain struct.
+func (c *compiler) fill(n *Node, t reflect.Type) error {
+	if t.Kind() == reflect.Pointer {
+		elem, err := c.node(t.Elem())
+		if err != nil {
+			return err
+		}
+		*n = *elem
+		n.Nullable = true
+		return nil
+	}
+	if w, ok := WrappedBy(t); ok {
+		elem, err := c.node(w.Elem)
+		if err != nil {
+			return err
+		}
+		nullable := n.Nullable || w.Nullable || elem.Nullable
+		*n = *elem
+		n.Nullable = nullable
+		return nil
+	}
+	switch {
+	case t == timeType:
+		n.Kind, n.Rules.Format, n.Rules.check, n.Rules.any = Text, "date-time", isDateTime, true
+		return nil
+	case t == rawType:
+		n.Kind, n.Type = Any, nil
+		return nil
+	case t == numberType:
+		n.Kind = Number
+		return nil
+	case implements(t, unmarshalerType) || implements(t, marshalerType):
+		n.Kind = Custom
+		if implements(t, unmarshalerType) {
+			n.decodes = func(text []byte) error { return json.Unmarshal(text, reflect.New(t).Interface()) }
+		}
+		return nil
+	case implements(t, textUnmarshalerType) || implements(t, textMarshalerType):
+		n.Kind = Text
+		if implements(t, textUnmarshalerType) {
+			n.decodes = func(text []byte) error {
+				return reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText(bytes.Clone(text))
+			}
+		}
+		return nil
+	}
+	return c.plain(n, t)
+}
+
+// plain compiles a type that has no methods of its own for JSON.
+func (c *compiler) plain(n *Node, t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Bool:
+		n.Kind = Bool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n.Kind, n.Bits = Int, t.Bits()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		n.Kind, n.Bits = Uint, t.Bits()
+	case reflect.Float32, reflect.Float64:
+		n.Kind, n.Bits = Float, t.Bits()
+	case reflect.String:
+		n.Kind = String
+	case reflect.Interface:
+		n.Kind, n.Nullable = Any, true
+	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !codesItself(t.Elem()) {
+			n.Kind, n.Meta.Encoding = Bytes, "base64"
+			return nil
+		}
+		n.Kind = Array
+		elem, err := c.node(t.Elem())
+		if err != nil {
+			return err
+		}
+		n.Elem = elem
+		if t.Kind() == reflect.Array {
+			n.Rules.MinItems, n.Rules.MaxItems, n.Rules.any = Count{t.Len(), true}, Count{t.Len(), true}, true
+		}
+	case reflect.Map:
+		return c.mapping(n, t)
+	default:
+		return fmt.Errorf("type %s has no JSON", t)
+	}
+	return nil
+}
+
+func (c *compiler) mapping(n *Node, t reflect.Type) error {
+	n.Kind = Map
+	switch key := t.Key(); {
+	case implements(key, textUnmarshalerType) || implements(key, textMarshalerType), key.Kind() != reflect.String:
+		names, err := c.node(key)
+		if err != nil {
+			return err
+		}
+		switch names.Kind {
+		case Text:
+			n.Names = names
+		case Int, Uint:
+			n.Names = &Node{Kind: Quoted, Type: key, Bits: names.Bits, decodes: func(text []byte) error {
+				if !isPlainInteger(text) || len(text) == 0 || text[len(text)-1] == '-' {
+					return errors.New("not an integer")
+				}
+				return json.Unmarshal(text, reflect.New(key).Interface())
+			}}
+			n.Names.Rules.Pattern = integerText
+			n.Names.Rules.any = true
+		default:
+			return fmt.Errorf("maps with keys of type %s have no JSON", key)
+		}
+	}
+	elem, err := c.node(t.Elem())
+	if err != nil {
+		return err
+	}
+	n.Elem = elem
+	return nil
+}
+
+// ownEnum takes the values that the type's method Enum gives.
+func (n *Node) ownEnum() error {
+	t := n.Type
+	if t == nil || t.Kind() == reflect.Interface {
+		return nil
+	}
+	m, ok := t.MethodByName("Enum")
+	if !ok || m.Type.NumIn() != 1 || m.Type.NumOut() != 1 || m.Type.Out(0) != reflect.SliceOf(t) {
+		return nil
+	}
+	list := reflect.Zero(t).Method(m.Index).Call(nil)[0]
+	var values []json.RawMessage
+	for i := range list.Len() {
+		v, err := json.Marshal(list.Index(i).Interface())
+		if err != nil {
+			return fmt.Errorf("method Enum of %s: %w", t, err)
+		}
+		values = append(values, v)
+	}
+	if err := n.Rules.setEnum(values, n); err != nil {
+		return fmt.Errorf("method Enum of %s: %w", t, err)
+	}
+	return nil
+}
+
+// implements reports whether t or *t has the methods of an interface.
+func implements(t, methods reflect.Type) bool {
+	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
+}
+
+// codesItself reports whether t has methods that read or write it.
+func codesItself(t reflect.Type) bool {
+	return implements(t, unmarshalerType) || implements(t, marshalerType) ||
+		implements(t, textUnmarshalerType) || implements(t, textMarshalerType)
+}

@@ -1,0 +1,226 @@
+package schema
+
+import (
+	"encoding/base64"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A format of JSON Schema or of OpenAPI's registry: whether a string has it, and what
+// it is called in messages.
+type format struct {
+	check func(string) bool // nil: an annotation for people and tools
+	name  string
+}
+
+var formats = map[string]format{
+	"date-time":     {isDateTime, "a time such as 2026-01-31T15:04:05Z"},
+	"date":          {isDate, "a date such as 2026-01-31"},
+	"time":          {isTime, "a time of day such as 15:04:05Z"},
+	"duration":      {isDuration, "a duration of ISO 8601 such as P3DT4H"},
+	"email":         {isEmail, "an email address"},
+	"hostname":      {isHostname, "a host name"},
+	"ipv4":          {isIPv4, "an IPv4 address"},
+	"ipv6":          {isIPv6, "an IPv6 address"},
+	"uri":           {isURI, "an absolute URI"},
+	"uri-reference": {isURIReference, "a URI or a reference to one"},
+	"uuid":          {isUUID, "a UUID"},
+	"json-pointer":  {isJSONPointer, "a JSON pointer"},
+	"byte":          {isBase64, "base64"},
+
+	"password": {}, "binary": {}, "html": {}, "commonmark": {}, "char": {}, "media-range": {}, "regex": {},
+
+	"int8":  {nil, "an integer of 8 bits"},
+	"int16": {nil, "an integer of 16 bits"}, "int32": {nil, "an integer of 32 bits"}, "int64": {nil, "an integer of 64 bits"},
+	"uint8":  {nil, "an integer from 0 to 255"},
+	"uint16": {nil, "an integer of 16 bits without sign"}, "uint32": {nil, "an integer of 32 bits without sign"}, "uint64": {nil, "an integer of 64 bits without sign"},
+	"float": {nil, "a number of 32 bits"}, "double": {nil, "a number of 64 bits"},
+	"go-duration": {isGoDuration, "a duration such as 1m30s"},
+}
+
+var (
+	ownFormats   = map[string]format{}
+	ownFormatsMu sync.RWMutex
+)
+
+// AddFormat makes a format known to types that are compiled from now on; false when
+// it is known already.
+func AddFormat(name, what string, check func(string) bool) bool {
+	if _, known := formats[name]; known {
+		return false
+	}
+	ownFormatsMu.Lock()
+	defer ownFormatsMu.Unlock()
+	if _, known := ownFormats[name]; known {
+		return false
+	}
+	ownFormats[name] = format{check, what}
+	return true
+}
+
+func findFormat(name string) (format, bool) {
+	if f, ok := formats[name]; ok {
+		return f, true
+	}
+	ownFormatsMu.RLock()
+	defer ownFormatsMu.RUnlock()
+	f, ok := ownFormats[name]
+	return f, ok
+}
+
+func formatName(name string) string {
+	if f, ok := findFormat(name); ok && f.name != "" {
+		return f.name
+	}
+	return "of the format " + name
+}
+
+// isDateTime: RFC 3339, which time.Parse takes a little too widely.
+func isDateTime(s string) bool {
+	if len(s) < len("2006-01-02T15:04:05Z") || s[10] != 'T' || !strictClock(s[11:]) {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, s)
+	return err == nil
+}
+
+// strictClock refuses the comma and the hours of one digit that time.Parse takes.
+func strictClock(s string) bool {
+	return len(s) > 8 && s[2] == ':' && s[5] == ':' && strings.IndexByte(s, ',') < 0 && offsetOK(s)
+}
+
+// offsetOK: hours up to 23 and minutes up to 59.
+func offsetOK(s string) bool {
+	if s[len(s)-1] == 'Z' {
+		return true
+	}
+	if len(s) < 6 {
+		return false
+	}
+	o := s[len(s)-6:]
+	return (o[0] == '+' || o[0] == '-') && o[3] == ':' && o[1:3] <= "23" && o[4:6] <= "59"
+}
+
+func isDate(s string) bool {
+	if len(s) != len(time.DateOnly) {
+		return false
+	}
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}
+
+func isTime(s string) bool { return isDateTime("2000-01-01T" + s) }
+
+var durationForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^P(\d+W|(\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)?(T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S))?)$`)
+})
+
+func isDuration(s string) bool { return len(s) > 1 && durationForm().MatchString(s) }
+
+func isGoDuration(s string) bool {
+	_, err := time.ParseDuration(s)
+	return err == nil
+}
+
+// isEmail takes what HTML's input of type email takes, with a length that can be
+// delivered: local parts without quotes and comments.
+func isEmail(s string) bool {
+	at := strings.LastIndexByte(s, '@')
+	if at < 1 || at > 64 || !isHostname(s[at+1:]) {
+		return false
+	}
+	for i, c := range []byte(s[:at]) {
+		if !isAlnum(c) && strings.IndexByte("!#$%&'*+/=?^_`{|}~-", c) < 0 && (c != '.' || i == 0 || i == at-1 || s[i-1] == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// isHostname: RFC 1123 section 2.1.
+func isHostname(s string) bool {
+	if len(s) == 0 || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if len(label) == 0 || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if !isAlnum(label[i]) && label[i] != '-' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isIPv4(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is4()
+}
+
+func isIPv6(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is6() && a.Zone() == ""
+}
+
+func isURI(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && uriText(s)
+}
+
+func isURIReference(s string) bool {
+	_, err := url.Parse(s)
+	return err == nil && uriText(s)
+}
+
+// uriText refuses what no URI may hold and package url lets pass.
+func uriText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if c != '-' {
+				return false
+			}
+		} else if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func isJSONPointer(s string) bool {
+	if s != "" && s[0] != '/' {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
+			return false
+		}
+	}
+	return true
+}
+
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err == nil && !strings.ContainsAny(s, "\r\n")
+}

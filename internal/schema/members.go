@@ -1,0 +1,218 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// field is a struct field that JSON may see, with the way to it.
+type field struct {
+	reflect.StructField
+	name     string
+	options  []string
+	named    bool // by its tag
+	index    []int
+	optional bool // reached through an embedded pointer, which may be nil
+}
+
+// object compiles a struct type. Which fields count, and under which names, is what
+// encoding/json says; but two fields of one name are an error, not silence.
+func (c *compiler) object(n *Node) error {
+	n.Kind = Object
+	n.Struct = &Struct{Type: n.Type, index: map[string]int{}}
+	fields, err := visible(n.Type)
+	if err != nil {
+		return err
+	}
+	s := n.Struct
+	for i := range fields {
+		m, err := c.member(&fields[i])
+		if err != nil {
+			return fmt.Errorf("field %s of %s: %w", fields[i].Name, n.Type, err)
+		}
+		s.index[m.Name] = len(s.Members)
+		s.Members = append(s.Members, m)
+	}
+	s.required = newBits(len(s.Members))
+	for i := range s.Members {
+		m := &s.Members[i]
+		if m.Required {
+			s.required.set(i)
+		}
+		s.defaults = s.defaults || m.Default != nil
+		for _, other := range m.Dependent {
+			if s.Member(other) == nil {
+				return fmt.Errorf("field %s of %s: dependentRequired names %q, which is no member", fields[i].Name, n.Type, other)
+			}
+		}
+	}
+	return nil
+}
+
+// member compiles one field.
+func (c *compiler) member(f *field) (Member, error) {
+	m := Member{Name: f.name, Index: f.index}
+	node, err := c.node(f.Type)
+	if err != nil {
+		return m, err
+	}
+	if slices.Contains(f.options, "string") {
+		if node, err = node.quoted(f.Type); err != nil {
+			return m, err
+		}
+	}
+	tags, err := ParseTags(f.Tag)
+	if err != nil {
+		return m, err
+	}
+	if m.Node, err = node.Tagged(tags); err != nil {
+		return m, err
+	}
+	empty, zero := slices.Contains(f.options, "omitempty"), slices.Contains(f.options, "omitzero")
+	m.Required = !empty && !zero
+	m.Always = !zero && !(empty && canBeEmpty(f.Type)) && !f.optional
+	if w, ok := WrappedBy(f.Type); ok && w.Optional {
+		m.Required = false
+		if !zero {
+			return m, errors.New("a field that may be absent needs the option omitzero, or it is written as null: `json:\"name,omitzero\"`")
+		}
+	}
+	if text, ok := tags["default"]; ok {
+		if m.Default, err = m.Node.Value(text); err != nil {
+			return m, fmt.Errorf("default:%q: %w", text, err)
+		}
+		m.Required = false
+	}
+	if text, ok := tags["dependentRequired"]; ok {
+		for name := range strings.SplitSeq(text, ",") {
+			m.Dependent = append(m.Dependent, strings.TrimSpace(name))
+		}
+	}
+	return m, nil
+}
+
+// canBeEmpty reports whether omitempty ever leaves a value of t out.
+func canBeEmpty(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		return false
+	case reflect.Array:
+		return t.Len() == 0
+	}
+	return true
+}
+
+var (
+	integerText = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	numberText  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	boolText    = regexp.MustCompile(`^(true|false)$`)
+)
+
+// quoted is the node of a field with the option «string».
+func (n *Node) quoted(t reflect.Type) (*Node, error) {
+	q := &Node{Kind: Quoted, Type: n.Type, Bits: n.Bits, Nullable: n.Nullable}
+	switch n.Kind {
+	case Int, Uint:
+		q.Rules.Pattern, q.Rules.Format = integerText, IntegerFormat(n.Kind, n.Bits)
+	case Float:
+		q.Rules.Pattern, q.Rules.Format = numberText, floatFormat(n.Bits)
+	case Bool:
+		q.Rules.Pattern = boolText
+	default:
+		return nil, errors.New("the option «string» is for numbers and booleans")
+	}
+	q.Rules.any = true
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	q.decodes = func(text []byte) error {
+		if !q.Rules.Pattern.Match(text) {
+			return nil // which the pattern reports
+		}
+		return json.Unmarshal(text, reflect.New(t).Interface())
+	}
+	return q, nil
+}
+
+// visible lists the fields of a struct that encoding/json reads and writes, in its order.
+func visible(t reflect.Type) ([]field, error) {
+	var all []field
+	collect(t, nil, false, map[reflect.Type]bool{}, &all)
+	byName := map[string][]int{}
+	for i := range all {
+		byName[all[i].name] = append(byName[all[i].name], i)
+	}
+	var list []field
+	for i := range all {
+		winner, clash := dominant(all, byName[all[i].name])
+		if clash >= 0 && byName[all[i].name][0] == i {
+			return nil, fmt.Errorf("fields %s and %s of %s are both called %q in JSON",
+				all[winner].Name, all[clash].Name, t, all[i].name)
+		}
+		if winner == i {
+			list = append(list, all[i])
+		}
+	}
+	return list, nil
+}
+
+// collect adds the fields of t, and those of structs embedded in it.
+func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]bool, all *[]field) {
+	if above[t] {
+		return
+	}
+	above[t] = true
+	defer delete(above, t)
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		tag := sf.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name, rest, _ := strings.Cut(tag, ",")
+		way := append(slices.Clip(index), i)
+		inner, pointer := sf.Type, false
+		if inner.Kind() == reflect.Pointer {
+			inner, pointer = inner.Elem(), true
+		}
+		if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct && !codesItself(inner) {
+			if sf.IsExported() || !pointer {
+				collect(inner, way, optional || pointer, above, all)
+			}
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		f := field{StructField: sf, name: name, named: name != "", index: way, optional: optional}
+		if !f.named {
+			f.name = sf.Name
+		}
+		if rest != "" {
+			f.options = strings.Split(rest, ",")
+		}
+		*all = append(*all, f)
+	}
+}
+
+// dominant returns which of several fields of one name counts: the least deep, of
+// those the one that is named by its tag. clash is another that has the same right, -1
+// for none.
+func dominant(all []field, candidates []int) (winner, clash int) {
+	winner, clash = candidates[0], -1
+	for _, i := range candidates[1:] {
+		a, b := &all[i], &all[winner]
+		switch {
+		case len(a.index) < len(b.index), len(a.index) == len(b.index) && a.named && !b.named:
+			winner, clash = i, -1
+		case len(a.index) == len(b.index) && a.named == b.named:
+			clash = i
+		}
+	}
+	return winner, clash
+}

@@ -1,0 +1,163 @@
+package schema
+
+import (
+	"reflect"
+)
+
+// Kind says which JSON a node takes.
+type Kind uint8
+
+const (
+	Any    Kind = iota // whatever is JSON
+	Bool               // true and false
+	Int                // an integer with sign, of Bits bits
+	Uint               // one without
+	Float              // a number, of Bits bits as IEEE 754 has them
+	Number             // json.Number
+	String             // a string
+	Bytes              // a string in base64
+	Text               // a string that the type reads and writes itself (encoding.TextMarshaler)
+	Quoted             // a number or a boolean in a string: the option «string»
+	Array              // an array of Elem
+	Map                // an object with values of Elem
+	Object             // an object with the members of a struct
+	Custom             // JSON that the type reads and writes itself (json.Marshaler)
+)
+
+// A Node is the schema of a Go type, or of a field with its rules. It is immutable
+// after compilation and safe for any number of goroutines.
+type Node struct {
+	Kind     Kind
+	Type     reflect.Type // never a pointer
+	Bits     int          // of Int, Uint and Float
+	Nullable bool         // null is taken, too
+	Rules    Rules
+	Elem     *Node   // of Array and Map
+	Names    *Node   // of Map: what the names of members must be, nil for any
+	Struct   *Struct // of Object
+	Meta     Meta
+
+	decodes func([]byte) error // Text, Quoted and Custom: whether the type takes it; nil for not asked
+}
+
+// A Struct is what a struct type takes as members. There is one for each type, which
+// makes recursion possible.
+type Struct struct {
+	Type    reflect.Type
+	Members []Member
+
+	index    map[string]int
+	required bits // in the order of Members
+	defaults bool // some member has a default
+}
+
+// A Member is one member of an object.
+type Member struct {
+	Name      string
+	Index     []int // of the field, as for reflect.Value.FieldByIndex
+	Node      *Node
+	Required  bool // in input
+	Always    bool // in output
+	Default   []byte
+	Dependent []string // the members that must be there with this one
+}
+
+// Meta is what people are told of a node.
+type Meta struct {
+	Title, Description    string
+	Example               []byte // JSON, nil for none
+	Deprecated            bool
+	ReadOnly, WriteOnly   bool
+	ContentType, Encoding string // of strings that hold something else
+}
+
+// Member returns the member of the given name, nil when there is none.
+func (s *Struct) Member(name string) *Member {
+	if i, ok := s.index[name]; ok {
+		return &s.Members[i]
+	}
+	return nil
+}
+
+// find is Member for bytes, and gives the number of the member; -1 for none.
+func (s *Struct) find(name []byte) int {
+	if len(s.Members) <= 8 {
+		for i := range s.Members {
+			if s.Members[i].Name == string(name) {
+				return i
+			}
+		}
+		return -1
+	}
+	if i, ok := s.index[string(name)]; ok {
+		return i
+	}
+	return -1
+}
+
+// bits is a set of small numbers.
+type bits []uint64
+
+func newBits(n int) bits { return make(bits, (n+63)/64) }
+
+func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+// What the node is called, for messages.
+func (n *Node) wanted() string {
+	switch n.Kind {
+	case Bool:
+		return "boolean"
+	case Int, Uint:
+		return "integer"
+	case Float, Number:
+		return "number"
+	case String, Bytes, Text, Quoted:
+		return "string"
+	case Array:
+		return "array"
+	case Map, Object:
+		return "object"
+	}
+	return "another value"
+}
+
+// IsText reports whether the node takes strings.
+func (n *Node) IsText() bool {
+	switch n.Kind {
+	case String, Bytes, Text, Quoted:
+		return true
+	}
+	return false
+}
+
+// HasRules reports whether a value of the right type can still be refused.
+func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil }
+
+// RunsCode reports whether reading a value calls methods of the user's types.
+func (n *Node) RunsCode() bool { return n.runsCode(map[*Struct]bool{}) }
+
+func (n *Node) runsCode(seen map[*Struct]bool) bool {
+	if n == nil {
+		return false
+	}
+	switch n.Kind {
+	case Custom:
+		return true
+	case Text:
+		return n.Type != timeType
+	case Array, Map:
+		return n.Elem.runsCode(seen) || n.Names.runsCode(seen)
+	case Object:
+		if seen[n.Struct] {
+			return false
+		}
+		seen[n.Struct] = true
+		for i := range n.Struct.Members {
+			if n.Struct.Members[i].Node.runsCode(seen) {
+				return true
+			}
+		}
+	}
+	return false
+}

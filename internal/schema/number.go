@@ -1,0 +1,219 @@
+package schema
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// A decimal is a number as it is written, exactly: 0.digits × 10^exp, without zeros at
+// either end of the digits. Zero has no digits.
+type decimal struct {
+	negative bool
+	whole    []byte // the significant digits are those of whole and fraction
+	fraction []byte
+	exp      int64
+}
+
+// maxExponent bounds what is calculated with: beyond it a number is as good as infinite.
+const maxExponent = 1 << 30
+
+// parseDecimal reads a number of RFC 8259 that is known to be well-formed.
+func parseDecimal(text []byte) (d decimal) {
+	if text[0] == '-' {
+		d.negative = true
+		text = text[1:]
+	}
+	i := 0
+	for i < len(text) && isDigit(text[i]) {
+		i++
+	}
+	d.whole = text[:i]
+	if i < len(text) && text[i] == '.' {
+		start := i + 1
+		for i++; i < len(text) && isDigit(text[i]); i++ {
+		}
+		d.fraction = text[start:i]
+	}
+	if i < len(text) {
+		d.exp = exponent(text[i+1:])
+	}
+	for len(d.whole) > 0 && d.whole[0] == '0' {
+		d.whole = d.whole[1:]
+	}
+	d.exp += int64(len(d.whole))
+	if len(d.whole) == 0 {
+		for len(d.fraction) > 0 && d.fraction[0] == '0' {
+			d.fraction = d.fraction[1:]
+			d.exp--
+		}
+	}
+	for len(d.fraction) > 0 && d.fraction[len(d.fraction)-1] == '0' {
+		d.fraction = d.fraction[:len(d.fraction)-1]
+	}
+	if len(d.fraction) == 0 {
+		for len(d.whole) > 0 && d.whole[len(d.whole)-1] == '0' {
+			d.whole = d.whole[:len(d.whole)-1]
+		}
+	}
+	if d.isZero() {
+		return decimal{}
+	}
+	return d
+}
+
+func exponent(text []byte) int64 {
+	negative := text[0] == '-'
+	if negative || text[0] == '+' {
+		text = text[1:]
+	}
+	n := int64(0)
+	for _, c := range text {
+		if n = n*10 + int64(c-'0'); n > maxExponent {
+			n = maxExponent
+		}
+	}
+	if negative {
+		return -n
+	}
+	return n
+}
+
+func (d *decimal) isZero() bool { return len(d.whole) == 0 && len(d.fraction) == 0 }
+
+func (d *decimal) digits() int { return len(d.whole) + len(d.fraction) }
+
+// digit returns the i-th significant digit, '0' behind the last.
+func (d *decimal) digit(i int) byte {
+	if i < len(d.whole) {
+		return d.whole[i]
+	}
+	if i -= len(d.whole); i < len(d.fraction) {
+		return d.fraction[i]
+	}
+	return '0'
+}
+
+// isInteger reports whether the number is one, however it is written.
+func (d *decimal) isInteger() bool { return int64(d.digits()) <= d.exp || d.isZero() }
+
+// compare returns -1, 0 or +1.
+func (d *decimal) compare(e *decimal) int {
+	switch {
+	case d.isZero() && e.isZero():
+		return 0
+	case d.isZero():
+		return -e.sign()
+	case e.isZero() || d.negative != e.negative:
+		return d.sign()
+	}
+	order := 0
+	switch {
+	case d.exp != e.exp:
+		order = 1
+		if d.exp < e.exp {
+			order = -1
+		}
+	default:
+		for i := range max(d.digits(), e.digits()) {
+			if a, b := d.digit(i), e.digit(i); a != b {
+				order = 1
+				if a < b {
+					order = -1
+				}
+				break
+			}
+		}
+	}
+	return order * d.sign()
+}
+
+func (d *decimal) sign() int {
+	if d.negative {
+		return -1
+	}
+	return 1
+}
+
+// appendInteger appends an integer plainly; false when it has more than 20 digits.
+func (d *decimal) appendInteger(b []byte) ([]byte, bool) {
+	if d.isZero() {
+		return append(b, '0'), true
+	}
+	if d.exp > 20 {
+		return b, false
+	}
+	if d.negative {
+		b = append(b, '-')
+	}
+	for i := range int(d.exp) {
+		b = append(b, d.digit(i))
+	}
+	return b, true
+}
+
+// appendCanonical appends the number so that equal numbers become equal bytes.
+func (d *decimal) appendCanonical(b []byte) []byte {
+	if d.isZero() {
+		return append(b, '0')
+	}
+	if d.negative {
+		b = append(b, '-')
+	}
+	b = append(append(b, d.whole...), d.fraction...)
+	// Zeros inside stay; those at the end of whole belong to the digits only
+	// when a fraction follows, which parseDecimal has seen to.
+	return strconv.AppendInt(append(b, 'e'), d.exp, 10)
+}
+
+// A Bound is a number from a rule.
+type Bound struct {
+	Text    string // as JSON
+	decimal decimal
+	integer int64 // when small
+	small   bool  // the bound is an integer that fits an int64
+	set     bool
+}
+
+// IsSet reports whether there is a bound.
+func (b *Bound) IsSet() bool { return b.set }
+
+func newBound(text string) (Bound, bool) {
+	if end, ok := scanNumber([]byte(text), 0); !ok || end != len(text) {
+		return Bound{}, false
+	}
+	b := Bound{Text: text, decimal: parseDecimal([]byte(text)), set: true}
+	n, err := strconv.ParseInt(text, 10, 64)
+	b.integer, b.small = n, err == nil
+	return b, true
+}
+
+// compareInt returns how n compares with the bound.
+func (b *Bound) compareInt(n int64) int {
+	if b.small {
+		switch {
+		case n < b.integer:
+			return -1
+		case n > b.integer:
+			return 1
+		}
+		return 0
+	}
+	var text [24]byte
+	d := parseDecimal(strconv.AppendInt(text[:0], n, 10))
+	return d.compare(&b.decimal)
+}
+
+// multiple reports whether the number is a multiple of the bound, which is positive.
+func (b *Bound) multiple(d *decimal, text []byte) bool {
+	if d.isZero() {
+		return true
+	}
+	if d.exp > 400 || d.exp < -400 || int64(d.digits()) > 2000 {
+		// Too far away to be calculated with: a number that large is a multiple of
+		// any bound with few digits only if the bound divides a power of ten.
+		return false
+	}
+	n, ok := new(big.Rat).SetString(string(text))
+	step, okStep := new(big.Rat).SetString(b.Text)
+	return ok && okStep && n.Quo(n, step).IsInt()
+}

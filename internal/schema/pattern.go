@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// compilePattern compiles a regular expression that means the same to package regexp
+// and to ECMA-262, which JSON Schema refers to. What only one of them knows, or what
+// they read differently, is refused: clients would check something else than the server.
+func compilePattern(text string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameInECMA(text); err != nil {
+		return nil, err
+	}
+	_ = parsed
+	return regexp.Compile(text)
+}
+
+func sameInECMA(text string) error {
+	class := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			i++
+			if strings.IndexByte("AzQECaxpPsS", text[i]) >= 0 {
+				return fmt.Errorf(`\%c is not read alike by JSON Schema and Go: write it out`, text[i])
+			}
+		case class:
+			if c == ']' {
+				class = false
+			}
+			if strings.HasPrefix(text[i:], "[:") {
+				return errors.New("[[:class:]] is unknown to JSON Schema: write it out")
+			}
+		case c == '[':
+			class = true
+			if strings.HasPrefix(text[i+1:], "]") || strings.HasPrefix(text[i+1:], "^]") {
+				return errors.New("an empty class is not read alike by JSON Schema and Go")
+			}
+			if strings.HasPrefix(text[i+1:], "[:") {
+				return errors.New("[[:class:]] is unknown to JSON Schema: write it out")
+			}
+		case c == '(' && strings.HasPrefix(text[i+1:], "?") && !strings.HasPrefix(text[i+1:], "?:"):
+			return errors.New("groups that begin with (? other than (?: are unknown to JSON Schema or read differently")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rules are what a node asks of its values, in the words of JSON Schema. The zero
+// Rules ask nothing.
+type Rules struct {
+	Minimum, Maximum, ExclusiveMinimum, ExclusiveMaximum, MultipleOf Bound
+	MinLength, MaxLength, MinItems, MaxItems                         Count
+	MinProperties, MaxProperties                                     Count
+	Pattern                                                          *regexp.Regexp
+	Format                                                           string
+	UniqueItems                                                      bool
+	Enum                                                             []json.RawMessage
+
+	check    func(string) bool // of Format
+	enum     map[string]bool   // by canonical form; of strings by their text
+	enumText string            // for messages
+	numeric  bool              // some rule of numbers, or enum
+	any      bool              // some rule at all
+}
+
+// A Count is a bound on a number of things.
+type Count struct {
+	N   int
+	Set bool
+}
+
+func (r *Rules) hasText(text []byte) bool  { return r.enum[string(text)] }
+func (r *Rules) hasValue(json []byte) bool { return r.enum[canonical(json)] }
+
+// ruleNames are the rules that tags may give, with the kinds that they apply to.
+var ruleNames = map[string][]Kind{
+	"minimum": {Int, Uint, Float, Number}, "maximum": {Int, Uint, Float, Number},
+	"exclusiveMinimum": {Int, Uint, Float, Number}, "exclusiveMaximum": {Int, Uint, Float, Number},
+	"multipleOf": {Int, Uint, Float, Number},
+	"minLength":  {String, Text}, "maxLength": {String, Text}, "pattern": {String, Text},
+	"format":   {String, Text, Int, Uint, Float, Number},
+	"enum":     {String, Text, Int, Uint, Float, Number, Bool},
+	"minItems": {Array}, "maxItems": {Array}, "uniqueItems": {Array},
+	"minProperties": {Map, Object}, "maxProperties": {Map, Object},
+}
+
+// sortedRules are the names in order, for errors that do not change between runs.
+var sortedRules = func() []string {
+	names := make([]string, 0, len(ruleNames))
+	for name := range ruleNames {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}()
+
+// IsRule reports whether a tag is a rule.
+func IsRule(name string) bool { return ruleNames[name] != nil }
+
+// notes are the tags that say something to people only.
+var notes = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
+
+// Tagged returns the node with the rules and notes of a field's tag: a copy, if there
+// are any. Rules under "items.", "additionalProperties." and "propertyNames." are
+// those of the elements, values and names.
+func (n *Node) Tagged(tags Tags) (*Node, error) { return n.tagged(tags, "") }
+
+func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
+	if !tags.hasAny(prefix) {
+		return n, nil
+	}
+	with := *n
+	for _, name := range sortedRules {
+		text, ok := tags[prefix+name]
+		if !ok {
+			continue
+		}
+		if !slices.Contains(ruleNames[name], n.Kind) {
+			return nil, fmt.Errorf("%s%s does not apply to %s", prefix, name, article(n.wanted())+n.wanted())
+		}
+		if err := with.Rules.set(name, text, n); err != nil {
+			return nil, fmt.Errorf("%s%s:%q: %w", prefix, name, text, err)
+		}
+	}
+	for _, part := range []struct {
+		prefix string
+		node   **Node
+		kind   Kind
+	}{{"items.", &with.Elem, Array}, {"additionalProperties.", &with.Elem, Map}, {"propertyNames.", &with.Names, Map}} {
+		if !tags.hasAny(prefix + part.prefix) {
+			continue
+		}
+		if n.Kind != part.kind {
+			return nil, fmt.Errorf("%s%s does not apply to %s", prefix, part.prefix, article(n.wanted())+n.wanted())
+		}
+		if *part.node == nil {
+			*part.node = &Node{Kind: String, Type: reflect.TypeFor[string]()}
+		}
+		element, err := (*part.node).tagged(tags, prefix+part.prefix)
+		if err != nil {
+			return nil, err
+		}
+		*part.node = element
+	}
+	if err := with.note(tags, prefix); err != nil {
+		return nil, err
+	}
+	if err := with.Rules.consistent(); err != nil {
+		return nil, err
+	}
+	return &with, nil
+}
+
+// set sets one rule from the text of its tag.
+func (r *Rules) set(name, text string, n *Node) error {
+	r.any = true
+	switch name {
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+		b, ok := newBound(text)
+		if !ok {
+			return errors.New("it must be a number as JSON writes it")
+		}
+		if name == "multipleOf" && (b.decimal.negative || b.decimal.isZero()) {
+			return errors.New("it must be positive")
+		}
+		*map[string]*Bound{
+			"minimum": &r.Minimum, "maximum": &r.Maximum, "exclusiveMinimum": &r.ExclusiveMinimum,
+			"exclusiveMaximum": &r.ExclusiveMaximum, "multipleOf": &r.MultipleOf,
+		}[name] = b
+		r.numeric = true
+	case "pattern":
+		p, err := compilePattern(text)
+		if err != nil {
+			return err
+		}
+		r.Pattern = p
+	case "format":
+		f, ok := findFormat(text)
+		if !ok {
+			return errors.New("the format is not known: see typed.Format")
+		}
+		r.Format, r.check = text, f.check
+	case "enum":
+		return r.setEnumText(text, n)
+	case "uniqueItems":
+		unique, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("it must be true or false")
+		}
+		r.UniqueItems = unique
+	default:
+		return r.setCount(name, text)
+	}
+	return nil
+}
+
+func (r *Rules) setCount(name, text string) error {
+	count, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return errors.New("it must be an integer from 0 on")
+	}
+	*map[string]*Count{
+		"minLength": &r.MinLength, "maxLength": &r.MaxLength, "minItems": &r.MinItems, "maxItems": &r.MaxItems,
+		"minProperties": &r.MinProperties, "maxProperties": &r.MaxProperties,
+	}[name] = Count{int(count), true}
+	return nil
+}
+
+// setEnumText takes the values of a tag: "small,medium,large".
+func (r *Rules) setEnumText(text string, n *Node) error {
+	var values []json.RawMessage
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		if n.IsText() {
+			word = quoteJSON(word)
+		}
+		values = append(values, json.RawMessage(word))
+	}
+	return r.setEnum(values, n)
+}
+
+// setEnum sets the values that are allowed, each of which must be one of the node.
+func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
+	if len(values) == 0 {
+		return errors.New("it has no values")
+	}
+	bare := Node{Kind: n.Kind, Type: n.Type, Bits: n.Bits, Elem: n.Elem, Names: n.Names, Struct: n.Struct, decodes: n.decodes}
+	r.Enum, r.enum = values, make(map[string]bool, len(values))
+	var list []string
+	for _, v := range values {
+		var report Report
+		if bare.Check(v, "", &report); !report.OK() {
+			return fmt.Errorf("%s %s", v, report.List[0].Text())
+		}
+		key := canonical(v)
+		if n.IsText() {
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+			key = s
+		}
+		if r.enum[key] {
+			return fmt.Errorf("%s stands there twice", v)
+		}
+		r.enum[key] = true
+		list = append(list, string(v))
+	}
+	r.enumText = strings.Join(list, ", ")
+	r.numeric, r.any = true, true
+	return nil
+}
+
+// consistent refuses rules that no value can keep.
+func (r *Rules) consistent() error {
+	for _, pair := range []struct {
+		name     string
+		min, max Count
+	}{{"Length", r.MinLength, r.MaxLength}, {"Items", r.MinItems, r.MaxItems}, {"Properties", r.MinProperties, r.MaxProperties}} {
+		if pair.min.Set && pair.max.Set && pair.min.N > pair.max.N {
+			return fmt.Errorf("min%s %d is more than max%s %d", pair.name, pair.min.N, pair.name, pair.max.N)
+		}
+	}
+	if r.Minimum.set && r.Maximum.set && r.Minimum.decimal.compare(&r.Maximum.decimal) > 0 {
+		return fmt.Errorf("minimum %s is more than maximum %s", r.Minimum.Text, r.Maximum.Text)
+	}
+	return nil
+}
+
+// note sets what people are told.
+func (n *Node) note(tags Tags, prefix string) error {
+	m := &n.Meta
+	m.Title = tags.or(prefix+"title", m.Title)
+	m.Description = tags.or(prefix+"doc", tags.or(prefix+"description", m.Description))
+	m.ContentType = tags.or(prefix+"contentType", m.ContentType)
+	for name, flag := range map[string]*bool{"deprecated": &m.Deprecated, "readOnly": &m.ReadOnly, "writeOnly": &m.WriteOnly} {
+		if text, ok := tags[prefix+name]; ok {
+			v, err := strconv.ParseBool(text)
+			if err != nil {
+				return fmt.Errorf("%s:%q: it must be true or false", name, text)
+			}
+			*flag = v
+		}
+	}
+	if text, ok := tags[prefix+"example"]; ok {
+		example, err := n.Value(text)
+		if err != nil {
+			return fmt.Errorf("example:%q: %w", text, err)
+		}
+		m.Example = example
+	}
+	return nil
+}
+
+// Value returns the JSON that a tag gives for a value of the node (a default, an
+// example), which must keep the node's rules. The text of a string needs no quotation
+// marks.
+func (n *Node) Value(text string) ([]byte, error) {
+	value := []byte(text)
+	if n.IsText() && !(n.Nullable && text == "null") {
+		value = []byte(quoteJSON(text))
+	}
+	if n.Kind == Array && (text == "" || text[0] != '[') && n.Elem != nil {
+		list := []json.RawMessage{}
+		for word := range strings.SplitSeq(text, ",") {
+			element, err := n.Elem.Value(strings.TrimSpace(word))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, element)
+		}
+		value, _ = json.Marshal(list)
+	}
+	var report Report
+	plain := n.Check(value, "", &report)
+	if !report.OK() {
+		v := report.List[0]
+		return nil, fmt.Errorf("%s %s", strings.TrimSpace("the value "+v.Pointer), v.Text())
+	}
+	return plain, nil
+}

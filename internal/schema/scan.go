@@ -1,0 +1,198 @@
+package schema
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Reading JSON, RFC 8259. These functions know bytes only: each takes the whole text
+// and an offset, and returns the offset behind what it has read, or the offset of the
+// byte that may not stand there and false.
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func scanWord(b []byte, i int, word string) (int, bool) {
+	for j := range len(word) {
+		if i+j >= len(b) || b[i+j] != word[j] {
+			return i + j, false
+		}
+	}
+	return i + len(word), true
+}
+
+func scanNumber(b []byte, i int) (int, bool) {
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	switch {
+	case i >= len(b) || !isDigit(b[i]):
+		return i, false
+	case b[i] == '0':
+		i++
+	default:
+		i = skipDigits(b, i)
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if i >= len(b) || !isDigit(b[i]) {
+			return i, false
+		}
+		i = skipDigits(b, i)
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if i >= len(b) || !isDigit(b[i]) {
+			return i, false
+		}
+		i = skipDigits(b, i)
+	}
+	return i, true
+}
+
+func skipDigits(b []byte, i int) int {
+	for i < len(b) && isDigit(b[i]) {
+		i++
+	}
+	return i
+}
+
+// stringFlags tell what is in a string beside plain ASCII.
+type stringFlags uint8
+
+const (
+	escaped   stringFlags = 1 << iota // backslashes
+	beyond                            // bytes beyond ASCII
+	notUTF8                           // that are not UTF-8
+	surrogate                         // half a surrogate pair, escaped
+)
+
+// scanString reads a string that begins with a quotation mark at i. Its content is
+// b[i+1:end-1].
+func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
+	start := i + 1
+	for i = start; i < len(b); {
+		switch c := b[i]; {
+		case c == '"':
+			if flags&beyond != 0 && !utf8.Valid(b[start:i]) {
+				flags |= notUTF8
+			}
+			return i + 1, flags, true
+		case c < ' ':
+			return i, flags, false
+		case c == '\\':
+			flags |= escaped
+			n, half, good := scanEscape(b, i)
+			if !good {
+				return n, flags, false
+			}
+			if half {
+				flags |= surrogate
+			}
+			i = n
+			continue
+		case c >= utf8.RuneSelf:
+			flags |= beyond
+		}
+		i++
+	}
+	return i, flags, false
+}
+
+// scanEscape reads an escape, or two that make a surrogate pair.
+func scanEscape(b []byte, i int) (end int, half, ok bool) {
+	if i++; i >= len(b) {
+		return i, false, false
+	}
+	switch b[i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1, false, true
+	case 'u':
+		r, end, ok := scanHex(b, i+1)
+		if !ok || !utf16.IsSurrogate(r) {
+			return end, false, ok
+		}
+		if end+1 < len(b) && b[end] == '\\' && b[end+1] == 'u' {
+			low, pair, ok := scanHex(b, end+2)
+			if !ok {
+				return pair, false, false
+			}
+			if utf16.DecodeRune(r, low) != utf8.RuneError {
+				return pair, false, true
+			}
+		}
+		return end, true, true
+	}
+	return i, false, false
+}
+
+// scanHex reads four hexadecimal digits.
+func scanHex(b []byte, i int) (r rune, end int, ok bool) {
+	for end = i; end < i+4; end++ {
+		if end >= len(b) {
+			return 0, end, false
+		}
+		switch c := b[end]; {
+		case isDigit(c):
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, end, false
+		}
+	}
+	return r, end, true
+}
+
+// appendUnescaped appends the content of a string that scanString has accepted.
+func appendUnescaped(dst, content []byte) []byte {
+	for i := 0; i < len(content); {
+		c := content[i]
+		if c != '\\' {
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		i++
+		switch c = content[i]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r, end, _ := scanHex(content, i+1)
+			if utf16.IsSurrogate(r) {
+				both := utf8.RuneError
+				if end+1 < len(content) && content[end] == '\\' && content[end+1] == 'u' {
+					low, pair, _ := scanHex(content, end+2)
+					if both = utf16.DecodeRune(r, low); both != utf8.RuneError {
+						end = pair
+					}
+				}
+				r = both
+			}
+			dst = utf8.AppendRune(dst, r)
+			i = end
+			continue
+		default:
+			dst = append(dst, c)
+		}
+		i++
+	}
+	return dst
+}

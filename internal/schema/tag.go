@@ -1,0 +1,97 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Tags are the pairs of a struct tag.
+type Tags map[string]string
+
+// ParseTags reads a struct tag. Unlike package reflect it refuses a malformed one, and
+// rules that are misspelt: a rule that nobody checks is worse than none.
+func ParseTags(tag reflect.StructTag) (Tags, error) {
+	if tag == "" {
+		return nil, nil
+	}
+	tags := Tags{}
+	rest := strings.TrimLeft(string(tag), " ")
+	for rest != "" {
+		name, after, found := strings.Cut(rest, ":")
+		if !found || name == "" || strings.ContainsAny(name, " \"") {
+			return nil, fmt.Errorf("malformed tag at %q", rest)
+		}
+		quoted, err := strconv.QuotedPrefix(after)
+		if err != nil || quoted[0] != '"' {
+			return nil, fmt.Errorf("malformed tag at %q", rest)
+		}
+		value, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := tags[name]; twice {
+			return nil, fmt.Errorf("the tag has %q twice", name)
+		}
+		if err := spelledWell(name); err != nil {
+			return nil, err
+		}
+		tags[name] = value
+		rest = strings.TrimLeft(after[len(quoted):], " ")
+	}
+	return tags, nil
+}
+
+// other are the names of tags that typed reads beside rules and notes.
+var other = []string{"default", "dependentRequired"}
+
+// spelledWell refuses names that are a rule's but for their case.
+func spelledWell(name string) error {
+	for _, prefix := range []string{"items.", "additionalProperties.", "propertyNames."} {
+		if after, ok := strings.CutPrefix(name, prefix); ok {
+			if !known(after) && !strings.Contains(after, ".") {
+				return fmt.Errorf("unknown rule %q", name)
+			}
+			return spelledWell(after)
+		}
+		if strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) {
+			return fmt.Errorf("rule %q: it begins with %q", name, prefix)
+		}
+	}
+	if name == "required" {
+		return errors.New(`"required" is no tag: a field without omitempty, omitzero or default is required`)
+	}
+	if known(name) {
+		return nil
+	}
+	for _, right := range slices.Concat(sortedRules, notes, other) {
+		if strings.EqualFold(name, right) {
+			return fmt.Errorf("unknown rule %q: it is called %q", name, right)
+		}
+	}
+	return nil
+}
+
+func known(name string) bool {
+	return ruleNames[name] != nil || slices.Contains(notes, name) || slices.Contains(other, name)
+}
+
+func (t Tags) or(name, fallback string) string {
+	if text, ok := t[name]; ok {
+		return text
+	}
+	return fallback
+}
+
+// hasAny reports whether some rule or note begins with prefix.
+func (t Tags) hasAny(prefix string) bool {
+	for name := range t {
+		if after, ok := strings.CutPrefix(name, prefix); ok && (prefix != "" || known(after) || strings.Contains(after, ".")) {
+			return true
+		}
+	}
+	return false
+}

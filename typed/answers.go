@@ -1,0 +1,125 @@
+package typed
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Answers derives every status that the operation can answer with, in order: what its
+// output is, its faults and those that middleware declares, and what Dunlin itself
+// answers for it. Only what is refused before a route is found is not the operation's:
+// heads that are malformed or too long, methods that no route takes.
+func (o *Operation) Answers() []Answer {
+	c := contract{byStatus: map[int]*Answer{}}
+	for _, a := range slices.Concat(o.result.answers, o.returns, o.extra) {
+		c.add(a)
+	}
+	for _, f := range slices.Concat(o.faults, o.declared) {
+		c.fault(f)
+	}
+	o.derive(&c)
+	return c.sorted()
+}
+
+// answerStatuses returns the statuses of Answers.
+func (o *Operation) answerStatuses() map[int]bool {
+	set := map[int]bool{}
+	for _, a := range o.Answers() {
+		set[a.Status] = true
+	}
+	return set
+}
+
+// contract gathers answers by status.
+type contract struct{ byStatus map[int]*Answer }
+
+func (c *contract) add(a Answer) {
+	have := c.byStatus[a.Status]
+	if have == nil {
+		a.Faults = slices.Clone(a.Faults)
+		c.byStatus[a.Status] = &a
+		return
+	}
+	have.Other = have.Other || a.Other
+	have.Invalid = have.Invalid || a.Invalid
+	if a.Description != "" && have.Description != "" {
+		have.Description += "; " + a.Description
+	} else {
+		have.Description += a.Description
+	}
+}
+
+// fault adds a fault to the answer of its status.
+func (c *contract) fault(f *Fault) {
+	have := c.byStatus[f.Status()]
+	if have == nil {
+		have = &Answer{Status: f.Status(), Problem: true}
+		c.byStatus[f.Status()] = have
+	}
+	if !slices.Contains(have.Faults, f) {
+		have.Faults = append(have.Faults, f)
+	}
+}
+
+// problem adds an answer that Dunlin itself gives.
+func (c *contract) problem(status int, description string) {
+	c.add(Answer{Status: status, Description: description, Problem: true, Other: true})
+}
+
+func (c *contract) sorted() []Answer {
+	list := make([]Answer, 0, len(c.byStatus))
+	for _, a := range c.byStatus {
+		slices.SortFunc(a.Faults, func(x, y *Fault) int { return cmp.Compare(x.ID(), y.ID()) })
+		list = append(list, *a)
+	}
+	slices.SortFunc(list, func(a, b Answer) int { return cmp.Compare(a.Status, b.Status) })
+	return list
+}
+
+// derive adds what follows from the input, the route and its settings.
+func (o *Operation) derive(c *contract) {
+	info := o.route.Info()
+	p := o.plan
+	if p.hasInput() {
+		c.add(Answer{Status: o.state.config.InvalidStatus, Description: "The request breaks rules", Problem: true, Other: true, Invalid: true})
+	}
+	if len(info.Params) > 0 || p.body != nil || p.form != nil {
+		c.problem(http.StatusBadRequest, "The request is malformed")
+	}
+	if len(info.Params) > 0 {
+		c.problem(http.StatusNotFound, "No route takes the path")
+	}
+	if p.body != nil || p.form != nil {
+		c.problem(http.StatusRequestTimeout, "The body came too slowly")
+		c.problem(http.StatusRequestEntityTooLarge, "The body is too large")
+		if p.body == nil || !p.body.raw || p.body.media != "" {
+			c.problem(http.StatusUnsupportedMediaType, "The media type of the body is not taken")
+		}
+	}
+	if len(o.security) > 0 {
+		c.problem(http.StatusUnauthorized, "Credentials are missing or invalid")
+		if slices.ContainsFunc(o.security, func(q Requirement) bool { return len(q.Scopes) > 0 }) {
+			c.problem(http.StatusForbidden, "The credentials do not suffice")
+		}
+	}
+	if info.Version != "" {
+		c.problem(http.StatusNotAcceptable, "The version that is asked for does not exist")
+	}
+	if info.LimitedBy {
+		c.problem(http.StatusTooManyRequests, "Too many requests of this client are being served")
+	}
+	c.problem(http.StatusInternalServerError, "Something went wrong")
+	why := "The server is overloaded"
+	if info.Limited {
+		why += ", too many requests are being served"
+	}
+	if info.Timeout > time.Duration(0) {
+		why += ", or the request took longer than " + info.Timeout.String()
+	}
+	c.problem(http.StatusServiceUnavailable, why)
+}
+
+// allFaults lists what the operation and its middleware declare.
+func (o *Operation) allFaults() []*Fault { return slices.Concat(o.faults, o.declared) }

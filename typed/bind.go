@@ -1,0 +1,87 @@
+package typed
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// A binder reads one request into one input. It is pooled with the input.
+type binder struct {
+	r      *dunlin.Request
+	report schema.Report
+	state  *appState
+	err    error // of reading the body: it stands for itself
+}
+
+// wrong reports that a parameter breaks a rule.
+func (b *binder) wrong(p *Param, pointer, rule, limit string) {
+	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: limit})
+}
+
+// bind fills the input at in from the request. The error is a problem, or *Invalid with
+// everything that is wrong.
+func (b *binder) bind(p *plan, in place) error {
+	for _, q := range p.path {
+		q.setOne(b, in, b.r.Param(q.Name))
+	}
+	if len(p.query) > 0 {
+		b.bindQuery(p, in)
+	}
+	for _, q := range p.other {
+		b.bindOther(q, in)
+	}
+	switch {
+	case p.body != nil:
+		b.bindBody(p.body, in)
+	case p.form != nil:
+		b.bindForm(p.form, in)
+	}
+	if b.err != nil {
+		return b.err
+	}
+	if p.checks != nil && b.report.OK() {
+		p.checks.run(&b.report, in.value(p.typ))
+	}
+	if !b.report.OK() {
+		return b.invalid()
+	}
+	return nil
+}
+
+// bindOther reads a header or a cookie.
+func (b *binder) bindOther(q *Param, in place) {
+	text := ""
+	switch {
+	case q.from == fromCookie:
+		text = b.r.Cookie(q.Name)
+	case q.List:
+		b.bindHeaderList(q, in)
+		return
+	default:
+		text = b.r.Header(q.Name)
+	}
+	if text == "" {
+		q.absent(b, in)
+		return
+	}
+	q.setOne(b, in, text)
+}
+
+// bindHeaderList reads a list from all headers of one name.
+func (b *binder) bindHeaderList(q *Param, in place) {
+	var texts []string
+	name := http.CanonicalHeaderKey(q.Name)
+	for n, text := range b.r.Headers() {
+		if n == name || strings.EqualFold(n, name) {
+			texts = append(texts, splitComma(text)...)
+		}
+	}
+	if len(texts) == 0 {
+		q.absent(b, in)
+		return
+	}
+	q.setList(b, in, texts)
+}

@@ -1,0 +1,168 @@
+package typed
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// Checks collects what a method Validate finds. A type has one for rules that need code,
+//
+//	func (o *Order) Validate(c *typed.Checks) {
+//		c.Check(o.From.Before(o.Until), "#/until", "order", "must be after from")
+//	}
+//
+// and it is called for each value of the type in an input, after all other rules have
+// been kept. The input itself may have one, too.
+type Checks struct {
+	report *schema.Report
+	in     string
+	prefix string
+}
+
+// Check reports a violation unless ok. The pointer begins at the value: "#/until" is
+// its member until, "#" the value itself. rule names what is broken, for programs.
+func (c *Checks) Check(ok bool, pointer, rule, message string) {
+	if !ok {
+		c.report.Add(schema.Violation{In: c.in, Pointer: c.at(pointer), Rule: rule, Message: message})
+	}
+}
+
+// Parameter reports a violation of a parameter unless ok; in is its source: "query".
+func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
+	if !ok {
+		c.report.Add(schema.Violation{In: in, Name: name, Rule: rule, Message: message})
+	}
+}
+
+func (c *Checks) at(pointer string) string {
+	if len(pointer) > 0 && pointer[0] == '#' {
+		pointer = pointer[1:]
+	}
+	return c.prefix + pointer
+}
+
+// A Validator has rules that need code.
+type Validator interface{ Validate(*Checks) }
+
+var validatorType = reflect.TypeFor[Validator]()
+
+// A checkPlan says where in a type values with Validate are.
+type checkPlan struct {
+	self   bool // the value has the method
+	fields []checkField
+	elem   *checkPlan // of slices, arrays, maps, pointers
+}
+
+type checkField struct {
+	index []int
+	step  string // of the pointer, "" for embedded structs
+	plan  *checkPlan
+}
+
+// newCheckPlan returns the plan for an input type, nil when nothing in it has Validate.
+func newCheckPlan(t reflect.Type) *checkPlan {
+	plans := map[reflect.Type]*checkPlan{}
+	found := false
+	p := compileChecks(t, plans, &found, true)
+	if !found {
+		return nil
+	}
+	return p
+}
+
+func compileChecks(t reflect.Type, plans map[reflect.Type]*checkPlan, found *bool, input bool) *checkPlan {
+	if p := plans[t]; p != nil {
+		return p
+	}
+	p := new(checkPlan)
+	plans[t] = p
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(validatorType) {
+		p.self, *found = true, true
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		p.elem = compileChecks(t.Elem(), plans, found, false)
+	case reflect.Struct:
+		if t == timeType {
+			return p
+		}
+		if w, ok := schema.WrappedBy(t); ok {
+			f, _ := t.FieldByName("Value")
+			p.fields = append(p.fields, checkField{f.Index, "", compileChecks(w.Elem, plans, found, false)})
+			return p
+		}
+		if input {
+			p.inputFields(t, plans, found, nil)
+			return p
+		}
+		node, err := schema.Of(t)
+		if err != nil || node.Struct == nil {
+			return p
+		}
+		for _, m := range node.Struct.Members {
+			p.fields = append(p.fields, checkField{m.Index, "/" + schema.EscapePointer(m.Name),
+				compileChecks(t.FieldByIndex(m.Index).Type, plans, found, false)})
+		}
+	}
+	return p
+}
+
+// inputFields are the field Body and those of embedded structs.
+func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPlan, found *bool, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		way := append(append([]int(nil), index...), i)
+		switch {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			p.inputFields(f.Type, plans, found, way)
+		case f.IsExported() && f.Name == "Body":
+			p.fields = append(p.fields, checkField{way, "", compileChecks(f.Type, plans, found, false)})
+		}
+	}
+}
+
+// run calls Validate of all values in v, from the inside out.
+func (p *checkPlan) run(report *schema.Report, v reflect.Value) { p.walk(report, v, "#") }
+
+func (p *checkPlan) walk(report *schema.Report, v reflect.Value, pointer string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			p.elem.walk(report, v.Elem(), pointer)
+		}
+	case reflect.Slice, reflect.Array:
+		if p.elem.empty() {
+			break
+		}
+		for i := range v.Len() {
+			p.elem.walk(report, v.Index(i), pointer+"/"+strconv.Itoa(i))
+		}
+	case reflect.Map:
+		if p.elem.empty() {
+			break
+		}
+		for _, key := range sortedMapKeys(v) {
+			copied := reflect.New(v.Type().Elem()).Elem() // a map's values have no address
+			copied.Set(v.MapIndex(key))
+			p.elem.walk(report, copied, pointer+"/"+schema.EscapePointer(fmt.Sprint(key.Interface())))
+		}
+	case reflect.Struct:
+		for _, f := range p.fields {
+			if f.plan.empty() {
+				continue
+			}
+			if inner, err := v.FieldByIndexErr(f.index); err == nil {
+				f.plan.walk(report, inner, pointer+f.step)
+			}
+		}
+	}
+	if p.self {
+		v.Addr().Interface().(Validator).Validate(&Checks{report: report, in: "body", prefix: pointer})
+	}
+}
+
+// empty reports whether there is nothing to call; a recursive plan is not.
+func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

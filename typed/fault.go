@@ -1,0 +1,118 @@
+package typed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A Fault is an error that an operation declares: a status, a name for programs and a
+// title for people. It is made once, at start-up, declared with Op.Faults, and
+// returned by actions, as it is or with what With and Because add. A Fault is immutable
+// and safe for any number of goroutines.
+//
+//	var EmailTaken = typed.NewFault(409, "email-taken", "The address is taken")
+//
+//	return out, EmailTaken.With("There is an account of this address already").Because(err)
+type Fault struct {
+	base    *Fault // what NewFault made; nil for itself
+	problem dunlin.ProblemDetails
+}
+
+// Faults that many operations have.
+var (
+	Unauthorized          = NewFault(http.StatusUnauthorized, "unauthorized", "Credentials are missing or invalid")
+	Forbidden             = NewFault(http.StatusForbidden, "forbidden", "The credentials do not suffice")
+	NotFound              = NewFault(http.StatusNotFound, "not-found", "There is no such thing")
+	Conflict              = NewFault(http.StatusConflict, "conflict", "The state of the thing does not allow it")
+	PreconditionFailed    = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The thing has changed meanwhile")
+	TooManyRequests       = NewFault(http.StatusTooManyRequests, "too-many-requests", "Too many requests")
+	TemporarilyImpossible = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "It is not possible for the moment")
+)
+
+// NewFault makes a fault. id is the member type of the problem: a URI reference that
+// names the kind of error and never changes, such as "email-taken" or
+// "https://example.com/problems/email-taken". It panics when status is not one of an
+// error or the texts are empty.
+func NewFault(status int, id, title string) *Fault {
+	if status < 400 || status > 599 || id == "" || title == "" {
+		panic(fmt.Sprintf("typed: NewFault(%d, %q, %q): it needs a status from 400 to 599, a name and a title", status, id, title))
+	}
+	return &Fault{problem: dunlin.ProblemDetails{Status: status, Type: id, Title: title}}
+}
+
+// With returns the fault with a detail, for the client to read.
+func (f *Fault) With(detail string) *Fault {
+	g := f.derive()
+	g.problem.Detail = detail
+	return g
+}
+
+// Because returns the fault with its cause, for the log.
+func (f *Fault) Because(cause error) *Fault {
+	g := f.derive()
+	g.problem.Cause = cause
+	return g
+}
+
+// Member returns the fault with another member of the problem.
+func (f *Fault) Member(name string, value any) *Fault {
+	g := f.derive()
+	g.problem.Extensions = maps.Clone(f.problem.Extensions)
+	if g.problem.Extensions == nil {
+		g.problem.Extensions = map[string]any{}
+	}
+	g.problem.Extensions[name] = value
+	return g
+}
+
+func (f *Fault) derive() *Fault { return &Fault{base: f.kind(), problem: f.problem} }
+
+// kind is the fault that NewFault made.
+func (f *Fault) kind() *Fault {
+	if f.base != nil {
+		return f.base
+	}
+	return f
+}
+
+// ID returns the name of the fault, Status its status, Title what it means.
+func (f *Fault) ID() string    { return f.problem.Type }
+func (f *Fault) Status() int   { return f.problem.Status }
+func (f *Fault) Title() string { return f.problem.Title }
+
+// Error describes the fault as a log line wants it, cause included.
+func (f *Fault) Error() string { return f.problem.Error() }
+
+// StatusCode is Status, as package dunlin looks for it.
+func (f *Fault) StatusCode() int { return f.problem.Status }
+
+// Unwrap returns the cause, nil for none.
+func (f *Fault) Unwrap() error { return f.problem.Cause }
+
+// Is reports whether target is the same fault, whatever With and Because have added.
+func (f *Fault) Is(target error) bool {
+	g, ok := target.(*Fault)
+	return ok && g.kind() == f.kind()
+}
+
+// As makes the fault the problem that package dunlin answers with.
+func (f *Fault) As(target any) bool {
+	if p, ok := target.(**dunlin.ProblemDetails); ok {
+		q := f.problem
+		*p = &q
+		return true
+	}
+	return false
+}
+
+// faultOf returns the fault that an error is or wraps, nil for none.
+func faultOf(err error) *Fault {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package typed
+
+import (
+	"iter"
+	"mime"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// A File is a file of a form. It lies in the request's body, which the memory budget
+// counts; Data is borrowed: valid until the response has been sent. The rules minLength
+// and maxLength bound its bytes, and the tag contentType lists what it may be:
+// `contentType:"image/png, image/jpeg"`.
+type File struct {
+	Name        string // as the client calls it, without folders
+	ContentType string // as the client says, "" for nothing
+	Data        []byte
+}
+
+// Parts is a form that is read as it arrives, in a field Body: files of any size
+// with no more memory than a buffer. What the parts are called and hold is the action's
+// business.
+type Parts struct{ r *dunlin.Request }
+
+// All yields the fields and files, see [dunlin.Request.Parts].
+func (p Parts) All() iter.Seq2[*dunlin.Part, error] { return p.r.Parts() }
+
+const (
+	mediaURLEncoded = "application/x-www-form-urlencoded"
+	mediaMultipart  = "multipart/form-data"
+)
+
+var fileType, partsType = reflect.TypeFor[File](), reflect.TypeFor[Parts]()
+
+// fileOf says in p whether t is a file or a list of them.
+func fileOf(p *Param, t reflect.Type) bool {
+	switch {
+	case t == fileType:
+		p.File = true
+	case t.Kind() == reflect.Slice && t.Elem() == fileType:
+		p.File, p.List, p.elem = true, true, fileType
+	}
+	return p.File
+}
+
+// fileNode is the schema of a file, or of a list of them, before its tags.
+func fileNode(list bool) *schema.Node {
+	n := &schema.Node{Kind: schema.String, Type: reflect.TypeFor[string]()}
+	n.Rules.Format = "binary"
+	if list {
+		return &schema.Node{Kind: schema.Array, Type: reflect.TypeFor[[]string](), Elem: n}
+	}
+	return n
+}
+
+// formPlan is how a form is read.
+type formPlan struct {
+	fields []*Param
+	files  bool // it has files and must be multipart
+}
+
+func (f *formPlan) add(p *Param) {
+	f.fields = append(f.fields, p)
+	f.files = f.files || p.File
+}
+
+// mediaTypes lists what the form may be sent as.
+func (f *formPlan) mediaTypes() []string {
+	if f.files {
+		return []string{mediaMultipart}
+	}
+	return []string{mediaURLEncoded, mediaMultipart}
+}
+
+// required reports whether the form must be there.
+func (f *formPlan) required() bool {
+	return slices.ContainsFunc(f.fields, func(p *Param) bool { return p.Required })
+}
+
+// formValues gathers what the form has for its fields, in the order of the plan.
+type formValues struct {
+	texts [][]string
+	files [][]File
+}
+
+// bindForm reads the form into its fields.
+func (b *binder) bindForm(f *formPlan, in place) {
+	values := formValues{texts: make([][]string, len(f.fields)), files: make([][]File, len(f.fields))}
+	header := b.r.Header("Content-Type")
+	kind, params, _ := mime.ParseMediaType(header)
+	switch {
+	case header == "" && b.r.ContentLength() == 0: // no form: its fields are absent
+	case kind == mediaURLEncoded && !f.files:
+		body, err := b.r.Bytes()
+		if err != nil {
+			b.err = err
+			return
+		}
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form"})
+			return
+		}
+		for i, p := range f.fields {
+			values.texts[i] = form[p.Name]
+		}
+	case kind == mediaMultipart:
+		body, err := b.r.Bytes()
+		if err == nil {
+			err = values.multipart(f, body, params["boundary"])
+		} else {
+			b.err = err
+			return
+		}
+		if err != nil {
+			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form: " + err.Error()})
+			return
+		}
+	default:
+		b.err = unsupported(f.mediaTypes())
+		return
+	}
+	for i, p := range f.fields {
+		b.bindFormField(p, in, values.texts[i], values.files[i])
+	}
+}
+
+func (b *binder) bindFormField(p *Param, in place, texts []string, files []File) {
+	switch {
+	case p.File && len(texts) > 0:
+		b.wrong(p, "", "type", "file")
+	case !p.File && len(files) > 0:
+		b.wrong(p, "", "type", "text field")
+	case p.File && len(files) > 0:
+		b.bindFiles(p, in, files)
+	case p.List && len(texts) > 0:
+		p.setList(b, in, texts)
+	case len(texts) > 1:
+		b.wrong(p, "", "single", "")
+	case len(texts) == 1:
+		p.setOne(b, in, texts[0])
+	default:
+		p.absent(b, in)
+	}
+}
+
+// bindFiles checks and stores the files of a field.
+func (b *binder) bindFiles(p *Param, in place, files []File) {
+	if !p.List && len(files) > 1 {
+		b.wrong(p, "", "single", "")
+		return
+	}
+	one := p.one()
+	for i := range files {
+		pointer := ""
+		if p.List {
+			pointer = "#/" + strconv.Itoa(i)
+		}
+		size, r := len(files[i].Data), &one.Rules
+		if r.MinLength.Set && size < r.MinLength.N {
+			b.wrong(p, pointer, "minLength", strconv.Itoa(r.MinLength.N))
+		}
+		if r.MaxLength.Set && size > r.MaxLength.N {
+			b.wrong(p, pointer, "maxLength", strconv.Itoa(r.MaxLength.N))
+		}
+		if allowed := p.Schema.Meta.ContentType; allowed != "" && !slices.Contains(splitComma(allowed), mediaType(files[i].ContentType)) {
+			b.wrong(p, pointer, "contentMediaType", allowed)
+		}
+	}
+	to := in.at(p.offset)
+	w, optional := schema.WrappedBy(p.typ)
+	switch {
+	case p.List && optional:
+		store(to, Optional[[]File]{Value: files, Set: true})
+	case p.List:
+		p.Schema.Count(len(files), p.In, p.Name, &b.report)
+		store(to, files)
+	case optional && w.Elem == fileType:
+		store(to, Optional[File]{Value: files[0], Set: true})
+	case p.typ.Kind() == reflect.Pointer:
+		store(to.alloc(fileType), files[0])
+	default:
+		store(to, files[0])
+	}
+}
+
+// multipart sorts the parts of a body by field.
+func (v *formValues) multipart(f *formPlan, body []byte, boundary string) error {
+	for part, err := range parts(body, boundary) {
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(f.fields, func(p *Param) bool { return p.Name == part.name })
+		switch {
+		case i < 0: // as unknown parameters, unknown fields are nobody's business
+		case part.file:
+			v.files[i] = append(v.files[i], File{Name: baseName(part.fileName), ContentType: part.contentType, Data: part.data})
+		default:
+			v.texts[i] = append(v.texts[i], string(part.data))
+		}
+	}
+	return nil
+}
+
+// baseName is the last element of a path that a client has sent, by either separator.
+func baseName(path string) string {
+	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
+		path = path[i+1:]
+	}
+	if path == "." || path == ".." {
+		return ""
+	}
+	return path
+}

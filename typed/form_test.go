@@ -1,0 +1,113 @@
+package typed_test
+
+import (
+	"bytes"
+	"io"
+	"mime/multipart"
+	"net/textproto"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+type login struct {
+	Name string   `form:"name" minLength:"2"`
+	Age  int      `form:"age" default:"7"`
+	Tags []string `form:"tag"`
+}
+
+type upload struct {
+	login
+	Avatar typed.File   `form:"avatar" maxLength:"5" contentType:"image/png, image/jpeg"`
+	Docs   []typed.File `form:"doc" maxItems:"2"`
+}
+
+// form writes a multipart body: "name=value", or "name@file.png;image/png=value".
+func form(t *testing.T, fields ...string) (kind, body string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, "=")
+		name, file, isFile := strings.Cut(name, "@")
+		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + name + `"`}}
+		if isFile {
+			file, media, _ := strings.Cut(file, ";")
+			header.Set("Content-Disposition", `form-data; name="`+name+`"; filename="`+file+`"`)
+			header.Set("Content-Type", media)
+		}
+		p, err := w.CreatePart(header)
+		if err == nil {
+			_, err = io.WriteString(p, value)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	return w.FormDataContentType(), b.String()
+}
+
+func TestForms(t *testing.T) {
+	app := quiet()
+	typed.Post(app, "/", func(_ *dunlin.Request, in login) (login, error) { return in, nil })
+	expect(t, ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=A+%26b&tag=x&tag=y"), 200,
+		`{"Name":"A \u0026b","Age":7,"Tags":["x","y"]}`)
+	kind, body := form(t, "name=multi\r\nline", "age=3", "other=ignored")
+	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `{"Name":"multi\r\nline","Age":3,"Tags":[]}`)
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=a&age=x&age=y"),
+		"form name minLength 2", "form age single")
+	expectViolations(t, ask(t, app, "POST /"), "form name required")
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "%zz"), "body # syntax")
+	if a := post(t, app, "/", "{}"); a.status != 415 {
+		t.Errorf("JSON is answered %d", a.status)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	app := quiet()
+	typed.Post(app, "/", func(_ *dunlin.Request, in upload) (string, error) {
+		s := in.Name + " " + in.Avatar.Name + " " + in.Avatar.ContentType + " " + string(in.Avatar.Data)
+		for _, f := range in.Docs {
+			s += " " + f.Name + ":" + string(f.Data)
+		}
+		return s, nil
+	})
+	kind, body := form(t, "name=Ann", `avatar@C:\\me.png;image/png=12345`, "doc@a.txt;text/plain=", "doc@../b.txt;text/plain=B\r\n--")
+	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"Ann me.png image/png 12345 a.txt: b.txt:B\r\n--"`)
+	kind, body = form(t, "name=Ann", "avatar@me.gif;image/gif=123456", "doc@1;a/b=", "doc@2;a/b=", "doc@3;a/b=")
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body),
+		"form avatar maxLength 5", "form avatar contentMediaType image/png, image/jpeg", "form doc maxItems 2")
+	kind, body = form(t, "name@n;text/plain=Ann", "avatar=x")
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), "form name type text field", "form avatar type file")
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body[:len(body)-8]), "body # syntax")
+	expectViolations(t, ask(t, app, "POST /", "Content-Type: multipart/form-data", "", body), "body # syntax")
+	if a := ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=Ann"); a.status != 415 {
+		t.Errorf("a form without files is answered %d", a.status)
+	}
+}
+
+func TestParts(t *testing.T) {
+	app := quiet()
+	typed.Post(app, "/", func(_ *dunlin.Request, in struct{ Body typed.Parts }) (string, error) {
+		s := ""
+		for part, err := range in.Body.All() {
+			if err != nil {
+				return "", err
+			}
+			b, err := io.ReadAll(part)
+			if err != nil {
+				return "", err
+			}
+			s += part.FormName() + "=" + string(b) + ";"
+		}
+		return s, nil
+	})
+	kind, body := form(t, "a=1", "b@f;a/b=2")
+	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"a=1;b=2;"`)
+	if a := post(t, app, "/", "{}"); a.status != 415 {
+		t.Errorf("JSON is answered %d", a.status)
+	}
+}

@@ -1,0 +1,141 @@
+package typed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"mime"
+	"strings"
+)
+
+// formPart is one part of a multipart/form-data body. data is a piece of the body.
+type formPart struct {
+	name        string
+	file        bool
+	fileName    string
+	contentType string
+	data        []byte
+}
+
+const (
+	mostParts       = 1000    // of a form that is read at once
+	longestPartHead = 8 << 10 // bytes
+)
+
+var (
+	errNoBoundary = errors.New("it has no boundary")
+	errCutForm    = errors.New("it ends before its last boundary")
+	errManyParts  = fmt.Errorf("it has more than %d parts", mostParts)
+)
+
+// parts yields the parts of a body that is here in whole, RFC 2046 section 5.1 and RFC
+// 7578, without copying it. An error ends the sequence.
+func parts(body []byte, boundary string) iter.Seq2[formPart, error] {
+	return func(yield func(formPart, error) bool) {
+		if boundary == "" {
+			yield(formPart{}, errNoBoundary)
+			return
+		}
+		delimiter := []byte("\r\n--" + boundary)
+		rest, last, err := nextPart(append([]byte("\r\n"), body[:min(len(body), len(delimiter))]...), body, delimiter)
+		for n := 0; err == nil && !last; n++ {
+			var part formPart
+			if part, rest, last, err = readPart(rest, delimiter); err == nil && n >= mostParts {
+				err = errManyParts
+			}
+			if err == nil && !yield(part, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(formPart{}, err)
+		}
+	}
+}
+
+// nextPart skips what comes before the first part; start is the beginning of the body
+// behind a line break.
+func nextPart(start, body, delimiter []byte) (rest []byte, last bool, err error) {
+	if bytes.HasPrefix(start, delimiter) {
+		return afterDelimiter(body[len(delimiter)-2:])
+	}
+	i := bytes.Index(body, delimiter)
+	if i < 0 {
+		return nil, false, errCutForm
+	}
+	return afterDelimiter(body[i+len(delimiter):])
+}
+
+// afterDelimiter reads the end of the line that a delimiter is on.
+func afterDelimiter(b []byte) (rest []byte, last bool, err error) {
+	if bytes.HasPrefix(b, []byte("--")) {
+		return nil, true, nil
+	}
+	b = bytes.TrimLeft(b, " \t")
+	if !bytes.HasPrefix(b, []byte("\r\n")) {
+		return nil, false, errors.New("a boundary is followed by something else than a line break")
+	}
+	return b[2:], false, nil
+}
+
+// readPart reads the part that begins with b.
+func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err error) {
+	head := b
+	for {
+		line, after, found := bytes.Cut(b, []byte("\r\n"))
+		if !found {
+			return p, nil, false, errCutForm
+		}
+		if len(head)-len(after) > longestPartHead {
+			return p, nil, false, errors.New("a part's head is too long")
+		}
+		b = after
+		if len(line) == 0 {
+			break
+		}
+		name, value, found := strings.Cut(string(line), ":")
+		if !found || name == "" || strings.ContainsAny(name, " \t") {
+			return p, nil, false, errors.New("a part's head is malformed")
+		}
+		if err = p.header(name, strings.TrimSpace(value)); err != nil {
+			return p, nil, false, err
+		}
+	}
+	if p.name == "" {
+		return p, nil, false, errors.New("a part has no name")
+	}
+	// The line break before a delimiter belongs to it; that of the head may serve
+	// an empty part.
+	from := head[:len(head)-len(b)]
+	whole := head[len(from)-2:]
+	i := bytes.Index(whole, delimiter)
+	if i < 0 {
+		return p, nil, false, errCutForm
+	}
+	if i >= 2 {
+		p.data = whole[2:i:i]
+	}
+	rest, last, err = afterDelimiter(whole[i+len(delimiter):])
+	return p, rest, last, err
+}
+
+// header takes one field of a part's head.
+func (p *formPart) header(name, value string) error {
+	switch {
+	case strings.EqualFold(name, "Content-Disposition"):
+		kind, params, err := mime.ParseMediaType(value)
+		if err != nil || kind != "form-data" {
+			return errors.New("a part's Content-Disposition is malformed")
+		}
+		p.name = params["name"]
+		p.fileName, p.file = params["filename"]
+	case strings.EqualFold(name, "Content-Type"):
+		p.contentType = value
+	case strings.EqualFold(name, "Content-Transfer-Encoding"):
+		if !strings.EqualFold(value, "binary") && !strings.EqualFold(value, "8bit") && !strings.EqualFold(value, "7bit") {
+			return errors.New("a part has a transfer encoding, which forms do not have")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package typed
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A Router takes routes: an App or a Group.
+type Router interface {
+	Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route
+	App() *dunlin.App
+}
+
+// An Action answers an input with an output or an error. In is a struct, see the
+// package comment; it belongs to the action, and its strings stay valid for ever.
+// An error is answered as [dunlin.Error] does it.
+type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
+
+// An Op is a registered operation. Its methods that change it belong before its first
+// request.
+type Op[In, Out any] struct {
+	*Operation
+	inputs sync.Pool // of *input[In]
+}
+
+// An Operation is what is known of an operation whatever its types.
+type Operation struct {
+	route   *dunlin.Route
+	state   *appState
+	plan    *plan
+	result  *result
+	methods string
+
+	summary, description string
+	tags                 []string
+	deprecated, hidden   bool
+	faults               []*Fault
+	returns              []Answer
+	examples             []Example
+
+	// What middleware declares.
+	declared []*Fault
+	security []Requirement
+	extra    []Answer
+
+	statuses func() map[int]bool // of the answers, when the first error looks
+}
+
+// An Example is a named body of a request.
+type Example struct {
+	Name  string
+	Value any
+}
+
+// Get registers an action for GET requests, and for HEAD.
+func Get[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	return Handle(g, http.MethodGet, pattern, act, middleware...)
+}
+
+// Post registers an action for POST requests.
+func Post[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	return Handle(g, http.MethodPost, pattern, act, middleware...)
+}
+
+// Put registers an action for PUT requests.
+func Put[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	return Handle(g, http.MethodPut, pattern, act, middleware...)
+}
+
+// Patch registers an action for PATCH requests.
+func Patch[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	return Handle(g, http.MethodPatch, pattern, act, middleware...)
+}
+
+// Delete registers an action for DELETE requests.
+func Delete[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	return Handle(g, http.MethodDelete, pattern, act, middleware...)
+}
+
+// Handle registers an action for a comma-separated set of methods. Like all
+// registration it panics on a programmer's error: a tag that cannot hold, a path
+// parameter that no field takes.
+func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
+	if act == nil {
+		panic(fmt.Sprintf("typed: %s %s: nil action", methods, pattern))
+	}
+	op := &Op[In, Out]{Operation: &Operation{state: stateOf(g.App()), methods: methods}}
+	op.statuses = sync.OnceValue(op.Operation.answerStatuses)
+	op.state.mu.Lock()
+	op.state.used = true
+	op.state.mu.Unlock()
+	wrong := func(what string, err error) string {
+		return fmt.Sprintf("typed: %s %s: %s%v", methods, pattern, what, err)
+	}
+	var err error
+	if op.result, err = resultFor[Out](); err != nil {
+		panic(wrong("output: ", err))
+	}
+	if methods == "*" {
+		panic(wrong("", errors.New("an operation is for named methods")))
+	}
+	if op.plan, err = newPlan(reflect.TypeFor[In](), methods); err != nil {
+		panic(wrong("", err))
+	}
+	op.inputs.New = func() any { return new(input[In]) }
+	registering.while(op.Operation, func() {
+		op.route = g.Handle(methods, pattern, op.action(act), middleware...)
+	})
+	if err := op.plan.matchPath(op.route.Info().Params); err != nil {
+		panic(wrong("", err))
+	}
+	op.route.Describe(op.Operation)
+	return op
+}
+
+// input is what a request is bound into.
+type input[In any] struct {
+	in     In
+	binder binder
+}
+
+// action is the operation as an ordinary action.
+func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
+	o := op.Operation
+	return func(r *dunlin.Request) dunlin.Response {
+		p := op.plan
+		x := op.inputs.Get().(*input[In])
+		x.binder.r, x.binder.state = r, o.state
+		if err := x.binder.bind(p, placeOf(&x.in)); err != nil {
+			op.recycle(x)
+			return respondError(err)
+		}
+		in := x.in
+		op.recycle(x)
+		out, err := act(r, in)
+		if err != nil {
+			o.noteError(r, err)
+			return respondError(err)
+		}
+		return op.result.respond(hidden(&out))
+	}
+}
+
+// recycle gives an input back to the pool, unless code of others may still know it.
+func (op *Op[In, Out]) recycle(x *input[In]) {
+	if op.plan.runsCode {
+		return
+	}
+	var zero In
+	x.in = zero
+	x.binder.r, x.binder.err = nil, nil
+	if len(x.binder.report.List) > 0 {
+		x.binder.report.Reset()
+	}
+	op.inputs.Put(x)
+}
+
+// respondError answers an error.
+func respondError(err error) dunlin.Response {
+	if invalid, ok := err.(*Invalid); ok {
+		return invalid.Response()
+	}
+	return dunlin.Error(err)
+}

@@ -1,0 +1,244 @@
+package typed
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// A source says where a field comes from.
+type source uint8
+
+const (
+	fromPath source = iota
+	fromQuery
+	fromHeader
+	fromCookie
+	fromForm
+	fromBody
+)
+
+var sourceNames = [...]string{"path", "query", "header", "cookie", "form", "body"}
+
+func (s source) String() string { return sourceNames[s] }
+
+// A Param is one parameter of an operation, or one field of its form.
+type Param struct {
+	In       string // "path", "query", "header", "cookie" or "form"
+	Name     string
+	Schema   *schema.Node
+	Required bool
+	Default  []byte // JSON, nil for none
+	List     bool   // it has several values
+	Comma    bool   // which commas separate in one text
+	File     bool   // a file of a form
+
+	from   source
+	index  []int // of the field
+	offset uintptr
+	typ    reflect.Type // of the field
+	elem   reflect.Type // of one value
+	set    setter       // of one value: into the field, or into an element of a list
+	text   string       // of the default
+	lists  bool         // the default of a list is there
+	rules  bool         // single values have rules
+	field  string       // for errors
+}
+
+// newParam compiles a field with a source tag.
+func newParam(from source, name string, options []string, f reflect.StructField, tags schema.Tags) (*Param, error) {
+	p := &Param{In: from.String(), Name: name, from: from, typ: f.Type, Required: true}
+	if name == "" {
+		return nil, fmt.Errorf("the tag %s has no name", from)
+	}
+	t := f.Type
+	optional := false
+	if w, ok := schema.WrappedBy(t); ok {
+		if w.Nullable {
+			return nil, errors.New("a parameter cannot be null: take Optional")
+		}
+		optional, t = true, w.Elem
+	} else if t.Kind() == reflect.Pointer {
+		optional, t = true, t.Elem()
+	}
+	p.elem = t
+	if from == fromForm && fileOf(p, t) {
+		p.Required = !optional && !p.List
+		return p, p.describe(tags)
+	}
+	if t.Kind() == reflect.Slice && !reflect.PointerTo(t).Implements(textUnmarshalerType) {
+		if t.Elem().Kind() == reflect.Uint8 {
+			return nil, errors.New("a parameter is no []byte: take a string")
+		}
+		if optional {
+			return nil, errors.New("a list is not optional beside being empty: take the slice itself")
+		}
+		p.List, p.elem = true, t.Elem()
+	}
+	p.Comma = from == fromHeader || slices.Contains(options, "comma")
+	for _, o := range options {
+		if o != "comma" || from != fromQuery || !p.List {
+			return nil, fmt.Errorf("unknown option %q of the tag %s", o, from)
+		}
+	}
+	if p.List && (from == fromPath || from == fromCookie) {
+		return nil, fmt.Errorf("a %s parameter has one value", from)
+	}
+	shape, err := shapeOf(p.elem)
+	if err != nil {
+		return nil, err
+	}
+	p.set = shape.set
+	switch {
+	case optional && f.Type.Kind() == reflect.Pointer:
+		p.set = pointerSetter(t, p.set)
+	case optional:
+		p.set = optionalSetter(f.Type, p.set)
+	}
+	if optional || p.List {
+		p.Required = false
+	}
+	if from == fromPath && optional {
+		return nil, errors.New("a path parameter is always there")
+	}
+	if shape.format != "" && tags["format"] == "" {
+		tags = withFormat(tags, shape.format)
+	}
+	return p, p.describe(tags)
+}
+
+func withFormat(tags schema.Tags, format string) schema.Tags {
+	with := schema.Tags{"format": format}
+	for name, text := range tags {
+		with[name] = text
+	}
+	return with
+}
+
+// describe compiles the schema of the parameter, its rules and its default.
+func (p *Param) describe(tags schema.Tags) error {
+	t := p.typ
+	if w, ok := schema.WrappedBy(t); ok {
+		t = w.Elem
+	} else if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if p.elem == durationType { // in text it is no number
+		t = reflect.TypeFor[string]()
+		if p.List {
+			t = reflect.TypeFor[[]string]()
+			tags = withItems(tags)
+		}
+	}
+	var node *schema.Node
+	var err error
+	if p.File {
+		node = fileNode(p.List)
+	} else if node, err = schema.Of(t); err != nil {
+		return err
+	}
+	if node, err = node.Tagged(tags); err != nil {
+		return err
+	}
+	p.Schema = node
+	if p.List {
+		p.Required = node.Rules.MinItems.Set && node.Rules.MinItems.N > 0
+	}
+	one := p.one()
+	p.rules = one.HasRules()
+	text, ok := tags["default"]
+	if !ok {
+		return nil
+	}
+	if p.from == fromPath || p.File {
+		return fmt.Errorf("a %s has no default", map[bool]string{true: "file", false: "path parameter"}[p.File])
+	}
+	if p.Default, err = node.Value(text); err != nil {
+		return fmt.Errorf("default:%q: %w", text, err)
+	}
+	p.text, p.lists, p.Required = text, true, false
+	return nil
+}
+
+// withItems moves the format of a list to its elements.
+func withItems(tags schema.Tags) schema.Tags {
+	moved := schema.Tags{}
+	for name, text := range tags {
+		if name == "format" {
+			name = "items.format"
+		}
+		moved[name] = text
+	}
+	return moved
+}
+
+// one is the schema of a single value.
+func (p *Param) one() *schema.Node {
+	if p.List {
+		return p.Schema.Elem
+	}
+	return p.Schema
+}
+
+// setOne reads one text into the field.
+func (p *Param) setOne(b *binder, in place, text string) {
+	if !p.set(in.at(p.offset), text) {
+		rule, limit := wantedText(p.Schema)
+		b.wrong(p, "", rule, limit)
+		return
+	}
+	if p.rules && !p.Schema.Holds(text) {
+		p.Schema.Scalar([]byte(text), p.In, p.Name, "", &b.report)
+	}
+}
+
+// setList reads texts into the field, a slice of its own.
+func (p *Param) setList(b *binder, in place, texts []string) {
+	list := reflect.MakeSlice(p.typ, len(texts), len(texts))
+	one, parsed := p.one(), true
+	for i, text := range texts {
+		if !p.set(placeIn(list.Index(i).Addr()), text) {
+			rule, limit := wantedText(one)
+			b.wrong(p, fmt.Sprintf("#/%d", i), rule, limit)
+			parsed = false
+		} else if p.rules && !one.Holds(text) {
+			one.Scalar([]byte(text), p.In, p.Name, fmt.Sprintf("#/%d", i), &b.report)
+		}
+	}
+	switch {
+	case !p.Schema.HasRules():
+	case !parsed:
+		p.Schema.Count(len(texts), p.In, p.Name, &b.report)
+	default:
+		p.Schema.Items(texts, p.In, p.Name, &b.report)
+	}
+	in.at(p.offset).value(p.typ).Set(list)
+}
+
+// absent gives the field its default, or reports that it is missing.
+func (p *Param) absent(b *binder, in place) {
+	switch {
+	case p.lists && p.List:
+		p.setList(b, in, splitComma(p.text))
+	case p.lists:
+		p.set(in.at(p.offset), p.text)
+	case p.Required:
+		b.wrong(p, "", "required", "")
+	}
+}
+
+// splitComma splits a list; an empty text has no elements.
+func splitComma(text string) []string {
+	if text == "" {
+		return nil
+	}
+	list := strings.Split(text, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}

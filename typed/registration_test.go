@@ -1,0 +1,124 @@
+package typed_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+var intFormat = "int" + strconv.Itoa(strconv.IntSize)
+
+// try registers an operation with the input and returns its panic.
+func try[In any](method, pattern string) string {
+	return panics(func() { sink[In](quiet(), method, pattern) })
+}
+
+func TestRegistrationPanics(t *testing.T) {
+	type embedded struct {
+		X string `query:"x"`
+	}
+	type left struct{ Same int }
+	type right struct{ Same int }
+	for _, c := range []struct{ name, got, want string }{
+		{"unknown path parameter", try[struct {
+			ID int `path:"ident"`
+		}]("GET", "/{id}"), "field ID of struct { ID int \"path:\\\"ident\\\"\" }: the pattern has no parameter {ident}"},
+		{"path parameter without field", try[struct{}]("GET", "/{id}"), "takes the path parameter {id}"},
+		{"two sources", try[struct {
+			A int `query:"a" header:"A"`
+		}]("GET", "/"), "field A"},
+		{"unexported", try[struct {
+			a int `query:"a"` //nolint
+		}]("GET", "/"), "must be exported"},
+		{"rule without source", try[struct {
+			A int `minimum:"1"`
+		}]("GET", "/"), "field A"},
+		{"rule of another kind", try[struct {
+			A int `query:"a" minLength:"1"`
+		}]("GET", "/"), "minLength does not apply to an integer"},
+		{"misspelt rule", try[struct {
+			A string `query:"a" minlength:"1"`
+		}]("GET", "/"), `it is called "minLength"`},
+		{"required", try[struct {
+			A string `query:"a" required:"true"`
+		}]("GET", "/"), `"required" is no tag`},
+		{"bad number", try[struct {
+			A int `query:"a" minimum:"one"`
+		}]("GET", "/"), "must be a number"},
+		{"bad default", try[struct {
+			A int `query:"a" default:"0" minimum:"1"`
+		}]("GET", "/"), "default"},
+		{"bad pattern", try[struct {
+			A string `query:"a" pattern:"("`
+		}]("GET", "/"), "pattern"},
+		{"pattern of Go alone", try[struct {
+			A string `query:"a" pattern:"(?i)a"`
+		}]("GET", "/"), "pattern"},
+		{"unknown format", try[struct {
+			A string `query:"a" format:"emial"`
+		}]("GET", "/"), "typed.Format"},
+		{"impossible", try[struct {
+			A string `query:"a" minLength:"3" maxLength:"2"`
+		}]("GET", "/"), "minLength 3 is more than maxLength 2"},
+		{"same parameter twice", try[struct {
+			A string `header:"x-a"`
+			B string `header:"X-A"`
+		}]("GET", "/"), "the same header parameter"},
+		{"type", try[struct {
+			A map[string]int `query:"a"`
+		}]("GET", "/"), "cannot be of type"},
+		{"chan in a body", try[struct{ Body struct{ C chan int } }]("POST", "/"), "has no JSON"},
+		{"body of GET", try[struct{ Body struct{} }]("GET", "/"), "have no body"},
+		{"embedded pointer", try[struct{ *embedded }]("GET", "/"), "must not be a pointer"},
+		{"null parameter", try[struct {
+			A typed.Nullable[string] `query:"a"`
+		}]("GET", "/"), "cannot be null"},
+		{"optional without omitzero", try[struct {
+			Body struct {
+				A typed.Optional[string] `json:"a"`
+			}
+		}]("POST", "/"), "omitzero"},
+		{"no struct", try[int]("GET", "/"), "must be a struct"},
+		{"never fits", try[struct {
+			ID int `path:"id"`
+		}]("GET", "/{id:uuid}"), "is never int"},
+		{"any method", try[struct{}]("*", "/"), "named methods"},
+		{"form and body", try[struct {
+			A    string `form:"a"`
+			Body struct{}
+		}]("POST", "/"), "not both"},
+		{"names that clash", try[struct {
+			Body struct {
+				A struct{} `json:",omitempty"`
+				left
+				right
+			}
+		}]("POST", "/"), "both called"},
+		{"dependent on nothing", try[struct {
+			Body struct {
+				A int `json:"a" dependentRequired:"b"`
+			}
+		}]("POST", "/"), "which is no member"},
+		{"status twice", panics(func() {
+			typed.Get(quiet(), "/", func(*dunlin.Request, struct{}) (typed.Either[int, string], error) {
+				return typed.First[int, string](1), nil
+			})
+		}), "both ways answer 200"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.HasPrefix(c.got, "typed: ") || !strings.Contains(c.got, c.want) {
+				t.Errorf("panicked with %q, want %q", c.got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlaceOfRegistration(t *testing.T) {
+	op := sink[struct{}](quiet(), "GET", "/")
+	if place := op.Route().Info().Place; !strings.Contains(place, "suite_test.go:") {
+		t.Errorf("registered at %s", place)
+	}
+}

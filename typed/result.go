@@ -1,0 +1,213 @@
+package typed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// A result is what a type of output is compiled into: how a value becomes a response,
+// how a client reads it back, and which answers the document has.
+type result struct {
+	answers []Answer
+	// respond makes the response of the value at a place, which it does not keep.
+	respond func(from place) dunlin.Response
+	// receive reads an answer of one of the statuses into the value at a place; nil
+	// where a client reads the answer itself.
+	receive func(a *received, to place) error
+}
+
+// An Answer is one status that an operation can answer with.
+type Answer struct {
+	Status      int
+	Description string
+	MediaType   string       // "" for no body
+	Schema      *schema.Node // of the body; of a sequence, of the array it makes; nil for any
+	Item        *schema.Node // of one element of a sequence
+	Headers     []AnswerHeader
+	Faults      []*Fault // those it can be; others are plain problems
+	Problem     bool     // the body is a problem
+	Invalid     bool     // that of an invalid request
+	Other       bool     // a problem of this status is not always one of Faults
+}
+
+// An AnswerHeader is a header that an answer has.
+type AnswerHeader struct {
+	Name   string
+	Schema *schema.Node
+	Always bool
+}
+
+// received is an answer on its way to a client.
+type received struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// A resulter is an output type of this package, which is compiled by a method of its
+// own, since only it knows its type arguments.
+type resulter interface{ result() (*result, error) }
+
+// resultFor compiles an output type.
+func resultFor[T any]() (*result, error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Interface {
+		var zero T
+		if r, ok := any(zero).(resulter); ok {
+			return r.result()
+		}
+	}
+	switch {
+	case t == reflect.TypeFor[dunlin.Response]():
+		return &result{respond: func(from place) dunlin.Response { return load[dunlin.Response](from) }}, nil
+	case isSeq2(t):
+		return reflectedSeq(t)
+	case hasHeaders(t):
+		return headerResult(t)
+	}
+	node, err := outputNode(t)
+	if err != nil {
+		return nil, err
+	}
+	return &result{
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: node}},
+		respond: func(from place) dunlin.Response { return dunlin.JSON(load[T](from), dunlin.NilAsEmpty) },
+		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[T](to)) },
+	}, nil
+}
+
+const mediaJSON = "application/json"
+
+// outputNode compiles a type that is written.
+func outputNode(t reflect.Type) (*schema.Node, error) { return schema.Of(t) }
+
+// hasHeaders reports whether t is a struct with fields that are headers.
+func hasHeaders(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range t.NumField() {
+		if _, ok := t.Field(i).Tag.Lookup("header"); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// A headerField is a header that a field of the output becomes.
+type headerField struct {
+	name  string
+	index int
+	omit  bool // when it is zero
+}
+
+// headerResult compiles a struct whose fields are headers, and Body the body:
+//
+//	type Page struct {
+//		Total int    `header:"X-Total-Count"`
+//		Next  string `header:"Link,omitzero"`
+//		Body  []User
+//	}
+//
+// Without a field Body the answer is 204.
+func headerResult(t reflect.Type) (*result, error) {
+	var fields []headerField
+	body := -1
+	answer := Answer{Status: http.StatusNoContent}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, isHeader := f.Tag.Lookup("header")
+		switch {
+		case isHeader:
+			name, option, _ := strings.Cut(tag, ",")
+			if name == "" || !f.IsExported() || option != "" && option != "omitzero" {
+				return nil, fmt.Errorf("field %s of %s: a header field is exported and has the tag `header:\"Name\"` or `header:\"Name,omitzero\"`", f.Name, t)
+			}
+			if !headerKind(f.Type) {
+				return nil, fmt.Errorf("field %s of %s: a header cannot be of type %s", f.Name, t, f.Type)
+			}
+			node, err := schema.Of(f.Type)
+			if err != nil {
+				return nil, fmt.Errorf("field %s of %s: %w", f.Name, t, err)
+			}
+			fields = append(fields, headerField{name, i, option != ""})
+			answer.Headers = append(answer.Headers, AnswerHeader{Name: name, Schema: node, Always: option == ""})
+		case f.Name == "Body":
+			node, err := outputNode(f.Type)
+			if err != nil {
+				return nil, fmt.Errorf("field Body of %s: %w", t, err)
+			}
+			body, answer.Status, answer.MediaType, answer.Schema = i, http.StatusOK, mediaJSON, node
+		default:
+			return nil, fmt.Errorf("field %s of %s: beside headers an output has the field Body only", f.Name, t)
+		}
+	}
+	return &result{
+		answers: []Answer{answer},
+		respond: func(from place) dunlin.Response {
+			v := from.value(t)
+			resp := dunlin.NoContent()
+			if body >= 0 {
+				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.NilAsEmpty)
+			}
+			for _, f := range fields {
+				if field := v.Field(f.index); !f.omit || !field.IsZero() {
+					resp = resp.Header(f.name, headerText(field))
+				}
+			}
+			return resp
+		},
+		receive: func(a *received, to place) error {
+			v := to.value(t)
+			for _, f := range fields {
+				text := a.header.Get(f.name)
+				if text == "" {
+					continue
+				}
+				set, err := shapeOf(v.Field(f.index).Type())
+				if err != nil || !set.set(placeIn(v.Field(f.index).Addr()), text) {
+					return fmt.Errorf("header %s cannot be read", f.name)
+				}
+			}
+			if body < 0 {
+				return nil
+			}
+			return json.Unmarshal(a.body, v.Field(body).Addr().Interface())
+		},
+	}, nil
+}
+
+// headerKind reports whether a header can be of type t.
+func headerKind(t reflect.Type) bool {
+	_, err := shapeOf(t)
+	return err == nil
+}
+
+// headerText writes a parameter or header as text.
+func headerText(v reflect.Value) string {
+	text, err := textOf(v)
+	if err != nil {
+		return "\n" // which makes the response a 500 with its reason
+	}
+	return text
+}
+
+// withStatus is the result r under another status, for results that hold others.
+func (r *result) withStatus(status int) ([]Answer, error) {
+	if len(r.answers) != 1 {
+		return nil, errors.New("it must hold a plain value")
+	}
+	a := r.answers[0]
+	if a.Status == http.StatusNoContent {
+		a.Status = http.StatusNoContent
+	}
+	a.Status = status
+	return []Answer{a}, nil
+}

@@ -1,0 +1,163 @@
+package typed
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// None is the output of an action that answers 204.
+type None struct{}
+
+func (None) result() (*result, error) {
+	return &result{
+		answers: []Answer{{Status: http.StatusNoContent}},
+		respond: func(place) dunlin.Response { return dunlin.NoContent() },
+		receive: func(*received, place) error { return nil },
+	}, nil
+}
+
+// Created is the output of an action that answers 201 with what it made and, unless
+// it is "", where that is.
+type Created[T any] struct {
+	Location string
+	Body     T
+}
+
+func (Created[T]) result() (*result, error) {
+	return located[T](http.StatusCreated, func(from place) (string, *T) {
+		c := pointer[Created[T]](from)
+		return c.Location, &c.Body
+	}, func(to place, location string) *T {
+		c := pointer[Created[T]](to)
+		c.Location = location
+		return &c.Body
+	})
+}
+
+// Accepted is the output of an action that answers 202: it has taken the request,
+// and Location, unless it is "", tells what becomes of it.
+type Accepted[T any] struct {
+	Location string
+	Body     T
+}
+
+func (Accepted[T]) result() (*result, error) {
+	return located[T](http.StatusAccepted, func(from place) (string, *T) {
+		a := pointer[Accepted[T]](from)
+		return a.Location, &a.Body
+	}, func(to place, location string) *T {
+		a := pointer[Accepted[T]](to)
+		a.Location = location
+		return &a.Body
+	})
+}
+
+// located is the result of a value with a status and a Location.
+func located[T any](status int, get func(place) (string, *T), set func(place, string) *T) (*result, error) {
+	inner, err := resultFor[T]()
+	if err != nil {
+		return nil, err
+	}
+	answers, err := inner.withStatus(status)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", reflect.TypeFor[T](), err)
+	}
+	answers[0].Headers = append([]AnswerHeader{{Name: "Location", Schema: stringNode("uri-reference")}}, answers[0].Headers...)
+	return &result{
+		answers: answers,
+		respond: func(from place) dunlin.Response {
+			location, body := get(from)
+			resp := inner.respond(hidden(body)).Status(status)
+			if location != "" {
+				resp = resp.Header("Location", location)
+			}
+			return resp
+		},
+		receive: func(a *received, to place) error {
+			body := set(to, a.header.Get("Location"))
+			if inner.receive == nil {
+				return errUnreadable
+			}
+			return inner.receive(a, placeOf(body))
+		},
+	}, nil
+}
+
+func stringNode(format string) *schema.Node {
+	n, err := (&schema.Node{Kind: schema.String, Type: reflect.TypeFor[string]()}).Tagged(schema.Tags{"format": format})
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+var errUnreadable = errors.New("the answer is none that can be read into a value")
+
+// Either is the output of an action that answers in one of two ways, such as 200
+// or 201; each of them may be an Either again.
+type Either[A, B any] struct {
+	first  *A
+	second *B
+}
+
+// First returns the first of two ways, Second the other.
+func First[A, B any](v A) Either[A, B]  { return Either[A, B]{first: &v} }
+func Second[A, B any](v B) Either[A, B] { return Either[A, B]{second: &v} }
+
+// Get returns what is there; the other is nil.
+func (e Either[A, B]) Get() (*A, *B) { return e.first, e.second }
+
+func (Either[A, B]) result() (*result, error) {
+	a, err := resultFor[A]()
+	if err != nil {
+		return nil, err
+	}
+	b, err := resultFor[B]()
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range a.answers {
+		for _, y := range b.answers {
+			if x.Status == y.Status {
+				return nil, fmt.Errorf("%s: both ways answer %d: nobody could tell them apart", reflect.TypeFor[Either[A, B]](), x.Status)
+			}
+		}
+	}
+	has := func(r *result, status int) bool {
+		for _, x := range r.answers {
+			if x.Status == status {
+				return r.receive != nil
+			}
+		}
+		return false
+	}
+	return &result{
+		answers: append(append([]Answer(nil), a.answers...), b.answers...),
+		respond: func(from place) dunlin.Response {
+			switch e := pointer[Either[A, B]](from); {
+			case e.first != nil:
+				return a.respond(placeOf(e.first))
+			case e.second != nil:
+				return b.respond(placeOf(e.second))
+			}
+			return dunlin.Error(errors.New("typed: the action returned an Either that is neither: use First or Second"))
+		},
+		receive: func(got *received, to place) error {
+			e := pointer[Either[A, B]](to)
+			switch {
+			case has(a, got.status):
+				e.first = new(A)
+				return a.receive(got, placeOf(e.first))
+			case has(b, got.status):
+				e.second = new(B)
+				return b.receive(got, placeOf(e.second))
+			}
+			return errUnreadable
+		},
+	}, nil
+}

@@ -1,0 +1,154 @@
+package typed
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// A setter reads the text of a parameter into the value at a place; false when the
+// text is no such value. The text is a safe string.
+type setter func(to place, text string) bool
+
+// A shape is how the values of a parameter's type are read, and written by clients.
+type shape struct {
+	set    setter
+	format string // of the document, for what JSON writes otherwise; "" is the node's
+}
+
+var (
+	timeType            = reflect.TypeFor[time.Time]()
+	durationType        = reflect.TypeFor[time.Duration]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// shapeOf returns how text becomes a value of type t.
+func shapeOf(t reflect.Type) (shape, error) {
+	switch {
+	case t == timeType:
+		return shape{set: func(to place, text string) bool {
+			v, err := time.Parse(time.RFC3339, text)
+			store(to, v)
+			return err == nil
+		}}, nil
+	case t == durationType:
+		return shape{set: func(to place, text string) bool {
+			v, err := time.ParseDuration(text)
+			store(to, v)
+			return err == nil
+		}, format: "go-duration"}, nil
+	case reflect.PointerTo(t).Implements(textUnmarshalerType):
+		return shape{set: func(to place, text string) bool {
+			return to.value(t).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)) == nil
+		}}, nil
+	}
+	set := plainSetter(t)
+	if set == nil {
+		return shape{}, fmt.Errorf("a parameter cannot be of type %s", t)
+	}
+	return shape{set: set}, nil
+}
+
+// plainSetter is the setter of types without methods, by kind.
+func plainSetter(t reflect.Type) setter {
+	switch t.Kind() {
+	case reflect.String:
+		return func(to place, text string) bool { store(to, text); return true }
+	case reflect.Bool:
+		return func(to place, text string) bool {
+			store(to, text == "true")
+			return text == "true" || text == "false"
+		}
+	case reflect.Int:
+		return func(to place, text string) bool { return setInt[int](to, text, strconv.IntSize) }
+	case reflect.Int8:
+		return func(to place, text string) bool { return setInt[int8](to, text, 8) }
+	case reflect.Int16:
+		return func(to place, text string) bool { return setInt[int16](to, text, 16) }
+	case reflect.Int32:
+		return func(to place, text string) bool { return setInt[int32](to, text, 32) }
+	case reflect.Int64:
+		return func(to place, text string) bool { return setInt[int64](to, text, 64) }
+	case reflect.Uint:
+		return func(to place, text string) bool { return setUint[uint](to, text, strconv.IntSize) }
+	case reflect.Uint8:
+		return func(to place, text string) bool { return setUint[uint8](to, text, 8) }
+	case reflect.Uint16:
+		return func(to place, text string) bool { return setUint[uint16](to, text, 16) }
+	case reflect.Uint32:
+		return func(to place, text string) bool { return setUint[uint32](to, text, 32) }
+	case reflect.Uint64:
+		return func(to place, text string) bool { return setUint[uint64](to, text, 64) }
+	case reflect.Float32:
+		return func(to place, text string) bool { return setFloat[float32](to, text, 32) }
+	case reflect.Float64:
+		return func(to place, text string) bool { return setFloat[float64](to, text, 64) }
+	}
+	return nil
+}
+
+func setInt[T int | int8 | int16 | int32 | int64](to place, text string, bits int) bool {
+	if text == "" || text[0] == '+' {
+		return false
+	}
+	v, err := strconv.ParseInt(text, 10, bits)
+	store(to, T(v))
+	return err == nil
+}
+
+func setUint[T uint | uint8 | uint16 | uint32 | uint64](to place, text string, bits int) bool {
+	v, err := strconv.ParseUint(text, 10, bits)
+	store(to, T(v))
+	return err == nil
+}
+
+// setFloat takes numbers as JSON writes them: no infinity, no hexadecimal.
+func setFloat[T float32 | float64](to place, text string, bits int) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && c != '.' && c != '-' && (i == 0 || c != '+' && c|0x20 != 'e') {
+			return false
+		}
+	}
+	v, err := strconv.ParseFloat(text, bits)
+	store(to, T(v))
+	return err == nil && !math.IsInf(v, 0)
+}
+
+// optionalSetter reads into an Optional[T] around what set reads.
+func optionalSetter(t reflect.Type, set setter) setter {
+	value, _ := t.FieldByName("Value")
+	flag, _ := t.FieldByName("Set")
+	return func(to place, text string) bool {
+		store(to.at(flag.Offset), true)
+		return set(to.at(value.Offset), text)
+	}
+}
+
+// pointerSetter reads into a *t that it allocates.
+func pointerSetter(t reflect.Type, set setter) setter {
+	return func(to place, text string) bool { return set(to.alloc(t), text) }
+}
+
+// wantedText names what a parameter must be when its setter has refused the text.
+func wantedText(n *schema.Node) (rule, limit string) {
+	switch n.Kind {
+	case schema.Bool:
+		return "type", "boolean"
+	case schema.Int, schema.Uint:
+		return "format", schema.IntegerFormat(n.Kind, n.Bits)
+	case schema.Float:
+		return "type", "number"
+	}
+	if n.Rules.Format != "" {
+		return "format", n.Rules.Format
+	}
+	if n.Type != nil && n.Type.Name() != "" {
+		return "type", n.Type.Name()
+	}
+	return "type", "string"
+}
