@@ -69,7 +69,7 @@ func (a *App) run(act Action, r *Request, resp *Response) {
 }
 
 // rescue ends run; if act has returned, r.depth is what it was before.
-func (a *App) rescue(r *Request, resp *Response, outer int) {
+func (a *App) rescue(r *Request, resp *Response, outer int32) {
 	if r.depth == outer {
 		return
 	}
@@ -91,6 +91,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int) {
 // 500. The panic is logged with its stack in either case.
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
+	r.source = FromPanic
 	a.config.Logger.Error("panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})
@@ -107,7 +108,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 }
 
 // settle makes sure that a response can be sent: it claims what the response
-// owns, logs why one failed, and carries out one that is made when it is sent.
+// owns, has policies add their headers, logs why one failed, and carries out one
+// that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
 	if len(r.slots) > 0 {
@@ -119,11 +121,15 @@ func (a *App) settle(r *Request, resp *Response) {
 	if resp.a.Kind() == exchange.Missing {
 		*resp = resp.fail(errNoResponse)
 	}
+	if len(a.policies) > 0 && resp.a.Kind() == exchange.Complete {
+		a.apply(r, resp)
+	}
 	if resp.a.Own() == nil {
 		return
 	}
 	if !resp.a.Claim() {
 		*resp = Response{}.fail(exchange.ErrStale)
+		a.apply(r, resp)
 		resp.a.Claim() // nobody else has seen this one
 	}
 	if err := resp.a.Own().Err; err != nil && (r.rest == nil || !r.rest.failed(err)) {

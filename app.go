@@ -23,6 +23,8 @@ type App struct {
 	config    Config
 	router    router.Router[*endpoint]
 	onPanic   func(*Request, any) Response
+	policies  []Policy
+	observers []func(*AnswerInfo)
 	exchanges sync.Pool // of *stdExchange
 
 	mu         sync.Mutex               // guards registration

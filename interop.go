@@ -374,6 +374,7 @@ func (w *stdWriter) commit(next []byte) error {
 		first = next
 	}
 	w.sniff(first)
+	w.r.app.apply(w.r, &w.head)
 	w.sink = w.r.wire.Begin(&w.head.a, w.length)
 	if w.head.a.Own() != nil && w.head.a.Claim() {
 		w.head.letGo()

@@ -113,6 +113,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	}()
 	for _, l := range e.limits {
 		if !l.take(r) {
+			r.source = FromLimit
 			return l.refusal
 		}
 	}

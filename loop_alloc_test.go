@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -45,42 +46,77 @@ func TestLoopAllocations(t *testing.T) {
 		bytes int // of safe strings that a request asks for
 	}{{"/plaintext", 0}, {"/json", 0}, {"/users/" + id, len(id)}, {"/headers", 0}} {
 		t.Run(c.path[1:], func(t *testing.T) {
-			conn := dial(t, addr)
-			send(t, conn, req("GET "+c.path))
-			answer := make([]byte, 1000)
-			n, err := conn.Read(answer)
-			if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200 OK\r\n")) {
-				t.Fatalf("%q, %v", answer[:n], err)
-			}
-			batch, answers := []byte(strings.Repeat(req("GET "+c.path), allocBatch)), make([]byte, allocBatch*n)
-			exchange := func(requests int) {
-				for range requests / allocBatch {
-					if _, err := conn.Write(batch); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := io.ReadFull(conn, answers); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			exchange(1000)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			exchange(allocRequests)
-			runtime.ReadMemStats(&after)
+			mallocs := loopMallocs(t, addr, c.path)
 			var chunks uint64
 			if c.bytes > 0 {
 				chunks = allocRequests/uint64(chunkBytes/c.bytes) + 1
 			}
-			if got := after.Mallocs - before.Mallocs; got > chunks+allocSlack {
+			if got := mallocs; got > chunks+allocSlack {
 				t.Errorf("%d allocations for %d requests, want %d for strings and at most %d more", got, allocRequests, chunks, allocSlack)
 			} else {
 				t.Logf("%d allocations, %d of them for strings", got, chunks)
 			}
-			if want := []byte("HTTP/1.1 200 OK\r\n"); bytes.Count(answers, want) != allocBatch {
-				t.Errorf("the last answers: %q", answers)
-			}
 		})
+	}
+}
+
+// loopMallocs returns the allocations that allocRequests for path make.
+func loopMallocs(t *testing.T, addr, path string) uint64 {
+	t.Helper()
+	conn := dial(t, addr)
+	send(t, conn, req("GET "+path))
+	answer := make([]byte, 1000)
+	n, err := conn.Read(answer)
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200 OK\r\n")) {
+		t.Fatalf("%q, %v", answer[:n], err)
+	}
+	batch, answers := []byte(strings.Repeat(req("GET "+path), allocBatch)), make([]byte, allocBatch*n)
+	exchange := func(requests int) {
+		for range requests / allocBatch {
+			if _, err := conn.Write(batch); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(conn, answers); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	exchange(1000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	exchange(allocRequests)
+	runtime.ReadMemStats(&after)
+	if want := []byte("HTTP/1.1 200 OK\r\n"); bytes.Count(answers, want) != allocBatch {
+		t.Errorf("the last answers: %q", answers)
+	}
+	return after.Mallocs - before.Mallocs
+}
+
+// Policies and observers cost an ordinary answer no allocation.
+func TestLoopAllocationsOfPolicies(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	security := dunlin.NewHeaderBlock("X-Content-Type-Options", "nosniff")
+	var seen atomic.Int64
+	_, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			if info.Header("Origin") != "" {
+				resp = resp.Header("Access-Control-Allow-Origin", "*")
+			}
+			return resp.Headers(security)
+		})
+		app.OnAnswer(func(info *dunlin.AnswerInfo) { seen.Add(int64(info.Status())) })
+		app.Get("/plaintext", text("Hello, World!"))
+		app.Get("/own", func(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!").Header("X-Own", "1") })
+	})
+	for _, path := range []string{"/plaintext", "/own"} {
+		if got := loopMallocs(t, addr, path); got > allocSlack {
+			t.Errorf("%s: %d allocations for %d requests", path, got, allocRequests)
+		}
+	}
+	if seen.Load() == 0 {
+		t.Error("nothing was observed")
 	}
 }
 

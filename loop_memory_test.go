@@ -128,3 +128,55 @@ func TestEventsBeyondTheBudget(t *testing.T) {
 		t.Error("nobody was refused")
 	}
 }
+
+// What is refused for want of memory passes policies and observers, and one that blocks
+// holds up no loop.
+func TestMemoryRefusalsAreAnswers(t *testing.T) {
+	const requests = 40
+	observed := make(chan string, requests)
+	block := make(chan struct{})
+	_, addr, _ := startLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Policy(stamp)
+		a.OnAnswer(func(info *dunlin.AnswerInfo) {
+			if info.Source() == dunlin.FromMemory {
+				observed <- fmt.Sprint(info.Status(), " ", info.Remote().IsValid())
+				<-block
+			}
+		})
+	})
+	t.Cleanup(func() { close(block) })
+	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	var conns []net.Conn
+	for range requests {
+		conn := dial(t, addr)
+		send(t, conn, req("GET /probe"))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(err, resp)
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		send(t, conn, part)
+	}
+	if got := await(t, "a refusal", observed); got != "503 true" {
+		t.Errorf("observed %s", got)
+	}
+	refused, stamped := 0, 0
+	for _, conn := range conns {
+		_, _ = io.WriteString(conn, "\r\n\r\n") // it may be closed already
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == 503 {
+			refused++
+			if resp.Header.Get("X-Policy") == "memory 503" { // else it was not waited for
+				stamped++
+			}
+		}
+	}
+	if refused == 0 || stamped == 0 {
+		t.Errorf("%d refused, %d with the policy's header", refused, stamped)
+	}
+}

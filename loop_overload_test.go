@@ -29,7 +29,14 @@ func compute(*dunlin.Request) dunlin.Response {
 func TestQueueTime(t *testing.T) {
 	logs := new(logBuffer)
 	config := dunlin.Config{QueueTarget: time.Millisecond, Logger: logs.logger(slog.LevelWarn)}
+	var observed atomic.Int64
 	app, addr, _ := startLoop(t, config, func(a *dunlin.App) {
+		a.Policy(stamp)
+		a.OnAnswer(func(info *dunlin.AnswerInfo) {
+			if info.Status() == 503 && info.Source() == dunlin.FromOverload && info.Route() == "/compute" {
+				observed.Add(1)
+			}
+		})
 		a.Get("/compute", compute)
 		a.Post("/compute", compute)
 		a.Get("/healthz", a.Readiness()).Critical()
@@ -51,7 +58,7 @@ func TestQueueTime(t *testing.T) {
 			case strings.HasPrefix(answer, "HTTP/1.1 200"):
 			case kind == critical:
 				t.Errorf("a critical route answers\n%s", answer)
-			case !strings.HasPrefix(answer, "HTTP/1.1 503"), !strings.Contains(answer, "Retry-After: 1"),
+			case !strings.HasPrefix(answer, "HTTP/1.1 503"), !strings.Contains(answer, "Retry-After: 1"), !strings.Contains(answer, "X-Policy: overload 503 /compute"),
 				!strings.Contains(answer, "the server is overloaded: requests waited longer than 1ms"):
 				t.Errorf("refused by\n%s", answer)
 			default:
@@ -63,8 +70,8 @@ func TestQueueTime(t *testing.T) {
 	if !done() {
 		t.Fatalf("not refused in %v", patience)
 	}
-	if app.Stats().Shed["queue-time"] == 0 {
-		t.Error("nothing is counted")
+	if n := app.Stats().Shed["queue-time"]; n == 0 || observed.Load() != int64(n) {
+		t.Errorf("%d are counted, %d observed", n, observed.Load())
 	}
 	if !strings.Contains(logs.String(), "overloaded") {
 		t.Errorf("the log says %q", logs)

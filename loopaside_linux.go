@@ -42,7 +42,6 @@ func (h *loopHandler) Aside(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
 	x.given, x.moved = 0, true
-	x.count.since = d.Now()
 	if x.count.away == nil {
 		x.goAway()
 	}

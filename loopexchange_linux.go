@@ -48,9 +48,12 @@ type loopExchange struct {
 	closing   bool               // the connection closes after the answer
 	produces  atomic.Bool        // a stream is being carried out on the loop
 	begun     bool               // the head of a streamed answer is in the output
+	inPlace   bool               // head and whole lie in the input
+	undated   bool               // the answer has no Date
+	hijacked  bool               // the connection is not ours any more
+	gone      bool               // likewise, because the action was late
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
 	holds     int                // calls of hold without unhold
-	inPlace   bool               // head and whole lie in the input
 	planned   *planned           // what goes on aside
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
@@ -59,9 +62,6 @@ type loopExchange struct {
 	std       *http.Request      // made when first asked for
 	stdBody   *loopStdBody       // that of std, until it is closed
 	after     []byte             // the input after the request
-	undated   bool               // the answer has no Date
-	hijacked  bool               // the connection is not ours any more
-	gone      bool               // likewise, because the action was late
 	deadlines *deadlines         // of a standard handler, nil for none
 
 	count loopCount
@@ -83,6 +83,7 @@ func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
 	switch {
 	case err != nil:
 		x.head.Method = head.Method
+		x.knowHead(nil)
 		return len(in), x.refuseError(err)
 	case n == 0:
 		if u == nil {
@@ -156,7 +157,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
 			data, taken, err := u.chunked.Next(in[n:])
 			if err != nil {
-				x.head.Method = u.head.Method
+				x.knowHead(u)
 				return len(in), x.refuseError(err)
 			}
 			u.addBody(data)
@@ -221,6 +222,15 @@ func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 
 // find makes the Request of the parsed head and returns the action for it.
 func (x *loopExchange) find() Action {
+	x.readHead()
+	if app := x.handler.app; !app.careful.Load() {
+		return app.findPlainly(&x.request, view.String(x.head.Host()))
+	}
+	return x.findWatched()
+}
+
+// readHead makes the Request of the parsed head.
+func (x *loopExchange) readHead() {
 	h, r := &x.head, &x.request
 	x.minor, x.closing, x.begun = h.Minor, !h.KeepAlive, false
 	path := view.String(h.Path())
@@ -234,10 +244,6 @@ func (x *loopExchange) find() Action {
 		method = r.s.Strings.Copy(h.MethodBytes())
 	}
 	r.begin(method, path, view.String(h.Query()), true)
-	if app := x.handler.app; !app.careful.Load() {
-		return app.findPlainly(r, view.String(h.Host()))
-	}
-	return x.findWatched()
 }
 
 // findWatched has the request routed by code that may block, as an action may.
@@ -282,8 +288,9 @@ func (x *loopExchange) answer(act Action) progress {
 		if x.mayStepAside() && (resp.a.Own().Lasts || inline && !r.s.Route.NoRoute && r.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.stepAside(&resp)
 		}
-		if len(x.after) <= smallAfter {
+		if len(x.after) <= smallAfter && x.d.Hold() { // an answer without the action reads the head
 			x.moveInput()
+			x.d.Release()
 		}
 		x.produces.Store(inline)
 	}
@@ -319,6 +326,9 @@ func (x *loopExchange) answer(act Action) progress {
 
 // conclude ends a request whose response is settled.
 func (x *loopExchange) conclude(resp *Response) progress {
+	if app := x.handler.app; app.hasWatch(&x.request) {
+		x.observe(resp)
+	}
 	if x.hijacked {
 		x.end()
 		return connectionOver

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -23,6 +24,8 @@ type loopHandler struct {
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
 	late    Response        // for a request that waited too long
+
+	policiesFrom atomic.Int64 // when policies are waited for again, see refuseElsewhere
 
 	bodies     admission.FreeList[[]byte] // smallBody bytes each, see unfinished
 	keptBodies int                        // of them at most
@@ -126,7 +129,8 @@ func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*loopExchange)
 		x.use(d, c)
-		x.head.Method = u.head.Method
+		x.count.since = d.Now()
+		x.knowHead(u)
 		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
 	}
 }
@@ -150,7 +154,9 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	h.app.noteSlow(reason, c.RemoteAddr(), what)
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
+	x.count.since = d.Now()
 	x.head.Method = u.head.Method
+	x.knowHead(u)
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
@@ -168,11 +174,27 @@ func (h *loopHandler) Away(scratch any) {
 	}
 }
 
+// observed reports whether the request of an answer is of interest to anybody.
+func (h *loopHandler) observed(x *loopExchange) bool {
+	if len(h.app.policies) > 0 || len(h.app.observers) > 0 {
+		return true
+	}
+	x.request.shared.Lock()
+	defer x.request.shared.Unlock()
+	return x.request.watch != nil && len(x.request.watch.observers) > 0
+}
+
 // Expiring notes what the answer for an action that took too long depends on;
 // none of it is changed by an action.
 func (h *loopHandler) Expiring(late, fresh any) {
 	from, x := late.(*loopExchange), fresh.(*loopExchange)
+	if h.observed(from) {
+		x.kept = append(x.kept[:0], from.head.Bytes()...)
+		from.head.CopyTo(&x.head, x.kept)
+		x.readHead()
+	}
 	x.minor, x.head.Method, x.request.s.Route = from.minor, from.head.Method, from.request.s.Route
+	x.request.takeWatch(&from.request)
 	x.count.since = from.count.since
 	if limited, ok := from.ctx.(*limitedContext); ok {
 		limited.end(context.DeadlineExceeded)
@@ -189,7 +211,8 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	h.app.logLate(x.request.s.Route)
 	x.countAnswer(resp.a.Class())
 	x.flushCount()
-	x.respond(&resp.a)
+	x.answerAlone(&resp, FromTimeout)
+	x.request.end()
 	c.CloseLingering()
 }
 
@@ -198,13 +221,25 @@ func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
 func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
+	x.count.since = d.Now()
+	u, _ := c.Proto.(*unfinished)
 	x.head.Method = 0
-	if u, ok := c.Proto.(*unfinished); ok {
+	if u != nil {
 		x.head.Method = u.head.Method
+	}
+	problem := *h.app.noMemory("the request")
+	if d.Inline() && (len(h.app.policies) > 0 || len(h.app.observers) > 0) {
+		h.app.refused.Add(1)
+		x.closing, x.minor = true, 1
+		x.refuseElsewhere(problem, u)
+	} else {
+		x.knowHead(u)
+		x.refuseWith(problem, FromMemory)
+	}
+	if u != nil {
 		c.Proto = nil
 		u.release()
 	}
-	x.refuseWith(*h.app.noMemory("the request"))
 }
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit)
@@ -218,9 +253,12 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x.flushCount()
 	if x.begun {
 		x.cut()
+		if dropped := bare(0, exchange.Abort); h.app.hasWatch(&x.request) {
+			x.observe(&dropped)
+		}
 	} else if cause == nil {
 		h.app.aside.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
-		x.refuse(http.StatusInternalServerError, "")
+		x.refuseWith(ProblemDetails{Status: http.StatusInternalServerError}, FromPanic)
 	}
 	x.abandon()
 	d.Scratch = h.NewScratch() // the action may have left its request to others
@@ -237,21 +275,17 @@ func (h *loopHandler) Closed(c *engine.Conn) {
 // refuse answers a request that cannot be served with a problem and closes the
 // connection after it. x.head.Method is that of the request, as far as it is known.
 func (x *loopExchange) refuse(status int, detail string) progress {
-	return x.refuseWith(ProblemDetails{Status: status, Detail: detail})
+	return x.refuseWith(ProblemDetails{Status: status, Detail: detail}, FromProtocol)
 }
 
-func (x *loopExchange) refuseWith(problem ProblemDetails) progress {
-	p, status := Problem(problem), problem.Status
+func (x *loopExchange) refuseWith(problem ProblemDetails, source AnswerSource) progress {
+	p := Problem(problem)
 	x.closing = true
 	x.minor = 1
-	if status != http.StatusInternalServerError { // else the request was read
+	if problem.Status != http.StatusInternalServerError { // else the request was read
 		x.handler.app.refused.Add(1)
 	}
-	x.appendHead(&p.a, int64(len(p.a.Body)))
-	if http1.BodyAllowed(x.head.Method, status) {
-		x.d.Out = append(x.d.Out, p.a.Body...)
-	}
-	p.a.Own().Free()
+	x.answerAlone(&p, source)
 	x.c.CloseLingering()
 	return connectionOver
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -24,9 +25,15 @@ type Request struct {
 	route *endpoint // nil when no route matched
 	s     exchange.State
 
+	depth  int32        // calls of App.run under way
+	source AnswerSource // of its answer
+	unread bool         // nothing is known of it
+	shared sync.Mutex   // guards id and watch while an answer is given without the action
+	watch  *watch       // made when it is first needed
+
 	rest *restOfChain // which it is the request of, behind standard middleware
 
-	location string // where to, when no route takes this path but one like it
+	location *string // where to, when no route takes this path but one like it
 
 	id          string
 	values      []keyed
@@ -34,7 +41,6 @@ type Request struct {
 	payloadHeld int           // bytes of the budget for it
 	replay      *replayedBody // for standard handlers, after Bytes
 	bodyErr     error         // why the body could not be read
-	depth       int           // calls of App.run under way
 	slots       []slot        // places it has under limits
 }
 
@@ -46,7 +52,7 @@ func (r *Request) attach(a *App, w exchange.Wire) {
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.s.Begin(method, path, query, lent, &r.app.unmatched)
-	r.route, r.depth = nil, 0
+	r.route, r.depth, r.source, r.unread = nil, 0, FromAction, false
 }
 
 // matched makes e the route of the request.
@@ -64,6 +70,9 @@ func (r *Request) end() {
 	if len(r.values) > 0 {
 		clear(r.values)
 		r.values = r.values[:0]
+	}
+	if r.watch != nil {
+		r.watch.forget()
 	}
 	if r.s.Loaded || r.bodyErr != nil {
 		r.endBody()
@@ -167,14 +176,11 @@ func (r *Request) Std() *http.Request { return r.wire.StdRequest() }
 // ID returns an identifier of this request, 26 random characters unless a
 // middleware has set one with SetID.
 func (r *Request) ID() string {
-	if r.id == "" {
-		r.id = r.randomID()
-	}
-	return r.id
+	return r.identity()
 }
 
 // SetID makes ID return id.
-func (r *Request) SetID(id string) { r.id = id }
+func (r *Request) SetID(id string) { r.setID(id) }
 
 // randomID returns 128 random bits in Crockford's base 32: unique for all
 // purposes of tracing, but no secret.

@@ -43,6 +43,9 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.route != nil {
 		req.Pattern = r.s.Route.Pattern // as http.ServeMux does, for who looks at it afterwards
 	}
+	if len(a.observers) > 0 {
+		r.watched().since = time.Now()
+	}
 	if a.counting.Load() {
 		x.startCount()
 	}
@@ -77,17 +80,35 @@ type stdExchange struct {
 func (x *stdExchange) answer(act Action) {
 	var resp Response
 	x.request.app.run(act, &x.request, &resp)
-	if resp.a.Own() != nil || resp.a.Kind() != exchange.Complete || x.request.app.servers.IsDraining() {
+	if resp.a.Own() != nil || resp.a.Kind() != exchange.Complete || x.request.app.servers.IsDraining() || len(x.request.app.policies) > 0 {
 		x.request.app.settle(&x.request, &resp)
 	}
 	if x.count.shard != nil {
 		x.count.end(resp.a.Class())
 	}
+	x.observe(&resp.a)
 	if resp.a.IsBare() && !exchange.BodyAllowed(resp.a.Status()) && resp.a.Kind() == exchange.Complete {
 		x.skipBody()
 		x.w.WriteHeader(resp.a.Status()) // NoContent: nothing else to say
 		return
 	}
+	x.sendSettled(&resp.a)
+}
+
+// observe tells who observes the answer, before it is sent.
+func (x *stdExchange) observe(resp *exchange.Answer) {
+	if app, r := x.request.app, &x.request; app.hasWatch(r) {
+		app.observe(r, resp, time.Since(r.watched().since))
+	}
+}
+
+// answerAlone sends an answer that no action made.
+func (x *stdExchange) answerAlone(resp *Response, source AnswerSource) {
+	r := &x.request
+	r.source = source
+	r.app.apply(r, resp)
+	resp.a.Claim()
+	x.observe(&resp.a)
 	x.sendSettled(&resp.a)
 }
 
@@ -206,6 +227,9 @@ func (x *stdExchange) OmitDate() {
 
 func (x *stdExchange) Abandoned() {
 	x.count.end(0)
+	if dropped := exchange.Bare(0, exchange.Abort); x.race == nil && x.request.rest == nil {
+		x.observe(&dropped)
+	}
 	x.leaveBody()
 }
 

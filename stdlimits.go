@@ -126,6 +126,7 @@ func (a *App) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Connection", "close")
 	x := a.exchanges.Get().(*stdExchange)
 	x.w, x.req = w, req
-	x.sendSettled(&resp.a)
+	x.request.begin(req.Method, req.URL.Path, req.URL.RawQuery, false)
+	x.answerAlone(&resp, FromProtocol)
 	x.release()
 }

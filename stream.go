@@ -37,6 +37,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 	a.run(func(r *Request) Response { return planned.a.Own().Make.(producer)(r, &planned) }, r, &made)
 	if made.a.SameOwner(&planned.a) {
 		*resp = made // the same response, complete now
+		a.applyLate(r, resp)
 		return
 	}
 	planned.letGo()
@@ -45,6 +46,12 @@ func (a *App) carryOut(r *Request, resp *Response) {
 	}
 	*resp = made
 	a.settle(r, resp)
+}
+
+// beginAnswer sends the head of a claimed response.
+func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
+	r.app.applyLate(r, resp)
+	return r.wire.Begin(&resp.a, length)
 }
 
 // letGo gives the extra back of a claimed response whose head has been sent.
@@ -120,7 +127,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
 	case w.r.s.Method == http.MethodHead:
-		w.r.wire.Begin(&w.resp.a, -1).Finish(nil)
+		w.r.beginAnswer(w.resp, -1).Finish(nil)
 		return sent
 	}
 	err := w.call(write)
@@ -195,7 +202,7 @@ func (w *streamWriter) begin() error {
 	if w.sink != nil {
 		return w.err
 	}
-	w.sink = w.r.wire.Begin(&w.resp.a, -1)
+	w.sink = w.r.beginAnswer(w.resp, -1)
 	w.resp.letGo()
 	_, err := w.note(w.sink.Write(w.held))
 	w.held = nil

@@ -207,9 +207,7 @@ func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
 	ctx := newLimitedContext(x.req.Context(), time.Now().Add(route.Timeout))
 	defer ctx.end(context.Canceled)
 	x.req, x.race = x.req.WithContext(ctx), &stdRace{ctx: ctx}
-	late := &stdExchange{w: x.w, req: x.req}
-	late.request.attach(x.request.app, late)
-	late.request.s.Method = x.request.s.Method
+	late := x.inCaseOfLate()
 	count := x.count // x may be the action's for longer
 	x.count.shard = nil
 	done := make(chan Response, 1)
@@ -219,6 +217,7 @@ func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
 	select {
 	case resp := <-done:
 		count.end(resp.a.Class())
+		x.observe(&resp.a)
 		x.sendSettled(&resp.a)
 		return true
 	case <-timer.C:
@@ -226,6 +225,7 @@ func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
 	if !x.race.expire() {
 		resp := <-done
 		count.end(resp.a.Class())
+		x.observe(&resp.a)
 		x.sendSettled(&resp.a)
 		return true
 	}
@@ -233,14 +233,30 @@ func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
 	resp := timedOut()
 	count.end(resp.a.Class())
 	late.w.Header().Set("Connection", "close")
-	resp.a.Claim()
-	late.send(&resp.a)
+	late.request.takeWatch(&x.request)
+	late.answerAlone(&resp, FromTimeout)
 	late.leaveBody()
 	go func() {
 		<-done
 		x.request.releasePayload()
 	}()
 	return false
+}
+
+// inCaseOfLate returns the exchange for the answer that is given without the action: it
+// has nothing that the action may change.
+func (x *stdExchange) inCaseOfLate() *stdExchange {
+	late := &stdExchange{w: x.w, req: x.req}
+	r, app := &late.request, x.request.app
+	if len(app.policies) > 0 || len(app.observers) > 0 {
+		own := *x.req
+		own.Header = own.Header.Clone()
+		late.req = &own
+	}
+	r.attach(app, late)
+	r.begin(x.request.s.Method, x.request.s.Path, x.request.s.Query, false)
+	r.s.Route = x.request.s.Route
+	return late
 }
 
 // runAside runs the action and reports its response, also when it ends the

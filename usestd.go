@@ -74,7 +74,7 @@ func (c *restOfChain) enter(x *stdExchange) bool {
 	}
 	r.begin(x.req.Method, o.Path(), x.req.URL.RawQuery, false)
 	o.match.CopyTo(&r.match)
-	r.location, r.id = o.location, o.id
+	r.location, r.id = o.location, o.knownID()
 	r.route, r.s.Route = o.route, o.s.Route
 	r.values = append(r.values[:0], o.values...)
 	r.rest = c
@@ -90,8 +90,20 @@ func (c *restOfChain) exit(r *Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outer != nil {
-		c.outer.id = r.id
+		c.outer.setID(r.id)
+		if r.source != FromAction {
+			c.outer.source = r.source
+		}
 		c.outer.values = append(c.outer.values[:0], r.values...)
+	}
+}
+
+// onAnswer is OnAnswer of the outer request.
+func (c *restOfChain) onAnswer(f func(*AnswerInfo)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outer != nil {
+		c.outer.OnAnswer(f)
 	}
 }
 

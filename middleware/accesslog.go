@@ -1,67 +1,76 @@
 package middleware
 
 import (
+	"context"
 	"log/slog"
-	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
 
 // AccessLog logs a line for each request to logger, at level Info; a nil logger
-// stands for slog.Default() at the time of the call. The attributes:
+// stands for slog.Default() at the time of the call. The line says what the client got,
+// whoever answered: see [dunlin.Request.OnAnswer]. Answers to what no middleware has
+// seen, such as requests over a limit, are logged by [LogAnswers] only. The attributes:
 //
 //	method    as sent
 //	path      as matched, without the query, which may hold secrets
 //	route     the pattern that matched, "" for none: what to group by
-//	status    of the response, also after 304 or an error made it another
-//	bytes     of the body that goes out; left out when it is not known yet (a stream)
-//	duration  of the action and the middleware after this one, not of sending
+//	status    of the answer
+//	bytes     of the body that goes out; left out when it is not known (a stream)
+//	source    what answered, if not the action: see [dunlin.AnswerSource]
+//	duration  until the answer was ready, or for a stream until it had been sent
 //	id        of the request
 //	remote    the peer's address, "" where it has none (a unix socket)
 //
-// A request whose action panics is logged as "request aborted", without status
-// and bytes: what the client gets is decided outside of middleware.
+// A request whose connection was dropped is logged as "request aborted", without status
+// and bytes.
 func AccessLog(logger *slog.Logger) dunlin.Middleware {
-	if logger == nil {
-		logger = slog.Default()
-	}
+	log := LogAnswers(logger)
 	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) (resp dunlin.Response) {
-			if !logger.Enabled(r.Context(), slog.LevelInfo) {
-				return next(r)
-			}
-			start := time.Now()
-			returned := false
-			// Deferred for the sake of panics, which go on: they are the app's to answer.
-			defer func() { logRequest(logger, r, resp, returned, time.Since(start)) }()
-			resp = next(r)
-			returned = true
-			return resp
+		return func(r *dunlin.Request) dunlin.Response {
+			r.OnAnswer(log)
+			return next(r)
 		}
 	}
 }
 
-func logRequest(logger *slog.Logger, r *dunlin.Request, resp dunlin.Response, returned bool, took time.Duration) {
-	var room [8]slog.Attr // on the stack
-	attrs := append(room[:0],
-		slog.String("method", r.Method()),
-		slog.String("path", r.Path()),
-		slog.String("route", r.Route()))
-	message := "request aborted"
-	if returned {
-		message = "request"
-		attrs = append(attrs, slog.Int("status", resp.StatusCode()))
-		if n := sentBytes(r, resp); n >= 0 {
-			attrs = append(attrs, slog.Int("bytes", n))
-		}
+// LogAnswers is AccessLog for every answer of an app, also those to requests that could
+// not be read or were refused:
+//
+//	app.OnAnswer(middleware.LogAnswers(logger))
+func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
+	if logger == nil {
+		logger = slog.Default()
 	}
-	attrs = append(attrs,
-		slog.Duration("duration", took),
-		slog.String("id", r.ID()),
-		slog.String("remote", address(r.Remote())))
-	logger.LogAttrs(r.Context(), slog.LevelInfo, message, attrs...)
+	return func(info *dunlin.AnswerInfo) {
+		ctx := context.Background()
+		if !logger.Enabled(ctx, slog.LevelInfo) {
+			return
+		}
+		var room [9]slog.Attr // on the stack
+		attrs := append(room[:0],
+			slog.String("method", info.Method()),
+			slog.String("path", info.Path()),
+			slog.String("route", info.Route()))
+		message := "request"
+		if info.Dropped() {
+			message = "request aborted"
+		} else {
+			attrs = append(attrs, slog.Int("status", info.Status()))
+			if n := info.Bytes(); n >= 0 {
+				attrs = append(attrs, slog.Int64("bytes", n))
+			}
+		}
+		if s := info.Source(); s != dunlin.FromAction {
+			attrs = append(attrs, slog.String("source", s.String()))
+		}
+		attrs = append(attrs,
+			slog.Duration("duration", info.Duration()),
+			slog.String("id", info.ID()),
+			slog.String("remote", address(info.Remote())))
+		logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
+	}
 }
 
 func address(peer netip.AddrPort) string {
@@ -69,18 +78,4 @@ func address(peer netip.AddrPort) string {
 		return ""
 	}
 	return peer.String()
-}
-
-// sentBytes returns how many bytes of body the client gets, -1 when that is not
-// known: a response to HEAD, a 204 and a 304 keep a body that is not sent
-// (RFC 9110 sections 9.3.2, 15.3.5 and 15.4.5).
-func sentBytes(r *dunlin.Request, resp dunlin.Response) int {
-	if r.Method() == http.MethodHead {
-		return 0
-	}
-	switch resp.StatusCode() {
-	case http.StatusNoContent, http.StatusNotModified:
-		return 0
-	}
-	return resp.Len()
 }

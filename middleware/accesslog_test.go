@@ -45,9 +45,12 @@ func TestAccessLog(t *testing.T) {
 			304, 0.0},
 		"error": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("a secret")) },
 			500, float64(len(`{"title":"Internal Server Error","status":500}`))},
-		"nothing": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, 500, 0.0},
-		"stream": {"GET", func(*dunlin.Request) dunlin.Response {
+		"nothing": {"GET", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, 500, 46.0},
+		"short stream": {"GET", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, seven); return err })
+		}, 200, 7.0},
+		"stream": {"GET", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return dunlin.Flush(w) })
 		}, 200, nil},
 	} {
 		logger, line := jsonLog(t)

@@ -13,6 +13,7 @@
 // AccessLog after RequestID, so that it logs the taken-over ID, and before what
 // changes responses, so that it logs what the client gets.
 //
-// A panic passes through middleware and is answered by the app outside of it:
-// such a response has not seen any middleware.
+// What middleware does not see, because no action answers or the action is late, passes
+// the app's policies and observers: [SendRequestID] and [LogAnswers] are those of
+// RequestID and AccessLog.
 package middleware

@@ -37,6 +37,25 @@ func RequestID(header string) dunlin.Middleware {
 	}
 }
 
+// SendRequestID is the policy that sends the ID with every answer of the app, also those
+// that no middleware sees: late ones, those over a limit, and to requests that could not
+// be read. It takes a client's ID over as RequestID does, with which it goes well:
+//
+//	app.Policy(middleware.SendRequestID("X-Request-ID"))
+func SendRequestID(header string) dunlin.Policy {
+	dunlin.NewHeaderBlock(header, "") // panics, naming what is wrong
+	header = http.CanonicalHeaderKey(header)
+	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		if resp.Get(header) != "" {
+			return resp
+		}
+		if id := info.Header(header); saneID(id) {
+			info.SetID(id)
+		}
+		return resp.Header(header, info.ID())
+	}
+}
+
 // saneID reports whether a client's ID can stand in logs and headers as it is.
 func saneID(id string) bool {
 	if id == "" || len(id) > maxRequestID {

@@ -117,6 +117,14 @@ func (r *Answer) Claim() bool {
 	}
 }
 
+// Reopen makes a claimed answer one that fields can be added to and that is to be
+// claimed again.
+func (r *Answer) Reopen() {
+	now := r.on.x.version() + version(r.meta.fields())
+	r.on.x.state.Store(uint64(now))
+	r.meta.setVersion(now)
+}
+
 // Fields returns the answer's own fields, in order.
 func (r *Answer) Fields() []Field {
 	if x := r.Own(); x != nil {
