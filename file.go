@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,9 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/router"
 )
 
 // File answers with the file at path. It is opened when the response is sent,
@@ -38,8 +39,9 @@ func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 // FS answers with the named file of fsys, by the rules of net/http: ranges
 // (206, 416, several as multipart/byteranges), conditions (304, 412), HEAD. The
 // media type follows from the name, or else from the first bytes. A directory
-// stands for its index.html; without one it is not found, as is a name that
-// fs.ValidPath does not take. A file that may not be read is 403.
+// stands for its index.html; without one it is not found (404), as is a name that no
+// file can have: one that fs.ValidPath does not take, that goes on below a file, that
+// is too long, or that leads out of an os.Root. A file that may not be read is 403.
 //
 // Last-Modified and ETag follow from the file's time and size, unless the
 // response has been given others by Header; a file without a time, as in an
@@ -55,8 +57,11 @@ func FS(fsys fs.FS, name string) Response {
 //	app.Get("/static/{path...}", dunlin.Files(os.DirFS("public")))
 //
 // It answers as [FS] does and never lists a directory. One that is asked for
-// without a slash at the end, and has an index.html, is redirected. Files
-// without a time, as in an embed.FS, are taken to never change: their ETag is a
+// without a slash at the end, and has an index.html, is redirected (308), as is a file
+// that is asked for with one. A name with an escaped slash (%2F) is not found: other
+// routes, which may guard a part of the tree, do not take it for a slash either. Files
+// whose names begin with a dot are served as all others: what is not to be seen
+// should not lie in the tree. Files without a time, as in an embed.FS, are taken to never change: their ETag is a
 // hash of the content, made when a file is first asked for. An os.DirFS follows
 // symbolic links out of its tree; the FS of an os.Root does not.
 func Files(fsys fs.FS) Action {
@@ -66,7 +71,10 @@ func Files(fsys fs.FS) Action {
 	tags := new(sync.Map) // name → ETag, of the files without a time
 	return func(r *Request) Response {
 		asked := ""
-		if n := r.match.Len(); n > 0 {
+		if n := r.match.Len(); n > 0 && !r.match.InHost(n-1) {
+			if strings.Contains(r.match.Span(n-1).Of(r.s.Path), "%2F") {
+				return NotFound()
+			}
 			asked = r.paramAt(n - 1)
 		}
 		name := strings.TrimSuffix(asked, "/")
@@ -79,22 +87,23 @@ func Files(fsys fs.FS) Action {
 }
 
 // opener returns the function that opens a file, or the index.html of a
-// directory.
-func opener(open func(name string) (fs.File, error), name string) func() (fs.File, error) {
-	return func() (fs.File, error) {
+// directory, and says which.
+func opener(open func(name string) (fs.File, error), name string) func() (f fs.File, index bool, err error) {
+	return func() (fs.File, bool, error) {
 		f, err := open(name)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		info, err := f.Stat()
 		if err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, false, errors.Join(err, f.Close())
 		}
 		if !info.IsDir() {
-			return f, nil
+			return f, false, nil
 		}
 		_ = f.Close() // nothing was written to it
-		return open(path.Join(name, indexPage))
+		f, err = open(path.Join(name, indexPage))
+		return f, true, err
 	}
 }
 
@@ -103,7 +112,7 @@ const indexPage = "index.html"
 // A fileSource says which file to serve.
 type fileSource struct {
 	name  string // for the media type
-	open  func() (fs.File, error)
+	open  func() (f fs.File, index bool, err error)
 	tags  *sync.Map // ETags of files without a time, or nil
 	tree  bool      // the URL is that of the file: relative links count
 	slash bool      // it ends with a slash
@@ -115,7 +124,7 @@ func fileResponse(src fileSource) Response {
 
 // serve answers with the file.
 func (src fileSource) serve(r *Request, resp *Response) Response {
-	f, err := src.open()
+	f, index, err := src.open()
 	if err != nil {
 		return resp.failLate(fileError(err))
 	}
@@ -128,11 +137,11 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 		return resp.failLate(fileError(fs.ErrNotExist))
 	}
 	name := src.name
-	if path.Base(name) != info.Name() {
-		name = info.Name() // an index page
-		if src.tree && !src.slash {
-			return resp.redirectToSlash(r)
-		}
+	if index {
+		name = indexPage
+	}
+	if src.tree && src.slash != index {
+		return redirectFile(r, index)
 	}
 	content, ok := f.(io.ReadSeeker)
 	if !ok {
@@ -155,7 +164,7 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 // fileError is the problem of a file that cannot be had.
 func fileError(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), namesNoFile(err):
 		return &ProblemDetails{Status: http.StatusNotFound, Cause: err}
 	case errors.Is(err, fs.ErrPermission):
 		return &ProblemDetails{Status: http.StatusForbidden, Cause: err}
@@ -163,10 +172,27 @@ func fileError(err error) error {
 	return err
 }
 
-// redirectToSlash sends a client that asked for a directory to where relative
-// links work.
-func (r *Response) redirectToSlash(req *Request) Response {
-	to := (&url.URL{Path: path.Base(req.Path()) + "/", RawQuery: req.RawQuery()}).String()
+// namesNoFile reports whether a file could not be opened because of its name, which
+// systems say in several ways.
+func namesNoFile(err error) bool {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return slices.Contains(badNames, number)
+	}
+	wrong, ok := errors.AsType[*fs.PathError](err)
+	return ok && wrong.Err.Error() == "path escapes from parent" // that of os.Root has no name
+}
+
+// redirectFile sends a client that asked for a directory to where relative links work,
+// and one that asked for a file as if it were one to the file.
+func redirectFile(req *Request, directory bool) Response {
+	base := string(router.AppendEscaped(nil, path.Base(req.s.Path)))
+	to := "../" + base
+	if directory {
+		to = "./" + base + "/" // the name may have a colon
+	}
+	if query := req.RawQuery(); query != "" {
+		to += "?" + query
+	}
 	return Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
@@ -248,7 +274,7 @@ func (w *fileWriter) answer(resp *Response) Response {
 // again to go back.
 type forwardFile struct {
 	file fs.File
-	open func() (fs.File, error)
+	open func() (f fs.File, index bool, err error)
 	size int64
 	at   int64 // where file is
 	want int64 // where Read shall begin
@@ -270,7 +296,7 @@ func (f *forwardFile) Seek(offset int64, whence int) (int64, error) {
 
 func (f *forwardFile) Read(p []byte) (int, error) {
 	if f.want < f.at {
-		again, err := f.open()
+		again, _, err := f.open()
 		if err != nil {
 			return 0, err
 		}

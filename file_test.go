@@ -31,6 +31,7 @@ func makeFiles(t *testing.T) string {
 	for name, content := range map[string]string{
 		"a.txt": "0123456789", "b.css": "p{}", "noext": "<html>x", "sub/index.html": "<p>sub", "bare/x.txt": "x",
 		"big.bin": strings.Repeat("0123456789abcdef", 20_000), "../secret.txt": "secret", "closed.txt": "closed", "404.html": "<p>gone",
+		"100%/index.html": "<p>100", "a:b c/index.html": "<p>a:b", "odd/index.html/index.html": "<p>odd", ".hidden": "hidden", "guarded/x.txt": "guarded",
 	} {
 		name = filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -40,6 +41,11 @@ func makeFiles(t *testing.T) string {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(name, fileTime, fileTime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"around": "around", "out.txt": "../secret.txt"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,6 +64,11 @@ func (d denyFS) Open(name string) (fs.File, error) {
 
 func registerFiles(t *testing.T) func(*dunlin.App) {
 	dir := makeFiles(t)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
 	f, err := z.CreateHeader(&zip.FileHeader{Name: "z.txt", Method: zip.Deflate, Modified: fileTime})
@@ -76,6 +87,10 @@ func registerFiles(t *testing.T) func(*dunlin.App) {
 	return func(app *dunlin.App) {
 		app.Get("/probe", text("probe"))
 		app.Get("/tree/{path...}", dunlin.Files(denyFS{os.DirFS(dir)}))
+		app.Get("/tree/guarded/{path...}", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusForbidden})
+		})
+		app.Get("/root/{path...}", dunlin.Files(root.FS()))
 		app.Get("/zip/{path...}", dunlin.Files(zipped))
 		app.Get("/timeless/{path...}", dunlin.Files(timeless))
 		app.Get("/timeless one", func(*dunlin.Request) dunlin.Response { return dunlin.FS(timeless, "t.txt") })
@@ -114,6 +129,9 @@ func TestFiles(t *testing.T) {
 	unsatisfied := problem("416 Requested Range Not Satisfiable", `{"title":"Requested Range Not Satisfiable","status":416}`)
 	unsatisfied = strings.Replace(unsatisfied, "\nContent-Type", "\nContent-Range: bytes */10\nContent-Type", 1)
 	forbidden := problem("403 Forbidden", `{"title":"Forbidden","status":403}`)
+	redirect := func(to string) string {
+		return "HTTP/1.1 308 Permanent Redirect\nContent-Length: 0\nLocation: " + to + "\n\n"
+	}
 	cases := []parityCase{
 		{name: "whole", send: req("GET /tree/a.txt"), want: ok("200 OK", plainText, digits, 10)},
 		{name: "HEAD", send: req("HEAD /tree/a.txt"), want: strings.TrimSuffix(ok("200 OK", plainText, digits, 10), digits)},
@@ -133,7 +151,30 @@ func TestFiles(t *testing.T) {
 		{name: "If-Range", send: req("GET /tree/a.txt", "Range: bytes=0-0", "If-Range: "+etagOf(10)), want: strings.Replace(ok("206 Partial Content", plainText, "0", 10), "\nContent-Type", "\nContent-Range: bytes 0-0/10\nContent-Type", 1)},
 		{name: "If-Range of another", send: req("GET /tree/a.txt", "Range: bytes=0-0", `If-Range: "x"`), want: ok("200 OK", plainText, digits, 10)},
 		{name: "index", send: req("GET /tree/sub/"), want: ok("200 OK", "text/html; charset=utf-8", "<p>sub", 6)},
-		{name: "directory without a slash", send: req("GET /tree/sub?q=1"), want: "HTTP/1.1 308 Permanent Redirect\nContent-Length: 0\nLocation: sub/?q=1\n\n"},
+		{name: "directory without a slash", send: req("GET /tree/sub?q=1"), want: redirect("./sub/?q=1")},
+		{name: "directory with a percent sign", send: req("GET /tree/100%25"), want: redirect("./100%25/")},
+		{name: "directory with a colon", send: req("GET /tree/a:b%20c"), want: redirect("./a:b%20c/")},
+		{name: "directory with a percent sign and a slash", send: req("GET /tree/100%25/"), want: ok("200 OK", "text/html; charset=utf-8", "<p>100", 6)},
+		{name: "directory named as an index", send: req("GET /tree/odd/index.html/"), want: ok("200 OK", "text/html; charset=utf-8", "<p>odd", 6)},
+		{name: "directory for an index", send: req("GET /tree/odd/"), want: problem404},
+		{name: "file with a slash", send: req("GET /tree/a.txt/?q=1"), want: redirect("../a.txt?q=1")},
+		{name: "dot file", send: req("GET /tree/.hidden"), want: ok("200 OK", "text/plain; charset=utf-8", "hidden", 6)},
+		{name: "below a file", send: req("GET /tree/a.txt/x"), want: problem404},
+		{name: "name too long", send: req("GET /tree/" + strings.Repeat("x", 300)), want: problem404},
+		{name: "path too long", send: req("GET /tree/" + strings.Repeat("x/", 5000)), want: problem404},
+		{name: "links that go around", send: req("GET /tree/around"), want: problem404},
+		{name: "NUL in a root", send: req("GET /root/a.txt%00"), want: problem404},
+		{name: "name too long in a root", send: req("GET /root/" + strings.Repeat("x", 300)), want: problem404},
+		{name: "below a file in a root", send: req("GET /root/a.txt/x"), want: problem404},
+		{name: "link out of a root", send: req("GET /root/out.txt"), want: problem404},
+		{name: "link out of a directory", send: req("GET /tree/out.txt"), want: ok("200 OK", plainText, "secret", 6)},
+		{name: "escaped slash", send: req("GET /tree/guarded%2fx.txt"), want: problem404},
+		{name: "escaped slash at the end", send: req("GET /tree/sub%2F"), want: problem404},
+		{name: "guarded", send: req("GET /tree/guarded/x.txt"), want: problem("403 Forbidden", `{"title":"Forbidden","status":403}`)},
+		{name: "escaped letters of a guarded path", send: req("GET /tree/%67uarded/x.txt"), want: problem("403 Forbidden", `{"title":"Forbidden","status":403}`)},
+		{name: "backslash", send: req("GET /tree/guarded%5cx.txt"), want: problem404},
+		{name: "File: name too long", send: req("GET /file/" + strings.Repeat("x", 300)), want: strings.Replace(problem404, "\n\n", "\nX-A: 1\n\n", 1)},
+		{name: "File: NUL", send: req("GET /file/a%00"), want: strings.Replace(problem404, "\n\n", "\nX-A: 1\n\n", 1)},
 		{name: "directory without an index", send: req("GET /tree/bare/"), want: problem404},
 		{name: "root without an index", send: req("GET /tree/"), want: problem404},
 		{name: "missing", send: req("GET /tree/nope.txt"), want: problem404},
@@ -153,7 +194,12 @@ func TestFiles(t *testing.T) {
 		{name: "another status", send: req("GET /gone", "Range: bytes=0-0"), want: ok("404 Not Found", "text/html; charset=utf-8", "<p>gone", 7)},
 	}
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := start(t, dunlin.Config{Engine: engine}, registerFiles(t))
+		addr, logs := start(t, dunlin.Config{Engine: engine}, registerFiles(t))
+		defer func() {
+			if text := logs.String(); text != "" {
+				t.Errorf("what clients ask for is no error of the server:\n%s", text)
+			}
+		}()
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				got := exchange(t, addr, c.closes, c.send)[0]
