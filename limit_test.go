@@ -93,6 +93,7 @@ func TestLimits(t *testing.T) {
 		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 2 {
 			t.Errorf("counted: %v", s)
 		}
+		soon(t, "the log has both", func() bool { return strings.Count(logs.String(), "refused by a limit") >= 2 })
 		if n := strings.Count(logs.String(), "refused by a limit"); n != 2 {
 			t.Errorf("logged %d times:\n%s", n, logs)
 		}

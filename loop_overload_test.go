@@ -73,9 +73,7 @@ func TestQueueTime(t *testing.T) {
 	if n := app.Stats().Shed["queue-time"]; n == 0 || observed.Load() != int64(n) {
 		t.Errorf("%d are counted, %d observed", n, observed.Load())
 	}
-	if !strings.Contains(logs.String(), "overloaded") {
-		t.Errorf("the log says %q", logs)
-	}
+	soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "overloaded") })
 }
 
 // crowd lets clients come one after the other, and all of them ask again and

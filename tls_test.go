@@ -245,7 +245,9 @@ func TestTLSHandshakeErrorsAreQuiet(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = bufio.NewReader(conn).ReadString(0) // to the end of the connection
-		if n := strings.Count(logs.String(), "TLS handshake error"); n != c.lines {
+		count := func() int { return strings.Count(logs.String(), "TLS handshake error") }
+		soon(t, "the handshake is logged", func() bool { return count() >= c.lines })
+		if n := count(); n != c.lines {
 			t.Errorf("level %v: %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
 		}
 	}
