@@ -144,8 +144,7 @@ type Config struct {
 	// BodyTimeout is the time over which MinBodyRate is judged, and so about how
 	// long a client may pause in a request body. Only the time counts in which the
 	// server waits for more, not that in which the action does something else. On
-	// net/http it may be twice as long, and bodies of HTTP/2 are not bounded.
-	// Default: 30 s.
+	// net/http it may be twice as long. Default: 30 s.
 	BodyTimeout time.Duration
 
 	// MinBodyRate is how many bytes a second of a request body must come, on
@@ -158,7 +157,7 @@ type Config struct {
 	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
 	// long a client may take nothing of an answer; then its connection is cut. Only
 	// the time counts in which part of the answer waits for the client. On net/http
-	// it may be twice as long. While answers that wait use up their share of the
+	// it may be twice as long; of HTTP/2 it ends the stream. While answers that wait use up their share of the
 	// memory budget, the loop engine cuts connections that take nothing for a second.
 	// Default: 30 s.
 	WriteTimeout time.Duration
@@ -166,7 +165,8 @@ type Config struct {
 	// MinWriteRate is how many bytes a second of an answer a client must take, on
 	// average over each WriteTimeout. A standard handler that sets a write deadline
 	// has that instead. On net/http a client must take something at all, as its
-	// server sees by the room that the system has for more. Default: 256. Negative:
+	// server sees by the room that the system has for more; a client of HTTP/2 must
+	// take 16 KiB in each WriteTimeout, or what is left. Default: 256. Negative:
 	// something must be taken at all.
 	MinWriteRate int
 

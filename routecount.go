@@ -6,19 +6,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A stdCount counts one request of net/http from the call of its action until
-// its answer is ready. The zero value counts nothing.
+// A stdCount counts one request of net/http, which takes from the call of its action
+// until its answer is ready. The zero value counts nothing.
 type stdCount struct {
 	shard *tally.Shard
 	since time.Time
 }
 
-// startCount begins to count a request that has been routed.
-func (x *stdExchange) startCount() {
+// startCount begins to count a request that has been routed. It is in flight until
+// leave is called with what startCount returns, when its answer is written: a client
+// that does not take it still has a goroutine.
+func (x *stdExchange) startCount() *tally.Shard {
 	x.count.shard = x.request.s.Route.Counts.Shard(x.number)
 	x.count.shard.InFlight.Add(1)
 	x.count.since = time.Now()
+	return x.count.shard
 }
+
+// leave ends what startCount began.
+func leave(s *tally.Shard) { s.InFlight.Add(-1) }
 
 // end counts the request with its outcome.
 func (c *stdCount) end(outcome uint8) {
@@ -26,6 +32,5 @@ func (c *stdCount) end(outcome uint8) {
 		return
 	}
 	c.shard.Add(outcome, 1, time.Since(c.since))
-	c.shard.InFlight.Add(-1)
 	c.shard = nil
 }

@@ -39,6 +39,10 @@ func newStdServer(a *App, config *tls.Config) *stdServer {
 			a.tooManyHeaders(w, req)
 			return
 		}
+		if req.ProtoMajor == 2 {
+			a.serveStream(w, req)
+			return
+		}
 		a.ServeHTTP(w, req)
 	})
 	s.ReadHeaderTimeout = a.config.HeadTimeout

@@ -47,7 +47,7 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.watched().since = time.Now()
 	}
 	if a.counting.Load() {
-		x.startCount()
+		defer leave(x.startCount())
 	}
 	if r.s.Route.Timeout > 0 {
 		if !x.answerWithin(act, r.s.Route) {

@@ -1,0 +1,264 @@
+package dunlin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// A stdStream is the ResponseWriter of one stream of HTTP/2. It gives effect to
+// Config.WriteTimeout and Config.BodyTimeout, which a stdConn does for HTTP/1.1: a client
+// opens and shuts the window of each stream by itself, so that the connection says
+// nothing of any of them.
+//
+// A deadline of net/http cannot be moved any more once it has passed: it ends the
+// stream. So it is set only to end it. What waits is watched by a timer of our own, which
+// looks after each period whether anything has moved since the last look.
+type stdStream struct {
+	http.ResponseWriter
+	app    *App
+	remote string
+	body   *streamBody // nil for none
+
+	mu          sync.Mutex
+	foreign     bool // a handler has set a write deadline
+	foreignRead bool // ... a read deadline
+	wrote       bool // part of a body
+	writing     bool
+	moves       uint64 // pieces written
+	seen        uint64 // ... at the last look
+	timer       *time.Timer
+	watched     bool // timer is set
+	over        bool // the handler has returned
+}
+
+// streamPiece is how much of an answer, in bytes, is written to a stream at once. That
+// much must be taken in each WriteTimeout. It is also the size of a frame.
+const streamPiece = 16 << 10
+
+// serveStream answers a request of HTTP/2.
+func (a *App) serveStream(w http.ResponseWriter, req *http.Request) {
+	s := &stdStream{ResponseWriter: w, app: a, remote: req.RemoteAddr}
+	if req.ContentLength != 0 && req.Body != nil && req.Body != http.NoBody {
+		s.body = &streamBody{ReadCloser: req.Body, stream: s}
+		req.Body = s.body
+	}
+	defer s.end()
+	a.ServeHTTP(s, req)
+}
+
+// Write writes p, for as long as the client takes some of it in time.
+func (s *stdStream) Write(p []byte) (sent int, err error) {
+	for {
+		piece := p[sent:min(len(p), sent+streamPiece)]
+		s.begin()
+		n, err := s.ResponseWriter.Write(piece)
+		s.moved()
+		if sent += n; err != nil || sent == len(p) {
+			return sent, err
+		}
+	}
+}
+
+// begin has the writing of a piece watched.
+func (s *stdStream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing, s.wrote = true, true
+	if s.watched || s.foreign || s.over {
+		return
+	}
+	s.watched, s.seen = true, s.moves
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.app.config.WriteTimeout, s.look)
+	} else {
+		s.timer.Reset(s.app.config.WriteTimeout)
+	}
+}
+
+// moved notes that a piece has been written.
+func (s *stdStream) moved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = false
+	s.moves++
+}
+
+// look ends the stream of a client that has taken nothing for a period.
+func (s *stdStream) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched = false
+	if !s.writing || s.foreign || s.over {
+		return
+	}
+	if s.moves == s.seen {
+		what := fmt.Sprintf("nothing of an answer was taken for %v", s.app.config.WriteTimeout)
+		s.app.noteSlow(admission.SlowReader, s.addr(), what)
+		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
+		return
+	}
+	s.watched, s.seen = true, s.moves
+	s.timer.Reset(s.app.config.WriteTimeout)
+}
+
+// end leaves the stream to net/http, which writes what is left of the answer. From here
+// on a deadline is all that can end it.
+func (s *stdStream) end() {
+	if s.body != nil {
+		s.body.stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if s.wrote && !s.foreign {
+		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(s.app.config.WriteTimeout))
+	}
+}
+
+// endReading has the read of the body fail that waits, and all that follow.
+func (s *stdStream) endReading() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Unix(1, 0)) // it may be over
+	}
+}
+
+// readsForeign reports whether a handler has set a read deadline.
+func (s *stdStream) readsForeign() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.foreignRead
+}
+
+func (s *stdStream) addr() netip.AddrPort {
+	addr, _ := netip.ParseAddrPort(s.remote) // else none
+	return addr
+}
+
+// Unwrap gives http.ResponseController the rest.
+func (s *stdStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// FlushError sends what is buffered.
+func (s *stdStream) FlushError() error {
+	s.begin()
+	defer s.moved()
+	return http.NewResponseController(s.ResponseWriter).Flush()
+}
+
+// SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in force
+// again.
+func (s *stdStream) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	s.foreign = !t.IsZero()
+	s.mu.Unlock()
+	return http.NewResponseController(s.ResponseWriter).SetWriteDeadline(t)
+}
+
+// SetReadDeadline likewise.
+func (s *stdStream) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	s.foreignRead = !t.IsZero()
+	s.mu.Unlock()
+	return http.NewResponseController(s.ResponseWriter).SetReadDeadline(t)
+}
+
+// A streamBody is the body of a request of HTTP/2, whose client must be fast enough.
+type streamBody struct {
+	io.ReadCloser
+	stream *stdStream
+
+	mu      sync.Mutex
+	pace    bodyPace
+	reading bool
+	since   time.Time // when that began
+	timer   *time.Timer
+	watched bool
+	cut     bool
+}
+
+// Read reads the body.
+func (b *streamBody) Read(p []byte) (int, error) {
+	b.begin()
+	n, err := b.ReadCloser.Read(p)
+	if b.end(n, err) {
+		return 0, b.stream.app.cutBody(b.stream.addr())
+	}
+	return n, err
+}
+
+// begin has a read watched.
+func (b *streamBody) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading, b.since = true, time.Now()
+	if b.watched {
+		return
+	}
+	b.watched = true
+	if left := b.pace.left(&b.stream.app.config); b.timer == nil {
+		b.timer = time.AfterFunc(left, b.look)
+	} else {
+		b.timer.Reset(left)
+	}
+}
+
+// end judges the client after a read; true if it was too slow.
+func (b *streamBody) end(n int, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading = false
+	if err != nil {
+		b.timer.Stop()
+		b.watched = true // for good: there is nothing more to wait for
+		return b.cut && timedOutIO(err)
+	}
+	if !b.stream.readsForeign() && b.pace.tooSlow(&b.stream.app.config, time.Since(b.since), int64(n)) {
+		b.cutOff()
+		return true
+	}
+	return false
+}
+
+// look judges a client for which a read waits.
+func (b *streamBody) look() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watched = false
+	if !b.reading || b.stream.readsForeign() {
+		return
+	}
+	now := time.Now()
+	if b.pace.tooSlow(&b.stream.app.config, now.Sub(b.since), 0) {
+		b.cutOff()
+		return
+	}
+	b.since, b.watched = now, true
+	b.timer.Reset(b.pace.left(&b.stream.app.config))
+}
+
+// cutOff has this read fail, and all that follow.
+func (b *streamBody) cutOff() {
+	b.cut = true
+	b.watched = true
+	b.stream.endReading()
+}
+
+// stop ends the watch when the handler has returned.
+func (b *streamBody) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watched = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
