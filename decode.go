@@ -2,13 +2,15 @@ package dunlin
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
 // Decode reads the body as JSON into a T. The body must be of the media type
@@ -17,18 +19,20 @@ import (
 // The error is a *ProblemDetails: 415 for another media type, those of Bytes, and 400
 // for what is no such JSON. The last says where the input is wrong: by offset in
 // bytes, counted from 0, and by JSON pointer (RFC 6901) for a value of the wrong type
-// and an unknown member. The words of encoding/json and of UnmarshalJSON methods go to
-// the log alone.
+// and an unknown member. What UnmarshalJSON methods say goes to the log alone.
+//
+// JSON means what it means to encoding/json, in Go 1.26. Strings are safe copies:
+// many share one piece of memory, so a string that is kept may keep 4 KB.
 func Decode[T any](r *Request) (T, error) {
 	var v T
-	if err := decode(r, &v); err != nil {
+	if err := decode(r, jsonwire.DecoderFor(reflect.TypeFor[T]()), &v); err != nil {
 		var zero T
 		return zero, err
 	}
 	return v, nil
 }
 
-func decode(r *Request, v any) error {
+func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	if err := wantJSON(r.Header("Content-Type")); err != nil {
 		return err
 	}
@@ -36,19 +40,14 @@ func decode(r *Request, v any) error {
 	if err != nil {
 		return err
 	}
-	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
-		return badRequest("the request body is empty: it must be a JSON value", nil)
-	}
-	d := json.NewDecoder(&bytesReader{body})
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return decodeProblem(body, v, err)
-	}
-	if extra := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(extra) > 0 {
-		return syntaxProblem(body, len(body)-len(extra), nil)
+	if err := d.Decode(body, v, decodeLimits); err != nil {
+		return decodeProblem(body, err)
 	}
 	return nil
 }
+
+// decodeLimits say what Decode refuses beyond what encoding/json refuses.
+var decodeLimits = jsonwire.Limits{UnknownMembers: true, MaxProblems: 1}
 
 // wantJSON reports a media type that is not JSON.
 func wantJSON(contentType string) error {
@@ -72,19 +71,28 @@ func wantJSON(contentType string) error {
 }
 
 // decodeProblem says where a body is wrong.
-func decodeProblem(body []byte, v any, err error) error {
-	if at, found := syntaxErrorAt(body); found {
-		return syntaxProblem(body, at, err)
-	}
-	wrong := findMisfit(body, reflect.TypeOf(v).Elem())
-	switch {
-	case wrong == nil:
+func decodeProblem(body []byte, err error) error {
+	refusal, ok := errors.AsType[*jsonwire.Refusal](err)
+	if !ok {
 		return badRequest("the JSON of the request body is not what is wanted", err)
-	case wrong.unknown:
-		return jsonProblem("unknown member at "+wrong.pointer, wrong.pointer, wrong.offset, err)
 	}
-	return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(wrong.pointer), wrong.got, wanted(wrong.want)),
-		wrong.pointer, wrong.offset, err)
+	switch p := &refusal.Problems[0]; p.Kind {
+	case jsonwire.ProblemSyntax, jsonwire.ProblemDepth:
+		if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+			return badRequest("the request body is empty: it must be a JSON value", nil)
+		}
+		return syntaxProblem(body, p.Offset, err)
+	case jsonwire.ProblemUnknown:
+		return jsonProblem("unknown member at "+p.Pointer, p.Pointer, p.Offset, err)
+	case jsonwire.ProblemType, jsonwire.ProblemName:
+		want := wanted(p.Want)
+		if p.Quoted {
+			want = "a string that holds " + wanted(indirectType(p.Want))
+		}
+		return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(p.Pointer), given(body[p.Offset:p.End]), want),
+			p.Pointer, p.Offset, err)
+	}
+	return badRequest("the JSON of the request body is not what is wanted", err)
 }
 
 // syntaxProblem is the problem of a body that is no JSON from offset at on.

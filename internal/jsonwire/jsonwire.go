@@ -1,26 +1,72 @@
-// Package jsonwire appends Go values to byte slices as JSON, byte for byte what
-// encoding/json's Marshal writes (the v1 semantics of Go 1.26), without
-// allocating for plain data.
+// Package jsonwire writes Go values as JSON and reads them, with encoding/json's
+// results (the v1 semantics of Go 1.26), without allocating for plain data.
 //
-// The first time a type is met it is compiled into a plan: what to read at
-// which offset and how to write it, with struct keys rendered in advance. From
-// then on encoding is a walk over the plan's operations and the value's memory.
+// The first time a type is met it is compiled into a plan: what is at which offset
+// and how it is written or read. From then on it is a walk over the plan's
+// operations and the value's memory.
 //
-//	jsonwire.go  the three functions to call
+//	jsonwire.go  the three functions that encode
 //	plan.go      types into plans       table.go    plans by type
 //	fields.go    which fields count     omit.go     which are left out
 //	encode.go    the walk over a plan   scalar.go   numbers, base64
 //	text.go      strings and escaping   maps.go     sorted keys
 //	marshal.go   user methods, time     errors.go   what went wrong where
+//
+//	decode.go        Decoder, Limits, the walk over a plan
+//	decodeplan.go    types into plans       decodefields.go  members and their names
+//	decodeobject.go  structs                decodearray.go   slices, arrays
+//	decodemap.go     maps                   decodeany.go     values without a type
+//	decodescalar.go  strings, numbers       decodemethod.go  user methods, time, «string»
+//	scan.go          the grammar            unquote.go       safe strings
+//	rules.go         what else is demanded  wrapper.go       absent and null
+//	refusal.go       what is wrong          locate.go        where, by JSON pointer
+//	standard_v2.go   methods of encoding/json/v2
+//
 //	unsafe.go    every use of unsafe
 //
-// Beside what encoding/json does, three things are promised. An error names the
-// place by JSON pointer (see Error). A panic in a user's method passes through
-// and leaves nothing behind. dst is never shortened or changed before its
-// length.
+// # Encoding
+//
+// What Append writes is byte for byte json.Marshal's. Beside that, three things
+// are promised. An error names the place by JSON pointer (see Error). A panic in a
+// user's method passes through and leaves nothing behind. dst is never shortened
+// or changed before its length.
 //
 // Under Go 1.27 encoding/json itself also honours the methods and the tag
-// grammar of encoding/json/v2; this package keeps to v1 there.
+// grammar of encoding/json/v2; the encoder keeps to v1 there.
+//
+// # Decoding
+//
+// A Decoder takes what json.Unmarshal takes, refuses what it refuses, and makes
+// the same of it, down to what it does with a slice that has elements already.
+// Limits say what is refused beyond. Nothing decoded refers to the text: strings
+// are copies, many in one piece of memory (see Strings), and user methods get
+// copies of what they decode.
+//
+// The walk knows only whether a text is taken. One that is refused is read twice
+// more, for every problem and for its place: see Refusal. The encoding/json of Go
+// 1.27 differs in odd cases; the decoder keeps to v1 there, but for values whose
+// type has an UnmarshalJSONFrom method, which encoding/json decodes.
+//
+// # Rules
+//
+// A package above can demand more of values than their types do. It implements
+// Ruler, which turns what it knows of a field or a type (tags, methods) into
+// Checks, and calls Compile once for each type; an error there names the field
+// whose rules cannot be. Then
+//
+//	var in T
+//	err := decoder.Decode(body, &in, limits)
+//
+// looks at each rule as its value arrives, without allocating, and stops at the
+// first that is broken. The error is a *Refusal all the same: it lists every
+// problem with its JSON pointer, its offset and the caller's own word for the
+// rule, never the value. Members that must be there are counted in a bit set;
+// defaults are JSON that is decoded where a member is absent.
+//
+// A struct type that implements Wrapper stands for the value in one of its fields
+// and learns whether it was there, or null. With Strictness.RefuseNull and
+// Limits.CaseSensitive, DuplicateMembers and FractionlessFloat a decoder takes
+// what a JSON Schema of the same types takes.
 package jsonwire
 
 // Options select a variant of the output; the zero value is json.Marshal's.

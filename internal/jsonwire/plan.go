@@ -42,6 +42,14 @@ const (
 	opText             // the same three for MarshalText
 	opTextPointer
 	opTextInterface
+
+	// Of decoders alone.
+	opUnmarshal     // UnmarshalJSON
+	opUnmarshalText // UnmarshalText
+	opStandard      // encoding/json decodes the value
+	opWrapped       // a Wrapper
+	opChecked       // rules around elem
+	opIndirect      // of members: behind pointers to embedded structs
 )
 
 // plan is how values of one type are written. A plan is complete and immutable
@@ -80,6 +88,7 @@ var (
 	numberType        = reflect.TypeFor[json.Number]()
 	rawMessageType    = reflect.TypeFor[json.RawMessage]()
 	timeType          = reflect.TypeFor[time.Time]()
+	float64Type       = reflect.TypeFor[float64]()
 )
 
 // compile returns the plan for values of type t. The caller holds compiling.

@@ -11,9 +11,9 @@ import (
 // or an interface that is live for the duration of the call, the plan walking
 // it was compiled from the reflect.Type of exactly what is stored there, and a
 // memory is only ever kept in stack frames, where the runtime adjusts it when
-// the stack moves.
+// the stack moves, or beside the reflect.Value of what it points to.
 
-// memory is the address of a value being read.
+// memory is the address of a value being read or written.
 type memory struct{ p unsafe.Pointer }
 
 // load reads the T stored at m. Sound because the caller's plan says that a T,
@@ -103,6 +103,42 @@ func loadInterface(m memory, methods bool) any {
 	}
 	return *(*any)(m.p)
 }
+
+// store writes v to m. Sound because the caller's plan says that a T, or a type
+// with T's memory layout, is stored there; the assignment has the write barriers
+// of its type, and types of one layout have their pointers in the same places.
+func store[T any](m memory, v T) { *(*T)(m.p) = v }
+
+// nilPointer is stored where a pointer-shaped word becomes nil.
+var nilPointer unsafe.Pointer
+
+// pointerAt is the pointer to the T stored at m. Sound as load is.
+func pointerAt[T any](m memory) *T { return (*T)(m.p) }
+
+// sliceHeader is the memory layout of a slice of any type.
+type sliceHeader struct {
+	array    unsafe.Pointer
+	len, cap int
+}
+
+// header is the header of the slice stored at m. Sound because all slices share
+// one layout; whoever changes len keeps 0 ≤ len ≤ cap.
+func (m memory) header() *sliceHeader { return (*sliceHeader)(m.p) }
+
+// first is the first element of a slice that has room for one.
+func (h *sliceHeader) first() memory { return memory{h.array} }
+
+// growSlice makes room for n more elements behind those of the slice of type t
+// that is stored at m. The new ones are zero.
+func growSlice(t reflect.Type, m memory, n int) { valueAt(t, m).Grow(n) }
+
+// heldPointer is the pointer that v holds, to the type that v's caller has
+// checked. Sound because a pointer is an interface's data word itself.
+func heldPointer(v any) memory { return memory{(*emptyInterface)(unsafe.Pointer(&v)).data} }
+
+// viewedBytes is a view of s as bytes. Sound because nobody writes to them, and
+// s is not kept by way of them.
+func viewedBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // storeWord writes the pointer-shaped word stored at src to dst. Sound because
 // both hold a value of the same pointer-shaped type.

@@ -1,0 +1,265 @@
+package jsonwire
+
+import (
+	"math"
+	"reflect"
+	"sync"
+)
+
+// A Decoder reads JSON texts into values of one type. It is immutable: any number
+// of goroutines may use it.
+type Decoder struct {
+	plan *decodePlan
+	typ  reflect.Type
+}
+
+// Strictness makes a decoder refuse more than encoding/json does; it is part of
+// the decoder. The zero value is encoding/json's.
+type Strictness struct {
+	// RefuseNull refuses null where no pointer, interface, Wrapper, json.RawMessage
+	// or UnmarshalJSON method takes it. encoding/json leaves the value as it is.
+	RefuseNull bool
+}
+
+// Limits bound what a text may hold, and say what is refused beyond what
+// encoding/json refuses. The zero value is encoding/json's.
+type Limits struct {
+	UnknownMembers    bool // refuse members that a struct does not have
+	DuplicateMembers  bool // refuse two members of one name, but in unknown members, json.RawMessage and for methods
+	InvalidUTF8       bool // refuse it, and surrogates without their pair, instead of making them U+FFFD
+	CaseSensitive     bool // take no member whose name differs in case
+	FractionlessFloat bool // take 1.0 and 1e2 for integers, as JSON Schema does
+
+	MaxDepth    int // of objects and arrays within each other; 0 is 10,000, which is also the most
+	MaxElements int // members of objects and elements of arrays, all together; 0 is no bound
+	MaxNumber   int // bytes of a number; 0 is no bound
+	MaxProblems int // how many a Refusal lists; 0 is 100
+}
+
+// maxDepth is the depth of objects and arrays that encoding/json allows.
+const maxDepth = 10_000
+
+// decoders holds the plans of all types that were decoded without rules. Guarded
+// by compiling, as is the compiler.
+var (
+	decoders      sync.Map // reflect.Type to *Decoder
+	plainCompiler = decodeCompiler{compiled: map[decodeKey]*decodePlan{}}
+)
+
+// DecoderFor returns the decoder of type t that takes what encoding/json takes.
+// It is compiled when it is first asked for.
+func DecoderFor(t reflect.Type) *Decoder {
+	if d, ok := decoders.Load(t); ok {
+		return d.(*Decoder)
+	}
+	compiling.Lock()
+	defer compiling.Unlock()
+	d := &Decoder{plan: plainCompiler.compile(t, true), typ: t}
+	_ = plainCompiler.finish() // without rules nothing can fail
+	actual, _ := decoders.LoadOrStore(t, d)
+	return actual.(*Decoder)
+}
+
+// Compile returns a decoder of type t that also demands what the ruler says. The
+// error names the field whose rules cannot be.
+func Compile(t reflect.Type, ruler Ruler, s Strictness) (*Decoder, error) {
+	c := decodeCompiler{compiled: map[decodeKey]*decodePlan{}, ruler: ruler, strict: s.RefuseNull}
+	plan := c.compile(t, true)
+	if err := c.finish(); err != nil {
+		return nil, err
+	}
+	return &Decoder{plan: plan, typ: t}, nil
+}
+
+// Decode reads the JSON text data into *v, where v is a pointer to the decoder's
+// type, as encoding/json does: into what is there already. It keeps nothing of
+// data, and gives nothing of it away: also the user's methods get copies. The
+// error is a *Refusal, and then *v is half decoded.
+func (d *Decoder) Decode(data []byte, v any, l Limits) error {
+	if reflect.TypeOf(v) != reflect.PointerTo(d.typ) {
+		panic("jsonwire: Decode into " + reflect.TypeOf(v).String() + " by a decoder of " + d.typ.String())
+	}
+	if d.decode(data, heldPointer(v), l) {
+		return nil
+	}
+	return d.explain(data, l)
+}
+
+func (d *Decoder) decode(data []byte, m memory, l Limits) bool {
+	run := decoder{limits: l.filled(), data: data}
+	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
+	return run.text(d.plan, m) >= 0
+}
+
+// filled returns l with the defaults for what is zero.
+func (l Limits) filled() Limits {
+	if l.MaxDepth <= 0 || l.MaxDepth > maxDepth {
+		l.MaxDepth = maxDepth
+	}
+	if l.MaxElements <= 0 {
+		l.MaxElements = math.MaxInt
+	}
+	if l.MaxNumber <= 0 {
+		l.MaxNumber = math.MaxInt
+	}
+	if l.MaxProblems <= 0 {
+		l.MaxProblems = 100
+	}
+	return l
+}
+
+// noLimits are filled Limits of the zero value.
+var noLimits = Limits{}.filled()
+
+// decoder is the state of one call. It lives on that call's stack.
+//
+// Its methods read one part of the text, from position i on, and return the
+// position behind it, or -1 when it is refused. What was wrong is known only when
+// all is not nil: a text that is refused is read a second time for that.
+type decoder struct {
+	data     []byte
+	strings  Strings
+	limits   Limits
+	depth    int // how many more objects and arrays may be opened
+	elements int // how many more there may be
+	count    int // elements of the array, members of the map that was read last
+	all      *collector
+
+	why ProblemKind // why the text is no JSON, or too large, and where
+	at  int
+}
+
+// text reads a whole text.
+func (d *decoder) text(p *decodePlan, m memory) int {
+	i := skipSpace(d.data, 0)
+	next := d.value(p, m, i)
+	if next < 0 {
+		return d.resume(i)
+	}
+	if next = skipSpace(d.data, next); next < len(d.data) {
+		return d.syntax(next)
+	}
+	return next
+}
+
+// value reads a value into the one at m, which is of the type p was compiled from.
+func (d *decoder) value(p *decodePlan, m memory, i int) int {
+	if i >= len(d.data) {
+		return d.syntax(i)
+	}
+	c := d.data[i]
+	switch p.op {
+	case opString:
+		if c == '"' {
+			s, next := d.string(i + 1)
+			if next >= 0 {
+				store(m, s)
+			}
+			return next
+		}
+	case opInt8, opInt16, opInt32, opInt64:
+		if c == '-' || c-'0' <= 9 {
+			return d.int(p, m, i)
+		}
+	case opUint8, opUint16, opUint32, opUint64:
+		if c == '-' || c-'0' <= 9 {
+			return d.uint(p, m, i)
+		}
+	case opFloat32, opFloat64:
+		if c == '-' || c-'0' <= 9 {
+			return d.float(p, m, i)
+		}
+	case opBool:
+		if c == 't' || c == 'f' {
+			return d.bool(m, i)
+		}
+	case opStruct:
+		if c == '{' {
+			return d.object(p, m, i)
+		}
+	case opSlice:
+		if c == '[' {
+			return d.slice(p, m, i)
+		}
+	case opPointer:
+		if c != 'n' {
+			if m.isNil() {
+				store(m, reflect.New(p.elem.typ).UnsafePointer())
+			}
+			return d.value(p.elem, m.deref(), i)
+		}
+	case opMap:
+		if c == '{' {
+			return d.mapping(p, m, i)
+		}
+	case opInterface, opInterfaceMethods:
+		return d.intoInterface(p, m, i)
+	case opChecked:
+		return d.checked(p, m, i)
+	default:
+		return d.rareValue(p, m, i)
+	}
+	return d.otherValue(p, m, i)
+}
+
+// rareValue is value for the rarer plans.
+func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
+	c := d.data[i]
+	switch p.op {
+	case opArray:
+		if c == '[' {
+			return d.array(p, m, i)
+		}
+	case opBytes:
+		if c == '[' {
+			return d.slice(p, m, i)
+		}
+		if c == '"' {
+			return d.base64(p, m, i)
+		}
+	case opNumber:
+		if c == '"' || c == '-' || c-'0' <= 9 {
+			return d.number(p, m, i)
+		}
+	case opQuoted:
+		return d.quoted(p, m, i)
+	case opWrapped:
+		return d.wrapped(p, m, i)
+	case opUnmarshalText:
+		if c == '"' {
+			return d.unmarshalText(p, m, i)
+		}
+	case opTime, opRaw, opUnmarshal, opStandard:
+		return d.unmarshal(p, m, i)
+	}
+	return d.otherValue(p, m, i)
+}
+
+// otherValue reads a value that is not what p wants: null, or a mistake.
+func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
+	if d.data[i] == 'n' && !(p.strict && p.op != opPointer && p.op != opInterface && p.op != opInterfaceMethods) {
+		next := d.word(i, "null")
+		if next >= 0 {
+			p.setNull(m)
+		}
+		return next
+	}
+	return d.mismatch(p, i)
+}
+
+// setNull makes the value at m what null makes of it: nil if it can be nil, else
+// what it was.
+func (p *decodePlan) setNull(m memory) {
+	switch p.op {
+	case opBool, opString, opNumber, opStruct, opTime:
+		return
+	}
+	switch p.typ.Kind() {
+	case reflect.Pointer, reflect.Map:
+		store(m, nilPointer)
+	case reflect.Slice:
+		store(m, sliceHeader{})
+	case reflect.Interface:
+		valueAt(p.typ, m).SetZero()
+	}
+}

@@ -1,0 +1,107 @@
+package jsonwire
+
+// any reads a value into what encoding/json makes of it where no type is given:
+// nil, bool, float64, string, []any and map[string]any.
+func (d *decoder) any(i int) (v any, next int) {
+	if i >= len(d.data) {
+		return nil, d.syntax(i)
+	}
+	switch c := d.data[i]; c {
+	case '{':
+		return d.anyObject(i)
+	case '[':
+		return d.anyArray(i)
+	case '"':
+		s, next := d.string(i + 1)
+		return s, next
+	case 't':
+		return true, d.word(i, "true")
+	case 'f':
+		return false, d.word(i, "false")
+	case 'n':
+		return nil, d.word(i, "null")
+	default:
+		if c != '-' && c-'0' > 9 {
+			return nil, d.syntax(i)
+		}
+		f, next, ok := d.float64(i)
+		if !ok {
+			return nil, d.badNumber(anyNumber, i, next)
+		}
+		return f, next
+	}
+}
+
+// anyNumber is the plan that errors name for a number that is too large.
+var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
+
+func (d *decoder) anyObject(start int) (v any, next int) {
+	if d.depth--; d.depth < 0 {
+		return nil, d.beyond(ProblemDepth, start)
+	}
+	made := map[string]any{}
+	i, more := d.open(start, '}')
+	for more {
+		nameAt := i
+		var name string
+		if name, i = d.nameString(i); i < 0 {
+			return nil, -1
+		}
+		i = skipSpace(d.data, i)
+		if d.limits.DuplicateMembers {
+			if _, twice := made[name]; twice && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
+				return nil, -1
+			}
+		}
+		value, after := d.any(i)
+		if after < 0 {
+			if after = d.resume(i); after < 0 {
+				return nil, -1
+			}
+		}
+		made[name] = value
+		if i, more = d.next(after, '}'); i < 0 {
+			return nil, -1
+		}
+	}
+	d.depth++
+	d.count = len(made)
+	return made, i
+}
+
+func (d *decoder) anyArray(start int) (v any, next int) {
+	if d.depth--; d.depth < 0 {
+		return nil, d.beyond(ProblemDepth, start)
+	}
+	made := []any{}
+	i, more := d.open(start, ']')
+	for more {
+		value, after := d.any(i)
+		if after < 0 {
+			if after = d.resume(i); after < 0 {
+				return nil, -1
+			}
+		}
+		made = append(made, value)
+		if i, more = d.next(after, ']'); i < 0 {
+			return nil, -1
+		}
+	}
+	d.depth++
+	d.count = len(made)
+	return made, i
+}
+
+// nameString reads the name of a member, as a safe copy, and the colon behind it.
+func (d *decoder) nameString(i int) (name string, next int) {
+	if i >= len(d.data) || d.data[i] != '"' {
+		return "", d.syntax(i)
+	}
+	if name, next = d.string(i + 1); next < 0 {
+		return "", next
+	}
+	if next = skipSpace(d.data, next); next >= len(d.data) || d.data[next] != ':' {
+		return "", d.syntax(next)
+	}
+	return name, next + 1
+}

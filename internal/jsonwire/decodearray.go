@@ -1,0 +1,109 @@
+package jsonwire
+
+// slice reads an array into a slice: into the elements that it has, and those
+// behind its end, as encoding/json does; then it grows.
+func (d *decoder) slice(p *decodePlan, m memory, start int) int {
+	if d.depth--; d.depth < 0 {
+		return d.beyond(ProblemDepth, start)
+	}
+	h := m.header()
+	i, more := d.open(start, ']')
+	n := 0
+	for more {
+		if n >= h.cap {
+			h.len = n
+			d.grow(p, m, n, start, i)
+		}
+		// The address is taken anew each time: what reads an element may be given
+		// the slice by way of an interface.
+		at, after := h.first().at(uintptr(n)*p.size), 0
+		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // saves the step through value
+			after = d.object(p.elem, at, i)
+		} else {
+			after = d.value(p.elem, at, i)
+		}
+		if after < 0 {
+			if after = d.resume(i); after < 0 {
+				return -1
+			}
+		}
+		n++
+		if i, more = d.next(after, ']'); i < 0 {
+			return -1
+		}
+	}
+	if i < 0 {
+		return -1
+	}
+	if h.len = n; n == 0 {
+		store(m, []struct{}{})
+	}
+	d.depth++
+	d.count = n
+	return i
+}
+
+const (
+	firstBytes    = 256 // bytes of a slice's first elements, at most firstElements of them
+	firstElements = 8
+	steadyLength  = 64 // from here on the text's length says how far a slice grows
+)
+
+// grow makes room for more than the n elements of the slice at m, which are
+// data[start:i]. It doubles a short slice. A longer one, and that which is the
+// whole text, grows to what the rest of the text would hold if that were all of
+// this array and of the same kind.
+func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
+	size := max(int(p.size), 1)
+	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
+	whole := d.depth == d.limits.MaxDepth-1 && start <= wholeStart
+	if n >= steadyLength || n > 0 && whole {
+		likely := n + n*(len(d.data)-i)/(i-start) + n/8 + 1
+		if !whole {
+			likely = min(likely, 4*n)
+		}
+		want = max(n+n/4+1, likely)
+	}
+	want = min(want, n+(len(d.data)-i)/2+1) // an element and its comma take two bytes
+	growSlice(p.typ, m, want-n)
+}
+
+// wholeStart is where an array begins that may be the whole text, after some
+// white space.
+const wholeStart = 64
+
+// array reads an array into a Go array: what is too much is left out, what is
+// missing becomes zero.
+func (d *decoder) array(p *decodePlan, m memory, start int) int {
+	if d.depth--; d.depth < 0 {
+		return d.beyond(ProblemDepth, start)
+	}
+	i, more := d.open(start, ']')
+	n := 0
+	for more {
+		after := 0
+		if n < p.length {
+			after = d.value(p.elem, m.at(uintptr(n)*p.size), i)
+		} else {
+			after = d.skip(i)
+		}
+		if after < 0 {
+			if after = d.resume(i); after < 0 {
+				return -1
+			}
+		}
+		n++
+		if i, more = d.next(after, ']'); i < 0 {
+			return -1
+		}
+	}
+	if i < 0 {
+		return -1
+	}
+	for rest := n; rest < p.length; rest++ {
+		valueAt(p.elem.typ, m.at(uintptr(rest)*p.size)).SetZero()
+	}
+	d.depth++
+	d.count = n
+	return i
+}

@@ -1,0 +1,338 @@
+package jsonwire
+
+import (
+	"fmt"
+	"math/bits"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// objectPlan is the part of a struct's plan that finds members by name.
+//
+// Members mostly come in the order of the fields: the name at hand is compared
+// with the one that is next. Where that fails its hash leads to the only member
+// that it can be, if the names have a seed without collisions, which is nearly
+// always; else a map does.
+type objectPlan struct {
+	members []member
+	names   []memberNames
+	table   []int16 // by hash: the index of a member, or noMember; length a power of two
+	seed    uint64
+	shift   uint8
+	exact   map[string]int16 // instead of table
+	folded  map[string]int16 // by folded name: the first such member
+
+	// watched says that the object's end looks at which members were there.
+	watched  bool
+	required []int16
+	requires []dependency
+	defaults []int16
+}
+
+const noMember = -1
+
+// dependency: if the member has is there, needs must be as well.
+type dependency struct {
+	has, needs int16
+	rule       any
+}
+
+// member is one member of an object: where its value goes and how it is read. Its
+// name is looked at as it stands in the text, with quotes and colon, 16 bytes at
+// once. A member fills one cache line.
+type member struct {
+	key    [2]uint64
+	mask   [2]uint64 // which bytes of the words count
+	value  *decodePlan
+	offset uintptr
+	extra  *memberExtra // nil: the name fits into key, and the field is in the struct itself
+	keyLen int32
+	op     op // value.op, here because the loop looks at it first
+}
+
+// memberExtra is what is rarely needed of a member.
+type memberExtra struct {
+	long   string // of the name with quotes and colon, what is behind 16 bytes
+	hops   []hop  // to embedded structs behind pointers
+	closed bool   // the field is an embedded pointer that cannot be set
+}
+
+// hop is a pointer to an embedded struct on the way to a field.
+type hop struct {
+	offset uintptr
+	typ    reflect.Type // of the struct
+	closed bool         // its type is unexported: encoding/json cannot set the pointer
+}
+
+// memberNames are the parts of members that lookups and errors need.
+type memberNames struct {
+	name     string
+	required any    // its rule, if it is required
+	byAbsent []byte // the default
+}
+
+// compileObject fills p.object for the struct type p.typ.
+func (c *decodeCompiler) compileObject(p *decodePlan) {
+	o := &objectPlan{folded: map[string]int16{}}
+	p.object = o
+	fields := dominantFields(p.typ)
+	o.members = make([]member, len(fields))
+	o.names = make([]memberNames, len(fields))
+	all := make([]MemberRules, len(fields))
+	for i, f := range fields {
+		m, names := &o.members[i], &o.names[i]
+		names.name = f.name
+		m.setKey(`"` + f.name + `":`)
+		field, owner := c.reachField(m, p.typ, f.index)
+		if c.ruler != nil {
+			var err error
+			if all[i], err = c.ruler.Member(owner, field); err != nil {
+				c.fail(ruleError(owner, field.Name, err))
+			}
+		}
+		value := c.compileMember(field, f.quoted)
+		m.setValue(value)
+		if rules := &all[i]; rules.Elem != nil || len(rules.Checks) > 0 {
+			c.pending = append(c.pending, func() {
+				m.setValue(c.withRules(value, &rules.Rules, owner.String()+"."+field.Name))
+			})
+		} else {
+			// A recursive type is complete only later.
+			c.pending = append(c.pending, func() { m.setValue(value) })
+		}
+		if _, taken := o.folded[string(appendFolded(nil, []byte(f.name)))]; !taken {
+			o.folded[string(appendFolded(nil, []byte(f.name)))] = int16(i)
+		}
+	}
+	o.index()
+	c.watch(p, all)
+}
+
+// reachField sets the way to the field with the given index path in t, and returns
+// it with the struct type that it is a field of.
+func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (field reflect.StructField, owner reflect.Type) {
+	for n, index := range path {
+		if n > 0 && t.Kind() == reflect.Pointer {
+			m.more().hops = append(m.more().hops, hop{m.offset, t.Elem(), !field.IsExported()})
+			m.offset, t = 0, t.Elem()
+		}
+		owner, field = t, t.Field(index)
+		m.offset += field.Offset
+		t = field.Type
+	}
+	if !field.IsExported() && t.Kind() == reflect.Pointer {
+		m.more().closed = true
+	}
+	return field, owner
+}
+
+// compileMember returns the plan of a field, without rules.
+func (c *decodeCompiler) compileMember(field reflect.StructField, quoted bool) *decodePlan {
+	if !field.IsExported() && field.Type.Kind() == reflect.Struct {
+		// An embedded struct of an unexported type that has a name by its tag: no
+		// method can be called on it.
+		p := c.newPlan(field.Type)
+		c.compileKind(p)
+		return p
+	}
+	p := c.compile(field.Type, false)
+	if !quoted {
+		return p
+	}
+	outer := c.newPlan(field.Type)
+	outer.op, outer.elem = opQuoted, p
+	return outer
+}
+
+func (m *member) more() *memberExtra {
+	if m.extra == nil {
+		m.extra = &memberExtra{}
+	}
+	return m.extra
+}
+
+func (m *member) setValue(p *decodePlan) {
+	m.value, m.op = p, p.op
+	if m.extra != nil && m.extra.indirect() {
+		m.op = opIndirect
+	}
+}
+
+// indirect reports whether the way to the field leads through pointers.
+func (x *memberExtra) indirect() bool { return len(x.hops) > 0 || x.closed }
+
+func (m *member) setKey(key string) {
+	var block, mask [2 * 8]byte
+	for i := range copy(block[:], key) {
+		mask[i] = 0xFF
+	}
+	m.keyLen = int32(len(key))
+	for i := range m.key {
+		m.key[i], m.mask[i] = load64(block[:], 8*i), load64(mask[:], 8*i)
+	}
+	if len(key) > len(block) {
+		m.more().long = key[len(block):]
+	}
+}
+
+// matches reports whether the member's name, quoted, and a colon stand in data at
+// i, from where on data has 16 bytes or more.
+func (m *member) matches(data []byte, i int) bool {
+	if (load64(data, i)^m.key[0])&m.mask[0]|(load64(data, i+8)^m.key[1])&m.mask[1] != 0 {
+		return false
+	}
+	return m.extra == nil || strings.HasPrefix(bytesString(data[i+keyBlock:]), m.extra.long)
+}
+
+// watch sets up what is looked at when the object ends.
+func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
+	o := p.object
+	place := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
+	for i := range all {
+		rules := &all[i]
+		if rules.Required != nil {
+			o.required = append(o.required, int16(i))
+			o.names[i].required = rules.Required
+		}
+		if rules.Default != nil {
+			o.defaults = append(o.defaults, int16(i))
+			o.names[i].byAbsent = rules.Default
+			c.pending = append(c.pending, func() { c.tryDefault(p, i, place(i)) })
+		}
+		for _, r := range rules.Requires {
+			needs := o.find([]byte(r.Name))
+			if needs == noMember {
+				c.fail(fmt.Errorf("%s requires %q, which %s does not have", place(i), r.Name, p.typ))
+				continue
+			}
+			o.requires = append(o.requires, dependency{int16(i), int16(needs), r.Rule})
+		}
+	}
+	o.watched = o.required != nil || o.requires != nil || o.defaults != nil
+}
+
+// tryDefault decodes a default once, so that one that does not fit is found now.
+func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
+	// Rules are applied in the order of pending; one round more sees all of them.
+	c.pending = append(c.pending, func() {
+		if c.err != nil {
+			return
+		}
+		o := p.object
+		d := decoder{limits: noLimits, data: o.names[i].byAbsent}
+		d.depth = maxDepth
+		made := reflect.New(o.members[i].value.typ)
+		next := d.text(o.members[i].value, memoryOf(made))
+		if next < 0 {
+			c.fail(fmt.Errorf("%s: its default %s is no value that it takes", place, o.names[i].byAbsent))
+		}
+	})
+}
+
+// index makes the table of names.
+func (o *objectPlan) index() {
+	if len(o.members) == 0 {
+		o.table, o.shift = []int16{noMember}, 63
+		return
+	}
+	for size := bits.Len(uint(2*len(o.members) - 1)); size <= bits.Len(uint(16*len(o.members))); size++ {
+		o.table, o.shift = make([]int16, 1<<size), uint8(64-size)
+		for attempt := range uint64(32) {
+			o.seed = (attempt + 1) * 0x9E3779B97F4A7C15
+			if o.place() {
+				return
+			}
+		}
+	}
+	o.table, o.exact = nil, map[string]int16{}
+	for i := range o.names {
+		o.exact[o.names[i].name] = int16(i)
+	}
+}
+
+// place fills the table by the current seed; false when two names collide.
+func (o *objectPlan) place() bool {
+	for i := range o.table {
+		o.table[i] = noMember
+	}
+	for i := range o.names {
+		slot := &o.table[o.hash([]byte(o.names[i].name))]
+		if *slot != noMember {
+			return false
+		}
+		*slot = int16(i)
+	}
+	return true
+}
+
+// hash is the slot of a name in the table: of its length, its first and its last
+// eight bytes.
+func (o *objectPlan) hash(name []byte) uint64 {
+	var first, last uint64
+	switch n := len(name); {
+	case n >= 8:
+		first, last = load64(name, 0), load64(name, n-8)
+	case n >= 4:
+		first, last = uint64(word32(bytesString(name), 0)), uint64(word32(bytesString(name), n-4))
+	case n > 0:
+		first, last = uint64(name[0])|uint64(name[n/2])<<8, uint64(name[n-1])
+	}
+	h := (first ^ o.seed) * 0xFF51AFD7ED558CCD
+	h = (h ^ h>>32 ^ last ^ uint64(len(name))<<56) * 0xC4CEB9FE1A85EC53
+	return h >> o.shift
+}
+
+// find returns the member of exactly this name, or noMember.
+func (o *objectPlan) find(name []byte) int {
+	if o.exact != nil {
+		if i, ok := o.exact[string(name)]; ok {
+			return int(i)
+		}
+		return noMember
+	}
+	i := int(o.table[o.hash(name)&uint64(len(o.table)-1)])
+	if i == noMember || o.names[i].name != string(name) {
+		return noMember
+	}
+	return i
+}
+
+// findFolded returns the first member of this name in any case, or noMember.
+func (o *objectPlan) findFolded(name []byte) int {
+	var room [64]byte
+	if i, ok := o.folded[string(appendFolded(room[:0], name))]; ok {
+		return int(i)
+	}
+	return noMember
+}
+
+// appendFolded appends the form of a name that is the same for all that differ in
+// case alone, as encoding/json sees it: each character becomes the least of those
+// that it folds to.
+func appendFolded(dst, name []byte) []byte {
+	for len(name) > 0 {
+		if c := name[0]; c < utf8.RuneSelf {
+			if 'a' <= c && c <= 'z' {
+				c -= 'a' - 'A'
+			}
+			dst, name = append(dst, c), name[1:]
+			continue
+		}
+		r, size := utf8.DecodeRune(name)
+		dst, name = utf8.AppendRune(dst, foldRune(r)), name[size:]
+	}
+	return dst
+}
+
+// foldRune is the least of the characters that r folds to.
+func foldRune(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
+}

@@ -1,0 +1,43 @@
+package jsonwire_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// FuzzDecode compares with encoding/json what becomes of arbitrary text, in one of
+// many types: at which it is refused, and the value. And once more for the same
+// text in two members of an object, where the second finds what the first left.
+func FuzzDecode(f *testing.F) {
+	for i, text := range oddTexts {
+		if len(text) < 200 {
+			f.Add([]byte(text), uint8(i))
+		}
+	}
+	f.Add([]byte(`{"i":-12,"s":"a\n","f64":1.5e3,"sls":[{"A":1},{"b":2}],"m":{"k":"v"},"ma":{"x":[1,null]},"ps":{"i":1,"Q":1},"any":{"y":"\ud83d"},"qi":"5","X":1,"W":2}`), uint8(0))
+	f.Add([]byte(` { "Time" : "2026-01-31T15:04:05Z" , "Bytes":"AQI=" , "ArS":[{"A":1},{},{}],"MP":{"a":{"A":1},"a":null},"U64":18446744073709551615}`), uint8(0))
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
+		typ := decodeTypes[int(which)%len(decodeTypes)]
+		text := string(data)
+		if onV2 && (typ.Kind() == reflect.Struct || strings.Contains(text, `\u003`) || differsOnV2(typ, "")) {
+			return // what differs there is left to the tables
+		}
+		sameDecoded(t, typ, text)
+		if json.Valid(data) && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) {
+			pair := reflect.StructOf([]reflect.StructField{{Name: "F", Type: typ}})
+			sameDecoded(t, pair, `{"F":`+text+`,"f":`+text+`}`)
+		}
+		if err := jsonwire.DecoderFor(typ).Decode(data, reflect.New(typ).Interface(), strict); err != nil {
+			found(err)
+			return
+		}
+		// What is taken where more is refused is taken where less is.
+		if err := jsonwire.DecoderFor(typ).Decode(data, reflect.New(typ).Interface(), jsonwire.Limits{FractionlessFloat: true}); err != nil {
+			t.Errorf("%s into %v is refused without limits alone: %v", short(text), typ, err)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package jsonwire
+
+import (
+	"reflect"
+	"strconv"
+	"sync"
+)
+
+// keyPlan is the part of a map's plan that knows its keys, and the working memory
+// for its members.
+type keyPlan struct {
+	form   keyForm
+	key    *decodePlan // of keyText: how UnmarshalText, or UnmarshalJSON, is called
+	mapped mapped
+	pool   sync.Pool // of *mapMember
+}
+
+// mapped names the map types that are written without reflect.
+type mapped uint8
+
+const (
+	mappedOther mapped = iota
+	mappedStrings
+	mappedAny
+)
+
+// mapMember is one member of a map on its way there. It is on the heap, since
+// reflect keeps pointers.
+type mapMember struct {
+	key, value     reflect.Value
+	keyAt, valueAt memory
+}
+
+func (c *decodeCompiler) compileMap(p *decodePlan) {
+	t := p.typ
+	k := &keyPlan{}
+	p.keys = k
+	p.elem = c.compile(t.Elem(), false)
+	switch key := t.Key(); {
+	case reflect.PointerTo(key).Implements(textUnmarshalerType):
+		k.form, k.key = keyText, c.newPlan(key)
+		if !c.compileMethods(k.key, true) {
+			k.form = keyUnsupported
+		}
+	case key.Kind() == reflect.String:
+		k.form = keyString
+	default:
+		switch o := scalarOp(key); {
+		case opInt8 <= o && o <= opInt64:
+			k.form = keyInt
+		case opUint8 <= o && o <= opUint64:
+			k.form = keyUint
+		}
+	}
+	if k.form == keyUnsupported {
+		p.op = opUnsupported
+	}
+	switch {
+	case p.elem.op == opChecked:
+	case t == reflect.TypeFor[map[string]string]():
+		k.mapped = mappedStrings
+	case t == reflect.TypeFor[map[string]any]():
+		k.mapped = mappedAny
+	}
+}
+
+// mapping reads an object into a map.
+func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
+	if d.depth--; d.depth < 0 {
+		return d.beyond(ProblemDepth, start)
+	}
+	if m.isNil() {
+		made := reflect.MakeMap(p.typ)
+		store(m, made.UnsafePointer())
+	}
+	var next int
+	if p.keys.mapped != mappedOther && p.elem.op != opChecked {
+		next = d.commonMembers(p, m, start)
+	} else {
+		// A panic in a user's method leaves the member to the collector.
+		member, ok := p.keys.pool.Get().(*mapMember)
+		if !ok {
+			key, value := reflect.New(p.typ.Key()), reflect.New(p.typ.Elem())
+			member = &mapMember{key.Elem(), value.Elem(), memoryOf(key), memoryOf(value)}
+		}
+		next = d.mapMembers(p, m, member, start)
+		member.key.SetZero()
+		member.value.SetZero()
+		p.keys.pool.Put(member)
+	}
+	d.depth++
+	return next
+}
+
+// mapMembers reads the members of an object into a map of any type.
+func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start int) int {
+	target := valueAt(p.typ, m)
+	i, more := d.open(start, '}')
+	for more {
+		nameAt := i
+		after := d.mapKey(p, member, i)
+		good := after >= 0
+		if !good {
+			if after = d.resume(i); after < 0 {
+				return -1
+			}
+		}
+		i = skipSpace(d.data, after)
+		if i >= len(d.data) || d.data[i] != ':' {
+			return d.syntax(i)
+		}
+		i = skipSpace(d.data, i+1)
+		if good && d.limits.DuplicateMembers && target.MapIndex(member.key).IsValid() &&
+			!d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
+			return -1
+		}
+		member.value.SetZero()
+		if after = d.value(p.elem, member.valueAt, i); after < 0 {
+			if after = d.resume(i); after < 0 {
+				return -1
+			}
+		}
+		if good {
+			target.SetMapIndex(member.key, member.value)
+		}
+		if i, more = d.next(after, '}'); i < 0 {
+			return -1
+		}
+	}
+	d.count = target.Len()
+	return i
+}
+
+// mapKey reads the name of a member into member.key.
+func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
+	if i >= len(d.data) || d.data[i] != '"' {
+		return d.syntax(i)
+	}
+	if p.keys.form == keyText {
+		member.key.SetZero()
+		return d.value(p.keys.key, member.keyAt, i)
+	}
+	name, next := d.string(i + 1)
+	if next < 0 {
+		return next
+	}
+	bits := 0
+	if p.keys.form != keyString {
+		bits = p.typ.Key().Bits()
+	}
+	var err error
+	switch p.keys.form {
+	case keyString:
+		store(member.keyAt, name)
+	case keyInt:
+		var n int64
+		n, err = strconv.ParseInt(name, 10, bits)
+		member.key.SetInt(n)
+	case keyUint:
+		var n uint64
+		n, err = strconv.ParseUint(name, 10, bits)
+		member.key.SetUint(n)
+	}
+	if err != nil {
+		return d.refuse(problem{kind: ProblemName, at: i, end: next, wantType: p.typ.Key()})
+	}
+	return next
+}
+
+// commonMembers is mapMembers for the map types that are written without reflect.
+func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
+	var texts map[string]string
+	var values map[string]any
+	if p.keys.mapped == mappedStrings {
+		texts = load[map[string]string](m)
+	} else {
+		values = load[map[string]any](m)
+	}
+	i, more := d.open(start, '}')
+	for more {
+		nameAt := i
+		var name string
+		if name, i = d.nameString(i); i < 0 {
+			return -1
+		}
+		i = skipSpace(d.data, i)
+		if d.limits.DuplicateMembers {
+			_, twice := texts[name]
+			_, twiceAny := values[name]
+			if (twice || twiceAny) && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
+				return -1
+			}
+		}
+		var after int
+		if texts != nil {
+			var text string
+			if i < len(d.data) && d.data[i] == '"' {
+				text, after = d.string(i + 1)
+			} else {
+				after = d.value(p.elem, memory{}, i) // null at best, which stores nothing
+			}
+			texts[name] = text
+		} else {
+			var v any
+			v, after = d.any(i)
+			values[name] = v
+		}
+		if after < 0 {
+			if after = d.resume(i); after < 0 {
+				return -1
+			}
+		}
+		if i, more = d.next(after, '}'); i < 0 {
+			return -1
+		}
+	}
+	d.count = len(texts) + len(values)
+	return i
+}

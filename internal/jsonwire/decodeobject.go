@@ -1,0 +1,232 @@
+package jsonwire
+
+import "reflect"
+
+// object reads an object into a struct. Strings and integers, the common members,
+// are read here rather than by value.
+func (d *decoder) object(p *decodePlan, m memory, start int) int {
+	if d.depth--; d.depth < 0 {
+		return d.beyond(ProblemDepth, start)
+	}
+	data, o := d.data, p.object
+	track := o.watched || d.limits.DuplicateMembers
+	var seen memberSet
+	i, more := d.open(start, '}')
+	for expected := 0; more; expected++ {
+		nameAt, index := i, expected
+		if expected < len(o.members) && len(data)-i >= keyBlock && o.members[expected].matches(data, i) {
+			i += int(o.members[expected].keyLen)
+		} else if index, i = d.name(o, i); i < 0 {
+			return -1
+		}
+		if i < len(data) && data[i] <= ' ' {
+			i = skipSpace(data, i)
+		}
+		if index == noMember {
+			if i = d.unknown(nameAt, i); i < 0 {
+				return -1
+			}
+			expected-- // the next may well be the one that was expected
+		} else {
+			expected = index
+			f := &o.members[index]
+			if track && !seen.add(index, len(o.members)) && d.limits.DuplicateMembers &&
+				!d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
+				return -1
+			}
+			at, after := m.at(f.offset), -1
+			switch {
+			case f.op == opString && i < len(data) && data[i] == '"':
+				var s string
+				if s, after = d.string(i + 1); after >= 0 {
+					store(at, s)
+				}
+			case f.op == opIndirect:
+				after = d.indirect(f, m, i)
+			default:
+				after = d.value(f.value, at, i)
+			}
+			if after < 0 {
+				if after = d.resume(i); after < 0 {
+					return -1
+				}
+			}
+			i = after
+		}
+		if i < len(data) && data[i] == ',' && i+1 < len(data) && data[i+1] > ' ' && d.elements > 1 {
+			i++
+			d.elements--
+			continue
+		}
+		if i, more = d.next(i, '}'); i < 0 {
+			return -1
+		}
+	}
+	d.depth++
+	if i >= 0 && o.watched && !d.ended(p, &seen, m, start, i) {
+		return -1
+	}
+	return i
+}
+
+// open reads the bracket that opens an object or array, and its end if it is
+// empty, else up to its first part.
+func (d *decoder) open(i int, end byte) (next int, more bool) {
+	i = skipSpace(d.data, i+1)
+	if i < len(d.data) && d.data[i] == end {
+		return i + 1, false
+	}
+	if d.elements--; d.elements < 0 {
+		return d.beyond(ProblemElements, i), false
+	}
+	return i, true
+}
+
+// next reads, behind a part of an object or array, the comma before another one
+// and on to it, or the end.
+func (d *decoder) next(i int, end byte) (next int, more bool) {
+	data := d.data
+	if i < len(data) && data[i] <= ' ' {
+		i = skipSpace(data, i)
+	}
+	switch {
+	case i >= len(data):
+		return d.syntax(i), false
+	case data[i] == end:
+		return i + 1, false
+	case data[i] != ',':
+		return d.syntax(i), false
+	}
+	if d.elements--; d.elements < 0 {
+		return d.beyond(ProblemElements, i), false
+	}
+	return skipSpace(data, i+1), true
+}
+
+// name reads the name of a member and the colon behind it, and finds the member
+// of a struct, or noMember.
+func (d *decoder) name(o *objectPlan, i int) (index, next int) {
+	name, next := d.nameText(i)
+	if next < 0 {
+		return noMember, next
+	}
+	index = o.find(name)
+	if index == noMember && !d.limits.CaseSensitive {
+		index = o.findFolded(name)
+	}
+	return index, next
+}
+
+// nameText reads the name of a member and the colon behind it. The name is valid
+// until the next call.
+func (d *decoder) nameText(i int) (name []byte, next int) {
+	data := d.data
+	if i >= len(data) || data[i] != '"' {
+		return nil, d.syntax(i)
+	}
+	end := scanPlain(data, i+1)
+	if end < len(data) && data[end] == '"' {
+		name, next = data[i+1:end], end+1
+	} else {
+		var s string
+		if s, next = d.oddString(i+1, end); next < 0 {
+			return nil, next
+		}
+		name = viewedBytes(s)
+	}
+	if next >= len(data) || data[next] != ':' {
+		if next = skipSpace(data, next); next >= len(data) || data[next] != ':' {
+			return nil, d.syntax(next)
+		}
+	}
+	return name, next + 1
+}
+
+// unknown reads the value of a member that the struct does not have.
+func (d *decoder) unknown(nameAt, i int) int {
+	if d.limits.UnknownMembers && !d.tolerate(problem{kind: ProblemUnknown, at: nameAt, end: i}) {
+		return -1
+	}
+	return d.skip(i)
+}
+
+// indirect reads a member of an embedded struct that is behind pointers.
+func (d *decoder) indirect(f *member, m memory, i int) int {
+	for _, h := range f.extra.hops {
+		m = m.at(h.offset)
+		if m.isNil() {
+			if h.closed {
+				return d.mismatch(f.value, i)
+			}
+			store(m, reflect.New(h.typ).UnsafePointer())
+		}
+		m = m.deref()
+	}
+	if f.extra.closed && m.at(f.offset).isNil() {
+		return d.mismatch(f.value, i)
+	}
+	return d.value(f.value, m.at(f.offset), i)
+}
+
+// memberSet is the members of an object that have come.
+type memberSet struct {
+	few  [2]uint64
+	many []uint64 // instead of few, for structs of more members
+}
+
+// add reports whether the member of that index, of n, is new.
+func (s *memberSet) add(index, n int) bool {
+	words := s.few[:]
+	if n > 64*len(s.few) {
+		if s.many == nil {
+			s.many = make([]uint64, (n+63)/64)
+		}
+		words = s.many
+	}
+	word, bit := &words[index/64], uint64(1)<<(index%64)
+	isNew := *word&bit == 0
+	*word |= bit
+	return isNew
+}
+
+func (s *memberSet) has(index int16) bool {
+	if s.many != nil {
+		return s.many[index/64]>>(index%64)&1 != 0
+	}
+	return int(index) < 64*len(s.few) && s.few[index/64]>>(index%64)&1 != 0
+}
+
+// ended looks at which members of the object, which is data[start:end], were
+// there.
+func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start, end int) bool {
+	o := p.object
+	for _, i := range o.required {
+		if !seen.has(i) && !d.tolerate(problem{kind: ProblemMissing, at: start, end: end, rule: o.names[i].required, name: o.names[i].name}) {
+			return false
+		}
+	}
+	for _, r := range o.requires {
+		if seen.has(r.has) && !seen.has(r.needs) &&
+			!d.tolerate(problem{kind: ProblemMissing, at: start, end: end, rule: r.rule, name: o.names[r.needs].name}) {
+			return false
+		}
+	}
+	for _, i := range o.defaults {
+		if !seen.has(i) {
+			d.setDefault(&o.members[i], m, o.names[i].byAbsent)
+		}
+	}
+	return true
+}
+
+// setDefault reads the default of a member, which is known to fit.
+func (d *decoder) setDefault(f *member, m memory, text []byte) {
+	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings}
+	i := skipSpace(text, 0)
+	if f.op == opIndirect {
+		run.indirect(f, m, i)
+	} else {
+		run.value(f.value, m.at(f.offset), i)
+	}
+	d.strings = run.strings
+}

@@ -1,0 +1,223 @@
+package jsonwire
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// decodePlan is how values of one type are read. It is complete and immutable
+// once a Decoder has it.
+type decodePlan struct {
+	op     op
+	strict bool         // null is refused (Strictness.RefuseNull)
+	typ    reflect.Type // for errors, and to reach the value through reflect
+	elem   *decodePlan  // of pointers, slices, arrays, maps, quoted, checked, wrapped
+	size   uintptr      // of an element, of arrays and slices
+	length int          // of arrays
+
+	// pointer is *typ, through which user methods are called.
+	pointer typeID
+
+	object *objectPlan // of structs
+	keys   *keyPlan    // of maps
+	checks *checks     // of opChecked
+	wrap   *wrapLayout // of opWrapped
+}
+
+// decodeKey: methods of a type without a name, which has them from an embedded
+// field, are called only where the value is reached through a pointer.
+type decodeKey struct {
+	typ       reflect.Type
+	byPointer bool
+}
+
+// decodeCompiler compiles the plans of one Decoder, or all plans without rules.
+type decodeCompiler struct {
+	compiled map[decodeKey]*decodePlan
+	ruler    Ruler // nil: none
+	strict   bool  // RefuseNull
+	err      error // the first
+	// rules are applied when all types are compiled, since they copy plans.
+	pending []func()
+}
+
+var (
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	wrapperType         = reflect.TypeFor[Wrapper]()
+
+	// unmarshalerFromType is encoding/json/v2's interface where encoding/json
+	// honours it, else nil.
+	unmarshalerFromType reflect.Type
+)
+
+func (c *decodeCompiler) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// compile returns the plan for values of type t; byPointer says that t is reached
+// through a pointer.
+func (c *decodeCompiler) compile(t reflect.Type, byPointer bool) *decodePlan {
+	key := decodeKey{t, byPointer && t.Name() == ""}
+	if p := c.compiled[key]; p != nil {
+		return p // perhaps unfinished: t is recursive and we are inside it
+	}
+	outer := c.newPlan(t)
+	c.compiled[key] = outer
+	p := outer
+	if c.ruler != nil {
+		rules, err := c.ruler.Type(t)
+		if err != nil {
+			c.fail(fmt.Errorf("%s: %w", t, err))
+		}
+		if len(rules.Checks) > 0 || rules.Validate != nil {
+			p = c.newPlan(t)
+			outer.op, outer.elem = opChecked, p
+			outer.checks = &checks{rules.Checks, rules.Validate}
+			c.pending = append(c.pending, func() { c.check(outer, t.String()) })
+		}
+	}
+	if !c.compileMethods(p, key.byPointer) {
+		c.compileKind(p)
+	}
+	return outer
+}
+
+func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
+	return &decodePlan{typ: t, strict: c.strict, pointer: typeOf(reflect.Zero(reflect.PointerTo(t)).Interface())}
+}
+
+// compileMethods reports whether something else than the kind of the type decides
+// how it is read, and sets it up. UnmarshalJSON goes before UnmarshalText.
+func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
+	t := p.typ
+	pointer := reflect.PointerTo(t)
+	switch {
+	case t == timeType:
+		p.op = opTime
+	case t == rawMessageType:
+		p.op = opRaw
+	case t == numberType:
+		p.op = opNumber
+	case t.Name() == "" && !byPointer || t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
+		return false // of pointers and interfaces methods count when they are followed
+	case t.Implements(wrapperType):
+		c.compileWrapper(p)
+	case unmarshalerFromType != nil && pointer.Implements(unmarshalerFromType):
+		p.op = opStandard
+	case pointer.Implements(unmarshalerType):
+		p.op = opUnmarshal
+	case pointer.Implements(textUnmarshalerType):
+		p.op = opUnmarshalText
+	default:
+		return false
+	}
+	return true
+}
+
+// compileKind sets up a type that has no method of its own. It sets op before it
+// compiles inner types: if t is recursive, they look at it.
+func (c *decodeCompiler) compileKind(p *decodePlan) {
+	t := p.typ
+	switch t.Kind() {
+	case reflect.Struct:
+		p.op = opStruct
+		c.compileObject(p)
+	case reflect.Slice:
+		p.op, p.size = opSlice, t.Elem().Size()
+		p.elem = c.compile(t.Elem(), false)
+		if t.Elem().Kind() == reflect.Uint8 {
+			p.op = opBytes
+		}
+	case reflect.Array:
+		p.op = opArray
+		p.size, p.length = t.Elem().Size(), t.Len()
+		p.elem = c.compile(t.Elem(), false)
+	case reflect.Pointer:
+		if !endlessPointer(t) {
+			p.op = opPointer
+			p.elem = c.compile(t.Elem(), true)
+		}
+	case reflect.Map:
+		p.op = opMap
+		c.compileMap(p)
+	case reflect.Interface:
+		p.op = opInterface
+		if t.NumMethod() > 0 {
+			p.op = opInterfaceMethods
+		}
+	default:
+		p.op = scalarOp(t)
+	}
+}
+
+// endlessPointer reports whether pointers of type t lead to nothing but pointers.
+func endlessPointer(t reflect.Type) bool {
+	seen := map[reflect.Type]bool{}
+	for t.Kind() == reflect.Pointer {
+		if seen[t] {
+			return true
+		}
+		seen[t] = true
+		t = t.Elem()
+	}
+	return false
+}
+
+// withRules returns the plan for values of p's type of which the rules are
+// demanded. It must not be called before p is complete.
+func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, place string) *decodePlan {
+	if rules == nil {
+		return p
+	}
+	if rules.Elem != nil {
+		p = c.withElemRules(p, rules.Elem, place)
+	}
+	if len(rules.Checks) == 0 {
+		return p
+	}
+	outer := c.newPlan(p.typ)
+	outer.op, outer.elem, outer.checks = opChecked, p, &checks{list: rules.Checks}
+	c.check(outer, place)
+	return outer
+}
+
+// withElemRules is withRules for what is inside the values.
+func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, place string) *decodePlan {
+	made := *p
+	switch p.op {
+	case opPointer, opWrapped, opChecked:
+		made.elem = c.withElemRules(p.elem, rules, place)
+	case opSlice, opArray, opMap:
+		made.elem = c.withRules(p.elem, rules, place+"[]")
+	default:
+		c.fail(fmt.Errorf("%s: rules for the elements of %s, which has none", place, p.typ))
+	}
+	return &made
+}
+
+// check fails when one of p's checks is for another kind of value.
+func (c *decodeCompiler) check(p *decodePlan, place string) {
+	inner := p.elem.innermost()
+	for i := range p.checks.list {
+		if !p.checks.list[i].fits(inner) {
+			c.fail(fmt.Errorf("%s: the rule %v is not for values of type %s", place, p.checks.list[i].Rule, inner.typ))
+		}
+	}
+}
+
+// finish applies what had to wait until all plans are complete.
+func (c *decodeCompiler) finish() error {
+	for len(c.pending) > 0 {
+		pending := c.pending
+		c.pending = nil
+		for _, apply := range pending {
+			apply()
+		}
+	}
+	return c.err
+}

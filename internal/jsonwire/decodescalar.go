@@ -1,0 +1,355 @@
+package jsonwire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// string reads a string from behind its opening quote and returns a safe copy.
+func (d *decoder) string(i int) (s string, next int) {
+	data := d.data
+	end := scanPlain(data, i)
+	if end < len(data) && data[end] == '"' {
+		// d.strings.copy, without the call: most strings are short.
+		n := end - i
+		if rest := d.strings.rest; uint(n-1) < copyBlock && len(rest) >= copyBlock && len(data)-i >= copyBlock {
+			*(*[copyBlock]byte)(rest) = [copyBlock]byte(data[i:])
+			d.strings.rest = rest[n:]
+			return bytesString(rest[:n]), end + 1
+		}
+		return d.strings.copy(data[i:end], len(data)-i), end + 1
+	}
+	return d.oddString(i, end)
+}
+
+// oddString is string for one that is no plain ASCII from i on; up to at it is.
+func (d *decoder) oddString(i, at int) (s string, next int) {
+	next, escaped, ok := scanString(d.data, at)
+	if !ok {
+		return "", d.syntax(next)
+	}
+	raw := d.data[i : next-1]
+	if !escaped && utf8.Valid(raw) {
+		return d.strings.copy(raw, len(d.data)-i), next
+	}
+	s, odd := d.strings.unquote(raw)
+	if odd && d.limits.InvalidUTF8 && !d.tolerate(problem{kind: ProblemUTF8, at: i - 1, end: next}) {
+		return "", -1
+	}
+	return s, next
+}
+
+// word reads a word whose first byte is known to be right.
+func (d *decoder) word(i int, word string) int {
+	next, ok := scanWord(d.data, i, word)
+	if !ok {
+		return d.syntax(next)
+	}
+	return next
+}
+
+func (d *decoder) bool(m memory, i int) int {
+	if d.data[i] == 't' {
+		store(m, true)
+		return d.word(i, "true")
+	}
+	store(m, false)
+	return d.word(i, "false")
+}
+
+// maxDigits is the length of the longest integers that cannot overflow 64 bits.
+const maxDigits = 19
+
+// digits64 reads digits, of which there may be none. n counts only if there are at
+// most maxDigits.
+func digits64(data []byte, i int) (n uint64, next int) {
+	for i < len(data) && data[i]-'0' <= 9 {
+		n = n*10 + uint64(data[i]-'0')
+		i++
+	}
+	return n, i
+}
+
+// continues reports whether the number that has digits before i goes on there.
+func continues(data []byte, i int) bool {
+	return i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e')
+}
+
+// int reads a number into a signed integer.
+func (d *decoder) int(p *decodePlan, m memory, i int) int {
+	data, first := d.data, i
+	negative := data[i] == '-'
+	if negative {
+		first++
+	}
+	n, next := digits64(data, first)
+	if next == first || next-first > maxDigits || data[first] == '0' && next-first > 1 || continues(data, next) || next-i > d.limits.MaxNumber {
+		var ok bool
+		if n, next, ok = d.longInt(i); !ok {
+			return d.badNumber(p, i, next)
+		}
+	}
+	v := int64(n)
+	if negative {
+		v = -v
+	}
+	// |v| ≤ 1<<63-1, or it is the least value, which is its own negative.
+	if n > math.MaxInt64 && !(negative && n == 1<<63) {
+		return d.badNumber(p, i, next)
+	}
+	switch p.op {
+	case opInt64:
+		store(m, v)
+		return next
+	case opInt32:
+		if v == int64(int32(v)) {
+			store(m, int32(v))
+			return next
+		}
+	case opInt16:
+		if v == int64(int16(v)) {
+			store(m, int16(v))
+			return next
+		}
+	default:
+		if v == int64(int8(v)) {
+			store(m, int8(v))
+			return next
+		}
+	}
+	return d.badNumber(p, i, next)
+}
+
+// uint is int for integers without sign.
+func (d *decoder) uint(p *decodePlan, m memory, i int) int {
+	data := d.data
+	n, next := digits64(data, i)
+	if next == i || next-i > maxDigits || data[i] == '0' && next-i > 1 || continues(data, next) || next-i > d.limits.MaxNumber {
+		var ok bool
+		if n, next, ok = d.longInt(i); !ok || data[i] == '-' && !(n == 0 && d.limits.FractionlessFloat) {
+			return d.badNumber(p, i, next)
+		}
+	}
+	switch p.op {
+	case opUint64:
+		store(m, n)
+		return next
+	case opUint32:
+		if n == uint64(uint32(n)) {
+			store(m, uint32(n))
+			return next
+		}
+	case opUint16:
+		if n == uint64(uint16(n)) {
+			store(m, uint16(n))
+			return next
+		}
+	default:
+		if n == uint64(uint8(n)) {
+			store(m, uint8(n))
+			return next
+		}
+	}
+	return d.badNumber(p, i, next)
+}
+
+// longInt reads a number that may be no integer, or too large for one, and
+// returns what it is without its sign; next is -1 for what is no number.
+func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
+	next = d.numberEnd(i)
+	if next < 0 {
+		return 0, next, false
+	}
+	text := d.data[i:next]
+	if text[0] == '-' {
+		text = text[1:]
+	}
+	n, end := digits64(text, 0)
+	if end < len(text) {
+		if !d.limits.FractionlessFloat {
+			return 0, next, false
+		}
+		n, ok = wholeNumber(text)
+		return n, next, ok
+	}
+	if len(text) > maxDigits {
+		var err error
+		n, err = strconv.ParseUint(bytesString(text), 10, 64)
+		return n, next, err == nil
+	}
+	return n, next, true
+}
+
+// wholeNumber is the value of a number without sign that has a fraction, an
+// exponent, or both, if it is an integer of 64 bits.
+func wholeNumber(text []byte) (n uint64, ok bool) {
+	_, point := digits64(text, 0)
+	digits, exponent, end := text[:point:point], 0, point
+	if end < len(text) && text[end] == '.' {
+		_, end = digits64(text, point+1)
+		digits = append(digits, text[point+1:end]...)
+		exponent = -(end - point - 1)
+	}
+	extreme := false
+	if end < len(text) {
+		e, err := strconv.Atoi(bytesString(text[end+1:]))
+		extreme = err != nil || e > len(text)+maxDigits || -e > len(text)
+		exponent += e
+	}
+	digits = bytes.TrimLeft(digits, "0")
+	trimmed := bytes.TrimRight(digits, "0")
+	exponent += len(digits) - len(trimmed)
+	switch {
+	case len(trimmed) == 0:
+		return 0, true
+	case extreme, exponent < 0, len(trimmed)+exponent > maxDigits+1:
+		return 0, false
+	}
+	var room [maxDigits + 1]byte
+	whole := append(room[:0], trimmed...)
+	for range exponent {
+		whole = append(whole, '0')
+	}
+	n, err := strconv.ParseUint(string(whole), 10, 64)
+	return n, err == nil
+}
+
+// numberEnd reads a number by the grammar.
+func (d *decoder) numberEnd(i int) int {
+	next, ok := scanNumber(d.data, i)
+	if !ok {
+		return d.syntax(next)
+	}
+	if next-i > d.limits.MaxNumber {
+		return d.beyond(ProblemNumber, i)
+	}
+	return next
+}
+
+// badNumber refuses the number data[i:next]; next is negative if it is none.
+func (d *decoder) badNumber(p *decodePlan, i, next int) int {
+	if next < 0 {
+		return next
+	}
+	return d.mismatch(p, i)
+}
+
+// exactPowers are the powers of ten that a float64 has exactly.
+var exactPowers = [...]float64{
+	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
+
+// float reads a number into a floating-point number.
+func (d *decoder) float(p *decodePlan, m memory, i int) int {
+	if p.op == opFloat32 {
+		next := d.numberEnd(i)
+		if next < 0 {
+			return next
+		}
+		v, err := strconv.ParseFloat(bytesString(d.data[i:next]), 32)
+		if err != nil {
+			return d.mismatch(p, i)
+		}
+		store(m, float32(v))
+		return next
+	}
+	v, next, ok := d.float64(i)
+	if !ok {
+		return d.badNumber(p, i, next)
+	}
+	store(m, v)
+	return next
+}
+
+// float64 reads a number; next is negative if it is none. Up to 15 digits before
+// and behind the point have an exact quotient, which is rounded once.
+func (d *decoder) float64(i int) (v float64, next int, ok bool) {
+	data, first := d.data, i
+	if data[i] == '-' {
+		first++
+	}
+	n, end := digits64(data, first)
+	next = end
+	if end < len(data) && data[end] == '.' {
+		var fraction uint64
+		if fraction, next = digits64(data, end+1); next-first <= 16 && next > end+1 {
+			n = n*powersOf10[next-end-1] + fraction
+		}
+	}
+	if next-first > 16 || end == first || next == end+1 || data[first] == '0' && end-first > 1 ||
+		next < len(data) && data[next]|0x20 == 'e' || next-i > d.limits.MaxNumber {
+		if next = d.numberEnd(i); next < 0 {
+			return 0, next, false
+		}
+		v, err := strconv.ParseFloat(bytesString(data[i:next]), 64)
+		return v, next, err == nil
+	}
+	v = float64(n)
+	if next > end {
+		v /= exactPowers[next-end-1]
+	}
+	if first > i {
+		v = -v
+	}
+	return v, next, true
+}
+
+// number reads a json.Number: a number, or a string that holds one.
+func (d *decoder) number(p *decodePlan, m memory, i int) int {
+	if d.data[i] != '"' {
+		next := d.numberEnd(i)
+		if next >= 0 {
+			store(m, d.strings.copy(d.data[i:next], len(d.data)-i))
+		}
+		return next
+	}
+	s, next := d.string(i + 1)
+	switch {
+	case next < 0:
+		return next
+	case !isNumber(s), len(s) > d.limits.MaxNumber:
+		return d.mismatch(p, i)
+	}
+	store(m, s)
+	return next
+}
+
+// base64 reads a string in base64 into a slice of bytes.
+func (d *decoder) base64(p *decodePlan, m memory, i int) int {
+	text, next := d.lentText(i)
+	if next < 0 {
+		return next
+	}
+	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(b, text)
+	if err != nil {
+		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p, err: err})
+	}
+	store(m, b[:n])
+	return next
+}
+
+// lentText reads a string whose bytes are needed only for a moment.
+func (d *decoder) lentText(i int) (text []byte, next int) {
+	end := scanPlain(d.data, i+1)
+	if end < len(d.data) && d.data[end] == '"' {
+		return d.data[i+1 : end : end], end + 1
+	}
+	s, next := d.oddString(i+1, end)
+	return viewedBytes(s), next
+}
+
+// viewText is the string in data[i:next], which has been read before.
+func (d *decoder) viewText(i, next int) string {
+	raw := d.data[i+1 : next-1]
+	if scanPlain(raw, 0) == len(raw) {
+		return bytesString(raw)
+	}
+	var s Strings
+	text, _ := s.unquote(raw)
+	return text
+}

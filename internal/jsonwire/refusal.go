@@ -1,0 +1,258 @@
+package jsonwire
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+)
+
+// A Refusal is the error of a text that a Decoder refuses. If the text is no JSON,
+// or goes beyond a limit, that is the only problem; else each value that does not
+// fit its type, each broken rule and each member that is missing or too much is
+// listed, as far as Limits.MaxProblems allows.
+type Refusal struct {
+	Problems []Problem // in the order of their offsets, but for members that are missing
+	More     bool      // there are more than these
+}
+
+// A Problem is one thing that is wrong with a text. It does not hold the value.
+type Problem struct {
+	Kind    ProblemKind
+	Pointer string // RFC 6901; "" for the whole text, and for what is no JSON
+	// Offset and End are where the value stands, in bytes, counted from 0; for
+	// members that are unknown or twice there, their name; for one that is missing,
+	// the object; for what is no JSON, the first byte that may not stand there,
+	// len(data) when the text ends too early.
+	Offset, End int
+	Want        reflect.Type // of ProblemType and ProblemName: what does not take the value
+	Quoted      bool         // of ProblemType: the field has the option «string»
+	Rule        any          // of ProblemRule and ProblemMissing: as the Ruler gave it
+	Err         error        // of ProblemType: what the user's method returned, or nil
+}
+
+// ProblemKind says in what way a text is wrong.
+type ProblemKind uint8
+
+const (
+	ProblemSyntax    ProblemKind = iota // no JSON
+	ProblemDepth                        // nested deeper than Limits.MaxDepth
+	ProblemElements                     // more than Limits.MaxElements
+	ProblemNumber                       // a number longer than Limits.MaxNumber
+	ProblemType                         // the value is none of its type
+	ProblemName                         // the name is no key of its map
+	ProblemUnknown                      // a member that the struct does not have
+	ProblemDuplicate                    // a member that was there before
+	ProblemUTF8                         // a string with invalid UTF-8 or half a surrogate pair
+	ProblemMissing                      // a member that must be there
+	ProblemRule                         // a rule is broken
+	ProblemUnstable                     // refused, but not for a new value: what was there, or a method of the user's, made it so
+)
+
+var problemNames = [...]string{
+	"invalid JSON", "too deep", "too many elements", "number too long", "unfit value", "unfit name", "unknown member",
+	"member twice", "invalid UTF-8", "missing member", "rule broken", "refused",
+}
+
+func (k ProblemKind) String() string { return problemNames[k] }
+
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	b.WriteString("decode JSON: ")
+	for i, p := range r.Problems {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s at offset %d", p.Kind, p.Offset)
+		if p.Pointer != "" {
+			b.WriteString(" (" + p.Pointer + ")")
+		}
+		if p.Rule != nil {
+			fmt.Fprintf(&b, ": %v", p.Rule)
+		}
+		if p.Want != nil {
+			b.WriteString(" for " + p.Want.String())
+		}
+		if p.Err != nil {
+			b.WriteString(": " + p.Err.Error())
+		}
+	}
+	if r.More {
+		b.WriteString("; and more")
+	}
+	return b.String()
+}
+
+// Unwrap returns what the user's methods returned.
+func (r *Refusal) Unwrap() []error {
+	var list []error
+	for _, p := range r.Problems {
+		if p.Err != nil {
+			list = append(list, p.Err)
+		}
+	}
+	return list
+}
+
+// problem is a Problem where it is found.
+type problem struct {
+	kind     ProblemKind
+	at, end  int
+	want     *decodePlan
+	wantType reflect.Type // if want is nil
+	rule     any
+	name     string // of a missing member
+	below    string // JSON pointer from the value on
+	err      error
+}
+
+// collector gathers problems in the second reading of a text.
+type collector struct {
+	found []problem
+	most  int
+	full  bool // there were more
+}
+
+func (c *collector) add(p problem) {
+	if len(c.found) == c.most {
+		c.full = true
+		return
+	}
+	c.found = append(c.found, p)
+}
+
+// refuse notes a problem that spoils its value.
+func (d *decoder) refuse(p problem) int {
+	if d.all != nil {
+		d.all.add(p)
+	}
+	return -1
+}
+
+// mismatch refuses the value at i, which is none of p's type.
+func (d *decoder) mismatch(p *decodePlan, i int) int {
+	if d.all != nil {
+		d.all.add(problem{kind: ProblemType, at: i, end: d.skip(i), want: p})
+	}
+	return -1
+}
+
+// tolerate notes a problem that does not spoil its value, and reports whether to
+// go on.
+func (d *decoder) tolerate(p problem) bool {
+	if d.all == nil {
+		return false
+	}
+	d.all.add(p)
+	return !d.all.full
+}
+
+// resume goes on behind the value at i, which was refused, if the text is read to
+// find every problem.
+func (d *decoder) resume(i int) int {
+	if d.all == nil || d.all.full {
+		return -1
+	}
+	return d.skip(i)
+}
+
+// syntax refuses a text that is no JSON from i on.
+func (d *decoder) syntax(i int) int { return d.beyond(ProblemSyntax, i) }
+
+// beyond refuses a text that is no JSON, or goes beyond a limit, from i on.
+func (d *decoder) beyond(kind ProblemKind, i int) int {
+	d.why, d.at = kind, i
+	return -1
+}
+
+// skip reads a value of which only the grammar counts.
+func (d *decoder) skip(i int) int {
+	if i < len(d.data) {
+		switch c := d.data[i]; c {
+		case '{':
+			return d.skipParts(i, '}')
+		case '[':
+			return d.skipParts(i, ']')
+		}
+	}
+	next, ok := scanScalar(d.data, i)
+	if !ok {
+		return d.syntax(next)
+	}
+	if next-i > d.limits.MaxNumber && d.data[i] != '"' {
+		return d.beyond(ProblemNumber, i)
+	}
+	return next
+}
+
+// skipParts reads an object or an array.
+func (d *decoder) skipParts(start int, end byte) int {
+	if d.depth--; d.depth < 0 {
+		return d.beyond(ProblemDepth, start)
+	}
+	i, more := d.open(start, end)
+	for more {
+		if end == '}' {
+			if i >= len(d.data) || d.data[i] != '"' {
+				return d.syntax(i)
+			}
+			next, _, ok := scanString(d.data, i+1)
+			if !ok {
+				return d.syntax(next)
+			}
+			if i = skipSpace(d.data, next); i >= len(d.data) || d.data[i] != ':' {
+				return d.syntax(i)
+			}
+			i = skipSpace(d.data, i+1)
+		}
+		if i = d.skip(i); i < 0 {
+			return -1
+		}
+		if i, more = d.next(i, end); i < 0 {
+			return -1
+		}
+	}
+	if i >= 0 {
+		d.depth++
+	}
+	return i
+}
+
+// check reads a whole text of which only the grammar and the limits count.
+func (d *decoder) check() bool {
+	next := d.skip(skipSpace(d.data, 0))
+	if next < 0 {
+		return false
+	}
+	if next = skipSpace(d.data, next); next < len(d.data) {
+		d.syntax(next)
+		return false
+	}
+	return true
+}
+
+// explain says why data was refused.
+func (d *Decoder) explain(data []byte, l Limits) *Refusal {
+	l = l.filled()
+	checker := decoder{data: data, limits: l, depth: l.MaxDepth, elements: l.MaxElements}
+	if !checker.check() {
+		return &Refusal{Problems: []Problem{{Kind: checker.why, Offset: checker.at, End: checker.at}}}
+	}
+	all := &collector{most: l.MaxProblems}
+	l.MaxElements, l.MaxNumber = math.MaxInt, math.MaxInt // have been looked at
+	run := decoder{data: data, limits: l, depth: math.MaxInt, elements: math.MaxInt, all: all}
+	run.text(d.plan, memoryOf(reflect.New(d.typ)))
+	if len(all.found) == 0 {
+		return &Refusal{Problems: []Problem{{Kind: ProblemUnstable}}}
+	}
+	r := &Refusal{Problems: make([]Problem, len(all.found)), More: all.full}
+	for i, f := range all.found {
+		p := Problem{Kind: f.kind, Offset: f.at, End: f.end, Want: f.wantType, Rule: f.rule, Err: f.err}
+		if f.want != nil {
+			p.Want, p.Quoted = f.want.typ, f.want.op == opQuoted
+		}
+		r.Problems[i] = p
+	}
+	locate(data, all.found, r.Problems)
+	return r
+}

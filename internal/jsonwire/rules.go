@@ -1,0 +1,348 @@
+package jsonwire
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"unicode/utf8"
+)
+
+// A Ruler says what is demanded of values beside their Go types. It is asked
+// once for each type, when a decoder is compiled (see Compile).
+type Ruler interface {
+	// Member returns what is demanded of the field f of the struct type owner,
+	// which becomes a member of the JSON object. Of an embedded struct's field
+	// owner is the embedded type.
+	Member(owner reflect.Type, f reflect.StructField) (MemberRules, error)
+	// Type returns what is demanded of every value of type t, wherever it stands.
+	Type(t reflect.Type) (TypeRules, error)
+}
+
+// Rules are demanded of one value and of those inside it. They reach through
+// pointers and wrappers (see Wrapper) to the value that is there; where the text
+// says null they demand nothing.
+type Rules struct {
+	Checks []Check
+	Elem   *Rules // of each element of a slice or array, each value of a map
+}
+
+// MemberRules are what is demanded of a member of an object.
+type MemberRules struct {
+	Rules
+	// Required, if it is not nil, makes it an error that the member is absent.
+	// It is what Problem.Rule says then.
+	Required any
+	// Default is JSON that is decoded where the member is absent; nil is none.
+	Default []byte
+	// Requires lists the JSON names of members that must be there if this one
+	// is, with what Problem.Rule says when one is not.
+	Requires []Requirement
+}
+
+// A Requirement is one name of MemberRules.Requires.
+type Requirement struct {
+	Name string
+	Rule any
+}
+
+// TypeRules are what is demanded of every value of a type.
+type TypeRules struct {
+	Checks []Check
+	// Validate looks at a decoded value, v is a pointer to it, and reports what
+	// is wrong. It must not keep v or the report.
+	Validate func(v any, r *Report)
+}
+
+// A Report takes what a Validate function finds.
+type Report struct {
+	failed bool
+	found  func(pointer string, rule any) // nil: only whether there is something counts
+}
+
+// Fail reports that the rule is broken at the JSON pointer relative to the value,
+// "" for the value itself.
+func (r *Report) Fail(pointer string, rule any) {
+	r.failed = true
+	if r.found != nil {
+		r.found(pointer, rule)
+	}
+}
+
+// A Check is one rule that is looked at as a value arrives. It allocates nothing
+// if its function does not.
+type Check struct {
+	// Rule is the caller's: Problem.Rule says it when the check fails.
+	Rule any
+
+	kind     checkKind
+	min, max uint64 // the bits of an int64, uint64, float64 or int
+	open     [2]bool
+	integer  func(int64) bool
+	unsigned func(uint64) bool
+	number   func(float64) bool
+	text     func(string) bool
+	value    func(any) bool
+}
+
+type checkKind uint8
+
+const (
+	checkIntRange checkKind = iota
+	checkUintRange
+	checkFloatRange
+	checkInt
+	checkUint
+	checkFloat
+	checkLength
+	checkText
+	checkCount
+	checkValue
+)
+
+// IntRange demands min ≤ value ≤ max of a signed integer.
+func IntRange(rule any, minimum, maximum int64) Check {
+	return Check{Rule: rule, kind: checkIntRange, min: uint64(minimum), max: uint64(maximum)}
+}
+
+// UintRange is IntRange for integers without sign.
+func UintRange(rule any, minimum, maximum uint64) Check {
+	return Check{Rule: rule, kind: checkUintRange, min: minimum, max: maximum}
+}
+
+// FloatRange is IntRange for floating-point numbers; an exclusive bound is not
+// itself allowed. Infinities are no bounds.
+func FloatRange(rule any, minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
+	return Check{Rule: rule, kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
+		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
+}
+
+// Int demands that ok returns true for a signed integer, Uint and Float the same
+// for the other numbers.
+func Int(rule any, ok func(int64) bool) Check { return Check{Rule: rule, kind: checkInt, integer: ok} }
+
+// Uint is Int for integers without sign.
+func Uint(rule any, ok func(uint64) bool) Check {
+	return Check{Rule: rule, kind: checkUint, unsigned: ok}
+}
+
+// Float is Int for floating-point numbers.
+func Float(rule any, ok func(float64) bool) Check {
+	return Check{Rule: rule, kind: checkFloat, number: ok}
+}
+
+// Length bounds the characters (code points) of a string.
+func Length(rule any, minimum, maximum int) Check {
+	return Check{Rule: rule, kind: checkLength, min: uint64(minimum), max: uint64(maximum)}
+}
+
+// Text demands that ok returns true for a string. It serves strings, json.Number,
+// and types that decode themselves, where it sees the string of the JSON text, if
+// that is one. ok must not keep its argument.
+func Text(rule any, ok func(string) bool) Check { return Check{Rule: rule, kind: checkText, text: ok} }
+
+// Count bounds the elements of a slice or array, the members of a map. Of an
+// array all that the text has count, also those that are too many.
+func Count(rule any, minimum, maximum int) Check {
+	return Check{Rule: rule, kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
+}
+
+// Value demands that ok returns true for a pointer to the decoded value, whatever
+// its type. ok must not keep its argument.
+func Value(rule any, ok func(any) bool) Check {
+	return Check{Rule: rule, kind: checkValue, value: ok}
+}
+
+// fits reports whether values of p's type can be checked by c.
+func (c *Check) fits(p *decodePlan) bool {
+	switch c.kind {
+	case checkIntRange, checkInt:
+		return opInt8 <= p.op && p.op <= opInt64
+	case checkUintRange, checkUint:
+		return opUint8 <= p.op && p.op <= opUint64
+	case checkFloatRange, checkFloat:
+		return p.op == opFloat32 || p.op == opFloat64
+	case checkLength, checkText:
+		return p.op == opString || p.op == opNumber || p.textual()
+	case checkCount:
+		return p.op == opSlice || p.op == opArray || p.op == opMap
+	}
+	return true
+}
+
+// holds looks at the value at m. text is the string of the JSON text, for plans
+// that are textual; count the elements of what was decoded last.
+func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
+	switch c.kind {
+	case checkIntRange:
+		n := loadInt(p.op, m)
+		return int64(c.min) <= n && n <= int64(c.max)
+	case checkUintRange:
+		n := loadUint(p.op, m)
+		return c.min <= n && n <= c.max
+	case checkFloatRange:
+		n, low, high := loadFloat(p.op, m), math.Float64frombits(c.min), math.Float64frombits(c.max)
+		return (low < n || low == n && !c.open[0]) && (n < high || n == high && !c.open[1])
+	case checkInt:
+		return c.integer(loadInt(p.op, m))
+	case checkUint:
+		return c.unsigned(loadUint(p.op, m))
+	case checkFloat:
+		return c.number(loadFloat(p.op, m))
+	case checkLength:
+		return c.lengthHolds(text)
+	case checkText:
+		return c.text(text)
+	case checkCount:
+		return int(c.min) <= count && count <= int(c.max)
+	default:
+		return c.value(pointerTo(p.pointer, m))
+	}
+}
+
+// lengthHolds counts characters only where the bytes leave it open.
+func (c *Check) lengthHolds(text string) bool {
+	n := len(text)
+	if n < int(c.min) || n > int(c.max) && n/utf8.UTFMax > int(c.max) {
+		return false
+	}
+	if n <= int(c.max) && (n+utf8.UTFMax-1)/utf8.UTFMax >= int(c.min) {
+		return true
+	}
+	n = utf8.RuneCountInString(text)
+	return int(c.min) <= n && n <= int(c.max)
+}
+
+func loadInt(o op, m memory) int64 {
+	switch o {
+	case opInt8:
+		return int64(load[int8](m))
+	case opInt16:
+		return int64(load[int16](m))
+	case opInt32:
+		return int64(load[int32](m))
+	}
+	return load[int64](m)
+}
+
+func loadUint(o op, m memory) uint64 {
+	switch o {
+	case opUint8:
+		return uint64(load[uint8](m))
+	case opUint16:
+		return uint64(load[uint16](m))
+	case opUint32:
+		return uint64(load[uint32](m))
+	}
+	return load[uint64](m)
+}
+
+func loadFloat(o op, m memory) float64 {
+	if o == opFloat32 {
+		return float64(load[float32](m))
+	}
+	return load[float64](m)
+}
+
+// checks is what an opChecked plan demands beside its type.
+type checks struct {
+	list     []Check
+	validate func(any, *Report)
+}
+
+// textual reports whether a type with a method of its own decodes the value, of
+// which only the JSON text is known.
+func (p *decodePlan) textual() bool {
+	return p.op == opUnmarshal || p.op == opUnmarshalText || p.op == opTime || p.op == opStandard
+}
+
+// reach follows pointers and wrappers from the value at m to the one that rules
+// are demanded of; false when there is none.
+func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
+	for {
+		switch p.op {
+		case opPointer:
+			if m.isNil() {
+				return p, m, false
+			}
+			p, m = p.elem, m.deref()
+		case opWrapped:
+			if !load[bool](m.at(p.wrap.set)) {
+				return p, m, false
+			}
+			p, m = p.elem, m.at(p.wrap.value)
+		case opChecked, opQuoted:
+			p = p.elem
+		default:
+			return p, m, true
+		}
+	}
+}
+
+// innermost is the plan that reach leads to.
+func (p *decodePlan) innermost() *decodePlan {
+	for p.op == opPointer || p.op == opWrapped || p.op == opChecked || p.op == opQuoted {
+		p = p.elem
+	}
+	return p
+}
+
+// checked decodes a value and looks at its rules.
+func (d *decoder) checked(p *decodePlan, m memory, i int) int {
+	next := d.value(p.elem, m, i)
+	if next < 0 || d.data[i] == 'n' {
+		return next
+	}
+	count := d.count
+	inner, at, ok := p.elem.reach(m)
+	if !ok {
+		return next
+	}
+	var text string
+	switch {
+	case inner.op == opString || inner.op == opNumber:
+		text = load[string](at)
+	case inner.textual():
+		if d.data[i] == '"' {
+			text = d.viewText(i, next)
+		}
+	}
+	for n := range p.checks.list {
+		c := &p.checks.list[n]
+		if (c.kind == checkLength || c.kind == checkText) && inner.textual() && d.data[i] != '"' {
+			continue
+		}
+		if !c.holds(inner, at, text, count) && !d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
+			return -1
+		}
+	}
+	if p.checks.validate != nil {
+		return d.validated(p, pointerTo(inner.pointer, at), i, next)
+	}
+	return next
+}
+
+// validated calls the function that looks at the value v.
+func (d *decoder) validated(p *decodePlan, v any, i, next int) int {
+	r := new(Report)
+	var found []problem
+	if d.all != nil {
+		r.found = func(pointer string, rule any) {
+			found = append(found, problem{kind: ProblemRule, at: i, end: next, rule: rule, below: pointer})
+		}
+	}
+	p.checks.validate(v, r)
+	if r.failed && d.all == nil {
+		return -1
+	}
+	for _, f := range found {
+		if !d.tolerate(f) {
+			return -1
+		}
+	}
+	return next
+}
+
+// ruleError is an error of compilation, about the member that it happened at.
+func ruleError(t reflect.Type, field string, err error) error {
+	return fmt.Errorf("%s.%s: %w", t, field, err)
+}

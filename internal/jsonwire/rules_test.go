@@ -1,0 +1,381 @@
+package jsonwire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// tagRuler is a small ruler: it reads rules from tags, as a package on top would.
+type tagRuler struct{}
+
+func (tagRuler) Member(_ reflect.Type, f reflect.StructField) (m jsonwire.MemberRules, err error) {
+	if f.Tag.Get("required") != "" {
+		m.Required = "required"
+	}
+	if text, ok := f.Tag.Lookup("default"); ok {
+		m.Default = []byte(text)
+	}
+	if name := f.Tag.Get("requires"); name != "" {
+		m.Requires = []jsonwire.Requirement{{Name: name, Rule: "requires " + name}}
+	}
+	m.Checks = checksOf(f.Tag)
+	if elem := f.Tag.Get("each"); elem != "" {
+		m.Elem = &jsonwire.Rules{Checks: checksOf(reflect.StructTag(elem))}
+	}
+	if f.Tag.Get("bad") != "" {
+		err = errFailing
+	}
+	return m, err
+}
+
+func checksOf(tag reflect.StructTag) (list []jsonwire.Check) {
+	between := func(name string) (low, high int, ok bool) {
+		text, ok := tag.Lookup(name)
+		if a, b, both := strings.Cut(text, ".."); both {
+			low, _ = strconv.Atoi(a)
+			high, _ = strconv.Atoi(b)
+		}
+		return low, high, ok
+	}
+	if low, high, ok := between("int"); ok {
+		list = append(list, jsonwire.IntRange("int", int64(low), int64(high)))
+	}
+	if low, high, ok := between("uint"); ok {
+		list = append(list, jsonwire.UintRange("uint", uint64(low), uint64(high)))
+	}
+	if low, high, ok := between("float"); ok {
+		list = append(list, jsonwire.FloatRange("float", float64(low), float64(high), true, false))
+	}
+	if low, high, ok := between("length"); ok {
+		list = append(list, jsonwire.Length("length", low, high))
+	}
+	if low, high, ok := between("count"); ok {
+		list = append(list, jsonwire.Count("count", low, high))
+	}
+	if text, ok := tag.Lookup("pattern"); ok {
+		list = append(list, jsonwire.Text("pattern", regexp.MustCompile(text).MatchString))
+	}
+	if text, ok := tag.Lookup("multiple"); ok {
+		n, _ := strconv.Atoi(text)
+		list = append(list, jsonwire.Int("multiple", func(v int64) bool { return v%int64(n) == 0 }),
+			jsonwire.Value("value", func(v any) bool { return reflect.ValueOf(v).Kind() == reflect.Pointer }))
+	}
+	return list
+}
+
+func (tagRuler) Type(t reflect.Type) (r jsonwire.TypeRules, err error) {
+	switch t {
+	case reflect.TypeFor[color]():
+		r.Checks = []jsonwire.Check{jsonwire.Text("enum", func(s string) bool { return s == "red" || s == "blue" })}
+	case reflect.TypeFor[span]():
+		r.Validate = func(v any, r *jsonwire.Report) {
+			if s := v.(*span); s.To < s.From {
+				r.Fail("/to", "order")
+			}
+		}
+	}
+	return r, nil
+}
+
+type (
+	color string
+	span  struct {
+		From int `json:"from"`
+		To   int `json:"to"`
+	}
+	optional[T any] struct {
+		value T
+		set   bool
+	}
+	nullable[T any] struct {
+		value     T
+		set, null bool
+	}
+	ruled struct {
+		Name   string             `json:"name" required:"1" length:"2..5"`
+		Age    int8               `json:"age" int:"0..100" multiple:"2"`
+		Size   uint16             `json:"size" uint:"1..9" default:"3"`
+		Ratio  float32            `json:"ratio" float:"0..1"`
+		Tags   []string           `json:"tags" count:"1..2" each:"length:\"1..3\""`
+		Sizes  map[string]*int    `json:"sizes" count:"0..1" each:"int:\"1..5\""`
+		Fixed  [2]int             `json:"fixed" count:"2..2"`
+		Mail   nullable[string]   `json:"mail" pattern:"@"`
+		Nick   optional[string]   `json:"nick" length:"1..3" requires:"name"`
+		Color  color              `json:"color"`
+		Colors []*color           `json:"colors"`
+		Span   *span              `json:"span"`
+		When   time.Time          `json:"when" pattern:"^2026-"`
+		Items  []item             `json:"items"`
+		Quoted int                `json:"quoted,string" int:"1..3"`
+		Both   optional[*color]   `json:"both"`
+		Deep   nullable[[]item]   `json:"deep" count:"1..1"`
+		Kids   []ruled            `json:"kids" count:"1..3"`
+		ByName map[string][]ruled `json:"byName" each:"count:\"1..3\""`
+	}
+	item struct {
+		ID  int `json:"id" required:"1"`
+		Qty int `json:"qty" default:"1" int:"1..10"`
+	}
+)
+
+func (optional[T]) WrapsJSON() jsonwire.Wrapping {
+	return jsonwire.Wrapping{Value: "value", Set: "set"}
+}
+
+func (nullable[T]) WrapsJSON() jsonwire.Wrapping {
+	return jsonwire.Wrapping{Value: "value", Set: "set", Null: "null", AcceptNull: true}
+}
+
+// strict is all that Limits can refuse.
+var strict = jsonwire.Limits{UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true}
+
+func compile[T any](tb testing.TB) *jsonwire.Decoder {
+	tb.Helper()
+	d, err := jsonwire.Compile(reflect.TypeFor[T](), tagRuler{}, jsonwire.Strictness{RefuseNull: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// found lists the problems of an error: the kind, the pointer, the rule.
+func found(err error) (list []string) {
+	r, ok := errors.AsType[*jsonwire.Refusal](err)
+	if !ok {
+		return nil
+	}
+	for _, p := range r.Problems {
+		text := p.Kind.String() + " " + p.Pointer
+		if p.Rule != nil {
+			text += fmt.Sprint(" ", p.Rule)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestRules(t *testing.T) {
+	d := compile[ruled](t)
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"nothing wrong", `{"name":"abc","age":10,"size":1,"ratio":0.5,"tags":["a"],"sizes":{"x":5},"fixed":[1,2],"mail":"a@b","nick":"n","color":"red",
+			"colors":["blue",null],"span":{"from":1,"to":2},"when":"2026-01-01T00:00:00Z","items":[{"id":1}],"quoted":"2","both":"red","deep":[{"id":1}]}`, nil},
+		{"missing", `{}`, []string{"missing member /name required"}},
+		{"missing, in an array", `{"name":"abc","items":[{"id":1},{"qty":2}]}`, []string{"missing member /items/1/id required"}},
+		{"too short", `{"name":"a"}`, []string{"rule broken /name length"}},
+		{"too long", `{"name":"abcdef"}`, []string{"rule broken /name length"}},
+		{"characters, not bytes", `{"name":"ééééé"}`, nil},
+		{"too few characters", `{"name":"\u00e9"}`, []string{"rule broken /name length"}},
+		{"too many characters", `{"name":"éééééé"}`, []string{"rule broken /name length"}},
+		{"two rules of one value", `{"name":"abc","age":-1}`, []string{"rule broken /age int", "rule broken /age multiple"}},
+		{"whole number", `{"name":"abc","age":1.0e1}`, nil},
+		{"no whole number", `{"name":"abc","age":1.5}`, []string{"unfit value /age"}},
+		{"no sign", `{"name":"abc","size":10}`, []string{"rule broken /size uint"}},
+		{"exclusive", `{"name":"abc","ratio":0}`, []string{"rule broken /ratio float"}},
+		{"inclusive", `{"name":"abc","ratio":1}`, nil},
+		{"count", `{"name":"abc","tags":[],"fixed":[1,2,3]}`, []string{"rule broken /tags count", "rule broken /fixed count"}},
+		{"elements", `{"name":"abc","tags":["","abcd"]}`, []string{"rule broken /tags/0 length", "rule broken /tags/1 length"}},
+		{"values of a map", `{"name":"abc","sizes":{"a":0,"b/~":6}}`, []string{"rule broken /sizes/a int", "rule broken /sizes/b~1~0 int", "rule broken /sizes count"}},
+		{"null where it can be", `{"name":"abc","mail":null,"span":null,"colors":[null],"both":null,"deep":null}`, nil},
+		{"null where it cannot", `{"name":null,"age":null,"tags":null,"when":null,"sizes":null,"fixed":null,"color":null,"nick":null,"quoted":null,"items":[null]}`,
+			[]string{"unfit value /name", "unfit value /age", "unfit value /tags", "unfit value /when", "unfit value /sizes", "unfit value /fixed",
+				"unfit value /color", "unfit value /nick", "unfit value /quoted", "unfit value /items/0"}},
+		{"in a nullable", `{"name":"abc","mail":"x"}`, []string{"rule broken /mail pattern"}},
+		{"in an optional", `{"name":"abc","nick":"long"}`, []string{"rule broken /nick length"}},
+		{"requires", `{"nick":"n"}`, []string{"missing member /name required", "missing member /name requires name"}},
+		{"of a type", `{"name":"abc","color":"green","colors":["red","grey"],"both":"pink"}`, []string{"rule broken /color enum", "rule broken /colors/1 enum", "rule broken /both enum"}},
+		{"by code", `{"name":"abc","span":{"from":2,"to":1}}`, []string{"rule broken /span/to order"}},
+		{"text of a type with a method", `{"name":"abc","when":"2025-01-01T00:00:00Z"}`, []string{"rule broken /when pattern"}},
+		{"quoted", `{"name":"abc","quoted":"4"}`, []string{"rule broken /quoted int"}},
+		{"count in a nullable", `{"name":"abc","deep":[]}`, []string{"rule broken /deep count"}},
+		{"recursive", `{"name":"abc","kids":[{"name":"a"},{}]}`, []string{"rule broken /kids/0/name length", "missing member /kids/1/name required"}},
+		{"recursive, by map", `{"name":"abc","byName":{"k":[],"l":[{"name":"abc","kids":[]}]}}`, []string{"rule broken /byName/k count", "rule broken /byName/l/0/kids count"}},
+		{"unknown", `{"name":"abc","Name":"x","other":{"a":[1]}}`, []string{"unknown member /Name", "unknown member /other"}},
+		{"twice", `{"name":"abc","age":2,"name":"abd","sizes":{"x":1,"x":2}}`, []string{"member twice /name", "member twice /sizes/x"}},
+		{"invalid UTF-8", "{\"name\":\"a\xff\",\"nick\":\"\\ud800\"}", []string{"invalid UTF-8 /name", "invalid UTF-8 /nick"}},
+		{"wrong types everywhere", `{"name":1,"age":"x","tags":{},"items":[1,{"id":"x"}],"span":[],"color":{"a":1}}`,
+			[]string{"unfit value /name", "unfit value /age", "unfit value /tags", "unfit value /items/0", "unfit value /items/1/id", "unfit value /span", "unfit value /color"}},
+		{"no JSON", `{"name":1,"age":}`, []string{"invalid JSON "}},
+		{"the whole", `[]`, []string{"unfit value "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v ruled
+			err := d.Decode([]byte(c.text), &v, strict)
+			if got := found(err); !slices.Equal(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestDefaultsAndWrappers(t *testing.T) {
+	d := compile[ruled](t)
+	var v ruled
+	if err := d.Decode([]byte(`{"name":"abc","mail":null,"nick":"n","items":[{"id":1},{"id":2,"qty":5}]}`), &v, strict); err != nil {
+		t.Fatal(err)
+	}
+	if v.Size != 3 || v.Items[0].Qty != 1 || v.Items[1].Qty != 5 {
+		t.Errorf("defaults: %+v", v)
+	}
+	if v.Mail != (nullable[string]{null: true}) || v.Nick != (optional[string]{"n", true}) || v.Both.set || v.Deep.null {
+		t.Errorf("wrappers: %+v", v)
+	}
+	v = ruled{}
+	if err := d.Decode([]byte(`{"name":"abc","mail":"a@b","both":null,"deep":[{"id":1}]}`), &v, strict); err != nil {
+		t.Fatal(err)
+	}
+	if v.Mail != (nullable[string]{value: "a@b", set: true}) || !v.Both.set || v.Both.value != nil || len(v.Deep.value) != 1 || !v.Deep.set {
+		t.Errorf("wrappers: %+v", v)
+	}
+	// The last of two members counts, also where a limit does not refuse them.
+	if err := d.Decode([]byte(`{"name":"abc","mail":null}`), &v, jsonwire.Limits{}); err != nil || v.Mail != (nullable[string]{null: true}) {
+		t.Errorf("null after a value: %+v, %v", v.Mail, err)
+	}
+}
+
+func TestRulesThatCannotBe(t *testing.T) {
+	for name, typ := range map[string]reflect.Type{
+		"int": reflect.TypeFor[struct {
+			N int `length:"1..2"`
+		}](),
+		"string": reflect.TypeFor[struct {
+			S *string `int:"1..2"`
+		}](),
+		"elements": reflect.TypeFor[struct {
+			S string `each:"int:\"1..2\""`
+		}](),
+		"element": reflect.TypeFor[struct {
+			S []string `each:"int:\"1..2\""`
+		}](),
+		"default": reflect.TypeFor[struct {
+			S string `default:"1"`
+		}](),
+		"by rule": reflect.TypeFor[struct {
+			S string `default:"\"abc\"" length:"1..2"`
+		}](),
+		"syntax": reflect.TypeFor[struct {
+			S string `default:"abc"`
+		}](),
+		"requires": reflect.TypeFor[struct {
+			S string `requires:"T"`
+		}](),
+		"ruler": reflect.TypeFor[struct {
+			S string `bad:"1"`
+		}](),
+		"inside": reflect.TypeFor[map[string][]struct {
+			In struct {
+				S string `int:"1..2"`
+			}
+		}](),
+	} {
+		_, err := jsonwire.Compile(typ, tagRuler{}, jsonwire.Strictness{})
+		if err == nil || !strings.Contains(err.Error(), "S") && !strings.Contains(err.Error(), "N") {
+			t.Errorf("%s: error %v does not name the field", name, err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	nested := strings.Repeat("[", 5) + strings.Repeat("]", 5)
+	for _, c := range []struct {
+		name, text string
+		limits     jsonwire.Limits
+		typ        reflect.Type
+		want       string
+	}{
+		{"depth", nested, jsonwire.Limits{MaxDepth: 5}, reflect.TypeFor[any](), ""},
+		{"too deep", nested, jsonwire.Limits{MaxDepth: 4}, reflect.TypeFor[any](), "too deep "},
+		{"too deep, typed", nested, jsonwire.Limits{MaxDepth: 4}, reflect.TypeFor[chain](), "too deep "},
+		{"too deep, skipped", `{"x":` + nested + `}`, jsonwire.Limits{MaxDepth: 4}, reflect.TypeFor[struct{}](), "too deep "},
+		{"too deep for all", strings.Repeat("[", 10001) + strings.Repeat("]", 10001), jsonwire.Limits{MaxDepth: 20000}, reflect.TypeFor[any](), "too deep "},
+		{"elements", `{"a":[1,2,3]}`, jsonwire.Limits{MaxElements: 4}, reflect.TypeFor[map[string][]int](), ""},
+		{"too many elements", `{"a":[1,2,3]}`, jsonwire.Limits{MaxElements: 3}, reflect.TypeFor[map[string][]int](), "too many elements "},
+		{"too many in any", `{"a":[1,2,3]}`, jsonwire.Limits{MaxElements: 3}, reflect.TypeFor[any](), "too many elements "},
+		{"too many, skipped", `{"a":[1,2,3]}`, jsonwire.Limits{MaxElements: 3}, reflect.TypeFor[struct{}](), "too many elements "},
+		{"too many members", `{"A":1,"B":2}`, jsonwire.Limits{MaxElements: 1}, reflect.TypeFor[small](), "too many elements "},
+		{"enough members", `{"A":1,"B":2}`, jsonwire.Limits{MaxElements: 2}, reflect.TypeFor[small](), ""},
+		{"number", "12.45", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[float64](), ""},
+		{"long float", "12.456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[float64](), "number too long "},
+		{"long float32", "12.456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[float32](), "number too long "},
+		{"long integer", "123456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[int](), "number too long "},
+		{"long unsigned", "123456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[uint8](), "number too long "},
+		{"long in any", "[123456]", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[any](), "number too long "},
+		{"long json.Number", "123456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.Number](), "number too long "},
+		{"long in raw JSON", "[123456]", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.RawMessage](), "number too long "},
+		{"long string", `"123456"`, jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.RawMessage](), ""},
+		{"twice in any", `{"a":{"b":1,"b":2}}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[any](), "member twice /a/b"},
+		{"twice in strings", `{"a":"1","a":"2"}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[map[string]string](), "member twice /a"},
+		{"twice in another case", `{"A":1,"a":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[small](), "member twice /a"},
+		{"twice of many", `{"A0":1,"AAAAAAAAAAAA2":true,"A0":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[many](), "member twice /A0"},
+		{"UTF-8 in a name", "{\"\xff\":1}", jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[map[string]int](), "invalid UTF-8 /\ufffd"},
+		{"UTF-8 in raw JSON", `{"a":"\ud800"}`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[json.RawMessage](), "invalid UTF-8 "},
+		{"UTF-8 is fine", `{"a\\":"\ud83d\ude00 é \\ud800"}`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[json.RawMessage](), ""},
+		{"U+FFFD is fine", `["\ufffd","` + "\ufffd" + `\n"]`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[[]string](), ""},
+	} {
+		err := jsonwire.DecoderFor(c.typ).Decode([]byte(c.text), reflect.New(c.typ).Interface(), c.limits)
+		if got := strings.Join(found(err), ", "); got != c.want || (err != nil) != (c.want != "") {
+			t.Errorf("%s: got %q (%v), want %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	d := jsonwire.DecoderFor(reflect.TypeFor[int64]())
+	u := jsonwire.DecoderFor(reflect.TypeFor[uint64]())
+	for text, want := range map[string]int64{
+		"1.0": 1, "-1.0": -1, "1e2": 100, "1.5e1": 15, "150e-1": 15, "0e99999999999999999999": 0, "-0.0": 0, "0.00e-5": 0, "9223372036854775807.0": math.MaxInt64,
+		"-9223372036854775808.000": math.MinInt64, "1000000000000000000000e-5": 1e16, "0.0001e4": 1, "1E+3": 1000,
+	} {
+		var got int64
+		if err := d.Decode([]byte(text), &got, strict); err != nil || got != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
+		}
+		var unsigned uint64
+		if err := u.Decode([]byte(text), &unsigned, strict); (err == nil) != (want >= 0) || want >= 0 && unsigned != uint64(want) {
+			t.Errorf("%s: got %d, %v, want %d", text, unsigned, err, want)
+		}
+	}
+	for _, text := range []string{"1.5", "1e-1", "1e99999999999999999999", "1e-99999999999999999999", "9223372036854775808.0", "1e19", "0.1", "123e-4"} {
+		var got int64
+		if err := d.Decode([]byte(text), &got, strict); err == nil {
+			t.Errorf("%s: got %d", text, got)
+		}
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	d := jsonwire.DecoderFor(reflect.TypeFor[[]int]())
+	text := []byte("[" + strings.Repeat(`"x",`, 9999) + "1]")
+	var v []int
+	for most, want := range map[int]int{0: 100, 1: 1, 10: 10} {
+		r, ok := errors.AsType[*jsonwire.Refusal](d.Decode(text, &v, jsonwire.Limits{MaxProblems: most}))
+		if !ok || len(r.Problems) != want || !r.More {
+			t.Errorf("at most %d: %d problems, more %v", most, len(r.Problems), r.More)
+		}
+	}
+	r, _ := errors.AsType[*jsonwire.Refusal](d.Decode([]byte(`["x"]`), &v, jsonwire.Limits{MaxProblems: 1}))
+	if len(r.Problems) != 1 || r.More || r.Problems[0].Offset != 1 || r.Problems[0].End != 4 || r.Problems[0].Pointer != "/0" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMethodErrorsAreKept(t *testing.T) {
+	var v struct{ A []refuses }
+	err := jsonwire.DecoderFor(reflect.TypeOf(v)).Decode([]byte(`{"A":[1]}`), &v, jsonwire.Limits{})
+	if !errors.Is(err, errFailing) || !slices.Equal(found(err), []string{"unfit value /A/0"}) {
+		t.Errorf("%v", err)
+	}
+}

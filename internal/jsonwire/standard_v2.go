@@ -1,0 +1,11 @@
+//go:build goexperiment.jsonv2 && go1.27
+
+package jsonwire
+
+import (
+	jsonv2 "encoding/json/v2"
+	"reflect"
+)
+
+// encoding/json is built on encoding/json/v2 and calls this method as well.
+func init() { unmarshalerFromType = reflect.TypeFor[jsonv2.UnmarshalerFrom]() }

@@ -1,0 +1,119 @@
+package jsonwire
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Strings makes bytes that are lent into strings that stay valid for ever: it
+// copies them into pieces of memory that are only ever appended to. A piece dies
+// with its last string, so a string that is kept keeps at most pieceSize bytes
+// of others. The zero Strings is ready; it belongs to one goroutine at a time.
+//
+// Invariant: what lies before rest in its piece is shared with strings already
+// handed out and is never written again.
+type Strings struct {
+	rest []byte // the unused part of the current piece
+}
+
+const (
+	pieceSize = 4 << 10       // bytes
+	pieceMost = pieceSize / 4 // longer strings get memory of their own
+	copyBlock = 16            // short strings are copied by one move of this size
+)
+
+// copy returns a safe copy of b; expect is how many bytes may yet come for it
+// and other strings, so that a short text does not cost a whole piece.
+func (s *Strings) copy(b []byte, expect int) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > len(s.rest) {
+		if len(b) > pieceMost {
+			return string(b)
+		}
+		s.rest = make([]byte, max(len(b), min(pieceSize, expect)))
+	}
+	n := copy(s.rest, b)
+	made := bytesString(s.rest[:n])
+	s.rest = s.rest[n:]
+	return made
+}
+
+// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or
+// both. odd says that it held what is no character: invalid UTF-8 or a surrogate
+// without its pair, which become U+FFFD.
+func (s *Strings) unquote(raw []byte) (made string, odd bool) {
+	// Only U+FFFD for invalid UTF-8 is longer than what it stands for.
+	if len(raw) <= len(s.rest) && len(raw) <= pieceMost && utf8.Valid(raw) {
+		out, odd := appendUnquoted(s.rest[:0], raw)
+		s.rest = s.rest[len(out):]
+		return bytesString(out), odd
+	}
+	out, odd := appendUnquoted(make([]byte, 0, len(raw)), raw)
+	return bytesString(out), odd
+}
+
+// appendUnquoted appends what the inside of a JSON string means, see unquote.
+// raw has been read by scanString.
+func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {
+			end := scanPlain(raw, i)
+			dst = append(dst, raw[i:end]...)
+			i = end
+			continue
+		}
+		var r rune
+		var size int
+		if raw[i] == '\\' {
+			r, size = unescape(raw[i:])
+		} else {
+			r, size = utf8.DecodeRune(raw[i:])
+		}
+		if r == utf8.RuneError {
+			odd = odd || size == 1 || raw[i] == '\\' && surrogate(raw[i:])
+		}
+		dst = utf8.AppendRune(dst, r)
+		i += size
+	}
+	return dst, odd
+}
+
+// unescape reads the escape that b begins with, or two that are a surrogate
+// pair. A surrogate alone is U+FFFD.
+func unescape(b []byte) (r rune, size int) {
+	switch c := b[1]; c {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r = hexRune(b)
+		if !utf16.IsSurrogate(r) {
+			return r, 6
+		}
+		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+			if pair := utf16.DecodeRune(r, hexRune(b[6:])); pair != utf8.RuneError {
+				return pair, 12
+			}
+		}
+		return utf8.RuneError, 6
+	default:
+		return rune(c), 2
+	}
+}
+
+// hexRune is the number of the escape \uXXXX that b begins with.
+func hexRune(b []byte) rune {
+	return unhex(b[2])<<12 | unhex(b[3])<<8 | unhex(b[4])<<4 | unhex(b[5])
+}
+
+// surrogate reports whether the escape that b begins with is one of a surrogate.
+func surrogate(b []byte) bool { return b[1] == 'u' && utf16.IsSurrogate(hexRune(b)) }

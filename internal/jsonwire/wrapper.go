@@ -1,0 +1,72 @@
+package jsonwire
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// A Wrapper is a struct type around one value that knows whether a member was
+// there, or whether it was null. A decoder reads its value as if it stood there
+// alone, and sets the flags. The method is called once for each type, on its
+// zero value.
+type Wrapper interface{ WrapsJSON() Wrapping }
+
+// Wrapping names the fields of a Wrapper.
+type Wrapping struct {
+	// Value is the field of the value.
+	Value string
+	// Set is a bool field that becomes true when there is a value, false at null.
+	Set string
+	// Null is a bool field that becomes true at null, false when there is a
+	// value. "" has none.
+	Null string
+	// AcceptNull makes null no value: Value is zeroed and the flags are set. Else
+	// null is what it is for Value alone.
+	AcceptNull bool
+}
+
+// wrapLayout is a Wrapping by offsets.
+type wrapLayout struct {
+	value, set, null    uintptr
+	hasNull, acceptNull bool
+}
+
+// compileWrapper sets up a Wrapper. It panics when the type does not have what it
+// says: such a type is a mistake of its author.
+func (c *decodeCompiler) compileWrapper(p *decodePlan) {
+	w := reflect.Zero(p.typ).Interface().(Wrapper).WrapsJSON()
+	field := func(name string, flag bool) reflect.StructField {
+		f, ok := p.typ.FieldByName(name)
+		if !ok || len(f.Index) != 1 || flag && f.Type.Kind() != reflect.Bool {
+			panic(fmt.Sprintf("jsonwire: %s names its field %q, which it does not have", p.typ, name))
+		}
+		return f
+	}
+	value := field(w.Value, false)
+	p.op = opWrapped
+	p.wrap = &wrapLayout{value: value.Offset, set: field(w.Set, true).Offset, acceptNull: w.AcceptNull}
+	if w.Null != "" {
+		p.wrap.hasNull, p.wrap.null = true, field(w.Null, true).Offset
+	}
+	p.elem = c.compile(value.Type, false)
+}
+
+// wrapped reads the value of a wrapper and sets its flags.
+func (d *decoder) wrapped(p *decodePlan, m memory, i int) int {
+	w := p.wrap
+	null := d.data[i] == 'n' && w.acceptNull
+	var next int
+	if null {
+		if next = d.word(i, "null"); next < 0 {
+			return next
+		}
+		valueAt(p.elem.typ, m.at(w.value)).SetZero()
+	} else if next = d.value(p.elem, m.at(w.value), i); next < 0 {
+		return next
+	}
+	store(m.at(w.set), !null)
+	if w.hasNull {
+		store(m.at(w.null), null)
+	}
+	return next
+}
