@@ -4,8 +4,9 @@
 //
 //	go test -C bench -run '^$' -bench . -benchmem -cpu 1 -count 5 ./seeds
 //
-// Every benchmark looks at its result once before the clock starts. Posts 002 (routing) and 003
-// (memory under load) are measured in bench/router and by bench/cmd/compare.
+// Every benchmark looks at its result once before the clock starts. Post 002 (routing) is measured in bench/router,
+// post 003 (memory under load) by the scenarios users and stages of bench/cmd/compare, whose profile command draws what
+// posts 000 and 002 had looked at with pprof.
 package seeds_test
 
 import (

@@ -32,6 +32,13 @@ func TestOptions(t *testing.T) {
 		t.Errorf("-short: %d scenarios, %d peers, %d rounds, %d repetitions",
 			len(short.Scenarios), len(short.Peers), short.Rounds, short.Benchmarks)
 	}
+	stages, err := (&runFlags{scenarios: "stages"}).options(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(stages.Peers) != len(peer.Stages) {
+		t.Errorf("of one scenario: %d peers, want the %d that take part", len(stages.Peers), len(peer.Stages))
+	}
 	f := &runFlags{scenarios: "json,users", peers: "chi", rounds: 7, duration: 4 * time.Second, benchmarks: 2}
 	some, err := f.options(nil)
 	if err != nil {

@@ -64,7 +64,9 @@ func (f *runFlags) options(args []string) (runner.Options, error) {
 		}
 	}
 	if f.scenarios != "" {
-		o.Scenarios, err = scenario.Named(strings.Split(f.scenarios, ","))
+		if o.Scenarios, err = scenario.Named(strings.Split(f.scenarios, ",")); err == nil && f.peers == "" {
+			o.Peers = takingPart(o)
+		}
 		return o, err
 	}
 	for _, s := range scenario.All {
@@ -73,6 +75,13 @@ func (f *runFlags) options(args []string) (runner.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// takingPart are the peers that some scenario is for: the others need not be built.
+func takingPart(o runner.Options) []peer.Peer {
+	return slices.DeleteFunc(slices.Clone(o.Peers), func(p peer.Peer) bool {
+		return !slices.ContainsFunc(o.Scenarios, func(s scenario.Scenario) bool { return s.Takes(p, nil) })
+	})
 }
 
 func newEnv(f runFlags, watch *progress) (*scenario.Env, error) {

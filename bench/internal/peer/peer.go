@@ -64,6 +64,16 @@ var All = []Peer{
 	{Name: "fasthttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
 	{Name: "fiber", Language: "Go", On: "fasthttp", InShort: true, kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
 	{Name: "hertz", Language: "Go", InShort: true, kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
+	stage("nethttp-array", "nethttpstages", "std", "-stage", "array"),
+	stage("nethttp-slice", "nethttpstages", "std", "-stage", "slice"),
+	stage("nethttp-semaphore", "nethttpstages", "std", "-stage", "semaphore"),
+	stage("fiber-array", "fiberstages", "github.com/gofiber/fiber/v3", "-stage", "array"),
+	stage("fiber-slice", "fiberstages", "github.com/gofiber/fiber/v3", "-stage", "slice"),
+	stage("fiber-semaphore", "fiberstages", "github.com/gofiber/fiber/v3", "-stage", "semaphore"),
+	stage("dunlin-array", "dunlinstages", "", "-stage", "array", "-engine", "loop"),
+	stage("dunlin-slice", "dunlinstages", "", "-stage", "slice", "-engine", "loop"),
+	stage("dunlin-slice-16MiB", "dunlinstages", "", "-stage", "slice", "-engine", "loop", "-memory", "16MiB"),
+	stage("dunlin-std-slice", "dunlinstages", "", "-stage", "slice", "-engine", "std"),
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
@@ -74,6 +84,20 @@ var All = []Peer{
 		Name: "floor", Language: "Go", InShort: true, kind: goProgram, source: "./peers/floor", module: "std",
 		Only: []string{"plaintext", "json", "param", "headers"},
 	},
+}
+
+// Stages are the servers of the scenario stages.
+var Stages = []string{
+	"nethttp-array", "nethttp-slice", "nethttp-semaphore", "fiber-array", "fiber-slice", "fiber-semaphore",
+	"dunlin-array", "dunlin-slice", "dunlin-slice-16MiB", "dunlin-std-slice",
+}
+
+// stage is one of them.
+func stage(name, source, module string, args ...string) Peer {
+	return Peer{
+		Name: name, Language: "Go", kind: goProgram, source: "./peers/stages/" + source, module: module,
+		Args: args, Only: []string{"users", "health"}, Scenarios: []string{"stages"},
+	}
 }
 
 // Named picks peers by name.

@@ -37,6 +37,10 @@ type Section struct {
 	ChartFile string        // "": no chart
 	SVG       template.HTML // for the HTML page, which stands alone
 	svg       []byte
+
+	SeriesFile string // the chart of what was seen over time; "": none
+	SeriesSVG  template.HTML
+	series     []byte
 }
 
 // BenchmarkSection is a package of Go benchmarks.
@@ -60,6 +64,13 @@ func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 				section.ChartFile = s.Name + ".svg"
 				section.SVG = inline(svg)
 			}
+		}
+		series, err := SeriesChart(s)
+		if err != nil {
+			return nil, err
+		}
+		if series != nil {
+			section.series, section.SeriesFile, section.SeriesSVG = series, s.Name+"-over-time.svg", inline(series)
 		}
 		d.Sections = append(d.Sections, section)
 	}
@@ -129,6 +140,9 @@ func (d *Document) Write(folder string) error {
 	for _, section := range d.Sections {
 		if section.ChartFile != "" {
 			files[filepath.Join(charts, section.ChartFile)] = section.svg
+		}
+		if section.SeriesFile != "" {
+			files[filepath.Join(charts, section.SeriesFile)] = section.series
 		}
 	}
 	for path, data := range files {

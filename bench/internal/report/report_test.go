@@ -45,7 +45,7 @@ func sample() *results.Run {
 			Metrics: []string{results.CPU.Key, results.Throughput.Key, results.Errors.Key},
 			Rows: []results.Row{
 				{Peer: "dunlin", Rounds: rounds(8, 10, 9)},
-				{Peer: "fast", Rounds: rounds(5, 4.5, 4)},
+				{Peer: "fast", Rounds: rounds(5, 4.5, 4), Series: &results.Series{Name: "goroutines", Every: 0.1, Values: []float64{4, 900, 1000}}},
 				{Peer: "close", Rounds: rounds(8, 8.5, 9)},
 				{Peer: "floor", Rounds: rounds(1, 1, 1)},
 				{Peer: "broken", Failed: "it fell over"},
@@ -71,7 +71,7 @@ func TestPages(t *testing.T) {
 	if err := document.Write(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"BENCHMARKS.md", "benchmarks.html", "charts/json.svg"} {
+	for _, name := range []string{"BENCHMARKS.md", "benchmarks.html", "charts/json.svg", "charts/json-over-time.svg"} {
 		golden(t, name, filepath.Join(folder, name))
 	}
 }

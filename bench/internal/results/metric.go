@@ -32,6 +32,7 @@ var (
 	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
 	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
 	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
+	Goroutines   = Metric{"goroutines", "goroutines", "goroutines at most", false, false}
 	Connections  = Metric{"connections", "connections", "connections", true, false}
 	IdleCPU      = Metric{"idle_cpu_ms_per_10s", "CPU ms in 10 s", "ms of CPU in 10 s", false, true}
 	StartUp      = Metric{"startup_ms", "first answer ms", "ms from exec to the first answer", false, true}
@@ -49,7 +50,7 @@ var (
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn,
+	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn, Goroutines,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }

@@ -63,6 +63,14 @@ type Row struct {
 	Peer   string   `json:"peer"`
 	Rounds []Sample `json:"rounds"`
 	Failed string   `json:"failed,omitempty"`
+	Series *Series  `json:"series,omitempty"` // what the scenario watches over time, of the last round
+}
+
+// Series is a quantity at regular intervals.
+type Series struct {
+	Name   string    `json:"name"`
+	Every  float64   `json:"every_s"`
+	Values []float64 `json:"values"`
 }
 
 // Sample is one round: a value for every metric key.

@@ -69,6 +69,11 @@ func (all *measurements) take(ctx context.Context, env *scenario.Env, round int,
 		}
 		if round == m.rounds-1 {
 			m.describe(env)
+			for i := range m.result.Rows {
+				if s, some := env.Recorded(m.Name, m.result.Rows[i].Peer); some {
+					m.result.Rows[i].Series = &s
+				}
+			}
 			watch.Finished(m.result)
 		}
 	}

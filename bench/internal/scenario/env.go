@@ -21,6 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
 // Env is what every scenario works with.
@@ -32,6 +33,7 @@ type Env struct {
 	Self     string        // this program, which is also a load generator
 
 	settling errgroup.Group
+	recorded map[[2]string]results.Series // by scenario and peer
 }
 
 const (

@@ -109,6 +109,7 @@ var All = []Scenario{
 		about: "The same handlers for both servers, written for net/http: what the loop engine makes of them.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
 	}),
+	stages,
 	file,
 	sleepers,
 	slowReaders,

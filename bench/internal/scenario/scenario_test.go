@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestTakes(t *testing.T) {
 		{"file", "dunlin-fromstd", nil, true},
 		{"file", "dunlin", nil, false},
 		{"json", "dunlin-fromstd", nil, false},
+		{"stages", "fiber-array", nil, true},
+		{"stages", "fiber", nil, false},
+		{"json", "fiber-array", nil, false},
 	} {
 		scenarios, err := Named([]string{test.scenario})
 		if err != nil {
@@ -41,6 +45,13 @@ func TestTakes(t *testing.T) {
 		if got := scenarios[0].Takes(peers[0], test.failed); got != test.want {
 			t.Errorf("%s takes %s with %v failed: %v, want %v", test.scenario, test.peer, test.failed, got, test.want)
 		}
+	}
+}
+
+func TestGoroutineCounts(t *testing.T) {
+	got := goroutineCounts("fiber ready on http://127.0.0.1:1\nnum go routine 7\nnum go routine 1005\nnum go rou")
+	if !slices.Equal(got, []float64{7, 1005}) {
+		t.Errorf("counts %v, want 7 and 1005", got)
 	}
 }
 
