@@ -66,9 +66,11 @@ type Config struct {
 	// the kernel needs in it for sockets and page tables, goes before it.
 	MemoryLimit ByteSize
 
-	// MaxConcurrent is how many requests of routes known to block the loop engine
-	// serves at once; further ones wait for their turn. Actions that block for
-	// the first time, and streams, are not counted. Default: 10,000, or fewer
+	// MaxConcurrent is how many actions may wait at once on the loop engine: those of
+	// routes known to block, and those that are found to. Further requests of such routes
+	// wait for their turn; Critical ones may be an eighth more. A route that never
+	// blocked is not held up, and so may add the one call that shows it does. What waits for
+	// its client, for its body or to take the answer, is not counted. Default: 10,000, or fewer
 	// under a memory limit: one for each 256 KiB that it leaves, and 16 at the least.
 	MaxConcurrent int
 

@@ -47,6 +47,7 @@ type loopExchange struct {
 	routing   bool               // between Enter and Leave of findWatched
 	closing   bool               // the connection closes after the answer
 	produces  atomic.Bool        // a stream is being carried out on the loop
+	answering atomic.Bool        // what runs sends an answer that is not made in whole
 	begun     bool               // the head of a streamed answer is in the output
 	inPlace   bool               // head and whole lie in the input
 	undated   bool               // the answer has no Date
@@ -260,9 +261,15 @@ func (x *loopExchange) findWatched() Action {
 }
 
 // tooSlowForLoop reports whether the request belongs to a route that is known
-// to block, on a driver that has a loop to run.
+// to block, on a driver that has a loop to run. While as many actions wait as may,
+// those of a route that has blocked lately wait for their turn: on the loop they would
+// pass the bound.
 func (x *loopExchange) tooSlowForLoop() bool {
-	return !x.request.s.Route.NoRoute && x.d.Inline() && x.request.s.Route.Pace.Blocking(x.d.Now())
+	route := x.request.s.Route
+	if route.NoRoute || !x.d.Inline() || !route.Pace.Seen() {
+		return false
+	}
+	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.Crowded()
 }
 
 // answer runs the action and appends the response.
@@ -293,6 +300,7 @@ func (x *loopExchange) answer(act Action) progress {
 			x.d.Release()
 		}
 		x.produces.Store(inline)
+		x.beginAnswering()
 	}
 	app.settle(r, &resp)
 	if streams {
@@ -313,15 +321,22 @@ func (x *loopExchange) answer(act Action) progress {
 		x.flushCount()
 	}
 	switch {
-	case r.s.Route.NoRoute || !inline: // workers wait for each other
+	case r.s.Route.NoRoute || !stayed: // see Away; and workers wait for each other
 	case streams:
-		if stayed {
-			r.s.Route.Streams.Returned(x.d.Now())
-		}
+		r.s.Route.Streams.Returned(x.d.Now())
 	default:
-		r.s.Route.Ran(stayed, x.d.Now())
+		r.s.Route.Pace.Returned(x.d.Now())
 	}
 	return x.conclude(&resp)
+}
+
+// beginAnswering says that the action is done with what it may wait for, and its answer
+// follows piece by piece: that does not count against Config.MaxConcurrent.
+func (x *loopExchange) beginAnswering() {
+	if !x.answering.Load() {
+		x.answering.Store(true)
+		x.d.Answering()
+	}
 }
 
 // conclude ends a request whose response is settled.
@@ -399,6 +414,9 @@ func (x *loopExchange) end() {
 		removeForm(x.std)
 	}
 	x.gone, x.undated = false, false
+	if x.answering.Load() {
+		x.answering.Store(false)
+	}
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.deadlines = nil
 	x.request.end()

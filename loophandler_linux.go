@@ -160,18 +160,26 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Away counts a request whose action blocks as in flight. A route whose streams
-// leave the loop, be it in the middle, is one whose next begin elsewhere.
-func (h *loopHandler) Away(scratch any) {
+// Away counts a request whose action blocks as in flight. Its route has shown that it
+// does at once, not only when it comes back. A route whose streams leave the loop, be it in
+// the middle, is one whose next begin elsewhere.
+func (h *loopHandler) Away(scratch any) (waits bool) {
 	x := scratch.(*loopExchange)
 	if x.routing {
 		x.goAwayFor(&h.app.unmatched.Counts) // its route is not known yet
-		return
+		return true
 	}
 	x.goAway()
-	if x.produces.Load() && !x.request.s.Route.NoRoute {
-		x.request.s.Route.Streams.TookOver(x.d.Clock())
+	route, streams := x.request.s.Route, x.produces.Load()
+	switch {
+	case route.NoRoute:
+	case streams:
+		route.Streams.TookOver(x.d.Clock())
+	default:
+		route.Counts.Takeovers.Add(1)
+		route.Pace.TookOver(x.d.Clock())
 	}
+	return !x.answering.Load()
 }
 
 // observed reports whether the request of an answer is of interest to anybody.

@@ -110,6 +110,7 @@ func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink 
 	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
+	x.beginAnswering()
 	x.moveInput()
 	x.begun, x.unsent = true, len(x.d.Out)
 	x.d.Reserve(headRoom)

@@ -38,7 +38,7 @@ type Connections struct {
 type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
 	Away      int    `json:"away"`      // connections to the loop engine with a goroutine of their own: actions that block, streams
-	Working   int    `json:"working"`   // of these, on workers
+	Working   int    `json:"working"`   // of these, those that count against Config.MaxConcurrent
 	Most      int    `json:"most"`      // that may work at once: Config.MaxConcurrent, or less by AdaptiveLimit
 	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
 	Takeovers uint64 `json:"takeovers"` // event loops taken from an action that blocked

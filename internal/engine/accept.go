@@ -290,8 +290,7 @@ func (d *Driver) turnAway(c *Conn, answer []byte) {
 	if len(answer) > 0 {
 		_, _ = send(c.fd, answer)
 		shutdown(c.fd, unix.SHUT_WR)
-		d.needReadBuf()
-		_, _ = recv(c.fd, d.readBuf)
+		_, _ = recv(c.fd, d.loop.readBuf())
 	}
 	closeFD(c.fd)
 }

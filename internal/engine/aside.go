@@ -18,10 +18,7 @@ func (d *Driver) stepAside(c *Conn) bool {
 	d.wish = wishMore
 	e := d.engine
 	s := e.spareDriver()
-	if s.readBuf != nil {
-		e.putReadBuf(s.readBuf)
-		s.readBuf = nil
-	}
+	s.releaseOwn()
 	s.releaseOut()
 	s.detached, s.conn, s.taking = true, c, meter{}
 	s.Scratch, d.Scratch = d.Scratch, s.Scratch

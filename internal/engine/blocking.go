@@ -81,7 +81,11 @@ func (c *Conn) block(wants int, until int64) error {
 		d.first = w
 	}
 	d.parked[wants] = w
+	lent := d.engine.workers.lend(d)
 	why := d.park(w, until)
+	if lent {
+		d.engine.workers.regain(d)
+	}
 	d.parked[wants] = nil
 	retimed := d.retime[wants]
 	d.retime[wants] = false
@@ -284,6 +288,7 @@ func (c *Conn) Hijack() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	c.driver.Detach()
+	c.driver.Answering()
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}

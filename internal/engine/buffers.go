@@ -34,10 +34,13 @@ type bufferPool struct {
 	budget *admission.Budget
 	most   int // bytes kept of each class
 	free   [len(classSizes)]admission.FreeList[*buffer]
+
+	reading  admission.FreeList[*buffer] // what loops read into
+	readSize int                         // their capacity; if it is that of a class, they are of it
 }
 
-func (p *bufferPool) init(budget *admission.Budget) {
-	p.budget, p.most = budget, mostPooled
+func (p *bufferPool) init(budget *admission.Budget, readSize int) {
+	p.budget, p.most, p.readSize = budget, mostPooled, readSize
 	if bound := budget.Bound(); bound > 0 {
 		p.most = int(min(bound/pooledShare, mostPooled))
 	}
@@ -77,6 +80,25 @@ func (p *bufferPool) scratch(n int) *buffer {
 	return &buffer{b: make([]byte, 0, size)}
 }
 
+// forReading is scratch for what a loop reads into.
+func (p *bufferPool) forReading() *buffer {
+	if _, size := classFor(p.readSize); size == p.readSize && size <= classSizes[len(classSizes)-1] {
+		return p.scratch(size)
+	}
+	if buf, kept := p.reading.Take(); kept {
+		return buf
+	}
+	return &buffer{b: make([]byte, 0, p.readSize)}
+}
+
+// unheld returns the bytes of buf, which may be nil, that the budget does not count.
+func (buf *buffer) unheld() int64 {
+	if buf == nil {
+		return 0
+	}
+	return int64(cap(buf.b) - buf.held)
+}
+
 // pooled returns a buffer that the pool has kept, nil if there is none.
 func (p *bufferPool) pooled(class int) *buffer {
 	if class == len(classSizes) {
@@ -102,10 +124,12 @@ func (p *bufferPool) put(buf *buffer) {
 	p.budget.Release(buf.use, int64(buf.held))
 	buf.b, buf.held = buf.b[:0], 0
 	class, size := classFor(cap(buf.b))
-	if class == len(classSizes) || cap(buf.b) != size {
-		return
+	switch {
+	case class < len(classSizes) && cap(buf.b) == size:
+		p.free[class].Keep(buf, p.most/size)
+	case cap(buf.b) == p.readSize:
+		p.reading.Keep(buf, max(1, p.most/p.readSize))
 	}
-	p.free[class].Keep(buf, p.most/size)
 }
 
 // abandon leaves a buffer to the collector, and its memory to the budget.
@@ -118,6 +142,7 @@ func (p *bufferPool) abandon(buf *buffer) {
 
 // letGo leaves the kept buffers to the collector and returns how many bytes that is.
 func (p *bufferPool) letGo() (bytes int64) {
+	bytes = int64(p.readSize) * int64(len(p.reading.TakeAll()))
 	for class, size := range classSizes {
 		bytes += int64(size) * int64(len(p.free[class].TakeAll()))
 	}

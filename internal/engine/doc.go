@@ -34,6 +34,7 @@
 //	output.go    sending, back pressure             unread.go   peers that ask and do not read
 //	buffers.go   memory for the unfinished          yield.go    a budget that runs out
 //	workers.go   the pool for handed-off requests   line.go     who waits for it
+//	places.go    how many calls may wait
 //	queue.go     a loop that does not keep up       waits.go    how long requests waited
 //	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from

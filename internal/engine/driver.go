@@ -37,6 +37,8 @@ type Driver struct {
 	limit            // on handler code, see timed.go
 	parking          // of a call that waits, see blocking.go
 	memory           // of a call, see memory.go
+	place    place   // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
+	isWorker bool
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -129,6 +131,7 @@ func (d *Driver) begin(c *Conn) {
 // end decides what becomes of the connection. It reports whether d still
 // drives the loop.
 func (d *Driver) end(c *Conn) bool {
+	d.releaseLent()
 	if d.gone {
 		d.gone, d.conn = false, nil
 		d.dropOutput()
@@ -198,9 +201,9 @@ func (d *Driver) visit(c *Conn) bool {
 
 // receive reads once and serves what came together with the input kept so far.
 func (d *Driver) receive(c *Conn) {
-	d.needReadBuf()
-	kept := copy(d.readBuf, c.kept())
-	n, errno := recv(c.fd, d.readBuf[kept:])
+	in := d.loop.readBuf()
+	kept := copy(in, c.kept())
+	n, errno := recv(c.fd, in[kept:])
 	switch {
 	case n > 0:
 		if kept > 0 {
@@ -209,10 +212,10 @@ func (d *Driver) receive(c *Conn) {
 		}
 		// A short read has emptied the socket; more will make a new edge. The end of
 		// the stream has made its edge already.
-		if kept+n < len(d.readBuf) && c.flags&flagPeerDone == 0 {
+		if kept+n < len(in) && c.flags&flagPeerDone == 0 {
 			c.flags &^= flagReadable
 		}
-		d.serve(c, d.readBuf[:kept+n])
+		d.serve(c, d.takeInput(kept+n))
 	case errno == unix.EAGAIN:
 		c.flags &^= flagReadable
 	case errno != 0:
@@ -260,6 +263,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 	for {
 		d.wish = wishMore
 		d.in, d.moved = in, 0
+		d.lends = d.unheld()
 		n := d.engine.handler.Data(d, c, in)
 		in, n = d.in, n-d.moved
 		if d.gone {
@@ -337,11 +341,11 @@ func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 
 // discard reads and forgets what a lingering connection still receives.
 func (d *Driver) discard(c *Conn) {
-	d.needReadBuf()
-	n, errno := recv(c.fd, d.readBuf)
+	in := d.loop.readBuf()
+	n, errno := recv(c.fd, in)
 	switch {
 	case n > 0:
-		if n < len(d.readBuf) && c.flags&flagPeerDone == 0 {
+		if n < len(in) && c.flags&flagPeerDone == 0 {
 			c.flags &^= flagReadable
 		}
 	case errno == unix.EAGAIN:

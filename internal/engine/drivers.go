@@ -2,21 +2,26 @@
 
 package engine
 
-import (
-	"github.com/dunlinhttp/dunlin/internal/admission"
-	"github.com/dunlinhttp/dunlin/internal/invariants"
-)
+import "github.com/dunlinhttp/dunlin/internal/admission"
 
-// driverPool keeps drivers whose goroutine has ended, and read buffers given back by
-// those that serve one connection for long, for the next takeover.
+// driverPool keeps drivers whose goroutine has ended for the next takeover.
 type driverPool struct {
-	free     admission.FreeList[*Driver]
-	readBufs admission.FreeList[[]byte]
+	most int
+	free admission.FreeList[*Driver]
 }
 
-// sparePerLoop bounds the drivers kept for later, which may hold a read buffer
-// each, and the read buffers kept.
-const sparePerLoop = 4
+// A driver that is kept holds its input buffer, and an output buffer of at most keptOut
+// bytes. Of drivers there are sparePerLoop at least, and at most as many as hold about what
+// a class of the buffer pool may keep, and mostSpare.
+const (
+	keptOut      = 8 << 10
+	sparePerLoop = 4
+	mostSpare    = 128
+)
+
+func (e *Engine) initDrivers() {
+	e.drivers.most = max(sparePerLoop*e.cfg.Loops, min(e.buffers.most/(ownInput+keptOut), mostSpare))
+}
 
 // newDriver returns a driver for l, whose epoch is now the given even one.
 func (e *Engine) newDriver(l *loop, epoch uint64) *Driver {
@@ -41,33 +46,18 @@ func (e *Engine) newWorkerDriver() *Driver {
 // retire takes back a driver that has no loop any more.
 func (e *Engine) retire(d *Driver) {
 	d.loop = nil
-	e.drivers.free.Keep(d, sparePerLoop*len(e.loops))
-}
-
-// takeReadBuf returns a read buffer.
-func (e *Engine) takeReadBuf() []byte {
-	b, kept := e.drivers.readBufs.Take()
-	if !kept {
-		b = make([]byte, e.cfg.ReadBuffer)
+	if d.second = nil; cap(d.Out) > keptOut {
+		d.Out = nil
 	}
-	return b
-}
-
-// putReadBuf takes back a read buffer that nobody views any more.
-func (e *Engine) putReadBuf(b []byte) {
-	invariants.EndLoan(b)
-	e.drivers.readBufs.Keep(b, sparePerLoop*len(e.loops))
+	e.drivers.free.Keep(d, e.drivers.most)
 }
 
 // LetGo leaves to the collector what the engine keeps for later only, and returns how
 // many bytes that is. It is for an engine with little to do, and safe at any time.
 func (e *Engine) LetGo() (bytes int64) {
 	bytes = e.buffers.letGo()
-	for _, b := range e.drivers.readBufs.TakeAll() {
-		bytes += int64(len(b))
-	}
 	for _, d := range e.drivers.free.TakeAll() {
-		bytes += int64(len(d.readBuf) + cap(d.Out))
+		bytes += int64(d.unheld())
 	}
 	return bytes
 }

@@ -9,13 +9,15 @@ import (
 )
 
 func TestLetGo(t *testing.T) {
-	e := &Engine{cfg: Config{ReadBuffer: 1000}, loops: make([]*loop, 1)}
-	e.buffers.init(new(admission.Budget))
+	e := &Engine{cfg: Config{Loops: 1}}
+	e.buffers.init(new(admission.Budget), 1000)
+	e.buffers.put(e.buffers.forReading())
+	e.initDrivers()
 	e.buffers.put(e.buffers.get(admission.Input, 100)) // of the class of 512 bytes
-	e.putReadBuf(e.takeReadBuf())
-	e.retire(&Driver{Out: make([]byte, 0, 300), memory: memory{readBuf: e.takeReadBuf()}})
-	if got := e.LetGo(); got != 512+1000+300 {
-		t.Errorf("%d bytes were let go, want those of a buffer, of a driver's read buffer and of its output", got)
+	e.retire(&Driver{Out: make([]byte, 0, 300), memory: memory{own: e.buffers.scratch(ownInput)}})
+	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
+	if got := e.LetGo(); got != 512+1000+ownInput+300 {
+		t.Errorf("%d bytes were let go, want those of two buffers, of a driver's input buffer and of its output", got)
 	}
 	if got := e.LetGo(); got != 0 {
 		t.Errorf("%d bytes were left", got)

@@ -67,7 +67,8 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	if e.cfg.AdaptiveWorkers {
 		e.workers.adaptive = admission.NewGradient(leastWorkers, e.cfg.MaxWorkers)
 	}
-	e.buffers.init(e.cfg.Budget)
+	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
+	e.initDrivers()
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
 	for range e.cfg.Loops {
@@ -240,7 +241,7 @@ type Stats struct {
 	AcceptPauses uint64 // times accepting stopped for want of descriptors or MaxConns
 	Takeovers    uint64 // loops taken from a driver that blocked
 	Away         int    // connections with a detached driver or a worker
-	WorkersBusy  int
+	WorkersBusy  int    // calls that count against MaxWorkers, those of no worker included
 	WorkersIdle  int
 	WorkersMost  int // how many may be busy
 	JobsQueued   int
@@ -273,7 +274,7 @@ func (e *Engine) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.WorkersIdle = len(w.idle)
-	s.WorkersBusy = w.all - len(w.idle)
+	s.WorkersBusy = w.busy()
 	s.WorkersMost = w.most()
 	s.JobsQueued = w.line.size()
 	s.QueueWait, s.QueueWaitMost = w.line.waits.recent(now), time.Duration(w.line.waits.most.Load())

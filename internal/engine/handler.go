@@ -45,8 +45,9 @@ type Handler interface {
 
 	// Away is called when a driver loses its loop, or gives it up, between Enter and
 	// Leave. The handler's code may be running: only what it leaves alone until
-	// Leave may be used of the scratch.
-	Away(scratch any)
+	// Leave may be used of the scratch. It reports whether the code is to count against
+	// Config.MaxWorkers, which it does unless it sends its answer already.
+	Away(scratch any) (waits bool)
 
 	// Expiring is called when the limit of [Driver.EnterFor] passed, to copy what
 	// the answer depends on from the scratch of the driver whose code is late to
@@ -110,8 +111,11 @@ type Config struct {
 	// Conn.SetDeadline. Default: 60 s. Negative: none.
 	OpenTimeout time.Duration
 
-	// MaxWorkers bounds the goroutines that serve handed-off connections; more
-	// wait in line. Default: 10,000.
+	// MaxWorkers bounds the calls of the handler that wait: on the goroutines that serve
+	// handed-off connections, and on drivers that have lost their loop in an action. Those
+	// that wait for their peer do not count, see places.go. When it is reached,
+	// handed-off connections wait in line; urgent ones may be an eighth more.
+	// Default: 10,000.
 	MaxWorkers int
 
 	// AdaptiveWorkers lets the bound be lower than MaxWorkers while handed-off

@@ -83,14 +83,15 @@ func (w *workers) join(j job, urgent bool, from admission.Origin) {
 	}
 }
 
-// fromLine takes the job whose turn it is, nil if there is none. w.mu is held.
+// fromLine takes the job whose turn it is, nil if there is none, or as many calls wait as
+// may. w.mu is held.
 func (w *workers) fromLine() *Conn {
 	l := &w.line
 	var j job
 	switch {
-	case l.urgent.size > 0:
+	case l.urgent.size > 0 && w.room(true):
 		j = l.urgent.popOldest()
-	case l.others.size == 0:
+	case l.others.size == 0 || !w.room(false):
 		return nil
 	case l.control.Overloaded():
 		j = l.others.popNewest()

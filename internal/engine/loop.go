@@ -33,6 +33,8 @@ type loop struct {
 	_       [56]byte      // the monitor reads epoch; keep the rest off its cache line
 	takeMu  sync.Mutex    // held while the loop changes drivers
 	current *Conn         // what the driver serves; the monitor's after it took the loop
+	raw     *buffer       // what is read into, see memory.go; nil until it is needed
+	out     []byte        // a large Out between Enter and Leave, likewise
 
 	e      *Engine
 	number int // in e.loops

@@ -12,23 +12,129 @@ import (
 // more memory than it needs: it gives the large buffers of its driver back, the one its
 // input was read into by MoveInput, that of its output by Flush.
 
+// A loop reads into one large buffer, in which nothing stays: what was read moves to
+// memory of its size, which is its driver's. So a driver that is taken over keeps hardly
+// more than the request whose action it waits for, and its loop can go on reading.
+
 // memory is what a driver knows of the buffers of its present call.
 type memory struct {
-	readBuf []byte  // for receive; nil until it is needed, and after MoveInput
-	in      []byte  // the input of this call of Data, without the first moved bytes
-	inBuf   *buffer // what in lies in, nil if that is readBuf
-	moved   int     // how much of the input MoveInput has cut off
-	outBuf  *buffer // what Out lies in, nil if that is not of the pool
+	own    *buffer // of ownInput bytes, for what is read; nil until it is needed, and after MoveInput
+	in     []byte  // the input of this call of Data, without the first moved bytes
+	inBuf  *buffer // what in lies in, nil if that is own
+	moved  int     // how much of the input MoveInput has cut off
+	outBuf *buffer // what Out lies in, nil if that is not of the pool
+	second []byte  // another Out, see leaveOut
+	lends  int     // the capacity of input and Out when the call began
+	lent   int64   // bytes of the budget for them, since the loop was lost
 }
 
-// smallInput is the size in bytes up to which a buffer is not worth replacing by a smaller one.
-const smallInput = 4 << 10
+const (
+	// ownInput is the size in bytes of the buffer that a driver keeps for its input, a class
+	// of the pool. More is copied to a pooled buffer, and what is larger than mostCopied
+	// takes the one it was read into along.
+	ownInput   = 4 << 10
+	mostCopied = 16 << 10
 
-// needReadBuf makes sure that there is a read buffer.
-func (d *Driver) needReadBuf() {
-	if d.readBuf == nil {
-		d.readBuf = d.engine.takeReadBuf()
+	// mostSpread is how many times larger it may be.
+	mostSpread = 4
+
+	// smallInput is the size up to which a buffer is not worth replacing by a smaller one.
+	smallInput = 4 << 10
+)
+
+// readBuf returns the memory that the loop reads into, of Config.ReadBuffer bytes.
+func (l *loop) readBuf() []byte {
+	if l.raw == nil {
+		l.raw = l.e.buffers.forReading()
 	}
+	return l.raw.b[:cap(l.raw.b)]
+}
+
+// takeInput moves the first n bytes of the loop's read buffer to memory of d's.
+func (d *Driver) takeInput(n int) []byte {
+	l, pool := d.loop, &d.engine.buffers
+	if n <= ownInput {
+		if d.own == nil {
+			d.own = pool.scratch(ownInput)
+		}
+		return append(d.own.b[:0], l.raw.b[:n]...)
+	}
+	if n > mostCopied && cap(l.raw.b) <= mostSpread*n {
+		d.inBuf, l.raw = l.raw, nil
+		d.inBuf.b = d.inBuf.b[:n]
+		return d.inBuf.b
+	}
+	d.inBuf = pool.scratch(n)
+	d.inBuf.b = append(d.inBuf.b, l.raw.b[:n]...)
+	return d.inBuf.b
+}
+
+// mostOut is the capacity in bytes up to which a driver keeps an Out in which there is
+// nothing, between Enter and Leave.
+const mostOut = 16 << 10
+
+// leaveOut is called by Enter when Out is large. It leaves Out to the loop unless there is
+// something in it.
+func (d *Driver) leaveOut() {
+	if len(d.Out) == 0 {
+		d.loop.out, d.Out, d.second = d.Out, d.second, nil
+	}
+	d.lends = d.unheld()
+}
+
+// takeOut undoes leaveOut, perhaps of another driver's. What was appended meanwhile moves.
+func (d *Driver) takeOut() {
+	l := d.loop
+	small := d.Out
+	d.Out, l.out = append(l.out[:0], small...), nil
+	if d.second = small[:0]; cap(small) > mostOut {
+		d.second = nil
+	}
+}
+
+// lend charges the budget for what d's call holds now that it has lost its loop; n is the
+// capacity of its buffers. It is called by the driver, or with takeMu held by who takes the
+// loop from it.
+func (d *Driver) lend(n int) {
+	d.lent = int64(n)
+	d.engine.cfg.Budget.Force(admission.SetAside, d.lent)
+	if d.engine.exceeded() > 0 {
+		d.loop.post(message{kind: msgRoom})
+	}
+}
+
+// relend corrects what lend has charged when the buffers of a call that has lost its loop have
+// become others.
+func (d *Driver) relend() {
+	if d.lent == 0 {
+		return
+	}
+	n := int64(d.unheld())
+	d.engine.cfg.Budget.Force(admission.SetAside, n-d.lent)
+	d.lent = n
+}
+
+// unheld returns the capacity of the call's buffers that the budget does not count otherwise.
+func (d *Driver) unheld() int {
+	n := cap(d.Out) + cap(d.second)
+	if d.inBuf != nil {
+		return n + int(d.inBuf.unheld())
+	}
+	return n + int(d.own.unheld())
+}
+
+// releaseLent ends lend.
+func (d *Driver) releaseLent() {
+	if d.lent != 0 {
+		d.engine.cfg.Budget.Release(admission.SetAside, d.lent)
+		d.lent = 0
+	}
+}
+
+// releaseOwn gives the driver's own buffer back, which nobody views any more.
+func (d *Driver) releaseOwn() {
+	d.engine.buffers.put(d.own)
+	d.own = nil
 }
 
 // MoveInput keeps of this call's input only what begins at byte from, in a buffer
@@ -37,19 +143,24 @@ func (d *Driver) needReadBuf() {
 // last: the buffer that they were read into serves others meanwhile.
 func (d *Driver) MoveInput(from int) []byte {
 	rest := d.in[from-d.moved:]
-	if d.inBuf == nil || cap(d.inBuf.b) > smallInput {
-		old := d.inBuf
-		d.inBuf, d.in, d.moved = nil, nil, from
-		if len(rest) > 0 {
-			d.inBuf = d.engine.buffers.copyOf(admission.Input, rest)
-			d.in = d.inBuf.b
-		}
-		rest = d.in
-		d.engine.buffers.put(old)
+	if d.inBuf != nil && cap(d.inBuf.b) <= smallInput {
+		return rest
 	}
-	if d.readBuf != nil {
-		d.engine.putReadBuf(d.readBuf)
-		d.readBuf = nil
+	old := d.inBuf
+	if old == nil {
+		old, d.own = d.own, nil
+	}
+	size := old.unheld()
+	d.inBuf, d.in, d.moved = nil, nil, from
+	if len(rest) > 0 {
+		d.inBuf = d.engine.buffers.copyOf(admission.Input, rest)
+		d.in = d.inBuf.b
+	}
+	rest = d.in
+	d.engine.buffers.put(old)
+	if d.detached && d.lent != 0 {
+		d.lent -= size
+		d.engine.cfg.Budget.Release(admission.SetAside, size)
 	}
 	return rest
 }
@@ -83,4 +194,5 @@ func (d *Driver) releaseOut() {
 	buf.b = d.Out
 	d.engine.buffers.put(buf)
 	d.Out, d.outBuf = nil, nil
+	d.relend()
 }

@@ -23,7 +23,11 @@ import "runtime/debug"
 // Enter and Leave must not be nested; both do nothing once detached.
 func (d *Driver) Enter() {
 	if d.detached {
+		d.enter()
 		return
+	}
+	if cap(d.Out) > mostOut {
+		d.leaveOut()
 	}
 	d.epoch++
 	d.loop.epoch.Store(d.epoch)
@@ -36,16 +40,22 @@ func (d *Driver) Enter() {
 // still has its loop.
 func (d *Driver) Leave() bool {
 	if d.detached {
+		d.leave()
 		d.unclaim()
 		return false
 	}
 	if d.loop.epoch.CompareAndSwap(d.epoch, d.epoch+1) {
 		d.epoch++
+		if d.loop.out != nil {
+			d.takeOut()
+		}
 		d.unclaim()
 		return true
 	}
 	d.lost()
+	d.leave()
 	d.unclaim()
+	d.relend()
 	return false
 }
 
@@ -72,8 +82,9 @@ func (d *Driver) Detach() {
 	}
 	d.detached, d.taking = true, meter{}
 	d.conn.goAway()
-	if d.epoch&1 == 1 {
-		d.engine.handler.Away(d.Scratch)
+	d.lend(d.unheld())
+	if d.epoch&1 == 1 && d.engine.handler.Away(d.Scratch) {
+		d.enter()
 	}
 	go d.engine.newDriver(l, next).run()
 	if d.limited() {
@@ -91,7 +102,10 @@ func (l *loop) takeOver(epoch uint64) bool {
 	}
 	l.current.goAway()
 	d := l.current.driver
-	l.e.handler.Away(d.Scratch)
+	d.lend(d.lends)
+	if l.e.handler.Away(d.Scratch) {
+		d.enter()
+	}
 	if d.limited() {
 		d.setTimer()
 	}

@@ -65,7 +65,6 @@ func (d *Driver) EnterFor(most time.Duration) {
 	d.claim.Store(d.call | running)
 	if d.detached {
 		d.setTimer()
-		return
 	}
 	d.Enter()
 }

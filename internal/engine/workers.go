@@ -4,6 +4,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -20,6 +21,8 @@ type workers struct {
 	idle   []*worker // most recently used last
 	line   line
 	all    int // goroutines
+	taken  int // calls that wait elsewhere, less workers' that do not count, see places.go
+	full   atomic.Bool
 	closed bool
 
 	adaptive *admission.Gradient // nil: Config.MaxWorkers is the bound
@@ -35,16 +38,18 @@ type worker struct {
 // others if it is urgent.
 func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.busy() < w.most() {
+	defer w.unlock()
+	if w.room(urgent) {
 		w.start(c)
 		return
 	}
 	w.join(job{c, w.e.now()}, urgent, from)
 }
 
-// busy returns how many workers have a job. w.mu is held.
-func (w *workers) busy() int { return w.all - len(w.idle) }
+// working returns how many workers have a job, busy how many calls wait: those of workers
+// and others. w.mu is held.
+func (w *workers) working() int { return w.all - len(w.idle) }
+func (w *workers) busy() int    { return w.working() + w.taken }
 
 // most returns how many may. w.mu is held.
 func (w *workers) most() int {
@@ -74,33 +79,34 @@ func (w *workers) next(wk *worker, took int64) *Conn {
 	w.mu.Lock()
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
-		for w.line.size() > 0 && w.busy() < w.most() { // it has become more
-			w.start(w.fromLine())
-		}
 	}
-	if w.busy() <= w.most() {
-		if c := w.fromLine(); c != nil {
-			w.mu.Unlock()
-			return c
-		}
+	w.all-- // wk, which is free
+	c := w.fromLine()
+	if c != nil {
+		w.all++
+		w.admit() // the bound may have become more
+		w.unlock()
+		return c
 	}
 	if w.closed || len(w.idle) >= w.e.cfg.IdleWorkers {
-		w.all--
-		w.mu.Unlock()
+		w.unlock()
 		return nil
 	}
+	w.all++
 	w.idle = append(w.idle, wk)
-	w.mu.Unlock()
+	w.unlock()
 	return <-wk.jobs
 }
 
 // run is a worker's goroutine; c is its first job.
 func (w *workers) run(c *Conn) {
 	wk := &worker{jobs: make(chan *Conn, 1), driver: w.e.newWorkerDriver()}
+	wk.driver.isWorker = true
 	returned := false
 	defer func() {
 		if !returned {
 			wk.driver.aborted(recover())
+			w.move(wk.driver, placeNone)
 			w.replace()
 		}
 	}()
@@ -120,22 +126,22 @@ func (w *workers) run(c *Conn) {
 // work serves the kept input of a connection that is away.
 func (d *Driver) work(c *Conn) {
 	d.conn, c.driver, d.taking = c, d, meter{}
+	d.enter()
 	if d.engine.holds(c) {
 		c.flags |= flagAgain // in line it did not show that it takes no answers
 	} else {
 		d.serveKept(c)
 	}
 	d.end(c)
+	d.engine.workers.move(d, placeNone)
 }
 
 // replace makes up for a worker that a handler's panic or Goexit ended.
 func (w *workers) replace() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.unlock()
 	w.all--
-	if w.line.size() > 0 && w.busy() < w.most() {
-		w.start(w.fromLine())
-	}
+	w.admit()
 }
 
 // close ends the idle workers; busy ones end when they are done.

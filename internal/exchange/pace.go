@@ -59,7 +59,10 @@ func (p *Pace) Blocking(now int64) bool {
 // Learned reports whether the route's action is known to block.
 func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
 
-// TookOver counts a call, ended at now, whose loop had to be taken over.
+// Seen reports whether a call has been taken over lately.
+func (p *Pace) Seen() bool { return p.score.Load() > 0 }
+
+// TookOver counts a call whose loop had to be taken over, or was given up, at now.
 func (p *Pace) TookOver(now int64) {
 	s := p.score.Add(takeoverPenalty)
 	if s < blockingScore {

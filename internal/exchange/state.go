@@ -45,16 +45,6 @@ type Route struct {
 	Counts   RouteCounts
 }
 
-// Ran notes what a call of the action, ended at now, has shown on a loop.
-func (r *Route) Ran(stayed bool, now int64) {
-	if stayed {
-		r.Pace.Returned(now)
-		return
-	}
-	r.Counts.Takeovers.Add(1)
-	r.Pace.TookOver(now)
-}
-
 // RouteCounts is what is counted for a route.
 //
 // What is counted of requests, by route, costs a request on the loop engine one look
