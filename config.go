@@ -59,8 +59,10 @@ type Config struct {
 	// limit follow also, on the loop engine, how much output may wait for slow
 	// clients before nothing more is read, and the default of MaxConcurrent; and on
 	// both engines the pace of the garbage collector (GOGC and the runtime's memory
-	// limit, from the first Serve to the end of Shutdown; with GOGC in the
-	// environment that stays as it is). Memory that actions hold is theirs to bound.
+	// limit, from the first Serve to the end of Shutdown). What the program sets itself goes
+	// before it: GOGC in the environment, or debug.SetGCPercent with anything but 100, and while
+	// the app serves also debug.SetMemoryLimit; before that, only a tighter memory limit
+	// does. Memory that actions hold is theirs to bound.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none,
 	// with a budget of 256 MiB. A control group that leaves less than this, beside what
 	// the kernel needs in it for sockets and page tables, goes before it.
@@ -191,6 +193,28 @@ type Config struct {
 	// DrainTimeout is how long Run waits, after DrainGrace, for running requests
 	// to end. Default: 30 s.
 	DrainTimeout time.Duration
+
+	// DisableGCPacing leaves GOGC, the runtime's memory limit and the return of memory
+	// by a process that has become quiet to the program, see MemoryLimit. The budget for what
+	// clients make the server hold is kept all the same.
+	DisableGCPacing bool
+
+	// DisableProgramDrop keeps the pages of the program's file mapped into memory that
+	// only starting, or a burst, has needed. By default the system may take them back,
+	// soon after the first Serve and when the process becomes quiet; what is used
+	// again comes from the system's cache. It has no effect in a control group with a
+	// memory limit, and elsewhere than on Linux.
+	DisableProgramDrop bool
+
+	// DisableDescriptorGrowth leaves the size of the process's table of descriptors to the
+	// system. By default the loop engine has it enlarged ahead of need, for 4,096
+	// descriptors at first (32 KB of the kernel's memory), since connections wait for up to
+	// 25 ms each time the system does it.
+	DisableDescriptorGrowth bool
+
+	// DisableRestart has Run leave SIGHUP to the program or to its default, which ends the
+	// process. By default it starts the program anew, see Run.
+	DisableRestart bool
 
 	// RouteStats says when requests are counted and timed by route, for Stats. It
 	// costs a request some ten nanoseconds. Default: StatsAuto.

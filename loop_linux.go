@@ -39,16 +39,18 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 		h.limits.MaxFields = a.config.MaxHeaders
 		h.limits.MaxTarget = a.config.MaxHead
 		a.loop.engine, a.loop.err = engine.New(engine.Config{
-			ReadBuffer:      max(readBuffer, a.config.MaxHead+1),
-			OpenTimeout:     a.config.IdleTimeout,
-			WriteGrace:      a.config.WriteTimeout,
-			Budget:          &a.memory.budget,
-			MaxPending:      a.memory.maxPending(),
-			MaxWorkers:      cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
-			AdaptiveWorkers: a.config.AdaptiveLimit,
-			QueueTarget:     a.config.QueueTarget,
-			Shed:            &a.shed,
-			Logger:          a.aside,
+			ReadBuffer:       max(readBuffer, a.config.MaxHead+1),
+			OpenTimeout:      a.config.IdleTimeout,
+			WriteGrace:       a.config.WriteTimeout,
+			Budget:           &a.memory.budget,
+			MaxPending:       a.memory.maxPending(),
+			MaxWorkers:       cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			AdaptiveWorkers:  a.config.AdaptiveLimit,
+			QueueTarget:      a.config.QueueTarget,
+			Shed:             &a.shed,
+			LeaveDescriptors: a.config.DisableDescriptorGrowth,
+
+			Logger: a.aside,
 
 			MinWriteRate:   a.config.MinWriteRate,
 			KeepAlive:      max(a.config.TCPKeepAlive, 0),

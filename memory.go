@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
@@ -57,6 +59,7 @@ type memory struct {
 	mu        sync.Mutex
 	begun     bool // or ended before that
 	limit     admission.Limit
+	program   *program
 	room      int64            // beside the program when the app began; 0 without a limit
 	budget    admission.Budget // without a bound until begin
 	collector *admission.Collector
@@ -72,7 +75,8 @@ func (m *memory) begin(a *App) {
 	m.begun = true
 	m.limit = findLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
 	bound := int64(easyBudget)
-	p := measureProgram(m.limit)
+	p := newProgram(m.limit, a.config.DisableProgramDrop)
+	m.program = p
 	var room func() int64
 	if m.limit.Bytes > 0 {
 		m.room = p.room(m.limit)
@@ -84,9 +88,14 @@ func (m *memory) begin(a *App) {
 		room = func() int64 { return p.room(m.limit) }
 	}
 	m.budget.SetBound(bound)
-	m.collector = admission.PaceCollector(room)
-	if !ofGroup(m.limit) {
-		m.collector.DropsProgram()
+	if !a.config.DisableGCPacing {
+		m.collector = admission.PaceCollector(room)
+		if p.drops {
+			m.collector.DropsProgram()
+		}
+	}
+	if p.drops {
+		p.drop = time.AfterFunc(dropAfter, p.dropNow)
 	}
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
@@ -98,6 +107,9 @@ func (m *memory) end() {
 	m.begun = true
 	if m.collector != nil {
 		m.collector.Stop()
+	}
+	if m.program != nil && m.program.drop != nil {
+		m.program.drop.Stop()
 	}
 }
 
@@ -123,21 +135,33 @@ func (m *memory) maxConcurrent() int {
 	return int(min(max(m.room/actionShare, fewestActions), mostActions))
 }
 
-// A program is what a process has in memory of its own file and its libraries.
+// A program is what a process has in memory of its own file and its libraries. What only
+// starting has needed of it is dropped, but not for the limit of a control group: that
+// also bounds what the system keeps of the program's file, mapped or not, and the system takes
+// back first what has not been used for long.
 type program struct {
-	most int64 // that is known to be needed of it, in bytes
+	drops   bool
+	drop    *time.Timer
+	settled atomic.Bool // nothing is to be dropped any more
+	most    int64       // that is known to be needed, in bytes
 }
 
-// measureProgram drops what only starting has needed, but not for the limit of a control
-// group: that also bounds what the system keeps of the program's file, mapped or not, and
-// the system takes back first what has not been used for long.
-func measureProgram(limit admission.Limit) *program {
-	p := &program{admission.ProgramBytes()}
-	if !ofGroup(limit) {
-		admission.DropProgram()
+// dropAfter is how long after the first Serve the program is dropped, which takes some
+// milliseconds: a service that starts has other things to do.
+const dropAfter = 250 * time.Millisecond
+
+func newProgram(limit admission.Limit, keep bool) *program {
+	p := &program{most: admission.ProgramBytes(), drops: !keep && !ofGroup(limit)}
+	if p.drops {
 		p.most = p.most * comesBack / 16
 	}
+	p.settled.Store(!p.drops)
 	return p
+}
+
+func (p *program) dropNow() {
+	admission.DropProgram()
+	p.settled.Store(true)
 }
 
 // room returns what a limit leaves to Go beside the program. That the system has taken
@@ -151,7 +175,9 @@ func (p *program) room(limit admission.Limit) int64 {
 	if ofGroup(limit) {
 		room = besideKernel(limit)
 	}
-	p.most = max(p.most, admission.ProgramBytes())
+	if p.settled.Load() {
+		p.most = max(p.most, admission.ProgramBytes())
+	}
 	return max(room-p.most, leastRoom)
 }
 

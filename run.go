@@ -20,7 +20,8 @@ import (
 // from and with the same arguments, and hands it the listeners. As soon as the
 // new process serves, this one drains, without the grace, and Run returns. If
 // the new process does not come that far, that is logged and this one goes on.
-// Not so for the SIGHUP of a terminal that went away: it stops the program.
+// Not so for the SIGHUP of a terminal that went away: it stops the program. With
+// Config.DisableRestart SIGHUP is left to the program.
 func (a *App) Run(ctx context.Context) error {
 	c := &a.config
 	program := &lifecycle.Program{
@@ -31,6 +32,7 @@ func (a *App) Run(ctx context.Context) error {
 		Handover:  a.shutdown,
 		Grace:     c.DrainGrace,
 		Timeout:   c.DrainTimeout,
+		NoRestart: c.DisableRestart,
 	}
 	if c.hasTLS() {
 		var err error

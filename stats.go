@@ -119,7 +119,7 @@ func (s Stats) String() string {
 func (m *memory) stats(s *MemoryStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.collector == nil {
+	if m.program == nil {
 		return // the app has not served yet
 	}
 	s.Limit, s.LimitSource = m.limit.Bytes, m.limit.Source

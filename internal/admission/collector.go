@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -69,6 +67,10 @@ const (
 	// limitedGoal is how large a small heap grows in a room that is large enough.
 	limitedGoal = 12 << 20
 
+	// mostBeside is how much of a room is not for the heap, at most. Should more be needed,
+	// the runtime's own limit holds.
+	mostBeside = 12 << 20
+
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
 	quietAfter     = 10 * time.Second
@@ -110,28 +112,23 @@ type Collector struct {
 // first of them come back after the last.
 var collectors struct {
 	sync.Mutex
-	all        []*Collector
-	oldPercent int
-	oldLimit   int64
-	ours       bool // GOGC is not the user's
+	all     []*Collector
+	runtime settings
 }
 
 // PaceCollector begins to pace the collector until Stop, for a process that may have
 // room() bytes of memory under Go's control. room is called again and again, by one
 // goroutine at a time, as what else the process holds may change; nil is no limit. What
-// the user has set is respected: with GOGC in the environment the percentage stays, and
-// a memory limit of the runtime is only ever made tighter.
+// the user has set is respected: a percentage that is in the environment, or is not Go's own,
+// stays, and a memory limit of the runtime is only ever made tighter. What the program changes
+// later is its own from then on.
 func PaceCollector(room func() int64) *Collector {
 	c := &Collector{room: room}
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
 	if len(p.all) == 0 {
-		p.ours = os.Getenv("GOGC") == ""
-		p.oldLimit = debug.SetMemoryLimit(-1)
-		if p.ours {
-			p.oldPercent = debug.SetGCPercent(100)
-		}
+		p.runtime.begin()
 	}
 	p.all = append(p.all, c)
 	c.quiet = time.AfterFunc(quietAfter, c.becameQuiet)
@@ -140,11 +137,22 @@ func PaceCollector(room func() int64) *Collector {
 	return c
 }
 
-// Percent returns the GOGC last chosen, 0 when that is left to the user.
-func (c *Collector) Percent() int { return int(c.percent.Load()) }
+// Percent returns the GOGC last chosen, 0 when that is left to the user. A nil Collector
+// has chosen nothing.
+func (c *Collector) Percent() int {
+	if c == nil {
+		return 0
+	}
+	return int(c.percent.Load())
+}
 
-// Goal returns how large the heap is to grow before a collection, in bytes.
-func (c *Collector) Goal() int64 { return c.goal.Load() }
+// Goal returns how large the heap is to grow before a collection, in bytes; 0 for a nil Collector.
+func (c *Collector) Goal() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.goal.Load()
+}
 
 // Stop ends the pacing. The settings are those of the others then; after the last one
 // they are what they were.
@@ -159,12 +167,8 @@ func (c *Collector) Stop() {
 	c.quiet.Stop()
 	c.pause.Stop()
 	p.all = slices.DeleteFunc(p.all, func(other *Collector) bool { return other == c })
-	debug.SetMemoryLimit(p.oldLimit)
-	if p.ours && len(p.all) == 0 {
-		debug.SetGCPercent(p.oldPercent)
-	}
+	p.runtime.end()
 	for _, other := range p.all {
-		other.percent.Store(0) // what is set was chosen by c
 		other.adjust()
 	}
 }
@@ -263,7 +267,12 @@ func (c *Collector) tighter(other *Collector) bool {
 // collectors is locked.
 func (c *Collector) adjust() {
 	p := &collectors
-	live := liveHeap()
+	now := readRuntime()
+	p.runtime.look(now)
+	if !p.runtime.percent.ours {
+		c.percent.Store(0)
+	}
+	live := now.live
 	least, mean := c.remember(live)
 	room := int64(0)
 	if c.limited() {
@@ -276,11 +285,12 @@ func (c *Collector) adjust() {
 		}
 	}
 	if c.limited() {
-		setLimit(min(room-beyond(room)+untouched, p.oldLimit))
+		p.runtime.limit.setAbout(min(room-beyond(room)+untouched, p.runtime.limit.before), 64)
 		live = mean
 	}
-	if p.ours {
-		c.setPercent(percentFor(live, c.Goal()))
+	p.runtime.percent.setAbout(int64(percentFor(live, c.Goal())), 8)
+	if p.runtime.percent.ours {
+		c.percent.Store(p.runtime.percent.last)
 	}
 }
 
@@ -290,42 +300,15 @@ func beyond(room int64) int64 {
 	return min(max(room-withoutBeyond, 0)/beyondShare, mostBeyond)
 }
 
-// setPercent sets GOGC when that makes a difference: the runtime then reckons its pace
-// anew, under the lock of its heap.
-func (c *Collector) setPercent(percent int) {
-	was := int(c.percent.Load())
-	if diff := percent - was; diff*diff*64 > was*was { // more than an eighth
-		c.percent.Store(int64(percent))
-		debug.SetGCPercent(percent)
-	}
-}
-
 // userLimit returns the runtime's memory limit as the user has set it.
 func userLimit() int64 {
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
-	if len(p.all) > 0 {
-		return p.oldLimit
+	if limit := &p.runtime.limit; len(p.all) > 0 && limit.ours {
+		return limit.before
 	}
 	return debug.SetMemoryLimit(-1)
-}
-
-// setLimit sets the runtime's limit, when that makes a difference, for the same reason.
-func setLimit(limit int64) {
-	if diff := limit - debug.SetMemoryLimit(-1); max(diff, -diff) > limit/64 {
-		debug.SetMemoryLimit(limit)
-	}
-}
-
-// liveHeap returns how many bytes the last collection found live.
-func liveHeap() int64 {
-	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample[:])
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return int64(min(sample[0].Value.Uint64(), math.MaxInt64))
 }
 
 // remember returns the least and the mean live heap of the last few looks, the present
@@ -341,11 +324,13 @@ func (c *Collector) remember(live int64) (least, mean int64) {
 }
 
 // goalFor returns the goal for a heap of which least bytes are really live, with room
-// bytes for all that Go holds, 0 for no limit. What is not heap (stacks, the collector's
-// own) and what fragments is a quarter of a small room.
+// bytes for all that Go holds, 0 for no limit. A heap that is small beside the room leaves
+// half of it alone; one that is not may double, as with Go's own setting, until the room is
+// full but for what is not heap (stacks, the collector's own) and what fragments: a quarter
+// of a small room, and at most mostBeside.
 func goalFor(least, room int64) int64 {
 	if room == 0 {
 		return max(easyGoal, 2*least)
 	}
-	return min(room*3/4, max(limitedGoal, room/2))
+	return min(room-min(room/4, mostBeside), max(limitedGoal, room/2, 2*least))
 }

@@ -46,9 +46,23 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 	}
 }
 
+func TestGoalLeavesALargeHeapTheRoom(t *testing.T) {
+	const room = 248 << 20
+	for _, test := range []struct{ live, want int64 }{
+		{1 << 20, room / 2},
+		{100 << 20, 200 << 20}, // it may double, as with Go's own setting
+		{130 << 20, room - mostBeside},
+		{240 << 20, room - mostBeside},
+	} {
+		if got := goalFor(test.live, room); got != test.want {
+			t.Errorf("%d live: goal %d, want %d", test.live, got, test.want)
+		}
+	}
+}
+
 func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
-	percent := debug.SetGCPercent(77)
+	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
 	wide, tight := PaceCollector(roomOf(1<<30)), PaceCollector(roomOf(64<<20))
 	if wide.tighter(tight) || !tight.tighter(wide) || new(Collector).tighter(wide) {
@@ -61,8 +75,8 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	tight.Stop()
 	wide.Stop()
 	runtime.GC() // whatever still watches must do nothing
-	if got := debug.SetGCPercent(77); got != 77 {
-		t.Errorf("GOGC is %d after Stop, want 77 as before", got)
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("GOGC is %d after Stop, want 100 as before", got)
 	}
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the memory limit is %d after Stop", got)
@@ -71,7 +85,7 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 
 func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	t.Setenv("GOGC", "")
-	percent := debug.SetGCPercent(77)
+	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
 	easy := PaceCollector(nil)
 	defer easy.Stop()
@@ -98,13 +112,53 @@ func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
 }
 
 func TestUsersPercentStays(t *testing.T) {
-	t.Setenv("GOGC", "50")
-	old := debug.SetGCPercent(50)
+	for _, env := range []string{"50", ""} {
+		t.Run("GOGC="+env, func(t *testing.T) {
+			t.Setenv("GOGC", env)
+			old := debug.SetGCPercent(50)
+			defer debug.SetGCPercent(old)
+			c := PaceCollector(roomOf(64 << 20))
+			c.adjust()
+			if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
+				t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
+			}
+			c.Stop()
+			if got := debug.SetGCPercent(50); got != 50 {
+				t.Errorf("GOGC is %d after Stop", got)
+			}
+		})
+	}
+}
+
+// What the program sets while it serves is its own, then and when all servers have stopped.
+func TestWhatIsSetMeanwhileStays(t *testing.T) {
+	t.Setenv("GOGC", "")
+	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(roomOf(64 << 20))
-	defer c.Stop()
-	if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
-		t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
+	defer debug.SetMemoryLimit(math.MaxInt64)
+	for _, percent := range []int{37, -1} {
+		c := PaceCollector(roomOf(64 << 20))
+		if got := c.Percent(); got == 0 || got == 100 {
+			t.Fatalf("GOGC chosen: %d; the test misses what it is for", got)
+		}
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(1 << 40)
+		other := PaceCollector(roomOf(32 << 20))
+		c.adjust()
+		if got := debug.SetGCPercent(percent); got != percent || c.Percent() != 0 {
+			t.Errorf("GOGC is %d, chosen %d: want the program's %d", got, c.Percent(), percent)
+		}
+		if got := debug.SetMemoryLimit(-1); got != 1<<40 || userLimit() != 1<<40 {
+			t.Errorf("the memory limit is %d, want the program's", got)
+		}
+		other.Stop()
+		c.Stop()
+		if got := debug.SetGCPercent(100); got != percent {
+			t.Errorf("GOGC is %d after Stop, want the program's %d", got, percent)
+		}
+		if got := debug.SetMemoryLimit(math.MaxInt64); got != 1<<40 {
+			t.Errorf("the memory limit is %d after Stop, want the program's", got)
+		}
 	}
 }
 
@@ -139,9 +193,9 @@ func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
 	})
 	runtime.GC()
 	debug.FreeOSMemory()
-	before := liveHeap()
+	before := readRuntime().live
 	c.becameQuiet()
-	if gone := before - liveHeap(); asked != 1 || gone < worthReturning {
+	if gone := before - readRuntime().live; asked != 1 || gone < worthReturning {
 		t.Errorf("asked %d times, %d bytes of %d became free", asked, gone, 2*worthReturning)
 	}
 	c.Stop()

@@ -34,6 +34,9 @@ func (t *table) begin() {
 // it fills.
 func (t *table) taken(fd int32) {
 	size := t.size.Load()
+	if size == 0 {
+		return // it is left to the system
+	}
 	if int64(fd) >= size-size/4 && t.size.CompareAndSwap(size, 2*size) {
 		go enlarge(2 * size)
 	}

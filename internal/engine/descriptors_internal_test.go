@@ -17,3 +17,11 @@ func TestTableIsEnlargedAhead(t *testing.T) {
 		}
 	}
 }
+
+func TestTableIsLeftToTheSystem(t *testing.T) {
+	var left table // no engine has begun to enlarge it
+	left.taken(1 << 20)
+	if size := left.size.Load(); size != 0 {
+		t.Errorf("it was enlarged to %d", size)
+	}
+}

@@ -89,7 +89,9 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		go e.newDriver(l, 0).run()
 	}
 	go e.watch()
-	descriptors.begin()
+	if !e.cfg.LeaveDescriptors {
+		descriptors.begin()
+	}
 	return e, nil
 }
 

@@ -153,6 +153,9 @@ type Config struct {
 	// that of all reaches MaxPending, or Budget is nearly used up. Default: 1 s.
 	StallTime time.Duration
 
+	// LeaveDescriptors leaves the size of the process's table of descriptors to the system.
+	LeaveDescriptors bool
+
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration

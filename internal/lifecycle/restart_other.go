@@ -21,7 +21,7 @@ type hangups struct {
 	nohup bool
 }
 
-func newHangups() *hangups { return new(hangups) }
+func newHangups(bool) *hangups { return new(hangups) }
 
 func (*hangups) close() {}
 

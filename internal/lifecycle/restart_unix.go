@@ -23,7 +23,11 @@ type hangups struct {
 	nohup    bool // ... and is to outlive it, see nohup(1)
 }
 
-func newHangups() *hangups {
+// newHangups begins to receive them, unless they are to be left alone.
+func newHangups(leave bool) *hangups {
+	if leave {
+		return new(hangups)
+	}
 	h := &hangups{make(chan os.Signal, 1), hasTerminal(), signal.Ignored(syscall.SIGHUP)}
 	signal.Notify(h.c, syscall.SIGHUP)
 	return h
@@ -31,7 +35,11 @@ func newHangups() *hangups {
 
 // close ends it. Until then, also while the app drains, a further SIGHUP does not
 // kill the process.
-func (h *hangups) close() { signal.Stop(h.c) }
+func (h *hangups) close() {
+	if h.c != nil {
+		signal.Stop(h.c)
+	}
+}
 
 // terminalGone tells the SIGHUP of a closed terminal from one that somebody sent.
 func (h *hangups) terminalGone() bool {

@@ -26,6 +26,8 @@ type Program struct {
 	// Grace and Timeout are how long Drain waits before it stops accepting, and for
 	// running requests after that.
 	Grace, Timeout time.Duration
+	// NoRestart leaves SIGHUP alone.
+	NoRestart bool
 }
 
 // Run listens and serves until ctx ends or a signal asks for the end, drains, and
@@ -39,7 +41,7 @@ func Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{Program: p, places: places, hangups: newHangups(), stop: make(chan os.Signal, 1)}
+	r := &runner{Program: p, places: places, hangups: newHangups(p.NoRestart), stop: make(chan os.Signal, 1)}
 	defer r.hangups.close()
 	signal.Notify(r.stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(r.stop)
