@@ -29,11 +29,11 @@ import (
 // work is what makes it smaller.
 //
 // What is allocated while the collector marks counts as live, which for a server
-// short of processor time is more than all the rest. The last few collections together
-// say more than one: without a limit, the least of them is taken to be what is really
+// short of processor time is more than all the rest. The collections of a second or more together
+// say more than one: the least of them is taken to be what is really
 // live, and decides the goal. But the heap does grow by percent over what counted as live.
 // So for the percentage that is the last collection's, or within a limit, where the
-// goal is tight, the mean. Should it really have grown at once, the runtime's own limit
+// goal is tight, the mean of the last few. Should it really have grown at once, the runtime's own limit
 // holds meanwhile.
 //
 // Under load a small heap is collected hundreds of times a second. Each look costs some
@@ -76,8 +76,8 @@ const (
 	quietAfter     = 10 * time.Second
 	worthReturning = 1 << 20
 
-	// remembered is how many looks say what is live, and lookPause the least time
-	// between two; within a limit, where more are averaged, limitedPause.
+	// remembered is how many looks are averaged, and lookPause the least time between two;
+	// within a limit, where that is done, limitedPause.
 	remembered   = 4
 	lookPause    = 10 * time.Millisecond
 	limitedPause = 20 * time.Millisecond
@@ -99,8 +99,8 @@ type Collector struct {
 	percent atomic.Int64 // GOGC as last set
 
 	// Under collectors.Mutex.
-	recent  [remembered]int64
-	looks   int
+	lows    lows
+	recent  lastFew
 	stopped bool
 	quiet   *time.Timer  // set by each look: then becameQuiet
 	pause   *time.Timer  // set by each look: then watch
@@ -273,7 +273,7 @@ func (c *Collector) adjust() {
 		c.percent.Store(0)
 	}
 	live := now.live
-	least, mean := c.remember(live)
+	least, mean := c.lows.note(live, time.Now()), c.recent.mean(live, remembered)
 	room := int64(0)
 	if c.limited() {
 		room = c.room()
@@ -309,18 +309,6 @@ func userLimit() int64 {
 		return limit.before
 	}
 	return debug.SetMemoryLimit(-1)
-}
-
-// remember returns the least and the mean live heap of the last few looks, the present
-// one with live bytes included.
-func (c *Collector) remember(live int64) (least, mean int64) {
-	c.recent[c.looks%remembered] = live
-	c.looks++
-	known := c.recent[:min(c.looks, remembered)]
-	for _, n := range known {
-		mean += n / int64(len(known))
-	}
-	return slices.Min(known), mean
 }
 
 // goalFor returns the goal for a heap of which least bytes are really live, with room

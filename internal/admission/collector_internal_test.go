@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 func roomOf(bytes int64) func() int64 { return func() int64 { return bytes } }
@@ -30,17 +31,27 @@ func TestPercentFor(t *testing.T) {
 }
 
 func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
-	c := new(Collector)
-	for i, test := range []struct{ live, want int64 }{
-		{1 << 20, easyGoal},
-		{50 << 20, easyGoal}, // allocated while marking: the one before had 1 MB
-		{50 << 20, easyGoal},
-		{50 << 20, easyGoal},
-		{50 << 20, 100 << 20}, // it stays
-		{40 << 20, 80 << 20},
+	var l lows
+	now := time.Now()
+	for i, test := range []struct {
+		live  int64
+		after time.Duration
+		want  int64
+	}{
+		{1 << 20, 0, easyGoal},
+		{50 << 20, lowPart, easyGoal}, // allocated while marking: the one before had 1 MB
+		{50 << 20, 2 * lowPart, easyGoal},
+		{50 << 20, lowPart / 2, easyGoal},
+		{50 << 20, lowPart, easyGoal},
+		{50 << 20, lowPart, easyGoal},
+		{50 << 20, lowPart, easyGoal},
+		{50 << 20, lowPart, easyGoal},
+		{50 << 20, lowPart, easyGoal},
+		{60 << 20, 4 * lowPart, 100 << 20}, // they stay
+		{40 << 20, 0, 80 << 20},
 	} {
-		least, _ := c.remember(test.live)
-		if got := goalFor(least, 0); got != test.want {
+		now = now.Add(test.after)
+		if got := goalFor(l.note(test.live, now), 0); got != test.want {
 			t.Errorf("collection %d with %d live: goal %d, want %d", i, test.live, got, test.want)
 		}
 	}

@@ -4,6 +4,8 @@
 //	limit.go      how much memory the process may have
 //	budget.go     who holds how much of it
 //	collector.go  the garbage collector, paced to use the rest
+//	settings.go   what is set of the runtime, and what of that is the program's own
+//	lows.go       how much of the heap is really live
 //	program.go    what the program itself takes of it
 //	shed.go       what was refused, by reason
 //	freelist.go   what is kept for later, and how much of it

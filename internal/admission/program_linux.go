@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"slices"
@@ -43,20 +44,26 @@ func unchanged(smaps io.Reader, file string) (all []mapping) {
 	lines := bufio.NewScanner(smaps)
 	var m mapping // of which the lines speak; nothing when it cannot be dropped
 	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
+		line := lines.Bytes()
+		first, rest, _ := bytes.Cut(line, []byte(" "))
 		switch {
-		case len(fields) >= 6 && strings.Contains(fields[0], "-"): // address perms offset dev inode path
-			m = mapping{}
-			if (fields[1] == "r--p" || fields[1] == "r-xp") && strings.Join(fields[5:], " ") == file {
-				m = parseMapping(fields[0])
+		case string(first) == "Anonymous:" || string(first) == "Swap:":
+			if !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("0 ")) {
+				m = mapping{}
 			}
-		case len(fields) >= 2 && (fields[0] == "Anonymous:" || fields[0] == "Swap:") && fields[1] != "0":
-			m = mapping{}
-		case len(fields) >= 1 && fields[0] == "VmFlags:": // the last line of each
-			if m.to > m.from && !slices.Contains(fields, "ht") {
+		case string(first) == "VmFlags:": // the last line of each
+			if m.to > m.from && !slices.Contains(strings.Fields(string(rest)), "ht") {
 				all = append(all, m)
 			}
 			m = mapping{}
+		case bytes.IndexByte(first, '-') > 0: // address perms offset dev inode path
+			m = mapping{}
+			if !bytes.HasPrefix(rest, []byte("r--p ")) && !bytes.HasPrefix(rest, []byte("r-xp ")) {
+				continue
+			}
+			if fields := strings.Fields(string(rest)); len(fields) >= 5 && strings.Join(fields[4:], " ") == file {
+				m = parseMapping(string(first))
+			}
 		}
 	}
 	return all
