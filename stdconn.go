@@ -125,8 +125,12 @@ func (c *stdConn) renewWrite() bool {
 }
 
 // SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in
-// force again.
+// force again. Net/http takes a deadline back after each request, whether there is one
+// or not: ours then stays, else each request would pay for setting it twice.
 func (c *stdConn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() && c.write.Load() != foreignDeadline {
+		return nil
+	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.write.Store(foreignDeadline)
@@ -140,7 +144,9 @@ func (c *stdConn) SetWriteDeadline(t time.Time) error {
 func (c *stdConn) release() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.write.Store(foreignDeadline)
+	if c.write.Swap(foreignDeadline) == ourDeadline {
+		_ = c.Conn.SetWriteDeadline(time.Time{}) // the connection may be closed already
+	}
 	c.foreign.Store(true)
 }
 

@@ -105,7 +105,7 @@ func TestStdConnForeignDeadline(t *testing.T) {
 		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
 	}
 	conn.release()
-	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 4 {
+	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 5 { // ours was taken back
 		t.Errorf("hijacked: %d, %v, %d deadlines", n, err, to.writes)
 	}
 }
@@ -155,5 +155,30 @@ func TestTimedBody(t *testing.T) {
 	b.stop()
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 0 {
 		t.Errorf("after its request: %v, %d deadlines", err, to.reads)
+	}
+}
+
+// Requests that are answered in time share one deadline, although net/http takes it back
+// after each; who hijacks the connection gets it without.
+func TestStdConnSharesDeadline(t *testing.T) {
+	inner := &stepConn{steps: []step{{}, {}, {}, {}}}
+	c := &stdConn{Conn: inner, app: patient}
+	write := func(want int, when string) {
+		t.Helper()
+		if _, err := c.Write([]byte("x")); err != nil || inner.writes != want {
+			t.Errorf("%s: %d deadlines set, %v; want %d", when, inner.writes, err, want)
+		}
+		_ = c.SetWriteDeadline(time.Time{})
+	}
+	write(1, "the first answer")
+	write(1, "the second")
+	_ = c.SetWriteDeadline(time.Now())
+	_ = c.SetWriteDeadline(time.Time{})
+	write(4, "after a handler's own") // its deadline, the end of that, and ours
+	if c.release(); inner.writes != 5 {
+		t.Errorf("%d deadlines set, want 5: that of the hijacker is none", inner.writes)
+	}
+	if c.release(); inner.writes != 5 {
+		t.Error("release changes what is the hijacker's")
 	}
 }
