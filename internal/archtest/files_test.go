@@ -39,6 +39,7 @@ var fileMaps = map[string]string{
 	"internal/admission": "internal/admission/doc.go",
 	"internal/engine":    "internal/engine/doc.go",
 	"internal/schema":    "internal/schema/doc.go",
+	"openapi":            "openapi/doc.go",
 	"typed":              "typed/doc.go",
 	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",

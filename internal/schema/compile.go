@@ -64,18 +64,18 @@ func Of(t reflect.Type) (*Node, error) {
 // compiler compiles a type and those that it is made of.
 type compiler struct {
 	nodes map[reflect.Type]*Node
-	busy  map[reflect.Type]bool // being compiled, and not a struct
+	busy  map[reflect.Type]bool // being compiled, up to the innermost struct
 }
 
 func (c *compiler) node(t reflect.Type) (*Node, error) {
 	if n := compiled.nodes[t]; n != nil {
 		return n, nil
 	}
-	if n := c.nodes[t]; n != nil {
-		return n, nil
-	}
 	if c.busy[t] {
 		return nil, fmt.Errorf("type %s contains itself without a struct in between", t)
+	}
+	if n := c.nodes[t]; n != nil {
+		return n, nil // perhaps unfinished: t is recursive and we are inside it
 	}
 	c.busy[t] = true
 	defer delete(c.busy, t)
@@ -83,7 +83,10 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 	if t.Kind() == reflect.Struct {
 		if _, wraps := WrappedBy(t); !wraps && !codesItself(t) {
 			c.nodes[t] = n
+			outside := c.busy
+			c.busy = map[reflect.Type]bool{}
 			err := c.object(n)
+			c.busy = outside
 			if err == nil {
 				err = n.ownEnum()
 			}
@@ -170,14 +173,10 @@ func (c *compiler) plain(n *Node, t reflect.Type) error {
 			return nil
 		}
 		n.Kind = Array
-		elem, err := c.node(t.Elem())
-		if err != nil {
-			return err
-		}
-		n.Elem = elem
 		if t.Kind() == reflect.Array {
 			n.Rules.MinItems, n.Rules.MaxItems, n.Rules.any = Count{t.Len(), true}, Count{t.Len(), true}, true
 		}
+		return c.elem(n, t)
 	case reflect.Map:
 		return c.mapping(n, t)
 	default:
@@ -210,11 +209,19 @@ func (c *compiler) mapping(n *Node, t reflect.Type) error {
 			return fmt.Errorf("maps with keys of type %s have no JSON", key)
 		}
 	}
+	return c.elem(n, t)
+}
+
+// elem compiles the elements of t. Its node is known, with the place of its elements,
+// before they are compiled: they may lead back to it.
+func (c *compiler) elem(n *Node, t reflect.Type) error {
+	n.Elem = new(Node)
+	c.nodes[t] = n
 	elem, err := c.node(t.Elem())
 	if err != nil {
 		return err
 	}
-	n.Elem = elem
+	*n.Elem = *elem
 	return nil
 }
 

@@ -53,3 +53,10 @@ func sameInECMA(text string) error {
 	}
 	return nil
 }
+
+// SamePattern reports whether a text is a regular expression that means the same to
+// JSON Schema.
+func SamePattern(text string) bool {
+	_, err := compilePattern(text)
+	return text != "" && err == nil
+}

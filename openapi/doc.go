@@ -1,0 +1,16 @@
+// Package openapi writes the document of the operations that an app has registered with
+// package typed, as OpenAPI 3.1 or 3.2.
+//
+// The document cannot say anything else than the program does: it is written from the
+// plans that requests are bound and checked by. It is the same, byte for byte, at every
+// run. Its responses are a closed contract: every status that an operation can answer
+// is there, and no default response.
+//
+//	document.go   settings, and the document as a whole
+//	operation.go  operations, parameters, bodies
+//	response.go   answers and problems
+//	schema.go     types as schemas
+//	names.go      names of types and operations
+//	path.go       patterns as path templates
+//	write.go      JSON whose members are in order
+package openapi

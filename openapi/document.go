@@ -1,0 +1,218 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// Config is what a document says beside its operations.
+type Config struct {
+	// Title names the API; default: "API". Version is that of the API, not of OpenAPI;
+	// default: "0".
+	Title, Version       string
+	Summary, Description string // the latter in CommonMark
+	TermsOfService       string // a URL
+	Contact              Contact
+	License              License
+	Servers              []Server
+	Tags                 []Tag // in the order to be shown in
+
+	// OpenAPI is the version of the specification: "3.1" or "3.2". Default: "3.1". The
+	// elements of event streams and JSON Lines can only be described by 3.2.
+	OpenAPI string
+
+	// Routes selects the routes of a version, see [dunlin.Group.Version], so that each
+	// version has a document of its own: those of the version, and those without any. ""
+	// selects the routes without version.
+	Routes string
+}
+
+// Contact says who can be asked.
+type Contact struct{ Name, URL, Email string }
+
+// License is that of the API. Identifier is one of SPDX; it excludes URL.
+type License struct{ Name, Identifier, URL string }
+
+// Server is where the API is.
+type Server struct{ URL, Description string }
+
+// Tag describes a group of operations.
+type Tag struct{ Name, Description string }
+
+// generator writes one document.
+type generator struct {
+	v32             bool
+	invalid         bool // InvalidProblem is used
+	components      map[reflect.Type]*component
+	types           []reflect.Type
+	names           map[reflect.Type]string
+	ids, given      map[string]bool // of operations; those that people have given
+	schemes         map[string]string
+	sharedResponses map[string]*object
+	shared          map[answerKey]string // references to them
+}
+
+// Document writes the document of the typed operations of app, as indented JSON that ends
+// with a line break. It is the same for the same operations. It fails when the document
+// could not be true: two types of one name in one package, two operations whose paths
+// OpenAPI cannot tell apart.
+func Document(app *dunlin.App, c Config) ([]byte, error) {
+	doc, err := build(app, c)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, appendJSON(nil, doc), "", "  "); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+func build(app *dunlin.App, c Config) (*object, error) {
+	g := &generator{
+		components: map[reflect.Type]*component{}, ids: map[string]bool{},
+		given: map[string]bool{}, schemes: map[string]string{}, sharedResponses: map[string]*object{}, shared: map[answerKey]string{},
+	}
+	version := "3.1.1"
+	switch c.OpenAPI {
+	case "", "3.1":
+	case "3.2":
+		g.v32, version = true, "3.2.0"
+	default:
+		return nil, fmt.Errorf("openapi: Config.OpenAPI is %q: it must be 3.1 or 3.2", c.OpenAPI)
+	}
+	list := selectOperations(app, c.Routes)
+	for i := range list {
+		g.collectOperation(&list[i])
+	}
+	sortTypes(g.types)
+	g.splitTypes()
+	var err error
+	if g.names, err = nameTypes(g.types); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	for _, d := range list { // names that are given go before those that are made
+		if d.Route.Name != "" && !strings.Contains(d.Route.Methods, ",") {
+			g.given[d.Route.Name] = true
+		}
+	}
+	paths, err := g.paths(list)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	schemas, err := g.componentSchemas()
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	doc := new(object).put("openapi", version).put("info", info(c))
+	var servers, tags []any
+	for _, s := range c.Servers {
+		servers = append(servers, new(object).put("url", s.URL).set("description", s.Description))
+	}
+	for _, t := range c.Tags {
+		tags = append(tags, new(object).put("name", t.Name).set("description", t.Description))
+	}
+	doc.set("servers", servers).put("paths", paths)
+	components := new(object).set("schemas", schemas).set("responses", g.componentResponses()).set("securitySchemes", g.securitySchemes())
+	return doc.set("components", components).set("tags", tags), nil
+}
+
+func info(c Config) *object {
+	if c.Title == "" {
+		c.Title = "API"
+	}
+	if c.Version == "" {
+		c.Version = "0"
+	}
+	o := new(object).put("title", c.Title).set("summary", c.Summary).set("description", c.Description).set("termsOfService", c.TermsOfService)
+	o.set("contact", new(object).set("name", c.Contact.Name).set("url", c.Contact.URL).set("email", c.Contact.Email))
+	o.set("license", new(object).set("name", c.License.Name).set("identifier", c.License.Identifier).set("url", c.License.URL))
+	return o.put("version", c.Version)
+}
+
+// selectOperations returns the operations of one version, those without version among them
+// unless the version has one of the same method and path.
+func selectOperations(app *dunlin.App, version string) []typed.Description {
+	var list []typed.Description
+	own := map[string]bool{}
+	all := typed.Operations(app)
+	for _, o := range all {
+		if d := o.Describe(); d.Route.Version == version && version != "" {
+			own[d.Route.Methods+" "+d.Route.Host+shapeOf(template(d.Route.Pattern))] = true
+		}
+	}
+	for _, o := range all {
+		d := o.Describe()
+		key := d.Route.Methods + " " + d.Route.Host + shapeOf(template(d.Route.Pattern))
+		if d.Hidden || d.Route.Version != version && (d.Route.Version != "" || own[key]) {
+			continue
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// collectOperation notes the types that an operation needs.
+func (g *generator) collectOperation(d *typed.Description) {
+	for _, p := range d.Params {
+		g.collect(p.Schema, input)
+	}
+	if d.Body != nil {
+		g.collect(d.Body.Schema, input)
+		for _, p := range d.Body.Fields {
+			g.collect(p.Schema, input)
+		}
+	}
+	for _, a := range d.Answers {
+		g.collect(a.Schema, output)
+		if g.v32 {
+			g.collect(a.Item, output)
+		}
+		for _, h := range a.Headers {
+			g.collect(h.Schema, output)
+		}
+	}
+}
+
+// paths writes all operations by path template, in the order of registration.
+func (g *generator) paths(list []typed.Description) (*object, error) {
+	paths := new(object)
+	type owner struct{ template, place string }
+	shapes := map[string]owner{}
+	for i := range list {
+		d := &list[i]
+		path := template(d.Route.Pattern)
+		shape := shapeOf(path)
+		if o, taken := shapes[shape]; taken && o.template != path {
+			return nil, fmt.Errorf("OpenAPI cannot tell the paths %s (registered at %s) and %s (registered at %s) apart: "+
+				"give their parameters the same names, or hide one operation with Hidden", o.template, o.place, path, d.Route.Place)
+		}
+		shapes[shape] = owner{path, d.Route.Place}
+		item, _ := paths.get(path).(*object)
+		if item == nil {
+			item = new(object)
+			paths.put(path, item)
+		}
+		for method := range strings.SplitSeq(d.Route.Methods, ",") {
+			method = strings.TrimSpace(method)
+			key := strings.ToLower(method)
+			if item.get(key) != nil {
+				return nil, fmt.Errorf("two operations are %s %s, one of them registered at %s: they differ by what OpenAPI does not know, "+
+					"such as constraints or hosts; hide one with Hidden", method, path, d.Route.Place)
+			}
+			o, err := g.operation(d, method, path)
+			if err != nil {
+				return nil, err
+			}
+			item.put(key, o)
+		}
+	}
+	return paths, nil
+}

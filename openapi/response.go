@@ -1,0 +1,209 @@
+package openapi
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+const mediaProblem = "application/problem+json"
+
+// responses writes every answer of an operation. There is no default: what is not
+// listed is not answered.
+func (g *generator) responses(answers []typed.Answer) *object {
+	all := new(object)
+	for i := range answers {
+		a := &answers[i]
+		all.put(strconv.Itoa(a.Status), g.response(a))
+	}
+	return all
+}
+
+func (g *generator) response(a *typed.Answer) *object {
+	common := a.Problem && len(a.Faults) == 0 && len(a.Headers) == 0
+	key := answerKey{a.Status, a.Description, a.Invalid}
+	if common && g.shared[key] != "" {
+		return new(object).put("$ref", g.shared[key])
+	}
+	r := new(object).put("description", describe(a))
+	headers := new(object)
+	for _, h := range a.Headers {
+		header := new(object).set("required", h.Always)
+		headers.put(h.Name, header.put("schema", g.schema(h.Schema, output)))
+	}
+	if a.Problem && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests) {
+		headers.put("Retry-After", new(object).put("description", "Seconds after which the request may be tried again").
+			put("schema", new(object).put("type", "integer").put("minimum", 0)))
+	}
+	r.set("headers", headers)
+	switch {
+	case a.Problem:
+		r.put("content", new(object).put(mediaProblem, g.problem(a)))
+	case a.MediaType != "":
+		r.put("content", new(object).put(a.MediaType, g.media(a)))
+	}
+	if common {
+		g.shared[key] = g.share(a, r)
+		return new(object).put("$ref", g.shared[key])
+	}
+	return r
+}
+
+// answerKey tells problems apart that are no faults.
+type answerKey struct {
+	status      int
+	description string
+	invalid     bool
+}
+
+// share puts an answer that many operations have among the components, and returns the
+// reference to it.
+func (g *generator) share(a *typed.Answer, r *object) string {
+	base := plainWords.Replace(http.StatusText(a.Status))
+	if base == "" {
+		base = "Status" + strconv.Itoa(a.Status)
+	}
+	name := base
+	for n := 2; g.sharedResponses[name] != nil; n++ {
+		name = base + strconv.Itoa(n)
+	}
+	g.sharedResponses[name] = r
+	return "#/components/responses/" + name
+}
+
+var plainWords = strings.NewReplacer(" ", "", "'", "", "-", "")
+
+// describe says what an answer means; the field is required, even when the status
+// says it all.
+func describe(a *typed.Answer) string {
+	text := a.Description
+	for _, f := range a.Faults {
+		if text != "" {
+			text += "; "
+		}
+		text += f.Title()
+	}
+	if text == "" {
+		text = http.StatusText(a.Status)
+	}
+	if text == "" {
+		text = "Status " + strconv.Itoa(a.Status)
+	}
+	return text
+}
+
+// media writes the content of an answer that is no problem.
+func (g *generator) media(a *typed.Answer) *object {
+	m := new(object)
+	switch {
+	case a.Item != nil && g.v32:
+		item := g.schema(a.Item, output)
+		if a.MediaType == "text/event-stream" {
+			item = eventSchema(item)
+		}
+		m.put("itemSchema", item)
+	case a.Item != nil: // 3.1 has no word for the elements of a stream
+		m.put("schema", new(object).put("type", "string"))
+	case a.Schema != nil:
+		m.put("schema", g.schema(a.Schema, output))
+	}
+	return m
+}
+
+// eventSchema is what an event of a stream looks like, as OpenAPI 3.2 section 4.14.4 has it.
+func eventSchema(data *object) *object {
+	text := func() *object { return new(object).put("type", "string") }
+	return new(object).put("type", "object").put("properties", new(object).
+		put("data", text().put("contentMediaType", "application/json").put("contentSchema", data)).
+		put("event", text()).put("id", text()).
+		put("retry", new(object).put("type", "integer").put("minimum", 0))).
+		put("required", []string{"data"})
+}
+
+// problem writes the content of a problem: which faults it can be, if it is one of them.
+func (g *generator) problem(a *typed.Answer) *object {
+	base := "Problem"
+	if a.Invalid {
+		base, g.invalid = "InvalidProblem", true
+	}
+	s := new(object).put("$ref", "#/components/schemas/"+base)
+	m := new(object)
+	if len(a.Faults) > 0 && !a.Other {
+		ids := make([]string, len(a.Faults))
+		for i, f := range a.Faults {
+			ids[i] = f.ID()
+		}
+		s = new(object).put("allOf", []any{s, new(object).put("type", "object").
+			put("properties", new(object).put("type", new(object).put("type", "string").put("enum", ids))).
+			put("required", []string{"type"})})
+	}
+	m.put("schema", s)
+	examples := new(object)
+	for _, f := range a.Faults {
+		examples.put(exampleName(f.ID()), new(object).put("summary", f.Title()).put("value", new(object).
+			put("type", f.ID()).put("title", f.Title()).put("status", f.Status())))
+	}
+	return m.set("examples", examples)
+}
+
+func exampleName(id string) string {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	return notInNames.ReplaceAllString(id, "-")
+}
+
+// problems are the schemas of RFC 9457 and of what typed adds to them.
+func (g *generator) problems() map[string]*object {
+	text := func(description string) *object {
+		return new(object).put("type", "string").put("description", description)
+	}
+	properties := func() *object {
+		return new(object).
+			put("type", new(object).put("type", "string").put("format", "uri-reference").put("description", "Names the kind of problem; absent for what the status says already")).
+			put("title", text("What the type means, the same every time")).
+			put("status", new(object).put("type", "integer").put("minimum", 400).put("maximum", 599)).
+			put("detail", text("What went wrong this time")).
+			put("instance", new(object).put("type", "string").put("format", "uri-reference"))
+	}
+	all := map[string]*object{
+		"Problem": new(object).put("type", "object").put("description", "A problem of RFC 9457").
+			put("properties", properties()).put("required", []string{"title", "status"}),
+	}
+	if !g.invalid {
+		return all
+	}
+	all["InvalidProblem"] = new(object).put("type", "object").put("description", "A problem of RFC 9457 that lists what is wrong with a request").
+		put("properties", properties().put("errors", new(object).put("type", "array").
+			put("items", new(object).put("$ref", "#/components/schemas/Violation")))).
+		put("required", []string{"title", "status"})
+	all["Violation"] = new(object).put("type", "object").put("description", "One thing that is wrong with a request").
+		put("properties", new(object).
+			put("in", new(object).put("type", "string").put("enum", []string{"body", "path", "query", "header", "cookie", "form"})).
+			put("parameter", text("The parameter; absent for the body")).
+			put("pointer", text("Leads to the value, as a JSON pointer in a URI fragment")).
+			put("rule", text("The rule that is broken, in the words of JSON Schema")).
+			put("limit", text("What the rule asks for")).
+			put("detail", text("What must be mended"))).
+		put("required", []string{"in", "rule", "detail"})
+	return all
+}
+
+// componentResponses writes the shared answers in the order of their names.
+func (g *generator) componentResponses() *object {
+	all := new(object)
+	for _, name := range sortedKeys(g.sharedResponses) {
+		all.put(name, g.sharedResponses[name])
+	}
+	return all
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,114 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// An object is a JSON object whose members stay in the order they were added in.
+type object struct {
+	names  []string
+	values []any
+}
+
+// set adds a member; an empty string, a nil and an empty object or list add nothing.
+func (o *object) set(name string, value any) *object {
+	switch v := value.(type) {
+	case nil:
+		return o
+	case string:
+		if v == "" {
+			return o
+		}
+	case bool:
+		if !v {
+			return o
+		}
+	case *object:
+		if v == nil || len(v.names) == 0 {
+			return o
+		}
+	case []any:
+		if len(v) == 0 {
+			return o
+		}
+	case []string:
+		if len(v) == 0 {
+			return o
+		}
+	case json.RawMessage:
+		if v == nil {
+			return o
+		}
+	}
+	return o.put(name, value)
+}
+
+// put adds a member whatever it is.
+func (o *object) put(name string, value any) *object {
+	o.names, o.values = append(o.names, name), append(o.values, value)
+	return o
+}
+
+// get returns a member, nil for none.
+func (o *object) get(name string) any {
+	for i, n := range o.names {
+		if n == name {
+			return o.values[i]
+		}
+	}
+	return nil
+}
+
+func (o *object) empty() bool { return len(o.names) == 0 }
+
+// appendJSON appends a value: an object, a list, a string, a number, a boolean, or
+// what is JSON already.
+func appendJSON(b []byte, value any) []byte {
+	switch v := value.(type) {
+	case *object:
+		b = append(b, '{')
+		for i, name := range v.names {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, name)
+			b = appendJSON(append(b, ':'), v.values[i])
+		}
+		return append(b, '}')
+	case []any:
+		return appendList(b, v)
+	case []string:
+		return appendList(b, v)
+	case []*object:
+		return appendList(b, v)
+	case string:
+		return appendText(b, v)
+	case json.RawMessage:
+		var compact bytes.Buffer
+		if json.Compact(&compact, v) == nil {
+			return append(b, compact.Bytes()...)
+		}
+		return append(b, "null"...)
+	}
+	return fmt.Append(b, value) // numbers and booleans
+}
+
+func appendList[T any](b []byte, list []T) []byte {
+	b = append(b, '[')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSON(b, v)
+	}
+	return append(b, ']')
+}
+
+// appendText appends a string, with <, > and & as they are: a document is no HTML.
+func appendText(b []byte, s string) []byte {
+	return jsonwire.AppendString(b, s, jsonwire.Options{NoEscapeHTML: true})
+}
