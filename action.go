@@ -76,7 +76,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32) {
 	v := recover()
 	if v == nil {
 		r.wire.Abandoned()
-		r.releasePayload()
+		r.releaseBody()
 		return // runtime.Goexit: the goroutine ends, the engine answers
 	}
 	r.depth = outer
@@ -150,15 +150,16 @@ func (r *Request) clientGone(resp *Response) bool {
 		r.Context().Err() == context.Canceled
 }
 
-// logFailure logs the cause of a response: what went wrong here at level
-// Error, what the client did wrong at level Debug.
+// logFailure logs the cause of a response: what went wrong here at level Error, what the
+// client did wrong at level Debug, and so what is refused for want of memory, of which
+// there is a line for all now and then.
 func (a *App) logFailure(r *Request, resp *Response) {
 	log := a.config.Logger.Debug
 	if resp.a.Kind() == exchange.Gone {
 		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
-	if resp.a.Status() >= http.StatusInternalServerError {
+	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) {
 		log = a.config.Logger.Error
 	}
 	log("request failed", "status", resp.a.Status(), "error", resp.a.Own().Err,

@@ -64,6 +64,7 @@ func New(config Config) *App {
 	a.logs = logqueue.New(a.config.Logger.Handler())
 	a.aside = a.logs.Logger()
 	a.clients.begin(&a.config)
+	a.memory.holders = admission.NewHolders(&a.memory.budget, admission.Clock())
 	a.unmatched.NoRoute = true
 	a.unmatched.Counts.Init()
 	a.counting.Store(a.config.RouteStats == StatsOn)

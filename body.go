@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -130,7 +129,7 @@ var errBodyPartly = errors.New("reading the request body was given up")
 func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	const trust = 64 << 10
 	r.s.Payload = r.s.Payload[:0]
-	if err := r.holdPayload(cap(r.s.Payload), announced); err != nil {
+	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err
 	}
 	if want := int(min(announced, trust)) + 1; announced >= 0 && cap(r.s.Payload) < want {
@@ -151,46 +150,27 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 		b := r.s.Payload
 		n, err := src.Read(b[len(b):cap(b)])
 		r.s.Payload = b[:len(b)+n]
-		if err == io.EOF {
+		left := int64(-1)
+		if announced >= 0 {
+			left = max(announced-int64(len(r.s.Payload)), 0)
+		}
+		r.noteBody(n, left)
+		if err == nil {
+			continue
+		}
+		if err = r.bodyEnded(err); err == io.EOF {
 			return r.s.Payload, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 }
 
 // growPayload gives the payload the given capacity.
 func (r *Request) growPayload(capacity int, announced int64) error {
-	if err := r.holdPayload(capacity, announced); err != nil {
+	if err := r.holdBody(capacity, announced); err != nil {
 		return err
 	}
 	r.s.Payload = append(make([]byte, 0, capacity), r.s.Payload...)
-	return nil
-}
-
-// holdPayload has the budget hold capacity bytes for the payload, in all. A body
-// that could never fit is a 413 problem, one that does not fit now a 503.
-func (r *Request) holdPayload(capacity int, announced int64) error {
-	m := &r.app.memory
-	bound := m.budget.Bound()
-	if need := max(int64(capacity), announced); bound > 0 && need > bound {
-		r.wire.RefuseBody()
-		return &ProblemDetails{
-			Status: http.StatusRequestEntityTooLarge,
-			Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
-		}
-	}
-	if more := capacity - r.payloadHeld; more > 0 {
-		if !m.budget.Reserve(admission.Body, int64(more)) {
-			if n, due := r.app.shed.Note(admission.NoMemory); due {
-				r.app.aside.Warn("the "+m.budget.String()+" is used up: a request body is refused", "route", r.Route(), "count", n)
-			}
-			r.wire.RefuseBody()
-			return r.app.noMemory("the request body")
-		}
-		r.payloadHeld = capacity
-	}
 	return nil
 }
 
@@ -204,17 +184,8 @@ func (r *Request) endBody() {
 		r.replay.end()
 		r.replay = nil
 	}
-	r.releasePayload()
+	r.releaseBody()
 	r.s.Whole, r.s.Loaded, r.bodyErr = nil, false, nil
-}
-
-// releasePayload gives the payload's memory back to the budget. It is called by
-// itself for a request that is left to the collector.
-func (r *Request) releasePayload() {
-	if r.payloadHeld > 0 {
-		r.app.memory.budget.Release(admission.Body, int64(r.payloadHeld))
-		r.payloadHeld = 0
-	}
 }
 
 // passOn takes out of the request the payload in which body lies, for whoever sends it.
@@ -224,8 +195,16 @@ func (r *Request) passOn(body string) []byte {
 	from := view.Offset(body, r.s.Payload)
 	b := r.s.Payload[from : from+len(body)]
 	r.s.Payload, r.s.Whole = nil, nil
-	r.releasePayload()
+	r.releaseBody()
 	return b
+}
+
+// tooLargeEver is the problem of a body that the budget could never hold.
+func tooLargeEver(m *memory) error {
+	return &ProblemDetails{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
+	}
 }
 
 // bodyTooLarge is the problem of a body over the limit.

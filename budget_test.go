@@ -88,7 +88,8 @@ func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
 	})
 }
 
-// Of two bodies that do not fit together, the second is put off.
+// Of two bodies that do not fit together, the one makes room that holds more for longer: it
+// is told so, and the other waits until then.
 func TestBodyThatDoesNotFitNow(t *testing.T) {
 	const size = 700 << 10
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
@@ -98,25 +99,74 @@ func TestBodyThatDoesNotFitNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
-
-		status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
-		if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
-			t.Errorf("%d, Retry-After %q: %s; want 503 and the limit", status, retry, text)
-		}
-		if s := app.Stats(); s.Shed["no-memory"] == 0 || s.Memory.Refused == 0 {
-			t.Errorf("not counted: %v, %d refused", s.Shed, s.Memory.Refused)
+		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held != s.Held || s.Largest[0].Remote != first.LocalAddr().String() {
+			t.Errorf("who holds most: %+v", s)
 		}
 
-		if _, err := first.Write([]byte("x")); err != nil {
-			t.Fatal(err)
+		status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
+		if status != http.StatusOK || text != fmt.Sprint(size) {
+			t.Errorf("the second: %d: %s", status, text)
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(first), nil)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("the first: %v, %v", resp, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		eventually(t, "the first body is given back", func() bool { return app.Stats().Memory.Held == 0 })
-		if status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size))); status != 200 || text != fmt.Sprint(size) {
-			t.Errorf("then: %d %s", status, text)
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "memory budget of 1024 KiB") {
+			t.Errorf("the first: %v, %s, %v; want 503 and the limit", resp, body, err)
+		}
+		if s := app.Stats(); s.Shed["largest-holder"] != 1 {
+			t.Errorf("counted: %v", s.Shed)
+		}
+		eventually(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+	})
+}
+
+// A body for which no room is made is refused: here nobody is waited for but the actions that
+// hold the memory. It is no failure of the service: of many there is a line now and then.
+func TestBodyThatFindsNoRoom(t *testing.T) {
+	const size = 600 << 10
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		entered, leave := make(chan struct{}, 1), make(chan struct{})
+		var app *dunlin.App
+		addr, logs := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				entered <- struct{}{}
+				<-leave
+				return dunlin.Text(fmt.Sprint(len(body)))
+			})
+		})
+		first := make(chan int, 1)
+		go func() {
+			resp, err := http.Post("http://"+addr+"/length", "", strings.NewReader(strings.Repeat("x", size)))
+			if err != nil {
+				first <- 0
+				return
+			}
+			defer resp.Body.Close()
+			first <- resp.StatusCode
+		}()
+		await(t, "the first action", entered)
+		for range 2 {
+			status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
+			if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
+				t.Errorf("%d, Retry-After %q: %s; want 503 and the limit", status, retry, text)
+			}
+		}
+		if s := app.Stats(); s.Shed["no-memory"] != 2 || s.Memory.Refused != 2 {
+			t.Errorf("not counted: %v, %d refused", s.Shed, s.Memory.Refused)
+		}
+		close(leave)
+		if status := <-first; status != http.StatusOK {
+			t.Errorf("the first: %d", status)
+		}
+		if text := logs.String(); text != "" {
+			t.Errorf("logged at level Error:\n%s", text)
 		}
 	})
 }

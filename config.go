@@ -53,12 +53,11 @@ type Config struct {
 	// program's own pages included. A quarter of what it leaves, at most 256 MiB, is
 	// the budget for what clients make the server hold: requests that are not
 	// complete, bodies that an action reads in whole, answers that are not taken.
-	// When it is used up, bodies are refused with 503, and with 413 if they could
-	// never fit, and on the loop engine requests that have waited longest with 503;
-	// before that, no more connections are accepted and idle ones are closed. From the
-	// limit follow also, on the loop engine, how much output may wait for slow
-	// clients before nothing more is read, and the default of MaxConcurrent; and on
-	// both engines the pace of the garbage collector (GOGC and the runtime's memory
+	// When it is used up, those clients make room who hold most for longest: they are
+	// refused with 503, or cut off if their answer has begun. Clients that hold no more than a
+	// fair share, 80 KiB or more, are served as before. Bodies that could never fit are
+	// refused with 413. From the limit follow also, on the loop engine, the default of
+	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
 	// limit, from the first Serve to the end of Shutdown). What the program sets itself goes
 	// before it: GOGC in the environment, or debug.SetGCPercent with anything but 100, and while
 	// the app serves also debug.SetMemoryLimit; before that, only a tighter memory limit
@@ -161,9 +160,7 @@ type Config struct {
 	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
 	// long a client may take nothing of an answer; then its connection is cut. Only
 	// the time counts in which part of the answer waits for the client. On net/http
-	// it may be twice as long; of HTTP/2 it ends the stream. While answers that wait use up their share of the
-	// memory budget, the loop engine cuts connections that take nothing for a second.
-	// Default: 30 s.
+	// it may be twice as long; of HTTP/2 it ends the stream. Default: 30 s.
 	WriteTimeout time.Duration
 
 	// MinWriteRate is how many bytes a second of an answer a client must take, on

@@ -169,6 +169,12 @@ func (a *App) noMemory(what string) *ProblemDetails {
 	}
 }
 
+// passing reports whether err is, or wraps, a problem that only says that there is no room now.
+func passing(err error) bool {
+	p, ok := errors.AsType[*ProblemDetails](err)
+	return ok && p.passing
+}
+
 // NotFound answers 404 as a problem.
 func NotFound() Response { return Problem(ProblemDetails{Status: http.StatusNotFound}) }
 

@@ -79,13 +79,43 @@ func (r *Request) parseMultipart() (url.Values, error) {
 		if part.FileName() != "" {
 			return nil, unsupportedForm("the form must hold no files")
 		}
-		value, err := io.ReadAll(part)
+		value, err := r.readField(part)
 		if err != nil {
-			return nil, err
+			return nil, r.bodyEnded(err)
 		}
 		values.Add(part.FormName(), string(value))
 	}
+	_ = r.bodyEnded(io.EOF) // it is
 	return values, nil
+}
+
+// readField reads one field of a form, whose memory counts as the body's.
+func (r *Request) readField(part io.Reader) ([]byte, error) {
+	const piece = 512
+	var value []byte
+	held := 0
+	if r.account != nil {
+		held = int(r.account.Body()) // by those before
+	}
+	for {
+		if len(value) == cap(value) {
+			grown := max(piece, 2*cap(value))
+			if err := r.holdBody(held+grown, -1); err != nil {
+				return nil, err
+			}
+			value = append(make([]byte, 0, grown), value...)
+		}
+		n, err := part.Read(value[len(value):cap(value)])
+		value = value[:len(value)+n]
+		r.noteBody(n, -1)
+		switch err {
+		case nil:
+		case io.EOF:
+			return value, nil
+		default:
+			return nil, err
+		}
+	}
 }
 
 func unsupportedForm(detail string) error {

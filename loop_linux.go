@@ -43,7 +43,7 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 			OpenTimeout:      a.config.IdleTimeout,
 			WriteGrace:       a.config.WriteTimeout,
 			Budget:           &a.memory.budget,
-			MaxPending:       a.memory.maxPending(),
+			Holders:          a.memory.holders,
 			MaxWorkers:       cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
 			AdaptiveWorkers:  a.config.AdaptiveLimit,
 			QueueTarget:      a.config.QueueTarget,

@@ -53,7 +53,7 @@ func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
 	for _, conn := range conns {
 		send(t, conn, part)
 	}
-	soon(t, "some are refused", func() bool { return app.Stats().Shed["no-memory"] > 0 })
+	soon(t, "some are refused", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
 	refused := 0
 	for _, conn := range conns {
 		_, _ = io.WriteString(conn, "\r\nContent-Length: 1\r\n\r\nx") // it may be closed already
@@ -77,8 +77,8 @@ func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
 	if refused == 0 || refused == len(conns) {
 		t.Errorf("%d of %d refused", refused, len(conns))
 	}
-	if s := app.Stats(); s.Shed["no-memory"] != uint64(refused) {
-		t.Errorf("%d refused, counted %d", refused, s.Shed["no-memory"])
+	if s := app.Stats(); s.Shed["largest-holder"] != uint64(refused) {
+		t.Errorf("%d refused, counted %d", refused, s.Shed["largest-holder"])
 	}
 }
 
@@ -124,7 +124,7 @@ func TestEventsBeyondTheBudget(t *testing.T) {
 			answered(t, bufio.NewReader(conn), 200, "99999 <nil>")
 		}
 	}
-	if app.Stats().Shed["no-memory"] == 0 {
+	if app.Stats().Shed["largest-holder"] == 0 {
 		t.Error("nobody was refused")
 	}
 }

@@ -197,6 +197,8 @@ func (b *loopBody) await(p []byte) (int, error) {
 			return n, nil
 		case err == engine.ErrRetimed:
 			// A handler has set another deadline meanwhile.
+		case errors.Is(err, engine.ErrNoRoom):
+			return 0, app.noMemory("the request body")
 		case !timedOutIO(err) || timeout != left || !x.readBy().IsZero():
 			return n, bodyCut(err)
 		}

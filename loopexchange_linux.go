@@ -130,6 +130,14 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 	return x.serveStreamed(in, n)
 }
 
+// taken is how much of n bytes the step that ends so has used.
+func taken(n int, next progress) int {
+	if next == needRoom {
+		return 0
+	}
+	return n
+}
+
 // tooLong reports whether a body is longer than its route takes.
 func (x *loopExchange) tooLong(length int64) bool {
 	x.find()
@@ -146,6 +154,11 @@ func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress)
 	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
+	}
+	if x.expectsMuch() {
+		if next, done := x.awaitRoom(); done {
+			return taken(n, next), next
+		}
 	}
 	return n, x.answer(act)
 }
@@ -172,6 +185,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	}
 	if !done && len(u.body) <= smallBody {
 		u.pace.came += int64(n)
+		x.c.Moved(int64(n), u.left())
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)
@@ -185,6 +199,15 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	}
 	if x.tooSlowForLoop() {
 		return n, needWorker // u stays with the connection and is found again
+	}
+	if x.expectsMuch() {
+		if next, done := x.awaitRoom(); done {
+			if next != needRoom {
+				x.c.Proto = nil
+				u.release()
+			}
+			return n, next
+		}
 	}
 	x.chunked, x.gathered = &u.chunked, u
 	x.c.Proto = nil
@@ -214,6 +237,11 @@ func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
+	}
+	if x.expectsMuch() {
+		if next, done := x.awaitRoom(); done {
+			return taken(n, next), next
+		}
 	}
 	x.needStream()
 	x.stream.begin(x, in[n:])

@@ -98,6 +98,9 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 			}
 		case needInput, connectionOver:
 			return consumed
+		case needRoom:
+			d.AwaitRoom()
+			return consumed
 		case goesAside:
 			d.Aside()
 			return consumed
@@ -118,6 +121,7 @@ type progress uint8
 const (
 	moreRequests   progress = iota // a request was answered
 	needInput                      // an unfinished request waits for bytes
+	needRoom                       // the next request will hold more than there is room for
 	needWorker                     // the next request is for a route known to block
 	goesAside                      // a request is being answered by Aside
 	connectionOver                 // it closes once its output is sent, or is not ours any more

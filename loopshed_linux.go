@@ -15,12 +15,16 @@ func (x *loopExchange) overdue() bool {
 // shed refuses an overdue request.
 func (x *loopExchange) shed() progress {
 	x.handler.app.shed.Add(admission.QueueTime)
+	return x.refuseWhole(x.handler.late, FromOverload)
+}
+
+// refuseWhole answers a request that is not begun.
+func (x *loopExchange) refuseWhole(resp Response, source AnswerSource) progress {
 	if x.d.Draining() {
 		x.closing = true
 	}
-	resp := x.handler.late
 	x.countAnswer(resp.a.Class())
-	x.answerAlone(&resp, FromOverload)
+	x.answerAlone(&resp, source)
 	x.end()
 	if x.closing {
 		x.c.CloseLingering()

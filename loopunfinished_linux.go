@@ -20,7 +20,8 @@ type unfinished struct {
 	pace     bodyPace
 
 	handler *loopHandler
-	held    int // bytes of the budget
+	held    int // bytes of the budget, charged to
+	by      *admission.Account
 }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
@@ -46,14 +47,14 @@ const (
 // afterwards.
 func (x *loopExchange) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
-	u.handler = x.handler
+	u.handler, u.by = x.handler, x.c.Account()
 	u.hold(bareUnfinished + cap(u.raw) + cap(u.body))
 	return u
 }
 
 func (u *unfinished) hold(n int) {
 	u.held += n
-	u.handler.app.memory.budget.Force(admission.Input, int64(n))
+	u.by.Force(admission.Input, int64(n))
 }
 
 // setRaw keeps the complete head's bytes.
@@ -80,6 +81,14 @@ func (u *unfinished) addBody(piece []byte) {
 	}
 }
 
+// left returns how many bytes of the body must come, -1 if that is unknown.
+func (u *unfinished) left() int64 {
+	if u.head.Chunked {
+		return -1
+	}
+	return u.head.ContentLength - int64(len(u.body))
+}
+
 // Release gives u back when the engine has sent a response that lies in its body.
 func (u *unfinished) Release() { u.release() }
 
@@ -98,19 +107,43 @@ func (u *unfinished) release() {
 }
 
 func (u *unfinished) unhold() {
-	u.handler.app.memory.budget.Release(admission.Input, int64(u.held))
-	u.held = 0
+	if u.by != nil {
+		u.by.Release(admission.Input, int64(u.held))
+	}
+	u.held, u.by = 0, nil
 }
 
 // abandon gives back to the budget what the exchange has of it, when memory is left to the
 // collector because an action may have left it to others.
 func (x *loopExchange) abandon() {
-	x.request.releasePayload()
+	x.request.releaseBody()
 	if x.gathered != nil {
 		x.gathered.unhold()
 	}
 	if x.local != nil {
 		x.local.release()
+	}
+}
+
+// Account returns the account of the connection. A late action may still have it when the
+// connection is another's.
+func (x *loopExchange) Account() *admission.Account {
+	if !x.hold() {
+		return nil
+	}
+	defer x.unhold()
+	x.using.Lock()
+	defer x.using.Unlock()
+	return x.c.Account().Lend()
+}
+
+func (x *loopExchange) LeaveAccount(*admission.Account) {} // it is the connection's
+
+// MayWait gives up the loop.
+func (x *loopExchange) MayWait() {
+	if x.hold() {
+		x.d.Detach()
+		x.unhold()
 	}
 }
 

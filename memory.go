@@ -27,11 +27,6 @@ const (
 	// fill the machine.
 	easyBudget = 256 << 20
 
-	// outputShare says at which part of the budget pending output stops the reading
-	// of requests: the rest is for what is asked for in the meantime.
-	outputShare = 2
-	easyOutput  = 16 << 20
-
 	// actionShare is the room, in bytes, that one waiting action is reckoned to take:
 	// its goroutine, what it has built and the answer it encodes.
 	actionShare   = 256 << 10
@@ -60,8 +55,9 @@ type memory struct {
 	begun     bool // or ended before that
 	limit     admission.Limit
 	program   *program
-	room      int64            // beside the program when the app began; 0 without a limit
-	budget    admission.Budget // without a bound until begin
+	room      int64              // beside the program when the app began; 0 without a limit
+	budget    admission.Budget   // without a bound until begin
+	holders   *admission.Holders // of budget: who holds what
 	collector *admission.Collector
 }
 
@@ -120,11 +116,6 @@ func (m *memory) onQuiet(letGo func() int64) {
 	if m.collector != nil {
 		m.collector.OnQuiet(letGo)
 	}
-}
-
-// maxPending is the pending output above which no requests are read.
-func (m *memory) maxPending() int64 {
-	return min(easyOutput, m.budget.Bound()/outputShare)
 }
 
 // maxConcurrent is how many actions may wait at once unless Config says it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
@@ -35,13 +36,13 @@ type Request struct {
 
 	location *string // where to, when no route takes this path but one like it
 
-	id          string
-	values      []keyed
-	scratch     []byte        // for unescaping queries
-	payloadHeld int           // bytes of the budget for it
-	replay      *replayedBody // for standard handlers, after Bytes
-	bodyErr     error         // why the body could not be read
-	slots       []slot        // places it has under limits
+	id      string
+	values  []keyed
+	scratch []byte             // for unescaping queries
+	account *admission.Account // charged with what is held for it; nil for nothing
+	replay  *replayedBody      // for standard handlers, after Bytes
+	bodyErr error              // why the body could not be read
+	slots   []slot             // places it has under limits
 }
 
 // attach makes the request one of a, on top of w.
@@ -74,7 +75,7 @@ func (r *Request) end() {
 	if r.watch != nil {
 		r.watch.forget()
 	}
-	if r.s.Loaded || r.bodyErr != nil {
+	if r.s.Loaded || r.bodyErr != nil || r.account != nil {
 		r.endBody()
 	}
 }

@@ -29,8 +29,13 @@ type Connections struct {
 	Open         int    `json:"open"`    // hijacked ones are not, at the latest when their handlers have returned
 	PerLoop      []int  `json:"perLoop"` // of these, on each event loop
 	Accepted     uint64 `json:"accepted"`
-	AcceptPauses uint64 `json:"acceptPauses"` // times the loop engine stopped accepting for want of file descriptors
-	Refused      uint64 `json:"refused"`      // requests to the loop engine that were malformed, too large or cut short
+	AcceptPauses uint64 `json:"acceptPauses"` // times accepting stopped for want of file descriptors, or at MaxConnections
+
+	// AcceptPaused is for how long nothing has been accepted for one of these reasons; 0 if
+	// that is not so now.
+	AcceptPaused time.Duration `json:"acceptPausedNs"`
+
+	Refused uint64 `json:"refused"` // requests to the loop engine that were malformed, too large or cut short
 }
 
 // ActionStats says how actions run. Those that run on the loop engine without
@@ -62,10 +67,27 @@ type MemoryStats struct {
 	HeldPeak    int64            `json:"heldPeak"`    // the most there has been
 	Refused     uint64           `json:"refused"`     // times something found no room in the budget
 	Pending     int64            `json:"pending"`     // answers that clients have not taken yet
-	PendingMost int64            `json:"pendingMost"` // from which on no requests are read
+	ReadPaused  int              `json:"readPaused"`  // connections to the loop engine that are not read until their clients have taken their answers
+	Waiting     int              `json:"waiting"`     // requests whose bodies are not read on until there is room
+	Holders     int              `json:"holders"`     // connections and requests that hold something
+	Fair        int64            `json:"fair"`        // what each may hold without being refused or cut off because of others
+	Leaving     int64            `json:"leaving"`     // held by those who are being ended to make room
+	Largest     []Holding        `json:"largest"`     // those who hold most, the largest first
 	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection
 	GOGC        int              `json:"gogc"`        // as chosen after the latest collection; 0: the user's
 }
+
+// A Holding says what one client makes the server hold: over a connection to the loop engine,
+// or with a request to net/http.
+type Holding struct {
+	Remote string        `json:"remote"` // address and port
+	Held   int64         `json:"held"`   // bytes
+	For    time.Duration `json:"forNs"`  // since it began to hold something
+	Free   time.Duration `json:"freeNs"` // until that is expected to be free, by how fast it sends or takes
+}
+
+// mostHoldings is how many there are in MemoryStats.
+const mostHoldings = 5
 
 // RuntimeStats are Go's own figures.
 type RuntimeStats struct {
@@ -124,12 +146,18 @@ func (m *memory) stats(s *MemoryStats) {
 	}
 	s.Limit, s.LimitSource = m.limit.Bytes, m.limit.Source
 	b := &m.budget
+	bound := b.Bound()
 	s.Budget, s.Held, s.HeldPeak, s.Refused = b.Bound(), b.Held(), b.Peak(), b.Refused()
 	s.HeldFor = make(map[string]int64)
 	for u := range admission.Uses {
 		s.HeldFor[u.String()] = b.HeldFor(u)
 	}
-	s.PendingMost = m.maxPending()
+	h := m.holders
+	s.Pending = b.HeldFor(admission.Output)
+	s.Waiting, s.Holders, s.Fair, s.Leaving = h.Waiting(), h.Count(), min(h.Fair(), bound), h.Leaving()
+	for _, x := range h.Largest(mostHoldings) {
+		s.Largest = append(s.Largest, Holding{x.Remote.String(), x.Held, x.For, x.Free})
+	}
 	s.HeapGoal, s.GOGC = m.collector.Goal(), m.collector.Percent()
 }
 

@@ -10,7 +10,8 @@ func (a *App) engineStats(s *Stats) {
 	s.Connections.Open += from.Conns
 	s.Connections.PerLoop = from.ConnsPerLoop
 	s.Connections.Accepted += from.Accepts
-	s.Connections.AcceptPauses = from.AcceptPauses
+	s.Connections.AcceptPauses += from.AcceptPauses
+	s.Connections.AcceptPaused = max(s.Connections.AcceptPaused, from.AcceptPaused)
 	s.Actions = ActionStats{
 		Away:     from.Away,
 		Working:  from.WorkersBusy,
@@ -20,5 +21,5 @@ func (a *App) engineStats(s *Stats) {
 		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,
 		Takeovers: from.Takeovers,
 	}
-	s.Memory.Pending = from.PendingBytes
+	s.Memory.ReadPaused = from.PendingConns
 }

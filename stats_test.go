@@ -42,7 +42,7 @@ func TestStats(t *testing.T) {
 				t.Fatalf("%v in %s", err, text)
 			}
 			m := s.Memory
-			if m.Limit != 64<<20 || m.LimitSource != "config" || m.Budget <= 0 || m.Budget >= m.Limit/4 || m.PendingMost > m.Budget || m.HeapGoal >= m.Limit {
+			if m.Limit != 64<<20 || m.LimitSource != "config" || m.Budget <= 0 || m.Budget >= m.Limit/4 || m.Fair > m.Budget || m.HeapGoal >= m.Limit {
 				t.Errorf("memory: %+v", m)
 			}
 			if s.Runtime.Goroutines == 0 {

@@ -73,6 +73,7 @@ type stdExchange struct {
 	matched bool // ... and says what was matched
 	duplex  bool // the action reads and writes at the same time
 
+	holder    *stdHolder // made when it first holds something
 	timedBody *timedBody // made when the body is first asked for
 }
 
@@ -290,7 +291,7 @@ func (x *stdExchange) send(resp *exchange.Answer) {
 	case exchange.Sent:
 		return
 	case exchange.Abort:
-		x.request.releasePayload() // release will not
+		x.request.releaseBody() // release will not
 		x.leaveBody()
 		panic(http.ErrAbortHandler)
 	}

@@ -238,7 +238,7 @@ func (x *stdExchange) answerWithin(act Action, route *exchange.Route) bool {
 	late.leaveBody()
 	go func() {
 		<-done
-		x.request.releasePayload()
+		x.request.releaseBody()
 	}()
 	return false
 }

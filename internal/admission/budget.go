@@ -62,9 +62,17 @@ func (b *Budget) Reserve(u Use, n int64) bool {
 	if b == nil {
 		return true
 	}
-	if held, bound := b.held.Add(n), b.bound.Load(); bound > 0 && held > bound {
-		b.held.Add(-n)
+	if !b.reserve(u, n, 0) {
 		b.refused.Add(1)
+		return false
+	}
+	return true
+}
+
+// reserve is Reserve that allows so many bytes beyond the bound and does not count.
+func (b *Budget) reserve(u Use, n, beyond int64) bool {
+	if held, bound := b.held.Add(n), b.bound.Load(); bound > 0 && held > bound+beyond {
+		b.held.Add(-n)
 		return false
 	}
 	b.take(u, n)

@@ -2,7 +2,10 @@
 // and for what. It knows neither connections nor HTTP.
 //
 //	limit.go      how much memory the process may have
-//	budget.go     who holds how much of it
+//	budget.go     how much of it is held, for what
+//	holders.go    by whom
+//	account.go    one of them
+//	room.go       who makes room when there is none
 //	collector.go  the garbage collector, paced to use the rest
 //	settings.go   what is set of the runtime, and what of that is the program's own
 //	lows.go       how much of the heap is really live

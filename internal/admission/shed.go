@@ -10,25 +10,25 @@ import (
 type Reason uint8
 
 const (
-	QueueTime    Reason = iota // requests waited longer than they should: 503
-	RouteLimit                 // a route had as many requests in flight as its limit allows: 503
-	KeyLimit                   // one client had as many requests in flight as the limit allows: 429
-	NoMemory                   // the budget had no room for a request: 503
-	ReadPaused                 // a busy connection was not read for want of memory
-	AcceptPaused               // no connections were accepted for want of memory
-	IdleDropped                // an idle connection was closed to make room
-	AddressLimit               // one address had as many connections as it may
-	LoopLimit                  // a loop had as many connections as it may
-	SlowHead                   // a request head came below the least rate
-	SlowBody                   // a request body came below the least rate
-	SlowReader                 // an answer was taken below the least rate
+	QueueTime     Reason = iota // requests waited longer than they should: 503
+	RouteLimit                  // a route had as many requests in flight as its limit allows: 503
+	KeyLimit                    // one client had as many requests in flight as the limit allows: 429
+	NoMemory                    // the budget had no room for a request: 503
+	LargestHolder               // who held most, for longest, was refused or cut off to make room
+	AcceptPaused                // no connections were accepted for want of descriptors, or at their bound
+	IdleDropped                 // an idle connection was closed to free its descriptor
+	AddressLimit                // one address had as many connections as it may
+	LoopLimit                   // a loop had as many connections as it may
+	SlowHead                    // a request head came below the least rate
+	SlowBody                    // a request body came below the least rate
+	SlowReader                  // an answer was taken below the least rate
 	reasons
 )
 
 // String returns the reason's name as statistics and logs show it.
 func (r Reason) String() string {
 	return [...]string{
-		"queue-time", "route-limit", "key-limit", "no-memory", "read-paused", "accept-paused", "idle-dropped",
+		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "accept-paused", "idle-dropped",
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
 	}[r]
 }
@@ -43,7 +43,7 @@ func Reasons(yield func(Reason) bool) {
 }
 
 // LogEvery is how often, at most, a log line is due for each reason.
-const LogEvery = 10 * time.Second
+const LogEvery = time.Second
 
 // Shed counts, by reason, what was refused, put off or cut off. The zero value
 // is ready for use; all methods are safe for concurrent use; a nil Shed counts

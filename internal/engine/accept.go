@@ -3,9 +3,11 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -99,7 +101,7 @@ type acceptor struct {
 	listeners []*listener
 	stopped   bool // for good
 	paused    bool
-	resumeAt  int64 // when to try again, 0 for not before a connection closes
+	resumeAt  int64 // when to try again, if no connection closes before
 	addr      unix.RawSockaddrAny
 }
 
@@ -169,9 +171,6 @@ func (l *loop) accept(d *Driver, i int) bool {
 	if i >= len(a.listeners) || a.paused {
 		return true // an event from before
 	}
-	if l.pauseForMemory() {
-		return true
-	}
 	e := l.e
 	batch := acceptBatch
 	if l.pressure.on {
@@ -180,7 +179,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
-			l.pauseAccept(0)
+			l.pauseAccept(errMaxConns)
 			return true
 		}
 		ln := a.listeners[i]
@@ -212,10 +211,7 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 	case unix.EAGAIN, unix.ECONNABORTED, unix.EPROTO, unix.EPERM, unix.ENETDOWN, unix.ENOPROTOOPT,
 		unix.EHOSTDOWN, unix.ENONET, unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH:
 	default: // no descriptors or memory, or the listener is broken
-		l.pauseAccept(l.now + acceptPause)
-		if l.e.mayLog(l.now) {
-			l.e.cfg.Logger.Error("engine: accepting pauses", "err", errno)
-		}
+		l.pauseAccept(errno)
 		l.dropIdle()
 	}
 	return true
@@ -295,20 +291,41 @@ func (d *Driver) turnAway(c *Conn, answer []byte) {
 	closeFD(c.fd)
 }
 
-// pauseAccept stops watching the listeners until a connection closes, or until
-// resumeAt if that is not 0.
-func (l *loop) pauseAccept(resumeAt int64) {
-	a := &l.acceptor
-	a.paused, a.resumeAt = true, resumeAt
+// errMaxConns is why accepting pauses at Config.MaxConns.
+var errMaxConns = errors.New("as many connections are open as may be")
+
+// pauseAccept stops watching the listeners until a connection closes, or for acceptPause.
+func (l *loop) pauseAccept(why error) {
+	a, e := &l.acceptor, l.e
+	a.paused, a.resumeAt = true, l.now+acceptPause
 	for _, ln := range a.listeners {
 		_ = l.ctl(unix.EPOLL_CTL_DEL, ln.fd, 0, 0, 0)
 	}
-	e := l.e
 	e.acceptPauses.Add(1)
-	e.pausedLoops.Add(1)
-	if resumeAt == 0 && e.conns.Load() < int64(e.cfg.MaxConns) {
+	if e.pausedLoops.Add(1) == 1 {
+		e.pausedSince.Store(l.now)
+	}
+	l.notePaused(why)
+	if why == errMaxConns && e.conns.Load() < int64(e.cfg.MaxConns) {
 		l.resumeAccept() // a connection closed before it could see the pause
 	}
+}
+
+// notePaused says, also while that lasts, that nothing is accepted.
+func (l *loop) notePaused(why error) {
+	if n, due := l.e.cfg.Shed.Note(admission.AcceptPaused); due {
+		l.e.cfg.Logger.Warn("engine: accepting pauses", "err", why, "open", l.e.conns.Load(), "count", n)
+	}
+}
+
+// retryAccept looks whether the reason of a pause is over.
+func (l *loop) retryAccept() {
+	if e := l.e; e.conns.Load() >= int64(e.cfg.MaxConns) {
+		l.notePaused(errMaxConns)
+		l.acceptor.resumeAt = l.now + acceptPause
+		return
+	}
+	l.resumeAccept() // with descriptors there is no other way to know
 }
 
 func (l *loop) unpause() {
@@ -326,5 +343,38 @@ func (l *loop) resumeAccept() {
 	l.unpause()
 	for i := range l.acceptor.listeners {
 		l.watchListener(i)
+	}
+}
+
+const (
+	// idleShare is which part of the idle connections goes at a time, and leastIdle how
+	// many at least.
+	idleShare, leastIdle = 16, 16
+)
+
+// dropIdle closes some of the loop's idle connections, longest idle first, to free
+// their descriptors. One that has been used within the last second is spared: it may be
+// in use.
+func (l *loop) dropIdle() {
+	const busy = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
+	newest := ^uint32(0)
+	if open := l.e.cfg.OpenTimeout; open > 0 {
+		newest = deadlineTick(l.now, open) - secondTicks
+	}
+	var idle []*Conn
+	for _, c := range l.conns {
+		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busy == 0 && !c.queued && c.deadline != 0 && c.deadline < newest {
+			idle = append(idle, c)
+		}
+	}
+	slices.SortStableFunc(idle, func(a, b *Conn) int { return cmp.Compare(a.deadline, b.deadline) })
+	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, leastIdle))] {
+		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
+			continue // a request is waiting to be read
+		}
+		if n, due := l.e.cfg.Shed.Note(admission.IdleDropped); due {
+			l.e.cfg.Logger.Warn("engine: no descriptors for more connections: idle ones are closed, the oldest first", "idle", len(idle), "count", n)
+		}
+		l.close(c)
 	}
 }

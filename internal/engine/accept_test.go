@@ -57,26 +57,6 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// A connection that closes while there is no memory for another makes room for one
-// as soon as there is.
-func TestMaxConnsWithoutMemory(t *testing.T) {
-	x := serveTight(t, engine.Config{Loops: 1, MaxConns: 2}, newLineHandler())
-	first, second := x.dial(), x.dial()
-	for _, c := range []*client{first, second} {
-		c.send("echo in\n")
-		c.want("in")
-	}
-	waiting := x.dial()
-	waiting.send("echo in at last\n")
-	eventually(t, "accepting pauses", func() bool { return x.Stats().AcceptPauses > 0 })
-	giveBack := x.take(tightBudget)
-	first.Close()
-	eventually(t, "it is closed", func() bool { return x.Stats().Conns == 1 })
-	second.awaitTurn() // that in which the loop has heard of it
-	giveBack()
-	waiting.want("in at last")
-}
-
 func TestMaxLoopConns(t *testing.T) {
 	var shed admission.Shed
 	s := serve(t, engine.Config{Loops: 2, MaxLoopConns: 2, Shed: &shed, LoopRefusal: []byte("full\n")}, newLineHandler())
@@ -186,7 +166,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		}
 		return
 	}
-	s := serve(t, engine.Config{Loops: 1}, newLineHandler())
+	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed)}, newLineHandler())
 	before := s.dial()
 	before.send("echo before\n")
 	before.want("before")

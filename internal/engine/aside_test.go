@@ -20,7 +20,7 @@ func TestAsideBeyondTheBudget(t *testing.T) {
 	c.want("in")
 	waiting.send("half a line")
 	eventually(t, "it is kept", func() bool { return x.budget.Held() > 0 })
-	giveBack := x.take(tightBudget)
+	giveBack := x.take(tightBudget - x.budget.Held())
 	c.send("aside one\nhalf a line")
 	c.want("one")
 	waiting.want("refused")

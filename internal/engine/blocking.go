@@ -44,7 +44,7 @@ const (
 type parking struct {
 	turns  sync.Locker // nil if only one goroutine uses the connection
 	parked [2]*waiter  // by what they wait for
-	first  *waiter     // the one of parked that is Conn.wait
+	first  *waiter     // the one of parked that the loop wakes; set before state waiting
 	noRead bool        // the Read that waits is to fail
 	retime [2]bool     // what waits is to return, see Retime
 	taking meter       // what the peer takes while one waits to write
@@ -73,12 +73,12 @@ func (c *Conn) block(wants int, until int64) error {
 	defer waiters.Put(w)
 	first := d.first == nil
 	if first {
-		c.wait = w
+		d.first = w
 		if !c.state.CompareAndSwap(away, waiting) {
+			d.first = nil
 			c.state.Store(away) // was missed: look before waiting
 			return nil
 		}
-		d.first = w
 	}
 	d.parked[wants] = w
 	lent := d.engine.workers.lend(d)
@@ -157,6 +157,10 @@ func (d *Driver) StopReading() {
 	}
 }
 
+// ErrNoRoom is why Read and Write fail on a connection that is ended because others need
+// the memory that it holds. What its socket takes at once may still be sent.
+var ErrNoRoom = errors.New("engine: the connection is ended: it holds memory that others need")
+
 // ErrRetimed is what a method that waits returns because of [Driver.Retime]. It may be
 // called again, and goes on where it was.
 var ErrRetimed = errors.New("engine: the time to wait for was changed")
@@ -176,16 +180,20 @@ func (d *Driver) Retime(writing bool) {
 
 // Read reads from the connection itself, past what the handler was given as
 // in, and blocks for at most timeout (0: for ever). It calls [Driver.Detach] first.
-// Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, net.ErrClosed or the system's.
+// Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed or the system's.
 func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
 	c.driver.Detach()
+	c.Working(false)
 	until := c.driver.engine.patience(timeout)
 	for {
 		if c.flags&flagCloseNow != 0 {
 			return 0, net.ErrClosed
+		}
+		if c.ended() {
+			return 0, ErrNoRoom
 		}
 		c.flags |= flagLook
 		n, errno := recv(c.fd, p)

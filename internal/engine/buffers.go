@@ -13,7 +13,8 @@ import (
 type buffer struct {
 	b    []byte
 	use  admission.Use
-	held int // bytes of the budget
+	held int                // bytes of the budget
+	by   *admission.Account // who is charged with them, nil for nobody
 }
 
 // classSizes are the capacities of pooled buffers in bytes: most partial requests
@@ -31,16 +32,15 @@ const (
 // bufferPool has a list for every class. Buffers are needed only off the hot path, so
 // it serves all loops.
 type bufferPool struct {
-	budget *admission.Budget
-	most   int // bytes kept of each class
-	free   [len(classSizes)]admission.FreeList[*buffer]
+	most int // bytes kept of each class
+	free [len(classSizes)]admission.FreeList[*buffer]
 
 	reading  admission.FreeList[*buffer] // what loops read into
 	readSize int                         // their capacity; if it is that of a class, they are of it
 }
 
 func (p *bufferPool) init(budget *admission.Budget, readSize int) {
-	p.budget, p.most, p.readSize = budget, mostPooled, readSize
+	p.most, p.readSize = mostPooled, readSize
 	if bound := budget.Bound(); bound > 0 {
 		p.most = int(min(bound/pooledShare, mostPooled))
 	}
@@ -57,16 +57,16 @@ func classFor(n int) (class, size int) {
 	return len(classSizes), n
 }
 
-// get returns an empty buffer with room for n bytes, whatever the budget says. It
-// is pooled if n is at most the largest class.
-func (p *bufferPool) get(use admission.Use, n int) *buffer {
+// get returns an empty buffer with room for n bytes, charged to an account. It is pooled if
+// n is at most the largest class.
+func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffer {
 	class, size := classFor(n)
-	p.budget.Force(use, int64(size))
 	buf := p.pooled(class)
 	if buf == nil {
 		buf = &buffer{b: make([]byte, 0, size)}
 	}
-	buf.use, buf.held = use, size
+	buf.use, buf.held, buf.by = use, size, by
+	by.Force(use, int64(size))
 	return buf
 }
 
@@ -108,9 +108,9 @@ func (p *bufferPool) pooled(class int) *buffer {
 	return buf
 }
 
-// copyOf returns a buffer holding a copy of b, whatever the budget says.
-func (p *bufferPool) copyOf(use admission.Use, b []byte) *buffer {
-	buf := p.get(use, len(b))
+// copyOf returns a buffer holding a copy of b, charged to an account.
+func (p *bufferPool) copyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
+	buf := p.get(by, use, len(b))
 	buf.b = append(buf.b, b...)
 	return buf
 }
@@ -121,8 +121,8 @@ func (p *bufferPool) put(buf *buffer) {
 		return
 	}
 	invariants.EndLoan(buf.b[:cap(buf.b)])
-	p.budget.Release(buf.use, int64(buf.held))
-	buf.b, buf.held = buf.b[:0], 0
+	buf.release()
+	buf.b = buf.b[:0]
 	class, size := classFor(cap(buf.b))
 	switch {
 	case class < len(classSizes) && cap(buf.b) == size:
@@ -135,9 +135,16 @@ func (p *bufferPool) put(buf *buffer) {
 // abandon leaves a buffer to the collector, and its memory to the budget.
 func (p *bufferPool) abandon(buf *buffer) {
 	if buf != nil {
-		p.budget.Release(buf.use, int64(buf.held))
-		buf.held = 0
+		buf.release()
 	}
+}
+
+// release gives back what is held for the buffer.
+func (buf *buffer) release() {
+	if buf.by != nil {
+		buf.by.Release(buf.use, int64(buf.held))
+	}
+	buf.held, buf.by = 0, nil
 }
 
 // letGo leaves the kept buffers to the collector and returns how many bytes that is.

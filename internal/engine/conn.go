@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Conn is one accepted connection. Unless a method says otherwise it may
@@ -20,11 +22,11 @@ type Conn struct {
 	Proto any
 
 	loop   *loop
-	driver *Driver    // during a call of the handler
-	in     *buffer    // input kept for later, nil if none
-	out    *outQueue  // output the socket did not take, nil if none
-	wait   *waiter    // set before state waiting
-	hangup hangupHook // any goroutine
+	driver *Driver            // during a call of the handler
+	in     *buffer            // input kept for later, nil if none
+	out    *outQueue          // output the socket did not take, nil if none
+	acct   *admission.Account // what it holds, nil for nothing; see holder.go
+	hangup hangupHook         // any goroutine
 
 	peer peerAddr
 	port uint16 // the peer's
@@ -63,6 +65,7 @@ const (
 	flagUrgent                           // it goes before others to a worker
 	flagNew                              // what it asks, on a pressed loop: admission.New
 	flagFresh                            // ... or Fresh
+	flagAwaitsRoom                       // it is in loop.held, or to be put there
 	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go
 )
 

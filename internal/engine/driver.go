@@ -55,6 +55,7 @@ const (
 	wishAgain               // pass it again at once
 	wishHandOff             // pass it to a worker
 	wishAside               // keep it until the call has gone on aside
+	wishRoom                // keep it until there is room for what it will hold
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
@@ -140,6 +141,9 @@ func (d *Driver) end(c *Conn) bool {
 	if d.wish == wishAside {
 		return d.stepAside(c)
 	}
+	if c.acct != nil {
+		d.settle(c)
+	}
 	c.driver, d.conn = nil, nil
 	if d.detached {
 		d.letGo(c)
@@ -188,7 +192,6 @@ func (d *Driver) visit(c *Conn) bool {
 	case c.out != nil && !d.drain(c):
 		// Back pressure: nothing is read until the peer has read.
 	case c.over():
-	case c.flags&(flagReadable|flagAgain) != 0 && c.flags&flagLingering == 0 && d.engine.holds(c):
 	case c.flags&flagAgain != 0:
 		d.serveKept(c)
 	case c.flags&flagLingering != 0:
@@ -273,6 +276,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
+		if c.out != nil && c.out.bytes > littleOutput {
+			d.engine.handler.Pended(d, c.out.bytes)
+		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
 			if len(in) > 0 {
 				c.flags |= flagLinger
@@ -287,6 +293,11 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			return
 		}
 		if len(in) == 0 && d.wish == wishAgain {
+			return
+		}
+		if d.wish == wishRoom {
+			c.flags |= flagAgain | flagAwaitsRoom
+			d.keep(c, in)
 			return
 		}
 		if d.mustWait(c) {
@@ -310,32 +321,24 @@ func (d *Driver) mustWait(c *Conn) bool {
 		return true
 	case d.wish == wishAgain && d.leftUnread(c):
 		return true
-	case d.engine.holds(c):
-		return true
 	}
 	return d.wish == wishAgain && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
 }
 
 // keep stores input that was not consumed with the connection.
-func (d *Driver) keep(c *Conn, in []byte) {
-	if len(in) > 0 || c.Proto != nil {
-		d.keepFor(c, in, admission.Input)
-	}
-}
+func (d *Driver) keep(c *Conn, in []byte) { d.keepFor(c, in, admission.Input) }
 
-// keepFor is keep for a use of the budget, and makes room if that is exceeded: at
-// once if nothing is in the driver's hands. What goes on aside still is.
+// keepFor is keep for a use of the budget.
 func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	if len(in) > 0 {
-		c.in = d.engine.buffers.copyOf(use, in)
+		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) && use == buf.use {
+			c.in, d.inBuf = buf, nil // all of it
+			return
+		} else if buf != nil {
+			buf.release() // one of the two goes back at once
+		}
+		c.in = d.engine.buffers.copyOf(c.Account(), use, in)
 		invariants.EndLoan(in)
-	}
-	switch {
-	case d.engine.exceeded() == 0:
-	case d.detached || d.wish == wishAside:
-		c.loop.post(message{kind: msgRoom})
-	default:
-		d.loop.makeRoom(d)
 	}
 }
 

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -13,7 +14,8 @@ func TestLetGo(t *testing.T) {
 	e.buffers.init(new(admission.Budget), 1000)
 	e.buffers.put(e.buffers.forReading())
 	e.initDrivers()
-	e.buffers.put(e.buffers.get(admission.Input, 100)) // of the class of 512 bytes
+	a := admission.NewHolders(new(admission.Budget), e.now).Open(new(Conn), netip.Addr{})
+	e.buffers.put(e.buffers.get(a, admission.Input, 100)) // of the class of 512 bytes
 	e.retire(&Driver{Out: make([]byte, 0, 300), memory: memory{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
 	if got := e.LetGo(); got != 512+1000+ownInput+300 {

@@ -25,6 +25,7 @@ type Engine struct {
 	monitor monitor
 	workers workers
 	buffers bufferPool
+	shared  sharedBodies // and how many connections have pending output
 	drivers driverPool
 
 	graceTicks uint32 // Config.WriteGrace
@@ -45,7 +46,8 @@ type Engine struct {
 	acceptPauses atomic.Uint64
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
-	loggedAt     atomic.Int64
+	pausedSince  atomic.Int64
+	roomPosted   atomic.Bool  // msgRoom is under way
 	warnedAt     atomic.Int64 // of overload
 }
 
@@ -69,6 +71,14 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	}
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
 	e.initDrivers()
+	if e.cfg.Holders == nil {
+		e.cfg.Holders = admission.NewHolders(e.cfg.Budget, e.now)
+	}
+	e.cfg.Holders.OnRoom = func() {
+		if e.roomPosted.CompareAndSwap(false, true) {
+			e.broadcast(message{kind: msgRoom})
+		}
+	}
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
 	for range e.cfg.Loops {
@@ -229,12 +239,6 @@ func (e *Engine) broadcast(m message) {
 	}
 }
 
-// mayLog allows a log line every ten seconds.
-func (e *Engine) mayLog(now int64) bool {
-	last := e.loggedAt.Load()
-	return (last == 0 || now-last >= int64(10*time.Second)) && e.loggedAt.CompareAndSwap(last, now)
-}
-
 // Stats is a snapshot of an engine's counts.
 type Stats struct {
 	Conns        int   // open connections
@@ -253,6 +257,9 @@ type Stats struct {
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
 
 	PendingBytes int64 // memory of output that peers have not taken yet
+	PendingConns int   // connections with such output, which are not read until it is taken
+
+	AcceptPaused time.Duration // for how long accepting has paused, 0 if it does not
 }
 
 // Stats returns the engine's counts. Safe for concurrent use.
@@ -263,8 +270,12 @@ func (e *Engine) Stats() Stats {
 		Takeovers:    e.takeovers.Load(),
 		Away:         int(e.away.Load()),
 		PendingBytes: e.pending(),
+		PendingConns: int(e.shared.n.Load()),
 	}
 	now := e.now()
+	if e.pausedLoops.Load() > 0 {
+		s.AcceptPaused = max(time.Duration(now-e.pausedSince.Load()), 1)
+	}
 	for _, l := range e.loops {
 		n := int(l.count.Load())
 		s.Conns += n // not e.conns, which includes those that loops only look for

@@ -78,35 +78,6 @@ func TestSlowReader(t *testing.T) {
 	slow.want("after")
 }
 
-func TestNothingIsReadWhileTooMuchIsPending(t *testing.T) {
-	const bound = 1 << 20
-	h := newLineHandler()
-	var s *server
-	served := make(chan int64, 100)
-	h.commands["pending"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
-		served <- s.Stats().PendingBytes
-		answer(d, "ok")
-	}
-	s = serve(t, engine.Config{Loops: 2, MaxPending: bound, StallTime: time.Hour}, h)
-	slow := s.dial()
-	slow.send("big 20000000\n")
-	eventually(t, "too much output is pending", func() bool { return s.Stats().PendingBytes >= 2*bound })
-	var others []*client
-	for range 10 {
-		c := s.dial()
-		c.send("pending\n")
-		others = append(others, c)
-	}
-	slow.want(numbers()[:20_000_000])
-	for _, c := range others {
-		c.want("ok")
-		// Those who have taken all they were answered are read on below twice the bound.
-		if pending := <-served; pending >= 2*bound {
-			t.Errorf("a request was served with %d bytes pending", pending)
-		}
-	}
-}
-
 func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 	for _, command := range []string{"echo", "hand echo", "block", "hand block"} {
 		t.Run(command, func(t *testing.T) {
@@ -244,36 +215,4 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 		s.AdvanceClock(time.Second)
 		return s.Stats().Conns == 0
 	})
-}
-
-func TestPeersThatReadAreServedAboveTheBound(t *testing.T) {
-	const bound, n = 11_000_000, "20000000"
-	s := serve(t, engine.Config{Loops: 1, MaxPending: bound, StallTime: time.Hour}, newLineHandler())
-	slow, other := s.dial(), s.dial()
-	slow.send("big " + n + "\n")
-	eventually(t, "more is pending than the bound", func() bool { return s.Stats().PendingBytes > bound })
-	for i := range 100 {
-		other.send(fmt.Sprintf("echo %d\n", i))
-		other.want(fmt.Sprint(i))
-	}
-	if s.Stats().PendingBytes <= bound {
-		t.Error("the bound was not exceeded all the while: the test misses what it is for")
-	}
-	slow.want(pattern(n))
-}
-
-// ... also those who ask for more than one answer at once, whose first ones have hardly
-// left when the next are due.
-func TestPipelinesAreServedAboveTheBound(t *testing.T) {
-	const bound, n = 11_000_000, "20000000"
-	s := serve(t, engine.Config{Loops: 1, MaxPending: bound, StallTime: time.Hour}, newLineHandler())
-	slow, other := s.dial(), s.dial()
-	slow.send("big " + n + "\n")
-	eventually(t, "more is pending than the bound", func() bool { return s.Stats().PendingBytes > bound })
-	other.send("big 70000\nbig 70000\necho end\n")
-	other.want(pattern("70000"), pattern("70000"), "end")
-	if s.Stats().PendingBytes <= bound {
-		t.Error("the bound was not exceeded all the while: the test misses what it is for")
-	}
-	slow.want(pattern(n))
 }

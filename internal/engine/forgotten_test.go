@@ -44,12 +44,10 @@ func forgetNobody(t *testing.T, seed uint64) {
 		Loops:         1 + rng.IntN(2),
 		MaxWorkers:    1 + rng.IntN(3),
 		Budget:        admission.NewBudget(int64(pick(256<<10, 512<<10, 2<<20))),
-		MaxPending:    int64(pick(16<<10, 32<<10, 64<<10)),
 		ReadBuffer:    pick(4<<10, 64<<10),
 		MaxConns:      pick(10, 1000),
 		QueueTarget:   time.Duration(pick(-1, int(time.Millisecond))),
 		TakeoverAfter: 200 * time.Microsecond,
-		StallTime:     time.Hour, // nobody is cut off: all read
 		MinWriteRate:  -1,
 	}, h)
 	end := clients * each

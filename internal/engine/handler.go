@@ -65,6 +65,10 @@ type Handler interface {
 	// closed.
 	Refused(d *Driver, c *Conn, in []byte)
 
+	// Pended is called after a call of Data that left so many bytes of output, more than a
+	// little, which the peer did not take at once.
+	Pended(d *Driver, bytes int64)
+
 	// Abandoned is called when a call for c ended in a panic or in
 	// runtime.Goexit. The handler may complete or truncate d.Out; the
 	// connection is then closed. cause is the panic's value, nil for Goexit.
@@ -138,20 +142,14 @@ type Config struct {
 	// Default: one without a bound.
 	Budget *admission.Budget
 
-	// MaxPending is the pending output, in bytes over all connections, at which the
-	// engine stops reading requests until peers have taken some of it: at once
-	// from peers that have not taken their last answer, at twice as much from
-	// all. One answer may go beyond. Default: no bound.
-	MaxPending int64
+	// Holders keeps apart who holds what of Budget, and ends those who hold most when there
+	// is no room. Default: one for Budget.
+	Holders *admission.Holders
 
 	// QueueTarget is how long a request may wait while more come than can be served;
 	// calls of Data for later ones have Driver.Overdue true. Default: 10 ms.
 	// Negative: none ever has.
 	QueueTarget time.Duration
-
-	// StallTime is for how long a peer may take nothing of its pending output while
-	// that of all reaches MaxPending, or Budget is nearly used up. Default: 1 s.
-	StallTime time.Duration
 
 	// LeaveDescriptors leaves the size of the process's table of descriptors to the system.
 	LeaveDescriptors bool
@@ -189,17 +187,11 @@ func (c Config) withDefaults() Config {
 	if c.Budget == nil {
 		c.Budget = new(admission.Budget)
 	}
-	if c.MaxPending == 0 {
-		c.MaxPending = 1<<63 - 1
-	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = time.Minute
 	}
 	if c.QueueTarget == 0 {
 		c.QueueTarget = 10 * time.Millisecond
-	}
-	if c.StallTime == 0 {
-		c.StallTime = time.Second
 	}
 	if c.TakeoverAfter == 0 {
 		c.TakeoverAfter = 500 * time.Microsecond

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // message is something another goroutine asks of a loop.
@@ -15,7 +17,8 @@ type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	done     *sync.WaitGroup // of msgSweep, when every connection was looked at, and msgStopAccepting
+	account  *admission.Account // of msgEnd
+	done     *sync.WaitGroup    // of msgSweep, when every connection was looked at, and msgStopAccepting
 }
 
 type messageKind uint8
@@ -27,11 +30,10 @@ const (
 	msgLeave                                // conn is to be closed
 	msgStopAccepting                        // let go of all listeners
 	msgSweep                                // the engine is draining, or closing by force
-	msgRead                                 // pending output fell below its bound: read again
 	msgResume                               // descriptors may be free again: accept
-	msgRoom                                 // the budget is exceeded: make room
-	msgRefuse                               // conn, which was in line for a worker, is to be refused
-	msgOverdue                              // likewise, but stays open
+	msgEnd                                  // conn is to be ended, since others need what account holds
+	msgRoom                                 // there may be room for what waits for it
+	msgOverdue                              // conn, which was in line for a worker, is to be refused
 )
 
 // inbox takes messages from any goroutine.
@@ -109,26 +111,15 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.stopListening(d)
 		l.sweepAt = 0
 		l.sweepers = append(l.sweepers, m.done)
-	case msgRead:
-		l.later = append(l.later, l.held...)
-		clear(l.held)
-		l.held = l.held[:0]
 	case msgResume:
-		switch a := &l.acceptor; {
-		case !l.e.cfg.Budget.Tight():
-			l.resumeAccept()
-		case a.paused && a.resumeAt == 0: // at MaxConns, and nobody else may close
-			a.resumeAt = l.now + memoryPause
-		}
+		l.resumeAccept()
 	case msgRoom:
-		l.makeRoom(d)
+		l.e.roomPosted.Store(false)
+		return l.retryHeld(d)
+	case msgEnd:
+		return l.endHolder(d, m.conn, m.account)
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
-	case msgRefuse:
-		m.conn.state.Store(atLoop)
-		d.begin(m.conn)
-		d.refuse(m.conn)
-		return d.end(m.conn)
 	}
 	return true
 }

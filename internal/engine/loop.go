@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // yieldEvery is how long a driver that never runs out of events keeps the processor
@@ -50,7 +47,8 @@ type loop struct {
 	ready   connQueue // still to be served, in this turn unless the loop is pressed
 	others  connQueue // likewise, and every second time only, see queue.go
 	later   []*Conn   // to be served in the next turn
-	held    []*Conn   // readable, but not to be read while too much output is pending
+	held    connQueue // they wait for room for what their requests will hold
+	roomAt  int64     // when to look at them again at the latest, 0 if there are none
 	mail    []message
 	mailAt  int // mail[mailAt:] are still to be handled
 	sweepAt int // conns[sweepAt:] are still to be swept
@@ -71,12 +69,9 @@ type loop struct {
 	armed    int64 // the park deadline set, 0 for none
 
 	acceptor acceptor
-	noRoom   int64 // now before which looking for something to refuse is in vain
 	inbox    inbox
 	waits    waits // of connections for their turn
 
-	reliefAt     int64 // when to call relieve, 0 without pressure
-	pressedSince int64
 }
 
 func newLoop(e *Engine) (*loop, error) {
@@ -201,8 +196,8 @@ func (l *loop) chores(d *Driver) bool {
 	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
 		l.retryAccept()
 	}
-	if l.reliefAt != 0 && l.now >= l.reliefAt {
-		l.relieve(d)
+	if l.roomAt != 0 && l.now >= l.roomAt && !l.retryHeld(d) {
+		return false
 	}
 	return true
 }
@@ -246,8 +241,8 @@ func (l *loop) arm() {
 	if resume := l.acceptor.resumeAt; resume != 0 && (at == 0 || resume < at) {
 		at = resume
 	}
-	if relief := l.reliefAt; relief != 0 && (at == 0 || relief < at) {
-		at = relief
+	if l.roomAt != 0 && (at == 0 || l.roomAt < at) {
+		at = l.roomAt
 	}
 	if at == l.armed {
 		return
@@ -283,6 +278,9 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 			c.flags |= flagPeerDone
 		}
 	}
+	if c.flags&flagAwaitsRoom != 0 {
+		return true // in its turn
+	}
 	if l.pressure.on && c.out == nil {
 		l.enqueue(c)
 		return true
@@ -290,25 +288,14 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	return d.visit(c)
 }
 
-// serveSoon has c visited in the next turn, or when less output is pending.
+// serveSoon has c visited in the next turn.
 func (l *loop) serveSoon(c *Conn) {
 	if c.queued {
 		return
 	}
 	c.queued = true
-	if l.e.holds(c) {
-		// The message that ends this is posted after the bound was found
-		// exceeded, so it is handled after the append.
-		if len(l.held) > 2*int(l.count.Load()) {
-			// Most of them have closed meanwhile.
-			l.held = slices.DeleteFunc(l.held, func(c *Conn) bool { return c.slot < 0 })
-		}
-		l.held = append(l.held, c)
-		l.relieveSoon()
-		if n, due := l.e.cfg.Shed.Note(admission.ReadPaused); due {
-			l.e.cfg.Logger.Warn(fmt.Sprintf("engine: clients have not taken their answers, whose share of the %v is used up: reading pauses", l.e.cfg.Budget),
-				"share", l.e.cfg.MaxPending, "pending", l.e.pending(), "count", n)
-		}
+	if c.flags&flagAwaitsRoom != 0 {
+		l.hold(c)
 		return
 	}
 	c.mark = stampAt(l.now)
@@ -387,6 +374,9 @@ func (l *loop) close(c *Conn) {
 	}
 	c.fireHangup()
 	e.handler.Closed(c)
+	if c.acct != nil {
+		c.acct.Close()
+	}
 }
 
 // closeSoon closes c, which is idle, when its time for last requests is over.

@@ -98,9 +98,7 @@ func (d *Driver) takeOut() {
 func (d *Driver) lend(n int) {
 	d.lent = int64(n)
 	d.engine.cfg.Budget.Force(admission.SetAside, d.lent)
-	if d.engine.exceeded() > 0 {
-		d.loop.post(message{kind: msgRoom})
-	}
+	d.engine.cfg.Holders.Balance()
 }
 
 // relend corrects what lend has charged when the buffers of a call that has lost its loop have
@@ -153,7 +151,7 @@ func (d *Driver) MoveInput(from int) []byte {
 	size := old.unheld()
 	d.inBuf, d.in, d.moved = nil, nil, from
 	if len(rest) > 0 {
-		d.inBuf = d.engine.buffers.copyOf(admission.Input, rest)
+		d.inBuf = d.engine.buffers.copyOf(d.conn.Account(), admission.Input, rest)
 		d.in = d.inBuf.b
 	}
 	rest = d.in

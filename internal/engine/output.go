@@ -32,18 +32,16 @@ type outQueue struct {
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
 	mark       int64  // bytes and Conn.unsent at the last judgement, and what came since
-	left       int64  // bytes not taken, as last seen under pressure, and
-	leftSince  uint32 // the tick from which they have not become fewer, see yield.go
 }
 
 // outNode is a piece of pending output: a copy in a pooled buffer, or an
-// owned buffer. Its memory is held in the budget until the last of it is sent.
+// owned buffer. Its memory is charged until the last of it is sent.
 type outNode struct {
 	next     *outNode
 	rest     []byte // unsent part
 	buf      *buffer
 	releaser Releaser
-	held     int // bytes of the budget, unless buf holds them
+	shared   *sharedBody // holds the memory, unless buf does
 }
 
 func (q *outQueue) push(n *outNode) {
@@ -63,15 +61,13 @@ func (q *outQueue) pop(e *Engine) {
 	if q.head == nil {
 		q.tail = nil
 	}
-	held := n.held
-	if n.buf != nil {
-		held, n.buf.held = n.buf.held, 0
-		e.buffers.put(n.buf)
-	}
+	e.buffers.put(n.buf)
 	if n.releaser != nil {
 		n.releaser.Release()
 	}
-	e.releaseOutput(int64(held))
+	if n.shared != nil {
+		e.shared.release(e, n.shared)
+	}
 }
 
 // WriteOwned sends b behind what is in Out now, without copying. b must not
@@ -161,6 +157,7 @@ func (d *Driver) gatherOutput() (total int) {
 
 func (d *Driver) newOutQueue(c *Conn) *outQueue {
 	now := tickAt(d.Now())
+	d.engine.shared.n.Add(1)
 	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent()}
 }
 
@@ -175,32 +172,32 @@ func (d *Driver) pend(c *Conn, sent int) {
 	start := 0
 	for i := range d.owned {
 		o := &d.owned[i]
-		sent = q.pushCopy(e, d.Out[start:o.after], sent)
+		sent = q.pushCopy(c, d.Out[start:o.after], sent)
 		start = o.after
 		if sent >= len(o.b) {
 			sent -= len(o.b)
 			o.release()
 			continue
 		}
-		held := cap(o.b)
-		e.cfg.Budget.Force(admission.Output, int64(held))
-		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser, held: held})
+		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser, shared: e.shared.take(c, o.b)})
 		sent = 0
 	}
-	q.pushCopy(e, d.Out[start:], sent)
+	q.pushCopy(c, d.Out[start:], sent)
 	d.owned = clearOwned(d.owned)
 	d.dropOutput()
 	q.mark += q.bytes - before
 	if q.bytes == 0 && !q.unread {
-		c.out = nil
+		c.sentAll(e)
 		return
 	}
+	c.Working(false)
+	c.Moved(0, q.bytes)
 	c.wantOut()
 }
 
 // pushCopy queues a copy of b without its first sent bytes and returns how many of
 // the sent bytes lie behind b.
-func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
+func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	if sent >= len(b) {
 		return sent - len(b)
 	}
@@ -216,7 +213,7 @@ func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
 	}
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
-		buf := e.buffers.copyOf(admission.Output, b[:n])
+		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
 		q.push(&outNode{rest: buf.b, buf: buf})
 		b = b[n:]
 	}
@@ -226,7 +223,12 @@ func (q *outQueue) pushCopy(e *Engine, b []byte, sent int) int {
 // drain writes pending output until the socket takes no more. It reports
 // whether all of it is sent; on an error the connection is marked for closing.
 func (d *Driver) drain(c *Conn) bool {
-	q := c.out
+	q, before := c.out, c.out.bytes
+	defer func() {
+		if taken := before - q.bytes; taken > 0 {
+			c.Moved(taken, q.bytes)
+		}
+	}()
 	for q.head != nil {
 		g := d.gatherer()
 		for n := q.head; n != nil && g.add(n.rest); n = n.next {
@@ -255,35 +257,18 @@ func (d *Driver) drain(c *Conn) bool {
 		// The time the peer took to read does not count against it.
 		c.deadline += now - q.since
 	}
-	c.out = nil
+	c.sentAll(d.engine)
 	return true
+}
+
+// sentAll ends the pending output of c.
+func (c *Conn) sentAll(e *Engine) {
+	c.out = nil
+	e.shared.n.Add(-1)
 }
 
 // pending returns the memory, in bytes, of output that peers have not taken.
 func (e *Engine) pending() int64 { return e.cfg.Budget.HeldFor(admission.Output) }
-
-// releaseOutput gives memory of pending output back to the budget. Falling below
-// the bound lets the loops read again.
-func (e *Engine) releaseOutput(n int64) {
-	left := e.cfg.Budget.Release(admission.Output, n)
-	if bound := e.cfg.MaxPending; left < bound && left+n >= bound {
-		e.broadcast(message{kind: msgRead})
-	}
-}
-
-// holds reports whether c is not to be read for now, because too much output is
-// pending. Peers that read are not made to wait for those that do not: up to
-// twice the bound, a connection is served while its socket has nothing left to send.
-func (e *Engine) holds(c *Conn) bool {
-	over := e.pending() - e.cfg.MaxPending
-	if over < 0 {
-		return false
-	}
-	if over >= e.cfg.MaxPending {
-		return true
-	}
-	return c.unsent() > 0
-}
 
 // dropPending forgets all pending output.
 func (c *Conn) dropPending(e *Engine) {
@@ -293,7 +278,7 @@ func (c *Conn) dropPending(e *Engine) {
 	for c.out.head != nil {
 		c.out.pop(e)
 	}
-	c.out = nil
+	c.sentAll(e)
 }
 
 // maxKeptOut is the capacity in bytes up to which a driver keeps its output

@@ -59,7 +59,13 @@ type meter struct {
 // engine's clock, or with until 0 for as long as the peer takes enough. It may
 // return early.
 func (c *Conn) awaitRoom(until int64) error {
+	if c.ended() {
+		c.flags |= flagCloseNow
+		return ErrNoRoom
+	}
 	c.wantOut()
+	c.Working(false)
+	defer c.Working(true)
 	if until != 0 {
 		return c.block(toWrite, until)
 	}

@@ -53,6 +53,7 @@ const (
 // The caller drives c.loop.
 func (c *Conn) goAway() {
 	c.mark = c.filed
+	c.Working(true)
 	c.state.Store(away)
 	c.loop.e.away.Add(1)
 }
@@ -72,7 +73,7 @@ func (c *Conn) noteEvent(events uint32) bool {
 			if !c.state.CompareAndSwap(waiting, missed) {
 				continue
 			}
-			c.wait.ready <- struct{}{}
+			c.driver.first.ready <- struct{}{}
 		}
 		if events&hungUp != 0 {
 			c.fireHangup()
@@ -85,6 +86,7 @@ func (c *Conn) noteEvent(events uint32) bool {
 // goroutine may have left unread.
 func (c *Conn) giveBack(look bool) {
 	l := c.loop
+	c.Working(false)
 	if look {
 		c.lookAgain()
 	}

@@ -127,8 +127,8 @@ func (w *workers) run(c *Conn) {
 func (d *Driver) work(c *Conn) {
 	d.conn, c.driver, d.taking = c, d, meter{}
 	d.enter()
-	if d.engine.holds(c) {
-		c.flags |= flagAgain // in line it did not show that it takes no answers
+	if c.ended() {
+		d.refuse(c)
 	} else {
 		d.serveKept(c)
 	}

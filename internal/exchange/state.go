@@ -41,7 +41,8 @@ type Route struct {
 	Critical bool          // never refused because of an overload
 	NoRoute  bool          // it stands for requests that no route takes
 	Pace     Pace
-	Streams  Pace // of what the answers produce when they are sent
+	Streams  Pace         // of what the answers produce when they are sent
+	Pends    atomic.Int64 // bytes of output that clients leave at first, at the most, as lately seen
 	Counts   RouteCounts
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Wire is what an adapter offers of one request at a time, and of the way back to its
@@ -50,6 +52,12 @@ type Wire interface {
 	OmitDate()
 	// Abandoned notes that the action ends its goroutine.
 	Abandoned()
+	// Account returns what is charged with memory that is held for the request; nil if it has
+	// been answered without its action. LeaveAccount ends its use.
+	Account() *admission.Account
+	LeaveAccount(*admission.Account)
+	// MayWait is called before the action waits for something else than its wire.
+	MayWait()
 }
 
 // A Sink is where an answer goes once it cannot be held back any longer.

@@ -1,0 +1,150 @@
+package dunlin
+
+import (
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// What the framework holds for a request, beside what its engine does, is charged to an account
+// (admission.Holders): on the loop engine that of its connection, on net/http one of its
+// own, since a connection of HTTP/2 carries many.
+
+// holdBody has capacity bytes held, in all, for what is read of the request's body. A body
+// that could never fit is a 413 problem, one for which no room is made a 503. Who holds
+// little never waits here.
+func (r *Request) holdBody(capacity int, announced int64) error {
+	m := &r.app.memory
+	bound := m.budget.Bound()
+	if need := max(int64(capacity), announced); bound > 0 && need > bound {
+		r.wire.RefuseBody()
+		return tooLargeEver(m)
+	}
+	if r.account == nil {
+		if r.account = r.wire.Account(); r.account == nil {
+			return errTimedOut
+		}
+	}
+	outcome := r.account.ReserveBody(int64(capacity))
+	if outcome == admission.MustWait {
+		r.wire.MayWait()
+		if r.account.AcquireBody(int64(capacity), r.Context().Done()) {
+			outcome = admission.Granted
+		}
+	}
+	if outcome != admission.Granted {
+		return r.noRoomForBody()
+	}
+	return nil
+}
+
+// noRoomForBody refuses a body that there is no memory for.
+func (r *Request) noRoomForBody() error {
+	if n, due := r.app.shed.Note(admission.NoMemory); due {
+		r.app.aside.Warn("the "+r.app.memory.budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
+	}
+	r.wire.RefuseBody()
+	return r.app.noMemory("the request body")
+}
+
+// noteBody notes that n more bytes of the body have come, for which its account is judged,
+// and how many are left (-1: unknown).
+func (r *Request) noteBody(n int, left int64) {
+	if r.account != nil && n > 0 {
+		r.account.Moved(int64(n), left)
+	}
+}
+
+// bodyEnded returns err, with which reading the body has ended, or the reason for it: that
+// its memory is needed for others.
+func (r *Request) bodyEnded(err error) error {
+	switch {
+	case r.account == nil:
+	case err == io.EOF:
+		r.account.Working(true) // from here on nobody waits for the client
+	case r.account.Ending():
+		r.wire.RefuseBody()
+		return r.app.noMemory("the request body")
+	}
+	return err
+}
+
+// releaseBody gives back what is held for the request. It is called by itself for one that is
+// left to the collector.
+func (r *Request) releaseBody() {
+	if r.account == nil {
+		return
+	}
+	r.account.EndRequest()
+	r.wire.LeaveAccount(r.account)
+	r.account = nil
+}
+
+// A stdHolder is a request of net/http that holds something. It belongs to its exchange.
+type stdHolder struct {
+	app *App
+
+	mu      sync.Mutex
+	remote  netip.AddrPort
+	w       http.ResponseWriter
+	account *admission.Account // nil when the request does not read its body any more
+}
+
+// Account opens an account for the request.
+func (x *stdExchange) Account() *admission.Account {
+	if x.holder == nil {
+		x.holder = &stdHolder{app: x.request.app}
+	}
+	h := x.holder
+	remote := x.Remote()
+	a := h.app.memory.holders.Open(h, remote.Addr())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remote, h.w, h.account = remote, x.w, a
+	return a
+}
+
+func (x *stdExchange) MayWait() {} // it has a goroutine of its own
+
+// LeaveAccount closes it.
+func (x *stdExchange) LeaveAccount(a *admission.Account) {
+	h := x.holder
+	h.mu.Lock()
+	h.w, h.account = nil, nil
+	h.mu.Unlock()
+	if !a.CloseIdle() {
+		a.Close()
+	}
+}
+
+// RemoteAddr returns the address of the client.
+func (h *stdHolder) RemoteAddr() netip.AddrPort {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.remote
+}
+
+// End has the reading of the body fail. Servers other than net/http's may not be able to:
+// then the body is read to its end.
+func (h *stdHolder) End(a *admission.Account) {
+	h.app.noteEnded(h.RemoteAddr(), a)
+	go func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.account == a { // not the next request's
+			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
+		}
+	}()
+}
+
+// noteEnded counts a holder that is ended on net/http.
+func (a *App) noteEnded(remote netip.AddrPort, account *admission.Account) {
+	if n, due := a.shed.Note(admission.LargestHolder); due {
+		a.aside.Warn("the "+a.memory.budget.String()+" is used up: those who hold most for longest are refused",
+			"latest", remote, "held", account.Held(), "fair", a.memory.holders.Fair(), "count", n)
+	}
+}

@@ -1,0 +1,266 @@
+package admission
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Holder is who an account belongs to: a connection.
+type Holder interface {
+	// End has the holder let go of what it holds, in the clearest way that its state
+	// allows: a refusal if no answer has begun, else it is cut. It is called at most once
+	// for an account, on any goroutine, and must not wait. The account is
+	// [Account.Ending] then, until it is closed.
+	End(a *Account)
+
+	// RemoteAddr returns the address of the peer, for statistics.
+	RemoteAddr() netip.AddrPort
+}
+
+// An Account is what one connection makes the server hold. All methods are safe for
+// concurrent use.
+type Account struct {
+	holders *Holders
+	holder  Holder
+	source  *source
+
+	slot           int      // in holders.large, -1: not there; under holders.mu
+	prevOf, nextOf *Account // of the source; under the lock of its shard
+
+	held atomic.Int64 // changes under mu
+
+	mu      sync.Mutex
+	since   int64 // when it began to hold something
+	left    int64 // bytes that its peer still has to send or to take; -1: unknown
+	ending  bool
+	closed  bool
+	lent    bool  // others than the connection may still have it: it is not used again
+	lone    bool  // its bytes are spared
+	stopped int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
+	body    int64 // bytes of the present request's body, see ReserveBody
+	ahead   int64 // bytes reserved for what is to come, see ReserveAhead
+	working bool  // it is stopped because the server works
+	waits   int64 // since when it waits for room, 0 if it does not
+
+	// What the peer has sent or taken: in this window, and in the one before.
+	began, before     int64 // when they began
+	moved, movedFirst int64 // bytes
+	last              int64 // when the peer moved something
+}
+
+// A holder's rate is measured over the last window and the present one. The prior is what
+// is believed of one that has just begun.
+const (
+	window     = int64(5 * time.Second)
+	priorBytes = 4 << 10
+	priorTime  = int64(50 * time.Millisecond)
+)
+
+// Force takes n bytes that are held already and cannot be refused, and has room made for
+// them if there is none, be it by ending this account.
+func (a *Account) Force(u Use, n int64) {
+	if n == 0 {
+		return
+	}
+	a.holders.budget.Force(u, n)
+	a.add(n)
+	a.holders.balance(a)
+}
+
+// Release gives n bytes back. It reports how many the use has left over all accounts.
+func (a *Account) Release(u Use, n int64) (left int64) {
+	if n == 0 {
+		return a.holders.budget.HeldFor(u)
+	}
+	left = a.holders.budget.Release(u, n)
+	a.add(-n)
+	a.holders.signal()
+	return left
+}
+
+// Disown says that n bytes are not held by this account alone any more, which stay in the
+// budget.
+func (a *Account) Disown(n int64) {
+	a.add(-n)
+	a.holders.signal()
+}
+
+// add notes that n bytes more are held, of which the budget knows already.
+func (a *Account) add(n int64) {
+	h := a.holders
+	a.source.held.Add(n)
+	a.mu.Lock()
+	held := a.held.Add(n)
+	was := held - n
+	switch {
+	case was == 0:
+		a.begin(h.now())
+		h.count.Add(1)
+	case held == 0:
+		h.count.Add(-1)
+	}
+	if a.ending {
+		h.leaving.Add(n)
+	}
+	if a.lone {
+		h.spared.Add(n)
+	}
+	crossed := (was > leastShare) != (held > leastShare)
+	over := a.closed && held == 0
+	a.mu.Unlock()
+	if crossed {
+		h.relist(a)
+	}
+	if over {
+		h.unlink(a)
+	}
+}
+
+// begin starts the clock of an account that held nothing.
+func (a *Account) begin(now int64) {
+	a.since, a.last, a.began, a.before = now, now, now, now
+	a.moved, a.movedFirst, a.left = 0, 0, -1
+	if a.stopped != 0 {
+		a.stopped = now
+	}
+}
+
+// Moved notes that the peer has sent or taken n bytes of what is waited for, and how many
+// are left (-1: unknown).
+func (a *Account) Moved(n, left int64) {
+	now := a.holders.now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = left
+	if n == 0 {
+		return
+	}
+	if now-a.began >= window {
+		a.before, a.movedFirst = a.began, a.moved
+		a.began, a.moved = now, 0
+	}
+	a.moved += n
+	a.last = now
+}
+
+// Working says whether the peer has done its part for now, and the server works. While
+// it does, the holder is not ended.
+func (a *Account) Working(working bool) {
+	now := a.holders.now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.working == working {
+		return
+	}
+	a.working = working
+	if working {
+		a.stop(now)
+	} else {
+		a.start(now)
+	}
+}
+
+// stop stops the clock of the peer; start lets it run again, as if it had not stood.
+func (a *Account) stop(now int64) {
+	if a.stopped == 0 {
+		a.stopped = now
+	}
+}
+
+func (a *Account) start(now int64) {
+	if a.stopped == 0 || a.working || a.waits != 0 {
+		return
+	}
+	by := now - a.stopped
+	a.began, a.before, a.last = a.began+by, a.before+by, a.last+by
+	a.stopped = 0
+}
+
+// expected returns in how many ns what is held is expected to be free. It takes at
+// least as long as the peer has been silent: who is silent for long will be. a.mu is held.
+func (a *Account) expected(now int64) float64 {
+	if a.stopped != 0 {
+		now = a.stopped
+	}
+	moved, since := a.moved+a.movedFirst, a.before
+	if now-a.began >= 2*window {
+		moved, since = a.moved, a.began // the window before is long over
+	}
+	rate := float64(moved+priorBytes) / float64(now-since+priorTime)
+	left := a.left
+	if left < 0 {
+		left = a.held.Load() // as much again
+	}
+	return max(float64(left)/rate, float64(now-a.last))
+}
+
+// cost returns what it costs to let the holder go on, in byte-seconds. a.mu is held.
+func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.expected(now) / 1e9 }
+
+// Held returns how many bytes it holds.
+func (a *Account) Held() int64 { return a.held.Load() }
+
+// Ending reports whether the holder is being ended.
+func (a *Account) Ending() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ending
+}
+
+// Spare takes the end of a holder back that has let go of everything by itself meanwhile.
+// It reports false if it has not.
+func (a *Account) Spare() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held.Load() != 0 {
+		return false
+	}
+	a.ending = false
+	return true
+}
+
+// Lend returns the account, for others than its connection, who may ask it for memory also
+// when it is closed: then they get none.
+func (a *Account) Lend() *Account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lent = true
+	return a
+}
+
+// Holder returns whose account it is.
+func (a *Account) Holder() Holder { return a.holder }
+
+// CloseIdle closes the account if it holds nothing and is not being ended; the connection
+// opens another when it needs one. It reports whether it did.
+func (a *Account) CloseIdle() bool {
+	a.mu.Lock()
+	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
+	if idle {
+		a.closed = true
+	}
+	again := idle && !a.lent
+	a.mu.Unlock()
+	if idle {
+		a.holders.unlink(a)
+	}
+	if again {
+		accounts.Put(a)
+	}
+	return idle
+}
+
+// Close says that the connection is over. What is still held, by code that runs on, is
+// given back when that ends.
+func (a *Account) Close() {
+	a.Unwait()
+	a.mu.Lock()
+	a.closed = true
+	over := a.held.Load() == 0
+	a.mu.Unlock()
+	if over {
+		a.holders.unlink(a)
+	}
+}

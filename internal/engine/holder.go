@@ -1,0 +1,177 @@
+//go:build linux
+
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// Whatever a peer makes the engine or its handler hold is charged to an account of its
+// connection, see admission.Holders, which decides who is ended when there is no room: no
+// connection is read less, accepted later or answered otherwise because others hold much.
+//
+//	holds              charged                                        ended by
+//	kept input         the buffer's capacity                          Handler.Refused
+//	a request begun    what the handler charges (Conn.Account)        Handler.Refused
+//	pending output     what is unsent; one that several are sent: to  closing it
+//	                   nobody, since ending one of them frees nothing
+//	away, it reads     what the handler charges                       Read fails: ErrNoRoom
+//	away, it writes    pending output                                 Write fails
+//
+// A connection opens its account when it first holds something and closes it when it holds
+// nothing, so that ordinary requests, which hold nothing after their turn, have none.
+
+// Account returns the account of the connection, to which the handler charges what it
+// holds for it. It must be given back before Handler.Closed returns, or by code that was
+// late when that ends.
+func (c *Conn) Account() *admission.Account {
+	if c.acct == nil {
+		c.acct = c.loop.e.cfg.Holders.Open(c, c.peer.addr())
+	}
+	return c.acct
+}
+
+// Moved notes that the peer has sent n bytes of what the handler waits for, of which so
+// many are left (-1: unknown): by that its account is judged.
+func (c *Conn) Moved(n, left int64) {
+	if c.acct != nil {
+		c.acct.Moved(n, left)
+	}
+}
+
+// Working says whether the peer has done its part for now, as when its body is here.
+func (c *Conn) Working(working bool) {
+	if c.acct != nil {
+		c.acct.Working(working)
+	}
+}
+
+// End is called by admission.Holders, on any goroutine.
+func (c *Conn) End(a *admission.Account) {
+	e := c.loop.e
+	if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
+		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
+			"latest", c.RemoteAddr(), "held", a.Held(), "fair", e.cfg.Holders.Fair(), "count", n)
+	}
+	c.loop.post(message{kind: msgEnd, conn: c, account: a})
+}
+
+// ended reports whether the connection is being ended to make room. Its goroutine, when
+// it is away, finds that out as soon as it would wait.
+func (c *Conn) ended() bool { return c.acct != nil && c.acct.Ending() }
+
+// endHolder ends c to make room. It reports whether d still drives the loop.
+func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
+	if c.slot < 0 {
+		return true // it is closed
+	}
+	if !c.noteEvent(0) {
+		c.fireHangup()
+		return true
+	}
+	if c.acct != a || a.Spare() {
+		return true // it has let go by itself
+	}
+	d.begin(c)
+	if c.out != nil && c.out.bytes > 0 {
+		c.flags |= flagCloseNow
+	} else {
+		d.refuse(c)
+	}
+	return d.end(c)
+}
+
+// refuse has the handler refuse what c has waiting, and closes c after that.
+func (d *Driver) refuse(c *Conn) {
+	d.engine.handler.Refused(d, c, c.kept())
+	c.flags = c.flags&^(flagAgain|flagHandOff) | flagCloseAfter | flagLinger
+	d.send(c)
+	d.engine.buffers.put(c.in)
+	c.in = nil
+}
+
+// settle closes the account of a connection that holds nothing any more. One that was
+// ended while it was away is closed.
+func (d *Driver) settle(c *Conn) {
+	switch {
+	case c.acct.CloseIdle():
+		c.acct = nil
+	case d.detached && c.acct.Ending():
+		c.flags |= flagCloseAfter
+		if c.out != nil {
+			c.flags |= flagCloseNow
+		}
+	}
+}
+
+// sharedBodies are the owned buffers that are pending, by where they lie: an answer that
+// the application made once and sends to many is held by none of them.
+type sharedBodies struct {
+	mu sync.Mutex
+	by map[bodyKey]*sharedBody
+	n  atomic.Int64 // connections with pending output
+}
+
+// bodyKey is a piece of memory.
+type bodyKey struct {
+	first  *byte
+	length int
+}
+
+// sharedBody is a body that is pending. It is charged to the connection that it was first
+// pending for, and when there is another, to the budget alone.
+type sharedBody struct {
+	key    bodyKey
+	held   int64
+	users  int
+	charge *admission.Account // nil: the budget alone
+}
+
+// take notes that b is pending for c, too, and charges it.
+func (s *sharedBodies) take(c *Conn, b []byte) *sharedBody {
+	key := bodyKey{&b[0], len(b)}
+	s.mu.Lock()
+	x := s.by[key]
+	first := x == nil
+	if first {
+		if s.by == nil {
+			s.by = make(map[bodyKey]*sharedBody)
+		}
+		x = &sharedBody{key: key, held: int64(cap(b)), charge: c.Account()}
+		s.by[key] = x
+	}
+	x.users++
+	charge := x.charge
+	if !first {
+		x.charge = nil
+	}
+	s.mu.Unlock()
+	switch {
+	case first:
+		charge.Force(admission.Output, x.held)
+	case charge != nil:
+		charge.Disown(x.held)
+	}
+	return x
+}
+
+// release notes that one of its users has sent it, or never will.
+func (s *sharedBodies) release(e *Engine, x *sharedBody) {
+	s.mu.Lock()
+	x.users--
+	last := x.users == 0
+	if last {
+		delete(s.by, x.key)
+	}
+	s.mu.Unlock()
+	switch {
+	case !last:
+	case x.charge != nil:
+		x.charge.Release(admission.Output, x.held)
+	default:
+		e.cfg.Budget.Release(admission.Output, x.held)
+	}
+}

@@ -1,0 +1,371 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// tight is an engine with a memory budget, and what it counts and logs.
+type tight struct {
+	*server
+	budget *admission.Budget
+	shed   *admission.Shed
+	logs   *logBuffer
+}
+
+// tightBudget is small enough to be used up by one answer that is not taken.
+const tightBudget = 1 << 20
+
+func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
+	t.Helper()
+	x := &tight{budget: admission.NewBudget(tightBudget), shed: new(admission.Shed), logs: new(logBuffer)}
+	cfg.Budget, cfg.Shed, cfg.Logger = x.budget, x.shed, slog.New(slog.NewTextHandler(x.logs, nil))
+	x.server = serve(t, cfg, h)
+	return x
+}
+
+// take uses part of the budget up, as if somebody held it who has no account.
+func (x *tight) take(n int64) (giveBack func()) {
+	x.budget.Force(admission.Stream, n)
+	return sync.OnceFunc(func() { x.budget.Release(admission.Stream, n) })
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// copies has h answer "own n" with n bytes of memory that is the answer's alone.
+func copies(h *lineHandler) *lineHandler {
+	h.commands["own"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		d.WriteOwned(append([]byte(pattern(args)), '\n'), nil)
+	}
+	return h
+}
+
+// filling is so large an answer that some of it is pending if nobody reads: no system keeps as
+// much between a socket and its peer.
+const filling = 12_000_000
+
+// One answer may be larger than the budget. Others are accepted and served meanwhile,
+// those that were idle as well.
+func TestOneAnswerBeyondTheBudget(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 1}, copies(newLineHandler()))
+	idle := x.dial()
+	idle.send("echo before\n")
+	idle.want("before")
+	slow := x.dial()
+	slow.send("own " + strconv.Itoa(filling) + "\n")
+	eventually(t, "more is pending than the budget", func() bool { return x.Stats().PendingBytes > tightBudget })
+	for i := range 50 {
+		c := x.dial()
+		c.send(fmt.Sprintln("echo", i))
+		c.want(fmt.Sprint(i))
+	}
+	idle.send("big 100000\necho after\n")
+	idle.want(pattern("100000"), "after")
+	slow.want(pattern(strconv.Itoa(filling)))
+	if n := x.shed.Count(admission.LargestHolder); n != 0 {
+		t.Errorf("%d were ended", n)
+	}
+}
+
+// Of several that do not take their answers the one is cut off that costs most.
+func TestCostliestIsCutOff(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 2, OpenTimeout: -1}, copies(newLineHandler()))
+	other := x.dial()
+	other.send("echo before\n")
+	other.want("before")
+	var stalled []*client
+	for i := range 8 {
+		c := x.dial()
+		c.send("own " + strconv.Itoa(filling) + "\n")
+		eventually(t, "it is pending, and others were cut off", func() bool { return x.shed.Count(admission.LargestHolder) >= uint64(i) })
+		stalled = append(stalled, c)
+		x.AdvanceClock(10 * time.Second)
+	}
+	eventually(t, "one is left beside the budget", func() bool { return x.Stats().Conns <= 2 })
+	if text := x.logs.String(); !strings.Contains(text, "memory budget of 1024 KiB") || !strings.Contains(text, "hold most for longest") {
+		t.Errorf("not logged:\n%s", text)
+	}
+	other.send("echo after\n")
+	other.want("after")
+	cut := 0
+	for _, c := range stalled {
+		if n, _ := io.Copy(io.Discard, c.r); n < filling {
+			cut++
+		}
+	}
+	if cut != len(stalled)-1 {
+		t.Errorf("%d were cut off, want all but one", cut)
+	}
+}
+
+// Half a request is refused, in words, before one that is smaller.
+func TestLargestHalfRequestIsRefused(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 2, ReadBuffer: 512 << 10}, newLineHandler())
+	var small []*client
+	for range 20 {
+		c := x.dial()
+		c.send("echo " + strings.Repeat("x", 10_000)) // kept in 16 KiB
+		small = append(small, c)
+	}
+	eventually(t, "they are kept", func() bool { return x.budget.HeldFor(admission.Input) >= 20*10_000 })
+	var large []*client
+	for range 4 {
+		c := x.dial()
+		c.send("echo " + strings.Repeat("x", 300<<10))
+		large = append(large, c)
+		x.AdvanceClock(10 * time.Second)
+	}
+	eventually(t, "one is refused", func() bool { return x.shed.Count(admission.LargestHolder) > 0 })
+	refused := 0
+	for _, c := range large[:3] {
+		if line, err := c.r.ReadString('\n'); err == nil && line == "refused\n" {
+			refused++
+			break
+		}
+	}
+	if refused == 0 {
+		t.Error("none of the large ones was told")
+	}
+	for _, c := range small {
+		c.send("\n")
+		c.want(strings.Repeat("x", 10_000))
+	}
+}
+
+// When all hold little, and all the memory there is, one of them is refused.
+func TestMemoryIsFullOfSmallHolders(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 2}, newLineHandler())
+	const each = 50_000 // kept in 64 KiB
+	var all []*client
+	for range tightBudget/(64<<10) + 3 {
+		c := x.dial()
+		c.send("echo " + strings.Repeat("x", each))
+		all = append(all, c)
+	}
+	eventually(t, "some are refused", func() bool { return x.shed.Count(admission.LargestHolder) >= 3 })
+	answered := 0
+	for _, c := range all {
+		_, _ = io.WriteString(c, "\n") // it may be closed
+		line, err := c.r.ReadString('\n')
+		switch {
+		case err == nil && line == strings.Repeat("x", each)+"\n":
+			answered++
+		case err != nil || line != "refused\n":
+			t.Errorf("got %.20q, %v", line, err)
+		}
+	}
+	if answered < tightBudget/(64<<10)-2 {
+		t.Errorf("%d of %d were answered", answered, len(all))
+	}
+}
+
+// A goroutine that reads a body, or writes a stream, is told that its memory is needed.
+func TestAwayHoldersAreEnded(t *testing.T) {
+	t.Run("reading", func(t *testing.T) {
+		h := newLineHandler()
+		began, ended := make(chan bool, 1), make(chan error, 1)
+		h.commands["body"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			a := c.Account()
+			began <- a.Reserve(admission.Body, tightBudget*3/4) == admission.Granted
+			_, err := c.Read(make([]byte, 10), 0)
+			a.Release(admission.Body, tightBudget*3/4)
+			answer(d, "ended")
+			ended <- err
+			c.CloseLingering()
+		}
+		x := serveTight(t, engine.Config{Loops: 1, ReadBuffer: 512 << 10}, h)
+		c := x.dial()
+		c.send("body\n")
+		if !<-began {
+			t.Fatal("no memory")
+		}
+		x.AdvanceClock(time.Minute)
+		other := x.dial()
+		other.send("echo " + strings.Repeat("x", tightBudget/3))
+		if err := <-ended; !errors.Is(err, engine.ErrNoRoom) {
+			t.Errorf("Read failed with %v", err)
+		}
+		c.want("ended")
+		c.wantEOF()
+		other.send("\n")
+		other.want(strings.Repeat("x", tightBudget/3))
+	})
+	t.Run("writing", func(t *testing.T) {
+		h := newLineHandler()
+		ended := make(chan error, 1)
+		h.commands["stream"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			var err error
+			for err == nil {
+				d.WriteOwned(make([]byte, tightBudget*3/4), nil)
+				err = d.Flush(0)
+			}
+			ended <- err
+			c.Close()
+		}
+		x := serveTight(t, engine.Config{Loops: 1, ReadBuffer: 512 << 10, WriteGrace: 24 * time.Hour}, h)
+		c := x.dial()
+		c.send("stream\n")
+		eventually(t, "it waits", func() bool { return x.Stats().PendingBytes > 0 })
+		x.AdvanceClock(time.Minute)
+		other := x.dial()
+		other.send("echo " + strings.Repeat("x", tightBudget/3))
+		if err := <-ended; !errors.Is(err, engine.ErrNoRoom) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		other.send("\n")
+		other.want(strings.Repeat("x", tightBudget/3))
+	})
+}
+
+// What the application made once and sends to many is held once, by nobody.
+func TestSharedBodiesCountOnce(t *testing.T) {
+	h := newLineHandler()
+	body := append([]byte(pattern(strconv.Itoa(filling))), '\n')
+	h.commands["shared"] = func(d *engine.Driver, _ *engine.Conn, _ string) { d.WriteOwned(body, nil) }
+	x := &tight{budget: admission.NewBudget(2 * filling), shed: new(admission.Shed)}
+	x.server = serve(t, engine.Config{Loops: 2, Budget: x.budget, Shed: x.shed}, h)
+	var all []*client
+	for range 6 {
+		c := x.dial()
+		c.send("shared\n")
+		all = append(all, c)
+	}
+	eventually(t, "all wait for their readers", func() bool { return x.Stats().PendingConns == len(all) })
+	if n := x.Stats().PendingBytes; n != int64(cap(body)) {
+		t.Errorf("%d bytes are held, want the %d of one", n, cap(body))
+	}
+	for _, c := range all {
+		c.want(pattern(strconv.Itoa(filling)))
+	}
+	eventually(t, "nothing is held", func() bool { return x.budget.Held() == 0 })
+	if n := x.shed.Count(admission.LargestHolder); n != 0 {
+		t.Errorf("%d were ended", n)
+	}
+}
+
+// A request that will hold much waits until there is room, and others do not.
+func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x := serveTight(t, engine.Config{Loops: 1}, room)
+	first := x.dial()
+	first.send("much first\n")
+	first.want("first")
+	var waiting []*client
+	for i := range 3 {
+		c := x.dial()
+		c.send(fmt.Sprintln("much", i))
+		waiting = append(waiting, c)
+	}
+	other := x.dial()
+	for i := range 20 {
+		other.send(fmt.Sprintln("echo", i))
+		other.want(fmt.Sprint(i))
+	}
+	if n := room.begun(); n != 1 {
+		t.Errorf("%d have begun, want the first alone", n)
+	}
+	for i := range waiting {
+		room.giveBack()
+		for n := 0; n < i+2; n = room.begun() {
+			x.AdvanceClock(0)
+		}
+	}
+	for i, c := range waiting {
+		c.want(fmt.Sprint(i))
+	}
+	room.giveBack()
+}
+
+// A roomHandler reserves room for lines that begin with "much" until told to give it back.
+type roomHandler struct {
+	*lineHandler
+	room int64
+
+	mu    sync.Mutex
+	n     int
+	holds []*admission.Account
+}
+
+func (h *roomHandler) begun() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.n
+}
+
+func (h *roomHandler) giveBack() {
+	h.mu.Lock()
+	a := h.holds[0]
+	h.holds = h.holds[1:]
+	h.mu.Unlock()
+	a.EndRequest()
+}
+
+func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
+	args, much := strings.CutPrefix(string(in), "much ")
+	if !much {
+		return h.lineHandler.Data(d, c, in)
+	}
+	switch d.ReserveRoom(c, h.room) {
+	case admission.MustWait:
+		d.AwaitRoom()
+		return 0
+	case admission.NoRoom:
+		answer(d, "no room")
+		return len(in)
+	}
+	h.mu.Lock()
+	h.n++
+	h.holds = append(h.holds, c.Account())
+	h.mu.Unlock()
+	answer(d, strings.TrimSuffix(args, "\n"))
+	return len(in)
+}
+
+// Nothing that is held stops the accepting of connections, and idle ones stay.
+func TestHeldMemoryDoesNotStopAccepting(t *testing.T) {
+	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())
+	idle := x.dial()
+	idle.send("echo idle\n")
+	idle.want("idle")
+	defer x.take(tightBudget)()
+	x.AdvanceClock(time.Minute / 2)
+	for i := range 100 {
+		c := x.dial()
+		c.send(fmt.Sprintln("echo", i))
+		c.want(fmt.Sprint(i))
+		c.Close()
+	}
+	idle.send("echo still\n")
+	idle.want("still")
+	if n := x.shed.Count(admission.AcceptPaused) + x.shed.Count(admission.IdleDropped); n != 0 {
+		t.Errorf("%d pauses and closed connections", n)
+	}
+}

@@ -1,0 +1,75 @@
+//go:build linux
+
+package engine
+
+import (
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// A request that will make its connection hold much, as its handler knows, is not begun until
+// there is room for that: it waits, for nobody but itself, in the order in which it came.
+// Who asks for little is not in this queue and does not stop because of it.
+
+// littleOutput is the pending output in bytes that is not worth telling the handler.
+const littleOutput = 64 << 10
+
+// roomPause is how often, in ns, a loop looks whether there is room if nothing tells it.
+const roomPause = int64(250 * time.Millisecond)
+
+// ReserveRoom asks for room for n bytes of output that the request which is about to begin
+// is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
+// the request. What was granted is given back by
+// [admission.Account.EndRequest], once the answer has been made.
+func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
+	return c.Account().Lend().ReserveAhead(n)
+}
+
+// AwaitRoom asks for another call of Data, with the input not consumed by this one, when there
+// may be room.
+func (d *Driver) AwaitRoom() { d.wish = wishRoom }
+
+// hold has c wait for room.
+func (l *loop) hold(c *Conn) {
+	l.held.push(c)
+	if l.roomAt == 0 {
+		l.roomAt = l.now + roomPause
+	}
+}
+
+// retryHeld serves those that wait for room, until one must wait on. It reports whether d
+// still drives the loop.
+func (l *loop) retryHeld(d *Driver) bool {
+	l.roomAt = 0
+	for range l.held.size() {
+		c := l.held.pop()
+		c.queued = false
+		c.flags &^= flagAwaitsRoom
+		if c.slot < 0 {
+			continue // it was closed
+		}
+		if !d.visit(c) {
+			if l.held.size() > 0 && l.roomAt == 0 {
+				l.roomAt = l.now // the next driver goes on
+			}
+			return false
+		}
+		if c.slot >= 0 && c.queued && c.flags&flagAwaitsRoom != 0 {
+			l.held.toFront()
+			break
+		}
+	}
+	if l.held.size() > 0 {
+		l.roomAt = l.now + roomPause
+	}
+	return true
+}
+
+// toFront makes the last of a queue the first.
+func (q *connQueue) toFront() {
+	n := len(q.conns) - 1
+	last := q.conns[n]
+	copy(q.conns[q.at+1:], q.conns[q.at:n])
+	q.conns[q.at] = last
+}

@@ -1,0 +1,53 @@
+package dunlin
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// A route shows by its answers how much of them clients leave at first (Route.Pends): about the
+// most, falling with each that leaves less.
+const (
+	// muchPending is the pending output from which a request is not begun without room for it.
+	muchPending = 64 << 10
+	// pendsDecay says by which part, one in so many, the estimate falls with each request.
+	pendsDecay = 16
+)
+
+// Pended notes that the answer to the latest request was not taken at once.
+func (h *loopHandler) Pended(d *engine.Driver, bytes int64) {
+	if route := d.Scratch.(*loopExchange).request.s.Route; route != nil && bytes > route.Pends.Load() {
+		route.Pends.Store(bytes)
+	}
+}
+
+// expectsMuch reports whether the request's answer is expected to be held for long enough, and
+// to be so large, that there must be room for it first.
+func (x *loopExchange) expectsMuch() bool {
+	route := x.request.s.Route
+	return route.Pends.Load() > muchPending && !route.Critical
+}
+
+// awaitRoom asks for room for what the answer will leave. When it is done the request was
+// refused, or waits.
+func (x *loopExchange) awaitRoom() (next progress, done bool) {
+	p := &x.request.s.Route.Pends
+	n := p.Load()
+	if bound := x.handler.app.memory.budget.Bound(); bound > 0 {
+		n = min(n, bound/2) // one answer may be larger
+	}
+	switch x.d.ReserveRoom(x.c, n) {
+	case admission.MustWait:
+		return needRoom, true
+	case admission.NoRoom:
+		app := x.handler.app
+		if k, due := app.shed.Note(admission.NoMemory); due {
+			app.aside.Warn("the "+app.memory.budget.String()+" is used up: requests are refused whose answers are large", "route", x.request.Route(), "count", k)
+		}
+		x.closing = x.closing || x.streaming
+		return x.refuseWhole(Problem(*app.noMemory("the answer")), FromMemory), true
+	}
+	x.request.account = x.c.Account() // which gives it back when the request ends
+	p.Add(-p.Load() / pendsDecay)
+	return 0, false
+}
