@@ -22,11 +22,11 @@ type Conn struct {
 	Proto any
 
 	loop   *loop
-	driver *Driver            // during a call of the handler
-	in     *buffer            // input kept for later, nil if none
-	out    *outQueue          // output the socket did not take, nil if none
-	acct   *admission.Account // what it holds, nil for nothing; see holder.go
-	hangup hangupHook         // any goroutine
+	driver *Driver                           // during a call of the handler
+	in     *buffer                           // input kept for later, nil if none
+	out    *outQueue                         // output the socket did not take, nil if none
+	acct   atomic.Pointer[admission.Account] // what it holds, nil for nothing: holder.go; the monitor reads it, too
+	hangup hangupHook                        // any goroutine
 
 	peer peerAddr
 	port uint16 // the peer's

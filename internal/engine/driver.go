@@ -141,7 +141,7 @@ func (d *Driver) end(c *Conn) bool {
 	if d.wish == wishAside {
 		return d.stepAside(c)
 	}
-	if c.acct != nil {
+	if c.acct.Load() != nil {
 		d.settle(c)
 	}
 	c.driver, d.conn = nil, nil

@@ -28,24 +28,26 @@ import (
 // holds for it. It must be given back before Handler.Closed returns, or by code that was
 // late when that ends.
 func (c *Conn) Account() *admission.Account {
-	if c.acct == nil {
-		c.acct = c.loop.e.cfg.Holders.Open(c, c.peer.addr())
+	a := c.acct.Load()
+	if a == nil {
+		a = c.loop.e.cfg.Holders.Open(c, c.peer.addr())
+		c.acct.Store(a)
 	}
-	return c.acct
+	return a
 }
 
 // Moved notes that the peer has sent n bytes of what the handler waits for, of which so
 // many are left (-1: unknown): by that its account is judged.
 func (c *Conn) Moved(n, left int64) {
-	if c.acct != nil {
-		c.acct.Moved(n, left)
+	if a := c.acct.Load(); a != nil {
+		a.Moved(n, left)
 	}
 }
 
 // Working says whether the peer has done its part for now, as when its body is here.
 func (c *Conn) Working(working bool) {
-	if c.acct != nil {
-		c.acct.Working(working)
+	if a := c.acct.Load(); a != nil {
+		a.Working(working)
 	}
 }
 
@@ -61,7 +63,10 @@ func (c *Conn) End(a *admission.Account) {
 
 // ended reports whether the connection is being ended to make room. Its goroutine, when
 // it is away, finds that out as soon as it would wait.
-func (c *Conn) ended() bool { return c.acct != nil && c.acct.Ending() }
+func (c *Conn) ended() bool {
+	a := c.acct.Load()
+	return a != nil && a.Ending()
+}
 
 // endHolder ends c to make room. It reports whether d still drives the loop.
 func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
@@ -72,7 +77,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 		c.fireHangup()
 		return true
 	}
-	if c.acct != a || a.Spare() {
+	if c.acct.Load() != a || a.Spare() {
 		return true // it has let go by itself
 	}
 	d.begin(c)
@@ -96,10 +101,11 @@ func (d *Driver) refuse(c *Conn) {
 // settle closes the account of a connection that holds nothing any more. One that was
 // ended while it was away is closed.
 func (d *Driver) settle(c *Conn) {
+	a := c.acct.Load()
 	switch {
-	case c.acct.CloseIdle():
-		c.acct = nil
-	case d.detached && c.acct.Ending():
+	case a.CloseIdle():
+		c.acct.Store(nil)
+	case d.detached && a.Ending():
 		c.flags |= flagCloseAfter
 		if c.out != nil {
 			c.flags |= flagCloseNow

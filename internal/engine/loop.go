@@ -374,8 +374,8 @@ func (l *loop) close(c *Conn) {
 	}
 	c.fireHangup()
 	e.handler.Closed(c)
-	if c.acct != nil {
-		c.acct.Close()
+	if a := c.acct.Load(); a != nil {
+		a.Close()
 	}
 }
 
