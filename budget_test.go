@@ -99,7 +99,7 @@ func TestBodyThatDoesNotFitNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
-		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held != s.Held || s.Largest[0].Remote != first.LocalAddr().String() {
+		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held < size || s.Largest[0].Remote != first.LocalAddr().String() {
 			t.Errorf("who holds most: %+v", s)
 		}
 

@@ -63,8 +63,6 @@ func (o *object) get(name string) any {
 	return nil
 }
 
-func (o *object) empty() bool { return len(o.names) == 0 }
-
 // appendJSON appends a value: an object, a list, a string, a number, a boolean, or
 // what is JSON already.
 func appendJSON(b []byte, value any) []byte {

@@ -243,6 +243,9 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bo
 			} else if h.markEnding(v) {
 				ends[k] = v
 				k++
+				if h.lone == nil {
+					h.sparedIs(h.oversized())
+				}
 			}
 		}
 		more = k == len(ends)
@@ -362,18 +365,14 @@ func (h *Holders) list(n int64, times float64) {
 	h.next, h.nextAt, h.all = h.next[:0], now, false
 	fair, bound := h.Fair(), h.budget.Bound()
 	var most *source
-	var lone *Account
 	several := false
 	for _, a := range h.large {
 		several = several || most != nil && a.source != most
 		if most == nil || a.source.held.Load() > most.held.Load() {
 			most = a.source
 		}
-		if held := a.held.Load(); held > bound && (lone == nil || held > lone.held.Load()) && !a.Ending() {
-			lone = a
-		}
 	}
-	h.sparedIs(lone)
+	h.sparedIs(h.oversized())
 	greedy := several && most.known && most.held.Load() > bound/2
 	for range 2 {
 		for _, a := range h.large {
@@ -403,6 +402,18 @@ func (h *Holders) anyLarge() bool {
 		defer a.mu.Unlock()
 		return !a.ending && !a.working && !a.closed
 	})
+}
+
+// oversized returns the account that holds most of those that hold more than the budget, nil
+// if none does. h.mu is held.
+func (h *Holders) oversized() (most *Account) {
+	bound := h.budget.Bound()
+	for _, a := range h.large {
+		if held := a.held.Load(); held > bound && (most == nil || held > most.held.Load()) && !a.Ending() {
+			most = a
+		}
+	}
+	return most
 }
 
 // sparedIs makes a the account whose bytes are spared, nil for none. h.mu is held.
