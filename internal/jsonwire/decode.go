@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"sync"
@@ -76,13 +77,25 @@ func Compile(t reflect.Type, ruler Ruler, s Strictness) (*Decoder, error) {
 // data, and gives nothing of it away: also the user's methods get copies. The
 // error is a *Refusal, and then *v is half decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
-	if reflect.TypeOf(v) != reflect.PointerTo(d.typ) {
-		panic("jsonwire: Decode into " + reflect.TypeOf(v).String() + " by a decoder of " + d.typ.String())
-	}
+	d.check(v)
 	if d.decode(data, heldPointer(v), l) {
 		return nil
 	}
 	return d.explain(data, l)
+}
+
+// Try is Decode for callers that need not know why a text is refused, or find out
+// for themselves.
+func (d *Decoder) Try(data []byte, v any, l Limits) bool {
+	d.check(v)
+	return d.decode(data, heldPointer(v), l)
+}
+
+// check panics when v is no pointer to the decoder's type.
+func (d *Decoder) check(v any) {
+	if reflect.TypeOf(v) != reflect.PointerTo(d.typ) {
+		panic(fmt.Sprintf("jsonwire: a decoder of %s cannot decode into a %T", d.typ, v))
+	}
 }
 
 func (d *Decoder) decode(data []byte, m memory, l Limits) bool {

@@ -200,6 +200,6 @@ func unquoted(text string) (string, bool) {
 		return "", false
 	}
 	var s Strings
-	inner, _ := s.unquote(viewedBytes(text)[1 : len(text)-1])
+	inner, _ := s.unquote(viewedBytes(text)[1:len(text)-1], len(text))
 	return inner, true
 }

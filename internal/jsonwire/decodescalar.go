@@ -35,7 +35,7 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	if !escaped && utf8.Valid(raw) {
 		return d.strings.copy(raw, len(d.data)-i), next
 	}
-	s, odd := d.strings.unquote(raw)
+	s, odd := d.strings.unquote(raw, len(d.data)-i)
 	if odd && d.limits.InvalidUTF8 && !d.tolerate(problem{kind: ProblemUTF8, at: i - 1, end: next}) {
 		return "", -1
 	}
@@ -350,6 +350,6 @@ func (d *decoder) viewText(i, next int) string {
 		return bytesString(raw)
 	}
 	var s Strings
-	text, _ := s.unquote(raw)
+	text, _ := s.unquote(raw, len(raw))
 	return text
 }

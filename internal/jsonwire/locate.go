@@ -1,7 +1,7 @@
 package jsonwire
 
 import (
-	"slices"
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -11,11 +11,12 @@ import (
 
 // locator reads a text once, and looks for places in the order of their offsets.
 type locator struct {
-	data  []byte
-	steps []pointerStep
-	order []int // indexes of problems by offset, those not yet met
-	found []problem
-	out   []Problem
+	data    []byte
+	steps   []pointerStep
+	found   []problem // by offset, those not yet met
+	out     []Problem // the same
+	text    []byte    // the pointer that is being rendered
+	strings Strings   // of the pointers
 }
 
 // pointerStep is one level of a JSON pointer: a member's name, or an index.
@@ -24,22 +25,11 @@ type pointerStep struct {
 	index int
 }
 
-// locate fills in the pointers of out, which are the problems found.
-func locate(data []byte, found []problem, out []Problem) {
-	l := locator{data: data, found: found, out: out, order: make([]int, len(found))}
-	for i := range l.order {
-		l.order[i] = i
-	}
-	slices.SortStableFunc(l.order, func(a, b int) int { return found[a].at - found[b].at })
-	l.value(skipSpace(data, 0))
-}
-
 // meet fills in the pointers of the problems at offset i.
 func (l *locator) meet(i int) {
-	for len(l.order) > 0 && l.found[l.order[0]].at <= i {
-		n := l.order[0]
-		l.order = l.order[1:]
-		l.out[n].Pointer = l.pointer(l.found[n])
+	for len(l.found) > 0 && l.found[0].at <= i {
+		l.out[0].Pointer = l.pointer(&l.found[0])
+		l.found, l.out = l.found[1:], l.out[1:]
 	}
 }
 
@@ -57,7 +47,7 @@ func (l *locator) value(i int) (next int) {
 	}
 	i = skipSpace(l.data, i+1)
 	l.steps = append(l.steps, pointerStep{})
-	for n := 0; l.data[i] != end && len(l.order) > 0; n++ {
+	for n := 0; l.data[i] != end && len(l.found) > 0; n++ {
 		step := &l.steps[len(l.steps)-1]
 		step.index = n
 		if end == '}' {
@@ -67,7 +57,7 @@ func (l *locator) value(i int) (next int) {
 			i = skipSpace(l.data, skipSpace(l.data, after)+1)
 		}
 		i = skipSpace(l.data, l.value(i))
-		if len(l.order) > 0 && l.data[i] == ',' {
+		if len(l.found) > 0 && l.data[i] == ',' {
 			i = skipSpace(l.data, i+1)
 		}
 	}
@@ -76,30 +66,30 @@ func (l *locator) value(i int) (next int) {
 }
 
 // pointer renders the way to where the locator is, and on to p, by RFC 6901.
-func (l *locator) pointer(p problem) string {
-	var b strings.Builder
+func (l *locator) pointer(p *problem) string {
+	b := l.text[:0]
 	for _, s := range l.steps {
-		b.WriteByte('/')
 		if s.name == nil {
-			b.WriteString(strconv.Itoa(s.index))
+			b = strconv.AppendInt(append(b, '/'), int64(s.index), 10)
 			continue
 		}
-		var name Strings
-		text, _ := name.unquote(s.name)
-		writeToken(&b, text)
+		start := len(b) + 1
+		b, _ = appendUnquoted(append(b, '/'), s.name)
+		b = escapeToken(b, start)
 	}
 	if p.kind == ProblemMissing {
-		b.WriteByte('/')
-		writeToken(&b, p.name)
+		start := len(b) + 1
+		b = escapeToken(append(append(b, '/'), p.name...), start)
 	}
-	b.WriteString(p.below)
-	return b.String()
+	b = append(b, p.below...)
+	l.text = b
+	return l.strings.copy(b, 2*len(b)*len(l.found))
 }
 
-func writeToken(b *strings.Builder, token string) {
-	if !strings.ContainsAny(token, "~/") {
-		b.WriteString(token)
-		return
+// escapeToken escapes what b has from start on, one token of a pointer.
+func escapeToken(b []byte, start int) []byte {
+	if !bytes.ContainsAny(b[start:], "~/") {
+		return b
 	}
-	b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
+	return append(b[:start], strings.NewReplacer("~", "~0", "/", "~1").Replace(string(b[start:]))...)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ import (
 // fit its type, each broken rule and each member that is missing or too much is
 // listed, as far as Limits.MaxProblems allows.
 type Refusal struct {
-	Problems []Problem // in the order of their offsets, but for members that are missing
+	Problems []Problem // in the order of their offsets
 	More     bool      // there are more than these
 }
 
@@ -106,11 +107,19 @@ type problem struct {
 	err      error
 }
 
-// collector gathers problems in the second reading of a text.
+// collector gathers problems in the second reading of a text. It has room for what
+// most refusals need, so that one costs few allocations.
 type collector struct {
 	found []problem
 	most  int
 	full  bool // there were more
+
+	refusal  Refusal
+	locator  locator
+	someOf   [4]problem
+	problems [4]Problem
+	steps    [8]pointerStep
+	text     [96]byte
 }
 
 func (c *collector) add(p problem) {
@@ -239,20 +248,31 @@ func (d *Decoder) explain(data []byte, l Limits) *Refusal {
 		return &Refusal{Problems: []Problem{{Kind: checker.why, Offset: checker.at, End: checker.at}}}
 	}
 	all := &collector{most: l.MaxProblems}
+	all.found = all.someOf[:0]
 	l.MaxElements, l.MaxNumber = math.MaxInt, math.MaxInt // have been looked at
 	run := decoder{data: data, limits: l, depth: math.MaxInt, elements: math.MaxInt, all: all}
 	run.text(d.plan, memoryOf(reflect.New(d.typ)))
 	if len(all.found) == 0 {
 		return &Refusal{Problems: []Problem{{Kind: ProblemUnstable}}}
 	}
-	r := &Refusal{Problems: make([]Problem, len(all.found)), More: all.full}
-	for i, f := range all.found {
+	return all.refuse(data)
+}
+
+// refuse makes the refusal of data for what was found.
+func (c *collector) refuse(data []byte) *Refusal {
+	slices.SortStableFunc(c.found, func(a, b problem) int { return a.at - b.at })
+	r := &c.refusal
+	r.Problems, r.More = c.problems[:0], c.full
+	for i := range c.found {
+		f := &c.found[i]
 		p := Problem{Kind: f.kind, Offset: f.at, End: f.end, Want: f.wantType, Rule: f.rule, Err: f.err}
 		if f.want != nil {
 			p.Want, p.Quoted = f.want.typ, f.want.op == opQuoted
 		}
-		r.Problems[i] = p
+		r.Problems = append(r.Problems, p)
 	}
-	locate(data, all.found, r.Problems)
+	c.locator = locator{data: data, found: c.found, out: r.Problems, steps: c.steps[:0], text: c.text[:0]}
+	c.locator.value(skipSpace(data, 0))
+	c.locator = locator{} // lets go of data
 	return r
 }

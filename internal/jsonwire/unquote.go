@@ -28,11 +28,8 @@ func (s *Strings) copy(b []byte, expect int) string {
 	if len(b) == 0 {
 		return ""
 	}
-	if len(b) > len(s.rest) {
-		if len(b) > pieceMost {
-			return string(b)
-		}
-		s.rest = make([]byte, max(len(b), min(pieceSize, expect)))
+	if !s.room(len(b), expect) {
+		return string(b)
 	}
 	n := copy(s.rest, b)
 	made := bytesString(s.rest[:n])
@@ -40,12 +37,23 @@ func (s *Strings) copy(b []byte, expect int) string {
 	return made
 }
 
+// room makes room for n bytes, false when they get memory of their own.
+func (s *Strings) room(n, expect int) bool {
+	if n > len(s.rest) {
+		if n > pieceMost {
+			return false
+		}
+		s.rest = make([]byte, max(n, min(pieceSize, expect)))
+	}
+	return true
+}
+
 // unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or
 // both. odd says that it held what is no character: invalid UTF-8 or a surrogate
 // without its pair, which become U+FFFD.
-func (s *Strings) unquote(raw []byte) (made string, odd bool) {
+func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
 	// Only U+FFFD for invalid UTF-8 is longer than what it stands for.
-	if len(raw) <= len(s.rest) && len(raw) <= pieceMost && utf8.Valid(raw) {
+	if utf8.Valid(raw) && s.room(len(raw), expect) {
 		out, odd := appendUnquoted(s.rest[:0], raw)
 		s.rest = s.rest[len(out):]
 		return bytesString(out), odd

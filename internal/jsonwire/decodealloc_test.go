@@ -1,0 +1,135 @@
+package jsonwire_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+type signUp struct {
+	Name   string           `json:"name" required:"1" length:"1..80"`
+	Mail   nullable[string] `json:"mail" pattern:"^[^@]+@[^@]+$" length:"3..80"`
+	Age    int              `json:"age" int:"0..150" multiple:"2"`
+	Score  float64          `json:"score" float:"0..100"`
+	Admin  bool             `json:"admin" required:"1"`
+	Invite *string          `json:"invite" length:"8..8"`
+}
+
+const signUpText = `{"name":"Ada Lovelace","mail":"ada@example.org","age":36,"score":99.5,"admin":true,"invite":null}`
+
+func TestDecodeAllocations(t *testing.T) {
+	one := func(d *jsonwire.Decoder, text string, v any, l jsonwire.Limits) func() {
+		data := []byte(text)
+		return func() {
+			if err := d.Decode(data, v, l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	type numbers struct {
+		A    int
+		B    float64
+		C    bool
+		D    uint8 `json:",string"`
+		When time.Time
+		Fix  [3]int
+		Skip struct{}
+		P    *int
+	}
+	plain := func(v any) *jsonwire.Decoder { return jsonwire.DecoderFor(reflect.TypeOf(v).Elem()) }
+	var n numbers
+	allocs(t, "numbers and times", 1, one(plain(&n), `{"A":1,"B":1.5e300,"C":true,"D":"7","When":"2026-01-31T15:04:05Z","Fix":[1,2,3,4],"Skip":{"x":["y"]},"P":null}`, &n, jsonwire.Limits{}))
+	var s signUp
+	allocs(t, "strings", 1, one(plain(&s), signUpText, &s, jsonwire.Limits{}))
+	allocs(t, "strings with rules", 1, one(compile[signUp](t), signUpText, &s, strict))
+	allocs(t, "strings with escapes", 1, one(plain(&s), `{"name":"Ada\nL\u00e9velace","mail":"é@\/"}`, &s, jsonwire.Limits{}))
+	var known []user
+	text, _ := json.Marshal(users(100))
+	allocs(t, "into a slice that is there", 1+strings4K(text), one(plain(&known), string(text), &known, jsonwire.Limits{}))
+	broken := []byte(`{"name":"","mail":"x","age":-2,"score":1,"admin":true}`)
+	d := compile[signUp](t)
+	if got := len(found(d.Decode(broken, &s, strict))); got != 4 {
+		t.Fatalf("%d problems", got)
+	}
+	allocs(t, "a refusal for four reasons", 4, func() { _ = d.Decode(broken, &s, strict) })
+	allocs(t, "a refusal without reasons", 0, func() {
+		if d.Try(broken, &s, strict) {
+			t.Error("accepted")
+		}
+	})
+}
+
+// strings4K is how many pieces beyond the first the strings of users need.
+func strings4K(text []byte) float64 {
+	var us []user
+	_ = json.Unmarshal(text, &us)
+	total := 0
+	for _, u := range us {
+		total += len(u.First_Name) + len(u.Last_Name) + len(u.Framework)
+	}
+	return float64(total / 4096)
+}
+
+// A string that is kept does not keep the memory of a large text.
+func TestDecodedStringsKeepLittle(t *testing.T) {
+	text := []byte(`["` + strings.Repeat(strings.Repeat("x", 500)+`","`, 4000) + `small"]`)
+	d := jsonwire.DecoderFor(reflect.TypeFor[[]string]())
+	var kept []string
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range 8 {
+		var all []string
+		if err := d.Decode(text, &all, jsonwire.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, all[len(all)-1], all[0], all[2000])
+	}
+	if grown := int64(heap()) - int64(before); grown > 1<<20 {
+		t.Errorf("%d small strings keep %d bytes", len(kept), grown)
+	}
+	runtime.KeepAlive(text)
+	var empty string
+	if err := jsonwire.DecoderFor(reflect.TypeFor[string]()).Decode([]byte(`""`), &empty, jsonwire.Limits{}); err != nil || unsafe.StringData(empty) != unsafe.StringData("") {
+		t.Error("an empty string refers to memory")
+	}
+}
+
+type keeps struct{ json, text []byte }
+
+func (k *keeps) UnmarshalJSON(b []byte) error { k.json = b; return nil }
+
+type keepsText struct{ text []byte }
+
+func (k *keepsText) UnmarshalText(b []byte) error { k.text = b; return nil }
+
+// Methods that keep what they got, though they must not, keep a copy.
+func TestMethodsGetCopies(t *testing.T) {
+	var v struct {
+		J keeps
+		T keepsText
+		M map[string]keepsText
+	}
+	data := []byte(`{"J":[1, 2],"T":"text","M":{"k":"é\n"}}`)
+	if err := jsonwire.DecoderFor(reflect.TypeOf(v)).Decode(data, &v, jsonwire.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	clear(data)
+	if string(v.J.json) != "[1, 2]" || string(v.T.text) != "text" || string(v.M["k"].text) != "é\n" {
+		t.Errorf("%q %q %q", v.J.json, v.T.text, v.M["k"].text)
+	}
+	v.J.json = append(v.J.json, "overwritten"...)
+	if string(v.T.text) != "text" {
+		t.Errorf("appending to one changed the other: %q", v.T.text)
+	}
+}
