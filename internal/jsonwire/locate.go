@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // This file finds the JSON pointers of places in a text that is known to be
@@ -65,16 +66,24 @@ func (l *locator) value(i int) (next int) {
 	return i + 1
 }
 
-// pointer renders the way to where the locator is, and on to p, by RFC 6901.
+// maxPointer bounds the bytes of a JSON pointer in a Problem: a text of one long
+// name and a hundred problems below it must not become a hundred long pointers.
+const maxPointer = 1 << 10
+
+// pointer renders the way to where the locator is, and on to p, by RFC 6901. One
+// that is too long is cut off and ends in "…".
 func (l *locator) pointer(p *problem) string {
 	b := l.text[:0]
 	for _, s := range l.steps {
+		if len(b) > maxPointer {
+			break
+		}
 		if s.name == nil {
 			b = strconv.AppendInt(append(b, '/'), int64(s.index), 10)
 			continue
 		}
 		start := len(b) + 1
-		b, _ = appendUnquoted(append(b, '/'), s.name)
+		b, _ = appendUnquoted(append(b, '/'), beginning(s.name))
 		b = escapeToken(b, start)
 	}
 	if p.kind == ProblemMissing {
@@ -82,8 +91,27 @@ func (l *locator) pointer(p *problem) string {
 		b = escapeToken(append(append(b, '/'), p.name...), start)
 	}
 	b = append(b, p.below...)
-	l.text = b
+	if l.text = b; len(b) > maxPointer {
+		cut := maxPointer
+		for !utf8.RuneStart(b[cut]) {
+			cut--
+		}
+		return string(append(b[:cut], "…"...))
+	}
 	return l.strings.copy(b, 2*len(b)*len(l.found))
+}
+
+// beginning is a name, or the beginning of a long one: to its first escape, or more
+// than a pointer may have.
+func beginning(name []byte) []byte {
+	if len(name) <= maxPointer {
+		return name
+	}
+	if len(name) > maxPointer+utf8.UTFMax {
+		name = name[:maxPointer+utf8.UTFMax]
+	}
+	whole, _, _ := bytes.Cut(name, []byte{'\\'})
+	return append(bytes.Clone(whole), "…"...)
 }
 
 // escapeToken escapes what b has from start on, one token of a pointer.

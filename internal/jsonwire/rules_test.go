@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
@@ -371,6 +372,33 @@ func TestProblemsAreBounded(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestPointersAreBounded(t *testing.T) {
+	name := strings.Repeat("é", 300_000)
+	for _, text := range []string{
+		`{"` + name + `":[` + strings.Repeat(`"x",`, 200) + `1]}`,
+		`{"ab\u0020` + name + `":["x"]}`,
+		`{"` + strings.Repeat("~", 1000) + `":["x"]}`,
+		strings.Repeat(`{"abc":`, 3000) + `["x"]` + strings.Repeat("}", 3000),
+		"{\"" + strings.Repeat("\xff", 1030) + "\":[\"x\"]}",
+	} {
+		typ := reflect.TypeFor[map[string][]int]()
+		if strings.HasPrefix(text, `{"abc":{`) {
+			typ = reflect.TypeFor[deepMap]()
+		}
+		r, ok := errors.AsType[*jsonwire.Refusal](jsonwire.DecoderFor(typ).Decode([]byte(text), reflect.New(typ).Interface(), jsonwire.Limits{}))
+		if !ok {
+			t.Fatal("accepted")
+		}
+		for _, p := range r.Problems {
+			if len(p.Pointer) > 1030 || !strings.Contains(p.Pointer, "…") || !utf8.ValidString(p.Pointer) {
+				t.Fatalf("%s: pointer of %d bytes: %q", short(text), len(p.Pointer), p.Pointer)
+			}
+		}
+	}
+}
+
+type deepMap map[string]deepMap
 
 func TestMethodErrorsAreKept(t *testing.T) {
 	var v struct{ A []refuses }
