@@ -1,0 +1,121 @@
+package jsonwire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// FuzzRules checks what is said of texts that break rules: the second reading finds
+// what the first refused, and each problem's pointer leads to its offset.
+func FuzzRules(f *testing.F) {
+	for _, text := range []string{
+		signUpText, `{"name":"abc","age":3,"sizes":{"a":9},"items":[{"qty":0}],"kids":[{"name":"x"},{}]}`, `{"mail":null,"nick":"long","deep":[{}],"both":"x"}`,
+		`{"span":{"from":2,"to":1},"colors":["red",null,"x"],"quoted":"9","when":"2025-01-01T00:00:00Z","fixed":[1]}`, `{"name":1,"NAME":"x","na\u006de":"y"}`,
+		`{"byName":{"~/":[],"é":[{"kids":[]}]},"tags":["",""],"ratio":0,"size":1e1}`,
+	} {
+		f.Add([]byte(text))
+	}
+	d := compile[ruled](f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, limits := range []jsonwire.Limits{{}, strict, {MaxDepth: 3, MaxElements: 5, MaxNumber: 3}} {
+			var v ruled
+			err := d.Decode(data, &v, limits)
+			if d.Try(data, new(ruled), limits) != (err == nil) {
+				t.Fatalf("%q: Try and Decode differ", data)
+			}
+			r, refused := errors.AsType[*jsonwire.Refusal](err)
+			if !refused {
+				if !json.Valid(data) {
+					t.Fatalf("%q is accepted", data)
+				}
+				continue
+			}
+			for _, p := range r.Problems {
+				checkProblem(t, data, p)
+			}
+		}
+	})
+}
+
+// checkProblem looks for the place that a problem names.
+func checkProblem(t *testing.T, data []byte, p jsonwire.Problem) {
+	t.Helper()
+	switch p.Kind {
+	case jsonwire.ProblemSyntax:
+		if json.Valid(data) {
+			t.Errorf("%q: valid, and yet %v", data, p)
+		}
+		return
+	case jsonwire.ProblemDepth, jsonwire.ProblemElements, jsonwire.ProblemNumber:
+		return // the rest of the text was not looked at
+	case jsonwire.ProblemUnstable:
+		t.Errorf("%q: nothing found", data)
+		return
+	}
+	if strings.Contains(p.Pointer, "…") || strings.Contains(p.Pointer, "\ufffd") {
+		return // cut off; or names that differ are the same by their pointer
+	}
+	pointer := p.Pointer
+	if p.Kind == jsonwire.ProblemMissing {
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
+	}
+	if p.Rule == "order" { // reported below its value
+		pointer = strings.TrimSuffix(pointer, "/to")
+	}
+	value, found := data[p.Offset:p.End], false
+	if p.Kind == jsonwire.ProblemUnknown || p.Kind == jsonwire.ProblemDuplicate || p.Kind == jsonwire.ProblemName {
+		// The offset is the name's.
+		var name string
+		if err := json.NewDecoder(bytes.NewReader(value)).Decode(&name); err != nil {
+			t.Errorf("%q: no name at %d", data, p.Offset)
+		}
+		last := pointer[strings.LastIndexByte(pointer, '/')+1:]
+		found = strings.NewReplacer("~1", "/", "~0", "~").Replace(last) == name
+	} else {
+		for _, there := range follow(data, pointer) {
+			found = found || bytes.Equal(there, value)
+		}
+	}
+	if !found {
+		t.Errorf("%q: %s does not lead to %q at %d (%v)", data, p.Pointer, value, p.Offset, p.Kind)
+	}
+}
+
+// follow returns the values that a JSON pointer can mean: more than one where an
+// object has members of one name.
+func follow(text []byte, pointer string) (values []json.RawMessage) {
+	values = []json.RawMessage{bytes.TrimSpace(text)}
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if pointer == "" {
+			break
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		var next []json.RawMessage
+		for _, v := range values {
+			d := json.NewDecoder(bytes.NewReader(v))
+			open, _ := d.Token()
+			for n := 0; d.More(); n++ {
+				name := strconv.Itoa(n)
+				if open == json.Delim('{') {
+					text, _ := d.Token()
+					name, _ = text.(string)
+				}
+				var value json.RawMessage
+				if d.Decode(&value) != nil {
+					break
+				}
+				if name == token {
+					next = append(next, value)
+				}
+			}
+		}
+		values = next
+	}
+	return values
+}
