@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
@@ -12,7 +13,26 @@ type bodyDecoder interface {
 	decode(b *binder, p *bodyPlan, body []byte, to place)
 }
 
-func newBodyDecoder(*schema.Node, reflect.Type) (bodyDecoder, error) { return plainDecoder{}, nil }
+// newBodyDecoder returns a decoder that reads a body once and looks at its rules on
+// the way, if the type has one.
+func newBodyDecoder(n *schema.Node, t reflect.Type) (bodyDecoder, error) {
+	d, err := n.Decoder(t)
+	if err != nil {
+		return plainDecoder{}, nil
+	}
+	return onePassDecoder{d}, nil
+}
+
+// onePassDecoder leaves what it refuses to plainDecoder, which knows why.
+type onePassDecoder struct{ decoder *jsonwire.Decoder }
+
+func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
+	v := to.value(p.typ)
+	if !o.decoder.Try(body, v.Addr().Interface(), schema.DecoderLimits) {
+		v.SetZero()
+		plainDecoder{}.decode(b, p, body, to)
+	}
+}
 
 // plainDecoder checks the text, then has encoding/json decode it.
 type plainDecoder struct{}

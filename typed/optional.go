@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
@@ -48,6 +49,11 @@ func (Optional[T]) Wraps() schema.Wrapped {
 	return schema.Wrapped{Elem: reflect.TypeFor[T](), Optional: true}
 }
 
+// WrapsJSON says how a decoder sets it; it is for this module only.
+func (Optional[T]) WrapsJSON() jsonwire.Wrapping {
+	return jsonwire.Wrapping{Value: "Value", Set: "Set"}
+}
+
 // Nullable is a value that may be null: a member of a body. With the options omitempty
 // or omitzero it may be absent, too, which leaves it the zero Nullable.
 type Nullable[T any] struct {
@@ -86,4 +92,9 @@ func (n *Nullable[T]) UnmarshalJSON(b []byte) error {
 // Wraps says what the type stands for; it is for this module only.
 func (Nullable[T]) Wraps() schema.Wrapped {
 	return schema.Wrapped{Elem: reflect.TypeFor[T](), Nullable: true}
+}
+
+// WrapsJSON says how a decoder sets it; it is for this module only.
+func (Nullable[T]) WrapsJSON() jsonwire.Wrapping {
+	return jsonwire.Wrapping{Value: "Value", Set: "Set", Null: "Null", AcceptNull: true}
 }

@@ -61,15 +61,21 @@ func DecoderFor(t reflect.Type) *Decoder {
 	return actual.(*Decoder)
 }
 
-// Compile returns a decoder of type t that also demands what the ruler says. The
-// error names the field whose rules cannot be.
-func Compile(t reflect.Type, ruler Ruler, s Strictness) (*Decoder, error) {
+// Compile returns a decoder of type t that also demands what the ruler says, and of
+// the whole value the rules, which may be nil. The error names the field whose rules
+// cannot be.
+func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder, error) {
 	c := decodeCompiler{compiled: map[decodeKey]*decodePlan{}, ruler: ruler, strict: s.RefuseNull}
-	plan := c.compile(t, true)
-	if err := c.finish(); err != nil {
+	d := &Decoder{plan: c.compile(t, true), typ: t}
+	err := c.finish()
+	if err == nil {
+		d.plan = c.withRules(d.plan, rules, t.String())
+		err = c.finish()
+	}
+	if err != nil {
 		return nil, err
 	}
-	return &Decoder{plan: plan, typ: t}, nil
+	return d, nil
 }
 
 // Decode reads the JSON text data into *v, where v is a pointer to the decoder's

@@ -105,7 +105,7 @@ func TestDecodedStringsKeepLittle(t *testing.T) {
 	}
 }
 
-type keeps struct{ json, text []byte }
+type keeps struct{ json []byte }
 
 func (k *keeps) UnmarshalJSON(b []byte) error { k.json = b; return nil }
 

@@ -88,7 +88,7 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 		field, owner := c.reachField(m, p.typ, f.index)
 		if c.ruler != nil {
 			var err error
-			if all[i], err = c.ruler.Member(owner, field); err != nil {
+			if all[i], err = c.ruler.Member(p.typ, f.name, field); err != nil {
 				c.fail(ruleError(owner, field.Name, err))
 			}
 		}

@@ -10,10 +10,9 @@ import (
 // A Ruler says what is demanded of values beside their Go types. It is asked
 // once for each type, when a decoder is compiled (see Compile).
 type Ruler interface {
-	// Member returns what is demanded of the field f of the struct type owner,
-	// which becomes a member of the JSON object. Of an embedded struct's field
-	// owner is the embedded type.
-	Member(owner reflect.Type, f reflect.StructField) (MemberRules, error)
+	// Member returns what is demanded of the member of that name in the JSON object
+	// of the struct type object. f is its field, perhaps one of an embedded struct.
+	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
 	// Type returns what is demanded of every value of type t, wherever it stands.
 	Type(t reflect.Type) (TypeRules, error)
 }
@@ -81,6 +80,7 @@ type Check struct {
 	unsigned func(uint64) bool
 	number   func(float64) bool
 	text     func(string) bool
+	raw      func([]byte) bool
 	value    func(any) bool
 }
 
@@ -96,6 +96,7 @@ const (
 	checkLength
 	checkText
 	checkCount
+	checkRaw
 	checkValue
 )
 
@@ -145,6 +146,10 @@ func Text(rule any, ok func(string) bool) Check { return Check{Rule: rule, kind:
 func Count(rule any, minimum, maximum int) Check {
 	return Check{Rule: rule, kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
+
+// Raw demands that ok returns true for the JSON text of a value, whatever its type.
+// ok must not keep its argument or write to it.
+func Raw(rule any, ok func([]byte) bool) Check { return Check{Rule: rule, kind: checkRaw, raw: ok} }
 
 // Value demands that ok returns true for a pointer to the decoded value, whatever
 // its type. ok must not keep its argument.
@@ -311,7 +316,13 @@ func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 		if (c.kind == checkLength || c.kind == checkText) && inner.textual() && d.data[i] != '"' {
 			continue
 		}
-		if !c.holds(inner, at, text, count) && !d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
+		holds := false
+		if c.kind == checkRaw {
+			holds = c.raw(d.data[i:next:next])
+		} else {
+			holds = c.holds(inner, at, text, count)
+		}
+		if !holds && !d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
 			return -1
 		}
 	}

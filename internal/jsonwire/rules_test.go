@@ -20,7 +20,7 @@ import (
 // tagRuler is a small ruler: it reads rules from tags, as a package on top would.
 type tagRuler struct{}
 
-func (tagRuler) Member(_ reflect.Type, f reflect.StructField) (m jsonwire.MemberRules, err error) {
+func (tagRuler) Member(_ reflect.Type, name string, f reflect.StructField) (m jsonwire.MemberRules, err error) {
 	if f.Tag.Get("required") != "" {
 		m.Required = "required"
 	}
@@ -31,6 +31,9 @@ func (tagRuler) Member(_ reflect.Type, f reflect.StructField) (m jsonwire.Member
 		m.Requires = []jsonwire.Requirement{{Name: name, Rule: "requires " + name}}
 	}
 	m.Checks = checksOf(f.Tag)
+	if text, ok := f.Tag.Lookup("raw"); ok {
+		m.Checks = append(m.Checks, jsonwire.Raw(name, func(b []byte) bool { return string(b) == text }))
+	}
 	if elem := f.Tag.Get("each"); elem != "" {
 		m.Elem = &jsonwire.Rules{Checks: checksOf(reflect.StructTag(elem))}
 	}
@@ -111,6 +114,7 @@ type (
 		Tags   []string           `json:"tags" count:"1..2" each:"length:\"1..3\""`
 		Sizes  map[string]*int    `json:"sizes" count:"0..1" each:"int:\"1..5\""`
 		Fixed  [2]int             `json:"fixed" count:"2..2"`
+		Once   *[]any             `json:"once" raw:"[ 1 ]"`
 		Mail   nullable[string]   `json:"mail" pattern:"@"`
 		Nick   optional[string]   `json:"nick" length:"1..3" requires:"name"`
 		Color  color              `json:"color"`
@@ -143,7 +147,7 @@ var strict = jsonwire.Limits{UnknownMembers: true, DuplicateMembers: true, Inval
 
 func compile[T any](tb testing.TB) *jsonwire.Decoder {
 	tb.Helper()
-	d, err := jsonwire.Compile(reflect.TypeFor[T](), tagRuler{}, jsonwire.Strictness{RefuseNull: true})
+	d, err := jsonwire.Compile(reflect.TypeFor[T](), nil, tagRuler{}, jsonwire.Strictness{RefuseNull: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -190,6 +194,8 @@ func TestRules(t *testing.T) {
 		{"count", `{"name":"abc","tags":[],"fixed":[1,2,3]}`, []string{"rule broken /tags count", "rule broken /fixed count"}},
 		{"elements", `{"name":"abc","tags":["","abcd"]}`, []string{"rule broken /tags/0 length", "rule broken /tags/1 length"}},
 		{"values of a map", `{"name":"abc","sizes":{"a":0,"b/~":6}}`, []string{"rule broken /sizes count", "rule broken /sizes/a int", "rule broken /sizes/b~1~0 int"}},
+		{"raw", `{"name":"abc","once": [ 1 ] }`, nil},
+		{"raw, otherwise", `{"name":"abc","once":[1]}`, []string{"rule broken /once once"}},
 		{"null where it can be", `{"name":"abc","mail":null,"span":null,"colors":[null],"both":null,"deep":null}`, nil},
 		{"null where it cannot", `{"name":null,"age":null,"tags":null,"when":null,"sizes":null,"fixed":null,"color":null,"nick":null,"quoted":null,"items":[null]}`,
 			[]string{"unfit value /name", "unfit value /age", "unfit value /tags", "unfit value /when", "unfit value /sizes", "unfit value /fixed",
@@ -247,6 +253,27 @@ func TestDefaultsAndWrappers(t *testing.T) {
 	}
 }
 
+func TestRulesOfTheWhole(t *testing.T) {
+	rules := &jsonwire.Rules{
+		Checks: []jsonwire.Check{jsonwire.Count("count", 1, 2)},
+		Elem:   &jsonwire.Rules{Checks: []jsonwire.Check{jsonwire.IntRange("int", 1, 9)}},
+	}
+	d, err := jsonwire.Compile(reflect.TypeFor[*[]int](), rules, tagRuler{}, jsonwire.Strictness{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v *[]int
+	if err := d.Decode([]byte(`[1,10,3]`), &v, strict); !slices.Equal(found(err), []string{"rule broken  count", "rule broken /1 int"}) {
+		t.Error(err)
+	}
+	if err := d.Decode([]byte(`[1,9]`), &v, strict); err != nil || len(*v) != 2 {
+		t.Error(v, err)
+	}
+	if _, err := jsonwire.Compile(reflect.TypeFor[string](), rules, nil, jsonwire.Strictness{}); err == nil {
+		t.Error("rules for elements of a string")
+	}
+}
+
 func TestRulesThatCannotBe(t *testing.T) {
 	for name, typ := range map[string]reflect.Type{
 		"int": reflect.TypeFor[struct {
@@ -282,7 +309,7 @@ func TestRulesThatCannotBe(t *testing.T) {
 			}
 		}](),
 	} {
-		_, err := jsonwire.Compile(typ, tagRuler{}, jsonwire.Strictness{})
+		_, err := jsonwire.Compile(typ, nil, tagRuler{}, jsonwire.Strictness{})
 		if err == nil || !strings.Contains(err.Error(), "S") && !strings.Contains(err.Error(), "N") {
 			t.Errorf("%s: error %v does not name the field", name, err)
 		}

@@ -25,6 +25,7 @@ type checker struct {
 	scratch []byte
 	patches []patch
 	bare    bool // no violation is noted, one is enough
+	alone   Report
 
 	steps [32]step // room for path
 }

@@ -9,6 +9,7 @@
 //	pattern.go   regular expressions that mean the same everywhere
 //	scan.go      reading JSON              check.go    checking it against a node
 //	scalar.go    checking scalars          unique.go   equal JSON values
+//	decoder.go   rules for one-pass decoders of package jsonwire
 //	violation.go what is wrong, and where
 //
 // Package typed binds requests with it, package openapi writes documents from it.

@@ -1,0 +1,197 @@
+package schema
+
+import (
+	"errors"
+	"math"
+	"reflect"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// Decoder compiles a decoder for values of type t, which n is the schema of, that
+// takes nothing that Check would refuse: the rules are looked at as values arrive. It
+// may refuse a little that Check takes. The error says that there is none for such
+// a type: some rule cannot be checked so.
+func (n *Node) Decoder(t reflect.Type) (*jsonwire.Decoder, error) {
+	r := ruler{structs: map[reflect.Type]*Struct{}}
+	if !r.gather(n) {
+		return nil, errors.New("rules that are checked before decoding alone")
+	}
+	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
+}
+
+// DecoderLimits are what Check refuses of any text.
+var DecoderLimits = jsonwire.Limits{
+	UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, MaxDepth: MaxDepth,
+}
+
+// ruler tells a decoder's compiler the rules of the structs that a node leads to.
+type ruler struct{ structs map[reflect.Type]*Struct }
+
+// gather notes the structs; false when some rule is beyond a decoder.
+func (r ruler) gather(n *Node) bool {
+	if n == nil {
+		return true
+	}
+	if n.Names != nil {
+		return false // names that are no plain strings
+	}
+	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
+		return false // which encoding/json takes as base64, too
+	}
+	if n.Kind != Object {
+		return r.gather(n.Elem)
+	}
+	if n.Rules.any || n.Struct == nil {
+		return false
+	}
+	if r.structs[n.Struct.Type] != nil {
+		return true
+	}
+	r.structs[n.Struct.Type] = n.Struct
+	for i := range n.Struct.Members {
+		if !r.gather(n.Struct.Members[i].Node) {
+			return false
+		}
+	}
+	return true
+}
+
+var errNoMember = errors.New("no member of the schema")
+
+// Member implements jsonwire.Ruler.
+func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (rules jsonwire.MemberRules, err error) {
+	s := r.structs[object]
+	if s == nil {
+		return rules, errNoMember
+	}
+	m := s.Member(name)
+	if m == nil {
+		return rules, errNoMember
+	}
+	if own := rulesOf(m.Node); own != nil {
+		rules.Rules = *own
+	}
+	if m.Required {
+		rules.Required = "required"
+	}
+	rules.Default = m.Default
+	for _, other := range m.Dependent {
+		rules.Requires = append(rules.Requires, jsonwire.Requirement{Name: other, Rule: "dependentRequired"})
+	}
+	return rules, nil
+}
+
+// Type implements jsonwire.Ruler: the rules of types are those of their nodes.
+func (ruler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
+
+// rulesOf are the rules of a node and its elements, nil for none.
+func rulesOf(n *Node) *jsonwire.Rules {
+	if n == nil || n.Kind == Object {
+		return nil
+	}
+	rules := &jsonwire.Rules{Checks: n.checks(), Elem: rulesOf(n.Elem)}
+	if len(rules.Checks) == 0 && rules.Elem == nil {
+		return nil
+	}
+	return rules
+}
+
+// checks are the rules of a node alone.
+func (n *Node) checks() (list []jsonwire.Check) {
+	r := &n.Rules
+	switch n.Kind {
+	case String:
+		return r.textChecks()
+	case Array, Map:
+		least, most := r.MinItems, r.MaxItems
+		if n.Kind == Map {
+			least, most = r.MinProperties, r.MaxProperties
+		}
+		if least.Set || most.Set {
+			if !most.Set {
+				most.N = math.MaxInt
+			}
+			if !least.Set {
+				least.N = 0
+			}
+			list = append(list, jsonwire.Count("count", least.N, most.N))
+		}
+		if r.UniqueItems {
+			list = append(list, jsonwire.Raw("uniqueItems", func(text []byte) bool {
+				_, repeated := firstRepeated(text)
+				return !repeated
+			}))
+		}
+		if r.enum != nil {
+			list = append(list, jsonwire.Raw("enum", r.hasValue))
+		}
+		return list
+	case Int:
+		if r.enum == nil && (!r.MultipleOf.set || r.MultipleOf.small) {
+			return r.integerChecks()
+		}
+	case Bool, Uint, Float, Any, Custom:
+		if !r.any {
+			return nil
+		}
+	case Text:
+		if !r.any && n.decodes != nil {
+			return nil
+		}
+	}
+	// json.Number, base64 and the option «string» are stricter in a schema.
+	alone := *n
+	if n.Kind != Quoted {
+		alone.decodes = nil // the decoder calls the type's methods itself
+	}
+	return append(list, jsonwire.Raw("rules", alone.takes))
+}
+
+// textChecks are the rules of a string.
+func (r *Rules) textChecks() (list []jsonwire.Check) {
+	if least, most := r.MinLength, r.MaxLength; least.Set || most.Set {
+		if !most.Set {
+			most.N = math.MaxInt
+		}
+		if !least.Set {
+			least.N = 0
+		}
+		list = append(list, jsonwire.Length("length", least.N, most.N))
+	}
+	if r.Pattern != nil {
+		list = append(list, jsonwire.Text("pattern", r.Pattern.MatchString))
+	}
+	if r.enum != nil {
+		list = append(list, jsonwire.Text("enum", func(text string) bool { return r.enum[text] }))
+	}
+	if r.check != nil {
+		list = append(list, jsonwire.Text("format", r.check))
+	}
+	return list
+}
+
+// integerChecks are the rules of a signed integer that has a small multipleOf and no
+// enum.
+func (r *Rules) integerChecks() []jsonwire.Check {
+	if !r.numeric {
+		return nil
+	}
+	return []jsonwire.Check{jsonwire.Int("number", func(v int64) bool {
+		return !(r.Minimum.set && r.Minimum.compareInt(v) < 0 || r.Maximum.set && r.Maximum.compareInt(v) > 0 ||
+			r.ExclusiveMinimum.set && r.ExclusiveMinimum.compareInt(v) <= 0 || r.ExclusiveMaximum.set && r.ExclusiveMaximum.compareInt(v) >= 0 ||
+			r.MultipleOf.set && v%r.MultipleOf.integer != 0)
+	})}
+}
+
+// takes reports whether a text, which is well-formed, keeps the rules.
+func (n *Node) takes(text []byte) bool {
+	c := checkers.Get().(*checker)
+	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.alone, c.steps[:0]
+	c.value(n)
+	ok := c.alone.OK() && !c.alone.More
+	c.alone.Reset()
+	c.body, c.report, c.bare, c.patches = nil, nil, false, c.patches[:0]
+	checkers.Put(c)
+	return ok
+}
