@@ -151,6 +151,13 @@ func Count(rule any, minimum, maximum int) Check {
 // ok must not keep its argument or write to it.
 func Raw(rule any, ok func([]byte) bool) Check { return Check{Rule: rule, kind: checkRaw, raw: ok} }
 
+// OrRaw is c, but where c does not hold ok has the last word: it sees the JSON text.
+// So a check can be quick, and exact where numbers have been rounded.
+func (c Check) OrRaw(ok func(text []byte) bool) Check {
+	c.raw = ok
+	return c
+}
+
 // Value demands that ok returns true for a pointer to the decoded value, whatever
 // its type. ok must not keep its argument.
 func Value(rule any, ok func(any) bool) Check {
@@ -316,11 +323,9 @@ func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 		if (c.kind == checkLength || c.kind == checkText) && inner.textual() && d.data[i] != '"' {
 			continue
 		}
-		holds := false
-		if c.kind == checkRaw {
+		holds := c.kind != checkRaw && c.holds(inner, at, text, count)
+		if !holds && c.raw != nil {
 			holds = c.raw(d.data[i:next:next])
-		} else {
-			holds = c.holds(inner, at, text, count)
 		}
 		if !holds && !d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
 			return -1

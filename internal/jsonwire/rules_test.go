@@ -61,6 +61,10 @@ func checksOf(tag reflect.StructTag) (list []jsonwire.Check) {
 	if low, high, ok := between("float"); ok {
 		list = append(list, jsonwire.FloatRange("float", float64(low), float64(high), true, false))
 	}
+	if text, ok := tag.Lookup("near"); ok {
+		near := jsonwire.FloatRange("near", 0, 1, true, true)
+		list = append(list, near.OrRaw(func(b []byte) bool { return string(b) == text }))
+	}
 	if low, high, ok := between("length"); ok {
 		list = append(list, jsonwire.Length("length", low, high))
 	}
@@ -115,6 +119,7 @@ type (
 		Sizes  map[string]*int    `json:"sizes" count:"0..1" each:"int:\"1..5\""`
 		Fixed  [2]int             `json:"fixed" count:"2..2"`
 		Once   *[]any             `json:"once" raw:"[ 1 ]"`
+		Near   float64            `json:"near" near:"1.0"`
 		Mail   nullable[string]   `json:"mail" pattern:"@"`
 		Nick   optional[string]   `json:"nick" length:"1..3" requires:"name"`
 		Color  color              `json:"color"`
@@ -196,6 +201,8 @@ func TestRules(t *testing.T) {
 		{"values of a map", `{"name":"abc","sizes":{"a":0,"b/~":6}}`, []string{"rule broken /sizes count", "rule broken /sizes/a int", "rule broken /sizes/b~1~0 int"}},
 		{"raw", `{"name":"abc","once": [ 1 ] }`, nil},
 		{"raw, otherwise", `{"name":"abc","once":[1]}`, []string{"rule broken /once once"}},
+		{"the text has the last word", `{"name":"abc","near":1.0}`, nil},
+		{"the text has the last word, and refuses", `{"name":"abc","near":1}`, []string{"rule broken /near near"}},
 		{"null where it can be", `{"name":"abc","mail":null,"span":null,"colors":[null],"both":null,"deep":null}`, nil},
 		{"null where it cannot", `{"name":null,"age":null,"tags":null,"when":null,"sizes":null,"fixed":null,"color":null,"nick":null,"quoted":null,"items":[null]}`,
 			[]string{"unfit value /name", "unfit value /age", "unfit value /tags", "unfit value /when", "unfit value /sizes", "unfit value /fixed",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
@@ -145,6 +146,10 @@ func (n *Node) checks() (list []jsonwire.Check) {
 	if n.Kind != Quoted {
 		alone.decodes = nil // the decoder calls the type's methods itself
 	}
+	if n.Kind == Float && r.enum == nil && !r.MultipleOf.set && r.check == nil {
+		low, high := r.roundedBounds(n.Bits)
+		return append(list, jsonwire.FloatRange("number", low, high, true, true).OrRaw(alone.takes))
+	}
 	return append(list, jsonwire.Raw("rules", alone.takes))
 }
 
@@ -182,6 +187,25 @@ func (r *Rules) integerChecks() []jsonwire.Check {
 			r.ExclusiveMinimum.set && r.ExclusiveMinimum.compareInt(v) <= 0 || r.ExclusiveMaximum.set && r.ExclusiveMaximum.compareInt(v) >= 0 ||
 			r.MultipleOf.set && v%r.MultipleOf.integer != 0)
 	})}
+}
+
+// roundedBounds are the bounds of a number as floats of some bits: a number that lies
+// between them when it is rounded in the same way, and is neither, keeps them.
+func (r *Rules) roundedBounds(bits int) (low, high float64) {
+	low, high = math.Inf(-1), math.Inf(1)
+	for _, b := range []*Bound{&r.Minimum, &r.ExclusiveMinimum} {
+		if b.set {
+			f, _ := strconv.ParseFloat(b.Text, bits) // infinite where it is too large
+			low = max(low, f)
+		}
+	}
+	for _, b := range []*Bound{&r.Maximum, &r.ExclusiveMaximum} {
+		if b.set {
+			f, _ := strconv.ParseFloat(b.Text, bits)
+			high = min(high, f)
+		}
+	}
+	return low, high
 }
 
 // takes reports whether a text, which is well-formed, keeps the rules.

@@ -56,7 +56,9 @@ type read struct {
 	Small int8              `json:"small,omitempty" minimum:"-5" multipleOf:"2"`
 	Big   *uint64           `json:"big,omitempty" maximum:"18446744073709551614"`
 	Ratio float32           `json:"ratio,omitempty" exclusiveMinimum:"-1"`
+	Third float32           `json:"third,omitempty" minimum:"0.1"`
 	Exact float64           `json:"exact,omitempty" multipleOf:"0.1"`
+	Range float64           `json:"range,omitempty" minimum:"-0.3" exclusiveMaximum:"9007199254740993"`
 	At    time.Time         `json:"at,omitempty"`
 	Inner []read            `json:"inner,omitempty" uniqueItems:"true" maxItems:"2" dependentRequired:"hue"`
 	Fixed [2]*bool          `json:"fixed,omitempty"`
@@ -80,7 +82,7 @@ func FuzzDecoder(f *testing.F) {
 		`{"name":"ab"}`, `{"name":"ab","small":1e0,"big":-0,"ratio":0.5,"exact":0.3}`, `{"name":"\u00e9\u0062","inner":[{"name":"bb"},{"name":"\u0062b"}],"hue":"red"}`,
 		`{"name":"ab","text":{"k":"aGk="},"raw":[1, 2],"quote":"12","count":8,"tags":["a@b.de"]}`, `{"name":"ab","text":{"k":[1]}}`, `{"name":"ab","num":"12"}`,
 		`{"name":"ab","at":"2026-01-02T03:04:05Z","num":1.5,"hue":"green"}`, `{"name":"ab","hues":{"x":"blue"},"point":"xy","maybe":[1]}`, `{"name":"ab","maybe":null,"big":null,"def":null}`,
-		`{"name":"ab","quote":"012"}`, `{"name":"ab","any":{"a":1,"a":2}}`, `{"name":"ab","fixed":[true,null]}`, `{"name":"ab","fixed":[true]}`, `{"name":"ab","small":-6.0}`, `{"name":"ab","maybe":[10]}`,
+		`{"name":"ab","quote":"012"}`, `{"name":"ab","any":{"a":1,"a":2}}`, `{"name":"ab","fixed":[true,null]}`, `{"name":"ab","fixed":[true]}`, `{"name":"ab","small":-6.0}`, `{"name":"ab","third":0.0999999999}`, `{"name":"ab","range":-0.30000000000000000001}`, `{"name":"ab","range":9007199254740992.5}`, `{"name":"ab","maybe":[10]}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -128,6 +130,7 @@ func TestDecoderTakes(t *testing.T) {
 		`{"name":"ab"}`, `{"name":"abc","small":2,"big":18446744073709551614,"ratio":0.5,"exact":0.3,"at":"2026-01-02T03:04:05Z","hue":"red",
 			"inner":[{"name":"bb"}],"fixed":[true,null],"tags":["a@b.de"],"text":{"k":"aGk="},"raw":[1],"any":[null],"quote":"12","num":1.5,"hues":{"a":"red"},"point":"xy","maybe":[1]}`,
 		`{"name":"ab","small":1e1,"big":null,"maybe":null}`,
+		`{"name":"ab","range":-0.3}`, `{"name":"ab","range":9007199254740992}`,
 	} {
 		var v read
 		if !d.Try([]byte(body), &v, schema.DecoderLimits) {
