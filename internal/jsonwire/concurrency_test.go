@@ -58,3 +58,30 @@ func TestConcurrentCompilation(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The same for decoders, of types that no other test decodes.
+func TestConcurrentDecoders(t *testing.T) {
+	text := []byte(`{"Left":{"Leaves":[{"N":1,"Tree":{"Any":[1]}}]},"ByName":{"x":{"Right":null}}}`)
+	types := []reflect.Type{reflect.TypeFor[freshTree](), reflect.TypeFor[*freshTree](), reflect.TypeFor[freshBox[freshTree]](), reflect.TypeFor[map[string]freshTree]()}
+	for n := range 20 {
+		types = append(types, reflect.ArrayOf(n, reflect.TypeFor[freshTree]()))
+	}
+	want := reflect.New(types[0])
+	if err := json.Unmarshal(text, want.Interface()); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range types {
+				typ := types[(i*7+g*3)%len(types)]
+				v := reflect.New(typ)
+				err := jsonwire.DecoderFor(typ).Decode(text, v.Interface(), jsonwire.Limits{})
+				if typ == types[0] && (err != nil || !reflect.DeepEqual(v.Interface(), want.Interface())) {
+					t.Errorf("%v: %v", typ, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
