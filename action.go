@@ -36,6 +36,9 @@ func chain(act Action, middleware []Middleware, place string) Action {
 // contained returns act with its panic made a response, for the middleware around
 // it. The panic of an abort goes on, and so does runtime.Goexit.
 func contained(act Action) Action {
+	if isStd(act) {
+		return act // which does it itself
+	}
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth
 		defer func() {
@@ -75,6 +78,9 @@ func (a *App) rescue(r *Request, resp *Response, outer int32) {
 	}
 	v := recover()
 	if v == nil {
+		if r.suspended != nil {
+			r.discard()
+		}
 		r.wire.Abandoned()
 		r.releaseBody()
 		return // runtime.Goexit: the goroutine ends, the engine answers
@@ -112,6 +118,13 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
+	a.settleAnswer(r, resp)
+	if r.suspended != nil {
+		r.discard()
+	}
+}
+
+func (a *App) settleAnswer(r *Request, resp *Response) {
 	if len(r.slots) > 0 {
 		defer r.leaveLimits() // of a stream
 	}

@@ -21,9 +21,12 @@ import (
 // FromStd makes an action of a standard handler, on either engine. What the
 // handler writes is gathered and becomes the action's Response, so that
 // middleware sees the real status, headers and body. A handler that writes
-// more than 32 KB, flushes or hijacks answers for itself from there on:
-// middleware then sees a response that has been sent, and headers it adds come
-// too late. The handler reads the body as it comes, or what Request.Bytes has
+// more than 32 KB or flushes is suspended until its headers have passed the
+// middleware, which sees a stream, and then goes on. What has been hijacked, or answered
+// with an interim response, middleware has no part in. With middleware around it the
+// handler runs on a goroutine of its own.
+//
+// The handler reads the body as it comes, or what Request.Bytes has
 // read, in whole. Group.MaxBody and Route.MaxBody limit it; Config.MaxBody does
 // not. Request.Pattern is that of the route, without a method or host, and
 // Request.PathValue gives its parameters.
@@ -31,6 +34,13 @@ func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")
 	}
+	return stdAction(h)
+}
+
+// stdAction is FromStd; isStd knows what it returns.
+//
+//go:noinline
+func stdAction(h http.Handler) Action {
 	return func(r *Request) Response {
 		if limit := r.maxStdBody(); limit > 0 {
 			if err := r.announced(limit); err != nil {
@@ -38,8 +48,7 @@ func FromStd(h http.Handler) Action {
 			}
 		}
 		w := &stdWriter{r: r, header: make(http.Header)}
-		w.run(h, r.wire.StdRequest())
-		return w.response()
+		return w.serve(h, r.wire.StdRequest(), nil)
 	}
 }
 
@@ -74,6 +83,9 @@ type stdWriter struct {
 	body     []byte
 	sink     exchange.Sink // non-nil once the head has been sent
 	hijacked bool
+
+	suspension *suspension // if it has a goroutine of its own
+	discarded  bool        // what it writes is of no use
 
 	// A handler may leave a goroutine behind that goes on writing. The lock is
 	// held by every method of the interface, so that none of them is under way
@@ -111,6 +123,9 @@ func (w *stdWriter) end() {
 
 // errOver is what a handler gets that writes after it has returned.
 var errOver = errors.New("dunlin: the handler has returned: its ResponseWriter is no longer valid")
+
+// errDiscarded is what a handler gets whose answer was replaced.
+var errDiscarded = errors.New("dunlin: middleware has answered instead of the handler")
 
 // use locks the writer for a call of the handler's; the caller unlocks it.
 func (w *stdWriter) use() error {
@@ -264,6 +279,8 @@ func (w *stdWriter) admit(n int64) error {
 	switch {
 	case w.hijacked:
 		return http.ErrHijacked
+	case w.discarded:
+		return errDiscarded
 	case w.status == 0:
 		w.writeHeader(http.StatusOK)
 	}
@@ -374,10 +391,22 @@ func (w *stdWriter) commit(next []byte) error {
 		first = next
 	}
 	w.sniff(first)
-	w.r.app.apply(w.r, &w.head)
-	w.sink = w.r.wire.Begin(&w.head.a, w.length)
-	if w.head.a.Own() != nil && w.head.a.Claim() {
-		w.head.letGo()
+	if w.suspension != nil {
+		if w.discarded {
+			return errDiscarded
+		}
+		sink, err := w.suspension.pause()
+		if err != nil {
+			w.discarded = true
+			return err
+		}
+		w.sink = sink
+	} else {
+		w.r.app.apply(w.r, &w.head)
+		w.sink = w.r.wire.Begin(&w.head.a, w.length)
+		if w.head.a.Own() != nil && w.head.a.Claim() {
+			w.head.letGo()
+		}
 	}
 	if len(w.body) == 0 {
 		return nil

@@ -30,6 +30,9 @@ func (x *loopExchange) stepAside(resp *Response) progress {
 			*resp = Response{}
 		}
 		x.request.leaveLimits() // in place of settle
+		if x.request.suspended != nil {
+			x.request.discard()
+		}
 		return x.dropLate(resp)
 	}
 	x.keepRequest()

@@ -323,7 +323,7 @@ func (x *loopExchange) answer(act Action) progress {
 		if x.mayStepAside() && (resp.a.Own().Lasts || inline && !r.s.Route.NoRoute && r.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.stepAside(&resp)
 		}
-		if len(x.after) <= smallAfter && x.d.Hold() { // an answer without the action reads the head
+		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Hold() { // an answer without the action reads the head
 			x.moveInput()
 			x.d.Release()
 		}

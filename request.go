@@ -32,6 +32,8 @@ type Request struct {
 	shared sync.Mutex   // guards id and watch while an answer is given without the action
 	watch  *watch       // made when it is first needed
 
+	suspended *suspension // a standard handler whose answer has not been sent
+
 	rest *restOfChain // which it is the request of, behind standard middleware
 
 	location *string // where to, when no route takes this path but one like it

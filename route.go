@@ -40,6 +40,7 @@ type endpoint struct {
 	action Action         // with its middleware
 	shared exchange.Route // what adapters see of it
 	limits []*limit       // on how many are served at once
+	alone  bool           // the action is a standard handler, with nothing around it
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -223,6 +224,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 		a.careful.Store(true)
 	}
 	route := &Route{app: a, index: len(a.registered)}
+	route.alone = isStd(wrapped)
 	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
 	route.methods, route.host, route.version = reg.Methods, g.host, g.version
 	route.shared.Counts.Init()

@@ -81,7 +81,7 @@ type stdExchange struct {
 func (x *stdExchange) answer(act Action) {
 	var resp Response
 	x.request.app.run(act, &x.request, &resp)
-	if resp.a.Own() != nil || resp.a.Kind() != exchange.Complete || x.request.app.servers.IsDraining() || len(x.request.app.policies) > 0 {
+	if resp.a.Own() != nil || resp.a.Kind() != exchange.Complete || x.request.app.servers.IsDraining() || len(x.request.app.policies) > 0 || x.request.suspended != nil {
 		x.request.app.settle(&x.request, &resp)
 	}
 	if x.count.shard != nil {

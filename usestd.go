@@ -1,7 +1,6 @@
 package dunlin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,26 +32,26 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 			panic(fmt.Sprintf("dunlin: UseStd: middleware %d is nil or returned a nil handler (called at %s)", i, callerPlace()))
 		}
 	}
-	g.Use(func(next Action) Action {
-		return func(r *Request) Response {
-			rest := &restOfChain{act: next, outer: r}
-			defer rest.leave()
-			w := &stdWriter{r: r, header: make(http.Header)}
-			req := r.Std()
-			w.run(h, req.WithContext(context.WithValue(req.Context(), restKey{}, rest)))
-			resp := w.response()
-			if err := rest.leave(); err != nil {
-				resp.a.Take().Err = err
-			}
-			return resp
-		}
-	})
+	g.Use(func(next Action) Action { return stdMiddleware(h, next) })
+}
+
+// stdMiddleware is what UseStd puts around an action; isStd knows what it returns.
+//
+//go:noinline
+func stdMiddleware(h http.Handler, next Action) Action {
+	alone := next != nil && isStd(next)
+	return func(r *Request) Response {
+		rest := &restOfChain{act: next, outer: r, alone: alone}
+		w := &stdWriter{r: r, header: make(http.Header)}
+		return w.serve(h, r.Std(), rest)
+	}
 }
 
 // A restOfChain leads from standard middleware on to the action behind it. It
 // travels in the request's context.
 type restOfChain struct {
-	act Action
+	act   Action
+	alone bool // act is a standard handler itself
 
 	mu    sync.Mutex
 	outer *Request // nil once the middleware has returned
@@ -118,12 +117,18 @@ func (c *restOfChain) failed(err error) bool {
 	return c.outer != nil
 }
 
-// leave ends the use of the outer request. It returns the error given to failed.
-func (c *restOfChain) leave() error {
+// failure returns the error given to failed.
+func (c *restOfChain) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// leave ends the use of the outer request.
+func (c *restOfChain) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outer = nil
-	return c.err
 }
 
 // serveRest is the handler that standard middleware wraps: it runs the rest of

@@ -1,0 +1,173 @@
+package dunlin
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"runtime"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A standard handler writes its answer, and an action returns it to the middleware
+// around it. Where the answer is too long to be held back, or the handler flushes, these
+// meet like this: the handler runs on a goroutine of its own and is suspended before the
+// head is sent; the action returns a response with that head, which middleware may add
+// to; and when it is sent, the handler goes on.
+//
+//	action's goroutine     handler's goroutine
+//	serve ───────────────▶ ServeHTTP, Write …
+//	return head ◀───────── commit: suspended
+//	middleware, settle
+//	carry out ───────────▶ head is sent, Write …
+//	          ◀─────────── the handler has returned
+//
+// A handler that nothing is around runs on the action's goroutine instead.
+
+// A suspension is a standard handler that runs on a goroutine of its own.
+type suspension struct {
+	w      *stdWriter
+	rest   *restOfChain
+	end    context.CancelFunc // ends the request's context
+	paused chan struct{}      // closed when it is suspended
+	resume chan *Response     // the response to send, nil for none
+	done   chan struct{}      // closed when it has ended
+
+	// How, once it has.
+	resp  Response
+	abort bool // by http.ErrAbortHandler
+	exit  bool // by runtime.Goexit
+}
+
+// isStd reports whether an action is the very one that FromStd or UseStd made.
+func isStd(act Action) bool {
+	at := reflect.ValueOf(act).Pointer()
+	return at == stdActions[0] || at == stdActions[1]
+}
+
+// stdActions are where the code of the functions is that FromStd and UseStd return.
+var stdActions [2]uintptr
+
+func init() {
+	stdActions[0] = reflect.ValueOf(stdAction(nil)).Pointer()
+	stdActions[1] = reflect.ValueOf(stdMiddleware(nil, nil)).Pointer()
+}
+
+// alone reports whether nothing is around the standard action that answers.
+func (r *Request) alone() bool {
+	if r.rest != nil {
+		return r.rest.alone
+	}
+	return r.route != nil && r.route.alone && !r.match.Varies()
+}
+
+// serve runs a handler and returns its answer. rest is what standard middleware leads
+// on to, nil for a handler that leads nowhere.
+func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) Response {
+	ctx := req.Context()
+	s := &suspension{w: w, rest: rest}
+	alone := w.r.alone()
+	if !alone {
+		ctx, s.end = w.r.wire.Endable()
+	}
+	if rest != nil {
+		ctx = context.WithValue(ctx, restKey{}, rest)
+	}
+	if ctx != req.Context() {
+		req = req.WithContext(ctx)
+	}
+	if alone {
+		if rest != nil {
+			defer rest.leave()
+		}
+		w.run(h, req)
+		return w.response().because(rest)
+	}
+	s.paused, s.resume, s.done = make(chan struct{}), make(chan *Response), make(chan struct{})
+	w.suspension = s
+	go s.run(h, req)
+	select {
+	case <-s.done:
+		return s.ended()
+	case <-s.paused:
+	}
+	w.r.suspended = s
+	return w.head.because(rest).producing(s.carryOut)
+}
+
+// because returns the response with the cause of the failure that the action behind rest
+// has answered with, if it has.
+func (r Response) because(rest *restOfChain) Response {
+	if rest != nil {
+		if err := rest.failure(); err != nil {
+			r.a.Take().Err = err
+		}
+	}
+	return r
+}
+
+// run is the handler's goroutine.
+func (s *suspension) run(h http.Handler, req *http.Request) {
+	returned := false
+	defer close(s.done)
+	if s.rest != nil {
+		defer s.rest.leave()
+	}
+	defer func() {
+		if returned {
+			return
+		}
+		switch v := recover(); v {
+		case nil:
+			s.exit = true
+		case http.ErrAbortHandler:
+			s.abort = true
+		default:
+			s.resp = s.w.r.app.recovered(s.w.r, v)
+		}
+	}()
+	s.w.run(h, req)
+	s.resp = s.w.response().because(s.rest)
+	returned = true
+}
+
+// ended returns the answer of a handler that has ended, as if it had run here.
+func (s *suspension) ended() Response {
+	switch {
+	case s.abort:
+		panic(http.ErrAbortHandler)
+	case s.exit:
+		runtime.Goexit()
+	}
+	return s.resp
+}
+
+// pause suspends the handler, and sends the head when it goes on.
+func (s *suspension) pause() (exchange.Sink, error) {
+	close(s.paused)
+	resp := <-s.resume
+	if resp == nil {
+		return nil, errDiscarded
+	}
+	sink := s.w.r.beginAnswer(resp, s.w.length)
+	resp.letGo()
+	return sink, nil
+}
+
+// carryOut is the producer of the response that the handler was suspended for.
+func (s *suspension) carryOut(r *Request, resp *Response) Response {
+	r.suspended = nil
+	s.resume <- resp
+	<-s.done
+	return s.ended()
+}
+
+// discard ends a handler whose response is not sent, because middleware has returned
+// another: its context ends, and what it writes fails.
+func (r *Request) discard() {
+	s := r.suspended
+	r.suspended = nil
+	s.end()
+	s.resume <- nil
+	<-s.done
+}
