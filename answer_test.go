@@ -1,6 +1,7 @@
 package dunlin_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
 // markStatus is middleware that leaves its name and the status it sees in the headers.
@@ -301,4 +303,44 @@ func TestOtherRoutersSyntax(t *testing.T) {
 	if w := do(app, "GET", "/a:b/c*/:meant/*"); w.Code != 200 {
 		t.Errorf("%d", w.Code)
 	}
+}
+
+// A Request that is kept shows itself in builds that look for it.
+func TestRequestUsedTooLate(t *testing.T) {
+	if !invariants.Enabled {
+		t.Skip("only builds with the race detector see it")
+	}
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		kept := make(chan *dunlin.Request, 100)
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/{id}", func(r *dunlin.Request) dunlin.Response {
+				kept <- r
+				return dunlin.Text(r.Param("id"))
+			})
+			app.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+				kept <- r
+				return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, r.Path()); return err })
+			})
+		})
+		conn := dial(t, addr)
+		br := bufio.NewReader(conn)
+		send(t, conn, req("GET /1")+req("GET /2")) // pipelined
+		answered(t, br, 200, "1")
+		answered(t, br, 200, "2")
+		send(t, conn, req("GET /stream"))
+		answered(t, br, 200, "/stream")
+		for range 3 {
+			send(t, conn, req("GET /next")) // the request before has ended
+			answered(t, br, 200, "next")
+			r := await(t, "a request", kept)
+			for what, use := range map[string]func(){
+				"Param": func() { r.Param("id") }, "Path": func() { r.Path() }, "Header": func() { r.Header("X") },
+				"Query": func() { r.Query("x") }, "ID": func() { r.ID() }, "Context": func() { r.Context() }, "Int": func() { _, _ = r.Int("id") },
+			} {
+				if text := panicText(use); !strings.Contains(text, "after its action has returned") {
+					t.Errorf("%s: panics with %q", what, text)
+				}
+			}
+		}
+	})
 }

@@ -65,6 +65,7 @@ func (r *Request) maxStdBody() int64 {
 // problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
 // when it is cut short or malformed. After Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
+	r.alive()
 	r.s.Viewed = true
 	if r.s.Loaded {
 		return &bytesReader{r.s.Whole}
@@ -90,6 +91,7 @@ func (r *Request) announced(limit int64) error {
 // been sent. Its errors are those of [Request.Body], and a 503 problem when the memory
 // budget has no room for the body.
 func (r *Request) Bytes() ([]byte, error) {
+	r.alive()
 	r.s.Viewed = true
 	return r.bytes(r.maxBody())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
 // A loopHandler gives the engine's connections their meaning: it speaks
@@ -72,12 +73,30 @@ func (h *loopHandler) NewScratch() any {
 // Data answers every complete request in in, in order.
 func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*loopExchange)
+	if invariants.Enabled {
+		x = x.renewed(d)
+	}
 	x.use(d, c)
 	x.given, x.moved = len(in), false
 	x.count.since = d.Arrived()
 	consumed = h.serve(x, in)
-	x.flushCount()
+	d.Scratch.(*loopExchange).flushCount()
 	return consumed
+}
+
+// renewed gives each request an exchange of its own, in builds with the race detector,
+// so that one that is used after its end is known as such.
+func (x *loopExchange) renewed(d *engine.Driver) *loopExchange {
+	if !x.request.ended.IsSet() {
+		return x
+	}
+	y := x.handler.NewScratch().(*loopExchange)
+	y.given, y.moved, y.count = x.given, x.moved, x.count
+	if x.c != nil {
+		y.use(d, x.c)
+	}
+	d.Scratch = y
+	return y
 }
 
 // serve is Data without what comes before and after.
@@ -95,6 +114,9 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 			if x.moved || d.Gathered() >= outLimit {
 				d.Again()
 				return consumed
+			}
+			if invariants.Enabled {
+				x = x.renewed(d)
 			}
 		case needInput, connectionOver:
 			return consumed

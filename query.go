@@ -21,6 +21,7 @@ func (r *Request) HasQuery(name string) bool {
 
 // QueryAll yields every value of the named query parameter, in order.
 func (r *Request) QueryAll(name string) iter.Seq[string] {
+	r.alive()
 	return func(yield func(string) bool) {
 		rest := r.s.Query
 		for rest != "" {
@@ -37,6 +38,7 @@ func (r *Request) QueryAll(name string) iter.Seq[string] {
 }
 
 func (r *Request) queryValue(name string) (string, bool) {
+	r.alive()
 	rest := r.s.Query
 	for rest != "" {
 		var key, value string

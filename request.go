@@ -11,6 +11,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -19,6 +20,7 @@ import (
 // used, by any goroutine, after the action has returned, or after the function has
 // that sends its response piece by piece ([Stream], [SSE], [JSONSeq]). Strings taken
 // from it stay valid for ever; byte slices are borrowed, see the package comment.
+// In builds with the race detector, late use of a Request panics.
 type Request struct {
 	app   *App
 	wire  exchange.Wire
@@ -26,11 +28,12 @@ type Request struct {
 	route *endpoint // nil when no route matched
 	s     exchange.State
 
-	depth  int32        // calls of App.run under way
-	source AnswerSource // of its answer
-	unread bool         // nothing is known of it
-	shared sync.Mutex   // guards id and watch while an answer is given without the action
-	watch  *watch       // made when it is first needed
+	ended  invariants.Flag // the action has returned, and its response has been sent
+	depth  int32           // calls of App.run under way
+	source AnswerSource    // of its answer
+	unread bool            // nothing is known of it
+	shared sync.Mutex      // guards id and watch while an answer is given without the action
+	watch  *watch          // made when it is first needed
 
 	suspended *suspension // a standard handler whose answer has not been sent
 
@@ -56,11 +59,20 @@ func (r *Request) attach(a *App, w exchange.Wire) {
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.s.Begin(method, path, query, lent, &r.app.unmatched)
 	r.route, r.depth, r.source, r.unread = nil, 0, FromAction, false
+	r.ended.Set(false)
 }
 
 // matched makes e the route of the request.
 func (r *Request) matched(e *endpoint) {
 	r.route, r.s.Route = e, &e.shared
+}
+
+// alive panics, in builds with the race detector, when the request is used after its
+// action has returned: in others it may be another request by then.
+func (r *Request) alive() {
+	if r.ended.IsSet() {
+		panic("dunlin: a Request is used after its action has returned: it is another request by now. Copy what is needed before.")
+	}
 }
 
 // maxKept is the largest body buffer, in bytes, that a pooled request keeps.
@@ -69,6 +81,7 @@ const maxKept = 64 << 10
 // end drops what the request held for its message. The loans of byte slices
 // end here.
 func (r *Request) end() {
+	r.ended.Set(true)
 	r.id, r.rest = "", nil
 	if len(r.values) > 0 {
 		clear(r.values)
@@ -83,14 +96,23 @@ func (r *Request) end() {
 }
 
 // Method returns the method, as sent.
-func (r *Request) Method() string { return r.s.Method }
+func (r *Request) Method() string {
+	r.alive()
+	return r.s.Method
+}
 
 // Path returns the path that was matched, percent-decoded except for %2F and
 // %25, so that an escaped slash is not taken for a separator.
-func (r *Request) Path() string { return r.own(r.s.Path) }
+func (r *Request) Path() string {
+	r.alive()
+	return r.own(r.s.Path)
+}
 
 // RawQuery returns the query as sent, without the question mark.
-func (r *Request) RawQuery() string { return r.own(r.s.Query) }
+func (r *Request) RawQuery() string {
+	r.alive()
+	return r.own(r.s.Query)
+}
 
 // own returns a safe string of one that may be lent by the engine.
 func (r *Request) own(s string) string {
@@ -101,10 +123,14 @@ func (r *Request) own(s string) string {
 }
 
 // Host returns the host the request is for, with its port if the client sent one.
-func (r *Request) Host() string { return r.wire.Host() }
+func (r *Request) Host() string {
+	r.alive()
+	return r.wire.Host()
+}
 
 // Route returns the pattern of the route that was matched, "" when none was.
 func (r *Request) Route() string {
+	r.alive()
 	if r.route == nil {
 		return ""
 	}
@@ -119,6 +145,7 @@ func (r *Request) Param(name string) string {
 }
 
 func (r *Request) param(name string) (string, bool) {
+	r.alive()
 	i := r.match.Index(name)
 	if i < 0 {
 		return "", false
@@ -129,6 +156,7 @@ func (r *Request) param(name string) (string, bool) {
 // Params yields the names and values of all path parameters, in the order of
 // the pattern.
 func (r *Request) Params() iter.Seq2[string, string] {
+	r.alive()
 	return func(yield func(string, string) bool) {
 		for i := range r.match.Len() {
 			if !yield(r.match.Name(i), r.paramAt(i)) {
@@ -154,36 +182,53 @@ func (r *Request) paramAt(i int) string {
 // Header returns the first value of the named request header, "" when there is
 // none. Names compare without regard to case.
 func (r *Request) Header(name string) string {
+	r.alive()
 	s, _ := r.wire.Header(name)
 	return s
 }
 
 // Headers yields every request header, a name as often as it was sent.
-func (r *Request) Headers() iter.Seq2[string, string] { return r.wire.Headers }
+func (r *Request) Headers() iter.Seq2[string, string] {
+	r.alive()
+	return r.wire.Headers
+}
 
 // Remote returns the address of the peer, invalid when it has none (a unix
 // socket). Behind a proxy it is the proxy's.
-func (r *Request) Remote() netip.AddrPort { return r.wire.Remote() }
+func (r *Request) Remote() netip.AddrPort {
+	r.alive()
+	return r.wire.Remote()
+}
 
 // Context returns the request's context: cancelled when the client goes away,
 // when the server is told to stop at once, when the time limit of the route has passed,
 // and when the action has returned and its response, which may stream, has been sent. While
 // events are sent ([SSE]) it is that of [Events.Context].
-func (r *Request) Context() context.Context { return r.wire.Context() }
+func (r *Request) Context() context.Context {
+	r.alive()
+	return r.wire.Context()
+}
 
 // Std returns the request as net/http knows it, for libraries that want one. It
 // is made when first asked for and valid until the action returns. Its body is
 // that of the request, or what Bytes has read of it before.
-func (r *Request) Std() *http.Request { return r.wire.StdRequest() }
+func (r *Request) Std() *http.Request {
+	r.alive()
+	return r.wire.StdRequest()
+}
 
 // ID returns an identifier of this request, 26 random characters unless a
 // middleware has set one with SetID.
 func (r *Request) ID() string {
+	r.alive()
 	return r.identity()
 }
 
 // SetID makes ID return id.
-func (r *Request) SetID(id string) { r.setID(id) }
+func (r *Request) SetID(id string) {
+	r.alive()
+	r.setID(id)
+}
 
 // randomID returns 128 random bits in Crockford's base 32: unique for all
 // purposes of tracing, but no secret.

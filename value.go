@@ -24,6 +24,7 @@ func (k *Key[T]) String() string { return k.name }
 // Set gives the request the value v under k, in place of any it had. A pointer
 // costs nothing; another type is moved to the heap.
 func (k *Key[T]) Set(r *Request, v T) {
+	r.alive()
 	for i := range r.values {
 		if r.values[i].key == any(k) {
 			r.values[i].value = v
@@ -35,6 +36,7 @@ func (k *Key[T]) Set(r *Request, v T) {
 
 // Get returns the value that the request has under k; false when it has none.
 func (k *Key[T]) Get(r *Request) (T, bool) {
+	r.alive()
 	for i := range r.values {
 		if r.values[i].key == any(k) {
 			// The type cannot differ: only Set with this very key stores here.

@@ -4,3 +4,13 @@ package invariants
 
 // Enabled reports whether this build checks its invariants.
 const Enabled = false
+
+// A Flag is set once something may not be used any more. In this build it has no memory
+// and is never set.
+type Flag struct{}
+
+// Set does nothing.
+func (*Flag) Set(bool) {}
+
+// IsSet is false.
+func (*Flag) IsSet() bool { return false }

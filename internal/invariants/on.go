@@ -2,5 +2,16 @@
 
 package invariants
 
+import "sync/atomic"
+
 // Enabled reports whether this build checks its invariants.
 const Enabled = true
+
+// A Flag is set once something may not be used any more.
+type Flag struct{ set atomic.Bool }
+
+// Set sets the flag, or takes it back.
+func (f *Flag) Set(on bool) { f.set.Store(on) }
+
+// IsSet reports whether the flag is set; never in builds where Enabled is false.
+func (f *Flag) IsSet() bool { return f.set.Load() }
