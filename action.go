@@ -118,13 +118,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
-	a.settleAnswer(r, resp)
 	if r.suspended != nil {
-		r.discard()
+		defer r.discard() // unless it is carried out
 	}
-}
-
-func (a *App) settleAnswer(r *Request, resp *Response) {
 	if len(r.slots) > 0 {
 		defer r.leaveLimits() // of a stream
 	}

@@ -166,6 +166,9 @@ func (s *suspension) carryOut(r *Request, resp *Response) Response {
 // another: its context ends, and what it writes fails.
 func (r *Request) discard() {
 	s := r.suspended
+	if s == nil {
+		return
+	}
 	r.suspended = nil
 	s.end()
 	s.resume <- nil
