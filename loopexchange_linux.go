@@ -27,8 +27,7 @@ type loopExchange struct {
 	// Of the current call.
 	d     *engine.Driver
 	c     *engine.Conn
-	given int  // bytes of input it was given
-	moved bool // the input lies elsewhere now, see moveInput
+	given int // bytes of input it was given
 
 	// The connection, the driver's output and the state of body and answer are
 	// used by one goroutine at a time, which holds using. It is free while an
@@ -50,6 +49,7 @@ type loopExchange struct {
 	answering atomic.Bool        // what runs sends an answer that is not made in whole
 	begun     bool               // the head of a streamed answer is in the output
 	inPlace   bool               // head and whole lie in the input
+	moved     bool               // the input of the call lies elsewhere now, see moveInput
 	undated   bool               // the answer has no Date
 	hijacked  bool               // the connection is not ours any more
 	gone      bool               // likewise, because the action was late
