@@ -75,7 +75,7 @@ func profileCommand(ctx context.Context, args []string) error {
 func profileAll(ctx context.Context, env *scenario.Env, s scenario.Scenario, peers []peer.Peer, watch *progress) (*report.ProfilePage, error) {
 	page := &report.ProfilePage{
 		Scenario: s.Name, Title: s.Title, About: s.About, Command: s.Commands(env)[0],
-		Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
+		Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Every: s.SampledEvery(),
 	}
 	// A tree without git has no commit.
 	commit, _ := exec.CommandContext(ctx, "git", "-C", env.Folders.Root, "rev-parse", "--short=10", "HEAD").Output()

@@ -26,6 +26,7 @@ type ProfilePage struct {
 	Started  time.Time         `json:"started"`
 	Commit   string            `json:"commit"`
 	Go       string            `json:"go"`
+	Every    int               `json:"sampled_every"` // bytes, one of which in so many has its allocation recorded
 	Servers  []ProfiledServer  `json:"servers"`
 	svgs     map[string][]byte // by file
 }

@@ -21,6 +21,7 @@ type closed struct {
 	atLeast                   time.Duration // it takes so long to show
 	maxRounds                 int           // 0: as many as asked for
 	bothCores                 bool          // server and load share two cores instead of one each
+	sampledEvery              int           // see Scenario.SampledEvery
 	floor                     []string      // arguments the floor needs to do this at all
 }
 
@@ -45,7 +46,7 @@ func closedLoop(c closed) Scenario {
 	}
 	return Scenario{
 		Name: c.name, Title: c.title, About: c.about, Metrics: metrics, Needs: []string{c.check}, InShort: c.inShort,
-		MaxRounds: c.maxRounds, Peers: c.peers, load: &c.load, cores: c.cores,
+		MaxRounds: c.maxRounds, Peers: c.peers, load: &c.load, sampledEvery: c.sampledEvery, cores: c.cores,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
 			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}

@@ -22,10 +22,10 @@ import (
 type Profiles struct {
 	// CPU is where the processor time went, for as long as Env.Duration says.
 	CPU *profile.Profile
-	// Allocs has every allocation of the Requests, with no sampling.
+	// Allocs are the allocations of the Requests: all of them, or as many as Scenario.SampledEvery says.
 	Allocs   *profile.Profile
 	Requests int64
-	// Heap is what was alive in the middle of the same load, after a collection, with no sampling either.
+	// Heap is what was alive in the middle of the same load, after a collection, recorded likewise.
 	Heap *profile.Profile
 }
 
@@ -43,7 +43,7 @@ func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, 
 	if err != nil {
 		return got, fmt.Errorf("CPU profile of %s: %w", p.Name, err)
 	}
-	err = e.profiled(ctx, s, p, []string{"GODEBUG=memprofilerate=1"}, func(server *profiledServer) (err error) {
+	err = e.profiled(ctx, s, p, []string{fmt.Sprintf("GODEBUG=memprofilerate=%d", s.SampledEvery())}, func(server *profiledServer) (err error) {
 		got.Allocs, got.Heap, got.Requests, err = server.memory(ctx, e.Duration)
 		return err
 	})
@@ -52,6 +52,9 @@ func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, 
 	}
 	return got, nil
 }
+
+// SampledEvery is after how many bytes an allocation is recorded in profiles of the heap and of allocations; 1: all are.
+func (s Scenario) SampledEvery() int { return max(s.sampledEvery, 1) }
 
 // Profilable says why a peer cannot be profiled under a scenario's load, nil if it can.
 func (s Scenario) Profilable(p peer.Peer) error {

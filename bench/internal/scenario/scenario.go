@@ -31,8 +31,9 @@ type Scenario struct {
 	// Round measures a freshly started server once.
 	Round func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error)
 
-	load  *load.Wrk // nil: more than one call of wrk
-	cores func(e *Env) (server, client []int)
+	load         *load.Wrk // nil: more than one call of wrk
+	sampledEvery int       // bytes, see SampledEvery
+	cores        func(e *Env) (server, client []int)
 }
 
 // served are the metrics of every scenario that asks as fast as it can.
@@ -80,6 +81,7 @@ var All = []Scenario{
 	closedLoop(closed{
 		name: "users", title: "1,000 users as JSON, 1,000 connections", check: "users", inShort: true, bothCores: true,
 		atLeast: 4 * time.Second, maxRounds: 4,
+		sampledEvery: 4096, // of thousands a request, recording each takes the collector minutes
 		about: "108 KB of JSON built anew for each request, for 1,000 connections at once, server and load " +
 			"sharing two cores. The post that began with 897 MB of memory measured this.",
 		load:    load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"},
