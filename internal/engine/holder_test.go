@@ -117,7 +117,7 @@ func TestCostliestIsCutOff(t *testing.T) {
 	other.want("after")
 	cut := 0
 	for _, c := range stalled {
-		if n, _ := io.Copy(io.Discard, c.r); n < filling {
+		if n, _ := io.CopyN(io.Discard, c.r, filling); n < filling {
 			cut++
 		}
 	}
