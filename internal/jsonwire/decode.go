@@ -99,7 +99,7 @@ func (d *Decoder) Try(data []byte, v any, l Limits) bool {
 
 // check panics when v is no pointer to the decoder's type.
 func (d *Decoder) check(v any) {
-	if reflect.TypeOf(v) != reflect.PointerTo(d.typ) {
+	if typeOf(v) != d.plan.pointer {
 		panic(fmt.Sprintf("jsonwire: a decoder of %s cannot decode into a %T", d.typ, v))
 	}
 }
