@@ -186,6 +186,13 @@ func (m *member) matches(data []byte, i int) bool {
 	return m.extra == nil || strings.HasPrefix(bytesString(data[i+keyBlock:]), m.extra.long)
 }
 
+// matchesEnd is matches for the last bytes of a text; no key has a zero byte.
+func (m *member) matchesEnd(rest []byte) bool {
+	var block [keyBlock]byte
+	copy(block[:], rest)
+	return m.matches(block[:], 0)
+}
+
 // watch sets up what is looked at when the object ends.
 func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o := p.object

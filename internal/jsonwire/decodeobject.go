@@ -14,7 +14,8 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	i, more := d.open(start, '}')
 	for expected := 0; more; expected++ {
 		nameAt, index := i, expected
-		if expected < len(o.members) && len(data)-i >= keyBlock && o.members[expected].matches(data, i) {
+		if expected < len(o.members) && (len(data)-i >= keyBlock && o.members[expected].matches(data, i) ||
+			len(data)-i < keyBlock && o.members[expected].matchesEnd(data[i:])) {
 			i += int(o.members[expected].keyLen)
 		} else if index, i = d.name(o, i); i < 0 {
 			return -1
