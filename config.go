@@ -71,7 +71,9 @@ type Config struct {
 	// routes known to block, and those that are found to. Further requests of such routes
 	// wait for their turn; Critical ones may be an eighth more. A route that never
 	// blocked is not held up, and so may add the one call that shows it does. What waits for
-	// its client, for its body or to take the answer, is not counted. Default: 10,000, or fewer
+	// its client, for its body or to take the answer, is not counted; but of actions that
+	// wait for the rest of a body of up to 64 KiB there are at most a quarter as many:
+	// beyond that, such bodies are complete before their actions begin. Default: 10,000, or fewer
 	// under a memory limit: one for each 256 KiB that it leaves, and 16 at the least.
 	MaxConcurrent int
 

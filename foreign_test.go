@@ -153,14 +153,18 @@ func TestLoggerBlocks(t *testing.T) {
 		free := sync.OnceFunc(func() { l.stuck.Store(false); close(l.free) })
 		t.Cleanup(free)
 		var slow []net.Conn
+		half := "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"
+		if engine == dunlin.EngineLoop { // the refusal of a slow body is the action's to log
+			half = "POST /body HTTP/1.1\r\nHo"
+		}
 		for range manyConns {
-			slow = append(slow, askConn(t, addr, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"))
+			slow = append(slow, askConn(t, addr, half))
 		}
 		var failing []net.Conn
 		for range 3 {
 			failing = append(failing, askConn(t, addr, req("GET /fails")))
 		}
-		if engine == dunlin.EngineLoop { // on net/http the refusal is the action's to log
+		if engine == dunlin.EngineLoop { // net/http says nothing to a slow head
 			for _, conn := range slow {
 				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 					t.Fatalf("a slow client is answered with %q, %v", got, err)

@@ -44,7 +44,7 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 			WriteGrace:       a.config.WriteTimeout,
 			Budget:           &a.memory.budget,
 			Holders:          a.memory.holders,
-			MaxWorkers:       cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+			MaxWorkers:       a.maxConcurrent(),
 			AdaptiveWorkers:  a.config.AdaptiveLimit,
 			QueueTarget:      a.config.QueueTarget,
 			Shed:             &a.shed,
@@ -73,6 +73,9 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 	}
 	return &loopServer{a.loop.engine}, nil
 }
+
+// maxConcurrent is Config.MaxConcurrent or its default.
+func (a *App) maxConcurrent() int { return cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()) }
 
 func (s *loopServer) Serve(ln net.Listener) error {
 	// The engine's own word for a shutdown; a listener that somebody else closed

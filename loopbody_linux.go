@@ -57,10 +57,15 @@ func (b *loopBody) begin(x *loopExchange, rest []byte) {
 	}
 }
 
-// beginChunked goes on with a chunked body that has outgrown gathering.
-func (b *loopBody) beginChunked(x *loopExchange, u *unfinished, rest []byte) {
+// beginGathered goes on with a body of which u has gathered a part.
+func (b *loopBody) beginGathered(x *loopExchange, u *unfinished, rest []byte) {
 	b.begin(x, rest)
-	b.decoder, b.early, b.asked = u.chunked, u.body, true
+	b.early, b.asked, b.pace = u.body, true, u.pace
+	if b.chunked {
+		b.decoder = u.chunked
+	} else {
+		b.left -= int64(len(u.body))
+	}
 }
 
 // Read reads the body, up to the limit.
@@ -256,17 +261,38 @@ func malformedBody(err error) error {
 var errNotHere = errors.New("more of the body must come")
 
 // tooMuchLeft reports whether the connection must close if the action reads no
-// further: the body is broken, too much of it is left, or it was not read to its end
-// and the client waits to be asked for it, or was: whether it will send the
+// further: the body is broken, too much of it is left or may be, or it was not read
+// to its end and the client waits to be asked for it, or was: whether it will send the
 // rest, now that it has an answer, is its own choice (RFC 9110, 10.1.1).
 func (b *loopBody) tooMuchLeft() bool {
+	if b.chunked && b.err == nil {
+		b.lookAhead()
+	}
 	switch {
 	case b.err != nil:
 		return b.err != io.EOF
+	case b.chunked:
+		return true // the client is told, since nobody knows how much is to come
 	case b.x.head.Expect100:
-		return b.chunked && !b.decoder.Done() || !b.chunked && b.left > 0
+		return b.left > 0
 	}
-	return !b.chunked && b.left-int64(len(b.rest)) > drainLimit
+	return b.left-int64(len(b.rest)) > drainLimit
+}
+
+// lookAhead finds the end of a chunked body of which all data was read.
+func (b *loopBody) lookAhead() {
+	if len(b.early) > 0 || b.busy {
+		return
+	}
+	var one [1]byte
+	b.noWait = true
+	n, err := b.nextChunked(one[:])
+	b.noWait = false
+	if n > 0 {
+		b.early = append([]byte(nil), one[0]) // it is still to be read
+	} else if err != errNotHere {
+		b.err = err
+	}
 }
 
 // skipHere throws away what has arrived of the rest of the body.

@@ -43,6 +43,9 @@ type loopExchange struct {
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
 	gathered  *unfinished        // the memory of head and body, if they came in pieces and no response took it over
 	minor     uint8              // the client's minor version
+	early     bool               // stream is a small body that was not waited for any longer
+	duplex    bool               // the action reads and writes at the same time
+	undated   bool               // the answer has no Date
 	routing   bool               // between Enter and Leave of findWatched
 	closing   bool               // the connection closes after the answer
 	produces  atomic.Bool        // a stream is being carried out on the loop
@@ -50,7 +53,6 @@ type loopExchange struct {
 	begun     bool               // the head of a streamed answer is in the output
 	inPlace   bool               // head and whole lie in the input
 	moved     bool               // the input of the call lies elsewhere now, see moveInput
-	undated   bool               // the answer has no Date
 	hijacked  bool               // the connection is not ours any more
 	gone      bool               // likewise, because the action was late
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
@@ -121,10 +123,11 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 		h.CopyTo(&u.head, u.raw)
 		u.complete = true
 		u.chunked.Reset(&x.handler.limits, -1)
-		u.pace = bodyPace{}
-		x.c.Proto = u
-		x.c.SetDeadline(x.handler.app.config.BodyTimeout)
+		x.gather(u)
 		taken, next := x.serveGathered(u, rest)
+		if next == needInput {
+			x.d.Recall() // a body that comes in two pieces needs no goroutine
+		}
 		return n + taken, next
 	}
 	return x.serveStreamed(in, n)
@@ -161,69 +164,6 @@ func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress)
 		}
 	}
 	return n, x.answer(act)
-}
-
-// serveGathered adds to a small body that comes in pieces, and answers when
-// it is here.
-func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next progress) {
-	done := false
-	if u.head.Chunked {
-		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
-			data, taken, err := u.chunked.Next(in[n:])
-			if err != nil {
-				x.knowHead(u)
-				return len(in), x.refuseError(err)
-			}
-			u.addBody(data)
-			n += taken
-		}
-		done = u.chunked.Done()
-	} else {
-		n = min(len(in), int(u.head.ContentLength)-len(u.body))
-		u.addBody(in[:n])
-		done = len(u.body) == int(u.head.ContentLength)
-	}
-	if !done && len(u.body) <= smallBody {
-		u.pace.came += int64(n)
-		x.c.Moved(int64(n), u.left())
-		return n, needInput
-	}
-	u.head.CopyTo(&x.head, u.raw)
-	x.whole, x.streaming, x.after, x.inPlace = u.body, !done, in[n:], false
-	act := x.find()
-	if x.overdue() {
-		x.closing = x.closing || !done
-		x.c.Proto = nil
-		defer u.release()
-		return n, x.shed()
-	}
-	if x.tooSlowForLoop() {
-		return n, needWorker // u stays with the connection and is found again
-	}
-	if x.expectsMuch() {
-		if next, done := x.awaitRoom(); done {
-			if next != needRoom {
-				x.c.Proto = nil
-				u.release()
-			}
-			return n, next
-		}
-	}
-	x.chunked, x.gathered = &u.chunked, u
-	x.c.Proto = nil
-	if x.streaming {
-		x.needStream()
-		x.stream.beginChunked(x, u, in[n:])
-	}
-	next = x.answer(act)
-	if x.streaming {
-		n += x.stream.taken
-	}
-	if x.gathered != nil {
-		x.gathered = nil
-		u.release()
-	}
-	return n, next
 }
 
 // serveStreamed answers a request whose body the action reads from the
@@ -318,6 +258,9 @@ func (x *loopExchange) answer(act Action) progress {
 	}
 	var resp Response
 	app.run(act, r, &resp)
+	if x.head.HasBody() {
+		x.learnBody()
+	}
 	streams := resp.a.Kind() == exchange.Later
 	if streams {
 		if x.mayStepAside() && (resp.a.Own().Lasts || inline && !r.s.Route.NoRoute && r.s.Route.Streams.Blocking(x.d.Now())) {
@@ -441,7 +384,8 @@ func (x *loopExchange) end() {
 	if x.std != nil {
 		removeForm(x.std)
 	}
-	x.gone, x.undated = false, false
+	x.endEarly()
+	x.gone, x.undated, x.duplex = false, false, false
 	if x.answering.Load() {
 		x.answering.Store(false)
 	}

@@ -27,6 +27,8 @@ type loopHandler struct {
 	late    Response        // for a request that waited too long
 
 	policiesFrom atomic.Int64 // when policies are waited for again, see refuseElsewhere
+	early        atomic.Int32 // actions that have begun without the whole of a small body
+	mostEarly    int32
 
 	bodies     admission.FreeList[[]byte] // smallBody bytes each, see unfinished
 	keptBodies int                        // of them at most
@@ -37,6 +39,7 @@ type loopHandler struct {
 // answer off only then.
 func newLoopHandler(a *App) *loopHandler {
 	h := &loopHandler{app: a, limits: http1.DefaultLimits()}
+	h.mostEarly = int32(max(a.maxConcurrent()/earlyShare, 1))
 	h.keptBodies = int(min(a.memory.budget.Bound()/bodyShare/smallBody, mostBodies))
 	h.late = overloaded(fmt.Sprintf("the server is overloaded: requests waited longer than %v", a.config.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: a})
@@ -50,8 +53,8 @@ const (
 	// readBuffer is how much a driver reads from a connection at once, in
 	// bytes.
 	readBuffer = 64 << 10
-	// smallBody is the largest body, in bytes, that is whole before its action
-	// runs. A larger one is read by the action, which then has a goroutine of
+	// smallBody is the largest body, in bytes, that is gathered for its action, see
+	// loopgather_linux.go. A larger one is read by the action, which then has a goroutine of
 	// its own.
 	smallBody = 64 << 10
 	// outLimit is how many bytes of answers a driver gathers from pipelined
@@ -171,8 +174,7 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	config := &h.app.config
 	reason, what := admission.SlowHead, config.slowHead()
 	if u.complete {
-		if !u.pace.tooSlow(config, config.BodyTimeout, 0) {
-			c.SetDeadline(config.BodyTimeout)
+		if !u.waitedLong(d, c, config) {
 			return
 		}
 		reason, what = admission.SlowBody, config.slowBody()
@@ -199,6 +201,7 @@ func (h *loopHandler) Away(scratch any) (waits bool) {
 	route, streams := x.request.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:
+	case x.early: // it may be its client that it waits for
 	case streams:
 		route.Streams.TookOver(x.d.Clock())
 	default:

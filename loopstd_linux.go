@@ -107,7 +107,7 @@ func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink 
 	if !x.unlimit() {
 		return lateSink{}
 	}
-	if x.d.Draining() || x.streaming && x.stream.tooMuchLeft() {
+	if x.d.Draining() || x.streaming && !x.duplex && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
 	x.beginAnswering()
@@ -234,6 +234,12 @@ func (s *loopSink) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// EnableFullDuplex has nothing to do: a handler may read and write in any order, and
-// at the same time.
-func (s *loopSink) EnableFullDuplex() error { return nil }
+// EnableFullDuplex says that the body will be read while the answer is being written. A
+// handler may do so in any case; but only then may the head of its answer promise to keep
+// the connection before the body has come to its end.
+func (s *loopSink) EnableFullDuplex() error {
+	s.x.using.Lock()
+	defer s.x.using.Unlock()
+	s.x.duplex = true
+	return nil
+}

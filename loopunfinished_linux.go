@@ -18,6 +18,8 @@ type unfinished struct {
 	chunked  http1.Chunked
 	body     []byte // what of the body has come, decoded
 	pace     bodyPace
+	since    int64 // when its head was complete, on the engine's clock
+	judged   int64 // when pace was brought up to date
 
 	handler *loopHandler
 	held    int // bytes of the budget, charged to
@@ -116,6 +118,7 @@ func (u *unfinished) unhold() {
 // abandon gives back to the budget what the exchange has of it, when memory is left to the
 // collector because an action may have left it to others.
 func (x *loopExchange) abandon() {
+	x.endEarly()
 	x.request.releaseBody()
 	if x.gathered != nil {
 		x.gathered.unhold()

@@ -30,7 +30,8 @@ func (a *App) serve(p lifecycle.Place) error {
 		return fmt.Errorf("dunlin: %w", err)
 	}
 	if err := serve(); err != nil {
-		return fmt.Errorf("dunlin: %w", err)
+		// The listener's error is one step away, for those who ask for it by Unwrap.
+		return fmt.Errorf("dunlin: serve %s: %w", p.Addr(), errors.Unwrap(err))
 	}
 	return nil
 }

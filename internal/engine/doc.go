@@ -40,6 +40,7 @@
 //	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from
 //	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
+//	recall.go    what is likely to be complete soon
 //	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
 //	syscalls.go  the system calls of the hot path, and all unsafe code
 //

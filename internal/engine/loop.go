@@ -61,6 +61,7 @@ type loop struct {
 	count atomic.Int32 // connections, those on their way here included; any goroutine
 
 	wheel    wheel
+	recalls  recalls
 	pressure pressure
 	now      int64 // ns since the engine was made, once a turn
 	unix     int64 // wall clock in s
@@ -199,6 +200,9 @@ func (l *loop) chores(d *Driver) bool {
 	if l.roomAt != 0 && l.now >= l.roomAt && !l.retryHeld(d) {
 		return false
 	}
+	if at := l.recalls.dueAt(); at != 0 && l.now >= at {
+		return l.recall(d)
+	}
 	return true
 }
 
@@ -243,6 +247,9 @@ func (l *loop) arm() {
 	}
 	if l.roomAt != 0 && (at == 0 || l.roomAt < at) {
 		at = l.roomAt
+	}
+	if due := l.recalls.dueAt(); due != 0 && (at == 0 || due < at) {
+		at = due
 	}
 	if at == l.armed {
 		return

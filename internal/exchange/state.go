@@ -44,6 +44,8 @@ type Route struct {
 	Streams  Pace         // of what the answers produce when they are sent
 	Pends    atomic.Int64 // bytes of output that clients leave at first, at the most, as lately seen
 	Counts   RouteCounts
+
+	WantsWhole atomic.Bool // its action takes bodies in whole, as far as has been seen
 }
 
 // RouteCounts is what is counted for a route.

@@ -1,0 +1,244 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// How an action deals with a body that has not come in whole when it could begin.
+
+// framings are the ways to send a small body in two parts.
+var framings = map[string]struct{ head, first, rest string }{
+	"length":  {"Content-Length: 8", "one\n", "two\n"},
+	"chunked": {"Transfer-Encoding: chunked", "4\r\none\n\r\n", "4\r\ntwo\n\r\n0\r\n\r\n"},
+}
+
+func onFramings(t *testing.T, f func(t *testing.T, engine dunlin.Engine, head, first, rest string)) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for name, c := range framings {
+			t.Run(name, func(t *testing.T) { f(t, engine, c.head, c.first, c.rest) })
+		}
+	})
+}
+
+// A handler has the first part before the second is sent, and answers to each.
+func TestBodyAsItComes(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c := http.NewResponseController(w)
+				if err := c.EnableFullDuplex(); err != nil {
+					t.Error(err)
+				}
+				for lines := bufio.NewReader(r.Body); ; {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(w, strings.ToUpper(line))
+					if err := c.Flush(); err != nil {
+						t.Error(err)
+					}
+				}
+			}))
+		})
+		conn := askConn(t, addr, req("POST /", head)+first)
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := bufio.NewReader(resp.Body)
+		for i, want := range []string{"ONE\n", "TWO\n"} {
+			if i == 1 {
+				send(t, conn, rest)
+			}
+			if line, err := answer.ReadString('\n'); line != want || err != nil {
+				t.Fatalf("%q, %v, want %q", line, err, want)
+			}
+		}
+		if rest, err := io.ReadAll(answer); err != nil || len(rest) > 0 || resp.Close {
+			t.Errorf("at the end %q, %v, close %v", rest, err, resp.Close)
+		}
+		send(t, conn, req("GET /"))
+		if _, err := http.ReadResponse(br, nil); err != nil {
+			t.Errorf("the next request: %v", err)
+		}
+	})
+}
+
+// An action answers before the body has come that it does not want. Net/http reads what
+// is left of a short body first.
+func TestAnswerBeforeBody(t *testing.T) {
+	for name, c := range framings {
+		t.Run(name, func(t *testing.T) {
+			_, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+				app.Post("/", constant(dunlin.Text("no").Status(http.StatusUnauthorized)))
+			})
+			conn := askConn(t, addr, req("POST /", c.head)+c.first)
+			br := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil || resp.StatusCode != http.StatusUnauthorized {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			if want := name == "chunked"; resp.Close != want {
+				t.Errorf("Connection: close is %v, want %v", resp.Close, want)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Fatal(err)
+			}
+			if resp.Close {
+				wantEnd(t, br)
+				return
+			}
+			send(t, conn, c.rest+req("GET /probe"))
+			if got, err := readAnswer(br, "GET"); got != plain("probe") {
+				t.Errorf("the next request: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// Actions of all kinds get the whole of a body that comes in two parts.
+func TestBodyInTwoParts(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			for name, read := range readers {
+				app.Post("/"+name, read)
+			}
+		})
+		for _, name := range []string{"bytes", "body", "std", "bytes"} {
+			conn := askConn(t, addr, req("POST /"+name, head)+first)
+			time.AfterFunc(5*time.Millisecond, func() { _, _ = io.WriteString(conn, rest) }) // any time will do
+			if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, "\n\none\ntwo\n") {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+	})
+}
+
+// What reads a body learns that it comes too slowly, and answers itself.
+func TestActionSeesSlowBody(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, _ string) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+			app.Post("/", func(r *dunlin.Request) dunlin.Response {
+				b, err := io.ReadAll(r.Body())
+				return dunlin.Text(fmt.Sprintf("%q %d", b, dunlin.Error(err).StatusCode())).Status(http.StatusAccepted)
+			})
+		})
+		got, err := readAnswer(bufio.NewReader(askConn(t, addr, req("POST /", head)+first)), "POST")
+		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 202 ") || !strings.HasSuffix(got, `"one\n" 408`) {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A connection is kept if the answer says so, however much of a chunked body is left.
+func TestUnreadChunks(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Post("/", text("ignored"))
+			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, strings.Repeat("ignored", 10_000))
+			})))
+		})
+		for _, path := range []string{"/", "/std"} {
+			for _, size := range []int{10, 60_000, 70_000, 200_000, 1_000_000} {
+				conn := dial(t, addr)
+				go func() {
+					_, _ = io.WriteString(conn, req("POST "+path, "Transfer-Encoding: chunked"))
+					for left := size; left > 0; left -= 5_000 {
+						n := min(left, 5_000)
+						_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n", n, strings.Repeat("x", n))
+					}
+					_, _ = io.WriteString(conn, "0\r\n\r\n"+req("GET /probe"))
+				}()
+				br := bufio.NewReader(conn)
+				resp, err := http.ReadResponse(br, nil)
+				if err != nil {
+					t.Fatalf("%s, %d bytes: %v", path, size, err)
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatalf("%s, %d bytes: %v", path, size, err)
+				}
+				if resp.Close {
+					continue
+				}
+				if got, err := readAnswer(br, "GET"); got != plain("probe") {
+					t.Errorf("%s, %d bytes: keep-alive was promised, but then came %q, %v", path, size, got, err)
+				}
+			}
+		}
+	})
+}
+
+// Slow clients get no more than their part of the goroutines that MaxConcurrent allows;
+// what they send beyond is gathered, and answered when it has come.
+func TestEarlyActionsAreBounded(t *testing.T) {
+	const clients = 8
+	var running, most atomic.Int32
+	begun := make(chan struct{}, clients)
+	_, addr, _ := startLoop(t, dunlin.Config{MaxConcurrent: 8}, func(app *dunlin.App) { // 2 of them
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			begun <- struct{}{}
+			b, err := io.ReadAll(r.Body)
+			running.Add(-1)
+			_, _ = fmt.Fprintf(w, "%q %v", b, err)
+		}))
+	})
+	c := framings["length"]
+	var rests []func()
+	for range clients {
+		conn := askConn(t, addr, req("POST /", c.head)+c.first)
+		rests = append(rests, func() {
+			send(t, conn, c.rest)
+			if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, `"one\ntwo\n" <nil>`) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	await(t, "the first", begun)
+	await(t, "the second", begun)
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // more would begin now if they did
+		exchange(t, addr, false, req("GET /probe"))
+	}
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d actions wait for small bodies, want 2", n)
+	}
+	for _, rest := range rests {
+		rest()
+	}
+}
+
+// A short body that is refused while it is gathered is not begun with afterwards.
+func TestRefusedBodyDoesNotBegin(t *testing.T) {
+	_, addr, _ := startLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			if b, err := io.ReadAll(r.Body()); err == nil {
+				t.Errorf("the body is %q", b)
+			}
+			return dunlin.Text("").Status(http.StatusBadRequest)
+		})
+	})
+	for range 20 {
+		conn := askConn(t, addr, req("POST /", "Transfer-Encoding: chunked", "", "3\r\na"))
+		send(t, conn, "bcX")
+		br := bufio.NewReader(conn)
+		if got, err := readAnswer(br, "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+			t.Errorf("%q, %v", got, err)
+		}
+		wantEnd(t, br) // the server lingers
+	}
+}
