@@ -220,7 +220,8 @@ type Config struct {
 	RouteStats RouteStatsPolicy
 
 	// DirtyPaths says what becomes of a path with empty, «.» or «..» segments,
-	// none of which a route ever matches. Default: RedirectDirty.
+	// none of which a route ever matches. Routes may have their own, see
+	// Route.DirtyPaths. Default: RedirectDirty.
 	DirtyPaths DirtyPaths
 
 	// RedirectSlash redirects a path that no route matches to the same path with
@@ -276,6 +277,11 @@ const (
 	RedirectDirty DirtyPaths = iota
 	// RefuseDirty answers with 400.
 	RefuseDirty
+	// ServeDirty passes such a path on, as it was sent, to the standard handler that is
+	// mounted where the clean path leads. Other routes redirect. The handler must
+	// not trust the path: net/http's ServeMux cleans it first, and FileServer looks at the
+	// clean one.
+	ServeDirty
 )
 
 // RouteStatsPolicy says when requests are counted by route.
@@ -371,8 +377,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
 	case c.RouteStats > StatsOff:
 		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
-	case c.DirtyPaths > RefuseDirty:
-		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty or RefuseDirty", c.DirtyPaths)
+	case c.DirtyPaths > ServeDirty:
+		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty, RefuseDirty or ServeDirty", c.DirtyPaths)
 	}
 	return nil
 }

@@ -106,16 +106,29 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	case outcome == router.NotAcceptable:
 		return f.notAcceptable
 	}
+	if r.s.Path == "" && r.s.Method == http.MethodConnect {
+		return a.connect(r, host)
+	}
 	// What else is looked up must not show in r.Param, whose places are those of
 	// the path that was sent.
 	var match router.Match[*endpoint]
 	clean, dirty := router.Clean(r.s.Path)
-	if dirty && a.config.DirtyPaths == RefuseDirty {
-		return f.dirty
-	}
 	found := dirty
 	if dirty {
+		policy := a.config.DirtyPaths
 		o := a.router.Lookup(r.s.Method, host, clean, &match)
+		if o == router.Found {
+			policy = match.Value().dirty
+		}
+		switch {
+		case policy == RefuseDirty:
+			return f.dirty
+		case policy == ServeDirty && o == router.Found:
+			r.s.Path = clean // the handler's own request has the path as it was sent
+			match.CopyTo(&r.match)
+			r.matched(match.Value())
+			return r.route.action
+		}
 		found = o == router.Found || o == router.MethodNotAllowed
 	}
 	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.s.Method, host, clean, &match) {
@@ -135,4 +148,17 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	}
 	r.location = &location
 	return f.redirect
+}
+
+// connect returns the action for CONNECT to a host and port: a handler that is mounted
+// for all paths.
+func (a *App) connect(r *Request, host string) Action {
+	if a.router.Lookup(r.s.Method, host, "/", &r.match) == router.Found {
+		if route := r.match.Value(); route.mount {
+			r.matched(route)
+			return route.action
+		}
+	}
+	r.match = router.Match[*endpoint]{}
+	return a.fallback.Load().notFound
 }

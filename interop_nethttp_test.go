@@ -261,3 +261,90 @@ func TestStdFormFiles(t *testing.T) {
 // closeNotifier is http.CloseNotifier, which is deprecated but asked for by what was
 // written before.
 type closeNotifier interface{ CloseNotify() <-chan bool }
+
+// tellTarget answers with what the request asks for.
+func tellTarget(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "%s: %s %q %q", name, r.Method, r.URL.Path, r.Host)
+	})
+}
+
+func TestMountConnect(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Get("/{rest...}", text("not this"))
+			app.Mount("/rpc", tellTarget("rpc"))
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = fmt.Fprintf(conn, "%s %s %q", r.Method, r.URL.Host, r.URL.Path)
+				_ = conn.Close()
+			}))
+		})
+		if got, want := exchange(t, addr, false, req("CONNECT /rpc/x"))[0], plain(`rpc: CONNECT "/rpc/x" "h.example"`); got != want {
+			t.Errorf("%s\nwant:\n%s", got, want)
+		}
+		for _, head := range []string{req("CONNECT h.example:443"), "CONNECT h.example:443 HTTP/1.1\r\n\r\n"} {
+			got, err := io.ReadAll(askConn(t, addr, head))
+			if want := `CONNECT h.example:443 ""`; err != nil || string(got) != want {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		}
+		addr, _ = start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Handle("*", "/{rest...}", text("not this"))
+			app.Mount("/a", tellTarget("a"))
+		})
+		if got := exchange(t, addr, false, req("CONNECT h.example:443"))[0]; !strings.HasPrefix(got, "HTTP/1.1 404 ") {
+			t.Errorf("without a handler for all paths: %s", got)
+		}
+	})
+}
+
+func TestMountDirtyPaths(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", text("probe"))
+			app.Get("/own/{name}", text("own"))
+			app.Mount("/raw", tellTarget("raw")).DirtyPaths(dunlin.ServeDirty)
+			app.Mount("/{tenant}/deep", tellTarget("deep"), func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					return next(r).Header("X-Seen", r.Path()+" "+r.Param("tenant"))
+				}
+			}).DirtyPaths(dunlin.ServeDirty)
+			app.Mount("/strict", tellTarget("strict")).DirtyPaths(dunlin.RefuseDirty)
+			app.Mount("/plain", tellTarget("plain"))
+		})
+		for target, want := range map[string]string{
+			"/raw//a/../b":         plain(`raw: GET "/raw//a/../b" "h.example"`),
+			"/x/../raw/%2e%2e/raw": plain(`raw: GET "/x/../raw/../raw" "h.example"`),
+			"/raw/a":               plain(`raw: GET "/raw/a" "h.example"`),
+			"/t//deep/x":           strings.Replace(plain(`deep: GET "/t//deep/x" "h.example"`), "\n\n", "\nX-Seen: /t/deep/x t\n\n", 1),
+			"/strict//a":           "HTTP/1.1 400 ",
+			"/plain//a":            "HTTP/1.1 308 ",
+			"/own//a":              "HTTP/1.1 308 ",
+			"/raw/../own/a":        "HTTP/1.1 308 ", // the clean path decides
+			"/raw/../plain/a":      "HTTP/1.1 308 ",
+			"/nowhere//a":          "HTTP/1.1 404 ",
+		} {
+			if got := exchange(t, addr, false, req("GET "+target))[0]; !strings.HasPrefix(got, want) {
+				t.Errorf("%s:\n%s\nwant:\n%s", target, got, want)
+			}
+		}
+	})
+	app, _ := newApp(dunlin.Config{DirtyPaths: dunlin.ServeDirty})
+	app.Mount("/m", tellTarget("m"))
+	route := app.Get("/a", text("a"))
+	if w := do(app, "GET", "http://h/m//x"); w.Code != 200 {
+		t.Errorf("by Config: %d", w.Code)
+	}
+	if w := do(app, "GET", "http://h//a"); w.Code != 308 {
+		t.Errorf("by Config, another route: %d", w.Code)
+	}
+	wantContains(t, "the panic", panicText(func() { route.DirtyPaths(dunlin.ServeDirty) }), "ServeDirty", "/a")
+}

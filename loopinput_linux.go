@@ -42,10 +42,11 @@ func (x *loopExchange) moveInput() {
 func (x *loopExchange) keepRequest() {
 	h, r := &x.head, &x.request
 	head := len(h.Bytes())
+	viewed := view.Within(r.s.Path, h.Bytes()) // else it was made canonical, or clean
 	x.kept = append(x.kept[:0], h.Bytes()...)
 	x.kept = append(x.kept, x.whole...)
 	h.Rebase(x.kept[:head])
-	if !h.PathEscaped {
+	if viewed {
 		r.s.Path = view.String(h.Path())
 	}
 	r.s.Query = view.String(h.Query())

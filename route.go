@@ -41,6 +41,8 @@ type endpoint struct {
 	shared exchange.Route // what adapters see of it
 	limits []*limit       // on how many are served at once
 	alone  bool           // the action is a standard handler, with nothing around it
+	dirty  DirtyPaths     // of paths that lead here when they are clean
+	mount  bool           // of a standard handler, with all that is below its path
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -185,7 +187,11 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 
 // Mount registers a standard handler for every method and every path at and
 // below prefix. The handler sees the whole path; wrap it in http.StripPrefix
-// to cut the prefix off.
+// to cut the prefix off. A handler mounted at "/" also gets CONNECT for a host and
+// port, as forward proxies do. One that is to see paths with empty, «.» or «..»
+// segments says so:
+//
+//	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {
 	if h == nil {
 		panic(fmt.Sprintf("dunlin: Mount(%q): nil handler (called at %s)", prefix, callerPlace()))
@@ -195,6 +201,18 @@ func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *
 
 func (g *Group) register(methods, pattern string, act Action, middleware []Middleware) *Route {
 	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, middleware)
+}
+
+// DirtyPaths says what becomes of a path with empty, «.» or «..» segments that leads to
+// this route when it is clean, in place of Config.DirtyPaths. It belongs before
+// the route's first request. It panics for ServeDirty on a route that Mount has not made.
+func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
+	if policy > ServeDirty || policy == ServeDirty && !r.mount {
+		panic(fmt.Sprintf("dunlin: DirtyPaths(%d) of route %s: it must be RedirectDirty or RefuseDirty, or ServeDirty for a mounted handler (called at %s)",
+			policy, r.shared.Pattern, callerPlace()))
+	}
+	r.dirty = policy
+	return r
 }
 
 // add registers a route and panics when it cannot.
@@ -232,6 +250,10 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint
+	route.mount, route.dirty = reg.Prefix, a.config.DirtyPaths
+	if route.dirty == ServeDirty && !route.mount {
+		route.dirty = RedirectDirty
+	}
 	route.guard(g.limits...)
 	if err := a.router.Add(reg); err != nil {
 		panic("dunlin: " + err.Error())

@@ -249,7 +249,7 @@ func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
 	for {
 		i := h.line
 		if i+1 < len(w) && w[i] == '\r' && w[i+1] == '\n' {
-			if h.Minor == 1 && !h.hasHost {
+			if h.Minor == 1 && !h.hasHost && h.Form != AuthorityForm { // which names the host
 				return i, missingHost
 			}
 			h.conclude()

@@ -52,6 +52,8 @@ func TestAccepted(t *testing.T) {
 		{lines(`GET /a|b"{}\^ HTTP/1.1`, host), `GET path=/a|b"{}\^ host=a.example`},
 		{lines("OPTIONS * HTTP/1.1", host), "OPTIONS path=* host=a.example asterisk"},
 		{lines("CONNECT b.example:443 HTTP/1.1", host), "CONNECT path= host=b.example:443 authority"},
+		{lines("CONNECT b.example:443 HTTP/1.1"), "CONNECT path= host=b.example:443 authority"},
+		{lines("CONNECT /rpc?a HTTP/1.1", host), "CONNECT path=/rpc query=a host=a.example"},
 		{lines("CONNECT [::1]:443 HTTP/1.1", host), "CONNECT path= host=[::1]:443 authority"},
 
 		// The authority of an absolute target wins over Host.

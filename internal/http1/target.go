@@ -46,9 +46,12 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		h.query = span{uint32(pathEnd + 1), uint32(end)}
 	}
 	switch {
-	case h.Method == MethodConnect:
+	case h.Method == MethodConnect && w[start] != '/':
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
+		if h.Method == MethodConnect {
+			h.Method = MethodOther // a method of the client's own: there is nothing to connect to
+		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:
 		if h.Method != MethodOptions {

@@ -86,7 +86,7 @@ func slowParse(in string, lim http1.Limits) outcome {
 			return outcome{status: status}
 		}
 	}
-	if h.minor == 1 && !h.hasHost {
+	if h.minor == 1 && !h.hasHost && h.form != " authority" {
 		return outcome{status: 400}
 	}
 	return outcome{n: end, head: h.String()}
@@ -146,7 +146,7 @@ func (h *slowHead) requestLine(line string, lim http1.Limits) (status int) {
 
 func (h *slowHead) target(target string) bool {
 	switch {
-	case h.method == "CONNECT":
+	case h.method == "CONNECT" && target[0] != '/':
 		h.form, h.host = " authority", target
 		return slowAuthority(target) && regexp.MustCompile(`:\d+$`).MatchString(target)
 	case target == "*":
