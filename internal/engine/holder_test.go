@@ -234,14 +234,37 @@ func TestAwayHoldersAreEnded(t *testing.T) {
 		c := x.dial()
 		c.send("stream\n")
 		eventually(t, "it waits", func() bool { return x.Stats().PendingBytes > 0 })
-		x.AdvanceClock(time.Minute)
-		other := x.dial()
-		other.send("echo " + strings.Repeat("x", tightBudget/3))
-		if err := <-ended; !errors.Is(err, engine.ErrNoRoom) {
-			t.Errorf("the stream ended with %v", err)
+		// As long as its socket still took something, the other is the slower one.
+		var other *client
+		var heard chan string
+		ask := func() {
+			x.AdvanceClock(time.Minute)
+			other, heard = x.dial(), make(chan string, 1)
+			go func(c *client, heard chan<- string) {
+				line, _ := c.r.ReadString('\n')
+				heard <- line
+			}(other, heard)
+			other.send("echo " + strings.Repeat("x", tightBudget/3))
+		}
+		ask()
+		for over := false; !over; {
+			select {
+			case err := <-ended:
+				if !errors.Is(err, engine.ErrNoRoom) {
+					t.Errorf("the stream ended with %v", err)
+				}
+				over = true
+			case line := <-heard:
+				if line != "refused\n" {
+					t.Fatalf("told %q", line)
+				}
+				ask()
+			}
 		}
 		other.send("\n")
-		other.want(strings.Repeat("x", tightBudget/3))
+		if line := <-heard; line != strings.Repeat("x", tightBudget/3)+"\n" {
+			t.Errorf("told %.20q", line)
+		}
 	})
 }
 
