@@ -322,9 +322,6 @@ func (c *soakCrowd) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 
 func (c *soakCrowd) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
 
 func (c *soakCrowd) uploadTo(k *keptConn, path string, size int64) error {
-	if err := k.open(); err != nil {
-		return err
-	}
 	hash := sha256.New()
 	var body bytes.Buffer
 	fmt.Fprintf(&body, "POST %s HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n", path, size)
@@ -334,6 +331,9 @@ func (c *soakCrowd) uploadTo(k *keptConn, path string, size int64) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := k.open(); err != nil { // only now: a connection that nothing is sent on may be closed any time
 		return err
 	}
 	conn, sent := k.Conn, make(chan error, 1)
