@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
@@ -145,12 +146,12 @@ func selectOperations(app *dunlin.App, version string) []typed.Description {
 	all := typed.Operations(app)
 	for _, o := range all {
 		if d := o.Describe(); d.Route.Version == version && version != "" {
-			own[d.Route.Methods+" "+d.Route.Host+shapeOf(template(d.Route.Pattern))] = true
+			own[d.Route.Methods+" "+d.Route.Host+shapeOf(schema.Template(d.Route.Pattern))] = true
 		}
 	}
 	for _, o := range all {
 		d := o.Describe()
-		key := d.Route.Methods + " " + d.Route.Host + shapeOf(template(d.Route.Pattern))
+		key := d.Route.Methods + " " + d.Route.Host + shapeOf(schema.Template(d.Route.Pattern))
 		if d.Hidden || d.Route.Version != version && (d.Route.Version != "" || own[key]) {
 			continue
 		}
@@ -188,7 +189,7 @@ func (g *generator) paths(list []typed.Description) (*object, error) {
 	shapes := map[string]owner{}
 	for i := range list {
 		d := &list[i]
-		path := template(d.Route.Pattern)
+		path := schema.Template(d.Route.Pattern)
 		shape := shapeOf(path)
 		if o, taken := shapes[shape]; taken && o.template != path {
 			return nil, fmt.Errorf("OpenAPI cannot tell the paths %s (registered at %s) and %s (registered at %s) apart: "+

@@ -210,7 +210,7 @@ func (g *generator) securitySchemes() *object {
 // hostServer is the server of routes that are for one host; the parameters of its
 // pattern are variables.
 func hostServer(pattern string) *object {
-	host := template(pattern)
+	host := schema.Template(pattern)
 	variables := new(object)
 	for rest := host; ; {
 		_, after, found := strings.Cut(rest, "{")

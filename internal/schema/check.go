@@ -26,6 +26,7 @@ type checker struct {
 	patches []patch
 	bare    bool // no violation is noted, one is enough
 	alone   Report
+	output  bool // it is JSON that was written, which must have other members
 
 	steps [32]step // room for path
 }
@@ -50,6 +51,13 @@ var checkers = sync.Pool{New: func() any { return new(checker) }}
 // the body came from. If nothing is, it returns the JSON to decode: body itself, or a
 // copy in which defaults stand for absent members and integers are written plainly.
 func (n *Node) Check(body []byte, in string, report *Report) []byte {
+	return n.check(body, in, report, false)
+}
+
+// CheckOutput checks JSON that was written: what is always written must be there.
+func (n *Node) CheckOutput(body []byte, report *Report) { n.check(body, "body", report, true) }
+
+func (n *Node) check(body []byte, in string, report *Report, output bool) []byte {
 	c := checkers.Get().(*checker)
 	defer func() {
 		clear(c.steps[:])
@@ -58,6 +66,7 @@ func (n *Node) Check(body []byte, in string, report *Report) []byte {
 		checkers.Put(c)
 	}()
 	before := len(report.List)
+	c.output = output
 	c.body, c.pos, c.report, c.in, c.path = body, 0, report, in, c.steps[:0]
 	if c.value(n) {
 		if c.pos = skipSpace(body, c.pos); c.pos < len(body) {
@@ -332,11 +341,11 @@ func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 			}
 			continue
 		}
-		if m.Required {
+		if m.Required && !c.output || m.Always && c.output {
 			c.path[depth-1].name = []byte(quoteName(m.Name))
 			c.violate("required", "")
 		}
-		if m.Default != nil {
+		if m.Default != nil && !c.output {
 			text := quoteJSON(m.Name) + ":" + string(m.Default)
 			if count > 0 {
 				text = "," + text
@@ -389,10 +398,6 @@ func (c *checker) peek() byte {
 
 // violate reports a broken rule at the place that path leads to.
 func (c *checker) violate(rule, limit string) {
-	if c.bare {
-		c.report.More = true
-		return
-	}
 	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
 }
 

@@ -1,0 +1,220 @@
+package typed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// everything is an input with a field of every source.
+type everything struct {
+	Tenant string                          `path:"tenant"`
+	ID     int64                           `path:"id"`
+	Rest   string                          `path:"rest"`
+	Q      string                          `query:"q" default:"d"`
+	List   []string                        `query:"list"`
+	Comma  []string                        `query:"comma,comma"`
+	At     typed.Optional[time.Time]       `query:"at"`
+	Wait   *time.Duration                  `query:"wait"`
+	Ratio  float64                         `header:"X-Ratio" default:"0"`
+	Many   []int                           `header:"X-Many"`
+	SID    string                          `cookie:"sid"`
+	Body   typed.Optional[map[string]item] `doc:"what is sent"`
+}
+
+type formInput struct {
+	Name string                     `form:"name"`
+	Tags []string                   `form:"tag"`
+	Opt  typed.Optional[int]        `form:"opt"`
+	File typed.Optional[typed.File] `form:"file"`
+	More []typed.File               `form:"more"`
+}
+
+// mirror registers an action that keeps its input, and returns where.
+func mirror[In any](g typed.Router, method, pattern string) (*typed.Op[In, typed.None], *In) {
+	got := new(In)
+	return typed.Handle(g, method, pattern, func(_ *dunlin.Request, in In) (typed.None, error) {
+		*got = in
+		return typed.None{}, nil
+	}), got
+}
+
+// What a client writes, the plan reads.
+func TestRoundTrip(t *testing.T) {
+	app := quiet()
+	op, got := mirror[everything](app.Host("{tenant}.example.com"), "POST", "/a/{id:int}/{rest...}")
+	wait := 90 * time.Second
+	for _, in := range []everything{
+		{Tenant: "acme", ID: -7, Rest: "x/y z/%", Q: "a&b=c+d é", List: []string{"1", "2 3"}, Comma: []string{"a,b", "c"}, At: typed.Some(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)),
+			Wait: &wait, Ratio: 1e-9, Many: []int{1, 2}, SID: "s", Body: typed.Some(map[string]item{"k": {ID: 1, Tags: []string{"t"}}})},
+		{Tenant: "b", Rest: "", Q: "d", SID: "x"},
+	} {
+		if x := op.Test(t, app, in); x.Status != 204 {
+			t.Fatalf("answered %d %s", x.Status, x.Body)
+		}
+		if !reflect.DeepEqual(*got, in) {
+			t.Errorf("sent %+v\ngot  %+v", in, *got)
+		}
+	}
+	forms, gotForm := mirror[formInput](app, "POST", "/form")
+	for _, in := range []formInput{
+		{Name: "é&", Tags: []string{"a", "b"}, Opt: typed.Some(3), File: typed.Some(typed.File{Name: "a.txt", ContentType: "text/plain", Data: []byte("1\r\n--2")}),
+			More: []typed.File{{Name: "b", ContentType: "a/b", Data: []byte("x")}}},
+		{Name: "n"},
+	} {
+		if x := forms.Test(t, app, in); x.Status != 204 {
+			t.Fatalf("answered %d %s", x.Status, x.Body)
+		}
+		if !reflect.DeepEqual(*gotForm, in) {
+			t.Errorf("sent %+v\ngot  %+v", in, *gotForm)
+		}
+	}
+}
+
+// failures is a testing.T that counts what it is told.
+type failures struct{ list []string }
+
+func (f *failures) Helper() {}
+func (f *failures) Errorf(format string, args ...any) {
+	f.list = append(f.list, fmt.Sprintf(format, args...))
+}
+func (f *failures) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
+
+type badly struct {
+	Name string `json:"name" minLength:"3"`
+}
+
+// Op.Test finds what the document does not have.
+func TestTestFinds(t *testing.T) {
+	app := quiet()
+	status := func(code int) dunlin.Middleware {
+		return func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response { return next(r).Status(code) }
+		}
+	}
+	for _, c := range []struct {
+		name string
+		run  func(t typed.TestingT)
+		want string // "" for no failure
+	}{
+		{"fine", func(t typed.TestingT) { give(app, "/fine", badly{"abc"}, nil).Test(t, app, struct{}{}) }, ""},
+		{"declared", func(t typed.TestingT) { give(app, "/declared", badly{}, taken).Faults(taken).Test(t, app, struct{}{}) }, ""},
+		{"undeclared fault", func(t typed.TestingT) { give(app, "/undeclared", badly{}, unheard).Test(t, app, struct{}{}) }, "has not declared"},
+		{"undeclared fault of a declared status", func(t typed.TestingT) {
+			give(app, "/other", badly{}, typed.NewFault(503, "other", "Other")).Test(t, app, struct{}{})
+		}, "has not declared"},
+		{"rule broken", func(t typed.TestingT) { give(app, "/rule", badly{"a"}, nil).Test(t, app, struct{}{}) }, "#/name must have at least 3 characters"},
+		{"status of middleware", func(t typed.TestingT) {
+			typed.Get(app, "/middleware", func(*dunlin.Request, struct{}) (badly, error) { return badly{"abc"}, nil }, status(202)).Test(t, app, struct{}{})
+		}, "does not have the status 202"},
+		{"status that middleware declares", func(t typed.TestingT) {
+			typed.Get(app, "/declares", func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil },
+				typed.Declares(status(404), typed.NotFound)).Test(t, app, struct{}{})
+		}, "is of type"},
+		{"media type", func(t typed.TestingT) {
+			give(app, "/text", dunlin.Text("x"), nil).Returns(200, "").Test(t, app, struct{}{})
+		}, `is of type "text/plain"`},
+		{"no such answer", func(t typed.TestingT) { give(app, "/none", dunlin.Text("x"), nil).Test(t, app, struct{}{}) }, "does not have the status 200"},
+		{"line", func(t typed.TestingT) {
+			give(app, "/lines", typed.Lines[badly](func(yield func(badly, error) bool) { _ = yield(badly{"abc"}, nil) && yield(badly{"a"}, nil) }), nil).Test(t, app, struct{}{})
+		}, "#/name must have"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var f failures
+			c.run(&f)
+			if got := strings.Join(f.list, "\n"); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("failed with %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTestReturns(t *testing.T) {
+	app := quiet()
+	op := typed.Post(app, "/", func(_ *dunlin.Request, in struct{ Body newUser }) (typed.Created[item], error) {
+		if in.Body.Name == "taken" {
+			return typed.Created[item]{}, taken
+		}
+		return typed.Created[item]{Location: "/7", Body: item{ID: 7, Tags: in.Body.Tags}}, nil
+	}).Faults(taken)
+	in := struct{ Body newUser }{newUser{Name: "n", Mail: "a@b.example", Tags: []string{"x"}}}
+	x := op.Test(t, app, in)
+	if x.Status != 201 || x.Out.Location != "/7" || x.Out.Body.ID != 7 || x.Problem != nil {
+		t.Errorf("got %+v", x)
+	}
+	in.Body.Name = "taken"
+	if x = op.Test(t, app, in); x.Status != 409 || !errors.Is(x.Problem, taken) || errors.Is(x.Problem, unheard) {
+		t.Errorf("got %+v", x)
+	}
+	in.Body.Name, in.Body.Age = "", 151
+	if x = op.Test(t, app, in); x.Status != 400 || len(x.Problem.Errors) != 2 || x.Problem.Errors[1].Pointer != "#/age" {
+		t.Errorf("got %+v", x.Problem)
+	}
+	if !strings.Contains(x.Problem.Error(), "400 Bad Request: the request is invalid in 2 places; body #/name must have at least 1 character") {
+		t.Errorf("the problem says %s", x.Problem)
+	}
+}
+
+func TestClient(t *testing.T) {
+	app := quiet()
+	type find struct {
+		ID int `path:"id"`
+	}
+	typed.Get(app, "/api/items/{id}", func(r *dunlin.Request, in find) (typed.Either[item, typed.Created[item]], error) {
+		switch {
+		case r.Header("Authorization") != "token":
+			return typed.Either[item, typed.Created[item]]{}, typed.Unauthorized
+		case in.ID == 1:
+			return typed.First[item, typed.Created[item]](item{ID: 1}), nil
+		}
+		return typed.Second[item](typed.Created[item]{Location: "/2", Body: item{ID: 2}}), nil
+	}).Faults(typed.Unauthorized)
+	typed.Get(app, "/api/lines", func(*dunlin.Request, struct{}) (typed.Lines[item], error) {
+		return func(yield func(item, error) bool) { _ = yield(item{ID: 1}, nil) && yield(item{ID: 2}, nil) }, nil
+	})
+	server := httptest.NewServer(app)
+	defer server.Close()
+	items := typed.NewEndpoint[find, typed.Either[item, typed.Created[item]]]("GET", "/items/{id}")
+	c := &typed.Client{Base: server.URL + "/api", Edit: func(r *http.Request) { r.Header.Set("Authorization", "token") }}
+	got, err := items.Call(context.Background(), c, find{1})
+	if one, two := got.Get(); err != nil || one == nil || one.ID != 1 || two != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	got, err = items.Call(context.Background(), c, find{2})
+	if one, two := got.Get(); err != nil || one != nil || two == nil || two.Location != "/2" || two.Body.ID != 2 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err = items.Call(context.Background(), &typed.Client{Base: c.Base}, find{2}); !errors.Is(err, typed.Unauthorized) {
+		t.Errorf("without credentials: %v", err)
+	}
+	if _, err = items.Call(context.Background(), &typed.Client{Base: c.Base, Edit: c.Edit, Most: 3}, find{1}); err == nil || !strings.Contains(err.Error(), "longer than 3 bytes") {
+		t.Errorf("with a bound of 3 bytes: %v", err)
+	}
+	lines := typed.NewEndpoint[struct{}, typed.Lines[item]]("GET", "/lines")
+	seq, err := lines.Call(context.Background(), c, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v.ID
+	}
+	if sum != 3 {
+		t.Errorf("sum %d", sum)
+	}
+	if p := panics(func() { typed.NewEndpoint[find, item]("GET", "/items/{ident}") }); !strings.Contains(p, "{id}") {
+		t.Errorf("an endpoint with another pattern panics with %q", p)
+	}
+}

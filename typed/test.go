@@ -1,0 +1,174 @@
+package typed
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/schema"
+)
+
+// TestingT is what Op.Test needs of a *testing.T.
+type TestingT interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// An Exchange is a request that Op.Test has sent, and its answer.
+type Exchange[Out any] struct {
+	Status  int
+	Header  http.Header
+	Body    []byte
+	Out     Out      // what was answered, unless Problem is set
+	Problem *Problem // nil when the answer is none
+}
+
+// Test sends an input through the app, without a network, and returns the answer. It
+// checks the exchange against the operation's document, and t fails when the answer has
+// a status, a fault, a media type, a header or a body that the document does not have. edit
+// changes the request before it is sent, to add credentials, say.
+func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*http.Request)) Exchange[Out] {
+	t.Helper()
+	e := op.Endpoint()
+	m, err := e.plan.encode(reflect.ValueOf(in), e.host, e.pattern, e.params)
+	var r *http.Request
+	if err == nil {
+		r, err = m.request(e.method, "http://"+hostOr(m.host, "test.example"))
+	}
+	if err != nil {
+		t.Fatalf("typed: the input of %s cannot be sent: %v", op.label(), err)
+		return Exchange[Out]{}
+	}
+	if version := op.route.Info().Version; version != "" {
+		r.Header.Set("Accept", "application/vnd.test."+version+"+json")
+	}
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
+	for _, f := range edit {
+		f(r)
+	}
+	before := op.undeclaredCount()
+	w := &recorder{header: http.Header{}}
+	app.ServeHTTP(w, r)
+	a := &received{w.status, w.header, w.body.Bytes()}
+	if op.undeclaredCount() > before {
+		t.Errorf("typed: %s returned an error that it has not declared, answered with %d %s: add it with Faults", op.label(), a.status, a.body)
+	}
+	for _, wrong := range op.check(a, e.method) {
+		t.Errorf("typed: %s: %s", op.label(), wrong)
+	}
+	got := Exchange[Out]{Status: a.status, Header: a.header, Body: a.body}
+	switch err := op.result.read(a, placeOf(&got.Out)).(type) {
+	case nil:
+	case *Problem:
+		got.Problem = err
+	default:
+		if op.result.receive != nil {
+			t.Errorf("typed: the answer of %s cannot be read: %v\n%d %s", op.label(), err, a.status, a.body)
+		}
+	}
+	return got
+}
+
+func hostOr(host, other string) string {
+	if host != "" {
+		return host
+	}
+	return other
+}
+
+// undeclaredCount is how often the operation has answered with what it has not declared.
+func (o *Operation) undeclaredCount() (n int) {
+	s := o.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, u := range s.undeclared {
+		if key.op == o {
+			n += u.Count
+		}
+	}
+	return n
+}
+
+// check lists how an answer differs from the document.
+func (o *Operation) check(a *received, method string) (wrong []string) {
+	answers := o.Answers()
+	i := slices.IndexFunc(answers, func(have Answer) bool { return have.Status == a.status })
+	if i < 0 {
+		return []string{fmt.Sprintf("the document does not have the status %d, which was answered: %s", a.status, a.body)}
+	}
+	want := &answers[i]
+	for _, h := range want.Headers {
+		if h.Always && a.header.Get(h.Name) == "" {
+			wrong = append(wrong, fmt.Sprintf("the answer %d has no header %s", a.status, h.Name))
+		}
+	}
+	kind := mediaType(a.header.Get("Content-Type"))
+	wanted := want.MediaType
+	if want.Problem {
+		wanted = "application/problem+json"
+	}
+	switch {
+	case wanted == "" && len(a.body) > 0:
+		wrong = append(wrong, fmt.Sprintf("the answer %d has a body of type %s, but the document has none", a.status, kind))
+	case wanted != "" && wanted != kind && method != http.MethodHead:
+		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
+	case want.Problem:
+		wrong = append(wrong, want.checkProblem(newProblem(a))...)
+	case want.Item != nil && kind == mediaLines:
+		for line := range bytes.Lines(a.body) {
+			wrong = append(wrong, checkJSON(want.Item, line)...)
+		}
+	case want.Schema != nil && wanted == mediaJSON:
+		wrong = append(wrong, checkJSON(want.Schema, a.body)...)
+	}
+	return wrong
+}
+
+// checkProblem checks that a problem is one of those that the document has.
+func (a *Answer) checkProblem(p *Problem) []string {
+	if a.Other || slices.ContainsFunc(a.Faults, func(f *Fault) bool { return f.ID() == p.Type }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the document does not have the fault %q with the status %d", p.Type, p.Status)}
+}
+
+// checkJSON checks a body against its schema.
+func checkJSON(n *schema.Node, body []byte) (wrong []string) {
+	var report schema.Report
+	n.CheckOutput(bytes.TrimSpace(body), &report)
+	for i := range report.List {
+		v := &report.List[i]
+		wrong = append(wrong, fmt.Sprintf("the answer breaks the schema of the document: %s %s", v.Pointer, v.Text()))
+	}
+	if len(wrong) > 0 {
+		wrong[len(wrong)-1] += "\n" + string(body)
+	}
+	return wrong
+}
+
+// A recorder is a ResponseWriter that keeps what it gets.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+		w.header = w.header.Clone()
+	}
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+func (w *recorder) Flush() { w.WriteHeader(http.StatusOK) }
