@@ -73,6 +73,8 @@
 //	stream.go    sequences, lines, events   answers.go   every status, derived
 //	declare.go   what middleware declares   undeclared.go faults that nobody declared
 //	security.go  who may call               describe.go  what documents say
+//	encode.go    In into a request          client.go    calling operations
+//	test.go      testing them
 //	decode.go    the way to the JSON decoder
 //	util.go      values as text             unsafe.go    every use of unsafe
 package typed
