@@ -126,9 +126,7 @@ func (g *generator) body(d *typed.Description) (*object, error) {
 		case b.Fields != nil:
 			g.form(m, b.Fields, media)
 		case b.Schema != nil:
-			node := *b.Schema
-			node.Nullable = node.Nullable && b.Required
-			m.put("schema", g.schema(&node, input))
+			m.put("schema", g.schema(b.Schema, input))
 			examples := new(object)
 			for _, e := range d.Examples {
 				value, err := json.Marshal(e.Value)

@@ -61,6 +61,11 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags) (*bodyPlan, error) {
 	if b.node, err = node.Tagged(tags); err != nil {
 		return nil, err
 	}
+	if b.optional && b.node.Nullable && t.Kind() == reflect.Pointer { // the pointer stands for absence
+		plain := *b.node
+		plain.Nullable = false
+		b.node = &plain
+	}
 	if _, ok := tags["default"]; ok {
 		return nil, errors.New("a body has no default")
 	}

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 
@@ -28,7 +29,8 @@ type onePassDecoder struct{ decoder *jsonwire.Decoder }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	v := to.value(p.typ)
-	if !o.decoder.Try(body, v.Addr().Interface(), schema.DecoderLimits) {
+	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
+	if null || !o.decoder.Try(body, v.Addr().Interface(), schema.DecoderLimits) {
 		v.SetZero()
 		plainDecoder{}.decode(b, p, body, to)
 	}

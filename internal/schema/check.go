@@ -398,6 +398,10 @@ func (c *checker) peek() byte {
 
 // violate reports a broken rule at the place that path leads to.
 func (c *checker) violate(rule, limit string) {
+	if c.bare {
+		c.report.More = true
+		return
+	}
 	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
 }
 
