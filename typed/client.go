@@ -160,5 +160,5 @@ func (p *Problem) StatusCode() int { return p.Status }
 // Is reports whether the problem is the fault target.
 func (p *Problem) Is(target error) bool {
 	f, ok := errors.AsType[*Fault](target)
-	return ok && f.Status() == p.Status && f.ID() == p.Type
+	return ok && p != nil && f.Status() == p.Status && f.ID() == p.Type
 }

@@ -1,0 +1,105 @@
+// Shop is a bookshop: what typed actions, their document and their tests look like in a
+// service of some size. Its books are in SQLite.
+//
+//	go run . -addr 127.0.0.1:8080 -key staff-key     serves the shop; see /docs
+//	go run . -document                               writes its OpenAPI document and ends
+package main
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"log"
+	"os"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/openapi"
+	_ "modernc.org/sqlite"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "where to listen")
+	file := flag.String("db", ":memory:", "the database")
+	key := flag.String("key", "staff-key", "what the staff sends as X-Staff-Key")
+	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
+	document := flag.Bool("document", false, "write the OpenAPI document and end")
+	flag.Parse()
+	db, err := open(*file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	settings := dunlin.Config{Addr: *addr}
+	if *std {
+		settings.Engine = dunlin.EngineStd
+	}
+	app := dunlin.New(settings)
+	(&shop{books: &store{db}, key: *key, news: new(news)}).register(app)
+	if *document {
+		doc, err := openapi.Document(app, config)
+		if err != nil {
+			log.Fatal(err)
+		}
+		os.Stdout.Write(doc)
+		return
+	}
+	if err := app.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// open opens the database and makes what it does not have yet.
+func open(file string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // one writer; and each connection to :memory: has a database of its own
+	_, err = db.Exec(`
+		create table if not exists books (
+			id integer primary key, added integer not null, version integer not null, isbn text not null unique, title text not null,
+			author text not null, genre text not null, cents integer not null, stock integer not null, tags text not null,
+			blurb text, cover blob, cover_type text);
+		create table if not exists orders (id integer primary key, at integer not null, mail text not null, cents integer not null);
+		insert or ignore into books values
+			(1, 1767225600000, 1, '9780142437247', 'Moby-Dick', 'Herman Melville', 'novel', 1299, 1000, 'sea', null, null, null),
+			(2, 1767225600000, 1, '9780141439587', 'Emma', 'Jane Austen', 'novel', 899, 1000, '', 'A matchmaker', null, null);`)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// news passes notices on to whoever listens. A listener that does not keep up misses some.
+type news struct {
+	mu        sync.Mutex
+	listeners map[chan Notice]bool
+}
+
+func (n *news) join() (notices <-chan Notice, leave func()) {
+	c := make(chan Notice, 16)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners == nil {
+		n.listeners = map[chan Notice]bool{}
+	}
+	n.listeners[c] = true
+	return c, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.listeners, c)
+	}
+}
+
+func (n *news) tell(notice Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.listeners {
+		select {
+		case c <- notice:
+		default:
+		}
+	}
+}

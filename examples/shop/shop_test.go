@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// newShop returns a shop with a database of its own, and its app.
+func newShop(t *testing.T) (*shop, *dunlin.App) {
+	db, err := open(":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &shop{books: &store{db}, key: "k", news: new(news)}, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+}
+
+var emma = BookData{ISBN: "9780141439587", Title: "Emma", Author: "Jane Austen", Genre: "novel", Cents: 899, Stock: 3}
+
+func TestBooks(t *testing.T) {
+	s, app := newShop(t)
+	list := typed.Get(app, "/books", s.list)
+	show := typed.Get(app, "/books/{id:int}", s.show).Faults(noBook)
+	add := typed.Post(app, "/books", s.add).Faults(sameISBN)
+	replace := typed.Put(app, "/books/{id:int}", s.replace).Faults(noBook, sameISBN, changed)
+	remove := typed.Delete(app, "/books/{id:int}", s.remove).Faults(noBook)
+
+	if x := list.Test(t, app, ListBooks{Limit: 1, Sort: "title"}); x.Out.Total != 2 || len(x.Out.Items) != 1 || x.Out.Items[0].Title != "Emma" || x.Out.Next != 1 {
+		t.Errorf("the first page is %+v", x.Out)
+	}
+	if x := add.Test(t, app, AddBook{emma}); !errors.Is(x.Problem, sameISBN) {
+		t.Errorf("a second Emma is answered %d", x.Status)
+	}
+	other := emma
+	other.ISBN = "9780141439588"
+	x := add.Test(t, app, AddBook{other})
+	if x.Status != http.StatusCreated || x.Out.Location != "/books/3" || x.Out.Body.BookData.Title != "Emma" {
+		t.Fatalf("adding is answered %d %s", x.Status, x.Body)
+	}
+	shown := show.Test(t, app, BookID{3})
+	if shown.Out.ETag != `"3-1"` {
+		t.Errorf("the tag is %s", shown.Out.ETag)
+	}
+	other.Title = "Emma, anew"
+	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, IfMatch: typed.Some(`"3-1"`), Body: other}); y.Out.Version != 2 || y.Out.Title != "Emma, anew" {
+		t.Errorf("replacing is answered %d %s", y.Status, y.Body)
+	}
+	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, IfMatch: typed.Some(`"3-1"`), Body: other}); !errors.Is(y.Problem, changed) {
+		t.Errorf("replacing an old version is answered %d", y.Status)
+	}
+	if y := remove.Test(t, app, BookID{3}); y.Status != http.StatusNoContent {
+		t.Errorf("removing is answered %d", y.Status)
+	}
+	if y := show.Test(t, app, BookID{3}); !errors.Is(y.Problem, noBook) {
+		t.Errorf("showing what is gone is answered %d", y.Status)
+	}
+	other.ISBN, other.Tags = "1", []string{"a", "a", ""}
+	if y := add.Test(t, app, AddBook{other}); y.Status != http.StatusBadRequest || len(y.Problem.Errors) != 3 {
+		t.Errorf("a wrong book is answered %d %s", y.Status, y.Body)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	s, app := newShop(t)
+	order := typed.Post(app, "/orders", s.order).Faults(noBook, outOfStock)
+	var in PlaceOrder
+	in.Body.Mail, in.Body.Lines = "ada@example.com", []OrderLine{{Book: 1, Copies: 2}, {Book: 2, Copies: 1}}
+	if x := order.Test(t, app, in); x.Out.Body.Cents != 2*1299+899 {
+		t.Errorf("answered %d %s", x.Status, x.Body)
+	}
+	in.Body.Lines = []OrderLine{{Book: 1, Copies: 1}, {Book: 1, Copies: 1}}
+	if x := order.Test(t, app, in); x.Status != 400 || x.Problem.Errors[0].Rule != "distinctBooks" {
+		t.Errorf("one book twice is answered %d %s", x.Status, x.Body)
+	}
+	for range 10 {
+		in.Body.Lines = []OrderLine{{Book: 1, Copies: 100}}
+		if x := order.Test(t, app, in); errors.Is(x.Problem, outOfStock) {
+			return
+		}
+	}
+	t.Error("the stock does not end")
+}
+
+func TestStaff(t *testing.T) {
+	s, app := newShop(t)
+	s.register(app)
+	ops := map[string]int{}
+	for _, o := range typed.Operations(app) {
+		for _, a := range o.Answers() {
+			if a.Status == http.StatusUnauthorized {
+				ops[o.Describe().Route.Name]++
+			}
+		}
+	}
+	if len(ops) != 4 || ops["addBook"] != 1 {
+		t.Errorf("operations that ask for a key: %v", ops)
+	}
+	if _, err := openapi.Document(app, config); err != nil {
+		t.Error(err)
+	}
+}
