@@ -63,7 +63,7 @@ func open(file string) (*sql.DB, error) {
 			blurb text, cover blob, cover_type text);
 		create table if not exists orders (id integer primary key, at integer not null, mail text not null, cents integer not null);
 		insert or ignore into books values
-			(1, 1767225600000, 1, '9780142437247', 'Moby-Dick', 'Herman Melville', 'novel', 1299, 1000, 'sea', null, null, null),
+			(1, 1767225600000, 1, '9780142437247', 'Moby-Dick', 'Herman Melville', 'novel', 1299, 1000, '["sea"]', null, null, null),
 			(2, 1767225600000, 1, '9780141439587', 'Emma', 'Jane Austen', 'novel', 899, 1000, '', 'A matchmaker', null, null);`)
 	if err != nil {
 		db.Close()

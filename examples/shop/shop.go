@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -223,8 +224,8 @@ func scan(row interface{ Scan(...any) error }) (b Book, err error) {
 		return b, noBook
 	}
 	b.Added = time.UnixMilli(added).UTC()
-	if tags != "" {
-		b.Tags = strings.Split(tags, "\x00")
+	if err == nil && tags != "" {
+		err = json.Unmarshal([]byte(tags), &b.Tags)
 	}
 	if blurb.Valid {
 		b.Blurb = typed.Just(blurb.String)
@@ -239,7 +240,8 @@ func (s *store) find(ctx context.Context, id int64) (Book, error) {
 // values are the columns that people set.
 func (d *BookData) values() []any {
 	blurb := sql.NullString{String: d.Blurb.Value, Valid: d.Blurb.Set}
-	return []any{d.ISBN, d.Title, d.Author, string(d.Genre), d.Cents, d.Stock, strings.Join(d.Tags, "\x00"), blurb}
+	tags, _ := json.Marshal(d.Tags) // strings can always be encoded
+	return []any{d.ISBN, d.Title, d.Author, string(d.Genre), d.Cents, d.Stock, string(tags), blurb}
 }
 
 func (s *store) add(ctx context.Context, d BookData) (Book, error) {
