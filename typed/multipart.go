@@ -12,6 +12,7 @@ import (
 // formPart is one part of a multipart/form-data body. data is a piece of the body.
 type formPart struct {
 	name        string
+	named       bool // if only by an empty name
 	file        bool
 	fileName    string
 	contentType string
@@ -102,7 +103,7 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 			return p, nil, false, err
 		}
 	}
-	if p.name == "" {
+	if !p.named {
 		return p, nil, false, errors.New("a part has no name")
 	}
 	// The line break before a delimiter belongs to it; that of the head may serve
@@ -128,7 +129,7 @@ func (p *formPart) header(name, value string) error {
 		if err != nil || kind != "form-data" {
 			return errors.New("a part's Content-Disposition is malformed")
 		}
-		p.name = params["name"]
+		p.name, p.named = params["name"]
 		p.fileName, p.file = params["filename"]
 	case strings.EqualFold(name, "Content-Type"):
 		p.contentType = value

@@ -20,7 +20,8 @@ var (
 	noBook     = typed.NewFault(404, "no-book", "There is no such book")
 	sameISBN   = typed.NewFault(409, "same-isbn", "There is a book with this ISBN already")
 	outOfStock = typed.NewFault(409, "out-of-stock", "There are not as many copies")
-	changed    = typed.NewFault(412, "changed", "The book has changed meanwhile")
+	bookTwice  = typed.NewFault(409, "book-twice", "The order names a book twice")
+	changed    = typed.NewFault(409, "changed", "The book has changed meanwhile")
 	noCover    = typed.NewFault(404, "no-cover", "The book has no cover")
 )
 
@@ -39,7 +40,7 @@ func (s *shop) register(app *dunlin.App) {
 		Summary("Shows a book").Description("The header ETag names the version of the book.")
 	typed.Get(app, "/books/{id:int}/cover", s.cover).Name("showCover").Tags("books").Faults(noBook, noCover).
 		ReturnsBytes(200, "image/png").Summary("Shows a cover").Description("The picture of a book, if it has one.")
-	typed.Post(app, "/orders", s.order).Name("placeOrder").Tags("orders").Faults(noBook, outOfStock).
+	typed.Post(app, "/orders", s.order).Name("placeOrder").Tags("orders").Faults(noBook, outOfStock, bookTwice).
 		Summary("Buys books").Description("The copies are taken from the stock at once.").
 		Example("two novels", map[string]any{"mail": "ada@example.com", "lines": []OrderLine{{Book: 1, Copies: 2}}})
 	typed.Get(app, "/export", s.export).Name("exportBooks").Tags("books").
@@ -53,7 +54,7 @@ func (s *shop) register(app *dunlin.App) {
 	typed.Post(staff, "/books", s.add).Name("addBook").Tags("staff").Faults(sameISBN).
 		Summary("Adds a book").Description("The answer has the book as the shop knows it.")
 	typed.Put(staff, "/books/{id:int}", s.replace).Name("replaceBook").Tags("staff").Faults(noBook, sameISBN, changed).
-		Summary("Replaces a book").Description("With If-Match only if it has not changed meanwhile.")
+		Summary("Replaces a book").Description("With a version only if it has not changed meanwhile.")
 	typed.Delete(staff, "/books/{id:int}", s.remove).Name("removeBook").Tags("staff").Faults(noBook).
 		Summary("Removes a book").Description("Orders keep what they know of it.")
 	typed.Put(staff, "/books/{id:int}/cover", s.putCover).Name("putCover").Tags("staff").Faults(noBook).
@@ -98,7 +99,7 @@ func (s *shop) add(r *dunlin.Request, in AddBook) (typed.Created[Book], error) {
 
 func (s *shop) replace(r *dunlin.Request, in ReplaceBook) (Book, error) {
 	return s.books.change(r.Context(), in.ID, func(b *Book) error {
-		if in.IfMatch.Set && in.IfMatch.Value != b.tag() && in.IfMatch.Value != "*" {
+		if version, given := in.Version.Get(); given && version != b.Version {
 			return changed
 		}
 		b.BookData = in.Body
@@ -322,6 +323,13 @@ func (s *store) cover(ctx context.Context, id int64) (kind string, data []byte, 
 // order takes the copies from the stock, and tells what is left.
 func (s *store) order(ctx context.Context, mail string, lines []OrderLine) (o Order, left []Notice, err error) {
 	o = Order{Mail: mail, Lines: lines, At: time.Now().UTC()}
+	seen := map[int64]bool{}
+	for _, line := range lines {
+		if seen[line.Book] {
+			return o, nil, bookTwice.Member("book", line.Book)
+		}
+		seen[line.Book] = true
+	}
 	err = s.within(ctx, func(tx *sql.Tx) error {
 		for _, line := range lines {
 			b, err := scan(tx.QueryRowContext(ctx, "select "+columns+" from books where id = ?", line.Book))
