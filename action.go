@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 
@@ -146,6 +147,7 @@ func (a *App) settle(r *Request, resp *Response) {
 			resp.a.SetKind(exchange.Gone)
 		}
 		a.logFailure(r, resp)
+		a.tell(r, err)
 	}
 	if resp.a.Kind() == exchange.Later {
 		a.carryOut(r, resp)
@@ -163,13 +165,16 @@ func (r *Request) clientGone(resp *Response) bool {
 // client did wrong at level Debug, and so what is refused for want of memory, of which
 // there is a line for all now and then.
 func (a *App) logFailure(r *Request, resp *Response) {
-	log := a.config.Logger.Debug
+	log, level := a.config.Logger.Debug, slog.LevelDebug
 	if resp.a.Kind() == exchange.Gone {
 		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) {
-		log = a.config.Logger.Error
+		log, level = a.config.Logger.Error, slog.LevelError
+	}
+	if !a.config.Logger.Enabled(context.Background(), level) {
+		return // before the arguments are made
 	}
 	log("request failed", "status", resp.a.Status(), "error", resp.a.Own().Err,
 		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())

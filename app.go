@@ -23,6 +23,7 @@ type App struct {
 	config    Config
 	router    router.Router[*endpoint]
 	onPanic   func(*Request, any) Response
+	onError   func(*Request, error) Response
 	policies  []Policy
 	observers []func(*AnswerInfo)
 	exchanges sync.Pool // of *stdExchange
@@ -89,6 +90,17 @@ func New(config Config) *App {
 // Recover sets the function that answers for an action that panicked with the
 // given value. The panic has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }
+
+// OnError sets the function that is called, once, for each request that fails: because
+// an action given to [Try], or a typed one, has returned an error, because a response is
+// that of a failure ([Error], a [Problem] with a cause, one that could not be built), or
+// because a stream has failed. What it returns is the answer where there can still be
+// another: for an error that an action returned, before its middleware sees the
+// response, and for a stream of which nothing has been sent. Elsewhere it is ignored. The
+// zero Response leaves the answer to [Error]. Panics are Recover's.
+//
+// It belongs before the first request, and must be safe for concurrent use.
+func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
 // Extension returns the value that the app has under key, which make gives when first
 // asked for: a place for packages that build on Dunlin to keep what they know of an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -130,9 +131,21 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 // what the client reads. An *http.MaxBytesError is a 413, context.DeadlineExceeded
 // a 503, and any other a 500; they tell the client nothing more.
 // The error itself goes to the log: at level Error from 500 on, else Debug.
+//
+// An error with a method Response() Response makes its answer itself.
 func Error(err error) Response {
 	if err == nil {
 		err = errors.New("dunlin.Error called with a nil error")
+	}
+	if own, ok := errors.AsType[interface {
+		error
+		Response() Response
+	}](err); ok {
+		resp := own.Response()
+		if x := resp.a.Take(); x.Err == nil {
+			x.Err = err
+		}
+		return resp
 	}
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
 		q := *p
@@ -140,6 +153,50 @@ func Error(err error) Response {
 		return Problem(q)
 	}
 	return Problem(ProblemDetails{Status: statusOf(err), Cause: err})
+}
+
+// Try returns an action of a function that may fail. An error is answered as by [Error],
+// or by the function given to [App.OnError].
+func Try(act func(*Request) (Response, error)) Action {
+	if act == nil {
+		return nil // which registration refuses, naming the place
+	}
+	return func(r *Request) Response {
+		resp, err := act(r)
+		if err != nil {
+			return r.app.failed(r, err)
+		}
+		return resp
+	}
+}
+
+// failed answers an error.
+func (a *App) failed(r *Request, err error) Response {
+	if a.onError != nil {
+		r.told = true
+		if resp := a.onError(r, err); resp.a.Kind() != exchange.Missing {
+			return resp
+		}
+	}
+	return Error(err)
+}
+
+// tell calls the function given to OnError for a failure that has been answered. It is
+// called outside of actions: a panic of the function is logged.
+func (a *App) tell(r *Request, err error) {
+	if a.onError == nil || r.told {
+		return
+	}
+	r.told = true
+	defer func() {
+		if v := recover(); v != nil {
+			a.config.Logger.Error("panic in the function given to OnError", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	ignored := a.onError(r, err)
+	if ignored.a.Own() != nil && ignored.a.Claim() {
+		ignored.letGo()
+	}
 }
 
 // statusOf returns the status that an error stands for.

@@ -132,3 +132,82 @@ func TestZeroResponse(t *testing.T) {
 		t.Errorf("a zero response with a status: %d", w.Code)
 	}
 }
+
+// ownAnswer is an error that makes its answer itself.
+type ownAnswer struct{}
+
+func (ownAnswer) Error() string             { return "own" }
+func (ownAnswer) Response() dunlin.Response { return dunlin.Text("my own").Status(418) }
+
+// OnError is called once for each failure, wherever it comes from, and its response is
+// the answer where there can still be another.
+func TestOnError(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		seen := make(chan string, 10)
+		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.OnError(func(r *dunlin.Request, err error) dunlin.Response {
+				seen <- r.Path() + " " + err.Error()
+				if strings.Contains(r.Path(), "plain") {
+					return dunlin.Response{}
+				}
+				return dunlin.Text("handled").Status(502)
+			})
+			teapot := &dunlin.ProblemDetails{Status: 418}
+			app.Get("/fine", dunlin.Try(func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Text("fine"), nil }))
+			app.Get("/try", dunlin.Try(func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, teapot }))
+			app.Get("/plain", dunlin.Try(func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, teapot }))
+			app.Get("/plain/own", dunlin.Try(func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, ownAnswer{} }))
+			app.Get("/error", func(*dunlin.Request) dunlin.Response { return dunlin.Error(teapot) })
+			app.Get("/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(func() {}) })
+			app.Get("/stream", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(io.Writer) error { return teapot })
+			})
+			app.Get("/late", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.Join(dunlin.Flush(w), teapot) })
+			})
+		})
+		for _, c := range []struct {
+			path   string
+			status int
+			body   string
+			told   string
+		}{
+			{"/fine", 200, "fine", ""},
+			{"/try", 502, "handled", "/try 418"},
+			{"/plain", 418, `{"title":"I'm a teapot","status":418}`, "/plain 418"},
+			{"/plain/own", 418, "my own", "/plain/own own"},
+			{"/error", 418, `{"title":"I'm a teapot","status":418}`, "/error 418"},
+			{"/json", 500, `{"title":"Internal Server Error","status":500}`, "/json JSON response"},
+			{"/stream", 502, "handled", "/stream 418"},
+			{"/late", 200, "", "/late 418"},
+		} {
+			resp, err := http.Get("http://" + addr + c.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, readErr := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != c.status || string(body) != c.body || (readErr != nil) != (c.path == "/late") {
+				t.Errorf("%s: %d %s, %v", c.path, resp.StatusCode, body, readErr)
+			}
+			if c.told == "" {
+				continue
+			}
+			if got := <-seen; !strings.HasPrefix(got, c.told) {
+				t.Errorf("%s: OnError was told %q", c.path, got)
+			}
+		}
+		if len(seen) > 0 {
+			t.Errorf("OnError was called once more: %s", <-seen)
+		}
+	})
+}
+
+func TestTryNil(t *testing.T) {
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "nil action") {
+			t.Errorf("panicked with %s", v)
+		}
+	}()
+	dunlin.New(dunlin.Config{}).Get("/", dunlin.Try(nil))
+}

@@ -32,6 +32,7 @@ type Request struct {
 	depth  int32           // calls of App.run under way
 	source AnswerSource    // of its answer
 	unread bool            // nothing is known of it
+	told   bool            // of the failure of its answer: OnError has been called
 	shared sync.Mutex      // guards id and watch while an answer is given without the action
 	watch  *watch          // made when it is first needed
 
@@ -58,7 +59,7 @@ func (r *Request) attach(a *App, w exchange.Wire) {
 // begin makes the request ready for another message.
 func (r *Request) begin(method, path, query string, lent bool) {
 	r.s.Begin(method, path, query, lent, &r.app.unmatched)
-	r.route, r.depth, r.source, r.unread = nil, 0, FromAction, false
+	r.route, r.depth, r.source, r.unread, r.told = nil, 0, FromAction, false, false
 	r.ended.Set(false)
 }
 

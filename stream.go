@@ -137,7 +137,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
 	case w.sink == nil:
-		return w.resp.failLate(err)
+		return w.failBefore(err)
 	case err == nil:
 		w.sink.Finish(nil)
 		return sent
@@ -147,7 +147,20 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		log = w.r.app.config.Logger.Debug // the client has gone: nobody's fault
 	}
 	log("stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
+	w.r.app.tell(w.r, err)
 	panic(http.ErrAbortHandler)
+}
+
+// failBefore answers an error of a stream of which nothing has been sent.
+func (w *streamWriter) failBefore(err error) Response {
+	if w.r.app.onError == nil {
+		return w.resp.failLate(err)
+	}
+	w.r.told = true
+	if resp := w.r.app.onError(w.r, err); resp.a.Kind() != exchange.Missing && resp.a.Kind() != exchange.Later {
+		return resp
+	}
+	return w.resp.failLate(err)
 }
 
 func (w *streamWriter) call(write func(io.Writer) error) error {

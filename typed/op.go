@@ -18,7 +18,7 @@ type Router interface {
 
 // An Action answers an input with an output or an error. In is a struct, see the
 // package comment; it belongs to the action, and its strings stay valid for ever.
-// An error is answered as [dunlin.Error] does it.
+// An error is answered as [dunlin.Try] does it.
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
 // An Op is a registered operation. Its methods that change it belong before its first
@@ -127,23 +127,23 @@ type input[In any] struct {
 // action is the operation as an ordinary action.
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	o := op.Operation
-	return func(r *dunlin.Request) dunlin.Response {
+	return dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
 		p := op.plan
 		x := op.inputs.Get().(*input[In])
 		x.binder.r, x.binder.state = r, o.state
 		if err := x.binder.bind(p, placeOf(&x.in)); err != nil {
 			op.recycle(x)
-			return respondError(err)
+			return dunlin.Response{}, err
 		}
 		in := x.in
 		op.recycle(x)
 		out, err := act(r, in)
 		if err != nil {
 			o.noteError(r, err)
-			return respondError(err)
+			return dunlin.Response{}, err
 		}
-		return op.result.respond(hidden(&out))
-	}
+		return op.result.respond(hidden(&out)), nil
+	})
 }
 
 // recycle gives an input back to the pool, unless code of others may still know it.
@@ -158,12 +158,4 @@ func (op *Op[In, Out]) recycle(x *input[In]) {
 		x.binder.report.Reset()
 	}
 	op.inputs.Put(x)
-}
-
-// respondError answers an error.
-func respondError(err error) dunlin.Response {
-	if invalid, ok := err.(*Invalid); ok {
-		return invalid.Response()
-	}
-	return dunlin.Error(err)
 }

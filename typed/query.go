@@ -99,7 +99,7 @@ func (b *binder) bindQueryList(q *Param, in place) {
 		times++
 		words := []string{text}
 		if q.Comma {
-			words = splitRaw(text)
+			words = strings.Split(text, ",") // still escaped: an escaped comma separates nothing
 		}
 		for _, word := range words {
 			plain, ok := unescape(word)
@@ -115,12 +115,4 @@ func (b *binder) bindQueryList(q *Param, in place) {
 	default:
 		q.setList(b, in, texts)
 	}
-}
-
-// splitRaw splits a list that is still escaped: an escaped comma separates nothing.
-func splitRaw(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, ",")
 }

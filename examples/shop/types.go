@@ -101,6 +101,5 @@ type PlaceOrder struct {
 // PutCover stores the picture of a book.
 type PutCover struct {
 	BookID
-	Alt   string     `form:"alt" maxLength:"200" default:""`
-	Image typed.File `form:"image" contentType:"image/png, image/jpeg" maxLength:"2000000"`
+	Image typed.File `form:"image" contentType:"image/png" maxLength:"2000000"`
 }
