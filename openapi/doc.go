@@ -17,5 +17,8 @@
 //	names.go      names of types and operations
 //	path.go       patterns as path templates
 //	serve.go      the page and the document over HTTP
+//	export.go     a document without listening
+//	diff.go       what breaks clients between two documents
+//	compare.go    schemas of two documents
 //	write.go      JSON whose members are in order
 package openapi

@@ -126,7 +126,10 @@ func (p *formPart) header(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Content-Disposition"):
 		kind, params, err := mime.ParseMediaType(value)
-		if err != nil || kind != "form-data" {
+		if err != nil {
+			kind, params = looseParams(value)
+		}
+		if kind != "form-data" {
 			return errors.New("a part's Content-Disposition is malformed")
 		}
 		p.name, p.named = params["name"]
@@ -139,4 +142,35 @@ func (p *formPart) header(name, value string) error {
 		}
 	}
 	return nil
+}
+
+// looseParams reads a Content-Disposition whose quoted values hold what only RFC 7578
+// lets them hold: any bytes but the quotation mark, which a backslash may escape.
+func looseParams(value string) (kind string, params map[string]string) {
+	kind, rest, _ := strings.Cut(value, ";")
+	params = map[string]string{}
+	for rest = strings.TrimLeft(rest, " \t"); rest != ""; rest = strings.TrimLeft(rest, " \t;") {
+		name, after, found := strings.Cut(rest, "=")
+		if !found {
+			return "", nil
+		}
+		if !strings.HasPrefix(after, `"`) {
+			text, more, _ := strings.Cut(after, ";")
+			params[strings.ToLower(name)], rest = strings.TrimSpace(text), more
+			continue
+		}
+		var text strings.Builder
+		i := 1
+		for ; i < len(after) && after[i] != '"'; i++ {
+			if after[i] == '\\' && i+1 < len(after) && (after[i+1] == '"' || after[i+1] == '\\') {
+				i++
+			}
+			text.WriteByte(after[i])
+		}
+		if i == len(after) {
+			return "", nil
+		}
+		params[strings.ToLower(strings.TrimSpace(name))], rest = text.String(), after[i+1:]
+	}
+	return strings.TrimSpace(kind), params
 }

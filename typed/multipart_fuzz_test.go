@@ -42,7 +42,7 @@ func FuzzParts(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if string(data) != got[i].data || p.FormName() != got[i].name {
+			if string(data) != got[i].data || p.FormName() != "" && p.FormName() != got[i].name {
 				t.Fatalf("part %d: read %q, package multipart says %q, %v", i, got[i], data, err)
 			}
 		}

@@ -64,7 +64,7 @@ type Notice struct {
 type ListBooks struct {
 	Limit  int64   `query:"limit" default:"20" minimum:"1" maximum:"100"`
 	Offset int64   `query:"offset" default:"0" minimum:"0" maximum:"1000000"`
-	Genre  []Genre `query:"genre,comma" description:"Any of these genres"`
+	Genre  []Genre `query:"genre" description:"Any of these genres"`
 	Search string  `query:"search" default:"" maxLength:"100" description:"A part of the title or the author"`
 	Sort   string  `query:"sort" default:"title" enum:"title,author,cents"`
 }

@@ -1,0 +1,36 @@
+// Dunlin is the command-line tool of the framework.
+//
+//	dunlin openapi write [-o file] [package]   writes the document of a service, which does not listen
+//	dunlin openapi diff old.json new.json      lists what changes for clients; status 1 if something breaks
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+const usage = `usage:
+  dunlin openapi write [-o file] [package [arguments]]
+        run a program that calls openapi.Export, and write its document
+        instead of listening; package is one for go run, "." by default
+  dunlin openapi diff [-all] old.json new.json
+        list what breaks clients of the old document, with -all every
+        change; the status is 1 when something breaks
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run runs a command and returns its status: 0, 1 for what diff has found, or 2.
+func run(args []string, out, errors io.Writer) int {
+	if len(args) >= 2 && args[0] == "openapi" {
+		switch args[1] {
+		case "write":
+			return write(args[2:], out, errors)
+		case "diff":
+			return diff(args[2:], out, errors)
+		}
+	}
+	fmt.Fprint(errors, usage)
+	return 2
+}

@@ -1,0 +1,204 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// A comparison asks whether every value of one schema is a value of another, and notes
+// where not: of what is sent, the old schema within the new one; of what is
+// answered, the new one within the old. It knows the words that documents of this package use,
+// and takes other words for the same only if they are.
+type comparison struct {
+	d            *differ
+	a, b         map[string]any // the documents of wide and narrow
+	wide, narrow any            // every value of wide should be one of narrow
+	answered     bool
+}
+
+func (c comparison) run() {
+	if c.wide == nil && c.narrow == nil {
+		return
+	}
+	key := [3]string{text(object_(c.wide), "$ref"), text(object_(c.narrow), "$ref"), fmt.Sprint(c.answered)}
+	if key[0] != "" && key[1] != "" {
+		if c.d.seen[key] {
+			return // it is compared already: types may lead back to themselves
+		}
+		if c.d.seen == nil {
+			c.d.seen = map[[3]string]bool{}
+		}
+		c.d.seen[key] = true
+		defer delete(c.d.seen, key)
+	}
+	s, t := resolve(c.a, c.wide), resolve(c.b, c.narrow)
+	if list(s, "anyOf") != nil || list(t, "anyOf") != nil {
+		c.alternatives(s, t)
+		return
+	}
+	c.compare(s, t)
+}
+
+// alternatives has each of the wide schema's find one of the narrow's.
+func (c comparison) alternatives(s, t map[string]any) {
+	for _, one := range choices(s) {
+		fits := false
+		var best []Change
+		for i, other := range choices(t) {
+			probe := &differ{old: c.d.old, new: c.d.new, where: c.d.where, seen: c.d.seen}
+			inner := c
+			inner.d, inner.wide, inner.narrow = probe, one, other
+			inner.run()
+			if !slices.ContainsFunc(probe.changes, func(x Change) bool { return x.Breaking }) {
+				fits = true
+				break
+			}
+			if i == 0 {
+				best = probe.changes
+			}
+		}
+		if !fits {
+			for _, x := range best {
+				if !slices.Contains(c.d.changes, x) {
+					c.d.changes = append(c.d.changes, x)
+				}
+			}
+		}
+	}
+}
+
+func choices(s map[string]any) []any {
+	if l := list(s, "anyOf"); l != nil {
+		return l
+	}
+	return []any{s}
+}
+
+// say words a difference: what is new in a request is what was not there in an answer.
+func (c comparison) say(format string, args ...any) {
+	prefix := "it is not taken any more what is not "
+	if c.answered {
+		prefix = "it need not be "
+	}
+	c.d.note(true, "%s", prefix+fmt.Sprintf(format, args...))
+}
+
+func (c comparison) compare(s, t map[string]any) {
+	if len(t) == 0 {
+		return // takes anything
+	}
+	if a, b := text(s, "type"), text(t, "type"); b != "" && a != b && !(a == "integer" && b == "number") {
+		c.say("of type %s", b)
+		return
+	}
+	c.limits(s, t)
+	for _, word := range []string{"pattern", "format", "contentEncoding", "contentMediaType", "multipleOf"} {
+		if t[word] != nil && !same(s[word], t[word]) {
+			c.say("of %s %v", word, t[word])
+		}
+	}
+	if t["uniqueItems"] == true && s["uniqueItems"] != true {
+		c.say("without repeated elements")
+	}
+	c.values(s, t)
+	if s["items"] != nil || t["items"] != nil {
+		c.inside("#/[]", s["items"], t["items"])
+	}
+	c.members(s, t)
+}
+
+// inside compares parts.
+func (c comparison) inside(place string, s, t any) {
+	if s == nil {
+		s = map[string]any{}
+	}
+	if t == nil {
+		t = map[string]any{}
+	}
+	inner := c
+	inner.wide, inner.narrow = s, t
+	c.d.within(place, inner.run)
+}
+
+func (c comparison) limits(s, t map[string]any) {
+	for _, word := range []string{"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"} {
+		if b, ok := t[word].(float64); ok {
+			if a, has := s[word].(float64); (!has || a < b) && !(b == 0 && word != "minimum" && word != "exclusiveMinimum") {
+				c.say("of %s %v", word, b)
+			}
+		}
+	}
+	for _, word := range []string{"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"} {
+		if b, ok := t[word].(float64); ok {
+			if a, has := s[word].(float64); !has || a > b {
+				c.say("of %s %v", word, b)
+			}
+		}
+	}
+}
+
+// values compares the values that are allowed.
+func (c comparison) values(s, t map[string]any) {
+	allowed := list(t, "enum")
+	if allowed == nil {
+		return
+	}
+	given := list(s, "enum")
+	if given == nil {
+		c.say("one of %s", shown(allowed))
+		return
+	}
+	for _, v := range given {
+		if !slices.ContainsFunc(allowed, func(w any) bool { return same(v, w) }) {
+			if c.answered {
+				c.d.note(true, "it can be %s", shown(v))
+			} else {
+				c.d.note(true, "%s is not taken any more", shown(v))
+			}
+		}
+	}
+}
+
+func (c comparison) members(s, t map[string]any) {
+	mine, theirs := member(s, "properties"), member(t, "properties")
+	required := list(s, "required")
+	for _, name := range list(t, "required") {
+		if !slices.Contains(required, name) {
+			what := "it is required"
+			if c.answered {
+				what = "it is not always there"
+			}
+			c.d.within(fmt.Sprintf("#/%v", name), func() { c.d.note(true, "%s", what) })
+		}
+	}
+	for _, name := range sortedKeys(mine) {
+		other, known := theirs[name]
+		switch {
+		case known:
+			c.inside("#/"+name, mine[name], other)
+		case c.answered:
+			c.d.within("#/"+name, func() { c.d.note(false, "it is new") })
+		case t["additionalProperties"] == false:
+			c.d.within("#/"+name, func() { c.d.note(true, "it is not taken any more") })
+		}
+	}
+	for _, name := range sortedKeys(theirs) {
+		if _, known := mine[name]; !known && !c.answered && !slices.Contains(list(t, "required"), any(name)) {
+			c.d.within("#/"+name, func() { c.d.note(false, "it is new") })
+		}
+	}
+	a, b := s["additionalProperties"], t["additionalProperties"]
+	if object_(a) != nil && object_(b) != nil {
+		c.inside("#/{}", a, b)
+	} else if b == false && a != false && !c.answered && theirs != nil {
+		c.say("without unknown members")
+	}
+}
+
+func same(a, b any) bool { return shown(a) == shown(b) }
+
+func shown(v any) string {
+	b, _ := json.Marshal(v) // which has come from JSON
+	return string(b)
+}

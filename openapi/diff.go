@@ -1,0 +1,276 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Change is a difference between two documents.
+type Change struct {
+	Breaking bool   // clients of the old document may fail
+	Where    string // "GET /books/{id}: answer 200: #/title"
+	What     string
+}
+
+// String returns the change as a line.
+func (c Change) String() string {
+	if c.Breaking {
+		return "breaking: " + c.Where + ": " + c.What
+	}
+	return "         " + c.Where + ": " + c.What
+}
+
+// Diff lists what is different for clients in a new document: operations that are gone, requests
+// that are not taken any more, answers that they do not know. Texts and examples do not count. Both
+// documents are JSON; the changes come in the order of the old document, then of the new one.
+func Diff(old, new []byte) ([]Change, error) {
+	var d differ
+	for _, doc := range []struct {
+		name string
+		text []byte
+		to   *map[string]any
+	}{{"old", old, &d.old}, {"new", new, &d.new}} {
+		if err := json.Unmarshal(doc.text, doc.to); err != nil {
+			return nil, fmt.Errorf("openapi: the %s document: %w", doc.name, err)
+		}
+		if v, _ := (*doc.to)["openapi"].(string); !strings.HasPrefix(v, "3.") {
+			return nil, fmt.Errorf("openapi: the %s document is not one of OpenAPI 3", doc.name)
+		}
+	}
+	d.paths()
+	return d.changes, nil
+}
+
+// differ compares two documents.
+type differ struct {
+	old, new map[string]any
+	where    string
+	changes  []Change
+	seen     map[[3]string]bool // pairs of references that are being compared
+}
+
+func (d *differ) note(breaking bool, format string, args ...any) {
+	c := Change{breaking, d.where, fmt.Sprintf(format, args...)}
+	if !slices.Contains(d.changes, c) {
+		d.changes = append(d.changes, c)
+	}
+}
+
+// within runs f with a place added.
+func (d *differ) within(place string, f func()) {
+	before := d.where
+	if d.where != "" {
+		place = d.where + ": " + place
+	}
+	d.where = place
+	f()
+	d.where = before
+}
+
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"}
+
+func (d *differ) paths() {
+	was, is := member(d.old, "paths"), member(d.new, "paths")
+	for _, path := range sortedKeys(was) {
+		before, after := object_(was[path]), object_(is[path])
+		for _, method := range methods {
+			old, had := before[method].(map[string]any)
+			new, has := after[method].(map[string]any)
+			d.within(strings.ToUpper(method)+" "+path, func() {
+				switch {
+				case had && !has:
+					d.note(true, "the operation is gone")
+				case had:
+					d.operation(old, new)
+				case has:
+					d.note(false, "the operation is new")
+				}
+			})
+		}
+	}
+	for _, path := range sortedKeys(is) {
+		for _, method := range methods {
+			if _, known := was[path]; !known && object_(is[path])[method] != nil {
+				d.within(strings.ToUpper(method)+" "+path, func() { d.note(false, "the operation is new") })
+			}
+		}
+	}
+}
+
+func (d *differ) operation(old, new map[string]any) {
+	if a, b := text(old, "operationId"), text(new, "operationId"); a != b {
+		d.note(true, "generated clients call it %s, and no longer %s", b, a)
+	}
+	if old["deprecated"] != true && new["deprecated"] == true {
+		d.note(false, "it is deprecated")
+	}
+	if len(list(old, "security")) == 0 && len(list(new, "security")) > 0 {
+		d.note(true, "it asks for credentials")
+	}
+	d.parameters(d.params(d.old, old), d.params(d.new, new))
+	d.body(resolve(d.old, old["requestBody"]), resolve(d.new, new["requestBody"]))
+	d.answers(member(old, "responses"), member(new, "responses"))
+}
+
+// params returns the parameters of an operation by place and name.
+func (d *differ) params(doc, op map[string]any) map[string]map[string]any {
+	all := map[string]map[string]any{}
+	for _, p := range list(op, "parameters") {
+		q := resolve(doc, p)
+		all[text(q, "in")+" parameter "+text(q, "name")] = q
+	}
+	return all
+}
+
+func (d *differ) parameters(old, new map[string]map[string]any) {
+	for _, name := range sortedKeys(old) {
+		d.within(name, func() {
+			p, q := old[name], new[name]
+			switch {
+			case q == nil:
+				d.note(strings.HasPrefix(name, "path "), "it is gone")
+			case p["required"] != true && q["required"] == true:
+				d.note(true, "it is required")
+			case p["explode"] != q["explode"]:
+				d.note(true, "its values are separated in another way")
+			}
+			if q != nil {
+				d.input(p["schema"], q["schema"])
+			}
+		})
+	}
+	for _, name := range sortedKeys(new) {
+		if old[name] == nil {
+			required := new[name]["required"] == true
+			d.within(name, func() {
+				d.note(required, "%s", map[bool]string{true: "it is new and required", false: "it is new"}[required])
+			})
+		}
+	}
+}
+
+func (d *differ) body(old, new map[string]any) {
+	d.within("body", func() {
+		if len(old) == 0 {
+			if new["required"] == true {
+				d.note(true, "there must be one")
+			}
+			return
+		}
+		if len(new) == 0 {
+			d.note(false, "it is not read any more")
+			return
+		}
+		if old["required"] != true && new["required"] == true {
+			d.note(true, "it is required")
+		}
+		before, after := member(old, "content"), member(new, "content")
+		for _, media := range sortedKeys(before) {
+			if after[media] == nil {
+				d.note(true, "%s is not taken any more", media)
+				continue
+			}
+			d.input(object_(before[media])["schema"], object_(after[media])["schema"])
+		}
+	})
+}
+
+func (d *differ) answers(old, new map[string]any) {
+	for _, status := range sortedKeys(old) {
+		d.within("answer "+status, func() {
+			if new[status] == nil {
+				d.note(status < "400", "it is gone")
+				return
+			}
+			before, after := resolve(d.old, old[status]), resolve(d.new, new[status])
+			d.headers(member(before, "headers"), member(after, "headers"))
+			a, b := member(before, "content"), member(after, "content")
+			for _, media := range sortedKeys(a) {
+				if b[media] == nil {
+					d.note(true, "it is not %s any more", media)
+					continue
+				}
+				for _, kind := range []string{"schema", "itemSchema"} {
+					d.output(object_(a[media])[kind], object_(b[media])[kind])
+				}
+			}
+			for _, media := range sortedKeys(b) {
+				if a[media] == nil {
+					d.note(true, "it can be %s", media)
+				}
+			}
+		})
+	}
+	for _, status := range sortedKeys(new) {
+		if old[status] == nil {
+			d.within("answer "+status, func() { d.note(status < "400", "it is new") })
+		}
+	}
+}
+
+func (d *differ) headers(old, new map[string]any) {
+	for _, name := range sortedKeys(old) {
+		before, after := resolve(d.old, old[name]), resolve(d.new, new[name])
+		if before["required"] == true && after["required"] != true {
+			d.within("header "+name, func() { d.note(true, "it is not always there") })
+		}
+	}
+}
+
+// input compares what is sent: everything that was taken must be taken.
+func (d *differ) input(old, new any) {
+	c := comparison{d: d, a: d.old, b: d.new, wide: old, narrow: new}
+	c.run()
+}
+
+// output compares what is answered: there must be nothing that clients do not know. New
+// members are nothing to them.
+func (d *differ) output(old, new any) {
+	c := comparison{d: d, a: d.new, b: d.old, wide: new, narrow: old, answered: true}
+	c.run()
+}
+
+func object_(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func member(o map[string]any, name string) map[string]any { return object_(o[name]) }
+
+func text(o map[string]any, name string) string {
+	s, _ := o[name].(string)
+	return s
+}
+
+func list(o map[string]any, name string) []any {
+	l, _ := o[name].([]any)
+	return l
+}
+
+// resolve follows a reference inside a document.
+func resolve(doc map[string]any, v any) map[string]any {
+	o := object_(v)
+	for range 20 {
+		ref := text(o, "$ref")
+		if ref == "" {
+			break
+		}
+		at := any(doc)
+		for step := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+			at = object_(at)[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		}
+		found := map[string]any{}
+		for name, value := range object_(at) {
+			found[name] = value
+		}
+		for name, value := range o {
+			if name != "$ref" {
+				found[name] = value
+			}
+		}
+		o = found
+	}
+	return o
+}

@@ -1,0 +1,76 @@
+package openapi_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/openapi"
+)
+
+func TestDiff(t *testing.T) {
+	text, err := os.ReadFile("testdata/library-3.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := string(text)
+	if changes, err := openapi.Diff(text, text); err != nil || len(changes) > 0 {
+		t.Errorf("a document differs from itself: %v, %v", changes, err)
+	}
+	const breaking, harmless = "breaking: ", "         "
+	for _, c := range []struct{ name, from, to, want string }{
+		{"operation gone", `"/login": {`, `"/log-in": {`, breaking + "POST /login: the operation is gone"},
+		{"operation new", `"/login": {`, `"/log-in": {`, harmless + "POST /log-in: the operation is new"},
+		{"name", `"operationId": "listBooks"`, `"operationId": "books"`, breaking + "GET /shelves/{shelf}/books: generated clients call it books, and no longer listBooks"},
+		{"less taken", `"maximum": 100,`, `"maximum": 50,`, breaking + "GET /shelves/{shelf}/books: query parameter limit: it is not taken any more what is not of maximum 50"},
+		{"more taken", `"maximum": 100,`, `"maximum": 200,`, ""},
+		{"enum of a parameter", `"title",
+                  "rating"`, `"title"`, breaking + `GET /shelves/{shelf}/books: query parameter sort: #/[]: "rating" is not taken any more`},
+		{"member of an answer and a body", `"maxLength": 200,`, `"maxLength": 300,`, breaking + "it need not be of maxLength 200"},
+		{"answer gone", `"201": {`, `"203": {`, breaking + "POST /admin/books: answer 201: it is gone"},
+		{"header", `"X-Total": {
+                "required": true,`, `"X-Total": {`, breaking + "GET /shelves/{shelf}/books: answer 200: header X-Total: it is not always there"},
+		{"security", `"security": [
+          {
+            "key": []
+          }
+        ]`, `"security": []`, ""},
+		{"media type", `"text/csv": {}`, `"text/plain": {}`, breaking + "POST /import: body: text/csv is not taken any more"},
+		{"never null any more", `"anyOf": [
+              {
+                "type": "string"
+              },
+              {
+                "type": "null"
+              }
+            ]`, `"type": "string"`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			edited := strings.Replace(old, c.from, c.to, 1)
+			if edited == old {
+				t.Fatalf("the document has no %s", c.from)
+			}
+			changes, err := openapi.Diff(text, []byte(edited))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, broken := false, false
+			var lines []string
+			for _, x := range changes {
+				lines = append(lines, x.String())
+				prefix, what, _ := strings.Cut(c.want, ": ")
+				found = found || x.String() == c.want || prefix == "breaking" && x.Breaking && strings.HasSuffix(x.What, what)
+				broken = broken || x.Breaking
+			}
+			if c.want == "" && broken || c.want != "" && !found {
+				t.Errorf("changes:\n%s\nwant %q", strings.Join(lines, "\n"), c.want)
+			}
+		})
+	}
+	if _, err := openapi.Diff([]byte("{}"), text); err == nil {
+		t.Error("a document without version is taken")
+	}
+	if _, err := openapi.Diff(text, []byte("{")); err == nil {
+		t.Error("malformed JSON is taken")
+	}
+}
