@@ -203,7 +203,7 @@ func (c *compiler) mapping(n *Node, t reflect.Type) error {
 				}
 				return json.Unmarshal(text, reflect.New(key).Interface())
 			}}
-			n.Names.Rules.Pattern = integerText
+			n.Names.Rules.Pattern, n.Names.Rules.Format = integerText, IntegerFormat(names.Kind, names.Bits)
 			n.Names.Rules.any = true
 		default:
 			return fmt.Errorf("maps with keys of type %s have no JSON", key)
