@@ -36,6 +36,11 @@ import (
 // goal is tight, the mean of the last few. Should it really have grown at once, the runtime's own limit
 // holds meanwhile.
 //
+// Without a limit the runtime's is set all the same, somewhat above the goal: by how much a
+// heap passes its goal depends on how long a collection has to wait for a processor, and what is
+// free in it in pieces stays resident. A heap that really grows is not held up for longer than
+// a few collections, as that limit is never below what Go's own percentage would have the process take.
+//
 // Under load a small heap is collected hundreds of times a second. Each look costs some
 // microseconds and a change of goroutines, so there is a pause after it, for which the
 // setting holds.
@@ -63,6 +68,11 @@ const (
 	// 4 MB are live, mostPercent makes that 16 MB. A larger one then doubles, as with Go's
 	// own setting.
 	easyGoal = 20 << 20
+
+	// easyLimit is the runtime's memory limit while little is live and nothing limits memory, and
+	// easyShare how much more than needed there is of a larger one, one part in so many.
+	easyLimit = 24 << 20
+	easyShare = 8
 
 	// limitedGoal is how large a small heap grows in a room that is large enough.
 	limitedGoal = 12 << 20
@@ -274,6 +284,7 @@ func (c *Collector) adjust() {
 	}
 	live := now.live
 	least, mean := c.lows.note(live, time.Now()), c.recent.mean(live, remembered)
+	few := slices.Min(c.recent.recent)
 	room := int64(0)
 	if c.limited() {
 		room = c.room()
@@ -287,11 +298,23 @@ func (c *Collector) adjust() {
 	if c.limited() {
 		p.runtime.limit.setAbout(min(room-beyond(room)+untouched, p.runtime.limit.before), 64)
 		live = mean
+	} else if p.runtime.percent.ours {
+		p.runtime.limit.setAbout(min(easyLimitFor(few, now), p.runtime.limit.before), 16)
+	} else {
+		p.runtime.limit.set(p.runtime.limit.before)
 	}
 	p.runtime.percent.setAbout(int64(percentFor(live, c.Goal())), 8)
 	if p.runtime.percent.ours {
 		c.percent.Store(p.runtime.percent.last)
 	}
+}
+
+// easyLimitFor returns the runtime's memory limit without one of ours, for a heap of which few bytes
+// stayed live over the last few collections. It leaves room for what Go's own percentage would have
+// the heap grow to, which counts stacks, too.
+func easyLimitFor(few int64, now runtimeState) int64 {
+	heap := 2*few + now.stacks
+	return max(easyLimit, now.beside+heap+heap/easyShare)
 }
 
 // beyond returns how much of a room is kept for what is allocated beyond the runtime's

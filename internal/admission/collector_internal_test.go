@@ -109,9 +109,59 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	if got := debug.SetGCPercent(easy.Percent()); got != easy.Percent() {
 		t.Errorf("GOGC is %d, want the %d of the one that is left", got, easy.Percent())
 	}
-	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+	if got := debug.SetMemoryLimit(-1); got < easyLimit {
 		t.Errorf("the memory limit is %d, though nobody is left who has one", got)
 	}
+}
+
+// Without a limit the runtime has one all the same, which holds up no heap that Go's own
+// percentage would let grow.
+func TestEasyLimitLeavesWhatGoWouldTake(t *testing.T) {
+	for _, live := range []int64{1 << 20, 6 << 20, 30 << 20, 1 << 30, 50 << 30} {
+		for _, stacks := range []int64{1 << 19, 80 << 20} {
+			now := runtimeState{stacks: stacks, beside: stacks + 4<<20 + live/20}
+			goal := live + (live+stacks)*goPercent/100
+			if got := easyLimitFor(live, now); got < now.beside+max(goal, minHeap) {
+				t.Errorf("%d live, stacks of %d: a limit of %d, less than the %d that Go would take", live, stacks, got, now.beside+goal)
+			}
+		}
+	}
+	if got := easyLimitFor(2<<20, runtimeState{stacks: 1 << 20, beside: 8 << 20}); got != easyLimit {
+		t.Errorf("2 MB live: a limit of %d, want %d", got, easyLimit)
+	}
+}
+
+func TestEasyLimitIsNotForWhoChoosesGOGC(t *testing.T) {
+	t.Setenv("GOGC", "")
+	old := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(old)
+	c := PaceCollector(nil)
+	defer c.Stop()
+	if got := debug.SetMemoryLimit(-1); got == math.MaxInt64 {
+		t.Fatal("no limit; the test misses what it is for")
+	}
+	debug.SetGCPercent(800)
+	c.adjust()
+	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+		t.Errorf("the memory limit is %d beside a GOGC of the program's own", got)
+	}
+}
+
+func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
+	t.Setenv("GOGC", "")
+	old := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(old)
+	c := PaceCollector(nil)
+	defer c.Stop()
+	kept := make([]byte, 64<<20)
+	for range remembered {
+		runtime.GC()
+		c.look()
+	}
+	if got := debug.SetMemoryLimit(-1); got < 128<<20 {
+		t.Errorf("the memory limit is %d with 64 MB live for some collections", got)
+	}
+	runtime.KeepAlive(kept)
 }
 
 func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {

@@ -73,6 +73,8 @@ type runtimeState struct {
 	percent int64 // -1: off
 	limit   int64
 	live    int64 // bytes that the last collection found live
+	stacks  int64
+	beside  int64 // bytes of Go's that its limit counts, but for objects and free memory of the heap
 }
 
 func readRuntime() runtimeState {
@@ -80,6 +82,11 @@ func readRuntime() runtimeState {
 		{Name: "/gc/gogc:percent"},
 		{Name: "/gc/gomemlimit:bytes"},
 		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples[:])
 	var n [len(samples)]int64
@@ -88,5 +95,5 @@ func readRuntime() runtimeState {
 			n[i] = int64(samples[i].Value.Uint64())
 		}
 	}
-	return runtimeState{n[0], n[1], n[2]}
+	return runtimeState{percent: n[0], limit: n[1], live: n[2], stacks: n[3], beside: n[4] - n[5] - n[6] - n[7]}
 }
