@@ -58,7 +58,8 @@ type Config struct {
 	// fair share, 80 KiB or more, are served as before. Bodies that could never fit are
 	// refused with 413. From the limit follow also, on the loop engine, the default of
 	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
-	// limit, from the first Serve to the end of Shutdown). What the program sets itself goes
+	// limit, from the first Serve to the end of Shutdown), without a limit only if the loop engine
+	// serves. What the program sets itself goes
 	// before it: GOGC in the environment, or debug.SetGCPercent with anything but 100, and while
 	// the app serves also debug.SetMemoryLimit; before that, only a tighter memory limit
 	// does. Memory that actions hold is theirs to bound.

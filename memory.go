@@ -58,10 +58,13 @@ type memory struct {
 	room      int64              // beside the program when the app began; 0 without a limit
 	budget    admission.Budget   // without a bound until begin
 	holders   *admission.Holders // of budget: who holds what
+	roomNow   func() int64       // for the collector's pace; nil without a limit
+	letGo     func() int64       // see onQuiet
 	collector *admission.Collector
+	ended     bool
 }
 
-// begin finds the limit and has the collector paced, when the app first serves.
+// begin finds the limit, and has the collector paced if there is one, when the app first serves.
 func (m *memory) begin(a *App) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +76,6 @@ func (m *memory) begin(a *App) {
 	bound := int64(easyBudget)
 	p := newProgram(m.limit, a.config.DisableProgramDrop)
 	m.program = p
-	var room func() int64
 	if m.limit.Bytes > 0 {
 		m.room = p.room(m.limit)
 		if m.room <= leastRoom {
@@ -81,14 +83,11 @@ func (m *memory) begin(a *App) {
 				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "program", ByteSize(p.most))
 		}
 		bound = min(bound, m.room/budgetShare)
-		room = func() int64 { return p.room(m.limit) }
+		m.roomNow = func() int64 { return p.room(m.limit) }
 	}
 	m.budget.SetBound(bound)
-	if !a.config.DisableGCPacing {
-		m.collector = admission.PaceCollector(room)
-		if p.drops {
-			m.collector.DropsProgram()
-		}
+	if m.roomNow != nil {
+		m.pace(a)
 	}
 	if p.drops {
 		p.drop = time.AfterFunc(dropAfter, p.dropNow)
@@ -96,11 +95,34 @@ func (m *memory) begin(a *App) {
 	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
+// beginLoop has the collector paced from the first listener of the loop engine on, limit or not:
+// its requests leave so little that is live that Go would collect all the time. On net/http they
+// leave more, and without a limit its service is to take no more memory than others by it.
+func (m *memory) beginLoop(a *App) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pace(a)
+}
+
+// pace begins to pace the collector unless it is paced or is not to be. m.mu is held.
+func (m *memory) pace(a *App) {
+	if m.collector != nil || m.ended || a.config.DisableGCPacing {
+		return
+	}
+	m.collector = admission.PaceCollector(m.roomNow)
+	if m.program.drops {
+		m.collector.DropsProgram()
+	}
+	if m.letGo != nil {
+		m.collector.OnQuiet(m.letGo)
+	}
+}
+
 // end gives the collector back its old settings.
 func (m *memory) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun = true
+	m.begun, m.ended = true, true
 	if m.collector != nil {
 		m.collector.Stop()
 	}
@@ -113,6 +135,7 @@ func (m *memory) end() {
 func (m *memory) onQuiet(letGo func() int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.letGo = letGo
 	if m.collector != nil {
 		m.collector.OnQuiet(letGo)
 	}

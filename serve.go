@@ -74,6 +74,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	case a.config.Engine != EngineStd && !a.config.H2C:
 		srv, err := newLoopServer(a, p.Listener)
 		if err == nil {
+			a.memory.beginLoop(a)
 			return srv, EngineLoop, nil
 		}
 		if a.config.Engine == EngineLoop {

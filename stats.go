@@ -73,7 +73,7 @@ type MemoryStats struct {
 	Fair        int64            `json:"fair"`        // what each may hold without being refused or cut off because of others
 	Leaving     int64            `json:"leaving"`     // held by those who are being ended to make room
 	Largest     []Holding        `json:"largest"`     // those who hold most, the largest first
-	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection
+	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection; 0: as Go has it
 	GOGC        int              `json:"gogc"`        // as chosen after the latest collection; 0: the user's
 }
 
