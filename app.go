@@ -11,6 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -38,17 +39,17 @@ type App struct {
 
 	servers lifecycle.Servers
 	memory  memory
-	shed    admission.Shed // what was refused or cut off, and why
-	clients clients
+	shed    admission.Shed  // what was refused or cut off, and why
 	logs    *logqueue.Queue // to the handler of config.Logger
 	aside   *slog.Logger    // by logs: for code that must not wait for the handler
 	loop    loopState
 	drains  drainWatch
+	server  exchange.Server  // what engines know of the app
+	std     *stdhttp.Service // what net/http serves
 
 	counting  atomic.Bool    // requests are counted by route
 	unmatched exchange.Route // those that no route takes
 	refused   atomic.Uint64  // requests to the loop engine that could not be read
-	conns     connCount      // of net/http
 	made      atomic.Uint32  // exchanges of net/http
 }
 
@@ -64,7 +65,14 @@ func New(config Config) *App {
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
 	a.aside = a.logs.Logger()
-	a.clients.begin(&a.config)
+	a.server = a.forEngines()
+	a.std = stdhttp.NewService(stdhttp.App{
+		Server:         &a.server,
+		Handler:        a,
+		TooManyHeaders: a.tooManyHeaders,
+		IsDraining:     a.servers.IsDraining,
+		AddressRefusal: addressRefusal,
+	})
 	a.memory.holders = admission.NewHolders(&a.memory.budget, admission.Clock())
 	a.unmatched.NoRoute = true
 	a.unmatched.Counts.Init()

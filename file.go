@@ -315,23 +315,3 @@ func (f *forwardFile) Read(p []byte) (int, error) {
 	f.want = f.at
 	return n, err
 }
-
-// sendByFile is the length in bytes from which a file is sent by the system.
-const sendByFile = 16 << 10
-
-// regularFile returns what src reads from, if the system can send that by
-// itself: a file of some length behind an io.LimitedReader.
-func regularFile(src io.Reader) (*io.LimitedReader, *os.File) {
-	lim, limited := src.(*io.LimitedReader)
-	if !limited || lim.N < sendByFile {
-		return nil, nil
-	}
-	f, ok := lim.R.(*os.File)
-	if !ok {
-		return nil, nil
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	return lim, f
-}

@@ -328,7 +328,7 @@ func (w *stdWriter) ReadFrom(src io.Reader) (int64, error) {
 	if whole || err != nil {
 		return n, err
 	}
-	return copyPieces(w, src)
+	return exchange.CopyPieces(w, src)
 }
 
 // readWhole is ReadFrom for a source that can go to the connection as it is;
@@ -354,18 +354,6 @@ func (w *stdWriter) readWhole(src io.Reader) (n int64, whole bool, err error) {
 	n, err = w.sink.ReadFrom(src)
 	w.written += n
 	return n, true, err
-}
-
-// copyBuffers holds what copyPieces copies through.
-var copyBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
-
-// copyPieces copies src by w.Write alone.
-func copyPieces(w io.Writer, src io.Reader) (int64, error) {
-	buf := copyBuffers.Get().(*[16 << 10]byte)
-	defer copyBuffers.Put(buf)
-	type writer struct{ io.Writer } // hides w.ReadFrom
-	type reader struct{ io.Reader } // hides src.WriteTo
-	return io.CopyBuffer(writer{w}, reader{src}, buf[:])
 }
 
 // sniff sets the Content-Type from the first bytes of the body where the handler

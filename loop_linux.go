@@ -56,7 +56,7 @@ func newLoopServer(a *App, ln net.Listener) (lifecycle.Server, error) {
 			KeepAlive:      max(a.config.TCPKeepAlive, 0),
 			MaxConns:       a.config.MaxConnections,
 			MaxLoopConns:   a.config.MaxConnectionsPerLoop,
-			Addresses:      a.clients.addresses,
+			Addresses:      a.server.Addresses,
 			LoopRefusal:    loopRefusal,
 			AddressRefusal: addressRefusal,
 		}, h)

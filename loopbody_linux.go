@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -27,7 +28,7 @@ type loopBody struct {
 	chunked bool
 	asked   bool // 100 Continue has been sent, or need not be
 	decoder http1.Chunked
-	pace    bodyPace
+	pace    exchange.BodyPace
 	raw     []byte // encoded bytes read from the connection
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
@@ -190,21 +191,21 @@ func (b *loopBody) await(p []byte) (int, error) {
 		if passed(x.readBy()) {
 			return 0, bodyCut(os.ErrDeadlineExceeded)
 		}
-		left := b.pace.left(&app.config)
+		left := b.pace.Left(&app.server.Settings)
 		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
 		start := x.d.Now()
 		n, err := x.c.Read(p, timeout)
 		waited := time.Duration(x.d.Now() - start)
 		switch {
-		case x.readBy().IsZero() && b.pace.tooSlow(&app.config, waited, int64(n)):
-			return 0, app.cutBody(x.c.RemoteAddr())
+		case x.readBy().IsZero() && b.pace.TooSlow(&app.server.Settings, waited, int64(n)):
+			return 0, app.server.CutBody(x.c.RemoteAddr())
 		case err == nil:
 			return n, nil
 		case err == engine.ErrRetimed:
 			// A handler has set another deadline meanwhile.
 		case errors.Is(err, engine.ErrNoRoom):
 			return 0, app.noMemory("the request body")
-		case !timedOutIO(err) || timeout != left || !x.readBy().IsZero():
+		case !errors.Is(err, os.ErrDeadlineExceeded) || timeout != left || !x.readBy().IsZero():
 			return n, bodyCut(err)
 		}
 	}

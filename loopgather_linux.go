@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // A small body that has not come in whole with its head is gathered on the loop, where
@@ -31,7 +32,7 @@ const (
 
 // gather begins to gather the body behind the head in u.
 func (x *loopExchange) gather(u *unfinished) {
-	u.pace = bodyPace{}
+	u.pace = exchange.BodyPace{}
 	u.since = x.d.Now()
 	u.judged = u.since
 	x.c.Proto = u
@@ -60,7 +61,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		u.addBody(in[:n])
 		done = len(u.body) == int(u.head.ContentLength)
 	}
-	u.pace.came += int64(n)
+	u.pace.Came(int64(n))
 	waits := !done && len(u.body) <= smallBody // for more
 	if waits {
 		x.c.Moved(int64(n), u.left())
@@ -123,7 +124,7 @@ func (x *loopExchange) waitsOn(u *unfinished) bool {
 	if left <= 0 {
 		return false
 	}
-	x.c.SetDeadline(min(left, u.pace.left(&x.handler.app.config)))
+	x.c.SetDeadline(min(left, u.pace.Left(&x.handler.app.server.Settings)))
 	return true
 }
 
@@ -160,13 +161,13 @@ func (x *loopExchange) learnBody() {
 
 // waitedLong judges at the deadline of a body that is gathered whether it came too
 // slowly; if not, the action may begin.
-func (u *unfinished) waitedLong(d *engine.Driver, c *engine.Conn, config *Config) (tooSlow bool) {
+func (u *unfinished) waitedLong(d *engine.Driver, c *engine.Conn, settings *exchange.Settings) (tooSlow bool) {
 	now := d.Now()
-	tooSlow = u.pace.tooSlow(config, time.Duration(now-u.judged), 0)
+	tooSlow = u.pace.TooSlow(settings, time.Duration(now-u.judged), 0)
 	u.judged = now
 	if !tooSlow {
 		c.CallAgain()
-		c.SetDeadline(u.pace.left(config))
+		c.SetDeadline(u.pace.Left(settings))
 	}
 	return tooSlow
 }

@@ -171,15 +171,15 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	if !ok {
 		return
 	}
-	config := &h.app.config
-	reason, what := admission.SlowHead, config.slowHead()
+	server := &h.app.server
+	reason, what := admission.SlowHead, server.SlowHead()
 	if u.complete {
-		if !u.waitedLong(d, c, config) {
+		if !u.waitedLong(d, c, &server.Settings) {
 			return
 		}
-		reason, what = admission.SlowBody, config.slowBody()
+		reason, what = admission.SlowBody, server.SlowBody()
 	}
-	h.app.noteSlow(reason, c.RemoteAddr(), what)
+	server.NoteSlow(reason, c.RemoteAddr(), what)
 	x := d.Scratch.(*loopExchange)
 	x.use(d, c)
 	x.count.since = d.Now()

@@ -169,13 +169,13 @@ func (s *loopSink) Write(p []byte) (int, error) {
 // http.ServeContent has it, is sent by the system.
 func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
 	if !s.chunked {
-		if lim, f := regularFile(src); f != nil {
+		if lim, f := exchange.RegularFile(src); f != nil {
 			s.x.beginWrite()
 			defer s.x.endWrite()
 			return s.sendFile(lim, f)
 		}
 	}
-	return copyPieces(s, src) // src may be the request's body
+	return exchange.CopyPieces(s, src) // src may be the request's body
 }
 
 func (s *loopSink) Flush() error {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
@@ -17,7 +18,7 @@ type unfinished struct {
 	raw      []byte // the head's bytes
 	chunked  http1.Chunked
 	body     []byte // what of the body has come, decoded
-	pace     bodyPace
+	pace     exchange.BodyPace
 	since    int64 // when its head was complete, on the engine's clock
 	judged   int64 // when pace was brought up to date
 

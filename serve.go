@@ -82,7 +82,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		}
 		a.config.Logger.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
-	return newStdServer(a, p.TLS), EngineStd, nil
+	return a.std.NewServer(p.TLS), EngineStd, nil
 }
 
 // Shutdown stops accepting connections, closes idle ones, lets running requests

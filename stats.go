@@ -104,8 +104,7 @@ type RuntimeStats struct {
 func (a *App) Stats() Stats {
 	var s Stats
 	a.memory.stats(&s.Memory)
-	s.Connections.Open = int(a.conns.open.Load())
-	s.Connections.Accepted = a.conns.accepted.Load()
+	s.Connections.Open, s.Connections.Accepted = a.std.Connections()
 	s.Connections.Refused = a.refused.Load()
 	a.engineStats(&s)
 	s.Shed = make(map[string]uint64)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -74,8 +75,8 @@ type stdExchange struct {
 	matched bool // ... and says what was matched
 	duplex  bool // the action reads and writes at the same time
 
-	holder    *stdHolder // made when it first holds something
-	timedBody *timedBody // made when the body is first asked for
+	holder    *stdHolder         // made when it first holds something
+	timedBody *stdhttp.TimedBody // made when the body is first asked for
 }
 
 // answer runs the action and sends what it returns.
@@ -95,6 +96,21 @@ func (x *stdExchange) answer(act Action) {
 		return
 	}
 	x.sendSettled(&resp.a)
+}
+
+// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
+// are not counted again: net/http has bounded their bytes.
+func (a *App) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
+	resp := Problem(ProblemDetails{
+		Status: http.StatusRequestHeaderFieldsTooLarge,
+		Detail: fmt.Sprintf("too many fields (the limit is %d)", a.config.MaxHeaders),
+	})
+	w.Header().Set("Connection", "close")
+	x := a.exchanges.Get().(*stdExchange)
+	x.w, x.req = w, req
+	x.request.begin(req.Method, req.URL.Path, req.URL.RawQuery, false)
+	x.answerAlone(&resp, FromProtocol)
+	x.release()
 }
 
 // observe tells who observes the answer, before it is sent.
@@ -128,7 +144,7 @@ func (x *stdExchange) release() {
 	x.leaveBody()
 	x.w, x.req, x.ctx, x.race, x.copied, x.bodied, x.matched, x.duplex = nil, nil, nil, nil, false, false, false, false
 	if x.timedBody != nil {
-		x.timedBody.stop()
+		x.timedBody.Stop()
 		x.timedBody = nil
 	}
 	if !invariants.Enabled { // else each request has its own, which knows when it has ended
@@ -256,10 +272,7 @@ func (x *stdConnection) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errTimedOut
 	}
 	conn, rw, err := x.control().Hijack()
-	if own, ok := conn.(*stdConn); ok {
-		conn = own.Conn // handlers look for a *net.TCPConn
-	}
-	return conn, rw, err
+	return stdhttp.Hijacked(conn), rw, err
 }
 func (x *stdConnection) SetReadDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })

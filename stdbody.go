@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 )
 
 // The body of a request on net/http.
@@ -36,17 +39,28 @@ func (x *stdExchange) RefuseBody() { x.CloseAfter() }
 
 // remaining returns the body if some of it may be left, and how long that may take is
 // ours to bound; else nil.
-func (x *stdExchange) remaining() *timedBody {
+func (x *stdExchange) remaining() *stdhttp.TimedBody {
 	if !x.hasBody() {
 		return nil
 	}
 	if _, inner := x.w.(*stdWriter); inner {
 		return nil // the outer exchange sees to it
 	}
-	if b, ours := x.timed().(*timedBody); ours && !b.ended() {
+	if b, ours := x.timed().(*stdhttp.TimedBody); ours && !b.Ended() {
 		return b
 	}
 	return nil
+}
+
+// timed returns the body of the request, bounded in time if the connection is
+// one of a server of our own.
+func (x *stdExchange) timed() io.ReadCloser {
+	if x.timedBody == nil {
+		if x.timedBody = stdhttp.NewTimedBody(x.req); x.timedBody == nil {
+			return x.req.Body
+		}
+	}
+	return x.timedBody
 }
 
 // skipBody reads what the action has left of the body, since net/http does so before it
@@ -64,7 +78,7 @@ func (x *stdExchange) skipRest() {
 	if b == nil || x.duplex || x.req.Close || x.req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	if x.req.ContentLength > drainLimit && !b.begun() {
+	if x.req.ContentLength > drainLimit && !b.Begun() {
 		x.CloseAfter()
 		return
 	}
@@ -83,7 +97,7 @@ func (x *stdExchange) leaveBody() {
 
 func (x *stdExchange) leaveRest() {
 	if b := x.remaining(); b != nil {
-		b.leave()
+		b.Leave()
 	}
 }
 
@@ -101,12 +115,12 @@ func (b limitedBody) Read(p []byte) (int, error) {
 // readProblem returns the problem of a body that net/http could not read.
 func readProblem(err error) error {
 	if _, already := errors.AsType[*ProblemDetails](err); already {
-		return err // a timedBody's
+		return err // a TimedBody's
 	}
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
 	}
-	if timedOutIO(err) || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, os.ErrDeadlineExceeded) || err == io.ErrUnexpectedEOF {
 		return bodyCut(err)
 	}
 	return bodyError(err)

@@ -14,6 +14,7 @@ var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{"internal/admission", "internal/certfile", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/tally", "router"},
 	{"internal/engine", "internal/exchange", "internal/schema"},
+	{"internal/stdhttp"},
 	{""},
 	{"middleware", "typed"},
 	{"openapi"},
@@ -70,6 +71,7 @@ var bans = []ban{
 	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
 	{"internal/lifecycle", []string{"net/http"}, false, "it starts and stops servers, whatever they speak"},
 	{"router", []string{"net", "net/http", "os", "syscall"}, false, "it finds a route for strings and can be used without any server"},
+	{"internal/stdhttp", []string{module, module + "/internal/engine", module + "/router"}, false, "it serves connections for a handler: what a request means, and what else serves, is decided above"},
 	{"internal/engine", []string{"net/http", module + "/internal/http1", module + "/internal/jsonwire", module + "/router"}, true, "it moves bytes and knows no HTTP: what they mean is its Handler's business"},
 }
 

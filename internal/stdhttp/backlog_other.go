@@ -1,6 +1,6 @@
 //go:build !linux
 
-package dunlin
+package stdhttp
 
 import (
 	"errors"

@@ -1,27 +1,26 @@
-package dunlin
+package stdhttp
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A stdStream is the ResponseWriter of one stream of HTTP/2. It gives effect to
-// Config.WriteTimeout and Config.BodyTimeout, which a stdConn does for HTTP/1.1: a client
+// A timedStream is the ResponseWriter of one stream of HTTP/2. It gives effect to
+// Config.WriteTimeout and Config.BodyTimeout, which a timedConn does for HTTP/1.1: a client
 // opens and shuts the window of each stream by itself, so that the connection says
 // nothing of any of them.
 //
 // A deadline of net/http cannot be moved any more once it has passed: it ends the
 // stream. So it is set only to end it. What waits is watched by a timer of our own, which
 // looks after each period whether anything has moved since the last look.
-type stdStream struct {
+type timedStream struct {
 	http.ResponseWriter
-	app    *App
+	server *exchange.Server
 	remote string
 	body   *streamBody // nil for none
 
@@ -42,18 +41,18 @@ type stdStream struct {
 const streamPiece = 16 << 10
 
 // serveStream answers a request of HTTP/2.
-func (a *App) serveStream(w http.ResponseWriter, req *http.Request) {
-	s := &stdStream{ResponseWriter: w, app: a, remote: req.RemoteAddr}
+func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
+	stream := &timedStream{ResponseWriter: w, server: s.Server, remote: req.RemoteAddr}
 	if req.ContentLength != 0 && req.Body != nil && req.Body != http.NoBody {
-		s.body = &streamBody{ReadCloser: req.Body, stream: s}
-		req.Body = s.body
+		stream.body = &streamBody{ReadCloser: req.Body, stream: stream}
+		req.Body = stream.body
 	}
-	defer s.end()
-	a.ServeHTTP(s, req)
+	defer stream.end()
+	s.Handler.ServeHTTP(stream, req)
 }
 
 // Write writes p, for as long as the client takes some of it in time.
-func (s *stdStream) Write(p []byte) (sent int, err error) {
+func (s *timedStream) Write(p []byte) (sent int, err error) {
 	for {
 		piece := p[sent:min(len(p), sent+streamPiece)]
 		s.begin()
@@ -66,7 +65,7 @@ func (s *stdStream) Write(p []byte) (sent int, err error) {
 }
 
 // begin has the writing of a piece watched.
-func (s *stdStream) begin() {
+func (s *timedStream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.wrote = true, true
@@ -75,14 +74,14 @@ func (s *stdStream) begin() {
 	}
 	s.watched, s.seen = true, s.moves
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.app.config.WriteTimeout, s.look)
+		s.timer = time.AfterFunc(s.server.WriteTimeout, s.look)
 	} else {
-		s.timer.Reset(s.app.config.WriteTimeout)
+		s.timer.Reset(s.server.WriteTimeout)
 	}
 }
 
 // moved notes that a piece has been written.
-func (s *stdStream) moved() {
+func (s *timedStream) moved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing = false
@@ -90,7 +89,7 @@ func (s *stdStream) moved() {
 }
 
 // look ends the stream of a client that has taken nothing for a period.
-func (s *stdStream) look() {
+func (s *timedStream) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watched = false
@@ -98,18 +97,17 @@ func (s *stdStream) look() {
 		return
 	}
 	if s.moves == s.seen {
-		what := fmt.Sprintf("nothing of an answer was taken for %v", s.app.config.WriteTimeout)
-		s.app.noteSlow(admission.SlowReader, s.addr(), what)
+		s.server.NoteSlowReader(s.addr())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
 		return
 	}
 	s.watched, s.seen = true, s.moves
-	s.timer.Reset(s.app.config.WriteTimeout)
+	s.timer.Reset(s.server.WriteTimeout)
 }
 
 // end leaves the stream to net/http, which writes what is left of the answer. From here
 // on a deadline is all that can end it.
-func (s *stdStream) end() {
+func (s *timedStream) end() {
 	if s.body != nil {
 		s.body.stop()
 	}
@@ -120,12 +118,12 @@ func (s *stdStream) end() {
 		s.timer.Stop()
 	}
 	if s.wrote && !s.foreign {
-		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(s.app.config.WriteTimeout))
+		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(s.server.WriteTimeout))
 	}
 }
 
 // endReading has the read of the body fail that waits, and all that follow.
-func (s *stdStream) endReading() {
+func (s *timedStream) endReading() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -134,22 +132,22 @@ func (s *stdStream) endReading() {
 }
 
 // readsForeign reports whether a handler has set a read deadline.
-func (s *stdStream) readsForeign() bool {
+func (s *timedStream) readsForeign() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.foreignRead
 }
 
-func (s *stdStream) addr() netip.AddrPort {
+func (s *timedStream) addr() netip.AddrPort {
 	addr, _ := netip.ParseAddrPort(s.remote) // else none
 	return addr
 }
 
 // Unwrap gives http.ResponseController the rest.
-func (s *stdStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *timedStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // FlushError sends what is buffered.
-func (s *stdStream) FlushError() error {
+func (s *timedStream) FlushError() error {
 	s.begin()
 	defer s.moved()
 	return http.NewResponseController(s.ResponseWriter).Flush()
@@ -157,7 +155,7 @@ func (s *stdStream) FlushError() error {
 
 // SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in force
 // again.
-func (s *stdStream) SetWriteDeadline(t time.Time) error {
+func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreign = !t.IsZero()
 	s.mu.Unlock()
@@ -165,7 +163,7 @@ func (s *stdStream) SetWriteDeadline(t time.Time) error {
 }
 
 // SetReadDeadline likewise.
-func (s *stdStream) SetReadDeadline(t time.Time) error {
+func (s *timedStream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreignRead = !t.IsZero()
 	s.mu.Unlock()
@@ -175,10 +173,10 @@ func (s *stdStream) SetReadDeadline(t time.Time) error {
 // A streamBody is the body of a request of HTTP/2, whose client must be fast enough.
 type streamBody struct {
 	io.ReadCloser
-	stream *stdStream
+	stream *timedStream
 
 	mu      sync.Mutex
-	pace    bodyPace
+	pace    exchange.BodyPace
 	reading bool
 	since   time.Time // when that began
 	timer   *time.Timer
@@ -191,7 +189,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	b.begin()
 	n, err := b.ReadCloser.Read(p)
 	if b.end(n, err) {
-		return 0, b.stream.app.cutBody(b.stream.addr())
+		return 0, b.stream.server.CutBody(b.stream.addr())
 	}
 	return n, err
 }
@@ -205,7 +203,7 @@ func (b *streamBody) begin() {
 		return
 	}
 	b.watched = true
-	if left := b.pace.left(&b.stream.app.config); b.timer == nil {
+	if left := b.pace.Left(&b.stream.server.Settings); b.timer == nil {
 		b.timer = time.AfterFunc(left, b.look)
 	} else {
 		b.timer.Reset(left)
@@ -222,7 +220,7 @@ func (b *streamBody) end(n int, err error) bool {
 		b.watched = true // for good: there is nothing more to wait for
 		return b.cut && timedOutIO(err)
 	}
-	if !b.stream.readsForeign() && b.pace.tooSlow(&b.stream.app.config, time.Since(b.since), int64(n)) {
+	if !b.stream.readsForeign() && b.pace.TooSlow(&b.stream.server.Settings, time.Since(b.since), int64(n)) {
 		b.cutOff()
 		return true
 	}
@@ -238,12 +236,12 @@ func (b *streamBody) look() {
 		return
 	}
 	now := time.Now()
-	if b.pace.tooSlow(&b.stream.app.config, now.Sub(b.since), 0) {
+	if b.pace.TooSlow(&b.stream.server.Settings, now.Sub(b.since), 0) {
 		b.cutOff()
 		return
 	}
 	b.since, b.watched = now, true
-	b.timer.Reset(b.pace.left(&b.stream.app.config))
+	b.timer.Reset(b.pace.Left(&b.stream.server.Settings))
 }
 
 // cutOff has this read fail, and all that follow.

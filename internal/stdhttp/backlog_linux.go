@@ -1,4 +1,4 @@
-package dunlin
+package stdhttp
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package dunlin
+package stdhttp
 
 import (
 	"errors"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // stepConn takes or gives what each step says, and then times out if it says so.
@@ -62,12 +65,17 @@ var (
 	errGone = errors.New("reset by peer")
 )
 
-// patient is an app that never gets to judge by its own clock.
-var patient = New(Config{BodyTimeout: time.Hour, WriteTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+// patient is a server that never gets to judge by its own clock.
+var patient = &exchange.Server{
+	Settings: exchange.Settings{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
+	Aside:    slog.New(slog.DiscardHandler),
+	Shed:     new(admission.Shed),
+	Problem:  func(_ int, _ string, cause error) error { return cause },
+}
 
 // A deadline that has passed cuts a client off only if it took nothing since it
 // was set anew.
-func TestStdConnWrite(t *testing.T) {
+func TestConnWrite(t *testing.T) {
 	const text = "some text to be written"
 	for _, c := range []struct {
 		name   string
@@ -84,7 +92,7 @@ func TestStdConnWrite(t *testing.T) {
 		{"one that goes", []step{{4, errGone}}, text[:4], errGone, 1},
 	} {
 		to := &stepConn{steps: c.steps}
-		conn := &stdConn{Conn: to, app: patient}
+		conn := &timedConn{Conn: to, server: patient}
 		n, err := conn.Write([]byte(text))
 		if !errors.Is(err, c.err) || n != len(c.want) || to.took.String() != c.want || len(to.steps) > 0 || to.writes != c.writes {
 			t.Errorf("%s: %d, %v, took %q, %d deadlines; want %q, %v, %d", c.name, n, err, to.took.String(), to.writes, c.want, c.err, c.writes)
@@ -93,9 +101,9 @@ func TestStdConnWrite(t *testing.T) {
 }
 
 // A deadline of a handler's is in force until it is taken back.
-func TestStdConnForeignDeadline(t *testing.T) {
+func TestConnForeignDeadline(t *testing.T) {
 	to := &stepConn{steps: []step{{0, errLate}, {0, errLate}, {0, nil}, {0, errLate}}}
-	conn := &stdConn{Conn: to, app: patient}
+	conn := &timedConn{Conn: to, server: patient}
 	_ = conn.SetWriteDeadline(time.Now())
 	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 1 {
 		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
@@ -111,8 +119,8 @@ func TestStdConnForeignDeadline(t *testing.T) {
 }
 
 // A file goes on where it stopped, whatever was read ahead of it.
-func TestStdConnFile(t *testing.T) {
-	text := strings.Repeat("0123456789abcdefg", sendByFile/16)
+func TestConnFile(t *testing.T) {
+	text := strings.Repeat("0123456789abcdefg", exchange.SendByFile/16)
 	path := t.TempDir() + "/file"
 	if err := os.WriteFile(path, []byte(text+"beyond"), 0o600); err != nil {
 		t.Fatal(err)
@@ -123,7 +131,7 @@ func TestStdConnFile(t *testing.T) {
 	}
 	defer f.Close()
 	to := &stepConn{steps: []step{{3, errLate}, {7, errLate}, {0, nil}}}
-	conn := &stdConn{Conn: to, app: patient}
+	conn := &timedConn{Conn: to, server: patient}
 	n, err := conn.ReadFrom(&io.LimitedReader{R: f, N: int64(len(text))})
 	if n != int64(len(text)) || err != nil || to.took.String() != text {
 		t.Errorf("%d of %d bytes, %v", n, len(text), err)
@@ -133,10 +141,10 @@ func TestStdConnFile(t *testing.T) {
 // A body sets a deadline only when the connection is read, once, and takes it
 // back at its end.
 func TestTimedBody(t *testing.T) {
-	read := func(steps ...step) (*stepConn, *timedBody) {
+	read := func(steps ...step) (*stepConn, *TimedBody) {
 		to := &stepConn{steps: steps}
-		conn := &stdConn{Conn: to, app: patient}
-		return to, &timedBody{ReadCloser: io.NopCloser(conn), conn: conn}
+		conn := &timedConn{Conn: to, server: patient}
+		return to, &TimedBody{ReadCloser: io.NopCloser(conn), conn: conn}
 	}
 	to, b := read(step{1, nil}, step{1, nil}, step{0, io.EOF})
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 2 {
@@ -152,7 +160,7 @@ func TestTimedBody(t *testing.T) {
 		t.Errorf("under another deadline: %v, %d deadlines", err, to.reads)
 	}
 	to, b = read(step{0, io.EOF})
-	b.stop()
+	b.Stop()
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 0 {
 		t.Errorf("after its request: %v, %d deadlines", err, to.reads)
 	}
@@ -160,9 +168,9 @@ func TestTimedBody(t *testing.T) {
 
 // Requests that are answered in time share one deadline, although net/http takes it back
 // after each; who hijacks the connection gets it without.
-func TestStdConnSharesDeadline(t *testing.T) {
+func TestConnSharesDeadline(t *testing.T) {
 	inner := &stepConn{steps: []step{{}, {}, {}, {}}}
-	c := &stdConn{Conn: inner, app: patient}
+	c := &timedConn{Conn: inner, server: patient}
 	write := func(want int, when string) {
 		t.Helper()
 		if _, err := c.Write([]byte("x")); err != nil || inner.writes != want {

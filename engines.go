@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -12,16 +13,34 @@ import (
 // engine count in 16 bits.
 const mostRequests = 1<<16 - 1
 
-// clients bounds how many connections there are.
-type clients struct {
-	addresses *admission.Addresses // by remote address; nil: no bound
-	slots     chan struct{}        // holds one for each connection of net/http; nil: no bound
-}
+// forEngines returns what engines know of the app, complete.
+func (a *App) forEngines() exchange.Server {
+	c := &a.config
+	return exchange.Server{
+		Settings: exchange.Settings{
+			HeadTimeout:  c.HeadTimeout,
+			BodyTimeout:  c.BodyTimeout,
+			WriteTimeout: c.WriteTimeout,
+			IdleTimeout:  c.IdleTimeout,
 
-func (c *clients) begin(config *Config) {
-	c.addresses = admission.NewAddresses(config.MaxConnectionsPerAddress)
-	if config.MaxConnections > 0 {
-		c.slots = make(chan struct{}, config.MaxConnections)
+			TCPKeepAlive: c.TCPKeepAlive,
+			MinBodyRate:  c.MinBodyRate,
+
+			MaxHead:    c.MaxHead,
+			MaxHeaders: c.MaxHeaders,
+
+			MaxRequestsPerConnection: c.MaxRequestsPerConnection,
+			MaxConnections:           c.MaxConnections,
+			MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
+
+			H2C: c.H2C,
+		},
+		Aside:     a.aside,
+		Shed:      &a.shed,
+		Addresses: admission.NewAddresses(c.MaxConnectionsPerAddress),
+		Problem: func(status int, detail string, cause error) error {
+			return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
+		},
 	}
 }
 

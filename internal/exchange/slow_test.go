@@ -1,8 +1,10 @@
-package dunlin
+package exchange_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 func TestBodyPace(t *testing.T) {
@@ -23,13 +25,13 @@ func TestBodyPace(t *testing.T) {
 		{"without a rate", -1, []arrival{{10 * time.Second, 1, false}, {10 * time.Second, 1, false}, {10 * time.Second, 0, true}}},
 		{"a low rate", 1, []arrival{{10 * time.Second, 9, true}}},
 	} {
-		config := Config{BodyTimeout: 10 * time.Second, MinBodyRate: c.rate}
-		var p bodyPace
+		settings := exchange.Settings{BodyTimeout: 10 * time.Second, MinBodyRate: c.rate}
+		var p exchange.BodyPace
 		for i, a := range c.arrivals {
-			if got := p.tooSlow(&config, a.after, a.bytes); got != a.slow {
+			if got := p.TooSlow(&settings, a.after, a.bytes); got != a.slow {
 				t.Errorf("%s: arrival %d is too slow: %v, want %v", c.name, i+1, got, a.slow)
 			}
-			if left := p.left(&config); left <= 0 || left > config.BodyTimeout {
+			if left := p.Left(&settings); left <= 0 || left > settings.BodyTimeout {
 				t.Errorf("%s: %v left after arrival %d", c.name, left, i+1)
 			}
 		}

@@ -1,0 +1,85 @@
+package stdhttp
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// netKeepAlive is what package net sets on connections by itself.
+const netKeepAlive = 15 * time.Second
+
+// A listener keeps the bounds on connections for a server of net/http. What it
+// accepts is counted until Server.count sees its end.
+type listener struct {
+	lastListener
+	service *Service
+	tls     bool // what it accepts speaks TLS
+	once    sync.Once
+	closed  chan struct{} // no longer worth waiting for a slot
+}
+
+func newListener(s *Service, ln net.Listener, tls bool) *listener {
+	return &listener{lastListener: lastListener{Listener: ln}, service: s, tls: tls, closed: make(chan struct{})}
+}
+
+// Accept waits for a connection, and first until there may be one more.
+func (l *listener) Accept() (net.Conn, error) {
+	slots := l.service.slots
+	if slots != nil {
+		select {
+		case slots <- struct{}{}:
+		default:
+			select {
+			case slots <- struct{}{}:
+			case <-l.closed:
+				return nil, net.ErrClosed
+			}
+		}
+	}
+	for {
+		c, err := l.lastListener.Accept()
+		if err != nil {
+			l.service.freeSlot()
+			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok && l.service.TCPKeepAlive != netKeepAlive {
+			after := l.service.TCPKeepAlive // an error would show in the first read
+			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
+		}
+		if all := l.service.Addresses; all == nil || all.Take(addrPortOf(c).Addr()) {
+			return &timedConn{Conn: c, server: l.service.Server}, nil
+		}
+		l.turnAway(c)
+	}
+}
+
+// turnAway closes a connection that is one too many.
+func (l *listener) turnAway(c net.Conn) {
+	if n, due := l.service.Shed.Note(admission.AddressLimit); due {
+		l.service.Aside.Warn("connections refused: their address has as many as it may",
+			"latest", c.RemoteAddr().String(), "limit", l.service.MaxConnectionsPerAddress, "count", n)
+	}
+	if !l.tls {
+		_, _ = c.Write(l.service.AddressRefusal) // a new connection has room for it
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}
+	_ = c.Close()
+}
+
+// Close stops accepting.
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.lastListener.Close()
+}
+
+// stop has Accept come to its end, after the connections that may still be taken
+// from the backlog.
+func (l *listener) stop() {
+	l.once.Do(func() { close(l.closed) })
+	l.lastListener.stop()
+}
