@@ -33,7 +33,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 		return 0, err
 	}
 	if n > mostUnsent {
-		_ = boundUnsent(c.fd, fileUnsent)
+		_ = boundUnsent(c.fd, c.driver.engine.fileUnsent())
 		defer func() {
 			c.flags &^= flagUnbounded
 			_ = boundUnsent(c.fd, mostUnsent)

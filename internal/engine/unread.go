@@ -17,9 +17,10 @@ const (
 	// group counts as ours. It must not be less than common answers, which leave in one call.
 	mostUnsent = 256 << 10
 
-	// fileUnsent is the same for files: what is unsent of them lies in the system's cache,
-	// where it would be anyway, and each wait for room costs.
-	fileUnsent = 1 << 20
+	// The same for files lies between these, see fileUnsent.
+	leastFileUnsent = 1 << 20
+	mostFileUnsent  = 4 << 20
+	fileUnsentShare = 64
 
 	// unreadBytes is how many unsent bytes say that a peer has not read what it was
 	// answered.
@@ -31,6 +32,14 @@ const (
 // fails, nothing is lost but memory, which is the kernel's.
 func boundUnsent(fd int32, bytes int) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
+}
+
+// fileUnsent is mostUnsent for files: what is unsent of them lies in the system's cache, where it would
+// be anyway, and each wait for room costs. But a control group is charged for
+// it as for other output. So it is one part in fileUnsentShare of the budget, which is large
+// where memory is.
+func (e *Engine) fileUnsent() int {
+	return int(min(max(e.cfg.Budget.Bound()/fileUnsentShare, leastFileUnsent), mostFileUnsent))
 }
 
 // muchOutput is the length of an answer, in bytes, from which a connection's bound is worth a
