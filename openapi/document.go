@@ -1,8 +1,6 @@
 package openapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -68,12 +66,7 @@ func Document(app *dunlin.App, c Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, appendJSON(nil, doc), "", "  "); err != nil {
-		return nil, fmt.Errorf("openapi: %w", err)
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	return append(appendJSON(nil, doc, 0), '\n'), nil
 }
 
 func build(app *dunlin.App, c Config) (*object, error) {

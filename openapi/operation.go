@@ -189,7 +189,7 @@ func (g *generator) scheme(s typed.SecurityScheme) error {
 	default:
 		return fmt.Errorf("the security scheme %q is of type %q, which OpenAPI does not have", s.Name, s.Type)
 	}
-	text := string(appendJSON(nil, o))
+	text := string(appendJSON(nil, o, 0))
 	if have, ok := g.schemes[s.Name]; ok && have != text || s.Name == "" {
 		return fmt.Errorf("two security schemes are called %q", s.Name)
 	}

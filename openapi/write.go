@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
@@ -64,46 +65,58 @@ func (o *object) get(name string) any {
 }
 
 // appendJSON appends a value: an object, a list, a string, a number, a boolean, or
-// what is JSON already.
-func appendJSON(b []byte, value any) []byte {
+// what is JSON already. What is in it stands on lines of its own, behind depth+1 times two blanks.
+func appendJSON(b []byte, value any, depth int) []byte {
 	switch v := value.(type) {
 	case *object:
+		if len(v.names) == 0 {
+			return append(b, "{}"...)
+		}
 		b = append(b, '{')
 		for i, name := range v.names {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendText(b, name)
-			b = appendJSON(append(b, ':'), v.values[i])
+			b = appendText(newLine(b, i, depth+1), name)
+			b = appendJSON(append(b, ": "...), v.values[i], depth+1)
 		}
-		return append(b, '}')
+		return append(newLine(b, 0, depth), '}')
 	case []any:
-		return appendList(b, v)
+		return appendList(b, v, depth)
 	case []string:
-		return appendList(b, v)
+		return appendList(b, v, depth)
 	case []*object:
-		return appendList(b, v)
+		return appendList(b, v, depth)
 	case string:
 		return appendText(b, v)
 	case json.RawMessage:
-		var compact bytes.Buffer
-		if json.Compact(&compact, v) == nil {
-			return append(b, compact.Bytes()...)
+		var indented bytes.Buffer
+		if json.Indent(&indented, v, strings.Repeat("  ", depth), "  ") == nil {
+			return append(b, indented.Bytes()...)
 		}
 		return append(b, "null"...)
 	}
 	return fmt.Append(b, value) // numbers and booleans
 }
 
-func appendList[T any](b []byte, list []T) []byte {
+func appendList[T any](b []byte, list []T, depth int) []byte {
+	if len(list) == 0 {
+		return append(b, "[]"...)
+	}
 	b = append(b, '[')
 	for i, v := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendJSON(b, v)
+		b = appendJSON(newLine(b, i, depth+1), v, depth+1)
 	}
-	return append(b, ']')
+	return append(newLine(b, 0, depth), ']')
+}
+
+// newLine begins a line, behind a comma unless it is the first of its container.
+func newLine(b []byte, i, depth int) []byte {
+	if i > 0 {
+		b = append(b, ',')
+	}
+	b = append(b, '\n')
+	for range depth {
+		b = append(b, "  "...)
+	}
+	return b
 }
 
 // appendText appends a string, with <, > and & as they are: a document is no HTML.

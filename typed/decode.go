@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
@@ -17,11 +18,27 @@ type bodyDecoder interface {
 // newBodyDecoder returns a decoder that reads a body once and looks at its rules on
 // the way, if the type has one.
 func newBodyDecoder(n *schema.Node, t reflect.Type) (bodyDecoder, error) {
+	own, err := schema.Of(t)
+	if err != nil || own != n {
+		return compileDecoder(n, t), nil
+	}
+	if d, ok := bodyDecoders.Load(t); ok {
+		return d.(bodyDecoder), nil
+	}
+	d, _ := bodyDecoders.LoadOrStore(t, compileDecoder(n, t))
+	return d.(bodyDecoder), nil
+}
+
+// bodyDecoders keeps the decoders of types, many operations having bodies of one: by
+// reflect.Type. Fields with rules of their own have decoders of their own.
+var bodyDecoders sync.Map
+
+func compileDecoder(n *schema.Node, t reflect.Type) bodyDecoder {
 	d, err := n.Decoder(t)
 	if err != nil {
-		return plainDecoder{}, nil
+		return plainDecoder{}
 	}
-	return onePassDecoder{d}, nil
+	return onePassDecoder{d}
 }
 
 // onePassDecoder leaves what it refuses to plainDecoder, which knows why.
