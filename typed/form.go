@@ -1,6 +1,8 @@
 package typed
 
 import (
+	"bytes"
+	"fmt"
 	"iter"
 	"mime"
 	"net/url"
@@ -100,6 +102,10 @@ func (b *binder) bindForm(f *formPlan, in place) {
 		body, err := b.r.Bytes()
 		if err != nil {
 			b.err = err
+			return
+		}
+		if bytes.Count(body, []byte("&")) >= mostParts {
+			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: fmt.Sprintf("has more than %d fields", mostParts)})
 			return
 		}
 		form, err := url.ParseQuery(string(body))

@@ -61,6 +61,10 @@ func TestForms(t *testing.T) {
 		"form name minLength 2", "form age single")
 	expectViolations(t, ask(t, app, "POST /"), "form name required")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "%zz"), "body # syntax")
+	many := ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=ab"+strings.Repeat("&tag=", 1000))
+	if expectViolations(t, many, "body # syntax"); !strings.Contains(many.body, "more than 1000 fields") {
+		t.Errorf("a form of many fields is answered %s", many.body)
+	}
 	if a := post(t, app, "/", "{}"); a.status != 415 {
 		t.Errorf("JSON is answered %d", a.status)
 	}
