@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ type workers struct {
 
 	mu     sync.Mutex
 	idle   []*worker // most recently used last
+	least  int       // how many were idle at the least since the last call of reap
+	reaper *time.Timer
 	line   line
 	all    int // goroutines
 	taken  int // calls that wait elsewhere, less workers' that do not count, see places.go
@@ -70,6 +73,7 @@ func (w *workers) start(c *Conn) {
 	next := w.idle[n-1]
 	w.idle[n-1] = nil
 	w.idle = w.idle[:n-1]
+	w.least = min(w.least, n-1)
 	next.jobs <- c
 }
 
@@ -94,8 +98,43 @@ func (w *workers) next(wk *worker, took int64) *Conn {
 	}
 	w.all++
 	w.idle = append(w.idle, wk)
+	if len(w.idle) == 1 {
+		w.least = 0
+		w.reapLater()
+	}
 	w.unlock()
 	return <-wk.jobs
+}
+
+// idleLife is how long an idle worker is kept at the least. To make one costs a few
+// microseconds, so it need not be long; a program that counts its goroutines when all is
+// quiet finds none of them.
+const idleLife = 40 * time.Millisecond
+
+// reapLater has reap called after an idleLife. While nobody is idle no timer is set. w.mu is
+// held.
+func (w *workers) reapLater() {
+	if w.reaper == nil {
+		w.reaper = time.AfterFunc(idleLife, w.reap)
+	} else {
+		w.reaper.Reset(idleLife)
+	}
+}
+
+// reap ends the workers that had nothing to do since the last look: those that were used
+// last are taken first, so these are the first of the list.
+func (w *workers) reap() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, wk := range w.idle[:w.least] {
+		w.all--
+		close(wk.jobs)
+	}
+	w.idle = slices.Delete(w.idle, 0, w.least)
+	w.least = len(w.idle)
+	if len(w.idle) > 0 {
+		w.reapLater()
+	}
 }
 
 // run is a worker's goroutine; c is its first job.
@@ -153,5 +192,5 @@ func (w *workers) close() {
 		w.all--
 		close(wk.jobs)
 	}
-	w.idle = nil
+	w.idle, w.least = nil, 0
 }
