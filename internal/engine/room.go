@@ -49,17 +49,18 @@ func (l *loop) retryHeld(d *Driver) bool {
 		if c.slot < 0 {
 			continue // it was closed
 		}
+		if l.held.size() > 0 {
+			l.roomAt = l.now // should d lose the loop, its next driver goes on
+		}
 		if !d.visit(c) {
-			if l.held.size() > 0 && l.roomAt == 0 {
-				l.roomAt = l.now // the next driver goes on
-			}
-			return false
+			return false // and nothing of the loop is d's any more
 		}
 		if c.slot >= 0 && c.queued && c.flags&flagAwaitsRoom != 0 {
 			l.held.toFront()
 			break
 		}
 	}
+	l.roomAt = 0
 	if l.held.size() > 0 {
 		l.roomAt = l.now + roomPause
 	}
