@@ -4,10 +4,12 @@ package dunlin_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,4 +182,50 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 	if refused == 0 || stamped == 0 {
 		t.Errorf("%d refused, %d with the policy's header", refused, stamped)
 	}
+}
+
+// What some clients leave of a route's answers holds up nobody who takes them at once.
+func TestPromptClientsAwaitNoRoom(t *testing.T) {
+	here, release := make(chan struct{}), make(chan struct{})
+	app, addr, _ := startLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
+			n, err := strconv.Atoi(r.Param("n"))
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), n))
+		})
+		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			close(here)
+			<-release
+			return dunlin.NoContent()
+		})
+	})
+	slow := dial(t, addr)
+	send(t, slow, req("GET /sized/12000000")) // more than a system keeps
+	eventually(t, "it is pending", func() bool { return app.Stats().Memory.Pending > 0 })
+	_ = slow.Close()
+	eventually(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+
+	prompt := dial(t, addr)
+	in := bufio.NewReader(prompt)
+	send(t, prompt, req("GET /sized/3"))
+	answered(t, in, 200, "xxx")
+
+	const held = smallBudget * 15 / 16
+	holder := dial(t, addr)
+	send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
+	<-here
+	newcomer := dial(t, addr)
+	send(t, newcomer, req("GET /sized/4"))
+	eventually(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	for range 3 {
+		send(t, prompt, req("GET /sized/3"))
+		answered(t, in, 200, "xxx")
+	}
+	close(release)
+	answered(t, bufio.NewReader(newcomer), 200, "xxxx")
 }

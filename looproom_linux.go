@@ -16,16 +16,18 @@ const (
 
 // Pended notes that the answer to the latest request was not taken at once.
 func (h *loopHandler) Pended(d *engine.Driver, bytes int64) {
+	d.Scratch.(*loopExchange).c.Prompt = false
 	if route := d.Scratch.(*loopExchange).request.s.Route; route != nil && bytes > route.Pends.Load() {
 		route.Pends.Store(bytes)
 	}
 }
 
 // expectsMuch reports whether the request's answer is expected to be held for long enough, and
-// to be so large, that there must be room for it first.
+// to be so large, that there must be room for it first. What others leave says nothing of a
+// client that has taken such an answer at once.
 func (x *loopExchange) expectsMuch() bool {
 	route := x.request.s.Route
-	return route.Pends.Load() > muchPending && !route.Critical
+	return route.Pends.Load() > muchPending && !route.Critical && !x.c.Prompt
 }
 
 // awaitRoom asks for room for what the answer will leave. When it is done the request was
@@ -34,7 +36,7 @@ func (x *loopExchange) awaitRoom() (next progress, done bool) {
 	p := &x.request.s.Route.Pends
 	n := p.Load()
 	if bound := x.handler.app.memory.budget.Bound(); bound > 0 {
-		n = min(n, bound/2) // one answer may be larger
+		n = min(n, bound/2+1) // one answer may be larger; more than Fair, so that it can wait
 	}
 	switch x.d.ReserveRoom(x.c, n) {
 	case admission.MustWait:
@@ -48,6 +50,7 @@ func (x *loopExchange) awaitRoom() (next progress, done bool) {
 		return x.refuseWhole(Problem(*app.noMemory("the answer")), FromMemory), true
 	}
 	x.request.account = x.c.Account() // which gives it back when the request ends
+	x.c.Prompt = true                 // until Pended
 	p.Add(-p.Load() / pendsDecay)
 	return 0, false
 }

@@ -202,6 +202,10 @@ func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.ex
 // Held returns how many bytes it holds.
 func (a *Account) Held() int64 { return a.held.Load() }
 
+// HeldByAddress returns how many bytes all accounts of its peer's address hold. It may be called
+// until the account is closed.
+func (a *Account) HeldByAddress() int64 { return a.source.held.Load() }
+
 // Ending reports whether the holder is being ended.
 func (a *Account) Ending() bool {
 	a.mu.Lock()

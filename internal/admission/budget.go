@@ -71,12 +71,16 @@ func (b *Budget) Reserve(u Use, n int64) bool {
 
 // reserve is Reserve that allows so many bytes beyond the bound and does not count.
 func (b *Budget) reserve(u Use, n, beyond int64) bool {
-	if held, bound := b.held.Add(n), b.bound.Load(); bound > 0 && held > bound+beyond {
-		b.held.Add(-n)
-		return false
+	for {
+		held, bound := b.held.Load(), b.bound.Load()
+		if bound > 0 && held+n > bound+beyond {
+			return false // and nobody saw it taken: others might have been ended for that
+		}
+		if b.held.CompareAndSwap(held, held+n) {
+			b.take(u, n)
+			return true
+		}
 	}
-	b.take(u, n)
-	return true
 }
 
 // Force takes n bytes that are held already and cannot be refused, such as the

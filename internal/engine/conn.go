@@ -46,6 +46,9 @@ type Conn struct {
 
 	flags  connFlags
 	queued bool // in loop.ready, loop.others, loop.later or loop.held; the loop's
+
+	// Prompt is the handler's: its peer has taken at once what it was last expected to leave.
+	Prompt bool
 }
 
 type connFlags uint16

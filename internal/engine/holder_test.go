@@ -3,11 +3,13 @@
 package engine_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -323,6 +325,41 @@ func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
 	}
 	for i, c := range waiting {
 		c.want(fmt.Sprint(i))
+	}
+	room.giveBack()
+}
+
+// Those who wait for room wait behind nobody whose address holds more, and who comes waits behind
+// those who are there, even if there is room for a moment.
+func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x := serveTight(t, engine.Config{Loops: 1}, room)
+	first := x.dial()
+	first.send("much first\n")
+	first.want("first")
+	other := x.dial()
+	var crowd []*client
+	for i := range 3 {
+		c := x.dial()
+		c.send(fmt.Sprintln("much", i))
+		crowd = append(crowd, c)
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := d.Dial("tcp", x.addr.String())
+	if err != nil {
+		t.Skipf("from another address: %v", err)
+	}
+	defer conn.Close()
+	alone := &client{conn, t, bufio.NewReader(conn)}
+	alone.send("much alone\n")
+	other.send("echo all have come\n") // to the same loop, behind them
+	other.want("all have come")
+	for i, c := range append([]*client{alone}, crowd...) {
+		room.giveBack()
+		for n := 0; n < i+2; n = room.begun() {
+			x.AdvanceClock(0)
+		}
+		c.want([]string{"alone", "0", "1", "2"}[i])
 	}
 	room.giveBack()
 }

@@ -48,6 +48,7 @@ type loop struct {
 	others  connQueue // likewise, and every second time only, see queue.go
 	later   []*Conn   // to be served in the next turn
 	held    connQueue // they wait for room for what their requests will hold
+	retried *Conn     // the one of them that asks again
 	roomAt  int64     // when to look at them again at the latest, 0 if there are none
 	mail    []message
 	mailAt  int // mail[mailAt:] are still to be handled
@@ -278,7 +279,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	if ev.Events&(unix.EPOLLIN|hungUp) != 0 {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
-			if c.queued && c.flags&flagPeerDone == 0 {
+			if c.queued && c.flags&(flagPeerDone|flagAwaitsRoom) == 0 {
 				l.pressure.gone++
 				l.pressure.control.Gone()
 			}

@@ -3,14 +3,16 @@
 package engine
 
 import (
+	"math"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A request that will make its connection hold much, as its handler knows, is not begun until
-// there is room for that: it waits, for nobody but itself, in the order in which it came.
-// Who asks for little is not in this queue and does not stop because of it.
+// there is room for that: it waits, for nobody but itself. Those whose address holds least go
+// first, so that nobody waits behind all the requests of one who holds much, and else those who came
+// first. Who asks for little is not in this queue and does not stop because of it.
 
 // littleOutput is the pending output in bytes that is not worth telling the handler.
 const littleOutput = 64 << 10
@@ -23,7 +25,15 @@ const roomPause = int64(250 * time.Millisecond)
 // the request. What was granted is given back by
 // [admission.Account.EndRequest], once the answer has been made.
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
-	return c.Account().Lend().ReserveAhead(n)
+	a := c.Account().Lend()
+	if d.Inline() {
+		l := d.loop
+		if l.held.size() > 0 && l.retried != c {
+			return admission.MustWait // else the room of those who wait would go to those who come
+		}
+		l.retried = nil
+	}
+	return a.ReserveAhead(n)
 }
 
 // AwaitRoom asks for another call of Data, with the input not consumed by this one, when there
@@ -43,6 +53,7 @@ func (l *loop) hold(c *Conn) {
 func (l *loop) retryHeld(d *Driver) bool {
 	l.roomAt = 0
 	for range l.held.size() {
+		l.held.leastFirst()
 		c := l.held.pop()
 		c.queued = false
 		c.flags &^= flagAwaitsRoom
@@ -52,6 +63,7 @@ func (l *loop) retryHeld(d *Driver) bool {
 		if l.held.size() > 0 {
 			l.roomAt = l.now // should d lose the loop, its next driver goes on
 		}
+		l.retried = c
 		if !d.visit(c) {
 			return false // and nothing of the loop is d's any more
 		}
@@ -61,10 +73,28 @@ func (l *loop) retryHeld(d *Driver) bool {
 		}
 	}
 	l.roomAt = 0
+	l.retried = nil
 	if l.held.size() > 0 {
 		l.roomAt = l.now + roomPause
 	}
 	return true
+}
+
+// leastFirst makes the first one whose address holds least the first of the queue.
+func (q *connQueue) leastFirst() {
+	least, at := int64(math.MaxInt64), q.at
+	for i, c := range q.conns[q.at:] {
+		n := int64(-1) // it was closed, or holds nothing
+		if a := c.acct.Load(); a != nil && c.slot >= 0 {
+			n = a.HeldByAddress()
+		}
+		if n < least {
+			least, at = n, q.at+i
+		}
+	}
+	c := q.conns[at]
+	copy(q.conns[q.at+1:at+1], q.conns[q.at:at])
+	q.conns[q.at] = c
 }
 
 // toFront makes the last of a queue the first.
