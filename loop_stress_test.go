@@ -179,27 +179,33 @@ func inChunks(rng *rand.Rand, body []byte) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// check reads the answer to s from br.
-func (s *stressRequest) check(br *bufio.Reader) error {
+// mayClose reports whether the connection may be closed after the answer, as it says then: the
+// action does not read its chunked body, which may not have come in whole.
+func (s *stressRequest) mayClose() bool {
+	return strings.HasPrefix(s.raw, "POST /ignore") && strings.Contains(s.raw, "\r\nTransfer-Encoding: chunked\r\n")
+}
+
+// check reads the answer to s from br. closed says that it is the last of the connection.
+func (s *stressRequest) check(br *bufio.Reader) (closed bool, err error) {
 	if s.status == 0 {
 		if b, err := br.ReadByte(); err == nil {
-			return fmt.Errorf("aborted, but answered: %q", b)
+			return true, fmt.Errorf("aborted, but answered: %q", b)
 		}
-		return nil
+		return true, nil
 	}
 	resp, err := http.ReadResponse(br, nil)
 	if err != nil {
-		return fmt.Errorf("read head: %w", err)
+		return true, fmt.Errorf("read head: %w", err)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("read body: %w", err)
+		return true, fmt.Errorf("read body: %w", err)
 	}
 	if resp.StatusCode != s.status || resp.Header.Get("X-Token") != s.token || !bytes.Equal(body, s.body) {
-		return fmt.Errorf("answered with %d, token %q, %d bytes %.60q; want %d, token %q, %d bytes %.60q",
+		return true, fmt.Errorf("answered with %d, token %q, %d bytes %.60q; want %d, token %q, %d bytes %.60q",
 			resp.StatusCode, resp.Header.Get("X-Token"), len(body), body, s.status, s.token, len(s.body), s.body)
 	}
-	return nil
+	return resp.Close && s.mayClose(), nil
 }
 
 // A stressClient sends batches of requests over one connection after another.
@@ -250,13 +256,18 @@ func (c *stressClient) round(n int) error {
 			_ = conn.CloseWrite()
 		}
 	}(c.conn, c.rng.Uint64())
+	closed := false
 	for i, s := range batch {
-		if err := s.check(c.br); err != nil {
+		var err error
+		if closed, err = s.check(c.br); err != nil {
 			return fmt.Errorf("client %d, batch %d, answer %d of %d, to %.60q: %w", c.id, n, i+1, len(batch), s.raw, err)
+		}
+		if closed {
+			break
 		}
 	}
 	<-sent
-	if !halfClose && !batch[len(batch)-1].last {
+	if !closed && !halfClose && !batch[len(batch)-1].last {
 		return nil
 	}
 	rest, err := io.ReadAll(c.br)
@@ -329,8 +340,8 @@ func TestLoopStress(t *testing.T) {
 		return s.Conns == before && s.Away == 0 && s.PendingBytes == 0 && s.WorkersBusy == 0 && s.JobsQueued == 0
 	})
 	s := dunlin.LoopStats(app)
-	if s.Takeovers == 0 || s.WorkersIdle == 0 {
-		t.Errorf("%d takeovers, %d workers: the test misses what it is for", s.Takeovers, s.WorkersIdle)
+	if s.Takeovers == 0 {
+		t.Error("no takeovers: the test misses what it is for")
 	}
 	soon(t, "no goroutine but idle workers is left: "+strconv.Itoa(goroutines)+" before", func() bool {
 		return runtime.NumGoroutine() <= goroutines+dunlin.LoopStats(app).WorkersIdle
