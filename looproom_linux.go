@@ -35,14 +35,16 @@ func (x *loopExchange) expectsMuch() bool {
 func (x *loopExchange) awaitRoom() (next progress, done bool) {
 	p := &x.request.s.Route.Pends
 	n := p.Load()
-	if bound := x.handler.app.memory.budget.Bound(); bound > 0 {
-		n = min(n, bound/2+1) // one answer may be larger; more than Fair, so that it can wait
+	app := x.handler.app
+	if bound := app.memory.budget.Bound(); bound > 0 {
+		// One answer may be larger. Those who hold little may hold much of the budget for long; what
+		// is within Fair could not wait.
+		n = min(n, max(bound/4, app.memory.holders.Fair()+1))
 	}
 	switch x.d.ReserveRoom(x.c, n) {
 	case admission.MustWait:
 		return needRoom, true
 	case admission.NoRoom:
-		app := x.handler.app
 		if k, due := app.shed.Note(admission.NoMemory); due {
 			app.aside.Warn("the "+app.memory.budget.String()+" is used up: requests are refused whose answers are large", "route", x.request.Route(), "count", k)
 		}

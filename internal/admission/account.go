@@ -31,18 +31,19 @@ type Account struct {
 
 	held atomic.Int64 // changes under mu
 
-	mu      sync.Mutex
-	since   int64 // when it began to hold something
-	left    int64 // bytes that its peer still has to send or to take; -1: unknown
-	ending  bool
-	closed  bool
-	lent    bool  // others than the connection may still have it: it is not used again
-	lone    bool  // its bytes are spared
-	stopped int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
-	body    int64 // bytes of the present request's body, see ReserveBody
-	ahead   int64 // bytes reserved for what is to come, see ReserveAhead
-	working bool  // it is stopped because the server works
-	waits   int64 // since when it waits for room, 0 if it does not
+	mu        sync.Mutex
+	since     int64 // when it began to hold something
+	left      int64 // bytes that its peer still has to send or to take; -1: unknown
+	ending    bool
+	closed    bool
+	lent      bool  // others than the connection may still have it: it is not used again
+	lone      bool  // its bytes are spared
+	relisting int   // goroutines that look whether it holds much, until when it is not used again
+	stopped   int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
+	body      int64 // bytes of the present request's body, see ReserveBody
+	ahead     int64 // bytes reserved for what is to come, see ReserveAhead
+	working   bool  // it is stopped because the server works
+	waits     int64 // since when it waits for room, 0 if it does not
 
 	// What the peer has sent or taken: in this window, and in the one before.
 	began, before     int64 // when they began
@@ -74,17 +75,19 @@ func (a *Account) Release(u Use, n int64) (left int64) {
 	if n == 0 {
 		return a.holders.budget.HeldFor(u)
 	}
-	left = a.holders.budget.Release(u, n)
+	h := a.holders // when nothing is held any more, a may be another's
+	left = h.budget.Release(u, n)
 	a.add(-n)
-	a.holders.signal()
+	h.signal()
 	return left
 }
 
 // Disown says that n bytes are not held by this account alone any more, which stay in the
 // budget.
 func (a *Account) Disown(n int64) {
+	h := a.holders
 	a.add(-n)
-	a.holders.signal()
+	h.signal()
 }
 
 // add notes that n bytes more are held, of which the budget knows already.
@@ -109,9 +112,15 @@ func (a *Account) add(n int64) {
 	}
 	crossed := (was > leastShare) != (held > leastShare)
 	over := a.closed && held == 0
+	if crossed {
+		a.relisting++
+	}
 	a.mu.Unlock()
 	if crossed {
 		h.relist(a)
+		a.mu.Lock()
+		a.relisting--
+		a.mu.Unlock()
 	}
 	if over {
 		h.unlink(a)
@@ -245,7 +254,7 @@ func (a *Account) CloseIdle() bool {
 	if idle {
 		a.closed = true
 	}
-	again := idle && !a.lent
+	again := idle && !a.lent && a.relisting == 0
 	a.mu.Unlock()
 	if idle {
 		a.holders.unlink(a)
