@@ -59,7 +59,8 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	if lost > 0 || got.Requests == 0 {
 		t.Errorf("%d connections failed, %d reads or writes", got.Connect, got.IO)
 	}
-	t.Logf("uploads: %d answered, %d refused with 503; %d lost (bar: 0)", crowd.uploaded.Load(), crowd.shed.Load(), crowd.lost.Load())
+	t.Logf("uploads: %d answered, %d refused with 503, %d cut off in the middle of the answer; %d lost (bar: 0)",
+		crowd.uploaded.Load(), crowd.shed.Load(), crowd.cut.Load(), crowd.lost.Load())
 	if crowd.lost.Load() > 0 || crowd.uploaded.Load() == 0 {
 		t.Errorf("%d uploads came to no answer", crowd.lost.Load())
 	}
@@ -83,6 +84,7 @@ type crowd struct {
 	slow     []net.Conn // clients in the middle of a head
 	uploaded atomic.Int64
 	shed     atomic.Int64
+	cut      atomic.Int64 // in the middle of the answer: of who held most when there was no room
 	lost     atomic.Int64
 }
 
@@ -154,11 +156,14 @@ func (c *crowd) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bo
 		sent <- err
 	}()
 	resp, err := http.ReadResponse(in, nil)
+	begun := err == nil
 	var back []byte
-	if err == nil {
+	if begun {
 		back, err = io.ReadAll(resp.Body)
 	}
 	switch {
+	case err != nil && begun && bytes.HasPrefix(body, back):
+		c.cut.Add(1) // and visibly so
 	case err != nil:
 		if c.lost.Add(1) < 5 {
 			c.t.Logf("upload: %v", err)
