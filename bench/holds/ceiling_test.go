@@ -59,8 +59,11 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	if lost > 0 || got.Requests == 0 {
 		t.Errorf("%d connections failed, %d reads or writes", got.Connect, got.IO)
 	}
-	t.Logf("uploads: %d answered, %d refused with 503, %d cut off in the middle of the answer; %d lost (bar: 0)",
+	t.Logf("uploads: %d answered, %d refused with 503, %d cut off in the middle of the answer (bar: 0, judged with -full); %d lost (bar: 0)",
 		crowd.uploaded.Load(), crowd.shed.Load(), crowd.cut.Load(), crowd.lost.Load())
+	if cut := crowd.cut.Load(); cut > 0 && *full {
+		t.Errorf("%d uploads were cut off in the middle of the answer (bar: 0)", cut)
+	}
 	if crowd.lost.Load() > 0 || crowd.uploaded.Load() == 0 {
 		t.Errorf("%d uploads came to no answer", crowd.lost.Load())
 	}

@@ -18,7 +18,7 @@ func main() {
 	ln := service.Listen("fiber")
 	stage.CountGoroutines()
 
-	ctx := context.TODO()
+	ctx := context.Background()
 	sem := semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 	// A function for each stage: the array would be in the frame of one for all.
 	users := map[stage.Name]fiber.Handler{
