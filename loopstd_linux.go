@@ -44,6 +44,9 @@ func (x *loopExchange) StdRequest() *http.Request {
 	}
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.Context())
+	if !x.streaming && x.cancel != nil {
+		x.c.SetHangupAfterInput(x.cancel) // as on net/http, which looks no further than the next byte
+	}
 	if h.HasBody() {
 		x.stdBody = &loopStdBody{x: x}
 		if x.streaming {

@@ -152,41 +152,71 @@ func (c *Conn) Close() { c.flags |= flagCloseNow }
 // happened already, f is called at once. It replaces the function set before; nil
 // sets none. The one replaced may still be running.
 func (c *Conn) SetHangup(f func()) {
-	if f != nil && c.flags&flagPeerDone != 0 {
+	if f == nil {
+		c.hangup.set(nil)
+		return
+	}
+	c.setHangup(&hangup{f, false})
+}
+
+// SetHangupAfterInput is SetHangup, but f is not called for a peer that finishes
+// sending while something it sent before waits to be read: that comes first.
+func (c *Conn) SetHangupAfterInput(f func()) { c.setHangup(&hangup{f, true}) }
+
+func (c *Conn) setHangup(h *hangup) {
+	if c.flags&flagPeerDone != 0 {
 		c.fireHangup()
 	}
-	c.hangup.set(f)
+	c.hangup.set(h)
 }
 
 func (c *Conn) fireHangup() { c.hangup.fire() }
 
+// noteHangup calls the function of SetHangup, because of events that say that the
+// peer has finished sending or is lost.
+func (c *Conn) noteHangup(events uint32) {
+	if events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 && c.hangup.afterInput() {
+		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
+			return
+		}
+	}
+	c.fireHangup()
+}
+
+// A hangup is what is called when a peer hangs up.
+type hangup struct {
+	f          func()
+	afterInput bool
+}
+
 // hangupHook holds at most one function to call once.
-type hangupHook struct{ f atomic.Pointer[func()] }
+type hangupHook struct{ h atomic.Pointer[hangup] }
 
 // fired in a hook says that the event has happened.
-var fired = new(func())
+var fired = new(hangup)
 
-func (h *hangupHook) set(f func()) {
-	var next *func()
-	if f != nil {
-		next = &f
-	}
+func (h *hangupHook) set(next *hangup) {
 	for {
-		old := h.f.Load()
+		old := h.h.Load()
 		if old == fired {
-			if f != nil {
-				f()
+			if next != nil {
+				next.f()
 			}
 			return
 		}
-		if h.f.CompareAndSwap(old, next) {
+		if h.h.CompareAndSwap(old, next) {
 			return
 		}
 	}
 }
 
+func (h *hangupHook) afterInput() bool {
+	set := h.h.Load()
+	return set != nil && set.afterInput
+}
+
 func (h *hangupHook) fire() {
-	if f := h.f.Swap(fired); f != nil && f != fired {
-		(*f)()
+	if set := h.h.Swap(fired); set != nil && set != fired {
+		set.f()
 	}
 }

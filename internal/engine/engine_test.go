@@ -85,9 +85,7 @@ func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 			g := newGate(h)
 			c := serve(t, engine.Config{}, h).dial()
 			c.send(command + " answer\nparti")
-			if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			c.closeWrite()
 			close(g.open)
 			c.want("answer", "incomplete")
 			c.wantEOF()

@@ -284,6 +284,14 @@ type client struct {
 	r *bufio.Reader
 }
 
+// closeWrite finishes sending.
+func (c *client) closeWrite() {
+	c.t.Helper()
+	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (s *server) dial() *client {
 	s.t.Helper()
 	conn, err := net.Dial(s.addr.Network(), s.addr.String())

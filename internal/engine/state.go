@@ -76,7 +76,7 @@ func (c *Conn) noteEvent(events uint32) bool {
 			c.driver.first.ready <- struct{}{}
 		}
 		if events&hungUp != 0 {
-			c.fireHangup()
+			c.noteHangup(events)
 		}
 		return false
 	}

@@ -136,9 +136,7 @@ func TestDetachAndBlockingIO(t *testing.T) {
 		c.send("body\n")
 		c.want("send it")
 		c.send("too little")
-		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		c.closeWrite()
 		c.want("EOF")
 		c.wantEOF()
 	})
@@ -213,6 +211,46 @@ func TestHangupHook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHangupAfterInput has a peer finish sending behind a line that nobody has
+// read yet, and behind nothing.
+func TestHangupAfterInput(t *testing.T) {
+	h := newLineHandler()
+	entered, looked, hung := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	h.commands["wait"] = func(d *engine.Driver, c *engine.Conn, args string) {
+		c.SetHangupAfterInput(func() { hung <- struct{}{} })
+		entered <- struct{}{}
+		<-looked
+		c.SetHangup(nil)
+		answer(d, args)
+	}
+	s := serve(t, engine.Config{Loops: 1}, h)
+
+	c := s.dial()
+	c.send("wait 1\n")
+	<-entered
+	c.send("echo behind\n")
+	c.closeWrite()
+	// Another connection of the one loop is served: the loop has seen the event.
+	other := s.dial()
+	other.send("echo other\n")
+	other.want("other")
+	if len(hung) != 0 {
+		t.Error("the function was called before the input was read")
+	}
+	looked <- struct{}{}
+	c.want("1", "behind")
+	c.wantEOF()
+
+	c = s.dial()
+	c.send("wait 2\n")
+	<-entered
+	c.closeWrite()
+	<-hung
+	looked <- struct{}{}
+	c.want("2")
+	c.wantEOF()
 }
 
 func TestAbnormalEnds(t *testing.T) {
