@@ -40,6 +40,7 @@ var fileMaps = map[string]string{
 	"internal/engine":    "internal/engine/doc.go",
 	"internal/schema":    "internal/schema/doc.go",
 	"openapi":            "openapi/doc.go",
+	"store":              "store/doc.go",
 	"typed":              "typed/doc.go",
 	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",

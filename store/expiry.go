@@ -1,0 +1,76 @@
+package store
+
+// sweepInterval is how often, in microseconds, everything is looked at for what has
+// expired while the bound is reached: each call would pay for all of it otherwise.
+const sweepInterval = 100_000
+
+// sampled is how many entries are looked at for each that is new: what has expired
+// goes as fast as new entries come, though nobody looks for it.
+const sampled = 4
+
+// reserve takes n bytes, or reports that there is no room for them. A negative n gives back.
+func (m *Memory) reserve(n int64) bool {
+	if m.held.Add(n) <= m.max || n <= 0 {
+		return true
+	}
+	m.held.Add(-n)
+	return false
+}
+
+// sweepAll removes what has expired, unless that was done a moment ago. No shard is locked by the
+// caller.
+func (m *Memory) sweepAll() {
+	now, last := nowMicros(), m.swept.Load()
+	if now-last < sweepInterval || !m.swept.CompareAndSwap(last, now) {
+		return
+	}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		m.held.Add(-s.drop(func(expires int64) bool { return expires <= now }))
+		s.mu.Unlock()
+	}
+}
+
+// drop removes the entries whose end is chosen, and returns what they cost. The shard is
+// locked.
+func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
+	for key, v := range s.values {
+		if chosen(v.expires) {
+			delete(s.values, key)
+			freed += v.cost(key)
+		}
+	}
+	for key, n := range s.numbers {
+		if chosen(n.expires) {
+			delete(s.numbers, key)
+			freed += numberCostOf(key)
+		}
+	}
+	return freed
+}
+
+// sweepSome looks at a few entries, whichever the maps show first, and removes those that
+// have expired. The shard is locked.
+func (m *Memory) sweepSome(s *shard, now int64) {
+	seen := 0
+	for key, v := range s.values {
+		if v.expires <= now {
+			delete(s.values, key)
+			m.held.Add(-v.cost(key))
+		}
+		if seen++; seen == sampled {
+			break
+		}
+	}
+	seen = 0
+	for key, n := range s.numbers {
+		if n.expires <= now {
+			delete(s.numbers, key)
+			m.held.Add(-numberCostOf(key))
+		}
+		if seen++; seen == sampled {
+			break
+		}
+	}
+}

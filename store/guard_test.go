@@ -1,0 +1,125 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// moody is a store whose Get does what it is told.
+type moody struct {
+	store.Store
+	get   func(context.Context) error
+	calls int
+}
+
+func (m *moody) Get(ctx context.Context, _ string) (store.Item, error) {
+	m.calls++
+	return store.Item{}, m.get(ctx)
+}
+
+func hangs(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+func works(context.Context) error     { return nil }
+
+func TestGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &moody{get: hangs}
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 3, Cooldown: time.Second})
+		get := func() (time.Duration, error) {
+			began := time.Now()
+			_, err := g.Get(ctx, "k")
+			return time.Since(began), err
+		}
+		for i := range 3 {
+			if took, err := get(); took != 100*time.Millisecond || !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("call %d to a store that hangs: %v after %v", i, err, took)
+			}
+		}
+		for range 10 {
+			if took, err := get(); took != 0 || !errors.Is(err, store.ErrUnavailable) {
+				t.Fatalf("a call while the breaker is open: %v after %v, want it to fail at once", err, took)
+			}
+		}
+		if inner.calls != 3 {
+			t.Errorf("the store was called %d times, want 3", inner.calls)
+		}
+		if s, want := g.Stats(), (store.GuardStats{Calls: 3, Failures: 3, Refused: 10, Openings: 1, Open: true}); s != want {
+			t.Errorf("Stats() = %+v, want %+v", s, want)
+		}
+
+		<-time.After(time.Second) // one call is let through, and fails
+		if took, _ := get(); took != 100*time.Millisecond {
+			t.Errorf("the call after the cooldown took %v", took)
+		}
+		if took, _ := get(); took != 0 {
+			t.Errorf("the call after a failed one took %v: the breaker should be open", took)
+		}
+
+		<-time.After(time.Second)
+		inner.get = works
+		for range 3 {
+			if _, err := get(); err != nil {
+				t.Errorf("a call of a store that is back: %v", err)
+			}
+		}
+		if g.Stats().Open {
+			t.Error("the breaker is open, though the store is back")
+		}
+	})
+}
+
+// While the breaker is open and one call tries the store, others fail at once.
+func TestGuardProbesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &moody{get: hangs}
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 1, Cooldown: time.Second})
+		_, _ = g.Get(ctx, "k")
+		<-time.After(time.Second)
+		for range 20 {
+			go func() { _, _ = g.Get(ctx, "k") }()
+		}
+		synctest.Wait()
+		if inner.calls != 2 {
+			t.Errorf("the store was called %d times, want 2: the first call and one that tries", inner.calls)
+		}
+		<-time.After(time.Second)
+	})
+}
+
+// Answers of a store that works, and callers that give up, do not open the breaker.
+func TestGuardKnowsAnswers(t *testing.T) {
+	inner := &moody{}
+	g := store.Guard(inner, store.GuardConfig{Failures: 2, Timeout: time.Minute})
+	for _, err := range []error{store.ErrNotFound, store.ErrConflict, store.ErrFull, store.ErrClosed} {
+		inner.get = func(context.Context) error { return err }
+		for range 5 {
+			if _, got := g.Get(ctx, "k"); !errors.Is(got, err) || errors.Is(got, store.ErrUnavailable) {
+				t.Errorf("the error %v became %v", err, got)
+			}
+		}
+	}
+	inner.get = hangs
+	for range 5 {
+		gone, cancel := context.WithCancel(ctx)
+		inner.get = func(ctx context.Context) error { cancel(); return hangs(ctx) }
+		if _, err := g.Get(gone, "k"); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a caller that gave up got %v", err)
+		}
+	}
+	if s := g.Stats(); s.Failures != 0 || s.Open {
+		t.Errorf("Stats() = %+v, want no failures", s)
+	}
+	inner.get = func(context.Context) error { return errors.New("broken pipe") }
+	_, _ = g.Get(ctx, "k")
+	inner.get = works
+	_, _ = g.Get(ctx, "k") // failures in a row count
+	inner.get = func(context.Context) error { return errors.New("broken pipe") }
+	_, _ = g.Get(ctx, "k")
+	if s := g.Stats(); s.Failures != 2 || s.Open {
+		t.Errorf("Stats() = %+v, want two failures, not in a row", s)
+	}
+}

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// MemoryConfig has the settings of a store in memory. Zero fields have the defaults.
+type MemoryConfig struct {
+	// MaxBytes bounds what is kept: keys, values and what the store needs to find them. At
+	// the bound what has expired is let go; what has not is never dropped for
+	// something new, which fails with ErrFull. Default: 32 MiB.
+	MaxBytes int64
+}
+
+const defaultBytes = 32 << 20
+
+// A Memory is a store in the memory of the process, for services that run once, and for
+// tests. It starts no goroutine but those of subscriptions, and sets no timer: what has expired is let go as new
+// keys come.
+type Memory struct {
+	max      int64
+	held     atomic.Int64
+	versions atomic.Uint64
+	closed   atomic.Bool
+	seed     maphash.Seed
+	swept    atomic.Int64 // when all was swept last
+	topics   topics
+	shards   [shards]shard
+}
+
+const shards = 64
+
+// A shard has a part of the keys, so that processors seldom wait for each other.
+type shard struct {
+	mu      sync.Mutex
+	values  map[string]value
+	numbers map[string]number
+	_       [40]byte // so that two do not share a cache line
+}
+
+type value struct {
+	bytes   []byte
+	version Version
+	expires int64 // microseconds since 1970
+}
+
+type number struct {
+	n       int64
+	expires int64
+}
+
+// What an entry takes beside its key and value, in bytes: map slots, which are three
+// quarters full on average, and allocations rounded up.
+const (
+	valueCost  = 112
+	numberCost = 64
+)
+
+// NewMemory returns an empty store. It panics when a setting cannot hold.
+func NewMemory(c MemoryConfig) *Memory {
+	if c.MaxBytes == 0 {
+		c.MaxBytes = defaultBytes
+	}
+	if c.MaxBytes < 0 {
+		panic(fmt.Sprintf("store: MemoryConfig.MaxBytes is %d: it must not be negative", c.MaxBytes))
+	}
+	m := &Memory{max: c.MaxBytes, seed: maphash.MakeSeed()}
+	for i := range m.shards {
+		m.shards[i].values, m.shards[i].numbers = map[string]value{}, map[string]number{}
+	}
+	return m
+}
+
+// Held returns about how many bytes are kept.
+func (m *Memory) Held() int64 { return m.held.Load() }
+
+func (m *Memory) shard(key string) *shard {
+	return &m.shards[maphash.String(m.seed, key)%shards]
+}
+
+// begin is what every call begins with.
+func (m *Memory) begin(ctx context.Context, key string) error {
+	switch {
+	case key == "":
+		return errNoKey
+	case m.closed.Load():
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+func nowMicros() int64 { return time.Now().UnixMicro() }
+
+// until returns when a time to live ends.
+func until(now int64, ttl time.Duration) int64 {
+	return now + int64(max((min(ttl, longestTTL)+time.Microsecond-1)/time.Microsecond, 0))
+}
+
+// Get is Store.Get.
+func (m *Memory) Get(ctx context.Context, key string) (Item, error) {
+	if err := m.begin(ctx, key); err != nil {
+		return Item{}, err
+	}
+	now, s := nowMicros(), m.shard(key)
+	s.mu.Lock()
+	v, ok := s.values[key]
+	s.mu.Unlock()
+	if !ok || v.expires <= now {
+		return Item{}, ErrNotFound
+	}
+	return Item{v.bytes, v.version, time.Duration(v.expires-now) * time.Microsecond}, nil
+}
+
+// Set is Store.Set.
+func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version, ttl time.Duration) (Version, error) {
+	if err := m.begin(ctx, key); err != nil {
+		return Absent, err
+	}
+	if err := Check(key, ttl); err != nil {
+		return Absent, err
+	}
+	own := append([]byte(nil), bytes...)
+	version, full, err := m.set(key, own, have, ttl)
+	if full {
+		m.sweepAll()
+		if version, full, err = m.set(key, own, have, ttl); full {
+			return Absent, ErrFull
+		}
+	}
+	return version, err
+}
+
+// set is Set but for a bound that is reached: then it reports that it has done nothing.
+func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (version Version, full bool, err error) {
+	now, s := nowMicros(), m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, there := s.values[key]
+	current := old.version
+	if there && old.expires <= now {
+		current = Absent
+	}
+	if have != Any && have != current {
+		return Absent, false, ErrConflict
+	}
+	v := value{own, Version(m.versions.Add(1)), until(now, ttl)}
+	more := v.cost(key)
+	if there {
+		more -= old.cost(key)
+	} else {
+		m.sweepSome(s, now)
+	}
+	if !m.reserve(more) {
+		return Absent, true, nil
+	}
+	s.values[key] = v
+	return v.version, false, nil
+}
+
+func (v *value) cost(key string) int64 { return int64(len(key) + len(v.bytes) + valueCost) }
+
+// Expire is Store.Expire.
+func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) error {
+	if err := m.begin(ctx, key); err != nil {
+		return err
+	}
+	now, s := nowMicros(), m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.values[key]
+	if !ok || v.expires <= now {
+		return ErrNotFound
+	}
+	if ttl <= 0 {
+		delete(s.values, key)
+		m.held.Add(-v.cost(key))
+		return nil
+	}
+	v.expires = until(now, ttl)
+	s.values[key] = v
+	return nil
+}
+
+// Run is Store.Run. The script runs while its part of the store is locked.
+func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
+	if err := m.begin(ctx, key); err != nil {
+		return 0, err
+	}
+	result, full := m.run(key, script, &args)
+	if full {
+		m.sweepAll()
+		if result, full = m.run(key, script, &args); full {
+			return 0, ErrFull
+		}
+	}
+	return result, nil
+}
+
+// run is Run but for a bound that is reached: then it reports that it has done nothing.
+func (m *Memory) run(key string, script *Script, args *Args) (result int64, full bool) {
+	s := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := nowMicros()
+	old, there := s.numbers[key]
+	if there && old.expires <= now {
+		old.n = 0
+	}
+	next, keep, result := script.Go(now, old.n, args)
+	if next == 0 || keep == 0 || keep == KeepTTL && old.n == 0 {
+		if there {
+			delete(s.numbers, key)
+			m.held.Add(-numberCostOf(key))
+		}
+		return result, false
+	}
+	if !there {
+		m.sweepSome(s, now)
+		if !m.reserve(numberCostOf(key)) {
+			return 0, true
+		}
+	}
+	expires := old.expires
+	if keep != KeepTTL {
+		expires = until(now, keep)
+	}
+	s.numbers[key] = number{next, expires}
+	return result, false
+}
+
+func numberCostOf(key string) int64 { return int64(len(key)) + numberCost }
+
+// Publish is Store.Publish.
+func (m *Memory) Publish(ctx context.Context, topic string, message []byte) error {
+	if err := m.begin(ctx, topic); err != nil {
+		return err
+	}
+	m.topics.publish(topic, message)
+	return nil
+}
+
+// Subscribe is Store.Subscribe.
+func (m *Memory) Subscribe(ctx context.Context, topic string, receive func(Message)) error {
+	if err := m.begin(ctx, topic); err != nil {
+		return err
+	}
+	return m.topics.subscribe(ctx, topic, receive)
+}
+
+// Close is Store.Close.
+func (m *Memory) Close() error {
+	if m.closed.Swap(true) {
+		return nil
+	}
+	m.topics.close()
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		m.held.Add(-s.drop(func(int64) bool { return true }))
+		s.mu.Unlock()
+	}
+	return nil
+}

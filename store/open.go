@@ -1,0 +1,93 @@
+package store
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var openers struct {
+	sync.Mutex
+	by map[string]func(*url.URL) (Store, error)
+}
+
+// Register makes Open use an opener for URLs of a scheme. It is called by the init function of
+// packages that have a store, and panics when the scheme is taken.
+func Register(scheme string, open func(*url.URL) (Store, error)) {
+	openers.Lock()
+	defer openers.Unlock()
+	if openers.by == nil {
+		openers.by = map[string]func(*url.URL) (Store, error){}
+	}
+	if _, taken := openers.by[scheme]; taken || scheme == "memory" {
+		panic(fmt.Sprintf("store: Register: the scheme %q is registered already", scheme))
+	}
+	openers.by[scheme] = open
+}
+
+// Open opens the store that a URL names, which is typically the value of an environment variable: "" is one in memory
+// with default settings, and so is memory://, where ?max=64MiB sets MaxBytes. Others
+// need a package that registers the scheme:
+//
+//	import _ "github.com/dunlinhttp/dunlin/store/redis"
+//
+//	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
+//
+// Errors do not repeat the URL, which may hold a password.
+func Open(rawURL string) (Store, error) {
+	if rawURL == "" {
+		return NewMemory(MemoryConfig{}), nil
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("store: the URL of the store is malformed")
+	}
+	if u.Scheme == "memory" {
+		return openMemory(u)
+	}
+	openers.Lock()
+	open := openers.by[u.Scheme]
+	known := []string{"memory"}
+	for scheme := range openers.by {
+		known = append(known, scheme)
+	}
+	openers.Unlock()
+	if open == nil {
+		slices.Sort(known)
+		return nil, fmt.Errorf("store: no package that opens %q is imported: there are %s", u.Scheme, strings.Join(known, ", "))
+	}
+	return open(u)
+}
+
+func openMemory(u *url.URL) (Store, error) {
+	var c MemoryConfig
+	for name, values := range u.Query() {
+		if name != "max" {
+			return nil, fmt.Errorf("store: memory has no setting %q: there is max", name)
+		}
+		n, err := parseBytes(values[0])
+		if err != nil {
+			return nil, err
+		}
+		c.MaxBytes = n
+	}
+	return NewMemory(c), nil
+}
+
+// parseBytes reads 1024, 64KiB, 64MiB or 1GiB.
+func parseBytes(s string) (int64, error) {
+	digits, unit := s, int64(1)
+	for i, suffix := range []string{"KiB", "MiB", "GiB"} {
+		if rest, ok := strings.CutSuffix(s, suffix); ok {
+			digits, unit = rest, 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > (1<<62)/unit {
+		return 0, fmt.Errorf("store: memory: max is %q: it must be a number of bytes, as in 64MiB", s)
+	}
+	return n * unit, nil
+}

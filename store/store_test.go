@@ -1,0 +1,145 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+var ctx = context.Background()
+
+// At its bound the store refuses what is new; what it has stays, and may change within its size.
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 100 << 10
+		m := store.NewMemory(store.MemoryConfig{MaxBytes: most})
+		defer m.Close()
+		value := make([]byte, 1000)
+		var err error
+		n := 0
+		for ; err == nil; n++ {
+			_, err = m.Set(ctx, fmt.Sprint("key", n), value, store.Absent, time.Minute)
+		}
+		if !errors.Is(err, store.ErrFull) || n < 60 {
+			t.Fatalf("after %d values of 1000 bytes within %d: %v", n, most, err)
+		}
+		if held := m.Held(); held > most {
+			t.Errorf("%d bytes are held, more than %d", held, most)
+		}
+		if _, err := m.Get(ctx, "key0"); err != nil {
+			t.Errorf("a value was dropped for others: %v", err)
+		}
+		if _, err := m.Set(ctx, "key0", value, store.Any, time.Minute); err != nil {
+			t.Errorf("a value is changed within its size: %v", err)
+		}
+		if _, err := m.Set(ctx, "key0", make([]byte, 5000), store.Any, time.Minute); !errors.Is(err, store.ErrFull) {
+			t.Errorf("a value grows: %v, want ErrFull", err)
+		}
+		if _, err := store.Increment(ctx, m, strings.Repeat("n", 2000), 1, time.Minute); !errors.Is(err, store.ErrFull) {
+			t.Errorf("a number is added: %v, want ErrFull", err)
+		}
+		<-time.After(time.Minute)
+		if _, err := m.Set(ctx, "new", make([]byte, 50_000), store.Absent, time.Minute); err != nil {
+			t.Errorf("what has expired makes no room: %v", err)
+		}
+		for i := range n {
+			_ = m.Expire(ctx, fmt.Sprint("key", i), 0)
+		}
+		_ = m.Expire(ctx, "new", 0)
+		if held := m.Held(); held != 0 {
+			t.Errorf("%d bytes are held by an empty store", held)
+		}
+	})
+}
+
+// What has expired goes as new keys come, without being looked for.
+func TestMemoryForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := store.NewMemory(store.MemoryConfig{})
+		defer m.Close()
+		fill := func(round int) {
+			for i := range 2000 {
+				if _, err := m.Set(ctx, fmt.Sprint(round, i), nil, store.Absent, time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := store.Increment(ctx, m, fmt.Sprint(round, i), 1, time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fill(1)
+		one := m.Held()
+		for round := range 20 {
+			<-time.After(2 * time.Second)
+			fill(round + 2)
+		}
+		if held := m.Held(); held > 2*one {
+			t.Errorf("after 21 rounds of keys that have expired %d bytes are held, and %d after the first", held, one)
+		}
+	})
+}
+
+func TestMemoryAllocations(t *testing.T) {
+	m := store.NewMemory(store.MemoryConfig{})
+	defer m.Close()
+	_, _ = m.Set(ctx, "k", []byte("value"), store.Any, time.Hour)
+	if n := testing.AllocsPerRun(100, func() { _, _ = m.Get(ctx, "k") }); n != 0 {
+		t.Errorf("Get allocates %v times", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = store.Increment(ctx, m, "k", 1, time.Hour) }); n > 1 {
+		t.Errorf("Increment allocates %v times", n)
+	}
+}
+
+var opened *url.URL // by the scheme testing-open
+
+func init() {
+	store.Register("testing-open", func(u *url.URL) (store.Store, error) {
+		opened = u
+		return store.NewMemory(store.MemoryConfig{}), nil
+	})
+}
+
+func TestOpen(t *testing.T) {
+	for _, u := range []string{"", "memory://", "memory:?max=64MiB"} {
+		s, err := store.Open(u)
+		if err != nil {
+			t.Errorf("Open(%q): %v", u, err)
+			continue
+		}
+		_ = s.Close()
+	}
+	for u, want := range map[string]string{
+		"memory://?max=0":                 `max is "0"`,
+		"memory://?max=9999999999999GiB":  "max is",
+		"memory://?size=1":                `no setting "size"`,
+		"nosuch://user:secret@host":       `"nosuch"`,
+		"::secret":                        "malformed",
+		"nosuch://user:secret@[::1/%zz]/": "malformed",
+	} {
+		_, err := store.Open(u)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q): error %v, want one with %q and no password", u, err, want)
+		}
+	}
+	if s, err := store.Open("testing-open://host:1/path"); err != nil || opened.Host != "host:1" {
+		t.Errorf("Open of a registered scheme: %v, %v", s, err)
+	}
+	for _, taken := range []string{"memory", "testing-open"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Register(%q) did not panic", taken)
+				}
+			}()
+			store.Register(taken, nil)
+		}()
+	}
+}
