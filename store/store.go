@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -103,7 +104,7 @@ func Check(key string, ttl time.Duration) error {
 //
 // Update gives up when ctx ends.
 func Update(ctx context.Context, s Store, key string, ttl time.Duration, change func(old []byte) ([]byte, error)) error {
-	for {
+	for attempt := 0; ; attempt++ {
 		item, err := s.Get(ctx, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -116,8 +117,25 @@ func Update(ctx context.Context, s Store, key string, ttl time.Duration, change 
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
+		if err := Backoff(ctx, attempt); err != nil {
 			return err
 		}
+	}
+}
+
+// Backoff waits before a compare-and-set that somebody else was faster than is tried again: not at all
+// the first times, then for a random time that grows to 10 ms at most, so that many who want the same key do not
+// hold each other up. It returns early, with the error, when ctx ends.
+func Backoff(ctx context.Context, attempt int) error {
+	if attempt < 3 {
+		return ctx.Err()
+	}
+	pause := time.NewTimer(rand.N(min(100*time.Microsecond<<min(attempt-3, 10), 10*time.Millisecond)))
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-pause.C:
+		return nil
 	}
 }

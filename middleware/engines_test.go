@@ -1,0 +1,70 @@
+package middleware_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// onEngines runs f with an app on each engine that is here. What is registered is f's first argument's business;
+// serve starts the app and returns its address.
+func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
+	for _, engine := range []dunlin.Engine{dunlin.EngineLoop, dunlin.EngineStd} {
+		t.Run(engine.String(), func(t *testing.T) {
+			config := quiet
+			config.Engine = engine
+			app := dunlin.New(config)
+			f(t, app, func() string {
+				t.Helper()
+				ln, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- app.Serve(ln) }()
+				t.Cleanup(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					defer cancel()
+					_ = app.Shutdown(ctx)
+					if err := <-ended; err != nil && strings.Contains(err.Error(), "EngineLoop") {
+						t.Log(err)
+					}
+				})
+				return ln.Addr().String()
+			})
+		})
+	}
+}
+
+// exchangeRaw sends text as it is and returns the answer, with its body read.
+func exchangeRaw(t *testing.T, addr, text string) (*http.Response, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}

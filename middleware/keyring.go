@@ -1,0 +1,154 @@
+package middleware
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A KeyRing seals and signs what a client keeps and must not read or change, such as the values of
+// cookies. Its first key makes what is new; the others are earlier ones, by which what they have made is still
+// read. To rotate, put a new key in front, and take the last one away once nothing made with it counts
+// any more. A KeyRing is safe for any number of goroutines.
+type KeyRing struct{ keys []ringKey }
+
+type ringKey struct {
+	id     [4]byte // says in what was sealed which key it was
+	secret []byte
+}
+
+// leastKey is the length, in bytes, of a secret that cannot be tried out.
+const leastKey = 16
+
+// NewKeyRing returns a ring of secrets, each of 16 random bytes at least: 32 are best. It panics when there is none, when one is
+// too short, or there twice.
+func NewKeyRing(secrets ...[]byte) *KeyRing {
+	if len(secrets) == 0 {
+		panic("middleware: NewKeyRing: there is no key")
+	}
+	k := new(KeyRing)
+	for i, secret := range secrets {
+		if len(secret) < leastKey {
+			panic(fmt.Sprintf("middleware: NewKeyRing: key %d has %d bytes: it must have %d at least", i, len(secret), leastKey))
+		}
+		sum := sha256.Sum256(append([]byte("dunlin key ring\x00"), secret...))
+		key := ringKey{[4]byte(sum[:4]), bytes.Clone(secret)}
+		for n, other := range k.keys {
+			if other.id == key.id {
+				panic(fmt.Sprintf("middleware: NewKeyRing: keys %d and %d are the same", n, i))
+			}
+		}
+		k.keys = append(k.keys, key)
+	}
+	return k
+}
+
+// ErrForged says that what was given to Open or Verify was not made by a key of the ring for this purpose,
+// or has been changed since.
+var ErrForged = errors.New("middleware: not made by a key of this ring, or changed since")
+
+// What Seal makes, before it is written in base64:
+//
+//	version (1) │ key (4) │ salt (24) │ ciphertext │ tag (16)
+//
+// Key and nonce of AES-256-GCM are derived from the secret and the salt by HKDF-SHA256, so that any
+// number of values may be sealed by one secret: random nonces alone would repeat after some 2^32.
+const (
+	sealVersion = 1
+	saltSize    = 24
+	sealHead    = 1 + 4 + saltSize
+	gcmTag      = 16
+)
+
+var inBase64 = base64.RawURLEncoding.Strict() // each value has one spelling
+
+// Seal encrypts plain with AES-256-GCM and returns it as text that a cookie may hold, 4/3 as long
+// and 60 bytes more. Only Open with the same purpose, such as the name of the cookie, reads it.
+func (k *KeyRing) Seal(purpose string, plain []byte) string {
+	b := make([]byte, sealHead, sealHead+len(plain)+gcmTag)
+	b[0] = sealVersion
+	copy(b[1:], k.keys[0].id[:])
+	_, _ = rand.Read(b[5:sealHead]) // which never fails
+	aead, nonce := k.keys[0].aead(b[5:sealHead], purpose)
+	b = aead.Seal(b, nonce, plain, b[:sealHead])
+	return inBase64.EncodeToString(b)
+}
+
+// Open returns what was sealed, or ErrForged.
+func (k *KeyRing) Open(purpose, sealed string) ([]byte, error) {
+	b, err := inBase64.DecodeString(sealed)
+	if err != nil || len(b) < sealHead+gcmTag || b[0] != sealVersion {
+		return nil, ErrForged
+	}
+	key := k.find([4]byte(b[1:5]))
+	if key == nil {
+		return nil, ErrForged
+	}
+	aead, nonce := key.aead(b[5:sealHead], purpose)
+	plain, err := aead.Open(nil, nonce, b[sealHead:], b[:sealHead])
+	if err != nil {
+		return nil, ErrForged
+	}
+	return plain, nil
+}
+
+func (k *KeyRing) find(id [4]byte) *ringKey {
+	for i := range k.keys {
+		if k.keys[i].id == id {
+			return &k.keys[i]
+		}
+	}
+	return nil
+}
+
+// aead returns the cipher and the nonce for a salt.
+func (k *ringKey) aead(salt []byte, purpose string) (cipher.AEAD, []byte) {
+	const keySize, nonceSize = 32, 12
+	derived, err := hkdf.Key(sha256.New, k.secret, salt, "dunlin seal\x00"+purpose, keySize+nonceSize)
+	if err == nil {
+		var block cipher.Block
+		if block, err = aes.NewCipher(derived[:keySize]); err == nil {
+			var aead cipher.AEAD
+			if aead, err = cipher.NewGCM(block); err == nil {
+				return aead, derived[keySize:]
+			}
+		}
+	}
+	panic("middleware: KeyRing: " + err.Error()) // all sizes are constants
+}
+
+// Sign returns value, which anybody may read, with a signature by HMAC-SHA256 behind the last dot.
+func (k *KeyRing) Sign(purpose, value string) string {
+	return value + "." + k.keys[0].signature(purpose, value)
+}
+
+// Verify returns the value that was signed for a purpose, or ErrForged.
+func (k *KeyRing) Verify(purpose, signed string) (string, error) {
+	dot := strings.LastIndexByte(signed, '.')
+	if dot < 0 {
+		return "", ErrForged
+	}
+	value, signature := signed[:dot], []byte(signed[dot+1:])
+	for i := range k.keys {
+		if hmac.Equal(signature, []byte(k.keys[i].signature(purpose, value))) {
+			return value, nil
+		}
+	}
+	return "", ErrForged
+}
+
+func (k *ringKey) signature(purpose, value string) string {
+	h := hmac.New(sha256.New, k.secret)
+	for _, s := range []string{"dunlin sign\x00", purpose, "\x00", value} {
+		_, _ = h.Write([]byte(s)) // a hash takes everything
+	}
+	return inBase64.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,113 @@
+package middleware_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+func secret(c byte) []byte { return bytes.Repeat([]byte{c}, 32) }
+
+func TestKeyRing(t *testing.T) {
+	older := middleware.NewKeyRing(secret(1))
+	newer := middleware.NewKeyRing(secret(2), secret(1))
+	newest := middleware.NewKeyRing(secret(3), secret(2))
+	sealed, signed := older.Seal("purpose", []byte("text")), older.Sign("purpose", "te.xt")
+	if again := older.Seal("purpose", []byte("text")); again == sealed {
+		t.Error("the same text sealed twice is the same")
+	}
+	if strings.Contains(sealed, "text") || strings.ContainsAny(sealed, "=;, \"\\") {
+		t.Errorf("sealed: %s", sealed)
+	}
+	for _, ring := range []*middleware.KeyRing{older, newer} {
+		if plain, err := ring.Open("purpose", sealed); err != nil || string(plain) != "text" {
+			t.Errorf("Open: %q, %v", plain, err)
+		}
+		if value, err := ring.Verify("purpose", signed); err != nil || value != "te.xt" {
+			t.Errorf("Verify: %q, %v", value, err)
+		}
+		if _, err := ring.Open("another", sealed); !errors.Is(err, middleware.ErrForged) {
+			t.Errorf("Open for another purpose: %v", err)
+		}
+		if _, err := ring.Verify("another", signed); !errors.Is(err, middleware.ErrForged) {
+			t.Errorf("Verify for another purpose: %v", err)
+		}
+	}
+	if _, err := newest.Open("purpose", sealed); !errors.Is(err, middleware.ErrForged) {
+		t.Errorf("Open without the key: %v", err)
+	}
+	if _, err := newest.Verify("purpose", signed); !errors.Is(err, middleware.ErrForged) {
+		t.Errorf("Verify without the key: %v", err)
+	}
+	if _, err := newest.Open("purpose", newer.Seal("purpose", nil)); err != nil {
+		t.Errorf("Open of what an earlier ring's first key sealed: %v", err)
+	}
+}
+
+// Whatever is changed of what was sealed or signed, it is forged.
+func TestKeyRingForgeries(t *testing.T) {
+	ring := middleware.NewKeyRing(secret(1))
+	sealed, signed := ring.Seal("p", []byte("hello")), ring.Sign("p", "hello")
+	for i := range sealed {
+		for _, c := range []byte{'A', 'B', '_', '=', '\n', 0xff} {
+			forged := sealed[:i] + string([]byte{c}) + sealed[i+1:]
+			if plain, err := ring.Open("p", forged); forged != sealed && err == nil {
+				t.Fatalf("changed at %d: opens as %q", i, plain)
+			}
+		}
+		if _, err := ring.Open("p", sealed[:i]); err == nil {
+			t.Fatalf("cut at %d: opens", i)
+		}
+	}
+	for i := range signed {
+		forged := signed[:i] + string([]byte{signed[i] ^ 1}) + signed[i+1:]
+		if value, err := ring.Verify("p", forged); err == nil {
+			t.Fatalf("changed at %d: verifies as %q", i, value)
+		}
+		if value, err := ring.Verify("p", signed[:i]); err == nil {
+			t.Fatalf("cut at %d: verifies as %q", i, value)
+		}
+	}
+	for _, text := range []string{"", ".", "hello.", "hello", strings.Repeat("A", 10_000)} {
+		if _, err := ring.Verify("p", text); err == nil {
+			t.Errorf("%.20q verifies", text)
+		}
+		if _, err := ring.Open("p", text); err == nil {
+			t.Errorf("%.20q opens", text)
+		}
+	}
+}
+
+func FuzzKeyRingOpen(f *testing.F) {
+	ring := middleware.NewKeyRing(secret(1))
+	f.Add("")
+	f.Add(strings.Repeat("A", 60))
+	f.Add(ring.Seal("other", []byte("hello")))
+	f.Fuzz(func(t *testing.T, sealed string) {
+		if plain, err := ring.Open("p", sealed); err == nil {
+			t.Errorf("%q opens as %q, though nobody has sealed it", sealed, plain)
+		}
+	})
+}
+
+func TestKeyRingSettings(t *testing.T) {
+	mustPanic(t, "a ring without keys", func() { middleware.NewKeyRing() })
+	mustPanic(t, "a short key", func() { middleware.NewKeyRing(make([]byte, 15)) })
+	mustPanic(t, "the same key twice", func() { middleware.NewKeyRing(secret(1), secret(1)) })
+}
+
+func ExampleKeyRing() {
+	ring := middleware.NewKeyRing([]byte("32 random bytes of your own here"))
+	sealed := ring.Seal("reset-password", []byte("user 7"))
+	plain, err := ring.Open("reset-password", sealed)
+	fmt.Println(string(plain), err)
+	_, err = ring.Open("login", sealed)
+	fmt.Println(err)
+	// Output:
+	// user 7 <nil>
+	// middleware: not made by a key of this ring, or changed since
+}

@@ -1,0 +1,105 @@
+package middleware
+
+import (
+	"math/bits"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/gcra"
+)
+
+// rateFields renders what a rate limit says in headers. What is said depends on one number, how much of
+// the quota is used: the more, the smaller r and the larger t. So there are no more different things to say than
+// values of both, which are some hundreds, since large ones are rounded. They are rendered once each and kept.
+type rateFields struct {
+	rate   gcra.Rate
+	name   string // quoted
+	policy string
+	body   []byte // of refusals
+
+	admitted, refused []atomic.Pointer[renderedRate] // each a power of two
+}
+
+type renderedRate struct {
+	left, seconds int64 // of a refusal: seconds until the next try, and until all is left
+	block         *dunlin.HeaderBlock
+}
+
+const (
+	// Numbers up to exactTo are said as they are, larger ones with nine significant bits: off by 1 in 256.
+	exactTo = 512
+
+	// mostFields bounds what is kept of either kind; beyond it the later takes the place of the earlier.
+	mostFields = 4096
+)
+
+// roundDown and roundUp return the number that stands for n ≥ 0.
+func roundDown(n int64) int64 {
+	shift := max(bits.Len64(uint64(n))-9, 0)
+	return n >> shift << shift
+}
+
+func roundUp(n int64) int64 {
+	shift := max(bits.Len64(uint64(n))-9, 0)
+	return (n + 1<<shift - 1) >> shift << shift
+}
+
+// rank returns how many of the numbers that stand for others are smaller than n, which is one.
+func rank(n int64) int64 {
+	shift := max(bits.Len64(uint64(n))-9, 0)
+	return n>>shift + int64(shift)*exactTo/2
+}
+
+func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
+	f := &rateFields{rate: inNanos, name: `"` + rate.Name + `"`}
+	f.policy = f.name + ";q=" + strconv.Itoa(rate.Limit)
+	if rate.Window >= time.Second {
+		f.policy += ";w=" + strconv.FormatInt(seconds(int64(rate.Window)), 10)
+	}
+	f.body = []byte(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
+		`"detail":"the limit of ` + strconv.Itoa(rate.Limit) + ` requests in ` + rate.Window.String() + ` is reached","violated-policies":[` + f.name + `]}`)
+	size := int64(1)
+	for whole := inNanos.Tolerance; size < mostFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
+		size *= 2
+	}
+	f.admitted, f.refused = make([]atomic.Pointer[renderedRate], size), make([]atomic.Pointer[renderedRate], size)
+	return f
+}
+
+// seconds rounds nanoseconds up.
+func seconds(nanos int64) int64 { return (nanos + int64(time.Second) - 1) / int64(time.Second) }
+
+func (f *rateFields) limit(left, reset int64) string {
+	return f.name + ";r=" + strconv.FormatInt(left, 10) + ";t=" + strconv.FormatInt(reset, 10)
+}
+
+// add returns the response with the fields, which come after those of limits further inside.
+func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
+	left, reset := roundDown(f.rate.Remaining(v.Used)), roundUp(seconds(v.Used))
+	slot := &f.admitted[int(rank(reset)-rank(left))&(len(f.admitted)-1)]
+	e := slot.Load()
+	if e == nil || e.left != left || e.seconds != reset {
+		e = &renderedRate{left, reset, dunlin.NewHeaderBlock("RateLimit-Policy", f.policy, "RateLimit", f.limit(left, reset))}
+		slot.Store(e)
+	}
+	if resp.Get("RateLimit") != "" {
+		return resp.AddHeader("RateLimit-Policy", f.policy).AddHeader("RateLimit", e.block.Get("RateLimit"))
+	}
+	return resp.Headers(e.block)
+}
+
+// refusal returns the 429.
+func (f *rateFields) refusal(v gcra.Verdict) dunlin.Response {
+	reset, wait := roundUp(seconds(v.Used)), roundUp(seconds(v.Wait))
+	slot := &f.refused[int(rank(reset)+rank(wait))&(len(f.refused)-1)]
+	e := slot.Load()
+	if e == nil || e.left != wait || e.seconds != reset {
+		e = &renderedRate{wait, reset, dunlin.NewHeaderBlock("Content-Type", "application/problem+json",
+			"Retry-After", strconv.FormatInt(wait, 10), "RateLimit-Policy", f.policy, "RateLimit", f.limit(0, reset))}
+		slot.Store(e)
+	}
+	return dunlin.Empty().WithBody(f.body).Status(http.StatusTooManyRequests).Headers(e.block)
+}

@@ -1,0 +1,273 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/gcra"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// Rate says how many requests a client may make. Limit and Window must be given; the zero value of
+// the other fields stands for their default.
+type Rate struct {
+	// Limit is the quota: requests in each Window, in the long run. Together at most a million a second.
+	Limit  int
+	Window time.Duration
+
+	// Burst is how many requests may come at once when a client has made none for a while. After
+	// them it gets one back each Window/Limit. Default: Limit.
+	Burst int
+
+	// Key says who a request counts for, such as a user or an API token. A request for which it returns "" is not
+	// limited. Default: the address of the peer, where the first 64 bits of an IPv6
+	// address count as one.
+	Key func(*dunlin.Request) string
+
+	// Name is the policy's in the fields that are sent, and that of its keys in Store: limits that share a store
+	// need different names. Default: "default".
+	Name string
+
+	// Store counts for several machines together. Default: each process counts for itself, in memory
+	// that costs 64 bytes a key at most.
+	Store store.Store
+
+	// Away says what becomes of requests while Store does not answer. Default: LimitLocally.
+	Away RateAway
+
+	// MaxKeys bounds how many keys are remembered in memory. At the bound, those that have used
+	// least are forgotten first. Default: 262144, 16 MiB at most.
+	MaxKeys int
+
+	// Logger is told, at level Warn and once a second at most, that Store does not answer. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// RateAway says what RateLimit does while its store does not answer.
+type RateAway uint8
+
+const (
+	// LimitLocally goes on with what this process knows of its own clients: each of several machines
+	// admits the limit.
+	LimitLocally RateAway = iota
+	// RefuseRequests answers 503 with Retry-After.
+	RefuseRequests
+)
+
+// RateLimit answers 429 Too Many Requests to clients that make too many, before their bodies are read and before what
+// stands behind it runs. It counts by the generic cell rate algorithm: the quota comes back evenly,
+// with no window at whose edge twice as much could pass.
+//
+// Each answer says in the fields RateLimit-Policy and RateLimit what the limit is, how much
+// is left (r) and in how many seconds all of it will be (t), as in
+// draft-ietf-httpapi-ratelimit-headers-11; numbers above 512 are rounded, to say less than there is and never more. A refusal has Retry-After as well, and is a problem of the type quota-exceeded.
+// Of several limits around an action each adds its own.
+//
+// With a Store, all processes count together, by the store's clock and in one atomic step.
+// Clients that are known here to be over their limit are refused without asking it. A call to the store can fail
+// or hang: give one that [store.Guard] bounds.
+//
+// Put it outside of what costs more than it saves. It differs from [dunlin.Route.LimitBy], which
+// bounds how many requests are served at the same time. RateLimit panics when a setting cannot hold.
+func RateLimit(rate Rate) dunlin.Middleware {
+	l := newRateLimiter(rate)
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			hash, key, limited := l.identify(r)
+			if !limited {
+				return next(r)
+			}
+			v, ok := l.judge(r, hash, key)
+			if !ok {
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rates cannot be limited at the moment"}).
+					Header("Retry-After", "1")
+			}
+			if !v.Admitted {
+				return l.fields.refusal(v)
+			}
+			return l.fields.add(next(r), v)
+		}
+	}
+}
+
+// A rateLimiter is what RateLimit shares among the routes it is put around.
+type rateLimiter struct {
+	Rate
+	table  *gcra.Table
+	args   store.Args
+	fields *rateFields
+	prefix string
+	seed   maphash.Seed
+	began  time.Time
+
+	mu       sync.Mutex
+	lastWarn time.Time
+}
+
+func newRateLimiter(rate Rate) *rateLimiter {
+	if rate.Burst == 0 {
+		rate.Burst = rate.Limit
+	}
+	if rate.Name == "" {
+		rate.Name = "default"
+	}
+	if rate.MaxKeys == 0 {
+		rate.MaxKeys = 1 << 18
+	}
+	if rate.Logger == nil {
+		rate.Logger = slog.Default()
+	}
+	if err := rate.validate(); err != nil {
+		panic("middleware: RateLimit: " + err.Error())
+	}
+	interval := int64(rate.Window) / int64(rate.Limit)
+	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
+	inMicros := (interval + 999) / 1000
+	return &rateLimiter{
+		Rate:   rate,
+		table:  gcra.NewTable(inNanos, rate.MaxKeys),
+		args:   store.Args{inMicros, inMicros * int64(rate.Burst)},
+		fields: newRateFields(&rate, inNanos),
+		prefix: "rate:" + rate.Name + ":",
+		seed:   maphash.MakeSeed(),
+		began:  time.Now(),
+	}
+}
+
+// validate names the first setting that cannot hold.
+func (rate *Rate) validate() error {
+	const longest = 365 * 24 * time.Hour
+	switch {
+	case rate.Limit < 1:
+		return fmt.Errorf("Rate.Limit is %d: it must let at least one request pass", rate.Limit)
+	case rate.Window <= 0 || rate.Window > longest:
+		return fmt.Errorf("Rate.Window is %v: it must be positive, and at most a year", rate.Window)
+	case rate.Window/time.Duration(rate.Limit) < time.Microsecond:
+		return fmt.Errorf("%d requests in %v are more than a million a second", rate.Limit, rate.Window)
+	case rate.Burst < 1:
+		return fmt.Errorf("Rate.Burst is %d: it must not be negative", rate.Burst)
+	case int64(rate.Burst) > int64(10*longest)/(int64(rate.Window)/int64(rate.Limit)):
+		return fmt.Errorf("Rate.Burst is %d: that is the quota of more than ten years", rate.Burst)
+	case rate.MaxKeys < 1:
+		return fmt.Errorf("Rate.MaxKeys is %d: it must not be negative", rate.MaxKeys)
+	case rate.Away > RefuseRequests:
+		return fmt.Errorf("Rate.Away is %d: it must be LimitLocally or RefuseRequests", rate.Away)
+	}
+	for _, c := range []byte(rate.Name) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return fmt.Errorf("Rate.Name is %q: it must be visible ASCII without quotes and backslashes", rate.Name)
+		}
+	}
+	return nil
+}
+
+// identify returns who the request counts for: a hash, and the key where there is a function for it.
+func (l *rateLimiter) identify(r *dunlin.Request) (hash uint64, key string, limited bool) {
+	if l.Key != nil {
+		key = l.Key(r)
+		return maphash.String(l.seed, key), key, key != ""
+	}
+	ip := r.Remote().Addr()
+	if !ip.IsValid() {
+		return 0, "", false // a unix socket: what stands in front knows who it is
+	}
+	return l.hashOf(ip), "", true
+}
+
+func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
+	b := ip.As16()
+	if ip.Is6() && !ip.Is4In6() {
+		return maphash.Bytes(l.seed, b[:8])
+	}
+	return maphash.Bytes(l.seed, b[:])
+}
+
+// now is a clock that never goes back. It is never 0, which a table takes for unknown.
+func (l *rateLimiter) now() int64 { return int64(time.Since(l.began)) + 1 }
+
+// judge decides about one request; it is not ok when nobody can say.
+func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.Verdict, ok bool) {
+	if l.Store == nil {
+		return l.table.Take(hash, l.now()), true
+	}
+	if v := l.table.Look(hash, l.now()); !v.Admitted {
+		return v, true
+	}
+	if l.Key == nil {
+		key = addressKey(r.Remote().Addr())
+	}
+	v, err := l.ask(r.Context(), key)
+	if err == nil {
+		l.table.Note(hash, l.now(), v.Used) // for when the store does not answer, and to refuse without asking it
+		return v, true
+	}
+	l.warn(err)
+	if l.Away == RefuseRequests {
+		return v, false
+	}
+	return l.table.Take(hash, l.now()), true
+}
+
+// addressKey is the address as a key, of IPv6 the first 64 bits.
+func addressKey(ip netip.Addr) string {
+	ip = ip.Unmap().WithZone("")
+	if ip.Is6() {
+		network, _ := ip.Prefix(64) // 64 is a length that it has
+		return network.String()
+	}
+	return ip.String()
+}
+
+// takeScript is gcra.Rate.Take for a store: args are interval and tolerance in microseconds. It returns
+// how much is used after the request, or -1 less what is used when it is refused.
+var takeScript = &store.Script{
+	Name: "rate limit",
+	Go: func(now, state int64, a *store.Args) (int64, time.Duration, int64) {
+		tat, v := gcra.Rate{Interval: a[0], Tolerance: a[1]}.Take(state, now)
+		if !v.Admitted {
+			return tat, store.KeepTTL, -1 - v.Used
+		}
+		return tat, time.Duration(v.Used) * time.Microsecond, v.Used
+	},
+	Lua: `local used = math.max(state - now, 0)
+if used + a1 <= a2 then
+  state = now + used + a1
+  keep = used + a1
+  result = keep
+else
+  result = -1 - used
+end`,
+}
+
+// ask has the store decide. Times are in microseconds there.
+func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
+	n, err := l.Store.Run(ctx, l.prefix+key, takeScript, l.args)
+	switch {
+	case err != nil:
+		return gcra.Verdict{}, err
+	case n >= 0:
+		return gcra.Verdict{Admitted: true, Used: n * 1000}, nil
+	}
+	used := -1 - n
+	return gcra.Verdict{Used: used * 1000, Wait: max(used+l.args[0]-l.args[1], 1) * 1000}, nil
+}
+
+func (l *rateLimiter) warn(err error) {
+	l.mu.Lock()
+	now := time.Now()
+	due := now.Sub(l.lastWarn) >= time.Second
+	if due {
+		l.lastWarn = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.Logger.Warn("the store of a rate limit does not answer", "policy", l.Name, "error", err)
+	}
+}

@@ -1,0 +1,341 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+func byToken(r *dunlin.Request) string { return r.Header("X-Token") }
+
+// limited returns what an answer says of a limit: status, RateLimit, Retry-After.
+func limited(w *httptest.ResponseRecorder) string {
+	h := w.Header()
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s", w.Code, strings.Join(h.Values("RateLimit"), ", "), h.Get("Retry-After")))
+}
+
+func TestRateLimit(t *testing.T) {
+	for name, st := range map[string]func() store.Store{
+		"in memory":  func() store.Store { return nil },
+		"by a store": func() store.Store { return store.NewMemory(store.MemoryConfig{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Burst: 3, Key: byToken, Store: st()}))
+				for i, step := range []struct {
+					after time.Duration
+					token string
+					want  string
+				}{
+					{0, "a", `200 "default";r=2;t=2`},
+					{0, "a", `200 "default";r=1;t=4`},
+					{0, "a", `200 "default";r=0;t=6`},
+					{0, "a", `429 "default";r=0;t=6 2`},
+					{0, "b", `200 "default";r=2;t=2`},
+					{0, "", `200`},
+					{1500 * time.Millisecond, "a", `429 "default";r=0;t=5 1`},
+					{500 * time.Millisecond, "a", `200 "default";r=0;t=6`},
+					{0, "a", `429 "default";r=0;t=6 2`},
+					{6 * time.Second, "a", `200 "default";r=2;t=2`},
+				} {
+					<-time.After(step.after)
+					w := send(app, "GET", "X-Token", step.token)
+					if got := limited(w); got != step.want {
+						t.Errorf("step %d: %s, want %s", i, got, step.want)
+					}
+					if policy := w.Header().Get("RateLimit-Policy"); step.token != "" && policy != `"default";q=4;w=8` {
+						t.Errorf("step %d: RateLimit-Policy: %s", i, policy)
+					}
+				}
+				w := send(app, "GET", "X-Token", "c")
+				for w.Code == 200 {
+					w = send(app, "GET", "X-Token", "c")
+				}
+				const problem = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
+					`"detail":"the limit of 4 requests in 8s is reached","violated-policies":["default"]}`
+				if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" || w.Body.String() != problem {
+					t.Errorf("a refusal is %s\n%s\nwant\n%s", ct, w.Body, problem)
+				}
+			})
+		})
+	}
+}
+
+func TestRateLimitByAddress(t *testing.T) {
+	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+	for _, step := range []struct {
+		remote string
+		want   int
+	}{
+		{"192.0.2.1:1000", 200},
+		{"192.0.2.1:2000", 429},
+		{"192.0.2.2:1000", 200},
+		{"[::ffff:192.0.2.2]:1000", 429},
+		{"[2001:db8::1]:1000", 200},
+		{"[2001:db8::ffff:ffff:ffff:ffff]:1000", 429},
+		{"[2001:db8:0:1::1]:1000", 200},
+		{"@", 200},
+		{"@", 200},
+	} {
+		req := httptest.NewRequest("GET", "/items/7", nil)
+		req.RemoteAddr = step.remote
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		if w.Code != step.want {
+			t.Errorf("from %s: %d, want %d", step.remote, w.Code, step.want)
+		}
+	}
+}
+
+// Each of several limits adds its fields; those of a limit that refuses stand alone.
+func TestRateLimitsNested(t *testing.T) {
+	app := newApp(text("hello"),
+		middleware.RateLimit(middleware.Rate{Name: "day", Limit: 100, Window: 24 * time.Hour}),
+		middleware.RateLimit(middleware.Rate{Name: "burst", Limit: 2, Window: time.Hour, Burst: 1}))
+	w := send(app, "GET")
+	if got := limited(w); !strings.HasPrefix(got, `200 "burst";r=0;t=1800, "day";r=99;t=864`) {
+		t.Error(got)
+	}
+	if got := strings.Join(w.Header().Values("RateLimit-Policy"), ", "); got != `"burst";q=2;w=3600, "day";q=100;w=86400` {
+		t.Error(got)
+	}
+	if w = send(app, "GET"); w.Code != 429 || !strings.Contains(w.Body.String(), `["burst"]`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A refused client gets its answer though it has sent nothing of a large body.
+func TestRateLimitBeforeBody(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text("ok")
+		})
+		addr := serve()
+		if resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"); resp.StatusCode != 200 {
+			t.Fatalf("the first request: %d %s", resp.StatusCode, body)
+		}
+		resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "3600" || !strings.Contains(body, "quota-exceeded") {
+			t.Errorf("a request without its body: %d %v %s", resp.StatusCode, resp.Header, body)
+		}
+	})
+}
+
+// Machines that share a store admit the limit together.
+func TestRateLimitTogether(t *testing.T) {
+	const machines, limit = 3, 50
+	shared := store.NewMemory(store.MemoryConfig{})
+	defer shared.Close()
+	var admitted atomic.Int64
+	var wg sync.WaitGroup
+	for range machines {
+		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared}))
+		for range 4 {
+			wg.Go(func() {
+				for range limit {
+					if send(app, "GET", "X-Token", "a").Code == 200 {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := admitted.Load(); n != limit {
+		t.Errorf("%d requests were admitted, want %d", n, limit)
+	}
+}
+
+// broken is a store that does not answer while it is told so.
+type broken struct {
+	store.Store
+	away atomic.Bool
+}
+
+func (b *broken) err(ctx context.Context) error {
+	if b.away.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (b *broken) Run(ctx context.Context, key string, s *store.Script, args store.Args) (int64, error) {
+	if err := b.err(ctx); err != nil {
+		return 0, err
+	}
+	return b.Store.Run(ctx, key, s, args)
+}
+
+func (b *broken) Get(ctx context.Context, key string) (store.Item, error) {
+	if err := b.err(ctx); err != nil {
+		return store.Item{}, err
+	}
+	return b.Store.Get(ctx, key)
+}
+
+func (b *broken) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
+	if err := b.err(ctx); err != nil {
+		return store.Absent, err
+	}
+	return b.Store.Set(ctx, key, value, have, ttl)
+}
+
+func TestRateLimitWithoutItsStore(t *testing.T) {
+	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+			guarded := store.Guard(b, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 2, Cooldown: time.Second})
+			app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{
+				Limit: 10, Window: time.Hour, Key: byToken, Store: guarded, Away: away, Logger: slog.New(slog.DiscardHandler),
+			}))
+			for range 4 {
+				if w := send(app, "GET", "X-Token", "a"); w.Code != 200 {
+					t.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+			b.away.Store(true)
+			began := time.Now()
+			var codes [3]int // 200, 429, 503
+			for range 20 {
+				w := send(app, "GET", "X-Token", "a")
+				codes[map[int]int{200: 0, 429: 1, 503: 2}[w.Code]]++
+				if w.Code == 503 && w.Header().Get("Retry-After") == "" {
+					t.Error("a 503 without Retry-After")
+				}
+			}
+			if took := time.Since(began); took > 100*time.Millisecond {
+				t.Errorf("20 requests waited %v for a store that does not answer, want two timeouts of 50 ms at most", took)
+			}
+			want := [3]int{6, 14, 0} // what the store has admitted counts
+			if away == middleware.RefuseRequests {
+				want = [3]int{0, 0, 20}
+			}
+			if codes != want {
+				t.Errorf("Away %d: %v answers with 200, 429 and 503, want %v", away, codes, want)
+			}
+			b.away.Store(false)
+			<-time.After(time.Second)
+			if w := send(app, "GET", "X-Token", "b"); w.Code != 200 || guarded.Stats().Open {
+				t.Errorf("after the store is back: %d, %+v", w.Code, guarded.Stats())
+			}
+		})
+	}
+}
+
+// Large numbers are rounded so that there is less to say, and never to the client's harm.
+func TestRateLimitRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 100_000
+		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour}))
+		seen := map[string]bool{}
+		for i := range 3000 {
+			w := send(app, "GET")
+			var left, reset int
+			if _, err := fmt.Sscanf(w.Header().Get("RateLimit"), `"default";r=%d;t=%d`, &left, &reset); err != nil {
+				t.Fatal(err)
+			}
+			exact := limit - i - 1
+			if left > exact || left < exact-exact/256 {
+				t.Fatalf("after %d requests r=%d, want %d or a little less", i+1, left, exact)
+			}
+			if used := (i + 1) * 864 / 1000; reset < used || reset > used+used/256+1 {
+				t.Fatalf("after %d requests t=%d, want %d or a little more", i+1, reset, used)
+			}
+			seen[w.Header().Get("RateLimit")] = true
+		}
+		if len(seen) > 1200 {
+			t.Errorf("3000 requests got %d different fields", len(seen))
+		}
+	})
+}
+
+func TestRateLimitSettings(t *testing.T) {
+	for what, rate := range map[string]middleware.Rate{
+		"no limit":         {Window: time.Second},
+		"no window":        {Limit: 1},
+		"a negative limit": {Limit: -1, Window: time.Second},
+		"too fast":         {Limit: 2_000_000, Window: time.Second},
+		"too long":         {Limit: 1, Window: 1 << 62},
+		"negative burst":   {Limit: 1, Window: time.Second, Burst: -1},
+		"burst of years":   {Limit: 1, Window: time.Hour, Burst: 1 << 30},
+		"a quote":          {Limit: 1, Window: time.Second, Name: `a"b`},
+		"a line":           {Limit: 1, Window: time.Second, Name: "a\r\nb"},
+		"keys":             {Limit: 1, Window: time.Second, MaxKeys: -1},
+		"away":             {Limit: 1, Window: time.Second, Away: 9},
+	} {
+		mustPanic(t, "RateLimit with "+what, func() { middleware.RateLimit(rate) })
+	}
+}
+
+func TestRateLimitAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	req := httptest.NewRequest("GET", "/items/7", nil)
+	json := func(*dunlin.Request) dunlin.Response { return dunlin.JSON([]int{1, 2}) }
+	for name, act := range map[string]dunlin.Action{"text": text("hello"), "JSON": json} {
+		measure := func(mw ...dunlin.Middleware) float64 {
+			app, w := newApp(act, mw...), void{http.Header{}}
+			for range 5000 { // what there is to say is rendered once
+				app.ServeHTTP(w, req)
+			}
+			return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
+		}
+		bare := measure()
+		admitting := measure(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Microsecond * 100}))
+		refusing := measure(middleware.RateLimit(middleware.Rate{Limit: 1, Window: 24 * time.Hour}))
+		if admitting > bare || refusing > bare {
+			t.Errorf("%s: a request allocates %v times, %v behind a limit, and %v when refused", name, bare, admitting, refusing)
+		}
+	}
+}
+
+func BenchmarkRateLimit(b *testing.B) {
+	for name, mw := range map[string][]dunlin.Middleware{
+		"without": nil,
+		"with":    {middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Second, Burst: 1_000_000})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			app, w := newApp(text("hello"), mw...), void{http.Header{}}
+			req := httptest.NewRequest("GET", "/items/7", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				app.ServeHTTP(w, req)
+			}
+		})
+	}
+}
+
+func ExampleRateLimit() {
+	app := dunlin.New(quiet)
+	app.Use(middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: func(r *dunlin.Request) string {
+		return r.Header("X-API-Key")
+	}}))
+	app.Get("/items/{id}", text("hello"))
+	for range 3 {
+		w := send(app, "GET", "X-API-Key", "k1")
+		fmt.Printf("%d %s Retry-After: %q\n", w.Code, w.Header().Get("RateLimit"), w.Header().Get("Retry-After"))
+	}
+	// Output:
+	// 200 "default";r=1;t=1800 Retry-After: ""
+	// 200 "default";r=0;t=3600 Retry-After: ""
+	// 429 "default";r=0;t=3600 Retry-After: "1800"
+}

@@ -1,0 +1,427 @@
+package middleware_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// visit is what the sessions of the tests are about.
+type visit struct {
+	User string            `json:"user,omitempty"`
+	N    int               `json:"n"`
+	Note map[string]string `json:"note,omitempty"`
+}
+
+// visits returns an app whose sessions can be looked at and changed by path.
+func visits(c middleware.SessionConfig) (*dunlin.App, *middleware.Sessions[visit]) {
+	sessions := middleware.NewSessions[visit](c)
+	app := dunlin.New(quiet)
+	app.Use(sessions.Middleware())
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		v, ok, err := sessions.Get(r)
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Text(fmt.Sprintf("%s %d %t", v.User, v.N, ok))
+	})
+	app.Get("/plain", text("no session"))
+	change := func(act func(*dunlin.Request, func(*visit) error) error, f func(*visit, string) error) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if err := act(r, func(v *visit) error { return f(v, r.Param("x")) }); err != nil {
+				return dunlin.Error(err)
+			}
+			v, _, _ := sessions.Get(r)
+			return dunlin.Text(strconv.Itoa(v.N))
+		}
+	}
+	app.Post("/add", change(sessions.Update, func(v *visit, _ string) error { v.N++; return nil }))
+	app.Post("/note/{x}", change(sessions.Update, func(v *visit, x string) error {
+		n, err := strconv.Atoi(x)
+		v.Note = map[string]string{"long": strings.Repeat("x", n)}
+		return err
+	}))
+	app.Post("/login/{x}", change(sessions.Login, func(v *visit, x string) error { v.User = x; return nil }))
+	app.Post("/logout", func(r *dunlin.Request) dunlin.Response {
+		if err := sessions.End(r); err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.NoContent()
+	})
+	return app, sessions
+}
+
+// A browser keeps one cookie.
+type browser struct {
+	app    http.Handler
+	cookie string // name=value
+}
+
+func (b *browser) do(method, path string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, nil)
+	if b.cookie != "" {
+		req.Header.Set("Cookie", b.cookie)
+	}
+	w := httptest.NewRecorder()
+	b.app.ServeHTTP(w, req)
+	for _, c := range w.Result().Cookies() {
+		b.cookie = c.Name + "=" + c.Value
+		if c.MaxAge < 0 {
+			b.cookie = ""
+		}
+	}
+	return w
+}
+
+func (b *browser) is(t *testing.T, when, want string) {
+	t.Helper()
+	if w := b.do("GET", "/"); w.Body.String() != want {
+		t.Errorf("%s: %d %q, want %q", when, w.Code, w.Body, want)
+	}
+}
+
+// kinds are the two places where sessions are kept.
+func kinds() map[string]middleware.SessionConfig {
+	return map[string]middleware.SessionConfig{
+		"store":  {Store: store.NewMemory(store.MemoryConfig{})},
+		"cookie": {Keys: middleware.NewKeyRing(secret(1))},
+	}
+}
+
+func TestSessions(t *testing.T) {
+	for name, config := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			app, _ := visits(config)
+			b := &browser{app: app}
+			if w := b.do("GET", "/plain"); len(w.Result().Cookies()) > 0 || w.Header().Get("Vary") != "" || w.Header().Get("Cache-Control") != "" {
+				t.Errorf("an answer that needs no session has %v", w.Header())
+			}
+			b.is(t, "a new client", " 0 false")
+			if b.cookie != "" {
+				t.Errorf("looking has made a session: %s", b.cookie)
+			}
+			w := b.do("POST", "/add")
+			cookies := w.Result().Cookies()
+			if len(cookies) != 1 {
+				t.Fatalf("cookies: %v", cookies)
+			}
+			c := cookies[0]
+			if c.Name != "__Host-session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 0 {
+				t.Errorf("Set-Cookie: %s", c)
+			}
+			if w.Header().Get("Vary") != "Cookie" || w.Header().Get("Cache-Control") != "private" {
+				t.Errorf("the answer says %v", w.Header())
+			}
+			b.do("POST", "/add")
+			b.is(t, "after two updates", " 2 true")
+			other := &browser{app: app}
+			other.is(t, "another client", " 0 false")
+			before := b.cookie
+			b.do("POST", "/login/ada")
+			b.is(t, "after login", "ada 2 true")
+			if b.cookie == before {
+				t.Error("login has not changed the cookie")
+			}
+			b.do("POST", "/logout")
+			if b.cookie != "" {
+				t.Error("logout leaves the cookie")
+			}
+			b.is(t, "after logout", " 0 false")
+		})
+	}
+}
+
+// Neither a name that an attacker has made up, nor one that he was given, is worth anything once
+// somebody has logged in with it.
+func TestSessionFixation(t *testing.T) {
+	app, _ := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	planted := "__Host-session=" + strings.Repeat("A", 43)
+	victim := &browser{app: app, cookie: planted}
+	victim.do("POST", "/login/ada")
+	if victim.cookie == planted {
+		t.Error("a name that the client made up was taken over")
+	}
+	(&browser{app: app, cookie: planted}).is(t, "the planted name", " 0 false")
+
+	attacker := &browser{app: app}
+	attacker.do("POST", "/add")
+	victim = &browser{app: app, cookie: attacker.cookie}
+	victim.do("POST", "/login/ada")
+	victim.is(t, "the victim", "ada 1 true")
+	attacker.is(t, "who knew the name before", " 0 false")
+	if w := attacker.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
+		t.Errorf("who knew the name before begins anew: %d %s", w.Code, w.Body)
+	}
+	victim.is(t, "the victim, after that", "ada 1 true")
+}
+
+func TestSessionBadCookies(t *testing.T) {
+	for name, config := range kinds() {
+		app, _ := visits(config)
+		good := &browser{app: app}
+		good.do("POST", "/login/ada")
+		value := strings.TrimPrefix(good.cookie, "__Host-session=")
+		flip := []byte(value)
+		flip[len(flip)/2] ^= 1
+		for what, cookie := range map[string]string{
+			"empty": "", "short": "A", "long": strings.Repeat("A", 60_000), "changed": string(flip), "cut": value[:len(value)-1],
+			"longer": value + "A", "other letters": strings.Repeat("!", len(value)), "quoted twice": `""` + value + `""`,
+			"bytes": "\x80\xff", "spaces": " " + value[1:], "path": "../../" + value, "of nobody": strings.Repeat("B", 42) + "A",
+		} {
+			b := &browser{app: app, cookie: "__Host-session=" + cookie}
+			b.is(t, name+": a cookie that is "+what, " 0 false")
+			if w := b.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
+				t.Errorf("%s: a cookie that is %s: %d %s, want a new session", name, what, w.Code, w.Body)
+			}
+		}
+		good.is(t, "the good one", "ada 0 true")
+	}
+	// A session of another cookie, sealed by the same keys, is not one of this.
+	ring := middleware.NewKeyRing(secret(1))
+	one, _ := visits(middleware.SessionConfig{Keys: ring, Cookie: "one"})
+	two, _ := visits(middleware.SessionConfig{Keys: ring, Cookie: "two"})
+	b := &browser{app: one}
+	b.do("POST", "/login/ada")
+	b = &browser{app: two, cookie: strings.Replace(b.cookie, "one=", "two=", 1)}
+	b.is(t, "a cookie of another name", " 0 false")
+}
+
+func TestSessionTimes(t *testing.T) {
+	for name := range kinds() {
+		synctest.Test(t, func(t *testing.T) {
+			config := kinds()[name]
+			config.Idle, config.Absolute = time.Hour, 5*time.Hour
+			app, _ := visits(config)
+			b := &browser{app: app}
+			b.do("POST", "/add")
+			<-time.After(59 * time.Minute)
+			b.is(t, name+": before the idle time", " 1 true")
+			<-time.After(59 * time.Minute)
+			b.is(t, name+": each look renews it", " 1 true")
+			<-time.After(time.Hour)
+			b.is(t, name+": after the idle time", " 0 false")
+
+			b = &browser{app: app}
+			b.do("POST", "/add")
+			for range 9 {
+				<-time.After(30 * time.Minute)
+				b.do("POST", "/add")
+			}
+			b.is(t, name+": before its end", " 10 true")
+			<-time.After(30 * time.Minute)
+			b.is(t, name+": at its end, though it is in use", " 0 false")
+
+			b = &browser{app: app}
+			b.do("POST", "/add")
+			for range 9 {
+				<-time.After(30 * time.Minute)
+				b.do("POST", "/add")
+			}
+			b.do("POST", "/login/ada")
+			<-time.After(30 * time.Minute)
+			b.is(t, name+": a login begins it anew", "ada 10 true")
+		})
+	}
+}
+
+// Many requests change one session at once: none of the changes is lost, nor is one that meets a login.
+func TestSessionUpdatesAtOnce(t *testing.T) {
+	updates := 10_000
+	if testing.Short() || invariants.Enabled {
+		updates = 1000
+	}
+	app, _ := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	first := &browser{app: app}
+	first.do("POST", "/login/ada")
+	const clients = 50
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			b := &browser{app: app, cookie: first.cookie}
+			for range updates / clients {
+				if w := b.do("POST", "/add"); w.Code != 200 {
+					t.Errorf("an update: %d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	first.is(t, "after all", fmt.Sprintf("ada %d true", updates))
+}
+
+func TestSessionLoginMeetsUpdates(t *testing.T) {
+	memory := store.NewMemory(store.MemoryConfig{})
+	app, _ := visits(middleware.SessionConfig{Store: memory})
+	for range 100 {
+		owner := &browser{app: app}
+		owner.do("POST", "/add")
+		var done atomic.Int64
+		var wg sync.WaitGroup
+		for range 3 {
+			b := &browser{app: app, cookie: owner.cookie}
+			wg.Go(func() {
+				w := b.do("POST", "/add")
+				if n, _ := strconv.Atoi(w.Body.String()); w.Code == 200 && n > 1 { // of the session, not of a new one
+					done.Add(1)
+				}
+			})
+		}
+		owner.do("POST", "/login/ada")
+		wg.Wait()
+		owner.is(t, "after a login among updates", fmt.Sprintf("ada %d true", 1+done.Load()))
+		owner.do("POST", "/logout")
+	}
+}
+
+func TestSessionTooLarge(t *testing.T) {
+	for name, config := range kinds() {
+		config.MaxBytes = 8000
+		app, _ := visits(config)
+		b := &browser{app: app}
+		b.do("POST", "/login/ada")
+		if w := b.do("POST", "/note/1000"); w.Code != 200 {
+			t.Errorf("%s: 1000 bytes: %d %s", name, w.Code, w.Body)
+		}
+		if w := b.do("POST", "/note/9000"); w.Code != 500 {
+			t.Errorf("%s: 9000 bytes: %d %s", name, w.Code, w.Body)
+		}
+		if w := b.do("POST", "/note/4000"); (w.Code == 200) != (name == "store") {
+			t.Errorf("%s: 4000 bytes: %d %s", name, w.Code, w.Body)
+		}
+		b.is(t, name+": after what was too large", "ada 0 true")
+	}
+}
+
+// A store that does not answer makes 503, soon, and the session is there again with it.
+func TestSessionWithoutItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		app, _ := visits(middleware.SessionConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond})})
+		b := &browser{app: app}
+		b.do("POST", "/login/ada")
+		inner.away.Store(true)
+		began := time.Now()
+		for _, path := range []string{"/add", "/login/eve", "/logout"} {
+			if w := b.do("POST", path); w.Code != 503 {
+				t.Errorf("POST %s: %d %s", path, w.Code, w.Body)
+			}
+		}
+		if w := b.do("GET", "/"); w.Code != 503 {
+			t.Errorf("GET /: %d %s", w.Code, w.Body)
+		}
+		if w := b.do("GET", "/plain"); w.Code != 200 {
+			t.Errorf("what needs no session: %d %s", w.Code, w.Body)
+		}
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Errorf("four requests waited %v", took)
+		}
+		inner.away.Store(false)
+		b.is(t, "afterwards", "ada 0 true")
+	})
+}
+
+// What asks for its session when the answer has begun can read and change it, and not begin one.
+func TestSessionInStream(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+		app.Use(sessions.Middleware())
+		app.Get("/", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				err := sessions.Update(r, func(v *visit) error { v.N++; return nil })
+				_, _ = fmt.Fprint(w, errors.Is(err, middleware.ErrSessionTooLate))
+				return nil
+			})
+		})
+		if _, body := exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); body != "true" {
+			t.Errorf("the stream said %q", body)
+		}
+	})
+	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1))})
+	w := send(newApp(func(r *dunlin.Request) dunlin.Response {
+		_, _, err := sessions.Get(r)
+		return dunlin.Text(fmt.Sprint(err))
+	}), "GET")
+	if !strings.Contains(w.Body.String(), "middleware is missing") {
+		t.Errorf("without the middleware: %s", w.Body)
+	}
+}
+
+func TestSessionPersistent(t *testing.T) {
+	app, _ := visits(middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1)), Persistent: true, Insecure: true, Absolute: time.Hour, SameSite: http.SameSiteStrictMode})
+	c := (&browser{app: app}).do("POST", "/add").Result().Cookies()[0]
+	if c.Name != "session" || c.Secure || c.MaxAge < 3500 || c.MaxAge > 3600 || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("Set-Cookie: %s", c)
+	}
+}
+
+func TestSessionSettings(t *testing.T) {
+	ring := middleware.NewKeyRing(secret(1))
+	for what, c := range map[string]middleware.SessionConfig{
+		"neither store nor keys": {},
+		"a negative time":        {Keys: ring, Idle: -1},
+		"a bad name":             {Keys: ring, Cookie: "a b"},
+		"__Host- without TLS":    {Keys: ring, Cookie: "__Host-x", Insecure: true},
+		"None without TLS":       {Keys: ring, SameSite: http.SameSiteNoneMode, Insecure: true},
+		"a negative size":        {Keys: ring, MaxBytes: -1},
+	} {
+		mustPanic(t, "NewSessions with "+what, func() { middleware.NewSessions[visit](c) })
+	}
+}
+
+func TestSessionAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1))})
+	app, w, req := newApp(text("hello"), sessions.Middleware()), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
+	if n := testing.AllocsPerRun(1000, func() { app.ServeHTTP(w, req) }); n != 0 {
+		t.Errorf("a request that does not ask for its session allocates %v times", n)
+	}
+}
+
+func ExampleSessions() {
+	type visit struct {
+		User string
+		Cart []string
+	}
+	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	app := dunlin.New(quiet)
+	app.Use(sessions.Middleware())
+	app.Post("/login", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		return dunlin.NoContent(), sessions.Login(r, func(v *visit) error { v.User = "ada"; return nil })
+	}))
+	app.Post("/cart/{item}", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		return dunlin.NoContent(), sessions.Update(r, func(v *visit) error { v.Cart = append(v.Cart, r.Param("item")); return nil })
+	}))
+	app.Get("/cart", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		v, ok, err := sessions.Get(r)
+		if !ok || err != nil {
+			return dunlin.Redirect("/login"), err
+		}
+		return dunlin.JSON(v), nil
+	}))
+
+	b := &browser{app: app}
+	fmt.Println(b.do("GET", "/cart").Code)
+	b.do("POST", "/login")
+	b.do("POST", "/cart/tea")
+	b.do("POST", "/cart/milk")
+	fmt.Println(b.do("GET", "/cart").Body)
+	// Output:
+	// 303
+	// {"User":"ada","Cart":["tea","milk"]}
+}

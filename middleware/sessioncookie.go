@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// mostCookie is what browsers take of a cookie's name and value, in bytes (RFC 6265 section 6.1).
+const mostCookie = 4096
+
+// loadCookie reads a session that the client keeps. One that was forged, or has ended, is none.
+func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) error {
+	sealed := r.Cookie(s.config.Cookie)
+	if sealed == "" || len(sealed) > mostCookie {
+		return nil
+	}
+	plain, err := s.config.Keys.Open(s.purpose, sealed)
+	if err != nil {
+		return nil // nobody is told more than somebody without a cookie
+	}
+	now := time.Now()
+	rec := &state.record
+	if !rec.parse(plain, true) || now.Sub(rec.began) >= s.config.Absolute || now.Sub(rec.seen) >= s.config.Idle {
+		return nil
+	}
+	if err := json.Unmarshal(rec.json, &state.data); err != nil {
+		return fmt.Errorf("middleware: a session that was kept: %w", err)
+	}
+	state.there = true
+	if now.Sub(rec.seen) > s.config.Idle/8 && state.open {
+		return s.seal(state) // the idle time begins anew
+	}
+	return nil
+}
+
+// seal makes the cookie of the state's value.
+func (s *Sessions[T]) seal(state *sessionState[T]) error {
+	if !state.open {
+		return ErrSessionTooLate
+	}
+	text, err := s.encode(&state.data)
+	if err != nil {
+		return err
+	}
+	rec := sessionRecord{began: state.record.began, seen: time.Now(), json: text}
+	sealed := s.config.Keys.Seal(s.purpose, rec.append(nil))
+	if n := len(s.config.Cookie) + 1 + len(sealed); n > mostCookie {
+		return fmt.Errorf("%w: %d bytes as a cookie, of %d", ErrSessionTooLarge, n, mostCookie)
+	}
+	state.record, state.cookie, state.clear = rec, sealed, false
+	return nil
+}
+
+// updateCookie changes a session that the client keeps, and says when it has begun.
+func (s *Sessions[T]) updateCookie(state *sessionState[T], began time.Time, change func(*T) error) error {
+	data, _, err := s.changed(state, change)
+	if err != nil {
+		return err
+	}
+	fresh := *state
+	fresh.data, fresh.record.began = data, began
+	if err := s.seal(&fresh); err != nil {
+		return err
+	}
+	*state = fresh
+	return nil
+}

@@ -1,0 +1,245 @@
+package middleware
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// A sessionRecord is a session as it is kept, before and in a store:
+//
+//	version (1) │ began, in microseconds since 1970 (8) │ the value as JSON
+//
+// and in a cookie with a second time, when it was last looked at. An empty one stands for a session that has another
+// name now.
+type sessionRecord struct {
+	began time.Time
+	seen  time.Time // in a cookie only
+	json  []byte
+}
+
+const recordVersion = 1
+
+func (rec *sessionRecord) append(b []byte) []byte {
+	b = append(b, recordVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(rec.began.UnixMicro()))
+	if !rec.seen.IsZero() {
+		b = binary.BigEndian.AppendUint64(b, uint64(rec.seen.UnixMicro()))
+	}
+	return append(b, rec.json...)
+}
+
+// parse reports false for what is no record.
+func (rec *sessionRecord) parse(b []byte, withSeen bool) bool {
+	head := 9
+	if withSeen {
+		head += 8
+	}
+	if len(b) < head || b[0] != recordVersion {
+		return false
+	}
+	rec.began = time.UnixMicro(int64(binary.BigEndian.Uint64(b[1:])))
+	if withSeen {
+		rec.seen = time.UnixMicro(int64(binary.BigEndian.Uint64(b[9:])))
+	}
+	rec.json = b[head:]
+	return true
+}
+
+// nameSize is that of a session's name, in random bytes.
+const nameSize = 32
+
+func newSessionName() string {
+	var b [nameSize]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	return inBase64.EncodeToString(b[:])
+}
+
+// saneSessionName reports whether a client's cookie may be a name: others are not looked for.
+func saneSessionName(s string) bool {
+	var b [nameSize + 2]byte
+	if len(s) != base64.RawURLEncoding.EncodedLen(nameSize) {
+		return false
+	}
+	n, err := inBase64.Decode(b[:], []byte(s))
+	return err == nil && n == nameSize
+}
+
+// storeKey is the key of a session: who reads the store learns no name.
+func (s *Sessions[T]) storeKey(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "session:" + s.config.Cookie + ":" + inBase64.EncodeToString(sum[:])
+}
+
+// ttl returns for how long a session that is looked at now is kept.
+func (s *Sessions[T]) ttl(rec *sessionRecord) time.Duration {
+	return min(s.config.Idle, time.Until(rec.began.Add(s.config.Absolute)))
+}
+
+// loadStored reads the client's session.
+func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) error {
+	name := r.Cookie(s.config.Cookie)
+	if !saneSessionName(name) {
+		return nil
+	}
+	ctx := r.Context()
+	item, err := s.read(ctx, name, state)
+	if err != nil || !state.there {
+		return err
+	}
+	// Each look renews the time, but for one that has just been renewed.
+	if ttl := s.ttl(&state.record); item.TTL < ttl-s.config.Idle/8 {
+		if err := s.config.Store.Expire(ctx, s.storeKey(name), ttl); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return unavailable(err)
+		}
+	}
+	return nil
+}
+
+// read sets the state to what the store has under a name.
+func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState[T]) (store.Item, error) {
+	var none T
+	state.there, state.data, state.id = false, none, name
+	item, err := s.config.Store.Get(ctx, s.storeKey(name))
+	if errors.Is(err, store.ErrNotFound) {
+		return item, nil
+	}
+	if err != nil {
+		return item, unavailable(err)
+	}
+	if !state.record.parse(item.Value, false) || s.ttl(&state.record) <= 0 {
+		return item, nil
+	}
+	if err := json.Unmarshal(state.record.json, &state.data); err != nil {
+		return item, fmt.Errorf("middleware: a session that was kept: %w", err)
+	}
+	state.there, state.version = true, item.Version
+	return item, nil
+}
+
+// create keeps the state as a new session.
+func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
+	text, err := s.encode(&state.data)
+	if err != nil {
+		return err
+	}
+	state.record.json = text
+	state.id = newSessionName()
+	state.version, err = s.config.Store.Set(r.Context(), s.storeKey(state.id), state.record.append(nil), store.Absent, s.ttl(&state.record))
+	if err != nil {
+		return unavailable(err)
+	}
+	state.cookie = state.id
+	return nil
+}
+
+// again reads the session anew, after somebody else has changed it.
+func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt int) error {
+	if err := store.Backoff(ctx, attempt); err != nil {
+		return unavailable(err)
+	}
+	if _, err := s.read(ctx, state.id, state); err != nil {
+		return err
+	}
+	if !state.there {
+		return ErrSessionEnded
+	}
+	return nil
+}
+
+// changed returns what change makes of the state's value, and the same as JSON. The state's stays as it is:
+// change may keep parts of what it was given.
+func (s *Sessions[T]) changed(state *sessionState[T], change func(*T) error) (data T, text []byte, err error) {
+	if err := json.Unmarshal(state.record.json, &data); err != nil {
+		return data, nil, fmt.Errorf("middleware: a session that was kept: %w", err)
+	}
+	if err := change(&data); err != nil {
+		return data, nil, err
+	}
+	text, err = s.encode(&data)
+	return data, text, err
+}
+
+// updateStored changes a session that is there.
+func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
+	ctx := r.Context()
+	for attempt := 0; ; attempt++ {
+		data, text, err := s.changed(state, change)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(text, state.record.json) {
+			state.data = data
+			return nil
+		}
+		rec := sessionRecord{began: state.record.began, json: text}
+		ttl := s.ttl(&rec)
+		if ttl <= 0 {
+			return ErrSessionEnded
+		}
+		version, err := s.config.Store.Set(ctx, s.storeKey(state.id), rec.append(nil), state.version, ttl)
+		if err == nil {
+			state.record, state.data, state.version = rec, data, version
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return unavailable(err)
+		}
+		if err := s.again(ctx, state, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// movedFor is how long the old name of a session is kept as one that has ended.
+const movedFor = time.Second
+
+// rename changes a session and gives it another name. Nobody knows the new one until the answer
+// is sent, so it is written first, and only counts once the old one is gone in the state that was
+// taken over: what others change meanwhile is taken over, too.
+func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
+	if !state.open {
+		return ErrSessionTooLate
+	}
+	ctx, name := r.Context(), newSessionName()
+	for attempt := 0; ; attempt++ {
+		data, text, err := s.changed(state, change)
+		if err != nil {
+			return s.forget(ctx, name, attempt, err)
+		}
+		rec := sessionRecord{began: time.Now(), json: text}
+		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.append(nil), store.Any, s.ttl(&rec))
+		if err != nil {
+			return unavailable(err)
+		}
+		_, err = s.config.Store.Set(ctx, s.storeKey(state.id), nil, state.version, movedFor)
+		if err == nil {
+			*state = sessionState[T]{open: true, loaded: true, there: true, cookie: name, id: name, version: version, record: rec, data: data}
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return s.forget(ctx, name, 1, unavailable(err))
+		}
+		if err := s.again(ctx, state, attempt); err != nil {
+			return s.forget(ctx, name, 1, err)
+		}
+	}
+}
+
+// forget removes a name that was never told to anybody, if it was written, and returns err. Where that fails it expires.
+func (s *Sessions[T]) forget(ctx context.Context, name string, written int, err error) error {
+	if written > 0 {
+		_ = s.config.Store.Expire(ctx, s.storeKey(name), 0)
+	}
+	return err
+}
