@@ -43,6 +43,7 @@ var fileMaps = map[string]string{
 	"store":              "store/doc.go",
 	"typed":              "typed/doc.go",
 	"internal/exchange":  "internal/exchange/doc.go",
+	"internal/hpack":     "internal/hpack/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
 	"internal/stdhttp":   "internal/stdhttp/doc.go",
 }

@@ -1,0 +1,59 @@
+package hpack
+
+import "fmt"
+
+// Error is a block that was refused. It is a small comparable value. After an
+// Error the dynamic table is not what the peer takes it for, so the connection
+// must be closed, with COMPRESSION_ERROR (RFC 9113 §4.3).
+type Error struct {
+	problem problem
+	offset  int
+}
+
+// Offset returns where in the block the problem was found, in bytes.
+func (e Error) Offset() int { return e.offset }
+
+// Bomb reports whether the block was refused for what it expands to, and not
+// for a fault.
+func (e Error) Bomb() bool { return e.problem == bomb }
+
+// Error says what was wrong, where, and by which section of RFC 7541. It quotes
+// nothing of the input.
+func (e Error) Error() string {
+	p := &problems[e.problem]
+	return fmt.Sprintf("%s at byte %d of the field block (RFC 7541 section %s)", p.text, e.offset, p.section)
+}
+
+// problem is a reason to refuse a block. Zero is none.
+type problem uint8
+
+const (
+	noProblem problem = iota
+	truncated
+	integerTooLarge
+	indexZero
+	indexTooLarge
+	paddingTooLong
+	paddingNotOnes
+	endOfString
+	updateLate
+	updateTooLarge
+	updateMissing
+	tooManyUpdates
+	bomb
+)
+
+var problems = [...]struct{ section, text string }{
+	truncated:       {"6", "field cut off by the end of the block"},
+	integerTooLarge: {"5.1", "integer too large"},
+	indexZero:       {"6.1", "index 0"},
+	indexTooLarge:   {"2.3.3", "index beyond the end of the dynamic table"},
+	paddingTooLong:  {"5.2", "Huffman-coded string with more than 7 bits of padding"},
+	paddingNotOnes:  {"5.2", "Huffman-coded string whose padding is not that of the end"},
+	endOfString:     {"5.2", "Huffman-coded string with the symbol for its end"},
+	updateLate:      {"4.2", "size update after the first field"},
+	updateTooLarge:  {"6.3", "size update beyond the announced size"},
+	updateMissing:   {"4.2", "no size update, though the announced size was reduced"},
+	tooManyUpdates:  {"4.2", "more than two size updates"},
+	bomb:            {"7.3", "block that expands to many times the size allowed"},
+}

@@ -1,0 +1,117 @@
+package hpack
+
+// A Class is what the package above makes of a field, see [Classes].
+type Class uint16
+
+// A List is the fields of a block, in order. The zero value is ready; a List is
+// meant to be used for block after block and allocates only while it grows. It
+// is used by one goroutine at a time.
+//
+// What its methods return is borrowed: valid until the next Decode or Reset, and
+// not to be written.
+type List struct {
+	buf      []byte
+	fields   []field
+	size     int // by RFC 9113 §6.5.2
+	tooLarge bool
+}
+
+// span is the bytes [start, end) of the list's buffer, or of staticText where start
+// has the bit inStatic.
+type span struct{ start, end uint32 }
+
+const inStatic = 1 << 31
+
+type field struct {
+	name, value span
+	class       Class
+	index       uint8 // of the first entry of the static table with this name
+	never       bool  // "never indexed", RFC 7541 §7.1.3
+}
+
+// Reset empties the list.
+func (l *List) Reset() {
+	l.buf, l.fields, l.size, l.tooLarge = l.buf[:0], l.fields[:0], 0, false
+}
+
+// Len returns the number of fields.
+func (l *List) Len() int { return len(l.fields) }
+
+// Size returns the size of the fields as RFC 9113 §6.5.2 counts it: their bytes, and
+// 32 for each, those that were not kept included.
+func (l *List) Size() int { return l.size }
+
+// TooLarge reports whether there were more fields than the limits allow: those
+// beyond are not in the list.
+func (l *List) TooLarge() bool { return l.tooLarge }
+
+// Field returns field i.
+func (l *List) Field(i int) (name, value []byte) {
+	f := &l.fields[i]
+	return l.view(f.name), l.view(f.value)
+}
+
+// Value returns the value of field i.
+func (l *List) Value(i int) []byte { return l.view(l.fields[i].value) }
+
+// Name returns the Name of field i.
+func (l *List) Name(i int) Name { return Name(l.fields[i].index) }
+
+// Class returns the class of field i, 0 without Classes.
+func (l *List) Class(i int) Class { return l.fields[i].class }
+
+// NeverIndexed reports whether field i must be passed on as one that nobody indexes.
+func (l *List) NeverIndexed(i int) bool { return l.fields[i].never }
+
+// Index returns the first field at or after from that is called name, which is in
+// lower case, and -1 if there is none.
+func (l *List) Index(name string, from int) int {
+	if known := NameOf(name); known != 0 {
+		for i := from; i < len(l.fields); i++ {
+			if l.fields[i].index == uint8(known) {
+				return i
+			}
+		}
+		return -1
+	}
+	for i := from; i < len(l.fields); i++ {
+		if f := &l.fields[i]; f.index == 0 && string(l.view(f.name)) == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// CopyTo makes dst the same list. The two share nothing afterwards.
+func (l *List) CopyTo(dst *List) {
+	dst.buf = append(dst.buf[:0], l.buf...)
+	dst.fields = append(dst.fields[:0], l.fields...)
+	dst.size, dst.tooLarge = l.size, l.tooLarge
+}
+
+// Footprint returns how many bytes of memory the list has, used or not.
+func (l *List) Footprint() int { return cap(l.buf) + cap(l.fields)*fieldSize }
+
+const fieldSize = 20
+
+func (l *List) view(s span) []byte {
+	if s.start&inStatic != 0 {
+		return staticText[s.start&^inStatic : s.end : s.end]
+	}
+	return l.buf[s.start:s.end:s.end]
+}
+
+// add adds a field whose text is in the list's buffer from text on, if the limits
+// allow it.
+func (l *List) add(f field, text int, lim *Limits) {
+	size := int(f.name.end-f.name.start&^inStatic) + int(f.value.end-f.value.start&^inStatic) + entryOverhead
+	l.size += size
+	if l.size > lim.MaxList || len(l.fields) >= lim.MaxFields {
+		l.tooLarge = true
+	}
+	if l.tooLarge {
+		l.buf = l.buf[:text]
+		return
+	}
+	l.fields = append(l.fields, f)
+}

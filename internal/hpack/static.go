@@ -1,0 +1,131 @@
+package hpack
+
+// staticEntries is the static table (RFC 7541 appendix A); index 0 is no entry.
+var staticEntries = [...]struct{ name, value string }{
+	1: {":authority", ""}, {":method", "GET"}, {":method", "POST"}, {":path", "/"},
+	{":path", "/index.html"}, {":scheme", "http"}, {":scheme", "https"}, {":status", "200"},
+	{":status", "204"}, {":status", "206"}, {":status", "304"}, {":status", "400"},
+	{":status", "404"}, {":status", "500"}, {"accept-charset", ""},
+	{"accept-encoding", "gzip, deflate"}, {"accept-language", ""}, {"accept-ranges", ""},
+	{"accept", ""}, {"access-control-allow-origin", ""}, {"age", ""}, {"allow", ""},
+	{"authorization", ""}, {"cache-control", ""}, {"content-disposition", ""},
+	{"content-encoding", ""}, {"content-language", ""}, {"content-length", ""},
+	{"content-location", ""}, {"content-range", ""}, {"content-type", ""}, {"cookie", ""},
+	{"date", ""}, {"etag", ""}, {"expect", ""}, {"expires", ""}, {"from", ""}, {"host", ""},
+	{"if-match", ""}, {"if-modified-since", ""}, {"if-none-match", ""}, {"if-range", ""},
+	{"if-unmodified-since", ""}, {"last-modified", ""}, {"link", ""}, {"location", ""},
+	{"max-forwards", ""}, {"proxy-authenticate", ""}, {"proxy-authorization", ""}, {"range", ""},
+	{"referer", ""}, {"refresh", ""}, {"retry-after", ""}, {"server", ""}, {"set-cookie", ""},
+	{"strict-transport-security", ""}, {"transfer-encoding", ""}, {"user-agent", ""}, {"vary", ""},
+	{"via", ""}, {"www-authenticate", ""},
+}
+
+const (
+	lastStatic = len(staticEntries) - 1 // 61
+
+	// Entries that the encoder names by number.
+	status200     = 8
+	contentLength = 28
+
+	// lastStaticValue is the last entry with a value.
+	lastStaticValue = 16
+)
+
+// A Name is the first entry of the static table with a name: two fields with the same
+// Name that is not 0 have the same name. 0 stands for all names that are not there.
+type Name uint8
+
+// Names that a server of HTTP looks for.
+const (
+	Authority     Name = 1
+	Method        Name = 2
+	Path          Name = 4
+	Scheme        Name = 6
+	Status        Name = 8
+	ContentLength Name = contentLength
+	ContentType   Name = 31
+	Cookie        Name = 32
+	Date          Name = 33
+	Expect        Name = 35
+	Host          Name = 38
+	SetCookie     Name = 55
+)
+
+// staticText has the names and values of the static table, which lists point to.
+// staticFields are its entries as fields of a list.
+var staticText, staticFields = buildStatic()
+
+func buildStatic() (text []byte, fields [lastStatic + 1]field) {
+	add := func(s string) span {
+		start := uint32(len(text))
+		text = append(text, s...)
+		return span{start | inStatic, uint32(len(text))}
+	}
+	for i := 1; i <= lastStatic; i++ {
+		e := &staticEntries[i]
+		f := &fields[i]
+		f.index = uint8(i)
+		if before := &fields[i-1]; i > 1 && staticEntries[i-1].name == e.name {
+			f.name, f.index = before.name, before.index
+		} else {
+			f.name = add(e.name)
+		}
+		f.value = add(e.value)
+	}
+	return text, fields
+}
+
+// names finds the static table's names by a hash under which no two meet.
+var names = buildNames()
+
+func buildNames() (slots [128]uint8) {
+	for i := 1; i <= lastStatic; i++ {
+		if int(staticFields[i].index) == i {
+			slots[nameHash(staticEntries[i].name)] = uint8(i)
+		}
+	}
+	return slots
+}
+
+// nameHash is the same for every casing of a name, which is not empty. The factors were
+// found by trying.
+func nameHash(name string) uint8 {
+	n := len(name)
+	return (uint8(n)*105 + (name[0]|0x20)*115 + (name[n-1]|0x20)*49 + (name[n/2]|0x20)*110) & 127
+}
+
+// NameOf returns the Name of a name, in any casing.
+func NameOf(name string) Name {
+	if name == "" {
+		return 0
+	}
+	i := names[nameHash(name)]
+	if i == 0 || !equalFold(staticEntries[i].name, name) {
+		return 0
+	}
+	return Name(i)
+}
+
+// lower is indexed by byte and folds ASCII letters only.
+var lower = func() (t [256]byte) {
+	for c := range t {
+		t[c] = byte(c)
+		if c >= 'A' && c <= 'Z' {
+			t[c] += 'a' - 'A'
+		}
+	}
+	return t
+}()
+
+// equalFold reports whether b is a, which is in lower case, whatever b's case.
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != lower[b[i]] {
+			return false
+		}
+	}
+	return true
+}
