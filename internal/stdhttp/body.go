@@ -55,9 +55,9 @@ func (b *TimedBody) Read(p []byte) (int, error) {
 func (b *TimedBody) receive(p []byte) (int, error) {
 	b.renew(false)
 	start := time.Now()
-	n, err := b.conn.Conn.Read(p)
+	n, err := b.conn.read(p)
 	if n == 0 && timedOutIO(err) && b.renew(true) {
-		n, err = b.conn.Conn.Read(p)
+		n, err = b.conn.read(p)
 	}
 	if b.tooSlow(time.Since(start), n, err) {
 		return 0, b.conn.server.CutBody(addrPortOf(b.conn.Conn))
@@ -83,7 +83,11 @@ func (b *TimedBody) renew(again bool) bool {
 		return false
 	}
 	b.set = true
-	return b.conn.Conn.SetReadDeadline(time.Now().Add(b.conn.server.BodyTimeout)) == nil
+	t := time.Now().Add(b.conn.server.BodyTimeout)
+	if again {
+		return b.conn.reads.renew(b.conn.Conn, t) == nil
+	}
+	return b.conn.setRead(t) == nil
 }
 
 // end takes the deadline back.
@@ -93,7 +97,7 @@ func (b *TimedBody) end() {
 	b.over = true
 	if b.set && !b.conn.foreign.Load() {
 		b.set = false
-		_ = b.conn.Conn.SetReadDeadline(time.Time{}) // the connection may be closed already
+		_ = b.conn.setRead(time.Time{}) // the connection may be closed already
 	}
 }
 
@@ -127,6 +131,6 @@ func (b *TimedBody) Leave() {
 	b.over = true
 	if !b.conn.foreign.Load() {
 		b.conn.rest.Store(true)
-		_ = b.conn.Conn.SetReadDeadline(time.Now().Add(b.conn.server.BodyTimeout)) // the connection may be closed already
+		_ = b.conn.setRead(time.Now().Add(b.conn.server.BodyTimeout)) // the connection may be closed already
 	}
 }

@@ -28,6 +28,7 @@ type timedConn struct {
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now
 	rest    atomic.Bool               // net/http reads what is left of one, after the answer
+	reads   readDeadline
 
 	write   atomic.Uint32
 	writing sync.Mutex // held while the write deadline changes
@@ -169,6 +170,7 @@ func (c *timedConn) release() {
 		_ = c.Conn.SetWriteDeadline(time.Time{}) // the connection may be closed already
 	}
 	c.foreign.Store(true)
+	c.reads.release(c.Conn)
 }
 
 // SetReadDeadline is called by net/http several times for each request.
@@ -177,7 +179,7 @@ func (c *timedConn) SetReadDeadline(t time.Time) error {
 	if c.rest.Load() {
 		c.rest.Store(false)
 	}
-	return c.Conn.SetReadDeadline(t)
+	return c.setRead(t)
 }
 
 // SetDeadline sets both.
@@ -198,7 +200,7 @@ func (c *timedConn) Read(p []byte) (int, error) {
 	if b := c.body.Load(); b != nil {
 		return b.receive(p)
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.read(p)
 	if err != nil && c.rest.Load() {
 		// In full duplex net/http would take what comes later for the next request.
 		_ = c.Conn.Close()

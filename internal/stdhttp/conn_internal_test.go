@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -138,8 +139,8 @@ func TestConnFile(t *testing.T) {
 	}
 }
 
-// A body sets a deadline only when the connection is read, once, and takes it
-// back at its end.
+// A body sets a deadline only when the connection is read, once, and leaves it
+// to pass.
 func TestTimedBody(t *testing.T) {
 	read := func(steps ...step) (*stepConn, *TimedBody) {
 		to := &stepConn{steps: steps}
@@ -147,8 +148,8 @@ func TestTimedBody(t *testing.T) {
 		return to, &TimedBody{ReadCloser: io.NopCloser(conn), conn: conn}
 	}
 	to, b := read(step{1, nil}, step{1, nil}, step{0, io.EOF})
-	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 2 {
-		t.Errorf("%v, %d deadlines, want 2", err, to.reads)
+	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 1 {
+		t.Errorf("%v, %d deadlines, want 1", err, to.reads)
 	}
 	to, b = read(step{1, nil}, step{0, errLate}, step{1, nil}, step{0, errLate}, step{0, errLate})
 	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 3 {
@@ -188,5 +189,82 @@ func TestConnSharesDeadline(t *testing.T) {
 	}
 	if c.release(); inner.writes != 5 {
 		t.Error("release changes what is the hijacker's")
+	}
+}
+
+// Reads end when the deadline says that was wanted last, whenever those were set that
+// are in force below.
+func TestReadDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipe := func() (*timedConn, net.Conn) {
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+			return &timedConn{Conn: ours, server: patient}, theirs
+		}
+		read := func(c *timedConn) chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := c.Read(make([]byte, 1))
+				done <- err
+			}()
+			return done
+		}
+		in := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds) * time.Second) }
+
+		c, peer := pipe()
+		start := time.Now()
+		_ = c.SetReadDeadline(in(1))
+		if err := <-read(c); !timedOutIO(err) || time.Since(start) != time.Second {
+			t.Errorf("its time passes: %v after %v", err, time.Since(start))
+		}
+		_ = c.SetReadDeadline(in(1))
+		_ = c.SetReadDeadline(time.Time{})
+		done := read(c)
+		<-time.After(time.Minute)
+		if len(done) > 0 {
+			t.Error("a deadline that was taken back ends a read")
+		}
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("no deadline: %v", err)
+		}
+
+		c, _ = pipe()
+		start = time.Now()
+		_ = c.SetReadDeadline(in(1))
+		_ = c.SetReadDeadline(in(3))
+		if err := <-read(c); !timedOutIO(err) || time.Since(start) != 3*time.Second {
+			t.Errorf("a later one: %v after %v", err, time.Since(start))
+		}
+
+		c, _ = pipe()
+		start = time.Now()
+		_ = c.SetReadDeadline(in(3600))
+		done = read(c)
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		if err := <-done; !timedOutIO(err) || time.Since(start) != 0 {
+			t.Errorf("an earlier one: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// Only deadlines that come earlier are set.
+func TestReadDeadlineLasts(t *testing.T) {
+	inner := new(stepConn)
+	c := &timedConn{Conn: inner, server: patient}
+	_ = c.SetReadDeadline(time.Now().Add(time.Hour))
+	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Now().Add(2 * time.Hour))
+	if inner.reads != 1 {
+		t.Errorf("%d deadlines set for later ones, want 1", inner.reads)
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	if c.release(); inner.reads != 2 {
+		t.Errorf("%d deadlines set when it was hijacked, want 2", inner.reads)
+	}
+	if _ = c.SetReadDeadline(time.Now().Add(3 * time.Hour)); inner.reads != 3 {
+		t.Errorf("%d deadlines set by the hijacker, want 3", inner.reads)
 	}
 }

@@ -7,5 +7,5 @@
 //	listener.go bounds on connections              backlog*.go  emptying the backlog of a listener
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly
-//	stream.go   the same for streams of HTTP/2
+//	stream.go   the same for streams of HTTP/2     deadline.go read deadlines that are left to pass
 package stdhttp
