@@ -95,6 +95,10 @@ func New(config Config) *App {
 	return a
 }
 
+// Config returns the app's settings, with the defaults for those that were not set.
+// What they point to must not be changed.
+func (a *App) Config() Config { return a.config }
+
 // Recover sets the function that answers for an action that panicked with the
 // given value. The panic has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }

@@ -3,6 +3,7 @@ package openapi
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
@@ -66,7 +67,8 @@ func Document(app *dunlin.App, c Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(appendJSON(nil, doc, 0), '\n'), nil
+	room := make([]byte, 0, 16<<10+len(typed.Operations(app))*4<<10)
+	return append(appendJSON(room, doc, 0), '\n'), nil
 }
 
 func build(app *dunlin.App, c Config) (*object, error) {
@@ -113,7 +115,8 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	for _, t := range c.Tags {
 		tags = append(tags, new(object).put("name", t.Name).set("description", t.Description))
 	}
-	doc.set("servers", servers).put("paths", paths)
+	// Nothing is asked for where an operation does not say so.
+	doc.set("servers", servers).put("security", []any{}).put("paths", paths)
 	components := new(object).set("schemas", schemas).set("responses", g.componentResponses()).set("securitySchemes", g.securitySchemes())
 	return doc.set("components", components).set("tags", tags), nil
 }
@@ -137,20 +140,21 @@ func selectOperations(app *dunlin.App, version string) []typed.Description {
 	var list []typed.Description
 	own := map[string]bool{}
 	all := typed.Operations(app)
-	for _, o := range all {
-		if d := o.Describe(); d.Route.Version == version && version != "" {
-			own[d.Route.Methods+" "+d.Route.Host+shapeOf(schema.Template(d.Route.Pattern))] = true
-		}
+	key := func(d *typed.Description) string {
+		return d.Route.Methods + " " + d.Route.Host + shapeOf(schema.Template(d.Route.Pattern))
 	}
 	for _, o := range all {
 		d := o.Describe()
-		key := d.Route.Methods + " " + d.Route.Host + shapeOf(schema.Template(d.Route.Pattern))
-		if d.Hidden || d.Route.Version != version && (d.Route.Version != "" || own[key]) {
-			continue
+		if d.Route.Version == version && version != "" {
+			own[key(&d)] = true
 		}
-		list = append(list, d)
+		if d.Route.Version == version || d.Route.Version == "" {
+			list = append(list, d)
+		}
 	}
-	return list
+	return slices.DeleteFunc(list, func(d typed.Description) bool {
+		return d.Hidden || d.Route.Version != version && own[key(&d)]
+	})
 }
 
 // collectOperation notes the types that an operation needs.

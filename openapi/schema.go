@@ -193,11 +193,13 @@ func (g *generator) object(s *object, t *schema.Struct, d direction) {
 	s.set("dependentRequired", dependent)
 }
 
+var noRules schema.Rules // never written to
+
 // rules writes the rules of a node that beyond has not.
 func (g *generator) rules(s *object, n *schema.Node, beyond *schema.Rules) {
 	r := &n.Rules
 	if beyond == nil {
-		beyond = new(schema.Rules)
+		beyond = &noRules
 	}
 	for _, b := range []struct {
 		name      string

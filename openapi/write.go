@@ -10,9 +10,11 @@ import (
 )
 
 // An object is a JSON object whose members stay in the order they were added in.
-type object struct {
-	names  []string
-	values []any
+type object struct{ members []entry }
+
+type entry struct {
+	name  string
+	value any
 }
 
 // set adds a member; an empty string, a nil and an empty object or list add nothing.
@@ -29,7 +31,7 @@ func (o *object) set(name string, value any) *object {
 			return o
 		}
 	case *object:
-		if v == nil || len(v.names) == 0 {
+		if v == nil || len(v.members) == 0 {
 			return o
 		}
 	case []any:
@@ -50,15 +52,18 @@ func (o *object) set(name string, value any) *object {
 
 // put adds a member whatever it is.
 func (o *object) put(name string, value any) *object {
-	o.names, o.values = append(o.names, name), append(o.values, value)
+	if o.members == nil {
+		o.members = make([]entry, 0, 4)
+	}
+	o.members = append(o.members, entry{name, value})
 	return o
 }
 
 // get returns a member, nil for none.
 func (o *object) get(name string) any {
-	for i, n := range o.names {
-		if n == name {
-			return o.values[i]
+	for i := range o.members {
+		if o.members[i].name == name {
+			return o.members[i].value
 		}
 	}
 	return nil
@@ -69,13 +74,13 @@ func (o *object) get(name string) any {
 func appendJSON(b []byte, value any, depth int) []byte {
 	switch v := value.(type) {
 	case *object:
-		if len(v.names) == 0 {
+		if len(v.members) == 0 {
 			return append(b, "{}"...)
 		}
 		b = append(b, '{')
-		for i, name := range v.names {
-			b = appendText(newLine(b, i, depth+1), name)
-			b = appendJSON(append(b, ": "...), v.values[i], depth+1)
+		for i := range v.members {
+			b = appendText(newLine(b, i, depth+1), v.members[i].name)
+			b = appendJSON(append(b, ": "...), v.members[i].value, depth+1)
 		}
 		return append(newLine(b, 0, depth), '}')
 	case []any:
@@ -87,6 +92,9 @@ func appendJSON(b []byte, value any, depth int) []byte {
 	case string:
 		return appendText(b, v)
 	case json.RawMessage:
+		if len(v) > 0 && v[0] != '{' && v[0] != '[' { // a scalar has nothing to indent
+			return append(b, v...)
+		}
 		var indented bytes.Buffer
 		if json.Indent(&indented, v, strings.Repeat("  ", depth), "  ") == nil {
 			return append(b, indented.Bytes()...)

@@ -118,6 +118,8 @@ func TestWrongBodies(t *testing.T) {
 		{`{"name":"n","count":2}x`, "body # syntax"},
 		{`{"name":"n","count":`, "body #/count syntax"},
 		{`{"name":"a` + "\n" + `"}`, "body #/name syntax"},
+		{`{"name":"n","count":2,"price":1` + strings.Repeat("0", 1000) + "}", "body #/price numberLength 1000"},
+		{`{"name":"n","count":2,"any":-` + strings.Repeat("1", 1000) + "}", "body #/any numberLength 1000"},
 		{`{"any":` + strings.Repeat("[", 10000), "body #/any" + strings.Repeat("/0", 999) + " depth 1000"},
 	} {
 		t.Run(c.body[:min(len(c.body), 60)], func(t *testing.T) {
@@ -141,6 +143,36 @@ func TestManyViolations(t *testing.T) {
 	a := post(t, app, "/", b.String()+"}")
 	if n := len(a.violations(t)); n != 100 || !strings.Contains(a.body, "more than 100 places") {
 		t.Errorf("%d violations: %.200s", n, a.body)
+	}
+}
+
+// A body has a bounded number of members and elements.
+func TestMaxElements(t *testing.T) {
+	ints := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
+	objects := func(n int) string { return "[" + strings.Repeat("{},", n-1) + "{}]" }
+	for _, c := range []struct {
+		name       string
+		config     typed.Config
+		body, want string
+	}{
+		{"default", typed.Config{}, ints(100_000), ""},
+		{"default, more", typed.Config{}, ints(100_001), "body #/100000 elements 100000"},
+		{"default, more objects", typed.Config{}, objects(100_001), "body #/100000 elements 100000"},
+		{"own", typed.Config{MaxElements: 3}, `[1,[2]]`, ""},
+		{"own, more", typed.Config{MaxElements: 3}, `[1,[2,3]]`, "body #/1/1 elements 3"},
+		{"own, members", typed.Config{MaxElements: 3}, `{"a":1,"b":{"c":2,"d":3}}`, "body #/b/d elements 3"},
+		{"larger", typed.Config{MaxElements: 1_000_000}, ints(100_001), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			app := quiet()
+			typed.Configure(app, c.config)
+			typed.Post(app, "/", func(*dunlin.Request, struct{ Body any }) (typed.None, error) { return typed.None{}, nil })
+			if a := post(t, app, "/", c.body); c.want != "" {
+				expectViolations(t, a, c.want)
+			} else {
+				expect(t, a, 204, "")
+			}
+		})
 	}
 }
 

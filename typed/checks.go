@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
@@ -62,6 +63,10 @@ type checkField struct {
 	plan  *checkPlan
 }
 
+// unchecked keeps the types of bodies that have no Validate in them, since many
+// operations have bodies of one type.
+var unchecked sync.Map
+
 // newCheckPlan returns the plan for an input type, nil when nothing in it has Validate.
 func newCheckPlan(t reflect.Type) *checkPlan {
 	plans := map[reflect.Type]*checkPlan{}
@@ -119,7 +124,15 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			p.inputFields(f.Type, plans, found, way)
 		case f.IsExported() && f.Name == "Body":
-			p.fields = append(p.fields, checkField{way, "", compileChecks(f.Type, plans, found, false)})
+			if _, none := unchecked.Load(f.Type); none {
+				continue
+			}
+			inside := false
+			p.fields = append(p.fields, checkField{way, "", compileChecks(f.Type, plans, &inside, false)})
+			if !inside {
+				unchecked.Store(f.Type, nil)
+			}
+			*found = *found || inside
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
 // Config holds what the typed actions of an app have in common. Every zero field has
@@ -26,24 +28,36 @@ type Config struct {
 	// may keep neither argument; it appends to dst. An error is reported as one of the body.
 	Transcode map[string]func(dst, body []byte) ([]byte, error)
 
-	// Logger gets the faults that no operation has declared. Default: slog.Default().
+	// MaxElements is how many members and elements the JSON of a body may have in all:
+	// a few bytes of it can become a large struct. Default: 100,000.
+	MaxElements int
+
+	// Logger gets the faults that no operation has declared. Default: the app's.
 	Logger *slog.Logger
 }
 
 // appState is what an app has of this package.
 type appState struct {
 	config Config
+	limits jsonwire.Limits // of bodies
+
+	formFields int // dunlin.Config.MaxFormFields
 
 	mu         sync.Mutex
 	used       bool // operations are registered
 	undeclared map[undeclaredKey]*Undeclared
 }
 
+const maxElements = 100_000 // Config.MaxElements of apps that are not configured
+
 type stateKey struct{}
 
 func stateOf(app *dunlin.App) *appState {
 	return app.Extension(stateKey{}, func() any {
-		return &appState{config: Config{InvalidStatus: http.StatusBadRequest}, undeclared: map[undeclaredKey]*Undeclared{}}
+		return &appState{
+			config: Config{InvalidStatus: http.StatusBadRequest, Logger: app.Config().Logger}, limits: schema.DecoderLimits(maxElements),
+			formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
+		}
 	}).(*appState)
 }
 
@@ -57,6 +71,15 @@ func Configure(app *dunlin.App, c Config) {
 	default:
 		panic(fmt.Sprintf("typed: Configure: InvalidStatus is %d: it must be 400 or 422", c.InvalidStatus))
 	}
+	switch {
+	case c.MaxElements == 0:
+		c.MaxElements = maxElements
+	case c.MaxElements < 0:
+		panic(fmt.Sprintf("typed: Configure: MaxElements is %d: it must not be negative", c.MaxElements))
+	}
+	if c.Logger == nil {
+		c.Logger = app.Config().Logger
+	}
 	for name, f := range c.Transcode {
 		if f == nil || mediaType(name) != name || name == "" || isJSON(name) {
 			panic(fmt.Sprintf("typed: Configure: Transcode has %q: it needs a media type other than JSON, in lower case and without parameters, and a function", name))
@@ -68,12 +91,5 @@ func Configure(app *dunlin.App, c Config) {
 	if s.used {
 		panic("typed: Configure must come before the first typed action is registered")
 	}
-	s.config = c
-}
-
-func (s *appState) logger() *slog.Logger {
-	if s.config.Logger != nil {
-		return s.config.Logger
-	}
-	return slog.Default()
+	s.config, s.limits = c, schema.DecoderLimits(c.MaxElements)
 }

@@ -45,10 +45,9 @@ func compileDecoder(n *schema.Node, t reflect.Type) bodyDecoder {
 type onePassDecoder struct{ decoder *jsonwire.Decoder }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
-	v := to.value(p.typ)
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
-	if null || !o.decoder.Try(body, v.Addr().Interface(), schema.DecoderLimits) {
-		v.SetZero()
+	if null || !to.decode(o.decoder, body, b.state.limits) {
+		to.value(p.typ).SetZero()
 		plainDecoder{}.decode(b, p, body, to)
 	}
 }
@@ -58,6 +57,7 @@ type plainDecoder struct{}
 
 func (plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	before := len(b.report.List)
+	b.report.MaxElements = b.state.limits.MaxElements
 	body = p.node.Check(body, "body", &b.report)
 	if len(b.report.List) > before {
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"mime"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -104,8 +105,8 @@ func (b *binder) bindForm(f *formPlan, in place) {
 			b.err = err
 			return
 		}
-		if bytes.Count(body, []byte("&")) >= mostParts {
-			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: fmt.Sprintf("has more than %d fields", mostParts)})
+		if bytes.Count(body, []byte("&")) >= b.state.formFields {
+			b.err = tooManyFields(b.state.formFields)
 			return
 		}
 		form, err := url.ParseQuery(string(body))
@@ -119,12 +120,16 @@ func (b *binder) bindForm(f *formPlan, in place) {
 	case kind == mediaMultipart:
 		body, err := b.r.Bytes()
 		if err == nil {
-			err = values.multipart(f, body, params["boundary"])
+			err = values.multipart(f, body, params["boundary"], b.state.formFields)
 		} else {
 			b.err = err
 			return
 		}
-		if err != nil {
+		switch {
+		case err == errManyParts:
+			b.err = tooManyFields(b.state.formFields)
+			return
+		case err != nil:
 			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form: " + err.Error()})
 			return
 		}
@@ -134,6 +139,14 @@ func (b *binder) bindForm(f *formPlan, in place) {
 	}
 	for i, p := range f.fields {
 		b.bindFormField(p, in, values.texts[i], values.files[i])
+	}
+}
+
+// tooManyFields is the problem of a form with more fields than dunlin.Config.MaxFormFields.
+func tooManyFields(most int) error {
+	return &dunlin.ProblemDetails{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the form has more fields than the limit of %d", most),
 	}
 }
 
@@ -197,8 +210,8 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 }
 
 // multipart sorts the parts of a body by field.
-func (v *formValues) multipart(f *formPlan, body []byte, boundary string) error {
-	for part, err := range parts(body, boundary) {
+func (v *formValues) multipart(f *formPlan, body []byte, boundary string, most int) error {
+	for part, err := range parts(body, boundary, most) {
 		if err != nil {
 			return err
 		}

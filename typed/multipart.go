@@ -3,7 +3,6 @@ package typed
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"iter"
 	"mime"
 	"strings"
@@ -19,20 +18,18 @@ type formPart struct {
 	data        []byte
 }
 
-const (
-	mostParts       = 1000    // of a form that is read at once
-	longestPartHead = 8 << 10 // bytes
-)
+const longestPartHead = 8 << 10 // bytes
 
 var (
 	errNoBoundary = errors.New("it has no boundary")
 	errCutForm    = errors.New("it ends before its last boundary")
-	errManyParts  = fmt.Errorf("it has more than %d parts", mostParts)
+	errManyParts  = errors.New("it has too many parts")
 )
 
 // parts yields the parts of a body that is here in whole, RFC 2046 section 5.1 and RFC
-// 7578, without copying it. An error ends the sequence.
-func parts(body []byte, boundary string) iter.Seq2[formPart, error] {
+// 7578, without copying it. An error ends the sequence; errManyParts does when there are
+// more than most.
+func parts(body []byte, boundary string, most int) iter.Seq2[formPart, error] {
 	return func(yield func(formPart, error) bool) {
 		if boundary == "" {
 			yield(formPart{}, errNoBoundary)
@@ -42,7 +39,7 @@ func parts(body []byte, boundary string) iter.Seq2[formPart, error] {
 		rest, last, err := nextPart(append([]byte("\r\n"), body[:min(len(body), len(delimiter))]...), body, delimiter)
 		for n := 0; err == nil && !last; n++ {
 			var part formPart
-			if part, rest, last, err = readPart(rest, delimiter); err == nil && n >= mostParts {
+			if part, rest, last, err = readPart(rest, delimiter); err == nil && n >= most {
 				err = errManyParts
 			}
 			if err == nil && !yield(part, nil) {
@@ -145,7 +142,8 @@ func (p *formPart) header(name, value string) error {
 }
 
 // looseParams reads a Content-Disposition whose quoted values hold what only RFC 7578
-// lets them hold: any bytes but the quotation mark, which a backslash may escape.
+// lets them hold: any bytes but the quotation mark, which a backslash may escape. Where
+// the value would have no end then, the backslash is one: browsers escape none.
 func looseParams(value string) (kind string, params map[string]string) {
 	kind, rest, _ := strings.Cut(value, ";")
 	params = map[string]string{}
@@ -162,7 +160,7 @@ func looseParams(value string) (kind string, params map[string]string) {
 		var text strings.Builder
 		i := 1
 		for ; i < len(after) && after[i] != '"'; i++ {
-			if after[i] == '\\' && i+1 < len(after) && (after[i+1] == '"' || after[i+1] == '\\') {
+			if after[i] == '\\' && i+1 < len(after) && (after[i+1] == '"' && !endsValue(after[i+2:]) || after[i+1] == '\\') {
 				i++
 			}
 			text.WriteByte(after[i])
@@ -173,4 +171,10 @@ func looseParams(value string) (kind string, params map[string]string) {
 		params[strings.ToLower(strings.TrimSpace(name))], rest = text.String(), after[i+1:]
 	}
 	return strings.TrimSpace(kind), params
+}
+
+// endsValue reports whether a quotation mark before rest is the end of a value.
+func endsValue(rest string) bool {
+	rest = strings.TrimLeft(rest, " \t")
+	return rest == "" || rest[0] == ';'
 }

@@ -13,7 +13,7 @@ func FuzzParts(f *testing.F) {
 	const head = "Content-Disposition: form-data; name=\"a\"\r\n\r\n"
 	for _, s := range []string{
 		"--x\r\n" + head + "1\r\n--x--", "--x\r\n" + head + "\r\n--x\r\n" + head + "2\r\n--x--\r\n", "pre\r\n--x \r\n" + head + "\r\n\r\n--x--",
-		"--x--", "--x\r\n" + head + "--x--", "--x\r\n" + head + "1\r\n--xy\r\n--x--", "--x\r\n" + head,
+		"--x--", "--x\r\n" + head + "--x--", "--x\r\nContent-Disposition: form-data; name=\"\u00e9\\\"\r\n\r\n1\r\n--x--", "--x\r\n" + head + "1\r\n--xy\r\n--x--", "--x\r\n" + head,
 	} {
 		f.Add([]byte(s))
 	}
@@ -23,7 +23,7 @@ func FuzzParts(f *testing.F) {
 			return
 		}
 		var got []part
-		for p, err := range parts(body, "x") {
+		for p, err := range parts(body, "x", 1000) {
 			if err != nil {
 				return
 			}

@@ -63,6 +63,19 @@ func TestRegistrationPanics(t *testing.T) {
 		{"impossible", try[struct {
 			A string `query:"a" minLength:"3" maxLength:"2"`
 		}]("GET", "/"), "minLength 3 is more than maxLength 2"},
+		{"impossible for whole numbers", try[struct {
+			A int `query:"a" exclusiveMinimum:"1" exclusiveMaximum:"2"`
+		}]("GET", "/"), "field A of struct"},
+		{"impossible for the type", try[struct {
+			Body struct {
+				A struct {
+					B uint8 `minimum:"256"`
+				} `json:"a"`
+			}
+		}]("POST", "/"), "let no uint8 pass"},
+		{"impossible exclusively", try[struct {
+			A float64 `query:"a" minimum:"1" exclusiveMaximum:"1.0"`
+		}]("GET", "/"), "no number is between minimum 1 and exclusiveMaximum 1.0"},
 		{"same parameter twice", try[struct {
 			A string `header:"x-a"`
 			B string `header:"X-A"`

@@ -3,6 +3,8 @@ package typed
 import (
 	"reflect"
 	"unsafe"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
 // This file is the package's only use of unsafe. A place is the address of a value
@@ -52,3 +54,9 @@ func placeIn(pointer reflect.Value) place { return place{pointer.UnsafePointer()
 
 // view is b as a string, for as long as b does not change.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// decode decodes a body into the value at the place with a decoder of its type; false
+// when it is refused.
+func (at place) decode(d *jsonwire.Decoder, body []byte, l jsonwire.Limits) bool {
+	return d.TryAt(body, at.p, l)
+}

@@ -65,7 +65,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
 		want = max(n+n/4+1, likely)
 	}
 	want = min(want, n+(len(d.data)-i)/2+1) // an element and its comma take two bytes
-	growSlice(p.typ, m, want-n)
+	growSlice(p.typ, p.elem.op, m, want-n)
 }
 
 // wholeStart is where an array begins that may be the whole text, after some

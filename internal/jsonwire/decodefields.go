@@ -26,6 +26,7 @@ type objectPlan struct {
 
 	// watched says that the object's end looks at which members were there.
 	watched  bool
+	all      memberSet // required and defaults: if these are there, only requires is left to look at
 	required []int16
 	requires []dependency
 	defaults []int16
@@ -201,10 +202,12 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 		rules := &all[i]
 		if rules.Required != nil {
 			o.required = append(o.required, int16(i))
+			o.all.add(i, len(all))
 			o.names[i].required = rules.Required
 		}
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
+			o.all.add(i, len(all))
 			o.names[i].byAbsent = rules.Default
 			c.pending = append(c.pending, func() { c.tryDefault(p, i, place(i)) })
 		}

@@ -42,6 +42,8 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 				if s, after = d.string(i + 1); after >= 0 {
 					store(at, s)
 				}
+			case f.op == opChecked && i < len(data):
+				after = d.checked(f.value, at, i)
 			case f.op == opIndirect:
 				after = d.indirect(f, m, i)
 			default:
@@ -64,7 +66,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 		}
 	}
 	d.depth++
-	if i >= 0 && o.watched && !d.ended(p, &seen, m, start, i) {
+	if i >= 0 && o.watched && (!o.all.in(&seen) || o.requires != nil) && !d.ended(p, &seen, m, start, i) {
 		return -1
 	}
 	return i
@@ -195,6 +197,11 @@ func (s *memberSet) has(index int16) bool {
 		return s.many[index/64]>>(index%64)&1 != 0
 	}
 	return int(index) < 64*len(s.few) && s.few[index/64]>>(index%64)&1 != 0
+}
+
+// in reports whether all of the set are in seen, too; false if there are too many for few.
+func (s *memberSet) in(seen *memberSet) bool {
+	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
 // ended looks at which members of the object, which is data[start:end], were

@@ -77,7 +77,7 @@ func (c *decodeCompiler) compile(t reflect.Type, byPointer bool) *decodePlan {
 		if len(rules.Checks) > 0 || rules.Validate != nil {
 			p = c.newPlan(t)
 			outer.op, outer.elem = opChecked, p
-			outer.checks = &checks{rules.Checks, rules.Validate}
+			outer.checks = &checks{list: rules.Checks, validate: rules.Validate}
 			c.pending = append(c.pending, func() { c.check(outer, t.String()) })
 		}
 	}
@@ -208,6 +208,7 @@ func (c *decodeCompiler) check(p *decodePlan, place string) {
 			c.fail(fmt.Errorf("%s: the rule %v is not for values of type %s", place, p.checks.list[i].Rule, inner.typ))
 		}
 	}
+	p.checks.settle(p.elem)
 }
 
 // finish applies what had to wait until all plans are complete.

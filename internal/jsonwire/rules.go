@@ -259,6 +259,20 @@ func loadFloat(o op, m memory) float64 {
 type checks struct {
 	list     []Check
 	validate func(any, *Report)
+	plain    bool // what is checked is a string, a number or a slice itself, and not by its text alone
+}
+
+// settle notes whether checks of p are plain, once p is complete.
+func (c *checks) settle(p *decodePlan) {
+	c.plain = c.validate == nil
+	for i := range c.list {
+		c.plain = c.plain && c.list[i].kind != checkRaw && c.list[i].kind != checkValue
+	}
+	switch p.op {
+	case opString, opSlice, opInt8, opInt16, opInt32, opInt64, opUint8, opUint16, opUint32, opUint64, opFloat32, opFloat64:
+	default:
+		c.plain = false
+	}
 }
 
 // textual reports whether a type with a method of its own decodes the value, of
@@ -298,8 +312,42 @@ func (p *decodePlan) innermost() *decodePlan {
 	return p
 }
 
+// checkedPlain is checked for checks that are plain.
+func (d *decoder) checkedPlain(p *decodePlan, m memory, i int) (next int) {
+	inner, text := p.elem, ""
+	if inner.op == opString && d.data[i] == '"' {
+		if text, next = d.string(i + 1); next < 0 {
+			return next
+		}
+		store(m, text)
+	} else if next = d.value(inner, m, i); next < 0 {
+		return next
+	}
+	for n := range p.checks.list {
+		c := &p.checks.list[n]
+		holds := false
+		switch c.kind { // what is most frequent goes without a call
+		case checkIntRange:
+			v := loadInt(inner.op, m)
+			holds = int64(c.min) <= v && v <= int64(c.max)
+		case checkText:
+			holds = c.text(text)
+		default:
+			holds = c.holds(inner, m, text, d.count)
+		}
+		if !holds && (c.raw == nil || !c.raw(d.data[i:next:next])) &&
+			!d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
+			return -1
+		}
+	}
+	return next
+}
+
 // checked decodes a value and looks at its rules.
 func (d *decoder) checked(p *decodePlan, m memory, i int) int {
+	if p.checks.plain && d.data[i] != 'n' {
+		return d.checkedPlain(p, m, i)
+	}
 	next := d.value(p.elem, m, i)
 	if next < 0 || d.data[i] == 'n' {
 		return next

@@ -3,6 +3,7 @@ package jsonwire
 import (
 	"encoding/binary"
 	"reflect"
+	"slices"
 	"unsafe"
 )
 
@@ -128,9 +129,18 @@ func (m memory) header() *sliceHeader { return (*sliceHeader)(m.p) }
 // first is the first element of a slice that has room for one.
 func (h *sliceHeader) first() memory { return memory{h.array} }
 
-// growSlice makes room for n more elements behind those of the slice of type t
-// that is stored at m. The new ones are zero.
-func growSlice(t reflect.Type, m memory, n int) { valueAt(t, m).Grow(n) }
+// growSlice makes room for n more elements behind those of the slice that is stored at
+// m, of type t with elements that are read as o says. The new ones are zero. Strings
+// are frequent: they have a way of their own, which is sound since all strings share
+// one layout.
+func growSlice(t reflect.Type, o op, m memory, n int) {
+	if o != opString {
+		valueAt(t, m).Grow(n)
+		return
+	}
+	s := pointerAt[[]string](m)
+	*s = slices.Grow(*s, n)
+}
 
 // heldPointer is the pointer that v holds, to the type that v's caller has
 // checked. Sound because a pointer is an interface's data word itself.
@@ -175,3 +185,9 @@ func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m
 
 // memoryOf is the memory that the pointer in v points to.
 func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
+
+// TryAt is Try for callers that have no pointer with a type: p is the address of a value
+// of the decoder's type. Sound because that is all that Try makes sure of.
+func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l Limits) bool {
+	return d.decode(data, memory{p}, l)
+}

@@ -10,8 +10,11 @@ import (
 	"sync"
 )
 
-// MaxDepth is how deep arrays and objects may be nested.
-const MaxDepth = 1000
+// What no JSON may go beyond.
+const (
+	MaxDepth  = 1000 // of arrays and objects in each other
+	MaxNumber = 1000 // bytes of a number
+)
 
 // A checker reads one JSON text by recursive descent and, beside it, the node that it
 // must conform to. Unlike encoding/json it goes on after a violation and reports all
@@ -27,6 +30,7 @@ type checker struct {
 	bare    bool // no violation is noted, one is enough
 	alone   Report
 	output  bool // it is JSON that was written, which must have other members
+	left    int  // how many more members and elements there may be; below zero when there is no bound
 
 	steps [32]step // room for path
 }
@@ -66,7 +70,10 @@ func (n *Node) check(body []byte, in string, report *Report, output bool) []byte
 		checkers.Put(c)
 	}()
 	before := len(report.List)
-	c.output = output
+	c.output, c.left = output, -1
+	if report.MaxElements > 0 {
+		c.left = report.MaxElements
+	}
 	c.body, c.pos, c.report, c.in, c.path = body, 0, report, in, c.steps[:0]
 	if c.value(n) {
 		if c.pos = skipSpace(body, c.pos); c.pos < len(body) {
@@ -114,6 +121,10 @@ func (c *checker) value(n *Node) bool {
 		end, ok := scanNumber(c.body, start)
 		if c.pos = end; !ok {
 			return c.syntax()
+		}
+		if end-start > MaxNumber && !c.output {
+			c.violate("numberLength", strconv.Itoa(MaxNumber))
+			return true
 		}
 		c.number(n, c.body[start:end])
 	default:
@@ -202,6 +213,16 @@ var (
 	looseArray = &Node{Kind: Array, Elem: loose}
 )
 
+// another counts a member or an element; false when there are too many.
+func (c *checker) another() bool {
+	if c.left == 0 {
+		c.violate("elements", strconv.Itoa(c.report.MaxElements))
+		return false
+	}
+	c.left--
+	return true
+}
+
 func (c *checker) array(n *Node) bool {
 	c.path = append(c.path, step{array: true})
 	depth, count := len(c.path), 0
@@ -211,7 +232,7 @@ func (c *checker) array(n *Node) bool {
 			break
 		}
 		c.path[depth-1].index = count
-		if !c.value(n.Elem) {
+		if !c.another() || !c.value(n.Elem) {
 			return false
 		}
 		count++
@@ -276,7 +297,7 @@ func (c *checker) object(n *Node) bool {
 			return c.syntax()
 		}
 		c.pos++
-		if !c.value(element) {
+		if !c.another() || !c.value(element) {
 			return false
 		}
 		count++

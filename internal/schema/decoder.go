@@ -21,9 +21,13 @@ func (n *Node) Decoder(t reflect.Type) (*jsonwire.Decoder, error) {
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
 
-// DecoderLimits are what Check refuses of any text.
-var DecoderLimits = jsonwire.Limits{
-	UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, MaxDepth: MaxDepth,
+// DecoderLimits are what Check refuses of any text, maxElements being those of its
+// report.
+func DecoderLimits(maxElements int) jsonwire.Limits {
+	return jsonwire.Limits{
+		UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true,
+		MaxDepth: MaxDepth, MaxNumber: MaxNumber, MaxElements: maxElements,
+	}
 }
 
 // ruler tells a decoder's compiler the rules of the structs that a node leads to.
@@ -128,11 +132,11 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			list = append(list, jsonwire.Raw("enum", r.hasValue))
 		}
 		return list
-	case Int:
-		if r.enum == nil && (!r.MultipleOf.set || r.MultipleOf.small) {
-			return r.integerChecks()
+	case Int, Uint:
+		if r.enum == nil && (!r.MultipleOf.set || r.MultipleOf.small && n.Kind == Int) {
+			return n.integerChecks()
 		}
-	case Bool, Uint, Float, Any, Custom:
+	case Bool, Float, Any, Custom:
 		if !r.any {
 			return nil
 		}
@@ -176,17 +180,23 @@ func (r *Rules) textChecks() (list []jsonwire.Check) {
 	return list
 }
 
-// integerChecks are the rules of a signed integer that has a small multipleOf and no
-// enum.
-func (r *Rules) integerChecks() []jsonwire.Check {
+// integerChecks are the rules of an integer without enum; multipleOf must be small, and
+// the integer have a sign.
+func (n *Node) integerChecks() (list []jsonwire.Check) {
+	r := &n.Rules
 	if !r.numeric {
 		return nil
 	}
-	return []jsonwire.Check{jsonwire.Int("number", func(v int64) bool {
-		return !(r.Minimum.set && r.Minimum.compareInt(v) < 0 || r.Maximum.set && r.Maximum.compareInt(v) > 0 ||
-			r.ExclusiveMinimum.set && r.ExclusiveMinimum.compareInt(v) <= 0 || r.ExclusiveMaximum.set && r.ExclusiveMaximum.compareInt(v) >= 0 ||
-			r.MultipleOf.set && v%r.MultipleOf.integer != 0)
-	})}
+	if n.Kind == Uint {
+		least, most, _ := r.between(0, math.MaxUint64, (*Bound).compareUint)
+		return append(list, jsonwire.UintRange("number", least, most))
+	}
+	least, most, _ := r.betweenSigned(math.MinInt64, math.MaxInt64)
+	list = append(list, jsonwire.IntRange("number", least, most))
+	if step := r.MultipleOf; step.set {
+		list = append(list, jsonwire.Int("multipleOf", func(v int64) bool { return v%step.integer == 0 }))
+	}
+	return list
 }
 
 // roundedBounds are the bounds of a number as floats of some bits: a number that lies

@@ -129,17 +129,34 @@ func isGoDuration(s string) bool {
 // isEmail takes what HTML's input of type email takes, with a length that can be
 // delivered: local parts without quotes and comments.
 func isEmail(s string) bool {
-	at := strings.LastIndexByte(s, '@')
-	if at < 1 || at > 64 || !isHostname(s[at+1:]) {
-		return false
-	}
-	for i, c := range []byte(s[:at]) {
-		if !isAlnum(c) && strings.IndexByte("!#$%&'*+/=?^_`{|}~-", c) < 0 && (c != '.' || i == 0 || i == at-1 || s[i-1] == '.') {
+	at := 0
+	for at < len(s) && classes[s[at]]&inLocalPart != 0 {
+		if s[at] == '.' && (at == 0 || s[at-1] == '.') {
 			return false
 		}
+		at++
 	}
-	return true
+	return 1 <= at && at <= 64 && at < len(s) && s[at] == '@' && s[at-1] != '.' && isHostname(s[at+1:])
 }
+
+// What a byte may stand in.
+const (
+	inLabel     = 1 << iota // of a host name
+	inLocalPart             // of an email address, without quotes
+)
+
+// classes has what each byte may stand in.
+var classes = func() (table [256]uint8) {
+	for c := range table {
+		if isAlnum(byte(c)) || c == '-' {
+			table[c] |= inLabel
+		}
+		if isAlnum(byte(c)) || strings.IndexByte("!#$%&'*+/=?^_`{|}~-.", byte(c)) >= 0 {
+			table[c] |= inLocalPart
+		}
+	}
+	return table
+}()
 
 func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
@@ -148,17 +165,23 @@ func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	for label := range strings.SplitSeq(s, ".") {
-		if len(label) == 0 || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for i := range len(label) {
-			if !isAlnum(label[i]) && label[i] != '-' {
+	start := 0 // of the label
+	for i := range len(s) {
+		if s[i] == '.' {
+			if !isLabel(s, start, i) {
 				return false
 			}
+			start = i + 1
+		} else if classes[s[i]]&inLabel == 0 {
+			return false
 		}
 	}
-	return true
+	return isLabel(s, start, len(s))
+}
+
+// isLabel looks at the length and the ends of a label of a host name.
+func isLabel(s string, start, end int) bool {
+	return 0 < end-start && end-start <= 63 && s[start] != '-' && s[end-1] != '-'
 }
 
 func isIPv4(s string) bool {

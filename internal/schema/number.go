@@ -203,6 +203,55 @@ func (b *Bound) compareInt(n int64) int {
 	return d.compare(&b.decimal)
 }
 
+// compareUint is compareInt for numbers without sign.
+func (b *Bound) compareUint(n uint64) int {
+	var text [24]byte
+	d := parseDecimal(strconv.AppendUint(text[:0], n, 10))
+	return d.compare(&b.decimal)
+}
+
+// between returns the least and the greatest of the integers from low to high that keep
+// the bounds; false for none, and then least > most. compare is how a number compares
+// with a bound.
+func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (least, most uint64, ok bool) {
+	least, ok = firstOf(low, high, func(v uint64) bool {
+		return (!r.Minimum.set || compare(&r.Minimum, v) >= 0) && (!r.ExclusiveMinimum.set || compare(&r.ExclusiveMinimum, v) > 0)
+	})
+	beyond, some := firstOf(low, high, func(v uint64) bool {
+		return r.Maximum.set && compare(&r.Maximum, v) > 0 || r.ExclusiveMaximum.set && compare(&r.ExclusiveMaximum, v) >= 0
+	})
+	if most = high; some {
+		most = beyond - 1
+	}
+	if !ok || some && beyond == low || least > most {
+		return 1, 0, false
+	}
+	return least, most, true
+}
+
+// betweenSigned is between for numbers with a sign.
+func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
+	const flip = 1 << 63 // makes the order of integers with a sign that of those without
+	from, to, ok := r.between(uint64(low)^flip, uint64(high)^flip, func(b *Bound, v uint64) int { return b.compareInt(int64(v ^ flip)) })
+	if !ok {
+		return 1, 0, false
+	}
+	return int64(from ^ flip), int64(to ^ flip), true
+}
+
+// firstOf returns the first number from low to high that is so, if all behind one that
+// is so are so, too; false for none.
+func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
+	for low < high {
+		if middle := low + (high-low)/2; so(middle) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, so(low)
+}
+
 // multiple reports whether the number is a multiple of the bound, which is positive.
 func (b *Bound) multiple(d *decimal, text []byte) bool {
 	if d.isZero() {

@@ -111,7 +111,7 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	if err := with.note(tags, prefix); err != nil {
 		return nil, err
 	}
-	if err := with.Rules.consistent(); err != nil {
+	if err := with.consistent(); err != nil {
 		return nil, err
 	}
 	return &with, nil
@@ -218,7 +218,8 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 }
 
 // consistent refuses rules that no value can keep.
-func (r *Rules) consistent() error {
+func (n *Node) consistent() error {
+	r := &n.Rules
 	for _, pair := range []struct {
 		name     string
 		min, max Count
@@ -229,6 +230,28 @@ func (r *Rules) consistent() error {
 	}
 	if r.Minimum.set && r.Maximum.set && r.Minimum.decimal.compare(&r.Maximum.decimal) > 0 {
 		return fmt.Errorf("minimum %s is more than maximum %s", r.Minimum.Text, r.Maximum.Text)
+	}
+	for _, pair := range []struct {
+		minimum, maximum string
+		least, most      *Bound
+	}{
+		{"exclusiveMinimum", "exclusiveMaximum", &r.ExclusiveMinimum, &r.ExclusiveMaximum},
+		{"exclusiveMinimum", "maximum", &r.ExclusiveMinimum, &r.Maximum}, {"minimum", "exclusiveMaximum", &r.Minimum, &r.ExclusiveMaximum},
+	} {
+		if pair.least.set && pair.most.set && pair.least.decimal.compare(&pair.most.decimal) >= 0 {
+			return fmt.Errorf("no number is between %s %s and %s %s", pair.minimum, pair.least.Text, pair.maximum, pair.most.Text)
+		}
+	}
+	some := true
+	switch {
+	case !r.numeric:
+	case n.Kind == Int:
+		_, _, some = r.betweenSigned(-1<<(n.Bits-1), 1<<(n.Bits-1)-1)
+	case n.Kind == Uint:
+		_, _, some = r.between(0, 1<<n.Bits-1, (*Bound).compareUint)
+	}
+	if !some {
+		return fmt.Errorf("its bounds let no %s pass", IntegerFormat(n.Kind, n.Bits))
 	}
 	return nil
 }

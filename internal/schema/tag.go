@@ -48,6 +48,8 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 // other are the names of tags that typed reads beside rules and notes.
 var other = []string{"default", "dependentRequired"}
 
+var everyName = slices.Concat(sortedRules, notes, other)
+
 // spelledWell refuses names that are a rule's but for their case.
 func spelledWell(name string) error {
 	for _, prefix := range []string{"items.", "additionalProperties.", "propertyNames."} {
@@ -67,7 +69,7 @@ func spelledWell(name string) error {
 	if known(name) {
 		return nil
 	}
-	for _, right := range slices.Concat(sortedRules, notes, other) {
+	for _, right := range everyName {
 		if strings.EqualFold(name, right) {
 			return fmt.Errorf("unknown rule %q: it is called %q", name, right)
 		}

@@ -74,6 +74,9 @@ const mostViolations = 100
 type Report struct {
 	List []Violation
 	More bool // there are further ones, which nobody looked for
+
+	// MaxElements is how many members and elements a text may have in all; 0 is no bound.
+	MaxElements int
 }
 
 // Add adds a violation, unless the report is full.
@@ -137,7 +140,7 @@ func (v *Violation) pieces() (before, limit, after string) {
 		return "must not hold the same element twice: see ", n, ""
 	case "pattern":
 		return "must match ", n, ""
-	case "enum":
+	case "enum", "contentMediaType":
 		return "must be one of ", n, ""
 	case "additionalProperties":
 		return "is not known here", "", ""
@@ -147,8 +150,10 @@ func (v *Violation) pieces() (before, limit, after string) {
 		return "stands here a second time", "", ""
 	case "utf8":
 		return "must be valid UTF-8, without half surrogate pairs", "", ""
-	case "contentMediaType":
-		return "must be one of ", n, ""
+	case "numberLength":
+		return "is a number of more than ", n, " characters"
+	case "elements":
+		return "is where the body has more than ", n, " members and elements"
 	case "depth":
 		return "is nested more than ", n, " levels deep"
 	case "single":
