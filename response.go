@@ -3,6 +3,7 @@ package dunlin
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -239,6 +240,12 @@ func (r Response) Values(name string) []string {
 		}
 	}
 	return all
+}
+
+// Fields yields the name and value of every header that Get knows of, a name as often as it will
+// be sent.
+func (r Response) Fields() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) { r.a.Headers(yield) }
 }
 
 // Err returns the cause of a failure: what Error was given, or why the response

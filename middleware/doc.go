@@ -13,7 +13,7 @@
 // AccessLog after RequestID, so that it logs the taken-over ID, and before what
 // changes responses, so that it logs what the client gets.
 //
-// [RateLimit] and [Sessions] keep what they know of clients in memory, or in a package store that many
+// [RateLimit], [Sessions] and [Idempotency] keep what they know of clients in memory, or in a package store that many
 // machines share. docs/middleware has a page for each.
 //
 // What middleware does not see, because no action answers or the action is late, passes

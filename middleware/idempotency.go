@@ -1,0 +1,328 @@
+package middleware
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// IdempotencyConfig has the settings of Idempotency. The zero value of a field stands for its default; Store must be given.
+type IdempotencyConfig struct {
+	// Store keeps the answers. Give one of another machine a [store.Guard].
+	Store store.Store
+
+	// Required answers 400 to requests without a key. By default they run as if there were no such thing.
+	Required bool
+
+	// Methods are those that the keys count for. Default: POST and PATCH.
+	Methods []string
+
+	// User says whose key it is: two users may choose the same. Default: the Authorization header; without
+	// one all clients share their keys, and no cookie of a first answer is sent again.
+	User func(*dunlin.Request) string
+
+	// TTL is for how long an answer is kept. Default: 24 hours.
+	TTL time.Duration
+
+	// Lease is for how long a request counts as running when its process has died. After that a repetition
+	// runs again, though nobody knows what the first one did. Default: TTL.
+	Lease time.Duration
+
+	// MaxBytes bounds what is kept of an answer. Default: 1 MiB.
+	MaxBytes int
+
+	// Logger is told what could not be kept. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Idempotency lets clients repeat a request whose answer they have not got, without it being carried out twice: a
+// request whose Idempotency-Key was seen before gets the first answer again, with
+// Idempotent-Replayed: true. It follows draft-ietf-httpapi-idempotency-key-header-07:
+//
+//	400  the key is missing where it is required, or malformed
+//	409  the first request with the key is running, or its answer could not be kept
+//	422  the key was used for something else: another path, query, media type or body
+//
+// A key counts for a user, a method and a route. Its first request claims it in the store by one
+// atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
+// sent, also an error. Only 429 and 503 with Retry-After, which say that nothing was done, and an action that gave up
+// with context.Canceled since its client has left, let the key be used again.
+//
+// Nothing runs twice: while the store does not answer, requests with a key get 503; and when an answer cannot be
+// kept, or is a stream, repetitions get 409. It reads bodies in whole, up to the route's limit.
+//
+// Put it behind what says who the user is, and in front of nothing that must see each repetition. Idempotency panics when a
+// setting cannot hold.
+func Idempotency(c IdempotencyConfig) dunlin.Middleware {
+	c.setDefaults()
+	if err := c.validate(); err != nil {
+		panic("middleware: " + err.Error())
+	}
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			header := r.Header(idempotencyKey)
+			if header == "" && !c.Required || !slices.Contains(c.Methods, r.Method()) {
+				return next(r)
+			}
+			key, err := readIdempotencyKey(r, header)
+			if err != nil {
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing or malformed", Detail: err.Error()})
+			}
+			return c.serve(r, key, next)
+		}
+	}
+}
+
+const idempotencyKey = "Idempotency-Key"
+
+func (c *IdempotencyConfig) setDefaults() {
+	if c.Methods == nil {
+		c.Methods = []string{http.MethodPost, http.MethodPatch}
+	}
+	if c.TTL == 0 {
+		c.TTL = 24 * time.Hour
+	}
+	if c.Lease == 0 {
+		c.Lease = c.TTL
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 1 << 20
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
+
+func (c *IdempotencyConfig) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("IdempotencyConfig.Store is nil: what is done once must be written down somewhere")
+	case c.TTL < 0 || c.Lease < 0:
+		return fmt.Errorf("IdempotencyConfig.TTL and Lease (%v, %v) must not be negative", c.TTL, c.Lease)
+	case c.MaxBytes < 0:
+		return fmt.Errorf("IdempotencyConfig.MaxBytes is %d: it must not be negative", c.MaxBytes)
+	}
+	return nil
+}
+
+// longestKey is that of an idempotency key, in bytes.
+const longestKey = 255
+
+// readIdempotencyKey returns the key of a request: a String of RFC 9651, or, as many clients send it, the same
+// without quotes.
+func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
+	lines := 0
+	for name := range r.Headers() {
+		if strings.EqualFold(name, idempotencyKey) {
+			lines++
+		}
+	}
+	if lines > 1 {
+		return "", errors.New("there is more than one Idempotency-Key")
+	}
+	header = strings.Trim(header, " ")
+	if header == "" {
+		return "", errors.New("this operation needs an Idempotency-Key, such as a random UUID in quotes")
+	}
+	key, ok := header, true
+	if header[0] == '"' {
+		key, ok = unquote(header)
+	} else {
+		for i := range len(key) {
+			ok = ok && key[i] > ' ' && key[i] <= '~' && strings.IndexByte(`",;\`, key[i]) < 0
+		}
+	}
+	if !ok || key == "" {
+		return "", errors.New("the Idempotency-Key is no String of RFC 9651: visible ASCII in quotes")
+	}
+	if len(key) > longestKey {
+		return "", fmt.Errorf("the Idempotency-Key is longer than %d bytes", longestKey)
+	}
+	return key, nil
+}
+
+// unquote reads a String of RFC 9651 section 3.3.3. Parameters, of which none are defined, may follow.
+func unquote(s string) (string, bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), i+1 == len(s) || s[i+1] == ';'
+		case c == '\\':
+			i++
+			if i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", false
+			}
+			b.WriteByte(s[i])
+		case c < ' ' || c > '~':
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// What is kept of a request under its key:
+//
+//	state (1) │ fingerprint (32) │ the answer, of one that has ended
+const (
+	stateRunning  = 'r'
+	stateAnswered = 'a'
+	stateUnkept   = 'u' // it has ended, and its answer was not kept
+
+	recordHead = 1 + sha256.Size
+)
+
+// claim is a key that a request has.
+type claim struct {
+	config      *IdempotencyConfig
+	key         string // in the store
+	fingerprint [sha256.Size]byte
+	shared      bool // by all clients
+	version     store.Version
+}
+
+// serve answers a request with a key.
+func (c *IdempotencyConfig) serve(r *dunlin.Request, key string, next dunlin.Action) dunlin.Response {
+	body, err := r.Bytes()
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	k := c.identify(r, key, body)
+	ctx := r.Context()
+	k.version, err = c.Store.Set(ctx, k.key, k.record(stateRunning), store.Absent, c.Lease)
+	if errors.Is(err, store.ErrConflict) {
+		return k.again(ctx)
+	}
+	if err != nil {
+		return notKept(err)
+	}
+	return k.run(r, next)
+}
+
+// identify returns the claim of a request.
+func (c *IdempotencyConfig) identify(r *dunlin.Request, key string, body []byte) *claim {
+	k := &claim{config: c}
+	user := ""
+	if c.User != nil {
+		user = "u" + c.User(r)
+	} else if auth := r.Header("Authorization"); auth != "" {
+		user = "a" + auth
+	} else {
+		k.shared = true
+	}
+	name := digest([]byte(user), []byte(r.Method()), []byte(r.Route()), []byte(key))
+	k.key = "idempotency:" + inBase64.EncodeToString(name[:])
+	k.fingerprint = digest([]byte(r.Host()), []byte(r.Path()), []byte(r.RawQuery()), []byte(r.Header("Content-Type")), body)
+	return k
+}
+
+// digest returns a hash of parts, which no other parts have.
+func digest(parts ...[]byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var length [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		_, _ = h.Write(length[:]) // a hash takes everything
+		_, _ = h.Write(part)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func (k *claim) record(state byte) []byte {
+	return append([]byte{state}, k.fingerprint[:]...)
+}
+
+// again answers a request whose key is taken.
+func (k *claim) again(ctx context.Context) dunlin.Response {
+	item, err := k.config.Store.Get(ctx, k.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return outstanding() // it was given back this moment
+	}
+	if err != nil {
+		return notKept(err)
+	}
+	if len(item.Value) < recordHead {
+		return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key))
+	}
+	if [sha256.Size]byte(item.Value[1:recordHead]) != k.fingerprint {
+		return dunlin.Problem(dunlin.ProblemDetails{
+			Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
+			Detail: "the key was used for a request with another path, query, media type or body; take a new one for what is new",
+		})
+	}
+	switch item.Value[0] {
+	case stateRunning:
+		return outstanding()
+	case stateAnswered:
+		if resp, ok := parseResponse(slices.Clone(item.Value[recordHead:])); ok {
+			return resp.Header("Idempotent-Replayed", "true")
+		}
+	}
+	return dunlin.Problem(dunlin.ProblemDetails{
+		Status: http.StatusConflict, Title: "The answer was not kept",
+		Detail: "the request with this Idempotency-Key was carried out, but its answer cannot be sent again",
+	})
+}
+
+func outstanding() dunlin.Response {
+	return dunlin.Problem(dunlin.ProblemDetails{
+		Status: http.StatusConflict, Title: "A request is outstanding for this Idempotency-Key",
+		Detail: "the first request with this key has not ended yet",
+	}).Header("Retry-After", "1")
+}
+
+// notKept answers while nobody knows whether a key is new.
+func notKept(err error) dunlin.Response {
+	return dunlin.Problem(dunlin.ProblemDetails{
+		Status: http.StatusServiceUnavailable, Detail: "requests with an Idempotency-Key cannot be carried out at the moment", Cause: err,
+	}).Header("Retry-After", "1")
+}
+
+// run runs the action, once, and keeps its answer.
+func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
+	ctx := context.WithoutCancel(r.Context()) // the client may leave, the answer is kept all the same
+	returned := false
+	defer func() {
+		if !returned { // the connection is dropped, or the goroutine ended: something may have been done
+			k.keep(ctx, k.record(stateUnkept))
+		}
+	}()
+	resp := next(r)
+	returned = true
+	switch status := resp.StatusCode(); {
+	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && resp.Get("Retry-After") != "",
+		status >= http.StatusInternalServerError && r.Context().Err() != nil && errors.Is(resp.Err(), context.Canceled):
+		if err := k.config.Store.Expire(ctx, k.key, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
+			k.config.Logger.Warn("an idempotency key could not be given back: repetitions get 409", "error", err)
+		}
+	case resp.Len() < 0:
+		k.keep(ctx, k.record(stateUnkept))
+	default:
+		record := appendResponse(k.record(stateAnswered), resp, func(name string) bool { return k.shared && isField(name, "Set-Cookie") })
+		if len(record) > k.config.MaxBytes {
+			record = k.record(stateUnkept)
+		}
+		k.keep(ctx, record)
+	}
+	return resp
+}
+
+// keep writes how a request has ended. What cannot be written stays running for the store: repetitions get 409.
+func (k *claim) keep(ctx context.Context, record []byte) {
+	if _, err := k.config.Store.Set(ctx, k.key, record, k.version, k.config.TTL); err != nil {
+		k.config.Logger.Error("an answer could not be kept under its idempotency key: repetitions get 409", "error", err)
+	}
+}

@@ -1,0 +1,329 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// post sends a body to a path with headers given as names and values in turn.
+func post(app http.Handler, path, body string, headers ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest("POST", path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+// orders returns an app whose action counts how often it runs.
+func orders(c middleware.IdempotencyConfig, act func(r *dunlin.Request, n int64) dunlin.Response) (*dunlin.App, *atomic.Int64) {
+	c.Logger = slog.New(slog.DiscardHandler)
+	if c.Store == nil {
+		c.Store = store.NewMemory(store.MemoryConfig{})
+	}
+	runs := new(atomic.Int64)
+	app := dunlin.New(quiet)
+	app.Use(middleware.Idempotency(c))
+	app.Handle("*", "/orders/{id}", func(r *dunlin.Request) dunlin.Response { return act(r, runs.Add(1)) })
+	return app, runs
+}
+
+func created(_ *dunlin.Request, n int64) dunlin.Response {
+	return dunlin.JSON(map[string]int64{"n": n}).Status(201).Header("Location", fmt.Sprint("/made/", n)).AddHeader("X-A", "1").AddHeader("X-A", "2").
+		Cookie(&http.Cookie{Name: "c", Value: "v"})
+}
+
+func TestIdempotency(t *testing.T) {
+	app, runs := orders(middleware.IdempotencyConfig{User: byToken}, created)
+	first := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`)
+	if first.Code != 201 || first.Body.String() != `{"n":1}` || first.Header().Get("Idempotent-Replayed") != "" {
+		t.Fatalf("the first request: %d %v %s", first.Code, first.Header(), first.Body)
+	}
+	for _, key := range []string{`"k1"`, `k1`, `"\k1"`, ` "k1" `, `"k1";p=1`} {
+		w := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", key)
+		if key == `"\k1"` {
+			if w.Code != 400 {
+				t.Errorf("%s: %d", key, w.Code)
+			}
+			continue
+		}
+		if w.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: no Idempotent-Replayed: %d %s", key, w.Code, w.Body)
+		}
+		w.Header().Del("Idempotent-Replayed")
+		if w.Code != first.Code || w.Body.String() != first.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
+			t.Errorf("%s: %d %v %s\nthe first answer was %d %v %s", key, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
+		}
+	}
+	for what, w := range map[string]*httptest.ResponseRecorder{
+		"another body":       post(app, "/orders/7", `{"a":2}`, "Idempotency-Key", `"k1"`),
+		"no body":            post(app, "/orders/7", ``, "Idempotency-Key", `"k1"`),
+		"another path":       post(app, "/orders/8", `{"a":1}`, "Idempotency-Key", `"k1"`),
+		"another query":      post(app, "/orders/7?b", `{"a":1}`, "Idempotency-Key", `"k1"`),
+		"another media type": post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`, "Content-Type", "text/plain"),
+	} {
+		if w.Code != 422 || !strings.Contains(w.Body.String(), "already used") || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d %s, want 422", what, w.Code, w.Body)
+		}
+	}
+	if n := runs.Load(); n != 1 {
+		t.Errorf("the action ran %d times, want once", n)
+	}
+	for i, w := range []*httptest.ResponseRecorder{
+		post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k2"`),
+		post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`, "X-Token", "another user"),
+		post(app, "/orders/7", `{"a":1}`),
+	} {
+		if w.Code != 201 || w.Body.String() != fmt.Sprintf(`{"n":%d}`, i+2) {
+			t.Errorf("something new, %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if w := send(app, "GET"); w.Code != 404 {
+		t.Error(w.Code)
+	}
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	app, runs := orders(middleware.IdempotencyConfig{Required: true}, created)
+	for _, key := range []string{
+		``, `""`, `"`, `"a`, `a"`, `"a"b`, `"a" "b"`, `a b`, `a,b`, `"a\"`, `"a\n"`, "\"a\x01\"", "\"ü\"", "ü", `"` + strings.Repeat("a", 256) + `"`, "\x00",
+	} {
+		w := post(app, "/orders/7", "", "Idempotency-Key", key)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "Idempotency-Key") {
+			t.Errorf("the key %q: %d %s, want 400", key, w.Code, w.Body)
+		}
+	}
+	if w := post(app, "/orders/7", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "needs an Idempotency-Key") {
+		t.Errorf("without a key: %d %s", w.Code, w.Body)
+	}
+	if w := post(app, "/orders/7", "", "Idempotency-Key", `"a"`, "Idempotency-Key", `"a"`); w.Code != 400 {
+		t.Errorf("with two keys: %d %s", w.Code, w.Body)
+	}
+	if n := runs.Load(); n != 0 {
+		t.Errorf("the action ran %d times", n)
+	}
+	for _, key := range []string{`"a b,c;d"`, `"\"\\"`, `"` + strings.Repeat("a", 255) + `"`, "8e03978e-40d5-43e8-bc93-6894a57f9324"} {
+		if w := post(app, "/orders/7", "", "Idempotency-Key", key); w.Code != 201 {
+			t.Errorf("the key %q: %d %s, want 201", key, w.Code, w.Body)
+		}
+	}
+	req := httptest.NewRequest("GET", "/orders/7", nil)
+	w := httptest.NewRecorder()
+	if app.ServeHTTP(w, req); w.Code != 201 {
+		t.Errorf("GET, which needs no key: %d", w.Code)
+	}
+}
+
+// 1,000 requests with one key at once, to three machines: one runs.
+func TestIdempotencyAtOnce(t *testing.T) {
+	shared := store.NewMemory(store.MemoryConfig{})
+	release := make(chan struct{})
+	var apps []*dunlin.App
+	var runs []*atomic.Int64
+	for range 3 {
+		app, n := orders(middleware.IdempotencyConfig{Store: shared}, func(r *dunlin.Request, n int64) dunlin.Response {
+			<-release
+			return created(r, n)
+		})
+		apps, runs = append(apps, app), append(runs, n)
+	}
+	var conflicts, others atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			w := post(apps[i%3], "/orders/7", "x", "Idempotency-Key", `"k"`)
+			switch {
+			case w.Code == 409 && w.Header().Get("Retry-After") == "1":
+				if conflicts.Add(1) == 999 {
+					close(release) // not before all others have been refused
+				}
+			case w.Code != 201:
+				others.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := runs[0].Load() + runs[1].Load() + runs[2].Load(); n != 1 || conflicts.Load() != 999 || others.Load() != 0 {
+		t.Errorf("the action ran %d times; %d got 409, %d neither that nor 201", n, conflicts.Load(), others.Load())
+	}
+	if w := post(apps[1], "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 || w.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+	if w := post(apps[2], "/orders/7", "y", "Idempotency-Key", `"k"`); w.Code != 422 {
+		t.Errorf("another body: %d %s", w.Code, w.Body)
+	}
+}
+
+// What of an answer lets a key be used again, and what a repetition gets.
+func TestIdempotencyOutcomes(t *testing.T) {
+	for name, test := range map[string]struct {
+		act    func(*dunlin.Request, int64) dunlin.Response
+		first  int
+		second int
+		runs   int64
+		replay bool
+	}{
+		"an error of the client": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.NotFound() }, 404, 404, 1, true},
+		"a failure":              {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(errors.New("no")) }, 500, 500, 1, true},
+		"a panic":                {func(*dunlin.Request, int64) dunlin.Response { panic("no") }, 500, 500, 1, true},
+		"no content":             {func(*dunlin.Request, int64) dunlin.Response { return dunlin.NoContent() }, 204, 204, 1, true},
+		"not now": {func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Empty().Status(503).Header("Retry-After", "1")
+		}, 503, 503, 2, false},
+		"too many": {func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Empty().Status(429).Header("Retry-After", "1")
+		}, 429, 429, 2, false},
+		"out of time": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(context.DeadlineExceeded) }, 503, 503, 1, true},
+		"a stream": {func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, "hi"); return err })
+		}, 200, 409, 1, false},
+		"a large answer": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text(strings.Repeat("x", 2000)) }, 200, 409, 1, false},
+	} {
+		app, runs := orders(middleware.IdempotencyConfig{MaxBytes: 1000}, test.act)
+		first := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
+		second := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
+		replay := second.Header().Get("Idempotent-Replayed") == "true"
+		if first.Code != test.first || second.Code != test.second || runs.Load() != test.runs || replay != test.replay {
+			t.Errorf("%s: %d, then %d (replayed: %t), %d runs; want %d, %d (%t), %d", name,
+				first.Code, second.Code, replay, runs.Load(), test.first, test.second, test.replay, test.runs)
+		}
+		if replay && first.Body.String() != second.Body.String() {
+			t.Errorf("%s: %q, then %q", name, first.Body, second.Body)
+		}
+	}
+}
+
+// A connection that is dropped in the middle, or a client that has left, does not make it run twice, unless the
+// action says that it gave up.
+func TestIdempotencyClientLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		act  func(r *dunlin.Request) dunlin.Response
+		runs int64
+	}{
+		"the action goes on":    {func(*dunlin.Request) dunlin.Response { return dunlin.Text("done") }, 1},
+		"the action gives up":   {func(r *dunlin.Request) dunlin.Response { return dunlin.Error(r.Context().Err()) }, 2},
+		"the connection is cut": {func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) }, 1},
+	} {
+		var leave context.CancelFunc
+		app, runs := orders(middleware.IdempotencyConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+			leave()
+			return test.act(r)
+		})
+		for range 2 {
+			ctx, cancel := context.WithCancel(context.Background())
+			leave = cancel
+			req := httptest.NewRequestWithContext(ctx, "POST", "/orders/7", strings.NewReader("x"))
+			req.Header.Set("Idempotency-Key", "k")
+			func() {
+				defer func() { _ = recover() }() // of http.ErrAbortHandler
+				app.ServeHTTP(httptest.NewRecorder(), req)
+			}()
+			cancel()
+		}
+		if n := runs.Load(); n != test.runs {
+			t.Errorf("%s: it ran %d times, want %d", name, n, test.runs)
+		}
+	}
+}
+
+func TestIdempotencyTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, runs := orders(middleware.IdempotencyConfig{TTL: time.Hour}, created)
+		for _, after := range []time.Duration{0, 59 * time.Minute, 2 * time.Minute} {
+			<-time.After(after)
+			post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
+		}
+		if n := runs.Load(); n != 2 {
+			t.Errorf("it ran %d times, want twice: the answer is kept for an hour", n)
+		}
+	})
+}
+
+// Without its store nothing runs; an answer that cannot be kept is not made twice.
+func TestIdempotencyWithoutItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		leaves := false
+		app, runs := orders(middleware.IdempotencyConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 100})},
+			func(r *dunlin.Request, n int64) dunlin.Response {
+				inner.away.Store(leaves)
+				return created(r, n)
+			})
+		inner.away.Store(true)
+		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 503 || w.Header().Get("Retry-After") != "1" || runs.Load() != 0 {
+			t.Errorf("%d %s, %d runs", w.Code, w.Body, runs.Load())
+		}
+		if w := post(app, "/orders/7", "x"); w.Code != 201 {
+			t.Errorf("without a key: %d", w.Code)
+		}
+		inner.away.Store(false)
+		leaves = true
+		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 {
+			t.Errorf("the store is lost while it runs: %d %s", w.Code, w.Body)
+		}
+		inner.away.Store(false)
+		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 409 || runs.Load() != 2 {
+			t.Errorf("after the store was lost while it ran: %d %s, %d runs", w.Code, w.Body, runs.Load())
+		}
+	})
+}
+
+// Clients that nobody tells apart get no cookie of each other's.
+func TestIdempotencyCookies(t *testing.T) {
+	app, _ := orders(middleware.IdempotencyConfig{}, created)
+	for range 2 {
+		post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
+	}
+	if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("a repetition by anybody: %d %v", w.Code, w.Header())
+	}
+	post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "Authorization", "Bearer a")
+	if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "Authorization", "Bearer a"); w.Header().Get("Set-Cookie") == "" {
+		t.Errorf("a repetition by the same user: %d %v", w.Code, w.Header())
+	}
+}
+
+func TestIdempotencySettings(t *testing.T) {
+	memory := store.NewMemory(store.MemoryConfig{})
+	for what, c := range map[string]middleware.IdempotencyConfig{
+		"no store": {}, "a negative time": {Store: memory, TTL: -1}, "a negative lease": {Store: memory, Lease: -1}, "a negative size": {Store: memory, MaxBytes: -1},
+	} {
+		mustPanic(t, "Idempotency with "+what, func() { middleware.Idempotency(c) })
+	}
+}
+
+func ExampleIdempotency() {
+	app := dunlin.New(quiet)
+	app.Use(middleware.Idempotency(middleware.IdempotencyConfig{Store: store.NewMemory(store.MemoryConfig{})}))
+	payments := 0
+	app.Post("/payments", func(*dunlin.Request) dunlin.Response {
+		payments++
+		return dunlin.Created(fmt.Sprint("/payments/", payments))
+	})
+	for _, amount := range []string{"10", "10", "99"} {
+		w := post(app, "/payments", amount, "Idempotency-Key", `"8e03978e"`)
+		fmt.Printf("%d %q\n", w.Code, w.Header().Get("Location"))
+	}
+	fmt.Println(payments, "payment")
+	// Output:
+	// 201 "/payments/1"
+	// 201 "/payments/1"
+	// 422 ""
+	// 1 payment
+}
