@@ -79,9 +79,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32) {
 	}
 	v := recover()
 	if v == nil {
-		if r.suspended != nil {
-			r.discard()
-		}
+		r.discard()
 		r.wire.Abandoned()
 		r.releaseBody()
 		return // runtime.Goexit: the goroutine ends, the engine answers
@@ -119,10 +117,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // that is made when it is sent.
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
-	if r.suspended != nil {
-		defer r.discard() // unless it is carried out
-	}
-	if len(r.slots) > 0 {
+	if r.uncommon != nil {
+		defer r.discard()     // unless it is carried out
 		defer r.leaveLimits() // of a stream
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
@@ -142,7 +138,7 @@ func (a *App) settle(r *Request, resp *Response) {
 		a.apply(r, resp)
 		resp.a.Claim() // nobody else has seen this one
 	}
-	if err := resp.a.Own().Err; err != nil && (r.rest == nil || !r.rest.failed(err)) {
+	if err := resp.a.Own().Err; err != nil && (r.rest() == nil || !r.rest().failed(err)) {
 		if resp.a.Kind() == exchange.Complete && r.clientGone(resp) {
 			resp.a.SetKind(exchange.Gone)
 		}

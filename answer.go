@@ -159,10 +159,11 @@ func (a *App) OnAnswer(f func(*AnswerInfo)) {
 // was late or that its stream broke. f may be called on another goroutine than
 // the action's, while that runs on after a timeout, and must not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
-	if r.rest != nil {
-		r.rest.onAnswer(f)
+	if rest := r.rest(); rest != nil {
+		rest.onAnswer(f)
 		return
 	}
+	r.s.Watched = true
 	n := r.watched()
 	r.shared.Lock()
 	defer r.shared.Unlock()
@@ -230,16 +231,12 @@ func (r *Request) takeWatch(from *Request) {
 	w.observers = append(w.observers[:0], from.watch.observers...)
 	w.since = from.watch.since
 	from.watch.observers = from.watch.observers[:0]
-}
-
-// hasWatch reports whether anybody observes the answer to the request.
-func (a *App) hasWatch(r *Request) bool {
-	return len(a.observers) > 0 || r.watch != nil && len(r.watch.observers) > 0
+	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
 // apply has the policies add headers to an answer that has not been claimed.
 func (a *App) apply(r *Request, resp *Response) {
-	if len(a.policies) == 0 || r.rest != nil {
+	if len(a.policies) == 0 || r.rest() != nil {
 		return
 	}
 	info := &r.watched().info
@@ -269,7 +266,7 @@ func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 
 // applyLate is apply for an answer that is made when it is sent, and has been claimed.
 func (a *App) applyLate(r *Request, resp *Response) {
-	if len(a.policies) == 0 || r.rest != nil {
+	if len(a.policies) == 0 || r.rest() != nil {
 		return
 	}
 	if resp.a.Own() == nil {
@@ -283,9 +280,13 @@ func (a *App) applyLate(r *Request, resp *Response) {
 	}
 }
 
-// observe tells the observers about an answer whose headers are settled.
+// observe tells the observers about an answer whose headers are settled. took is below 0
+// where the watch has the time.
 func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 	w := r.watched()
+	if took < 0 {
+		took = time.Since(w.since)
+	}
 	w.info = AnswerInfo{r: r, source: r.source, status: resp.Status(), bytes: sentBytes(r, resp), duration: took, dropped: resp.Class() == 0}
 	if resp.Kind() == exchange.Abort {
 		w.info.status = 0

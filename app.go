@@ -11,6 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/internal/loophttp"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -27,7 +28,6 @@ type App struct {
 	onError   func(*Request, error) Response
 	policies  []Policy
 	observers []func(*AnswerInfo)
-	exchanges sync.Pool // of *stdExchange
 
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
@@ -42,15 +42,10 @@ type App struct {
 	shed    admission.Shed  // what was refused or cut off, and why
 	logs    *logqueue.Queue // to the handler of config.Logger
 	aside   *slog.Logger    // by logs: for code that must not wait for the handler
-	loop    loopState
 	drains  drainWatch
-	server  exchange.Server  // what engines know of the app
+	server  exchange.Server  // what adapters know of the app
+	loop    loophttp.Service // what event loops serve
 	std     *stdhttp.Service // what net/http serves
-
-	counting  atomic.Bool    // requests are counted by route
-	unmatched exchange.Route // those that no route takes
-	refused   atomic.Uint64  // requests to the loop engine that could not be read
-	made      atomic.Uint32  // exchanges of net/http
 }
 
 // routes is Group under a name that leaves App.Group free for the method.
@@ -65,24 +60,10 @@ func New(config Config) *App {
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
 	a.aside = a.logs.Logger()
-	a.server = a.forEngines()
-	a.std = stdhttp.NewService(stdhttp.App{
-		Server:         &a.server,
-		Handler:        a,
-		TooManyHeaders: a.tooManyHeaders,
-		IsDraining:     a.servers.IsDraining,
-		AddressRefusal: addressRefusal,
-	})
 	a.memory.holders = admission.NewHolders(&a.memory.budget, admission.Clock())
-	a.unmatched.NoRoute = true
-	a.unmatched.Counts.Init()
-	a.counting.Store(a.config.RouteStats == StatsOn)
+	a.tellAdapters()
+	a.std = stdhttp.NewService(&a.server)
 	a.leastBody.Store(a.config.MaxBody)
-	a.exchanges.New = func() any {
-		x := &stdExchange{number: int(a.made.Add(1))}
-		x.request.attach(a, x)
-		return x
-	}
 	a.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },
 		notAllowed: func(r *Request) Response {
@@ -98,6 +79,10 @@ func New(config Config) *App {
 // Config returns the app's settings, with the defaults for those that were not set.
 // What they point to must not be changed.
 func (a *App) Config() Config { return a.config }
+
+// ServeHTTP answers a request of net/http: an App is an http.Handler, to be
+// served by any server, mounted in any mux and wrapped by any middleware.
+func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.std.ServeHTTP(w, req) }
 
 // Recover sets the function that answers for an action that panicked with the
 // given value. The panic has been logged with its stack. Default: a 500 problem.
@@ -132,30 +117,12 @@ func (a *App) Extension(key any, make func() any) any {
 	return v
 }
 
-// find routes a request and returns the action for it.
-func (a *App) find(r *Request, host string) Action {
-	if a.careful.Load() {
-		return a.findCarefully(r, host)
-	}
-	return a.findPlainly(r, host)
-}
-
-// findPlainly is find for an app that need not be careful. No code of others runs.
-func (a *App) findPlainly(r *Request, host string) Action {
-	outcome := a.router.Lookup(r.s.Method, host, r.s.Path, &r.match)
-	if outcome == router.Found { // as in found, which the compiler does not inline
-		r.matched(r.match.Value())
-		return r.route.action
-	}
-	return a.missing(r, host, outcome)
-}
-
-// findCarefully is find for an app with versions, or with constraints that are
+// findCarefully routes a request and returns the action for it, for an app with versions, or with constraints that are
 // code of others, which may block and panic.
 func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.unmatched // who knows what it found
+			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.server.Unmatched // who knows what it found
 			resp := a.recovered(r, v)
 			act = func(*Request) Response { return resp }
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -68,11 +68,11 @@ func (r *Request) Body() io.Reader {
 	r.alive()
 	r.s.Viewed = true
 	if r.s.Loaded {
-		return &bytesReader{r.s.Whole}
+		return &exchange.Reader{Rest: r.s.Whole}
 	}
 	limit := r.maxBody()
 	if err := r.announced(limit); err != nil {
-		return failedBody{err}
+		return exchange.FailedReader{Err: err}
 	}
 	return r.wire.Body(limit)
 }
@@ -84,7 +84,7 @@ func (r *Request) announced(limit int64) error {
 		return nil
 	}
 	r.wire.RefuseBody()
-	return bodyTooLarge(limit)
+	return r.app.server.BodyTooLarge(limit)
 }
 
 // Bytes returns the whole body, borrowed: it is valid until the response has
@@ -99,7 +99,7 @@ func (r *Request) Bytes() ([]byte, error) {
 func (r *Request) bytes(limit int64) ([]byte, error) {
 	if r.s.Loaded {
 		if int64(len(r.s.Whole)) > limit {
-			return nil, bodyTooLarge(limit)
+			return nil, r.app.server.BodyTooLarge(limit)
 		}
 		return r.s.Whole, nil
 	}
@@ -116,7 +116,7 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 	r.bodyErr = errBodyPartly // unless reading comes to its end
 	b, err := r.readAll(r.wire.Body(limit), r.wire.ContentLength())
 	if err != nil {
-		r.bodyErr = bodyError(err)
+		r.bodyErr = r.app.server.BodyUnreadable(err)
 		return nil, r.bodyErr
 	}
 	r.s.Whole, r.s.Loaded, r.bodyErr = b, true, nil
@@ -179,12 +179,8 @@ func (r *Request) growPayload(capacity int, announced int64) error {
 // endBody ends the loan of the body.
 func (r *Request) endBody() {
 	invariants.EndLoan(r.s.Payload[:cap(r.s.Payload)])
-	if cap(r.s.Payload) > maxKept {
+	if cap(r.s.Payload) > exchange.KeptPayload {
 		r.s.Payload = nil
-	}
-	if r.replay != nil {
-		r.replay.end()
-		r.replay = nil
 	}
 	r.releaseBody()
 	r.s.Whole, r.s.Loaded, r.bodyErr = nil, false, nil
@@ -207,50 +203,4 @@ func tooLargeEver(m *memory) error {
 		Status: http.StatusRequestEntityTooLarge,
 		Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
 	}
-}
-
-// bodyTooLarge is the problem of a body over the limit.
-func bodyTooLarge(limit int64) error {
-	return &ProblemDetails{
-		Status: http.StatusRequestEntityTooLarge,
-		Detail: fmt.Sprintf("the request body is larger than the limit of %d bytes", limit),
-	}
-}
-
-// bodyError is the problem of a body that could not be read; one that is a
-// problem already stays as it is.
-func bodyError(err error) error {
-	if statusOf(err) != http.StatusInternalServerError {
-		return err
-	}
-	return badRequest("the request body could not be read to its end", err)
-}
-
-// bodyCut is the problem of a body that ended early or came too slowly.
-func bodyCut(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &ProblemDetails{Status: http.StatusRequestTimeout, Detail: "the request body came too slowly", Cause: err}
-	}
-	return badRequest("the connection was closed in the middle of the request body", err)
-}
-
-// drainLimit is how many unread bytes of a body are thrown away to keep a
-// connection; with more to come it is closed.
-const drainLimit = 64 << 10
-
-// failedBody is a body that cannot be read.
-type failedBody struct{ err error }
-
-func (b failedBody) Read([]byte) (int, error) { return 0, b.err }
-
-// bytesReader reads a borrowed slice.
-type bytesReader struct{ rest []byte }
-
-func (b *bytesReader) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
 }

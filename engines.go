@@ -1,53 +1,70 @@
 package dunlin
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
 // mostRequests is the highest MaxRequestsPerConnection: connections of the loop
 // engine count in 16 bits.
 const mostRequests = 1<<16 - 1
 
-// forEngines returns what engines know of the app, complete.
-func (a *App) forEngines() exchange.Server {
-	c := &a.config
-	return exchange.Server{
-		Settings: exchange.Settings{
-			HeadTimeout:  c.HeadTimeout,
-			BodyTimeout:  c.BodyTimeout,
-			WriteTimeout: c.WriteTimeout,
-			IdleTimeout:  c.IdleTimeout,
+// tellAdapters fills in what adapters know of the app.
+func (a *App) tellAdapters() {
+	c, s := &a.config, &a.server
+	s.Settings = exchange.Settings{
+		HeadTimeout:  c.HeadTimeout,
+		BodyTimeout:  c.BodyTimeout,
+		WriteTimeout: c.WriteTimeout,
+		IdleTimeout:  c.IdleTimeout,
 
-			TCPKeepAlive: c.TCPKeepAlive,
-			MinBodyRate:  c.MinBodyRate,
+		TCPKeepAlive: c.TCPKeepAlive,
+		MinBodyRate:  c.MinBodyRate,
+		MinWriteRate: c.MinWriteRate,
+		QueueTarget:  c.QueueTarget,
 
-			MaxHead:    c.MaxHead,
-			MaxHeaders: c.MaxHeaders,
+		MaxBody:    c.MaxBody,
+		MaxHead:    c.MaxHead,
+		MaxHeaders: c.MaxHeaders,
 
-			MaxRequestsPerConnection: c.MaxRequestsPerConnection,
-			MaxConnections:           c.MaxConnections,
-			MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
+		MaxRequestsPerConnection: c.MaxRequestsPerConnection,
+		MaxConnections:           c.MaxConnections,
+		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
+		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
 
-			H2C: c.H2C,
-		},
-		Aside:     a.aside,
-		Shed:      &a.shed,
-		Addresses: admission.NewAddresses(c.MaxConnectionsPerAddress),
-		Problem: func(status int, detail string, cause error) error {
-			return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
-		},
+		H2C:                     c.H2C,
+		AdaptiveLimit:           c.AdaptiveLimit,
+		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
+	}
+	s.Pipeline, s.Handler = (*pipeline)(a), a
+	s.Aside, s.Shed = a.aside, &a.shed
+	s.Addresses = admission.NewAddresses(c.MaxConnectionsPerAddress)
+	s.Budget, s.Holders = &a.memory.budget, a.memory.holders
+	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
+	s.Unmatched.NoRoute = true
+	s.Unmatched.Counts.Init()
+	s.Counting.Store(c.RouteStats == StatsOn)
+}
+
+// loopSettings are those of the loop engine, once it is known how much memory there is.
+func (a *App) loopSettings() loophttp.Settings {
+	return loophttp.Settings{
+		Server:        &a.server,
+		MaxConcurrent: cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
+		OnQuiet:       a.memory.onQuiet,
 	}
 }
 
 // What connections are sent that are one too many.
 var (
-	addressRefusal = refusal("the server has as many connections from this address as it takes")
-	loopRefusal    = refusal("the server has as many connections as it takes")
+	addressRefusal    = refusal("the server has as many connections from this address as it takes")
+	connectionRefusal = refusal("the server has as many connections as it takes")
 )
 
 // refusal is a whole answer to no request in particular. It has no Date, which

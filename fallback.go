@@ -85,7 +85,7 @@ func (s fallbackSource) wrap(place string) *fallback {
 			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has an empty segment, or one that is «.» or «..»"})
 		}),
 		redirect: wrap(func(r *Request) Response {
-			return Redirect(*r.location).Status(http.StatusPermanentRedirect)
+			return Redirect(r.uncommon.location).Status(http.StatusPermanentRedirect)
 		}),
 		noAsterisk: wrap(func(r *Request) Response {
 			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
@@ -146,7 +146,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	if r.s.Query != "" {
 		location += "?" + r.RawQuery()
 	}
-	r.location = &location
+	r.more().location = location
 	return f.redirect
 }
 

@@ -211,12 +211,3 @@ func multipartError(err error) error {
 	}
 	return badRequest("the multipart body is malformed", err)
 }
-
-// removeForm removes the temporary files of the form that a handler has parsed from
-// req, when the request is over. Files of a copy of req that the handler made are its
-// own to remove, as on net/http.
-func removeForm(req *http.Request) {
-	if req.MultipartForm != nil {
-		_ = req.MultipartForm.RemoveAll() // what cannot be removed stays
-	}
-}

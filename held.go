@@ -2,12 +2,9 @@ package dunlin
 
 import (
 	"io"
-	"net/http"
-	"net/netip"
-	"sync"
-	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // What the framework holds for a request, beside what its engine does, is charged to an account
@@ -26,7 +23,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	}
 	if r.account == nil {
 		if r.account = r.wire.Account(); r.account == nil {
-			return errTimedOut
+			return exchange.ErrLate
 		}
 	}
 	outcome := r.account.ReserveBody(int64(capacity))
@@ -82,69 +79,4 @@ func (r *Request) releaseBody() {
 	r.account.EndRequest()
 	r.wire.LeaveAccount(r.account)
 	r.account = nil
-}
-
-// A stdHolder is a request of net/http that holds something. It belongs to its exchange.
-type stdHolder struct {
-	app *App
-
-	mu      sync.Mutex
-	remote  netip.AddrPort
-	w       http.ResponseWriter
-	account *admission.Account // nil when the request does not read its body any more
-}
-
-// Account opens an account for the request.
-func (x *stdExchange) Account() *admission.Account {
-	if x.holder == nil {
-		x.holder = &stdHolder{app: x.request.app}
-	}
-	h := x.holder
-	remote := x.Remote()
-	a := h.app.memory.holders.Open(h, remote.Addr())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.remote, h.w, h.account = remote, x.w, a
-	return a
-}
-
-func (x *stdExchange) MayWait() {} // it has a goroutine of its own
-
-// LeaveAccount closes it.
-func (x *stdExchange) LeaveAccount(a *admission.Account) {
-	h := x.holder
-	h.mu.Lock()
-	h.w, h.account = nil, nil
-	h.mu.Unlock()
-	if !a.CloseIdle() {
-		a.Close()
-	}
-}
-
-// RemoteAddr returns the address of the client.
-func (h *stdHolder) RemoteAddr() netip.AddrPort {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.remote
-}
-
-// End has the reading of the body fail. Servers other than net/http's may not be able to:
-// then the body is read to its end.
-func (h *stdHolder) End(a *admission.Account) {
-	h.app.noteEnded(h.RemoteAddr(), a)
-	go func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.account == a { // not the next request's
-			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
-		}
-	}()
-}
-
-// noteEnded counts a holder that is ended on net/http.
-func (a *App) noteEnded(remote netip.AddrPort, account *admission.Account) {
-	if n, due := a.shed.Note(admission.LargestHolder); due {
-		a.aside.Warn("the "+a.memory.budget.String()+" is used up: those who hold most for longest are refused",
-			"latest", remote, "held", account.Held(), "fair", a.memory.holders.Fair(), "count", n)
-	}
 }

@@ -103,7 +103,7 @@ type stdWriter struct {
 func (w *stdWriter) run(h http.Handler, req *http.Request) {
 	defer w.r.cutAfter(&w.sink)
 	if req.MultipartForm == nil { // else it is for whoever parsed it
-		defer removeForm(req)
+		defer exchange.RemoveForm(req)
 	}
 	defer w.end()
 	h.ServeHTTP(w, req)
@@ -263,15 +263,6 @@ func (w *stdWriter) trailers() http.Header {
 		}
 	}
 	return t
-}
-
-// trailerName returns the name that a key of trailers stands for.
-func trailerName(key string) string {
-	name, prefixed := strings.CutPrefix(key, http.TrailerPrefix)
-	if prefixed {
-		return http.CanonicalHeaderKey(name)
-	}
-	return key
 }
 
 // admit counts n bytes of the body, and says why they may not be written.

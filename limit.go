@@ -139,7 +139,8 @@ func (l *limit) take(r *Request) bool {
 		}
 	}
 	if taken {
-		r.slots = append(r.slots, s)
+		u := r.more()
+		u.slots = append(u.slots, s)
 		return true
 	}
 	if n, due := l.app.shed.Note(l.reason); due {
@@ -150,7 +151,11 @@ func (l *limit) take(r *Request) bool {
 
 // leaveLimits gives up the places that the request has.
 func (r *Request) leaveLimits() {
-	for _, s := range r.slots {
+	u := r.uncommon
+	if u == nil || len(u.slots) == 0 {
+		return
+	}
+	for _, s := range u.slots {
 		switch l := s.limit; {
 		case l.addresses != nil:
 			l.addresses.Release(s.ip)
@@ -160,6 +165,6 @@ func (r *Request) leaveLimits() {
 			l.running.Add(-1)
 		}
 	}
-	clear(r.slots)
-	r.slots = r.slots[:0]
+	clear(u.slots)
+	u.slots = u.slots[:0]
 }

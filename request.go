@@ -26,6 +26,7 @@ type Request struct {
 	wire  exchange.Wire
 	match router.Match[*endpoint]
 	route *endpoint // nil when no route matched
+	act   Action    // that answers it
 	s     exchange.State
 
 	ended  invariants.Flag // the action has returned, and its response has been sent
@@ -36,29 +37,42 @@ type Request struct {
 	shared sync.Mutex      // guards id and watch while an answer is given without the action
 	watch  *watch          // made when it is first needed
 
-	suspended *suspension // a standard handler whose answer has not been sent
-
-	rest *restOfChain // which it is the request of, behind standard middleware
-
-	location *string // where to, when no route takes this path but one like it
+	uncommon *uncommon // made when it is first needed
 
 	id      string
 	values  []keyed
 	scratch []byte             // for unescaping queries
 	account *admission.Account // charged with what is held for it; nil for nothing
-	replay  *replayedBody      // for standard handlers, after Bytes
 	bodyErr error              // why the body could not be read
-	slots   []slot             // places it has under limits
 }
 
-// attach makes the request one of a, on top of w.
-func (r *Request) attach(a *App, w exchange.Wire) {
-	r.app, r.wire = a, w
+// uncommon is what few requests have.
+type uncommon struct {
+	suspended *suspension  // a standard handler whose answer has not been sent
+	rest      *restOfChain // which it is the request of, behind standard middleware
+	location  string       // where to, when no route takes this path but one like it
+	slots     []slot       // places it has under limits
 }
 
-// begin makes the request ready for another message.
-func (r *Request) begin(method, path, query string, lent bool) {
-	r.s.Begin(method, path, query, lent, &r.app.unmatched)
+// more returns what the request has that few have.
+func (r *Request) more() *uncommon {
+	if r.uncommon == nil {
+		r.uncommon = new(uncommon)
+	}
+	return r.uncommon
+}
+
+// rest returns what leads on to the action from standard middleware, nil where none does.
+func (r *Request) rest() *restOfChain {
+	if r.uncommon == nil {
+		return nil
+	}
+	return r.uncommon.rest
+}
+
+// begin makes the request ready for the message in r.s.
+func (r *Request) begin() {
+	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
 	r.route, r.depth, r.source, r.unread, r.told = nil, 0, FromAction, false, false
 	r.ended.Set(false)
 }
@@ -76,14 +90,14 @@ func (r *Request) alive() {
 	}
 }
 
-// maxKept is the largest body buffer, in bytes, that a pooled request keeps.
-const maxKept = 64 << 10
-
 // end drops what the request held for its message. The loans of byte slices
 // end here.
 func (r *Request) end() {
 	r.ended.Set(true)
-	r.id, r.rest = "", nil
+	r.id = ""
+	if r.uncommon != nil {
+		r.uncommon.rest = nil
+	}
 	if len(r.values) > 0 {
 		clear(r.values)
 		r.values = r.values[:0]

@@ -65,14 +65,14 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 // newServer chooses the engine for a place.
 func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	a.memory.begin(a)
-	a.counting.Store(a.config.RouteStats != StatsOff)
+	a.server.Counting.Store(a.config.RouteStats != StatsOff)
 	switch {
 	case p.TLS != nil:
 		if err := checkCertificate(p.TLS); err != nil {
 			return nil, EngineStd, err
 		}
 	case a.config.Engine != EngineStd && !a.config.H2C:
-		srv, err := newLoopServer(a, p.Listener)
+		srv, err := a.loop.NewServer(p.Listener, a.loopSettings())
 		if err == nil {
 			a.memory.beginLoop(a)
 			return srv, EngineLoop, nil

@@ -105,7 +105,7 @@ func (a *App) Stats() Stats {
 	var s Stats
 	a.memory.stats(&s.Memory)
 	s.Connections.Open, s.Connections.Accepted = a.std.Connections()
-	s.Connections.Refused = a.refused.Load()
+	s.Connections.Refused = a.server.Refused.Load()
 	a.engineStats(&s)
 	s.Shed = make(map[string]uint64)
 	for r := range admission.Reasons {
@@ -113,7 +113,7 @@ func (a *App) Stats() Stats {
 	}
 	s.LogDropped = a.logs.Dropped()
 	s.Routes = a.routeStats()
-	countStats(&a.unmatched.Counts, &s.Unmatched)
+	countStats(&a.server.Unmatched.Counts, &s.Unmatched)
 	s.Actions.InFlight = s.Unmatched.InFlight
 	for i := range s.Routes {
 		s.Actions.InFlight += s.Routes[i].InFlight
@@ -135,6 +135,29 @@ func (s Stats) String() string {
 		return err.Error() // no field of it can fail
 	}
 	return string(text)
+}
+
+// engineStats fills in what the event loops know.
+func (a *App) engineStats(s *Stats) {
+	from, serving := a.loop.Stats()
+	if !serving {
+		return
+	}
+	s.Connections.Open += from.Connections
+	s.Connections.PerLoop = from.PerLoop
+	s.Connections.Accepted += from.Accepted
+	s.Connections.AcceptPauses += from.AcceptPauses
+	s.Connections.AcceptPaused = max(s.Connections.AcceptPaused, from.AcceptPaused)
+	s.Actions = ActionStats{
+		Away:     from.Away,
+		Working:  from.Working,
+		Most:     from.MostWorking,
+		Queued:   from.Queued,
+		LoopWait: from.LoopWait, LoopWaitMost: from.LoopWaitMost,
+		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,
+		Takeovers: from.Takeovers,
+	}
+	s.Memory.ReadPaused = from.ReadPaused
 }
 
 func (m *memory) stats(s *MemoryStats) {

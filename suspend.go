@@ -55,8 +55,8 @@ func init() {
 
 // alone reports whether nothing is around the standard action that answers.
 func (r *Request) alone() bool {
-	if r.rest != nil {
-		return r.rest.alone
+	if rest := r.rest(); rest != nil {
+		return rest.alone
 	}
 	return r.route != nil && r.route.alone && !r.match.Varies()
 }
@@ -91,7 +91,7 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 		return s.ended()
 	case <-s.paused:
 	}
-	w.r.suspended = s
+	w.r.more().suspended = s
 	return w.head.because(rest).producing(s.carryOut)
 }
 
@@ -156,7 +156,7 @@ func (s *suspension) pause() (exchange.Sink, error) {
 
 // carryOut is the producer of the response that the handler was suspended for.
 func (s *suspension) carryOut(r *Request, resp *Response) Response {
-	r.suspended = nil
+	r.uncommon.suspended = nil
 	s.resume <- resp
 	<-s.done
 	return s.ended()
@@ -165,11 +165,11 @@ func (s *suspension) carryOut(r *Request, resp *Response) Response {
 // discard ends a handler whose response is not sent, because middleware has returned
 // another: its context ends, and what it writes fails.
 func (r *Request) discard() {
-	s := r.suspended
-	if s == nil {
+	if r.uncommon == nil || r.uncommon.suspended == nil {
 		return
 	}
-	r.suspended = nil
+	s := r.uncommon.suspended
+	r.uncommon.suspended = nil
 	s.end()
 	s.resume <- nil
 	<-s.done

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // UseStd is Use for standard middleware, on either engine. Of several, the first
@@ -62,26 +64,30 @@ type restKey struct{}
 
 var errRestLost = errors.New("standard middleware passed on a request whose context does not derive from that of the request it was given")
 
-// enter makes the request of x the one for the action: matched like the outer
-// one. It is false when that is over.
-func (c *restOfChain) enter(x *stdExchange) bool {
+// enter makes r the request for the action: matched like the outer one, in host if that
+// is not empty. It is false when that is over.
+func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, r := c.outer, &x.request
+	o := c.outer
 	if o == nil {
-		return false
+		return "", false
 	}
-	r.begin(x.req.Method, o.Path(), x.req.URL.RawQuery, false)
+	r.s.Path = o.Path()
+	r.begin()
 	o.match.CopyTo(&r.match)
-	r.location, r.id = o.location, o.knownID()
+	u := r.more()
+	if o.uncommon != nil {
+		u.location = o.uncommon.location
+	}
+	u.rest = c
+	r.id, r.act = o.knownID(), c.act
 	r.route, r.s.Route = o.route, o.s.Route
 	r.values = append(r.values[:0], o.values...)
-	r.rest = c
-	if host := o.Host(); r.match.Len() > 0 && r.match.InHost(0) && x.req.Host != host {
-		x.req = x.req.WithContext(x.req.Context())
-		x.req.Host = host // parameters are places in the host that was matched
+	if r.match.Len() > 0 && r.match.InHost(0) {
+		host = o.Host() // parameters are places in the host that was matched
 	}
-	return true
+	return host, true
 }
 
 // exit gives the outer request what the action has learned about it.
@@ -140,14 +146,9 @@ func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
-	x := a.exchanges.Get().(*stdExchange)
-	x.w, x.req = w, req
-	if r := &x.request; rest.enter(x) {
-		var resp Response
-		a.run(rest.act, r, &resp) // a limit on the route counts for the whole chain
-		a.settle(r, &resp)
-		x.sendSettled(&resp.a)
-		rest.exit(r)
-	} // else the middleware has answered without waiting for the action
-	x.release()
+	var r *Request
+	a.std.ServeInner(w, req, func(c exchange.Call) (host string, ok bool) {
+		r = c.(*call).request()
+		return rest.enter(r) // else the middleware has answered without waiting for the action
+	}, func() { rest.exit(r) })
 }

@@ -45,6 +45,7 @@ var fileMaps = map[string]string{
 	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/hpack":     "internal/hpack/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
+	"internal/loophttp":  "internal/loophttp/doc.go",
 	"internal/stdhttp":   "internal/stdhttp/doc.go",
 }
 

@@ -14,7 +14,7 @@ var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{"internal/admission", "internal/certfile", "internal/gcra", "internal/hpack", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/tally", "router", "store"},
 	{"internal/engine", "internal/exchange", "internal/schema", "store/storetest"},
-	{"internal/stdhttp"},
+	{"internal/loophttp", "internal/stdhttp"},
 	{""},
 	{"middleware", "typed"},
 	{"openapi"},
@@ -73,7 +73,10 @@ var bans = []ban{
 	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
 	{"internal/lifecycle", []string{"net/http"}, false, "it starts and stops servers, whatever they speak"},
 	{"router", []string{"net", "net/http", "os", "syscall"}, false, "it finds a route for strings and can be used without any server"},
-	{"internal/stdhttp", []string{module, module + "/internal/engine", module + "/router"}, false, "it serves connections for a handler: what a request means, and what else serves, is decided above"},
+	{"internal/stdhttp", []string{module, module + "/internal/engine", module + "/router"}, false, "an adapter knows its protocol and the seam, internal/exchange: what a request means, and what else serves, is decided above"},
+	{"internal/loophttp", []string{module, module + "/router"}, false, "an adapter knows its protocol and the seam, internal/exchange: what a request means is decided above"},
+	{"internal/exchange", []string{module, module + "/internal/engine", module + "/internal/lifecycle"}, false, "it is what protocols and the pipeline have in common, and knows neither"},
+	{"", []string{module + "/internal/engine"}, false, "event loops are internal/loophttp's: the root knows adapters, not what they stand on"},
 	{"internal/engine", []string{"net/http", module + "/internal/http1", module + "/internal/jsonwire", module + "/router"}, true, "it moves bytes and knows no HTTP: what they mean is its Handler's business"},
 }
 

@@ -5,24 +5,35 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Server is what an adapter knows of the server that it is a part of: settings, and what
-// all adapters share. It is complete before the first connection, and does not change.
+// all adapters share. It is complete before the first connection, and does not change
+// but for its counters.
 type Server struct {
 	Settings
+
+	Pipeline Pipeline
+	Handler  http.Handler // the app, as net/http knows it
 
 	Aside     *slog.Logger         // never blocks
 	Shed      *admission.Shed      // what was refused or cut off, and why
 	Addresses *admission.Addresses // connections by remote address; nil: no bound
+	Budget    *admission.Budget    // memory for what clients make the server hold
+	Holders   *admission.Holders   // who holds what of it
 
-	// Problem returns the error for an action that reads the body: the client is told
-	// the status and the detail. The cause is for the log.
-	Problem func(status int, detail string, cause error) error
+	// AddressRefusal and ConnectionRefusal are the whole answers, of HTTP/1.1, to a
+	// connection that is one too many from its address, or of all.
+	AddressRefusal, ConnectionRefusal []byte
+
+	Unmatched Route // stands for requests that no route takes
+
+	Counting atomic.Bool   // requests are counted by route; set before the first connection
+	Refused  atomic.Uint64 // requests that could not be read
 }
 
 // Settings are those of the configuration that adapters give effect to, with their
@@ -33,14 +44,21 @@ type Settings struct {
 	TCPKeepAlive time.Duration // below 0: none
 	MinBodyRate  int           // bytes a second; below 0: none
 
-	MaxHead    int // of a request, in bytes
-	MaxHeaders int // of a request, in lines
+	MinWriteRate int           // likewise, of answers
+	QueueTarget  time.Duration // how long requests may wait when there are too many; below 0: for ever
+
+	MaxBody    int64 // of a request, in bytes, unless its route says otherwise
+	MaxHead    int   // of a request, in bytes
+	MaxHeaders int   // of a request, in lines
 
 	MaxRequestsPerConnection int // 0: no bound
 	MaxConnections           int // 0: no bound
 	MaxConnectionsPerAddress int // 0: no bound
+	MaxConnectionsPerLoop    int // 0: no bound
 
-	H2C bool // HTTP/2 is also taken in clear text
+	H2C                     bool // HTTP/2 is also taken in clear text
+	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
+	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
 }
 
 // NoteSlow counts a client that is cut off, and logs it now and then.
@@ -55,10 +73,10 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 	s.NoteSlow(admission.SlowReader, remote, fmt.Sprintf("nothing of an answer was taken for %v", s.WriteTimeout))
 }
 
-// CutBody notes that a client is too slow with a body, and returns the error for who
-// reads it: a 408 problem.
-func (s *Server) CutBody(remote netip.AddrPort) error {
-	what := s.SlowBody()
-	s.NoteSlow(admission.SlowBody, remote, what)
-	return s.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)
+// NoteEnded counts, and logs now and then, that one who held much is ended to make room.
+func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
+	if n, due := s.Shed.Note(admission.LargestHolder); due {
+		s.Aside.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused",
+			"latest", remote, "held", account.Held(), "fair", s.Holders.Fair(), "count", n)
+	}
 }

@@ -13,24 +13,29 @@ type State struct {
 	Method string
 	Path   string // canonical: percent-decoded, but for %2F and %25
 	Query  string // as sent, without the question mark
-	Lent   bool   // Path and Query view memory of the adapter: copy, do not hand out
+
+	Lent    bool // Path and Query view memory of the adapter: copy, do not hand out
+	Watched bool // somebody observes the answer: Call.Observe is to be called
+	Loaded  bool // Whole is the body
+	Viewed  bool // the action may hold a view of the body
 
 	// Route is that of the request or, when no route matched, one that stands for all
 	// such requests. It is never nil once the request has begun.
 	Route *Route
 
 	// The body. Whole is all of it when Loaded, wherever it lies; Payload is what the
-	// pipeline read it into. Viewed says that the action may hold a view of it.
-	Loaded, Viewed bool
+	// pipeline read it into.
 	Whole, Payload []byte
 
 	Strings Strings
 }
 
-// Begin makes the state that of another message.
-func (s *State) Begin(method, path, query string, lent bool, unmatched *Route) {
+// KeptPayload is the largest payload, in bytes, that the pipeline keeps for later.
+const KeptPayload = 64 << 10
+
+// Set makes the state that of another message, for Call.Begin or Call.Find.
+func (s *State) Set(method, path, query string, lent bool) {
 	s.Method, s.Path, s.Query, s.Lent = method, path, query, lent
-	s.Route, s.Viewed = unmatched, false
 }
 
 // A Route is what adapters need to know of one.

@@ -1,6 +1,9 @@
 package exchange
 
-import "github.com/dunlinhttp/dunlin/internal/view"
+import (
+	"github.com/dunlinhttp/dunlin/internal/view"
+	"github.com/dunlinhttp/dunlin/router"
+)
 
 // Strings makes borrowed bytes into safe strings: it copies them into a piece
 // of memory that is only ever appended to and never used again, so that a
@@ -71,3 +74,7 @@ func (c *Strings) newValues(s string) []string {
 	c.list = c.list[1:]
 	return v
 }
+
+// AppendCanonical appends the canonical form of a path to dst: percent-decoded, but for %2F
+// and %25. It fails for an escape that is malformed.
+func AppendCanonical(dst []byte, path string) ([]byte, error) { return router.Canonical(dst, path) }

@@ -58,9 +58,9 @@ func connOf(c net.Conn) *timedConn {
 	return own
 }
 
-// Hijacked returns a connection that was hijacked as its handler is to have it: handlers look
+// hijacked returns a connection that was hijacked as its handler is to have it: handlers look
 // for a *net.TCPConn.
-func Hijacked(c net.Conn) net.Conn {
+func hijacked(c net.Conn) net.Conn {
 	if own, ok := c.(*timedConn); ok {
 		return own.Conn
 	}

@@ -71,8 +71,13 @@ var patient = &exchange.Server{
 	Settings: exchange.Settings{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
 	Aside:    slog.New(slog.DiscardHandler),
 	Shed:     new(admission.Shed),
-	Problem:  func(_ int, _ string, cause error) error { return cause },
+	Pipeline: causes{},
 }
+
+// causes makes no problems: it gives the causes of errors as they are.
+type causes struct{ exchange.Pipeline }
+
+func (causes) Problem(_ int, _ string, cause error) error { return cause }
 
 // A deadline that has passed cuts a client off only if it took nothing since it
 // was set anew.

@@ -3,38 +3,29 @@ package stdhttp
 import (
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// An App is what is served.
-type App struct {
-	*exchange.Server
-
-	Handler http.Handler
-	// TooManyHeaders answers a request with more headers than MaxHeaders.
-	TooManyHeaders http.HandlerFunc
-	// IsDraining reports whether every answer that begins closes its connection.
-	IsDraining func() bool
-	// AddressRefusal is the whole answer to a connection that is one too many from its
-	// address.
-	AddressRefusal []byte
-}
-
-// A Service is what the servers of one app have in common.
+// A Service is what the servers of one app have in common, and the adapter between
+// net/http and the pipeline.
 type Service struct {
-	App
+	*exchange.Server
+	wires    sync.Pool     // of *wire
+	made     atomic.Uint32 // wires
 	slots    chan struct{} // holds one for each open connection; nil: no bound
 	open     atomic.Int64
 	accepted atomic.Uint64
 }
 
 // NewService returns a service without servers.
-func NewService(app App) *Service {
-	s := &Service{App: app}
-	if app.MaxConnections > 0 {
-		s.slots = make(chan struct{}, app.MaxConnections)
+func NewService(server *exchange.Server) *Service {
+	s := &Service{Server: server}
+	s.wires.New = func() any { return s.newWire() }
+	if server.MaxConnections > 0 {
+		s.slots = make(chan struct{}, server.MaxConnections)
 	}
 	return s
 }
@@ -47,19 +38,19 @@ func (s *Service) Connections() (open int, accepted uint64) {
 
 // serve answers a request.
 func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
-	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || s.IsDraining() {
+	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || s.Pipeline.IsDraining() {
 		// HTTP/2 makes a GOAWAY of it.
 		w.Header().Set("Connection", "close")
 	}
 	if len(req.Header) > s.MaxHeaders {
-		s.TooManyHeaders(w, req)
+		s.tooManyHeaders(w, req)
 		return
 	}
 	if req.ProtoMajor == 2 {
 		s.serveStream(w, req)
 		return
 	}
-	s.Handler.ServeHTTP(w, req)
+	s.ServeHTTP(w, req)
 }
 
 // lastOfConnection counts a request, and reports whether its connection may carry

@@ -48,7 +48,7 @@ func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 		req.Body = stream.body
 	}
 	defer stream.end()
-	s.Handler.ServeHTTP(stream, req)
+	s.ServeHTTP(stream, req)
 }
 
 // Write writes p, for as long as the client takes some of it in time.

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"time"
@@ -7,14 +9,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A loopCount is a driver's part in counting requests by route. Those that one call
+// A counter is a driver's part in counting requests by route. Those that one call
 // of the handler answers alike, one after the other, are counted together when
 // the call ends, since their answers leave together then: one look at the clock
 // serves them all.
 //
 // The time counted begins when the loop learned that there is something to read, so it
 // includes what the request waited for others.
-type loopCount struct {
+type counter struct {
 	on      bool
 	since   int64 // when the present call began, on the engine's clock
 	counts  *exchange.RouteCounts
@@ -25,10 +27,10 @@ type loopCount struct {
 
 // countAnswer counts the present request. answer looks itself
 // whether it is like the one before, as pipelined ones are.
-func (x *loopExchange) countAnswer(outcome uint8) { x.countOther(&x.request.s.Route.Counts, outcome) }
+func (x *wire) countAnswer(outcome uint8) { x.countOther(&x.s.Route.Counts, outcome) }
 
 // countOther counts a request that need not be like the one before.
-func (x *loopExchange) countOther(counts *exchange.RouteCounts, outcome uint8) {
+func (x *wire) countOther(counts *exchange.RouteCounts, outcome uint8) {
 	k := &x.count
 	if !k.on {
 		return
@@ -38,7 +40,7 @@ func (x *loopExchange) countOther(counts *exchange.RouteCounts, outcome uint8) {
 }
 
 // flushCount passes on what was counted.
-func (x *loopExchange) flushCount() {
+func (x *wire) flushCount() {
 	k := &x.count
 	if k.n == 0 {
 		return
@@ -49,9 +51,9 @@ func (x *loopExchange) flushCount() {
 
 // goAway counts the present request as in flight, which those that are answered
 // at once on a loop never are.
-func (x *loopExchange) goAway() { x.goAwayFor(&x.request.s.Route.Counts) }
+func (x *wire) goAway() { x.goAwayFor(&x.s.Route.Counts) }
 
-func (x *loopExchange) goAwayFor(counts *exchange.RouteCounts) {
+func (x *wire) goAwayFor(counts *exchange.RouteCounts) {
 	if x.count.on {
 		x.count.away = counts.Shard(0)
 		x.count.away.InFlight.Add(1)
@@ -59,12 +61,12 @@ func (x *loopExchange) goAwayFor(counts *exchange.RouteCounts) {
 }
 
 // comeBack ends what goAway began.
-func (x *loopExchange) comeBack() {
+func (x *wire) comeBack() {
 	if s := x.count.away; s != nil {
 		s.InFlight.Add(-1)
 		x.count.away = nil
 	}
 }
 
-// abandoned leaves the counting to the engine's call of Abandoned.
-func (x *loopExchange) Abandoned() {}
+// Abandoned leaves the counting to the engine's call of Abandoned.
+func (x *wire) Abandoned() {}

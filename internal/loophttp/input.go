@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"time"
@@ -9,7 +11,7 @@ import (
 
 // use makes a call of the engine the current one. The lock is d's anew each time, also
 // when x was d's before: a call that goes on aside trades exchanges, and with them locks.
-func (x *loopExchange) use(d *engine.Driver, c *engine.Conn) {
+func (x *wire) use(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c = d, c
 	d.Share(&x.using)
 }
@@ -23,8 +25,8 @@ const smallAfter = 4 << 10
 // copied: the head, a body that is here, the input behind. It runs on the
 // goroutine of the action. An action that has a view of a body which lies in that
 // buffer keeps it.
-func (x *loopExchange) moveInput() {
-	if x.moved || x.inPlace && len(x.whole) > 0 && x.request.s.Viewed {
+func (x *wire) moveInput() {
+	if x.moved || x.inPlace && len(x.whole) > 0 && x.s.Viewed {
 		return
 	}
 	x.moved = true
@@ -39,32 +41,32 @@ func (x *loopExchange) moveInput() {
 }
 
 // keepRequest copies head and body to memory of the exchange.
-func (x *loopExchange) keepRequest() {
-	h, r := &x.head, &x.request
+func (x *wire) keepRequest() {
+	h, s := &x.head, x.s
 	head := len(h.Bytes())
-	viewed := view.Within(r.s.Path, h.Bytes()) // else it was made canonical, or clean
+	viewed := view.Within(s.Path, h.Bytes()) // else it was made canonical, or clean
 	x.kept = append(x.kept[:0], h.Bytes()...)
 	x.kept = append(x.kept, x.whole...)
 	h.Rebase(x.kept[:head])
 	if viewed {
-		r.s.Path = view.String(h.Path())
+		s.Path = view.String(h.Path())
 	}
-	r.s.Query = view.String(h.Query())
+	s.Query = view.String(h.Query())
 	if len(x.whole) == 0 {
 		return
 	}
 	x.whole = x.kept[head:]
-	if r.s.Loaded {
-		r.s.Whole = x.whole
+	if s.Loaded {
+		s.Whole = x.whole
 	}
 	if x.stdBody != nil {
-		x.stdBody.whole.rest = x.whole[len(x.whole)-len(x.stdBody.whole.rest):]
+		x.stdBody.whole.Rest = x.whole[len(x.whole)-len(x.stdBody.whole.Rest):]
 	}
 }
 
 // hold keeps a limit on the action's time from taking the connection until
 // unhold; false if it has. Reading and writing may both hold it.
-func (x *loopExchange) hold() bool {
+func (x *wire) hold() bool {
 	if x.holds == 0 && !x.d.Hold() {
 		return false
 	}
@@ -72,25 +74,25 @@ func (x *loopExchange) hold() bool {
 	return true
 }
 
-func (x *loopExchange) unhold() {
+func (x *wire) unhold() {
 	if x.holds--; x.holds == 0 {
 		x.d.Release()
 	}
 }
 
 // flush sends the output. The caller holds writing and using.
-func (x *loopExchange) flush(timeout time.Duration) error {
+func (x *wire) flush(timeout time.Duration) error {
 	x.unsent = -1
 	return x.d.Flush(timeout)
 }
 
 // beginWrite locks what a part of the answer is written under.
-func (x *loopExchange) beginWrite() {
+func (x *wire) beginWrite() {
 	x.writing.Lock()
 	x.using.Lock()
 }
 
-func (x *loopExchange) endWrite() {
+func (x *wire) endWrite() {
 	x.using.Unlock()
 	x.writing.Unlock()
 }

@@ -1,4 +1,4 @@
-package dunlin
+package stdhttp
 
 import (
 	"errors"
@@ -7,46 +7,46 @@ import (
 	"os"
 	"sync"
 
-	"github.com/dunlinhttp/dunlin/internal/stdhttp"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // The body of a request on net/http.
 
-func (x *stdExchange) hasBody() bool { return x.req.Body != nil && x.req.Body != http.NoBody }
+func (x *wire) hasBody() bool { return x.req.Body != nil && x.req.Body != http.NoBody }
 
 // Received returns nothing: net/http reads bodies as they are asked for.
-func (x *stdExchange) Received() ([]byte, bool) { return nil, false }
+func (x *wire) Received() ([]byte, bool) { return nil, false }
 
-func (x *stdExchange) ContentLength() int64 {
+func (x *wire) ContentLength() int64 {
 	if !x.hasBody() {
 		return 0
 	}
 	return x.req.ContentLength
 }
 
-func (x *stdExchange) Body(limit int64) io.Reader {
+func (x *wire) Body(limit int64) io.Reader {
 	if !x.hasBody() {
-		return &bytesReader{}
+		return &exchange.Reader{}
 	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
 	// was not read to its end.
-	return limitedBody{http.MaxBytesReader(x.w, x.timed(), limit)}
+	return limitedBody{http.MaxBytesReader(x.w, x.timed(), limit), x.service.Server}
 }
 
-// refuseBody closes the connection after the answer: else the server reads a body
+// RefuseBody closes the connection after the answer: else the server reads a body
 // of up to 256 KB before it answers.
-func (x *stdExchange) RefuseBody() { x.CloseAfter() }
+func (x *wire) RefuseBody() { x.CloseAfter() }
 
 // remaining returns the body if some of it may be left, and how long that may take is
 // ours to bound; else nil.
-func (x *stdExchange) remaining() *stdhttp.TimedBody {
+func (x *wire) remaining() *TimedBody {
 	if !x.hasBody() {
 		return nil
 	}
-	if _, inner := x.w.(*stdWriter); inner {
-		return nil // the outer exchange sees to it
+	if x.inner {
+		return nil // the wire of the request that the middleware was given sees to it
 	}
-	if b, ours := x.timed().(*stdhttp.TimedBody); ours && !b.Ended() {
+	if b, ours := x.timed().(*TimedBody); ours && !b.Ended() {
 		return b
 	}
 	return nil
@@ -54,9 +54,9 @@ func (x *stdExchange) remaining() *stdhttp.TimedBody {
 
 // timed returns the body of the request, bounded in time if the connection is
 // one of a server of our own.
-func (x *stdExchange) timed() io.ReadCloser {
+func (x *wire) timed() io.ReadCloser {
 	if x.timedBody == nil {
-		if x.timedBody = stdhttp.NewTimedBody(x.req); x.timedBody == nil {
+		if x.timedBody = NewTimedBody(x.req); x.timedBody == nil {
 			return x.req.Body
 		}
 	}
@@ -67,77 +67,79 @@ func (x *stdExchange) timed() io.ReadCloser {
 // answers, for as long as the client likes. As on the loop engine the connection closes
 // when that is too much. Most requests have no body: for them this is inlined and a
 // comparison.
-func (x *stdExchange) skipBody() {
+func (x *wire) skipBody() {
 	if x.req.ContentLength != 0 {
 		x.skipRest()
 	}
 }
 
-func (x *stdExchange) skipRest() {
+func (x *wire) skipRest() {
 	b := x.remaining()
 	if b == nil || x.duplex || x.req.Close || x.req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	if x.req.ContentLength > drainLimit && !b.Begun() {
+	if x.req.ContentLength > exchange.DrainLimit && !b.Begun() {
 		x.CloseAfter()
 		return
 	}
-	if _, err := io.CopyN(io.Discard, b, drainLimit+1); err == nil {
+	if _, err := io.CopyN(io.Discard, b, exchange.DrainLimit+1); err == nil {
 		x.CloseAfter()
 	}
 }
 
 // leaveBody bounds how long net/http goes on reading what is left of the body when the
 // request is over, even if the connection closes then.
-func (x *stdExchange) leaveBody() {
+func (x *wire) leaveBody() {
 	if x.req.ContentLength != 0 {
 		x.leaveRest()
 	}
 }
 
-func (x *stdExchange) leaveRest() {
+func (x *wire) leaveRest() {
 	if b := x.remaining(); b != nil {
 		b.Leave()
 	}
 }
 
 // limitedBody gives the errors of net/http as problems: they are the client's fault.
-type limitedBody struct{ src io.Reader }
+type limitedBody struct {
+	src    io.Reader
+	server *exchange.Server
+}
 
 func (b limitedBody) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	if err != nil && err != io.EOF && err != http.ErrBodyReadAfterClose {
-		err = readProblem(err)
+		err = b.problem(err)
 	}
 	return n, err
 }
 
-// readProblem returns the problem of a body that net/http could not read.
-func readProblem(err error) error {
-	if _, already := errors.AsType[*ProblemDetails](err); already {
+// problem returns the problem of a body that net/http could not read.
+func (b limitedBody) problem(err error) error {
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return b.server.BodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
+	}
+	if b.server.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err // a TimedBody's
 	}
-	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return bodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
-	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || err == io.ErrUnexpectedEOF {
-		return bodyCut(err)
+		return b.server.BodyCut(err)
 	}
-	return bodyError(err)
+	return b.server.BodyUnreadable(err)
 }
 
-// stdRequest returns the request as it came; with a body of our own if there is
-// a limit on that, or Bytes has read it.
-func (x *stdExchange) StdRequest() *http.Request {
-	r := &x.request
-	limit := r.maxStdBody()
-	if !x.matched && r.match.Len() > 0 {
+// StdRequest returns the request as it came; with a body of our own if there is
+// a limit on that, or the pipeline has read it.
+func (x *wire) StdRequest() *http.Request {
+	limit := x.s.Route.MaxBody
+	if !x.matched && x.call.Params() {
 		x.matched = true
-		r.setMatch(x.ownRequest())
+		x.call.SetMatch(x.ownRequest())
 	}
 	switch {
-	case r.s.Loaded && len(r.s.Whole) > 0:
-		x.ownRequest().Body, x.bodied = r.replayed(), true
+	case x.s.Loaded && len(x.s.Whole) > 0:
+		x.ownRequest().Body, x.bodied = x.replayed(), true
 	case x.bodied || x.ContentLength() == 0:
 	case limit > 0:
 		body := x.timed()
@@ -152,7 +154,7 @@ func (x *stdExchange) StdRequest() *http.Request {
 
 // ownRequest makes a copy of the request, once: a handler must not change the one
 // that it was given.
-func (x *stdExchange) ownRequest() *http.Request {
+func (x *wire) ownRequest() *http.Request {
 	if !x.copied {
 		own := *x.req
 		x.req, x.copied = &own, true
@@ -162,13 +164,13 @@ func (x *stdExchange) ownRequest() *http.Request {
 
 // removeForm removes the files of a form that was parsed from our own copy of the
 // request, which net/http does not know of.
-func (x *stdExchange) removeForm() {
+func (x *wire) removeForm() {
 	if x.copied {
-		removeForm(x.req)
+		exchange.RemoveForm(x.req)
 	}
 }
 
-// A replayedBody gives standard handlers the body that Bytes has read. They may
+// A replayedBody gives standard handlers the body that the pipeline has read. They may
 // read it on any goroutine, and still hold it when the loan of the bytes is
 // over.
 type replayedBody struct {
@@ -178,14 +180,14 @@ type replayedBody struct {
 }
 
 // replayed returns the body, from its beginning.
-func (r *Request) replayed() *replayedBody {
-	if r.replay == nil {
-		r.replay = new(replayedBody)
+func (x *wire) replayed() *replayedBody {
+	if x.replay == nil {
+		x.replay = new(replayedBody)
 	}
-	r.replay.mu.Lock()
-	defer r.replay.mu.Unlock()
-	r.replay.rest = r.s.Whole
-	return r.replay
+	x.replay.mu.Lock()
+	defer x.replay.mu.Unlock()
+	x.replay.rest = x.s.Whole
+	return x.replay
 }
 
 func (b *replayedBody) Read(p []byte) (int, error) {

@@ -1,4 +1,4 @@
-package dunlin
+package stdhttp
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A stdCount counts one request of net/http, which takes from the call of its action
+// A counter counts one request of net/http, which takes from the call of its action
 // until its answer is ready. The zero value counts nothing.
-type stdCount struct {
+type counter struct {
 	shard *tally.Shard
 	since time.Time
 }
@@ -16,8 +16,8 @@ type stdCount struct {
 // startCount begins to count a request that has been routed. It is in flight until
 // leave is called with what startCount returns, when its answer is written: a client
 // that does not take it still has a goroutine.
-func (x *stdExchange) startCount() *tally.Shard {
-	x.count.shard = x.request.s.Route.Counts.Shard(x.number)
+func (x *wire) startCount() *tally.Shard {
+	x.count.shard = x.s.Route.Counts.Shard(x.number)
 	x.count.shard.InFlight.Add(1)
 	x.count.since = time.Now()
 	return x.count.shard
@@ -27,7 +27,7 @@ func (x *stdExchange) startCount() *tally.Shard {
 func leave(s *tally.Shard) { s.InFlight.Add(-1) }
 
 // end counts the request with its outcome.
-func (c *stdCount) end(outcome uint8) {
+func (c *counter) end(outcome uint8) {
 	if c.shard == nil {
 		return
 	}

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"context"
@@ -11,15 +13,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/view"
-	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A loopExchange is what a driver of the loop engine carries from request to
-// request: the Request, the parsed head it stands on, and the state of the
-// answer. It is the wire of its Request.
-type loopExchange struct {
-	handler *loopHandler
-	request Request
+// A wire is what a driver of the loop engine carries from request to
+// request: the call in the pipeline, the parsed head it stands on, and the state of the
+// answer. It is the exchange.Wire of its call.
+type wire struct {
+	handler *handler
+	call    exchange.Call
+	s       *exchange.State // that of call
 	head    http1.Head
 	date    *http1.DateCache // made when first needed
 	canon   []byte           // the canonical path, when the one sent has escapes
@@ -37,7 +39,7 @@ type loopExchange struct {
 	reading, writing, using sync.Mutex
 
 	// Of the current request.
-	stream    *loopBody          // its body, when the action reads it from the connection; made when first needed
+	stream    *bodyStream        // its body, when the action reads it from the connection; made when first needed
 	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
@@ -63,17 +65,17 @@ type loopExchange struct {
 	ctx       context.Context    // made when first asked for
 	local     *localContext      // what it derives from
 	std       *http.Request      // made when first asked for
-	stdBody   *loopStdBody       // that of std, until it is closed
+	stdBody   *stdBody           // that of std, until it is closed
 	after     []byte             // the input after the request
 	deadlines *deadlines         // of a standard handler, nil for none
 
-	count loopCount
+	count counter
 }
 
 // serveNext takes the next step on the connection, which has sent in: it
 // answers one request, or keeps what is unfinished. It returns how many bytes
 // it is done with.
-func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
+func (x *wire) serveNext(in []byte) (n int, next progress) {
 	u, _ := x.c.Proto.(*unfinished)
 	if u != nil && u.complete {
 		return x.serveGathered(u, in)
@@ -93,7 +95,7 @@ func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
 			u = x.newUnfinished()
 			x.head, u.head = u.head, x.head
 			x.c.Proto = u
-			x.c.SetDeadline(x.handler.app.config.HeadTimeout)
+			x.c.SetDeadline(x.handler.server.HeadTimeout)
 		}
 		return 0, needInput
 	case u != nil:
@@ -106,7 +108,7 @@ func (x *loopExchange) serveNext(in []byte) (n int, next progress) {
 
 // serveHead goes on with the complete head in in[:n]: it finds out where the
 // body is.
-func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
+func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	h := &x.head
 	rest := in[n:]
 	length := h.ContentLength
@@ -115,7 +117,7 @@ func (x *loopExchange) serveHead(in []byte, n int) (int, progress) {
 		return x.serveWhole(in, n, nil)
 	case !h.Expect100 && !h.Chunked && int64(len(rest)) >= length:
 		return x.serveWhole(in, n+int(length), rest[:length])
-	case !h.Chunked && length > x.handler.app.leastBody.Load() && x.tooLong(length):
+	case !h.Chunked && length > x.handler.server.Pipeline.LeastBody() && x.tooLong(length):
 		return x.serveStreamed(in, n) // the client need not send what will be refused
 	case !h.Expect100 && (h.Chunked || length <= smallBody):
 		u := x.newUnfinished()
@@ -142,16 +144,16 @@ func taken(n int, next progress) int {
 }
 
 // tooLong reports whether a body is longer than its route takes.
-func (x *loopExchange) tooLong(length int64) bool {
+func (x *wire) tooLong(length int64) bool {
 	x.find()
-	return length > x.request.maxBody()
+	return length > x.handler.server.BodyLimit(x.s.Route)
 }
 
 // serveWhole answers a request that is here in full: its head and body are
 // in[:n].
-func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress) {
+func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	x.whole, x.streaming, x.after, x.inPlace = body, false, in[n:], true
-	act := x.find()
+	x.find()
 	if x.overdue() {
 		return n, x.shed()
 	}
@@ -163,14 +165,14 @@ func (x *loopExchange) serveWhole(in []byte, n int, body []byte) (int, progress)
 			return taken(n, next), next
 		}
 	}
-	return n, x.answer(act)
+	return n, x.answer()
 }
 
 // serveStreamed answers a request whose body the action reads from the
 // connection: it is large, or the client waits to be asked for it.
-func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
+func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 	x.whole, x.streaming, x.inPlace = nil, true, true
-	act := x.find()
+	x.find()
 	if x.overdue() {
 		x.closing = true // the body is on its way
 		return n, x.shed()
@@ -185,55 +187,53 @@ func (x *loopExchange) serveStreamed(in []byte, n int) (int, progress) {
 	}
 	x.needStream()
 	x.stream.begin(x, in[n:])
-	next := x.answer(act)
+	next := x.answer()
 	return n + x.stream.taken, next
 }
 
-// find makes the Request of the parsed head and returns the action for it.
-func (x *loopExchange) find() Action {
+// find makes the call of the parsed head and finds its action.
+func (x *wire) find() {
 	x.readHead()
-	if app := x.handler.app; !app.careful.Load() {
-		return app.findPlainly(&x.request, view.String(x.head.Host()))
+	if !x.call.Find(view.String(x.head.Host())) {
+		x.findWatched()
 	}
-	return x.findWatched()
 }
 
-// readHead makes the Request of the parsed head.
-func (x *loopExchange) readHead() {
-	h, r := &x.head, &x.request
+// readHead makes the state that of the parsed head.
+func (x *wire) readHead() {
+	h := &x.head
 	x.minor, x.closing, x.begun = h.Minor, !h.KeepAlive, false
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has refused bad escapes.
-		x.canon, _ = router.Canonical(x.canon[:0], path)
+		x.canon, _ = exchange.AppendCanonical(x.canon[:0], path)
 		path = view.String(x.canon)
 	}
 	method := h.Method.String()
 	if h.Method == http1.MethodOther {
-		method = r.s.Strings.Copy(h.MethodBytes())
+		method = x.s.Strings.Copy(h.MethodBytes())
 	}
-	r.begin(method, path, view.String(h.Query()), true)
+	x.s.Set(method, path, view.String(h.Query()), true)
 }
 
 // findWatched has the request routed by code that may block, as an action may.
-func (x *loopExchange) findWatched() Action {
+func (x *wire) findWatched() {
 	x.routing = true
 	x.d.Enter()
-	act := x.handler.app.findCarefully(&x.request, view.String(x.head.Host()))
+	x.call.FindCarefully(view.String(x.head.Host()))
 	inline := x.d.Inline()
 	if stayed := x.d.Leave(); inline && !stayed {
 		x.comeBack()
 	}
 	x.routing = false
-	return act
 }
 
 // tooSlowForLoop reports whether the request belongs to a route that is known
 // to block, on a driver that has a loop to run. While as many actions wait as may,
 // those of a route that has blocked lately wait for their turn: on the loop they would
 // pass the bound.
-func (x *loopExchange) tooSlowForLoop() bool {
-	route := x.request.s.Route
+func (x *wire) tooSlowForLoop() bool {
+	route := x.s.Route
 	if route.NoRoute || !x.d.Inline() || !route.Pace.Seen() {
 		return false
 	}
@@ -241,9 +241,8 @@ func (x *loopExchange) tooSlowForLoop() bool {
 }
 
 // answer runs the action and appends the response.
-func (x *loopExchange) answer(act Action) progress {
-	app, r := x.handler.app, &x.request
-	if most := app.config.MaxRequestsPerConnection; most > 0 {
+func (x *wire) answer() progress {
+	if most := x.handler.server.MaxRequestsPerConnection; most > 0 {
 		x.c.Count++
 		x.closing = x.closing || int(x.c.Count) >= most
 	}
@@ -251,19 +250,18 @@ func (x *loopExchange) answer(act Action) progress {
 	if !inline {
 		x.goAway()
 	}
-	if r.s.Route.Timeout > 0 {
-		x.d.EnterFor(r.s.Route.Timeout)
+	if x.s.Route.Timeout > 0 {
+		x.d.EnterFor(x.s.Route.Timeout)
 	} else {
 		x.d.Enter()
 	}
-	var resp Response
-	app.run(act, r, &resp)
+	resp := x.call.Run()
 	if x.head.HasBody() {
 		x.learnBody()
 	}
-	streams := resp.a.Kind() == exchange.Later
+	streams := resp.Kind() == exchange.Later
 	if streams {
-		if x.mayStepAside() && (resp.a.Own().Lasts || inline && !r.s.Route.NoRoute && r.s.Route.Streams.Blocking(x.d.Now())) {
+		if x.mayStepAside() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.stepAside(&resp)
 		}
 		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Hold() { // an answer without the action reads the head
@@ -272,9 +270,7 @@ func (x *loopExchange) answer(act Action) progress {
 		}
 		x.produces.Store(inline)
 		x.beginAnswering()
-	}
-	app.settle(r, &resp)
-	if streams {
+		resp = x.call.CarryOut(resp)
 		x.produces.Store(false)
 	}
 	x.closeStdBody()
@@ -282,7 +278,7 @@ func (x *loopExchange) answer(act Action) progress {
 	if x.d.Gone() {
 		return x.dropLate(&resp)
 	}
-	if counts, outcome := &r.s.Route.Counts, resp.a.Class(); counts == x.count.counts && outcome == x.count.outcome {
+	if counts, outcome := &x.s.Route.Counts, resp.Class(); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
 		x.countOther(counts, outcome)
@@ -292,18 +288,18 @@ func (x *loopExchange) answer(act Action) progress {
 		x.flushCount()
 	}
 	switch {
-	case r.s.Route.NoRoute || !stayed: // see Away; and workers wait for each other
+	case x.s.Route.NoRoute || !stayed: // see Away; and workers wait for each other
 	case streams:
-		r.s.Route.Streams.Returned(x.d.Now())
+		x.s.Route.Streams.Returned(x.d.Now())
 	default:
-		r.s.Route.Pace.Returned(x.d.Now())
+		x.s.Route.Pace.Returned(x.d.Now())
 	}
 	return x.conclude(&resp)
 }
 
 // beginAnswering says that the action is done with what it may wait for, and its answer
 // follows piece by piece: that does not count against Config.MaxConcurrent.
-func (x *loopExchange) beginAnswering() {
+func (x *wire) beginAnswering() {
 	if !x.answering.Load() {
 		x.answering.Store(true)
 		x.d.Answering()
@@ -311,16 +307,16 @@ func (x *loopExchange) beginAnswering() {
 }
 
 // conclude ends a request whose response is settled.
-func (x *loopExchange) conclude(resp *Response) progress {
-	if app := x.handler.app; app.hasWatch(&x.request) {
-		x.observe(resp)
+func (x *wire) conclude(resp *exchange.Answer) progress {
+	if x.s.Watched {
+		x.observe(*resp)
 	}
 	if x.hijacked {
 		x.end()
 		return connectionOver
 	}
-	if resp.a.Kind() == exchange.Abort || passed(x.writeBy()) {
-		resp.a.Release()
+	if resp.Kind() == exchange.Abort || passed(x.writeBy()) {
+		resp.Release()
 		x.cut()
 		x.end()
 		return connectionOver
@@ -332,7 +328,7 @@ func (x *loopExchange) conclude(resp *Response) progress {
 		x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
-	x.respond(&resp.a)
+	x.respond(resp)
 	if x.streaming && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}
@@ -350,7 +346,7 @@ func (x *loopExchange) conclude(resp *Response) progress {
 
 // cut drops the connection instead of an answer. The answers to the requests before
 // this one are still sent.
-func (x *loopExchange) cut() {
+func (x *wire) cut() {
 	switch {
 	case !x.begun:
 		x.c.CloseAfterFlush()
@@ -364,15 +360,20 @@ func (x *loopExchange) cut() {
 
 // dropLate discards a response whose request was answered without it. The
 // connection is another driver's now.
-func (x *loopExchange) dropLate(resp *Response) progress {
-	resp.a.Release()
+func (x *wire) dropLate(resp *exchange.Answer) progress {
+	resp.Release()
+	return x.drop()
+}
+
+// drop ends a request that was answered without its action.
+func (x *wire) drop() progress {
 	x.gone = true
 	x.end()
 	return connectionOver
 }
 
 // end drops what belonged to the request.
-func (x *loopExchange) end() {
+func (x *wire) end() {
 	if x.cancel != nil {
 		if !x.gone {
 			x.c.SetHangup(nil)
@@ -382,7 +383,7 @@ func (x *loopExchange) end() {
 		x.cancel, x.ctx, x.local = nil, nil, nil
 	}
 	if x.std != nil {
-		removeForm(x.std)
+		exchange.RemoveForm(x.std)
 	}
 	x.endEarly()
 	x.gone, x.undated, x.duplex = false, false, false
@@ -391,24 +392,24 @@ func (x *loopExchange) end() {
 	}
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.deadlines = nil
-	x.request.end()
+	x.call.End()
 	x.kept = keep(x.kept)
 	if cap(x.canon) > keptUnfinished {
 		x.canon = nil
 	}
 }
 
-func (x *loopExchange) Host() string { return x.request.s.Strings.Copy(x.head.Host()) }
+func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
 
-func (x *loopExchange) Header(name string) (string, bool) {
+func (x *wire) Header(name string) (string, bool) {
 	v, ok := x.head.Get(name)
 	if !ok {
 		return "", false
 	}
-	return x.request.s.Strings.Copy(v), true
+	return x.s.Strings.Copy(v), true
 }
 
-func (x *loopExchange) List(name string) string {
+func (x *wire) List(name string) string {
 	i := x.head.Index(name, 0)
 	if i < 0 {
 		return ""
@@ -425,16 +426,16 @@ func (x *loopExchange) List(name string) string {
 	return view.String(all)
 }
 
-func (x *loopExchange) Headers(yield func(name, value string) bool) {
+func (x *wire) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
-		if !yield(http.CanonicalHeaderKey(x.request.s.Strings.Copy(name)), x.request.s.Strings.Copy(value)) {
+		if !yield(http.CanonicalHeaderKey(x.s.Strings.Copy(name)), x.s.Strings.Copy(value)) {
 			return
 		}
 	}
 }
 
-func (x *loopExchange) ContentLength() int64 {
+func (x *wire) ContentLength() int64 {
 	switch {
 	case x.head.Chunked:
 		return -1
@@ -445,19 +446,19 @@ func (x *loopExchange) ContentLength() int64 {
 }
 
 // Received returns the body when it is here in whole.
-func (x *loopExchange) Received() ([]byte, bool) {
+func (x *wire) Received() ([]byte, bool) {
 	if x.streaming {
 		return nil, false
 	}
 	return x.whole, true
 }
 
-func (x *loopExchange) Remote() netip.AddrPort { return x.c.RemoteAddr() }
+func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.
-func (x *loopExchange) viewsRequest(body string) bool {
-	for _, lent := range [][]byte{x.request.s.Whole, x.whole} {
+func (x *wire) viewsRequest(body string) bool {
+	for _, lent := range [][]byte{x.s.Whole, x.whole} {
 		if view.Within(body, lent) {
 			return true
 		}

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"time"
@@ -8,23 +10,23 @@ import (
 )
 
 // overdue reports whether the request has waited too long to be served.
-func (x *loopExchange) overdue() bool {
-	return x.d.Overdue() && (!x.request.s.Route.Critical)
+func (x *wire) overdue() bool {
+	return x.d.Overdue() && (!x.s.Route.Critical)
 }
 
 // shed refuses an overdue request.
-func (x *loopExchange) shed() progress {
-	x.handler.app.shed.Add(admission.QueueTime)
-	return x.refuseWhole(x.handler.late, FromOverload)
+func (x *wire) shed() progress {
+	x.handler.server.Shed.Add(admission.QueueTime)
+	return x.refuseWhole(x.handler.late, exchange.FromOverload)
 }
 
 // refuseWhole answers a request that is not begun.
-func (x *loopExchange) refuseWhole(resp Response, source AnswerSource) progress {
+func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progress {
 	if x.d.Draining() {
 		x.closing = true
 	}
-	x.countAnswer(resp.a.Class())
-	x.answerAlone(&resp, source)
+	x.countAnswer(resp.Class())
+	x.answerAlone(resp, source)
 	x.end()
 	if x.closing {
 		x.c.CloseLingering()
@@ -35,33 +37,29 @@ func (x *loopExchange) refuseWhole(resp Response, source AnswerSource) progress 
 
 // answerAlone sends an answer that no action made. Policies and observers run as
 // actions do: a loop that they hold up is taken over.
-func (x *loopExchange) answerAlone(resp *Response, source AnswerSource) {
-	app, r := x.handler.app, &x.request
-	r.source = source
-	watched := app.hasWatch(r)
-	if watched || len(app.policies) > 0 {
+func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
+	if x.call.Hooked() {
 		x.d.Enter()
-		app.apply(r, resp)
-		if watched {
-			app.observe(r, &resp.a, x.took())
+		resp = x.call.Amend(resp, source)
+		if x.s.Watched {
+			x.call.Observe(resp, x.took())
 		}
 		x.leave()
+	} else {
+		resp = x.call.Amend(resp, source)
 	}
-	if resp.a.Own() != nil {
-		resp.a.Claim()
-	}
-	x.respond(&resp.a)
+	x.respond(&resp)
 }
 
 // observe tells who observes the answer, before it is sent.
-func (x *loopExchange) observe(resp *Response) {
+func (x *wire) observe(resp exchange.Answer) {
 	x.d.Enter()
-	x.handler.app.observe(&x.request, &resp.a, x.took())
+	x.call.Observe(resp, x.took())
 	x.leave()
 }
 
 // leave ends what d.Enter has begun, if it is not an action.
-func (x *loopExchange) leave() {
+func (x *wire) leave() {
 	if !x.d.Leave() {
 		x.comeBack()
 		x.flushCount()
@@ -69,18 +67,19 @@ func (x *loopExchange) leave() {
 }
 
 // took returns how long the present request has taken.
-func (x *loopExchange) took() time.Duration { return time.Duration(x.d.Clock() - x.count.since) }
+func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.since) }
 
 // knowHead makes what there is of a request known to those who observe its answer:
 // nothing, or the head.
-func (x *loopExchange) knowHead(u *unfinished) {
+func (x *wire) knowHead(u *unfinished) {
 	if u == nil || !u.complete {
-		x.request.begin(x.head.Method.String(), "", "", false)
-		x.request.unread = true
+		x.s.Set(x.head.Method.String(), "", "", false)
+		x.call.Begin(false)
 		return
 	}
 	u.head.CopyTo(&x.head, u.raw)
 	x.readHead()
+	x.call.Begin(true)
 }
 
 // policyPatience is how long a loop waits for the policies of an answer that it gives in
@@ -94,28 +93,30 @@ const (
 // refuseElsewhere answers while the loop makes room and cannot be taken over: policies and
 // observers run on a goroutine of their own. Policies that take too long are left
 // out, observers are not waited for.
-func (x *loopExchange) refuseElsewhere(problem ProblemDetails, u *unfinished) {
-	app := x.handler.app
-	y := x.handler.NewScratch().(*loopExchange)
+func (x *wire) refuseElsewhere(problem error, u *unfinished) {
+	pipeline := x.handler.server.Pipeline
+	y := x.handler.NewScratch().(*wire)
 	y.c, y.head.Method = x.c, x.head.Method
-	y.request.begin(x.head.Method.String(), "", "", false)
-	y.request.unread = true
 	if u != nil && u.complete {
 		y.kept = append(y.kept, u.raw...)
 		u.head.CopyTo(&y.head, y.kept)
 		y.readHead()
+		y.call.Begin(true)
+	} else {
+		y.s.Set(x.head.Method.String(), "", "", false)
+		y.call.Begin(false)
 	}
-	y.request.source = FromMemory
-	result := make(chan Response, 1)
+	result := make(chan exchange.Answer, 1)
 	go func() {
-		resp := Problem(problem)
-		app.apply(&y.request, &resp)
-		seen := exchange.Bare(resp.a.Status(), exchange.Complete)
-		seen.SetBody(resp.a.Body) // for its length
+		resp := y.call.Amend(pipeline.Answer(problem), exchange.FromMemory)
+		seen := exchange.Bare(resp.Status(), exchange.Complete)
+		seen.SetBody(resp.Body) // for its length
 		result <- resp
-		app.observe(&y.request, &seen, 0)
+		if y.s.Watched {
+			y.call.Observe(seen, 0)
+		}
 	}()
-	h, resp := x.handler, Response{}
+	h, resp := x.handler, exchange.Answer{}
 	if x.d.Now() >= h.policiesFrom.Load() {
 		late := time.NewTimer(policyPatience)
 		defer late.Stop()
@@ -125,10 +126,10 @@ func (x *loopExchange) refuseElsewhere(problem ProblemDetails, u *unfinished) {
 			h.policiesFrom.Store(x.d.Clock() + int64(policyPause))
 		}
 	}
-	if resp.a.Kind() == exchange.Missing {
-		resp = Problem(problem)
+	if resp.Kind() == exchange.Missing {
+		resp = pipeline.Answer(problem)
+		resp.Claim()
 	}
-	resp.a.Claim()
-	x.respond(&resp.a)
+	x.respond(&resp)
 	x.c.CloseLingering()
 }

@@ -1,8 +1,11 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // A route shows by its answers how much of them clients leave at first (Route.Pends): about the
@@ -15,9 +18,9 @@ const (
 )
 
 // Pended notes that the answer to the latest request was not taken at once.
-func (h *loopHandler) Pended(d *engine.Driver, bytes int64) {
-	d.Scratch.(*loopExchange).c.Prompt = false
-	if route := d.Scratch.(*loopExchange).request.s.Route; route != nil && bytes > route.Pends.Load() {
+func (h *handler) Pended(d *engine.Driver, bytes int64) {
+	d.Scratch.(*wire).c.Prompt = false
+	if route := d.Scratch.(*wire).s.Route; route != nil && bytes > route.Pends.Load() {
 		route.Pends.Store(bytes)
 	}
 }
@@ -25,34 +28,34 @@ func (h *loopHandler) Pended(d *engine.Driver, bytes int64) {
 // expectsMuch reports whether the request's answer is expected to be held for long enough, and
 // to be so large, that there must be room for it first. What others leave says nothing of a
 // client that has taken such an answer at once.
-func (x *loopExchange) expectsMuch() bool {
-	route := x.request.s.Route
+func (x *wire) expectsMuch() bool {
+	route := x.s.Route
 	return route.Pends.Load() > muchPending && !route.Critical && !x.c.Prompt
 }
 
 // awaitRoom asks for room for what the answer will leave. When it is done the request was
 // refused, or waits.
-func (x *loopExchange) awaitRoom() (next progress, done bool) {
-	p := &x.request.s.Route.Pends
+func (x *wire) awaitRoom() (next progress, done bool) {
+	p := &x.s.Route.Pends
 	n := p.Load()
-	app := x.handler.app
-	if bound := app.memory.budget.Bound(); bound > 0 {
+	server := x.handler.server
+	if bound := server.Budget.Bound(); bound > 0 {
 		// One answer may be larger. Those who hold little may hold much of the budget for long; what
 		// is within Fair could not wait.
-		n = min(n, max(bound/4, app.memory.holders.Fair()+1))
+		n = min(n, max(bound/4, server.Holders.Fair()+1))
 	}
 	switch x.d.ReserveRoom(x.c, n) {
 	case admission.MustWait:
 		return needRoom, true
 	case admission.NoRoom:
-		if k, due := app.shed.Note(admission.NoMemory); due {
-			app.aside.Warn("the "+app.memory.budget.String()+" is used up: requests are refused whose answers are large", "route", x.request.Route(), "count", k)
+		if k, due := server.Shed.Note(admission.NoMemory); due {
+			server.Aside.Warn("the "+server.Budget.String()+" is used up: requests are refused whose answers are large", "route", x.s.Route.Pattern, "count", k)
 		}
 		x.closing = x.closing || x.streaming
-		return x.refuseWhole(Problem(*app.noMemory("the answer")), FromMemory), true
+		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer")), exchange.FromMemory), true
 	}
-	x.request.account = x.c.Account() // which gives it back when the request ends
-	x.c.Prompt = true                 // until Pended
+	x.call.Charge(x.c.Account()) // who gives it back when the request ends
+	x.c.Prompt = true            // until Pended
 	p.Add(-p.Load() / pendsDecay)
 	return 0, false
 }

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"sync"
@@ -22,7 +24,7 @@ type unfinished struct {
 	since    int64 // when its head was complete, on the engine's clock
 	judged   int64 // when pace was brought up to date
 
-	handler *loopHandler
+	handler *handler
 	held    int // bytes of the budget, charged to
 	by      *admission.Account
 }
@@ -48,7 +50,7 @@ const (
 // newUnfinished takes a request that has begun from the pool. What it holds already
 // has been received, so the budget cannot refuse it; the engine makes room for it
 // afterwards.
-func (x *loopExchange) newUnfinished() *unfinished {
+func (x *wire) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
 	u.handler, u.by = x.handler, x.c.Account()
 	u.hold(bareUnfinished + cap(u.raw) + cap(u.body))
@@ -118,9 +120,9 @@ func (u *unfinished) unhold() {
 
 // abandon gives back to the budget what the exchange has of it, when memory is left to the
 // collector because an action may have left it to others.
-func (x *loopExchange) abandon() {
+func (x *wire) abandon() {
 	x.endEarly()
-	x.request.releaseBody()
+	x.call.Abandon()
 	if x.gathered != nil {
 		x.gathered.unhold()
 	}
@@ -131,7 +133,7 @@ func (x *loopExchange) abandon() {
 
 // Account returns the account of the connection. A late action may still have it when the
 // connection is another's.
-func (x *loopExchange) Account() *admission.Account {
+func (x *wire) Account() *admission.Account {
 	if !x.hold() {
 		return nil
 	}
@@ -141,10 +143,10 @@ func (x *loopExchange) Account() *admission.Account {
 	return x.c.Account().Lend()
 }
 
-func (x *loopExchange) LeaveAccount(*admission.Account) {} // it is the connection's
+func (x *wire) LeaveAccount(*admission.Account) {} // it is the connection's
 
 // MayWait gives up the loop.
-func (x *loopExchange) MayWait() {
+func (x *wire) MayWait() {
 	if x.hold() {
 		x.d.Detach()
 		x.unhold()

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"os"
@@ -9,10 +11,10 @@ import (
 
 // deadlines are those that a standard handler has set; zero for none. As on a net.Conn
 // they hold at once, also for a Read or a Write that waits on another goroutine. They
-// are guarded by loopExchange.using.
+// are guarded by exchange.using.
 type deadlines struct{ readBy, writeBy time.Time }
 
-func (x *loopExchange) setDeadline(writing bool, t time.Time) {
+func (x *wire) setDeadline(writing bool, t time.Time) {
 	x.using.Lock()
 	defer x.using.Unlock()
 	if x.deadlines == nil {
@@ -26,14 +28,14 @@ func (x *loopExchange) setDeadline(writing bool, t time.Time) {
 	x.d.Retime(writing)
 }
 
-func (x *loopExchange) readBy() time.Time {
+func (x *wire) readBy() time.Time {
 	if x.deadlines == nil {
 		return time.Time{}
 	}
 	return x.deadlines.readBy
 }
 
-func (x *loopExchange) writeBy() time.Time {
+func (x *wire) writeBy() time.Time {
 	if x.deadlines == nil {
 		return time.Time{}
 	}
@@ -55,7 +57,7 @@ func passed(deadline time.Time) bool { return !deadline.IsZero() && time.Until(d
 
 // inTime calls write with how long it may let the client take nothing: until the
 // handler's deadline, or 0 for as long as the client takes MinWriteRate.
-func (x *loopExchange) inTime(write func(patience time.Duration) error) error {
+func (x *wire) inTime(write func(patience time.Duration) error) error {
 	for {
 		if passed(x.writeBy()) {
 			return os.ErrDeadlineExceeded
@@ -67,7 +69,7 @@ func (x *loopExchange) inTime(write func(patience time.Duration) error) error {
 }
 
 // flushInTime is flush within the handler's deadline.
-func (x *loopExchange) flushInTime() error {
+func (x *wire) flushInTime() error {
 	if x.deadlines == nil {
 		return x.flush(0)
 	}

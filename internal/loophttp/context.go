@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"context"
@@ -8,21 +10,22 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// context makes the request's context: cancelled when the client hangs up.
-func (x *loopExchange) Context() context.Context {
+// Context makes the request's context: cancelled when the client hangs up.
+func (x *wire) Context() context.Context {
 	switch {
 	case x.ctx != nil:
 	case !x.d.Hold():
-		return lateContext
+		return exchange.LateContext
 	default:
 		defer x.d.Release()
 		x.local = &localContext{Context: x.handler.context, conn: x.c}
 		if x.d.Limited() {
 			x.local.find() // the action may outlive its connection
-			limited := newLimitedContext(x.local, time.Now().Add(x.d.TimeLeft(0)))
-			x.ctx, x.cancel = limited, func() { limited.end(context.Canceled) }
+			limited := exchange.NewLimitedContext(x.local, time.Now().Add(x.d.TimeLeft(0)))
+			x.ctx, x.cancel = limited, func() { limited.End(context.Canceled) }
 		} else {
 			x.ctx, x.cancel = context.WithCancel(x.local)
 		}
@@ -33,22 +36,15 @@ func (x *loopExchange) Context() context.Context {
 
 // unlimit lifts a limit on the action's time, because the answer begins; false if
 // the connection was taken from it.
-func (x *loopExchange) unlimit() bool {
+func (x *wire) unlimit() bool {
 	if !x.d.Unlimit() {
 		return false
 	}
-	if limited, ok := x.ctx.(*limitedContext); ok {
-		limited.lift()
+	if limited, ok := x.ctx.(*exchange.LimitedContext); ok {
+		limited.Lift()
 	}
 	return true
 }
-
-// lateContext is the context of a request that was answered without its action.
-var lateContext = func() context.Context {
-	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
-	cancel()
-	return ctx
-}()
 
 // A localContext has the address that a connection was accepted on as the value
 // of http.LocalAddrContextKey, as contexts of net/http have it. To find it takes
@@ -93,7 +89,7 @@ func (c *localContext) release() {
 	c.conn = nil
 }
 
-func (x *loopExchange) Endable() (context.Context, context.CancelFunc) {
+func (x *wire) Endable() (context.Context, context.CancelFunc) {
 	ctx := x.Context()
 	if x.cancel == nil {
 		return ctx, func() {} // it has ended

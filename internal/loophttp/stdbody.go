@@ -1,25 +1,29 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A loopStdBody is the body of a request that a standard handler got. Such
+// A stdBody is the body of a request that a standard handler got. Such
 // handlers read it on any goroutine: a proxy's transport while the answer is
 // being written, and what http.TimeoutHandler left behind after the answer. So
 // it is closed when the handler has answered: what it reads from belongs to the
 // next request then.
-type loopStdBody struct {
-	x      *loopExchange
-	req    *http.Request // gets the trailers
-	whole  *bytesReader  // what it reads if the body is here, else it reads x.stream
-	closed bool          // guarded by x.using
+type stdBody struct {
+	x      *wire
+	req    *http.Request    // gets the trailers
+	whole  *exchange.Reader // what it reads if the body is here, else it reads x.stream
+	closed bool             // guarded by x.using
 }
 
 // Read reads the body.
-func (b *loopStdBody) Read(p []byte) (n int, err error) {
+func (b *stdBody) Read(p []byte) (n int, err error) {
 	x := b.x
 	x.reading.Lock()
 	defer x.reading.Unlock()
@@ -41,22 +45,22 @@ func (b *loopStdBody) Read(p []byte) (n int, err error) {
 }
 
 // Close does nothing, so that whatever is not read is dealt with after the answer.
-func (b *loopStdBody) Close() error { return nil }
+func (b *stdBody) Close() error { return nil }
 
 // rewindStdBody lets a standard handler read again what Request.Bytes has read.
-func (x *loopExchange) rewindStdBody() {
-	if x.stdBody == nil || !x.request.s.Loaded {
+func (x *wire) rewindStdBody() {
+	if x.stdBody == nil || !x.s.Loaded {
 		return
 	}
 	x.using.Lock()
 	defer x.using.Unlock()
-	x.stdBody.whole = &bytesReader{x.request.s.Whole}
+	x.stdBody.whole = &exchange.Reader{Rest: x.s.Whole}
 	x.std.Body = x.stdBody // Bytes has kept to the limit
 }
 
 // closeStdBody ends the use of the body by a standard handler. A Read that is under
 // way fails.
-func (x *loopExchange) closeStdBody() {
+func (x *wire) closeStdBody() {
 	if x.stdBody == nil {
 		return
 	}
@@ -86,7 +90,7 @@ func announceTrailers(req *http.Request) {
 }
 
 // addTrailers gives req the trailers of a chunked body that was read to its end.
-func (x *loopExchange) addTrailers(req *http.Request) {
+func (x *wire) addTrailers(req *http.Request) {
 	body := x.chunked
 	if x.streaming {
 		body = &x.stream.decoder

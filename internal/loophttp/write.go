@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"net/http"
@@ -11,7 +13,7 @@ import (
 
 // respond appends a settled response to the driver's output and lets go of
 // what the response owned.
-func (x *loopExchange) respond(resp *exchange.Answer) {
+func (x *wire) respond(resp *exchange.Answer) {
 	if resp.Kind() == exchange.Sent {
 		resp.Release()
 		return
@@ -25,8 +27,8 @@ func (x *loopExchange) respond(resp *exchange.Answer) {
 		x.d.WriteOwned(view.Bytes(body), x.gathered)
 		x.gathered = nil
 		resp.Release()
-	case len(body) >= ownedBody && view.Within(body, x.request.s.Payload) && cap(x.request.s.Payload) > maxKept:
-		x.d.WriteOwned(x.request.passOn(body), nil)
+	case len(body) >= ownedBody && view.Within(body, x.s.Payload) && cap(x.s.Payload) > exchange.KeptPayload:
+		x.d.WriteOwned(x.call.PassOn(body), nil)
 		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):
 		x.d.Out = append(x.d.Out, body...)
@@ -41,7 +43,7 @@ func (x *loopExchange) respond(resp *exchange.Answer) {
 
 // appendHead appends the head of a response: status line, date, the response's
 // headers, framing. length is that of the body, -1 when it is not known.
-func (x *loopExchange) appendHead(resp *exchange.Answer, length int64) {
+func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 	out := x.d.Out
 	status := resp.Status()
 	if x.minor == 0 {

@@ -1,23 +1,26 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A loopStream writes a body piece by piece, each when enough has been gathered
+// A stream writes a body piece by piece, each when enough has been gathered
 // or when told to. It gathers in the driver's output, right behind what
 // has to go before, so that a stream has no buffer of its own.
 //
 //	d.Out:  … head │ room for a chunk header │ data
 //	               └ at
-type loopStream struct {
-	x       *loopExchange
+type stream struct {
+	x       *wire
 	chunked bool // else the length was announced, or the connection ends the body
 	open    bool // a piece is being gathered
 	at      int  // where it begins in d.Out, its header's room included
@@ -35,7 +38,7 @@ const (
 )
 
 // Write adds p to the body.
-func (s *loopStream) Write(p []byte) (written int, err error) {
+func (s *stream) Write(p []byte) (written int, err error) {
 	for len(p) > 0 && s.err == nil {
 		if len(p) >= directWrite {
 			n := s.direct(p)
@@ -55,7 +58,7 @@ func (s *loopStream) Write(p []byte) (written int, err error) {
 
 // gathered returns how much data the present piece has, beginning one if there
 // is none.
-func (s *loopStream) gathered() int {
+func (s *stream) gathered() int {
 	d := s.x.d
 	room := 0
 	if s.chunked {
@@ -70,7 +73,7 @@ func (s *loopStream) gathered() int {
 }
 
 // seal makes the piece gathered so far ready to be sent.
-func (s *loopStream) seal() {
+func (s *stream) seal() {
 	if !s.open {
 		return
 	}
@@ -88,7 +91,7 @@ func (s *loopStream) seal() {
 }
 
 // Flush sends what has been written so far.
-func (s *loopStream) Flush() error {
+func (s *stream) Flush() error {
 	if s.err != nil {
 		return s.err
 	}
@@ -97,7 +100,7 @@ func (s *loopStream) Flush() error {
 }
 
 // note keeps the first error, with which the connection is over.
-func (s *loopStream) note(err error) error {
+func (s *stream) note(err error) error {
 	if err != nil && s.err == nil {
 		s.err = err
 		s.x.closing = true
@@ -108,7 +111,7 @@ func (s *loopStream) note(err error) error {
 
 // direct sends p behind what was gathered, as a piece of its own, from where it
 // lies: when it returns p is sent, or the connection is over.
-func (s *loopStream) direct(p []byte) (n int) {
+func (s *stream) direct(p []byte) (n int) {
 	s.seal()
 	d := s.x.d
 	d.Reserve(2 * chunkRoom)
@@ -126,7 +129,7 @@ func (s *loopStream) direct(p []byte) (n int) {
 }
 
 // sendFile sends what lim allows of f.
-func (s *loopStream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
+func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 	if err := s.Flush(); err != nil {
 		return 0, err
 	}
@@ -140,8 +143,17 @@ func (s *loopStream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) 
 	return sent, s.note(err)
 }
 
+// trailerName returns the name that a key of trailers stands for.
+func trailerName(key string) string {
+	name, prefixed := strings.CutPrefix(key, http.TrailerPrefix)
+	if prefixed {
+		return http.CanonicalHeaderKey(name)
+	}
+	return key
+}
+
 // finish ends the body. The engine sends what there is.
-func (s *loopStream) finish(trailers http.Header) {
+func (s *stream) finish(trailers http.Header) {
 	s.seal()
 	if !s.chunked || s.err != nil {
 		return

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"errors"
@@ -13,12 +15,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A loopBody reads a request body from its connection, for an action that
+// A bodyStream reads a request body from its connection, for an action that
 // started before the body was here. Reading blocks and so gives up the loop.
 // It never takes a byte beyond the body's end, which belongs to the next
 // request.
-type loopBody struct {
-	x       *loopExchange
+type bodyStream struct {
+	x       *wire
 	early   []byte // decoded before the stream began, to be read first
 	rest    []byte // arrived with the head and not looked at yet
 	taken   int    // how many bytes of the input the body has used
@@ -39,17 +41,17 @@ type loopBody struct {
 // streamBuffer is how much encoded body is read at once, in bytes.
 const streamBuffer = 8 << 10
 
-// needStream makes sure that there is a loopBody.
-func (x *loopExchange) needStream() {
+// needStream makes sure that there is a bodyStream.
+func (x *wire) needStream() {
 	if x.stream == nil {
-		x.stream = new(loopBody)
+		x.stream = new(bodyStream)
 	}
 }
 
 // begin prepares for the body that follows x.head, of which rest has arrived;
 // rest may hold what comes after the body too.
-func (b *loopBody) begin(x *loopExchange, rest []byte) {
-	*b = loopBody{x: x, rest: rest, limit: x.request.maxBody(), raw: b.raw[:0], chunked: x.head.Chunked}
+func (b *bodyStream) begin(x *wire, rest []byte) {
+	*b = bodyStream{x: x, rest: rest, limit: x.handler.server.BodyLimit(x.s.Route), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0
 	if b.chunked {
 		b.decoder.Reset(&x.handler.limits, -1)
@@ -59,7 +61,7 @@ func (b *loopBody) begin(x *loopExchange, rest []byte) {
 }
 
 // beginGathered goes on with a body of which u has gathered a part.
-func (b *loopBody) beginGathered(x *loopExchange, u *unfinished, rest []byte) {
+func (b *bodyStream) beginGathered(x *wire, u *unfinished, rest []byte) {
 	b.begin(x, rest)
 	b.early, b.asked, b.pace = u.body, true, u.pace
 	if b.chunked {
@@ -70,7 +72,7 @@ func (b *loopBody) beginGathered(x *loopExchange, u *unfinished, rest []byte) {
 }
 
 // Read reads the body, up to the limit.
-func (b *loopBody) Read(p []byte) (int, error) {
+func (b *bodyStream) Read(p []byte) (int, error) {
 	x := b.x
 	x.reading.Lock()
 	defer x.reading.Unlock()
@@ -80,7 +82,7 @@ func (b *loopBody) Read(p []byte) (int, error) {
 }
 
 // readHeld is Read for callers that hold reading and using.
-func (b *loopBody) readHeld(p []byte) (int, error) {
+func (b *bodyStream) readHeld(p []byte) (int, error) {
 	b.busy = true
 	defer func() { b.busy = false }()
 	if b.err != nil || len(p) == 0 {
@@ -88,7 +90,7 @@ func (b *loopBody) readHeld(p []byte) (int, error) {
 	}
 	n, err := b.next(p)
 	if b.read += int64(n); b.read > b.limit {
-		n, err = 0, bodyTooLarge(b.limit)
+		n, err = 0, b.x.handler.server.BodyTooLarge(b.limit)
 	}
 	b.err = err
 	if n > 0 {
@@ -98,7 +100,7 @@ func (b *loopBody) readHeld(p []byte) (int, error) {
 }
 
 // next is Read without the limit. It returns 0 bytes only with an error.
-func (b *loopBody) next(p []byte) (int, error) {
+func (b *bodyStream) next(p []byte) (int, error) {
 	if len(b.early) > 0 {
 		n := copy(p, b.early)
 		b.early = b.early[n:]
@@ -125,7 +127,7 @@ func (b *loopBody) next(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *loopBody) nextChunked(p []byte) (int, error) {
+func (b *bodyStream) nextChunked(p []byte) (int, error) {
 	for {
 		src, early := b.raw, false
 		if len(b.rest) > 0 {
@@ -140,7 +142,7 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 		}
 		switch {
 		case err != nil:
-			return nDst, malformedBody(err)
+			return nDst, b.malformed(err)
 		case nDst > 0:
 			return nDst, nil
 		case b.decoder.Done():
@@ -162,18 +164,18 @@ func (b *loopBody) nextChunked(p []byte) (int, error) {
 
 // receive reads from the connection, after asking a client that waits to be
 // asked.
-func (b *loopBody) receive(p []byte) (int, error) {
+func (b *bodyStream) receive(p []byte) (int, error) {
 	x := b.x
 	if b.noWait {
 		return 0, errNotHere
 	}
 	if !x.hold() {
-		return 0, errTimedOut
+		return 0, exchange.ErrLate
 	}
 	defer x.unhold()
 	if !b.asked {
-		if err := b.ask(x.d.TimeLeft(x.handler.app.config.WriteTimeout)); err != nil {
-			return 0, bodyCut(err)
+		if err := b.ask(x.d.TimeLeft(x.handler.server.WriteTimeout)); err != nil {
+			return 0, x.handler.server.BodyCut(err)
 		}
 	}
 	if x.stdBody == nil {
@@ -184,29 +186,29 @@ func (b *loopBody) receive(p []byte) (int, error) {
 
 // await reads from the connection, for as long as the client sends fast enough. A
 // deadline of a standard handler, or a limit on the action's time, comes first.
-func (b *loopBody) await(p []byte) (int, error) {
-	x, app := b.x, b.x.handler.app
+func (b *bodyStream) await(p []byte) (int, error) {
+	x, server := b.x, b.x.handler.server
 	x.d.Detach() // from here on the clock runs
 	for {
 		if passed(x.readBy()) {
-			return 0, bodyCut(os.ErrDeadlineExceeded)
+			return 0, server.BodyCut(os.ErrDeadlineExceeded)
 		}
-		left := b.pace.Left(&app.server.Settings)
+		left := b.pace.Left(&server.Settings)
 		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
 		start := x.d.Now()
 		n, err := x.c.Read(p, timeout)
 		waited := time.Duration(x.d.Now() - start)
 		switch {
-		case x.readBy().IsZero() && b.pace.TooSlow(&app.server.Settings, waited, int64(n)):
-			return 0, app.server.CutBody(x.c.RemoteAddr())
+		case x.readBy().IsZero() && b.pace.TooSlow(&server.Settings, waited, int64(n)):
+			return 0, server.CutBody(x.c.RemoteAddr())
 		case err == nil:
 			return n, nil
 		case err == engine.ErrRetimed:
 			// A handler has set another deadline meanwhile.
 		case errors.Is(err, engine.ErrNoRoom):
-			return 0, app.noMemory("the request body")
+			return 0, server.Pipeline.NoMemory("the request body")
 		case !errors.Is(err, os.ErrDeadlineExceeded) || timeout != left || !x.readBy().IsZero():
-			return n, bodyCut(err)
+			return n, server.BodyCut(err)
 		}
 	}
 }
@@ -216,7 +218,7 @@ var errRefused = errors.New("the request body was refused")
 
 // ask tells a client that waits for it to send the body, unless an answer that has
 // begun has told it.
-func (b *loopBody) ask(timeout time.Duration) error {
+func (b *bodyStream) ask(timeout time.Duration) error {
 	x := b.x
 	b.asked = true
 	x.using.Unlock() // writing comes first
@@ -236,7 +238,7 @@ func (b *loopBody) ask(timeout time.Duration) error {
 }
 
 // stop has a Read that is under way fail, and waits for it.
-func (b *loopBody) stop() {
+func (b *bodyStream) stop() {
 	x := b.x
 	x.using.Lock()
 	if b.busy {
@@ -249,13 +251,13 @@ func (b *loopBody) stop() {
 	x.reading.Unlock()
 }
 
-// malformedBody is the problem of a body that the codec refuses.
-func malformedBody(err error) error {
+// malformed is the problem of a body that the codec refuses.
+func (b *bodyStream) malformed(err error) error {
 	status := http.StatusBadRequest
 	if e, ok := errors.AsType[http1.Error](err); ok {
 		status = e.Status()
 	}
-	return &ProblemDetails{Status: status, Detail: err.Error(), Cause: err}
+	return b.x.handler.server.Pipeline.Problem(status, err.Error(), err)
 }
 
 // errNotHere says that more of the body must come.
@@ -265,7 +267,7 @@ var errNotHere = errors.New("more of the body must come")
 // further: the body is broken, too much of it is left or may be, or it was not read
 // to its end and the client waits to be asked for it, or was: whether it will send the
 // rest, now that it has an answer, is its own choice (RFC 9110, 10.1.1).
-func (b *loopBody) tooMuchLeft() bool {
+func (b *bodyStream) tooMuchLeft() bool {
 	if b.chunked && b.err == nil {
 		b.lookAhead()
 	}
@@ -277,11 +279,11 @@ func (b *loopBody) tooMuchLeft() bool {
 	case b.x.head.Expect100:
 		return b.left > 0
 	}
-	return b.left-int64(len(b.rest)) > drainLimit
+	return b.left-int64(len(b.rest)) > exchange.DrainLimit
 }
 
 // lookAhead finds the end of a chunked body of which all data was read.
-func (b *loopBody) lookAhead() {
+func (b *bodyStream) lookAhead() {
 	if len(b.early) > 0 || b.busy {
 		return
 	}
@@ -297,7 +299,7 @@ func (b *loopBody) lookAhead() {
 }
 
 // skipHere throws away what has arrived of the rest of the body.
-func (b *loopBody) skipHere() {
+func (b *bodyStream) skipHere() {
 	if b.x.head.Expect100 {
 		return
 	}
@@ -313,7 +315,7 @@ func (b *loopBody) skipHere() {
 // not taken from the middle of this body. The client, which may have a reason to wait,
 // gets the answer first. It is false when too much is left, or the
 // body is broken: the connection must close then.
-func (b *loopBody) finish() bool {
+func (b *bodyStream) finish() bool {
 	if b.err == io.EOF {
 		return true
 	}
@@ -325,10 +327,10 @@ func (b *loopBody) finish() bool {
 
 // skip throws away the rest of the body. It returns io.EOF at its end, nil when
 // there is too much of it.
-func (b *loopBody) skip() error {
+func (b *bodyStream) skip() error {
 	b.early = nil
 	var sink [4 << 10]byte
-	for drained := 0; drained <= drainLimit && b.err == nil; {
+	for drained := 0; drained <= exchange.DrainLimit && b.err == nil; {
 		var n int
 		n, b.err = b.next(sink[:])
 		drained += n

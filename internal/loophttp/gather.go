@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"time"
@@ -31,17 +33,17 @@ const (
 )
 
 // gather begins to gather the body behind the head in u.
-func (x *loopExchange) gather(u *unfinished) {
+func (x *wire) gather(u *unfinished) {
 	u.pace = exchange.BodyPace{}
 	u.since = x.d.Now()
 	u.judged = u.since
 	x.c.Proto = u
-	x.c.SetDeadline(x.handler.app.config.BodyTimeout)
+	x.c.SetDeadline(x.handler.server.BodyTimeout)
 }
 
 // serveGathered adds to a small body that comes in pieces, and answers when
 // it is here.
-func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next progress) {
+func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	done := false
 	if u.head.Chunked {
 		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
@@ -71,7 +73,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 	}
 	u.head.CopyTo(&x.head, u.raw)
 	x.whole, x.streaming, x.after, x.inPlace = u.body, !done, in[n:], false
-	act := x.find()
+	x.find()
 	if x.overdue() {
 		x.closing = x.closing || !done
 		x.c.Proto = nil
@@ -103,7 +105,7 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 		x.needStream()
 		x.stream.beginGathered(x, u, in[n:])
 	}
-	next = x.answer(act)
+	next = x.answer()
 	if x.streaming {
 		n += x.stream.taken
 	}
@@ -116,32 +118,32 @@ func (x *loopExchange) serveGathered(u *unfinished, in []byte) (n int, next prog
 
 // waitsOn reports whether the rest of a small body, which did not come at once, is
 // gathered because of what the route is known for.
-func (x *loopExchange) waitsOn(u *unfinished) bool {
-	if !x.request.s.Route.WantsWhole.Load() {
+func (x *wire) waitsOn(u *unfinished) bool {
+	if !x.s.Route.WantsWhole.Load() {
 		return false
 	}
 	left := wholeTime - time.Duration(x.d.Now()-u.since)
 	if left <= 0 {
 		return false
 	}
-	x.c.SetDeadline(min(left, u.pace.Left(&x.handler.app.server.Settings)))
+	x.c.SetDeadline(min(left, u.pace.Left(&x.handler.server.Settings)))
 	return true
 }
 
 // beginEarly takes a place among the actions that wait for a small body; false if
 // all are taken. endEarly gives it back.
-func (x *loopExchange) beginEarly() bool {
+func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.mostEarly {
 		h.early.Add(-1)
-		x.c.SetDeadline(x.handler.app.config.BodyTimeout) // it is judged then, and looked at again
+		x.c.SetDeadline(x.handler.server.BodyTimeout) // it is judged then, and looked at again
 		return false
 	}
 	x.early = true
 	return true
 }
 
-func (x *loopExchange) endEarly() {
+func (x *wire) endEarly() {
 	if x.early {
 		x.early = false
 		x.handler.early.Add(-1)
@@ -149,8 +151,8 @@ func (x *loopExchange) endEarly() {
 }
 
 // learnBody notes how the action has used the body.
-func (x *loopExchange) learnBody() {
-	s := &x.request.s
+func (x *wire) learnBody() {
+	s := x.s
 	if !s.Viewed && !s.Loaded && x.stdBody == nil {
 		return
 	}

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"bufio"
@@ -16,14 +18,14 @@ import (
 )
 
 // stdRequest makes the *http.Request of the current request, once.
-func (x *loopExchange) StdRequest() *http.Request {
+func (x *wire) StdRequest() *http.Request {
 	if x.std != nil {
 		x.rewindStdBody()
 		return x.std
 	}
 	h := &x.head
 	req := &http.Request{
-		Method:        x.request.s.Method,
+		Method:        x.s.Method,
 		Proto:         "HTTP/1." + strconv.Itoa(int(h.Minor)),
 		ProtoMajor:    1,
 		ProtoMinor:    int(h.Minor),
@@ -44,18 +46,19 @@ func (x *loopExchange) StdRequest() *http.Request {
 	}
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.Context())
-	if !x.streaming && x.cancel != nil {
+	if !x.streaming && x.cancel != nil && x.d.Hold() {
 		x.c.SetHangupAfterInput(x.cancel) // as on net/http, which looks no further than the next byte
+		x.d.Release()
 	}
 	if h.HasBody() {
-		x.stdBody = &loopStdBody{x: x}
+		x.stdBody = &stdBody{x: x}
 		if x.streaming {
 			x.stream.limit = math.MaxInt64
 		} else {
-			x.stdBody.whole = &bytesReader{x.whole}
+			x.stdBody.whole = &exchange.Reader{Rest: x.whole}
 		}
 		req.Body = x.stdBody
-		if limit := x.request.maxStdBody(); limit > 0 {
+		if limit := x.s.Route.MaxBody; limit > 0 {
 			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
 		}
 	}
@@ -65,7 +68,7 @@ func (x *loopExchange) StdRequest() *http.Request {
 		announceTrailers(req)
 		x.stdBody.req = req
 	}
-	x.request.setMatch(req)
+	x.call.SetMatch(req)
 	x.std = req
 	x.rewindStdBody()
 	return x.std
@@ -83,18 +86,18 @@ func targetURL(form http1.TargetForm, target string) *url.URL {
 	return u
 }
 
-func (x *loopExchange) Body(limit int64) io.Reader {
+func (x *wire) Body(limit int64) io.Reader {
 	if x.streaming {
 		x.stream.limit = limit
 		return x.stream
 	}
 	if int64(len(x.whole)) > limit {
-		return failedBody{bodyTooLarge(limit)}
+		return exchange.FailedReader{Err: x.handler.server.BodyTooLarge(limit)}
 	}
-	return &bytesReader{x.whole}
+	return &exchange.Reader{Rest: x.whole}
 }
 
-func (x *loopExchange) RefuseBody() {
+func (x *wire) RefuseBody() {
 	if x.streaming {
 		x.stream.err = errRefused
 	}
@@ -104,11 +107,11 @@ func (x *loopExchange) RefuseBody() {
 const headRoom = 512
 
 // begin appends the head of an answer whose body follows piece by piece.
-func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink {
+func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
 	if !x.unlimit() {
-		return lateSink{}
+		return exchange.LateSink{}
 	}
 	if x.d.Draining() || x.streaming && !x.duplex && x.stream.tooMuchLeft() {
 		x.closing = true
@@ -122,17 +125,17 @@ func (x *loopExchange) Begin(resp *exchange.Answer, length int64) exchange.Sink 
 		x.date = nil // a stream may last, and tells the time once
 	}
 	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.Status())
-	return &loopSink{loopStream{x: x, chunked: chunked}}
+	return &sink{stream{x: x, chunked: chunked}}
 }
 
-func (x *loopExchange) Sink() exchange.Sink { return &loopSink{loopStream{x: x}} }
+func (x *wire) Sink() exchange.Sink { return &sink{stream{x: x}} }
 
-func (x *loopExchange) CloseAfter() { x.closing = true }
+func (x *wire) CloseAfter() { x.closing = true }
 
-func (x *loopExchange) OmitDate() { x.undated = true }
+func (x *wire) OmitDate() { x.undated = true }
 
 // interim sends a response below 200, which an HTTP/1.0 client would not know.
-func (x *loopExchange) Interim(status int, h http.Header) {
+func (x *wire) Interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
 	}
@@ -158,19 +161,19 @@ func (x *loopExchange) Interim(status int, h http.Header) {
 	_ = x.flush(0) // a dead connection shows in the answer
 }
 
-// A loopSink is the way to the connection for a standard handler.
+// A sink is the way to the connection for a standard handler.
 // It writes on any goroutine, while another may be reading the body.
-type loopSink struct{ loopStream }
+type sink struct{ stream }
 
-func (s *loopSink) Write(p []byte) (int, error) {
+func (s *sink) Write(p []byte) (int, error) {
 	s.x.beginWrite()
 	defer s.x.endWrite()
-	return s.loopStream.Write(p)
+	return s.stream.Write(p)
 }
 
 // ReadFrom copies src to the body. A regular file behind an io.LimitedReader, as
 // http.ServeContent has it, is sent by the system.
-func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
+func (s *sink) ReadFrom(src io.Reader) (int64, error) {
 	if !s.chunked {
 		if lim, f := exchange.RegularFile(src); f != nil {
 			s.x.beginWrite()
@@ -181,30 +184,30 @@ func (s *loopSink) ReadFrom(src io.Reader) (int64, error) {
 	return exchange.CopyPieces(s, src) // src may be the request's body
 }
 
-func (s *loopSink) Flush() error {
+func (s *sink) Flush() error {
 	s.x.beginWrite()
 	defer s.x.endWrite()
 	if !s.x.hold() { // a 101 has gone out, but no answer has begun
-		return errTimedOut
+		return exchange.ErrLate
 	}
 	defer s.x.unhold()
-	return s.loopStream.Flush()
+	return s.stream.Flush()
 }
 
-func (s *loopSink) Finish(trailers http.Header) {
+func (s *sink) Finish(trailers http.Header) {
 	s.x.beginWrite()
 	defer s.x.endWrite()
-	s.loopStream.finish(trailers)
+	s.stream.finish(trailers)
 }
 
 // hijack takes the connection out of the engine. What had arrived beyond the
 // request is in the reader's buffer.
-func (s *loopSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.beginWrite()
 	defer x.endWrite()
 	if !x.unlimit() {
-		return nil, nil, errTimedOut
+		return nil, nil, exchange.ErrLate
 	}
 	s.seal()
 	if err := x.flush(0); err != nil {
@@ -227,12 +230,12 @@ func (s *loopSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(r, bufio.NewWriter(conn)), nil
 }
 
-func (s *loopSink) SetReadDeadline(t time.Time) error {
+func (s *sink) SetReadDeadline(t time.Time) error {
 	s.x.setDeadline(false, t)
 	return nil
 }
 
-func (s *loopSink) SetWriteDeadline(t time.Time) error {
+func (s *sink) SetWriteDeadline(t time.Time) error {
 	s.x.setDeadline(true, t)
 	return nil
 }
@@ -240,7 +243,7 @@ func (s *loopSink) SetWriteDeadline(t time.Time) error {
 // EnableFullDuplex says that the body will be read while the answer is being written. A
 // handler may do so in any case; but only then may the head of its answer promise to keep
 // the connection before the body has come to its end.
-func (s *loopSink) EnableFullDuplex() error {
+func (s *sink) EnableFullDuplex() error {
 	s.x.using.Lock()
 	defer s.x.using.Unlock()
 	s.x.duplex = true

@@ -1,4 +1,6 @@
-package dunlin
+//go:build linux
+
+package loophttp
 
 import (
 	"context"
@@ -14,17 +16,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// A loopHandler gives the engine's connections their meaning: it speaks
+// A handler gives the engine's connections their meaning: it speaks
 // HTTP/1.1 on them. One for an app.
 //
 // A connection is between two requests (its Proto is nil), or has an
 // *unfinished request: a head or a small body of which more must come. All
-// else is in the driver's loopExchange and lasts as long as one call.
-type loopHandler struct {
-	app     *App
+// else is in the driver's wire and lasts as long as one call.
+type handler struct {
+	server  *exchange.Server
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
-	late    Response        // for a request that waited too long
+	late    exchange.Answer // for a request that waited too long
 
 	policiesFrom atomic.Int64 // when policies are waited for again, see refuseElsewhere
 	early        atomic.Int32 // actions that have begun without the whole of a small body
@@ -34,27 +36,30 @@ type loopHandler struct {
 	keptBodies int                        // of them at most
 }
 
-// newLoopHandler returns the handler of an app. Contexts say, as those of
+// newHandler returns the handler of a server. Contexts say, as those of
 // net/http do, that a server runs the request: httputil.ReverseProxy cuts half an
 // answer off only then.
-func newLoopHandler(a *App) *loopHandler {
-	h := &loopHandler{app: a, limits: http1.DefaultLimits()}
-	h.mostEarly = int32(max(a.maxConcurrent()/earlyShare, 1))
-	h.keptBodies = int(min(a.memory.budget.Bound()/bodyShare/smallBody, mostBodies))
-	h.late = overloaded(fmt.Sprintf("the server is overloaded: requests waited longer than %v", a.config.QueueTarget))
-	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: a})
+func newHandler(s *exchange.Server, maxConcurrent int) *handler {
+	h := &handler{server: s, limits: http1.DefaultLimits()}
+	h.limits.MaxHead = s.MaxHead
+	h.limits.MaxFields = s.MaxHeaders
+	h.limits.MaxTarget = s.MaxHead
+	h.mostEarly = int32(max(maxConcurrent/earlyShare, 1))
+	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, mostBodies))
+	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
+	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
 	return h
 }
 
 // letGo leaves the kept bodies to the collector and returns how many bytes that is.
-func (h *loopHandler) letGo() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
+func (h *handler) letGo() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
 
 const (
 	// readBuffer is how much a driver reads from a connection at once, in
 	// bytes.
 	readBuffer = 64 << 10
 	// smallBody is the largest body, in bytes, that is gathered for its action, see
-	// loopgather_linux.go. A larger one is read by the action, which then has a goroutine of
+	// gather.go. A larger one is read by the action, which then has a goroutine of
 	// its own.
 	smallBody = 64 << 10
 	// outLimit is how many bytes of answers a driver gathers from pipelined
@@ -65,17 +70,18 @@ const (
 	ownedBody = 8 << 10
 )
 
-// NewScratch makes the exchange of a driver.
-func (h *loopHandler) NewScratch() any {
-	x := &loopExchange{handler: h}
-	x.count.on = h.app.counting.Load()
-	x.request.attach(h.app, x)
+// NewScratch makes the wire of a driver.
+func (h *handler) NewScratch() any {
+	x := &wire{handler: h}
+	x.count.on = h.server.Counting.Load()
+	x.call = h.server.Pipeline.NewCall(x)
+	x.s = x.call.State()
 	return x
 }
 
 // Data answers every complete request in in, in order.
-func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
-	x := d.Scratch.(*loopExchange)
+func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
+	x := d.Scratch.(*wire)
 	if invariants.Enabled {
 		x = x.renewed(d)
 	}
@@ -83,17 +89,17 @@ func (h *loopHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 	x.given, x.moved = len(in), false
 	x.count.since = d.Arrived()
 	consumed = h.serve(x, in)
-	d.Scratch.(*loopExchange).flushCount()
+	d.Scratch.(*wire).flushCount()
 	return consumed
 }
 
-// renewed gives each request an exchange of its own, in builds with the race detector,
+// renewed gives each request a wire of its own, in builds with the race detector,
 // so that one that is used after its end is known as such.
-func (x *loopExchange) renewed(d *engine.Driver) *loopExchange {
-	if !x.request.ended.IsSet() {
+func (x *wire) renewed(d *engine.Driver) *wire {
+	if !x.call.Ended() {
 		return x
 	}
-	y := x.handler.NewScratch().(*loopExchange)
+	y := x.handler.NewScratch().(*wire)
 	y.given, y.moved, y.count = x.given, x.moved, x.count
 	if x.c != nil {
 		y.use(d, x.c)
@@ -103,7 +109,7 @@ func (x *loopExchange) renewed(d *engine.Driver) *loopExchange {
 }
 
 // serve is Data without what comes before and after.
-func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
+func (h *handler) serve(x *wire, in []byte) (consumed int) {
 	d, c := x.d, x.c
 	for {
 		n, next := x.serveNext(in[consumed:])
@@ -111,7 +117,7 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 		switch next {
 		case moreRequests:
 			if consumed == len(in) {
-				c.SetDeadline(h.app.config.IdleTimeout)
+				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
 			if x.moved || d.Gathered() >= outLimit {
@@ -130,7 +136,7 @@ func (h *loopHandler) serve(x *loopExchange, in []byte) (consumed int) {
 			d.Aside()
 			return consumed
 		case needWorker:
-			if x.request.s.Route.Critical {
+			if x.s.Route.Critical {
 				d.HandOffFirst()
 			} else {
 				d.HandOff()
@@ -154,9 +160,9 @@ const (
 
 // EOF ends a connection whose client has said all it will. What it asked in
 // full has been answered.
-func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
+func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
-		x := d.Scratch.(*loopExchange)
+		x := d.Scratch.(*wire)
 		x.use(d, c)
 		x.count.since = d.Now()
 		x.knowHead(u)
@@ -166,12 +172,12 @@ func (h *loopHandler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Timeout closes an idle connection, and tells a client that is too slow with a
 // head or a small body.
-func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
+func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	u, ok := c.Proto.(*unfinished)
 	if !ok {
 		return
 	}
-	server := &h.app.server
+	server := h.server
 	reason, what := admission.SlowHead, server.SlowHead()
 	if u.complete {
 		if !u.waitedLong(d, c, &server.Settings) {
@@ -180,7 +186,7 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 		reason, what = admission.SlowBody, server.SlowBody()
 	}
 	server.NoteSlow(reason, c.RemoteAddr(), what)
-	x := d.Scratch.(*loopExchange)
+	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.count.since = d.Now()
 	x.head.Method = u.head.Method
@@ -191,14 +197,14 @@ func (h *loopHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 // Away counts a request whose action blocks as in flight. Its route has shown that it
 // does at once, not only when it comes back. A route whose streams leave the loop, be it in
 // the middle, is one whose next begin elsewhere.
-func (h *loopHandler) Away(scratch any) (waits bool) {
-	x := scratch.(*loopExchange)
+func (h *handler) Away(scratch any) (waits bool) {
+	x := scratch.(*wire)
 	if x.routing {
-		x.goAwayFor(&h.app.unmatched.Counts) // its route is not known yet
+		x.goAwayFor(&h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
 	x.goAway()
-	route, streams := x.request.s.Route, x.produces.Load()
+	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:
 	case x.early: // it may be its client that it waits for
@@ -211,52 +217,42 @@ func (h *loopHandler) Away(scratch any) (waits bool) {
 	return !x.answering.Load()
 }
 
-// observed reports whether the request of an answer is of interest to anybody.
-func (h *loopHandler) observed(x *loopExchange) bool {
-	if len(h.app.policies) > 0 || len(h.app.observers) > 0 {
-		return true
-	}
-	x.request.shared.Lock()
-	defer x.request.shared.Unlock()
-	return x.request.watch != nil && len(x.request.watch.observers) > 0
-}
-
 // Expiring notes what the answer for an action that took too long depends on;
 // none of it is changed by an action.
-func (h *loopHandler) Expiring(late, fresh any) {
-	from, x := late.(*loopExchange), fresh.(*loopExchange)
-	if h.observed(from) {
+func (h *handler) Expiring(late, fresh any) {
+	from, x := late.(*wire), fresh.(*wire)
+	if from.call.Hooked() {
 		x.kept = append(x.kept[:0], from.head.Bytes()...)
 		from.head.CopyTo(&x.head, x.kept)
 		x.readHead()
+		x.call.Begin(true)
 	}
-	x.minor, x.head.Method, x.request.s.Route = from.minor, from.head.Method, from.request.s.Route
-	x.request.takeWatch(&from.request)
+	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
+	x.call.Succeed(from.call)
 	x.count.since = from.count.since
-	if limited, ok := from.ctx.(*limitedContext); ok {
-		limited.end(context.DeadlineExceeded)
+	if limited, ok := from.ctx.(*exchange.LimitedContext); ok {
+		limited.End(context.DeadlineExceeded)
 	}
 	from.comeBack()
 }
 
 // Expired answers for an action that took too long, and may still run.
-func (h *loopHandler) Expired(d *engine.Driver, c *engine.Conn) {
-	x := d.Scratch.(*loopExchange)
+func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
+	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.closing = true
-	resp := timedOut()
-	h.app.logLate(x.request.s.Route)
-	x.countAnswer(resp.a.Class())
+	resp := h.server.Pipeline.Late(x.s.Route)
+	x.countAnswer(resp.Class())
 	x.flushCount()
-	x.answerAlone(&resp, FromTimeout)
-	x.request.end()
+	x.answerAlone(resp, exchange.FromTimeout)
+	x.call.End()
 	c.CloseLingering()
 }
 
 // Refused tells a client that there is no memory for what it has sent, whether that is
 // part of a request or waits for its turn.
-func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
-	x := d.Scratch.(*loopExchange)
+func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
+	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.count.since = d.Now()
 	u, _ := c.Proto.(*unfinished)
@@ -264,14 +260,14 @@ func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u != nil {
 		x.head.Method = u.head.Method
 	}
-	problem := *h.app.noMemory("the request")
-	if d.Inline() && (len(h.app.policies) > 0 || len(h.app.observers) > 0) {
-		h.app.refused.Add(1)
+	problem := h.server.Pipeline.NoMemory("the request")
+	if d.Inline() && x.call.Hooked() {
+		h.server.Refused.Add(1)
 		x.closing, x.minor = true, 1
 		x.refuseElsewhere(problem, u)
 	} else {
 		x.knowHead(u)
-		x.refuseWith(problem, FromMemory)
+		x.refuseWith(problem, exchange.FromMemory)
 	}
 	if u != nil {
 		c.Proto = nil
@@ -281,8 +277,8 @@ func (h *loopHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit)
 // instead of returning. Panics of actions do not come here.
-func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
-	x := d.Scratch.(*loopExchange)
+func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
+	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.closeStdBody()
 	x.comeBack()
@@ -290,19 +286,19 @@ func (h *loopHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x.flushCount()
 	if x.begun {
 		x.cut()
-		if dropped := bare(0, exchange.Abort); h.app.hasWatch(&x.request) {
-			x.observe(&dropped)
+		if x.s.Watched {
+			x.observe(exchange.Bare(0, exchange.Abort))
 		}
 	} else if cause == nil {
-		h.app.aside.Error("an action ended its goroutine instead of returning", "route", x.request.Route())
-		x.refuseWith(ProblemDetails{Status: http.StatusInternalServerError}, FromPanic)
+		h.server.Aside.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+		x.sendAlone(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil), exchange.FromPanic)
 	}
 	x.abandon()
 	d.Scratch = h.NewScratch() // the action may have left its request to others
 }
 
 // Closed lets go of what a connection still had.
-func (h *loopHandler) Closed(c *engine.Conn) {
+func (h *handler) Closed(c *engine.Conn) {
 	if u, ok := c.Proto.(*unfinished); ok {
 		c.Proto = nil
 		u.release()
@@ -311,24 +307,26 @@ func (h *loopHandler) Closed(c *engine.Conn) {
 
 // refuse answers a request that cannot be served with a problem and closes the
 // connection after it. x.head.Method is that of the request, as far as it is known.
-func (x *loopExchange) refuse(status int, detail string) progress {
-	return x.refuseWith(ProblemDetails{Status: status, Detail: detail}, FromProtocol)
+func (x *wire) refuse(status int, detail string) progress {
+	return x.refuseWith(x.handler.server.Pipeline.Problem(status, detail, nil), exchange.FromProtocol)
 }
 
-func (x *loopExchange) refuseWith(problem ProblemDetails, source AnswerSource) progress {
-	p := Problem(problem)
+func (x *wire) refuseWith(problem error, source exchange.Source) progress {
+	x.handler.server.Refused.Add(1)
+	return x.sendAlone(problem, source)
+}
+
+// sendAlone answers with a problem and closes the connection after it.
+func (x *wire) sendAlone(problem error, source exchange.Source) progress {
 	x.closing = true
 	x.minor = 1
-	if problem.Status != http.StatusInternalServerError { // else the request was read
-		x.handler.app.refused.Add(1)
-	}
-	x.answerAlone(&p, source)
+	x.answerAlone(x.handler.server.Pipeline.Answer(problem), source)
 	x.c.CloseLingering()
 	return connectionOver
 }
 
 // refuseError is refuse for an error of the codec.
-func (x *loopExchange) refuseError(err error) progress {
+func (x *wire) refuseError(err error) progress {
 	if e, ok := errors.AsType[http1.Error](err); ok {
 		return x.refuse(e.Status(), e.Error())
 	}

@@ -1,0 +1,188 @@
+package exchange
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A limit on the time an action may take works like this: when the time has
+// passed, the client is answered with 503 and its connection closed, while the
+// action runs on for as long as it likes. What it returns then is discarded. It
+// keeps the memory of its request to itself until it ends, so nothing it does
+// late can reach another request's answer.
+
+// ErrLate is what late code gets that still wants to use its connection.
+var ErrLate error = lateError{}
+
+type lateError struct{}
+
+func (lateError) Error() string   { return "the request took too long" }
+func (lateError) StatusCode() int { return http.StatusServiceUnavailable }
+
+// LateContext is the context of a request that was answered without its action.
+var LateContext = func() context.Context {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	cancel()
+	return ctx
+}()
+
+// A LimitedContext is the context of a request under a limit. It ends with
+// context.DeadlineExceeded when the action has lost its answer, and not before: that is
+// decided in one place, by who answers. Once the answer has begun it has no deadline.
+type LimitedContext struct {
+	context.Context // what it derives from
+	until           time.Time
+	done            chan struct{}
+	release         func() bool // ends the watch on what it derives from
+
+	mu     sync.Mutex
+	err    error
+	lifted bool
+	after  map[*byte]func()
+}
+
+func NewLimitedContext(parent context.Context, until time.Time) *LimitedContext {
+	c := &LimitedContext{Context: parent, until: until, done: make(chan struct{})}
+	if parent.Done() != nil {
+		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) })
+	}
+	return c
+}
+
+// End ends the context, unless it has ended.
+func (c *LimitedContext) End(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	close(c.done)
+	after := c.after
+	c.after = nil
+	c.mu.Unlock()
+	if c.release != nil {
+		c.release()
+	}
+	for _, f := range after {
+		f() // of package context, which cancels what derives from this and waits for nothing
+	}
+}
+
+// Lift takes the deadline away, because the answer has begun.
+func (c *LimitedContext) Lift() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lifted = true
+}
+
+func (c *LimitedContext) Deadline() (time.Time, bool) {
+	c.mu.Lock()
+	lifted := c.lifted
+	c.mu.Unlock()
+	until, ok := c.Context.Deadline()
+	if !lifted && (!ok || c.until.Before(until)) {
+		return c.until, true
+	}
+	return until, ok
+}
+
+func (c *LimitedContext) Done() <-chan struct{} { return c.done }
+
+func (c *LimitedContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// AfterFunc spares package context a goroutine for each context that derives from
+// this one.
+func (c *LimitedContext) AfterFunc(f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if c.after == nil {
+		c.after = make(map[*byte]func())
+	}
+	key := new(byte)
+	c.after[key] = f
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, waiting := c.after[key]
+		delete(c.after, key)
+		return waiting
+	}
+}
+
+// A Race decides who answers a request under a limit, where its action has a goroutine of
+// its own: that one, or the one that waits for it. Where there is no limit it is nil.
+type Race struct {
+	Context *LimitedContext // of the request
+
+	mu    sync.Mutex
+	late  bool // the limit has passed: the action has lost its connection
+	begun bool // the answer has begun: the limit is lifted
+}
+
+// Begin reports whether the action may answer, and lifts the limit.
+func (r *Race) Begin() bool {
+	if r == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = !r.late
+	if r.begun {
+		r.Context.Lift()
+	}
+	return r.begun
+}
+
+// WhileMine calls f unless the action has lost its connection, which cannot happen
+// while f runs.
+func (r *Race) WhileMine(f func()) bool {
+	if r == nil {
+		f()
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.late {
+		return false
+	}
+	f()
+	return true
+}
+
+// Expire reports whether the answer is to be given without the action, because that has
+// not begun one.
+func (r *Race) Expire() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = !r.begun
+	if r.late {
+		r.Context.End(context.DeadlineExceeded)
+	}
+	return r.late
+}
+
+// A LateSink is the way to a connection that somebody else has answered.
+type LateSink struct{}
+
+func (LateSink) Write([]byte) (int, error)                    { return 0, ErrLate }
+func (LateSink) Flush() error                                 { return ErrLate }
+func (LateSink) ReadFrom(io.Reader) (int64, error)            { return 0, ErrLate }
+func (LateSink) SetReadDeadline(time.Time) error              { return ErrLate }
+func (LateSink) SetWriteDeadline(time.Time) error             { return ErrLate }
+func (LateSink) EnableFullDuplex() error                      { return ErrLate }
+func (LateSink) Finish(http.Header)                           {}
+func (LateSink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, ErrLate }

@@ -1,0 +1,82 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// What clients are told of bodies that cannot be had, by every adapter alike.
+
+// DrainLimit is how many unread bytes of a body are thrown away to keep a
+// connection; with more to come it is closed.
+const DrainLimit = 64 << 10
+
+// BodyLimit returns the limit on the body of a request to the route, in bytes.
+func (s *Server) BodyLimit(r *Route) int64 {
+	if r.MaxBody > 0 {
+		return r.MaxBody
+	}
+	return s.MaxBody
+}
+
+// BodyTooLarge is the problem of a body over the limit.
+func (s *Server) BodyTooLarge(limit int64) error {
+	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", limit), nil)
+}
+
+// BodyCut is the problem of a body that ended early or came too slowly.
+func (s *Server) BodyCut(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return s.Pipeline.Problem(http.StatusRequestTimeout, "the request body came too slowly", err)
+	}
+	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed in the middle of the request body", err)
+}
+
+// CutBody notes that a client is too slow with a body, and returns the error for who
+// reads it: a 408 problem.
+func (s *Server) CutBody(remote netip.AddrPort) error {
+	what := s.SlowBody()
+	s.NoteSlow(admission.SlowBody, remote, what)
+	return s.Pipeline.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)
+}
+
+// A Reader reads a borrowed slice. The zero value has come to the end.
+type Reader struct{ Rest []byte }
+
+func (b *Reader) Read(p []byte) (int, error) {
+	if len(b.Rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.Rest)
+	b.Rest = b.Rest[n:]
+	return n, nil
+}
+
+// A FailedReader is a body that cannot be read.
+type FailedReader struct{ Err error }
+
+func (b FailedReader) Read([]byte) (int, error) { return 0, b.Err }
+
+// RemoveForm removes the temporary files of the form that a handler has parsed from
+// req, when the request is over. Files of a copy of req that the handler made are its
+// own to remove, as on net/http.
+func RemoveForm(req *http.Request) {
+	if req.MultipartForm != nil {
+		_ = req.MultipartForm.RemoveAll() // what cannot be removed stays
+	}
+}
+
+// BodyUnreadable is the problem of a body that could not be read; one that is a
+// problem already stays as it is.
+func (s *Server) BodyUnreadable(err error) error {
+	if s.Pipeline.Status(err) != http.StatusInternalServerError {
+		return err
+	}
+	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", err)
+}

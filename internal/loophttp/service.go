@@ -1,0 +1,111 @@
+//go:build linux
+
+package loophttp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
+)
+
+// A Service is the one engine of an app, made for its first listener and shared by all.
+// The zero value is ready.
+type Service struct {
+	once   sync.Once
+	engine *engine.Engine
+	err    error
+
+	serving atomic.Pointer[engine.Engine] // engine, for whoever comes by
+}
+
+// A loopServer serves one listener by the engine.
+type loopServer struct{ engine *engine.Engine }
+
+// NewServer returns the server for a listener, or why the engine cannot serve it. settings
+// are those of the first call.
+func (s *Service) NewServer(ln net.Listener, settings Settings) (lifecycle.Server, error) {
+	switch ln.(type) {
+	case *net.TCPListener, *net.UnixListener:
+	default:
+		return nil, fmt.Errorf("the loop engine serves TCP and unix listeners, not a %T", ln)
+	}
+	s.once.Do(func() { s.start(&settings) })
+	if s.err != nil {
+		return nil, s.err
+	}
+	if err := s.engine.Prepare(ln); err != nil {
+		return nil, err
+	}
+	return &loopServer{s.engine}, nil
+}
+
+// start makes the engine.
+func (s *Service) start(settings *Settings) {
+	from := settings.Server
+	h := newHandler(from, settings.MaxConcurrent)
+	s.engine, s.err = engine.New(engine.Config{
+		ReadBuffer:       max(readBuffer, from.MaxHead+1),
+		OpenTimeout:      from.IdleTimeout,
+		WriteGrace:       from.WriteTimeout,
+		Budget:           from.Budget,
+		Holders:          from.Holders,
+		MaxWorkers:       settings.MaxConcurrent,
+		AdaptiveWorkers:  from.AdaptiveLimit,
+		QueueTarget:      from.QueueTarget,
+		Shed:             from.Shed,
+		LeaveDescriptors: from.DisableDescriptorGrowth,
+
+		Logger: from.Aside,
+
+		MinWriteRate:   from.MinWriteRate,
+		KeepAlive:      max(from.TCPKeepAlive, 0),
+		MaxConns:       from.MaxConnections,
+		MaxLoopConns:   from.MaxConnectionsPerLoop,
+		Addresses:      from.Addresses,
+		LoopRefusal:    from.ConnectionRefusal,
+		AddressRefusal: from.AddressRefusal,
+	}, h)
+	if s.err == nil {
+		settings.OnQuiet(func() int64 { return s.engine.LetGo() + h.letGo() })
+	}
+	s.serving.Store(s.engine)
+}
+
+// Stats returns what the event loops know; false while there are none.
+func (s *Service) Stats() (stats Stats, serving bool) {
+	e := s.serving.Load()
+	if e == nil {
+		return Stats{}, false
+	}
+	from := e.Stats()
+	return Stats{
+		Connections: from.Conns, PerLoop: from.ConnsPerLoop,
+		Accepted: from.Accepts, AcceptPauses: from.AcceptPauses, AcceptPaused: from.AcceptPaused,
+		ReadPaused: from.PendingConns,
+		Away:       from.Away, Working: from.WorkersBusy, MostWorking: from.WorkersMost, Queued: from.JobsQueued,
+		Takeovers: from.Takeovers,
+		LoopWait:  from.LoopWait, LoopWaitMost: from.LoopWaitMost,
+		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,
+	}, true
+}
+
+// Engine returns the engine, for tests of it; nil while there is none.
+func (s *Service) Engine() *engine.Engine { return s.serving.Load() }
+
+func (s *loopServer) Serve(ln net.Listener) error {
+	// The engine's own word for a shutdown; a listener that somebody else closed
+	// fails with an error that wraps it.
+	if err := s.engine.Serve(ln); err != net.ErrClosed {
+		return err
+	}
+	return nil
+}
+
+func (s *loopServer) StopAccepting(context.Context) { s.engine.StopAccepting() }
+
+func (s *loopServer) Shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

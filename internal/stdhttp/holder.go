@@ -1,0 +1,70 @@
+package stdhttp
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A holder is a request that holds memory. It has an account of its own, since a connection
+// of HTTP/2 carries many. It belongs to its wire.
+type holder struct {
+	server *exchange.Server
+
+	mu      sync.Mutex
+	remote  netip.AddrPort
+	w       http.ResponseWriter
+	account *admission.Account // nil when the request does not read its body any more
+}
+
+// Account opens an account for the request.
+func (x *wire) Account() *admission.Account {
+	if x.holder == nil {
+		x.holder = &holder{server: x.service.Server}
+	}
+	h := x.holder
+	remote := x.Remote()
+	a := h.server.Holders.Open(h, remote.Addr())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remote, h.w, h.account = remote, x.w, a
+	return a
+}
+
+// MayWait does nothing: the request has a goroutine of its own.
+func (x *wire) MayWait() {}
+
+// LeaveAccount closes it.
+func (x *wire) LeaveAccount(a *admission.Account) {
+	h := x.holder
+	h.mu.Lock()
+	h.w, h.account = nil, nil
+	h.mu.Unlock()
+	if !a.CloseIdle() {
+		a.Close()
+	}
+}
+
+// RemoteAddr returns the address of the client.
+func (h *holder) RemoteAddr() netip.AddrPort {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.remote
+}
+
+// End has the reading of the body fail. Servers other than net/http's may not be able to:
+// then the body is read to its end.
+func (h *holder) End(a *admission.Account) {
+	h.server.NoteEnded(h.RemoteAddr(), a)
+	go func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.account == a { // not the next request's
+			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
+		}
+	}()
+}

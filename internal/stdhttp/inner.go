@@ -1,0 +1,30 @@
+package stdhttp
+
+import (
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// ServeInner answers a request that standard middleware passed on. enter makes call the one
+// for req, which the call has as its own from then on, and returns it with the host that was
+// matched, by which its parameters are found; ok is false when nobody waits for the answer.
+// exit is called when it has been sent.
+func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
+	x := s.wires.Get().(*wire)
+	x.w, x.req, x.inner = w, req, true
+	x.s.Set(req.Method, "", req.URL.RawQuery, false)
+	if host, ok := enter(x.call); ok {
+		if host != "" && req.Host != host {
+			x.req = req.WithContext(req.Context())
+			x.req.Host = host
+		}
+		resp := x.call.Run() // a limit on the route counts for the whole chain
+		if resp.Kind() == exchange.Later {
+			resp = x.call.CarryOut(resp)
+		}
+		x.sendSettled(&resp)
+		exit()
+	}
+	x.release()
+}

@@ -1,0 +1,62 @@
+package stdhttp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A sink is a wire as the way to its connection.
+type sink wire
+
+func (x *sink) Write(p []byte) (int, error) { return x.w.Write(p) }
+func (x *sink) control() *http.ResponseController {
+	return http.NewResponseController(x.w)
+}
+func (x *sink) Flush() error {
+	err := x.control().Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return errCannotFlush
+	}
+	return err
+}
+func (x *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if !x.race.Begin() {
+		return nil, nil, exchange.ErrLate
+	}
+	conn, rw, err := x.control().Hijack()
+	return hijacked(conn), rw, err
+}
+func (x *sink) SetReadDeadline(t time.Time) error {
+	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })
+}
+func (x *sink) SetWriteDeadline(t time.Time) error {
+	return x.set(func(c *http.ResponseController) error { return c.SetWriteDeadline(t) })
+}
+func (x *sink) EnableFullDuplex() error {
+	x.duplex = true
+	return x.set((*http.ResponseController).EnableFullDuplex)
+}
+
+// set changes a setting of the connection while it is the action's.
+func (x *sink) set(change func(*http.ResponseController) error) (err error) {
+	if !x.race.WhileMine(func() { err = change(x.control()) }) {
+		return exchange.ErrLate
+	}
+	return err
+}
+
+// errCannotFlush is what standard middleware brings about.
+var errCannotFlush = fmt.Errorf("flush: the ResponseWriter of a middleware has neither Flush nor Unwrap: %w", http.ErrNotSupported)
+
+// ReadFrom leaves the copying to net/http, which knows files.
+func (x *sink) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
+
+func (x *sink) Finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }

@@ -1,0 +1,325 @@
+package stdhttp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// ServeHTTP answers a request of whatever server of net/http: nothing is bounded that only a
+// Server can bound.
+func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	x := s.wires.Get().(*wire)
+	x.w, x.req = w, req
+	path := req.URL.Path
+	if path == "" && req.Method != http.MethodConnect {
+		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
+	}
+	// A path that is the very beginning of the target was not unescaped.
+	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
+		var err error
+		if x.canon, err = exchange.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); err == nil {
+			path = x.s.Strings.Copy(x.canon)
+		}
+		// net/http has refused bad escapes; a handler that set a URL of its own
+		// is taken at its word.
+	}
+	x.s.Set(req.Method, path, req.URL.RawQuery, false)
+	if !x.call.Find(req.Host) {
+		x.call.FindCarefully(req.Host)
+	}
+	route := x.s.Route
+	if !route.NoRoute {
+		req.Pattern = route.Pattern // as http.ServeMux does, for who looks at it afterwards
+	}
+	if x.s.Watched {
+		x.call.Clock()
+	}
+	if s.Counting.Load() {
+		defer leave(x.startCount())
+	}
+	if route.Timeout > 0 {
+		if !x.answerWithin(route) {
+			return // the action is late and still has the wire
+		}
+	} else {
+		x.answer()
+	}
+	x.release()
+}
+
+// wire is a request and its answer on net/http. Pooled.
+type wire struct {
+	service *Service
+	call    exchange.Call
+	s       *exchange.State // that of call
+	w       http.ResponseWriter
+	req     *http.Request
+	ctx     context.Context // after Endable
+	race    *exchange.Race  // under a limit, between the action and the clock
+	count   counter
+	number  int    // of all wires of the service: spreads them over shards
+	canon   []byte // the canonical path, while it is made
+	copied  bool   // req is our own copy
+	bodied  bool   // ... with a body of our own, if it needs one
+	matched bool   // ... and says what was matched
+	duplex  bool   // the action reads and writes at the same time
+	inner   bool   // it is the request of an action behind standard middleware
+
+	holder    *holder       // made when it first holds something
+	timedBody *TimedBody    // made when the body is first asked for
+	replay    *replayedBody // for standard handlers, when the pipeline has read the body
+}
+
+// newWire makes a wire that is not in use.
+func (s *Service) newWire() *wire {
+	x := &wire{service: s, number: int(s.made.Add(1))}
+	x.call = s.Pipeline.NewCall(x)
+	x.s = x.call.State()
+	return x
+}
+
+// answer runs the action and sends what it returns.
+func (x *wire) answer() {
+	resp := x.call.Run()
+	if resp.Kind() == exchange.Later {
+		resp = x.call.CarryOut(resp)
+	}
+	if x.count.shard != nil {
+		x.count.end(resp.Class())
+	}
+	x.observe(resp)
+	if resp.IsBare() && !exchange.BodyAllowed(resp.Status()) && resp.Kind() == exchange.Complete {
+		x.skipBody()
+		x.w.WriteHeader(resp.Status()) // NoContent: nothing else to say
+		return
+	}
+	x.sendSettled(&resp)
+}
+
+// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
+// are not counted again: net/http has bounded their bytes.
+func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Connection", "close")
+	x := s.wires.Get().(*wire)
+	x.w, x.req = w, req
+	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)
+	x.call.Begin(true)
+	problem := s.Pipeline.Problem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders), nil)
+	x.answerAlone(s.Pipeline.Answer(problem), exchange.FromProtocol)
+	x.release()
+}
+
+// observe tells who observes the answer, before it is sent.
+func (x *wire) observe(resp exchange.Answer) {
+	if x.s.Watched {
+		x.call.Observe(resp, -1)
+	}
+}
+
+// answerAlone sends an answer that no action made.
+func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
+	resp = x.call.Amend(resp, source)
+	x.observe(resp)
+	x.sendSettled(&resp)
+}
+
+// sendSettled sends a response that has been settled.
+func (x *wire) sendSettled(resp *exchange.Answer) {
+	x.send(resp)
+	resp.Release()
+}
+
+// release gives the wire back to the pool. After the panic of an abort it is
+// left to the collector instead: somebody may still be using it.
+func (x *wire) release() {
+	x.call.End()
+	if x.replay != nil {
+		x.replay.end()
+		x.replay = nil
+	}
+	x.removeForm()
+	x.leaveBody()
+	x.w, x.req, x.ctx, x.race = nil, nil, nil, nil
+	x.copied, x.bodied, x.matched, x.duplex, x.inner = false, false, false, false, false
+	if x.timedBody != nil {
+		x.timedBody.Stop()
+		x.timedBody = nil
+	}
+	if !invariants.Enabled { // else each request has its own, which knows when it has ended
+		x.service.wires.Put(x)
+	}
+}
+
+func (x *wire) Host() string { return x.req.Host }
+
+func (x *wire) Header(name string) (string, bool) {
+	if v := x.req.Header[name]; len(v) > 0 {
+		return v[0], true
+	}
+	v := x.req.Header.Values(name)
+	if len(v) == 0 {
+		if strings.EqualFold(name, "Host") { // net/http moves it
+			return x.req.Host, x.req.Host != ""
+		}
+		return "", false
+	}
+	return v[0], true
+}
+
+func (x *wire) List(name string) string {
+	return strings.Join(x.req.Header[name], ", ")
+}
+
+func (x *wire) Headers(yield func(name, value string) bool) {
+	if x.req.Host != "" && !yield("Host", x.req.Host) {
+		return
+	}
+	for _, name := range exchange.SortedKeys(x.req.Header) {
+		for _, v := range x.req.Header[name] {
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+func (x *wire) Remote() netip.AddrPort {
+	addr, err := netip.ParseAddrPort(x.req.RemoteAddr)
+	if err != nil {
+		return netip.AddrPort{} // a unix socket, or a test that set none
+	}
+	return addr
+}
+
+func (x *wire) Context() context.Context {
+	if x.ctx != nil {
+		return x.ctx
+	}
+	return x.req.Context()
+}
+
+func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
+	x.ctx, end = context.WithCancel(x.req.Context())
+	return x.ctx, end
+}
+
+// begin sends a head. net/http chooses the framing.
+func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
+	if !x.race.Begin() {
+		return exchange.LateSink{}
+	}
+	x.skipBody()
+	h, status := x.w.Header(), resp.Status()
+	x.setHeaders(h, resp)
+	if length >= 0 && exchange.BodyAllowed(status) {
+		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
+	}
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // or net/http guesses one
+	}
+	x.w.WriteHeader(status)
+	return (*sink)(x)
+}
+
+func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
+
+// interim sends a response below 200. Its headers are not those of the answer.
+func (x *wire) Interim(status int, h http.Header) {
+	x.race.WhileMine(func() {
+		all := x.w.Header()
+		outer := maps.Clone(all)
+		maps.Copy(all, h)
+		x.w.WriteHeader(status)
+		clear(all)
+		maps.Copy(all, outer)
+	})
+}
+
+func (x *wire) CloseAfter() {
+	x.race.WhileMine(func() { x.w.Header().Set("Connection", "close") })
+}
+
+func (x *wire) OmitDate() {
+	x.race.WhileMine(func() { x.w.Header()["Date"] = nil })
+}
+
+func (x *wire) Abandoned() {
+	x.count.end(0)
+	if x.race == nil && !x.inner {
+		x.observe(exchange.Bare(0, exchange.Abort))
+	}
+	x.leaveBody()
+}
+
+// send writes the response. A failure to write means that the client is gone.
+func (x *wire) send(resp *exchange.Answer) {
+	switch resp.Kind() {
+	case exchange.Sent:
+		return
+	case exchange.Abort:
+		x.call.Abandon() // release will not
+		x.leaveBody()
+		panic(http.ErrAbortHandler)
+	}
+	x.skipBody()
+	status := resp.Status()
+	h := x.w.Header()
+	x.setHeaders(h, resp)
+	if exchange.BodyAllowed(status) {
+		if n := resp.Announced(); n != exchange.NoLength {
+			h["Content-Length"] = lengthValues(n, &x.s.Strings)
+		}
+		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
+			h["Content-Type"] = nil // or net/http guesses one
+		}
+	}
+	x.w.WriteHeader(status)
+	if resp.Body != "" && exchange.BodyAllowed(status) && x.req.Method != http.MethodHead {
+		_, _ = x.w.Write(view.Bytes(resp.Body))
+	}
+}
+
+// setHeaders puts the response's headers into net/http's map, sharing the
+// value slices of blocks.
+func (x *wire) setHeaders(h http.Header, resp *exchange.Answer) {
+	resp.Base().SetIn(h)
+	own := resp.Fields()
+	for i := range own {
+		f := &own[i]
+		switch {
+		case f.Block != nil:
+			f.Block.SetIn(h)
+		case f.Replace:
+			h[f.Name] = x.s.Strings.Values(f.Value)
+		default:
+			// A block's slice is full, so that append copies it.
+			h[f.Name] = append(h[f.Name], f.Value)
+		}
+	}
+}
+
+// lengths holds the Content-Length values of small bodies, shared by all.
+var lengths = func() (table [1024][]string) {
+	for n := range table {
+		table[n] = []string{strconv.Itoa(n)}
+	}
+	return table
+}()
+
+// lengthValues returns n as a header map wants it.
+func lengthValues(n int64, c *exchange.Strings) []string {
+	if n < int64(len(lengths)) {
+		return lengths[n]
+	}
+	var digits [20]byte
+	return c.Values(c.Copy(strconv.AppendInt(digits[:0], n, 10)))
+}

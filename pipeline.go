@@ -1,0 +1,141 @@
+package dunlin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// A pipeline is an App as adapters see it.
+type pipeline App
+
+func (p *pipeline) app() *App { return (*App)(p) }
+
+// NewCall returns a new Request on top of w.
+func (p *pipeline) NewCall(w exchange.Wire) exchange.Call {
+	r := &Request{app: p.app(), wire: w}
+	r.s.Route = &r.app.server.Unmatched
+	return (*call)(r)
+}
+
+func (p *pipeline) IsDraining() bool { return p.servers.IsDraining() }
+func (p *pipeline) LeastBody() int64 { return p.leastBody.Load() }
+
+func (p *pipeline) Problem(status int, detail string, cause error) error {
+	return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
+}
+
+func (p *pipeline) Status(err error) int                 { return statusOf(err) }
+func (p *pipeline) NoMemory(what string) error           { return p.app().noMemory(what) }
+func (p *pipeline) NotNow(detail string) exchange.Answer { return overloaded(detail).a }
+
+// Answer is Error for a problem of an adapter's, whose cause alone is for the log.
+func (p *pipeline) Answer(err error) exchange.Answer {
+	if problem, ok := err.(*ProblemDetails); ok {
+		return Problem(*problem).a
+	}
+	return Error(err).a
+}
+
+func (p *pipeline) Late(route *exchange.Route) exchange.Answer {
+	route.Counts.Timeouts.Add(1)
+	p.aside.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern)
+	return Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
+}
+
+// A call is a Request as its adapter sees it.
+type call Request
+
+func (c *call) request() *Request { return (*Request)(c) }
+
+func (c *call) State() *exchange.State { return &c.s }
+
+func (c *call) Begin(read bool) {
+	c.request().begin()
+	c.unread = !read
+}
+
+func (c *call) Find(host string) bool {
+	if c.app.careful.Load() {
+		return false
+	}
+	r := c.request()
+	r.begin()
+	outcome := r.app.router.Lookup(r.s.Method, host, r.s.Path, &r.match)
+	if outcome == router.Found { // as in found, which the compiler does not inline
+		r.matched(r.match.Value())
+		r.act = r.route.action
+		return true
+	}
+	r.act = r.app.missing(r, host, outcome)
+	return true
+}
+
+func (c *call) FindCarefully(host string) {
+	r := c.request()
+	r.begin()
+	r.act = r.app.findCarefully(r, host)
+}
+
+func (c *call) Run() exchange.Answer {
+	r := c.request()
+	var resp Response
+	r.app.run(r.act, r, &resp)
+	if resp.a.Kind() != exchange.Later {
+		r.app.settle(r, &resp)
+	}
+	return resp.a
+}
+
+func (c *call) CarryOut(a exchange.Answer) exchange.Answer {
+	resp := Response{a}
+	c.app.settle(c.request(), &resp)
+	return resp.a
+}
+
+func (c *call) Drop(a exchange.Answer) {
+	if a.Own() != nil && a.Claim() {
+		a.Release()
+	}
+	r := c.request()
+	r.leaveLimits()
+	r.discard()
+}
+
+func (c *call) Amend(a exchange.Answer, source exchange.Source) exchange.Answer {
+	r, resp := c.request(), Response{a}
+	r.source = AnswerSource(source)
+	r.app.apply(r, &resp)
+	if resp.a.Own() != nil {
+		resp.a.Claim()
+	}
+	return resp.a
+}
+
+func (c *call) Hooked() bool {
+	if len(c.app.policies) > 0 || len(c.app.observers) > 0 {
+		return true
+	}
+	c.shared.Lock()
+	defer c.shared.Unlock()
+	return c.watch != nil && len(c.watch.observers) > 0
+}
+
+func (c *call) Observe(a exchange.Answer, took time.Duration) { c.app.observe(c.request(), &a, took) }
+func (c *call) Clock()                                        { c.request().watched().since = time.Now() }
+
+func (c *call) Succeed(late exchange.Call) { c.request().takeWatch(late.(*call).request()) }
+
+func (c *call) Params() bool                { return c.match.Len() > 0 }
+func (c *call) SetMatch(req *http.Request)  { c.request().setMatch(req) }
+func (c *call) Charge(a *admission.Account) { c.account = a }
+func (c *call) PassOn(body string) []byte   { return c.request().passOn(body) }
+func (c *call) Abandon()                    { c.request().releaseBody() }
+func (c *call) End()                        { c.request().end() }
+func (c *call) Ended() bool                 { return c.ended.IsSet() }
+
+// The sources of adapters are those of the API.
+var _ = [1]struct{}{}[uint8(FromProtocol)-uint8(exchange.FromProtocol)]

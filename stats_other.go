@@ -1,5 +1,0 @@
-//go:build !linux
-
-package dunlin
-
-func (a *App) engineStats(*Stats) {}
