@@ -9,17 +9,18 @@ import (
 type Use uint8
 
 const (
-	Input    Use = iota // received and not complete: heads, small bodies
-	Body                // request bodies read in whole by an action
-	Output              // answers that clients have not taken
-	Stream              // buffers of answers that are being produced
-	SetAside            // complete requests that wait for a goroutine
+	Input     Use = iota // received and not complete: heads, small bodies
+	Body                 // request bodies read in whole by an action
+	Output               // answers that clients have not taken
+	Stream               // buffers of answers that are being produced
+	SetAside             // complete requests that wait for a goroutine
+	Handshake            // TLS handshakes under way
 	uses
 )
 
 // String returns the use's name as statistics show it.
 func (u Use) String() string {
-	return [...]string{"input", "body", "output", "stream", "set-aside"}[u]
+	return [...]string{"input", "body", "output", "stream", "set-aside", "handshake"}[u]
 }
 
 // Uses yields every use.

@@ -10,18 +10,22 @@ import (
 type Reason uint8
 
 const (
-	QueueTime     Reason = iota // requests waited longer than they should: 503
-	RouteLimit                  // a route had as many requests in flight as its limit allows: 503
-	KeyLimit                    // one client had as many requests in flight as the limit allows: 429
-	NoMemory                    // the budget had no room for a request: 503
-	LargestHolder               // who held most, for longest, was refused or cut off to make room
-	AcceptPaused                // no connections were accepted for want of descriptors, or at their bound
-	IdleDropped                 // an idle connection was closed to free its descriptor
-	AddressLimit                // one address had as many connections as it may
-	LoopLimit                   // a loop had as many connections as it may
-	SlowHead                    // a request head came below the least rate
-	SlowBody                    // a request body came below the least rate
-	SlowReader                  // an answer was taken below the least rate
+	QueueTime      Reason = iota // requests waited longer than they should: 503
+	RouteLimit                   // a route had as many requests in flight as its limit allows: 503
+	KeyLimit                     // one client had as many requests in flight as the limit allows: 429
+	NoMemory                     // the budget had no room for a request: 503
+	LargestHolder                // who held most, for longest, was refused or cut off to make room
+	AcceptPaused                 // no connections were accepted for want of descriptors, or at their bound
+	IdleDropped                  // an idle connection was closed to free its descriptor
+	AddressLimit                 // one address had as many connections as it may
+	LoopLimit                    // a loop had as many connections as it may
+	SlowHead                     // a request head came below the least rate
+	SlowBody                     // a request body came below the least rate
+	SlowReader                   // an answer was taken below the least rate
+	HandshakeQueue               // TLS handshakes waited longer than they should
+	SlowHandshake                // a client did not shake hands in time, or kept others waiting
+	TLSError                     // a client has broken the protocol of TLS, or has refused ours
+	ClearText                    // a client has sent clear text where TLS is spoken
 	reasons
 )
 
@@ -30,6 +34,7 @@ func (r Reason) String() string {
 	return [...]string{
 		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "accept-paused", "idle-dropped",
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
+		"handshake-queue", "slow-handshake", "tls-error", "clear-text",
 	}[r]
 }
 

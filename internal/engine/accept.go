@@ -32,6 +32,7 @@ const acceptPause = int64(time.Second)
 // loop to let go of it takes what is left in the backlog and closes it.
 type listener struct {
 	fd        int32
+	tls       *TLS // nil: without
 	multipath bool // of Multipath TCP, which passes options on to some sockets only
 	loops     atomic.Int32
 }
@@ -196,7 +197,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 // admitNew makes a connection of what accept has returned just now from ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	descriptors.taken(fd)
-	c := &Conn{fd: fd, slot: -1}
+	c := newConn(ln, fd)
 	if ln.multipath {
 		c.flags |= flagUnbounded
 	}
@@ -283,7 +284,7 @@ func (d *Driver) turnAway(c *Conn, answer []byte) {
 	if e.pausedLoops.Load() > 0 {
 		e.broadcast(message{kind: msgResume})
 	}
-	if len(answer) > 0 {
+	if len(answer) > 0 && c.secure() == nil {
 		_, _ = send(c.fd, answer)
 		shutdown(c.fd, unix.SHUT_WR)
 		_, _ = recv(c.fd, d.loop.readBuf())

@@ -188,6 +188,9 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.Working(false)
 	until := c.driver.engine.patience(timeout)
+	if t := c.secure(); t != nil {
+		return c.readTLS(t, p, until)
+	}
 	for {
 		if c.flags&flagCloseNow != 0 {
 			return 0, net.ErrClosed
@@ -224,6 +227,9 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.willSend(muchOutput) // in the end, for all we know
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
+	}
+	if t := c.secure(); t != nil {
+		return c.writeTLS(t, p, timeout)
 	}
 	e, sent := c.driver.engine, 0
 	until := e.patience(timeout)
@@ -288,7 +294,7 @@ func (c *Conn) ioError(op string, errno syscall.Errno) error {
 }
 
 // Hijack takes the connection out of the engine and returns it as a
-// net.Conn with all deadlines clear. It calls [Driver.Detach] first. What of in
+// net.Conn with all deadlines clear, a *tls.Conn if it is one with TLS. It calls [Driver.Detach] first. What of in
 // was not consumed is the caller's to keep; d.Out must be empty.
 // Handler.Closed follows when the present call returns.
 func (c *Conn) Hijack() (net.Conn, error) {
@@ -300,6 +306,19 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}
+	t := c.secure()
+	if t == nil {
+		return c.takeSocket()
+	}
+	if t.phase != tlsOpen {
+		return nil, net.ErrClosed
+	}
+	return c.takeSecure(t)
+}
+
+// takeSocket takes the socket from the engine. The connection is closed when the present
+// call returns.
+func (c *Conn) takeSocket() (net.Conn, error) {
 	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("engine: hijack: %w", err)

@@ -36,7 +36,7 @@ type Conn struct {
 
 	fd    int32
 	slot  int32         // index in loop.conns; the loop's
-	gen   uint32        // tells this connection's events from those of the slot's former ones
+	gen   uint32        // tells this connection's events from those of the slot's former ones; see genSecure
 	state atomic.Uint32 // see state.go; any goroutine
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
@@ -85,7 +85,13 @@ func (c *Conn) interest() uint32 {
 }
 
 // idle reports whether nothing is unfinished.
-func (c *Conn) idle() bool { return c.Proto == nil && c.in == nil && c.out == nil }
+func (c *Conn) idle() bool {
+	if c.Proto != nil || c.in != nil || c.out != nil {
+		return false
+	}
+	t := c.secure()
+	return t == nil || t.quiet()
+}
 
 // over reports whether the connection is to be closed now.
 func (c *Conn) over() bool {

@@ -22,6 +22,12 @@
 // ownership changes. Read and output buffers belong to the driver, so a connection
 // holds memory only for what is unfinished: a partial request, unsent output.
 //
+// # TLS
+//
+// Between the socket and the handler there may be TLS ([Engine.ServeTLS]), by crypto/tls without a
+// socket of its own: the handler sees what the records carry. Handshakes run on goroutines of their own,
+// at most half of the processors at a time.
+//
 // # Where to look
 //
 //	engine.go    starting, serving, stopping        handler.go  what the user provides
@@ -41,8 +47,10 @@
 //	accept.go    new connections                    address.go  where they come from
 //	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
 //	recall.go    what is likely to be complete soon
+//	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
+//	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
 //	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
-//	syscalls.go  the system calls of the hot path, and all unsafe code
+//	syscalls.go  the system calls of the hot path, and all unsafe code but unsafetls.go's
 //
 // The package is for Linux; elsewhere it is empty.
 package engine

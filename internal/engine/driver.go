@@ -144,6 +144,10 @@ func (d *Driver) end(c *Conn) bool {
 	if c.acct.Load() != nil {
 		d.settle(c)
 	}
+	t := c.secure()
+	if t != nil {
+		d.endTLS(c, t)
+	}
 	c.driver, d.conn = nil, nil
 	if d.detached {
 		d.letGo(c)
@@ -155,6 +159,9 @@ func (d *Driver) end(c *Conn) bool {
 	switch {
 	case c.over():
 		l.finish(c)
+	case t != nil && t.phase == tlsReady:
+		c.goAway()
+		d.engine.shakes.submit(c)
 	case c.flags&flagHandOff != 0:
 		urgent, from := c.flags&flagUrgent != 0, l.originServed(c, mark)
 		c.flags &^= flagHandOff | flagUrgent
@@ -204,6 +211,10 @@ func (d *Driver) visit(c *Conn) bool {
 
 // receive reads once and serves what came together with the input kept so far.
 func (d *Driver) receive(c *Conn) {
+	if t := c.secure(); t != nil {
+		d.receiveTLS(c, t)
+		return
+	}
 	in := d.loop.readBuf()
 	kept := copy(in, c.kept())
 	n, errno := recv(c.fd, in[kept:])
@@ -224,11 +235,16 @@ func (d *Driver) receive(c *Conn) {
 	case errno != 0:
 		c.flags |= flagCloseNow
 	default:
-		c.flags = c.flags&^flagReadable | flagEOF
-		d.engine.handler.EOF(d, c, c.kept())
-		c.flags |= flagCloseAfter
-		d.send(c)
+		d.receiveEnd(c)
 	}
+}
+
+// receiveEnd is for the end of what the peer sends.
+func (d *Driver) receiveEnd(c *Conn) {
+	c.flags = c.flags&^flagReadable | flagEOF
+	d.engine.handler.EOF(d, c, c.kept())
+	c.flags |= flagCloseAfter
+	d.send(c)
 }
 
 // serveKept calls Data with kept input alone.

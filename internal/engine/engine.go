@@ -24,6 +24,7 @@ type Engine struct {
 	running atomic.Int32 // loops that have not ended
 	monitor monitor
 	workers workers
+	shakes  shakes
 	buffers bufferPool
 	shared  sharedBodies // and how many connections have pending output
 	drivers driverPool
@@ -69,6 +70,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	if e.cfg.AdaptiveWorkers {
 		e.workers.adaptive = admission.NewGradient(leastWorkers, e.cfg.MaxWorkers)
 	}
+	e.shakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
 	e.initDrivers()
 	if e.cfg.Holders == nil {
@@ -119,11 +121,17 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 // Serve accepts connections from ln, a TCP or unix listener, until Shutdown or
 // Close, and then closes it. It may be called for several listeners.
 // It returns net.ErrClosed after Shutdown or Close.
-func (e *Engine) Serve(ln net.Listener) error {
+func (e *Engine) Serve(ln net.Listener) error { return e.serve(ln, nil) }
+
+// ServeTLS is Serve for connections that are secured.
+func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error { return e.serve(ln, by) }
+
+func (e *Engine) serve(ln net.Listener, by *TLS) error {
 	l, err := e.newListener(ln)
 	if err != nil {
 		return err
 	}
+	l.tls = by
 	if !e.enlist(ln) {
 		closeFD(l.fd)
 		_ = ln.Close() // by another way perhaps closed already
@@ -252,6 +260,9 @@ type Stats struct {
 	WorkersMost  int // how many may be busy
 	JobsQueued   int
 
+	Handshakes       int // of TLS that have begun
+	HandshakesQueued int // ... and that wait for their turn
+
 	// The longest waits of the last second or two, and ever.
 	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
@@ -272,6 +283,7 @@ func (e *Engine) Stats() Stats {
 		PendingBytes: e.pending(),
 		PendingConns: int(e.shared.n.Load()),
 	}
+	s.Handshakes, s.HandshakesQueued = e.shakes.counts()
 	now := e.now()
 	if e.pausedLoops.Load() > 0 {
 		s.AcceptPaused = max(time.Duration(now-e.pausedSince.Load()), 1)

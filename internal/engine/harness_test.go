@@ -225,6 +225,11 @@ func serveUnix(t testing.TB, cfg engine.Config, h engine.Handler) *server {
 
 func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener) *server {
 	t.Helper()
+	return serveBy(t, cfg, h, ln, func(e *engine.Engine) error { return e.Serve(ln) })
+}
+
+func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener, by func(*engine.Engine) error) *server {
+	t.Helper()
 	if cfg.Budget == nil {
 		cfg.Budget = admission.NewBudget(0)
 	}
@@ -234,7 +239,7 @@ func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener)
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- e.Serve(ln) }()
+	go func() { served <- by(e) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

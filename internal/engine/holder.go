@@ -91,6 +91,10 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 
 // refuse has the handler refuse what c has waiting, and closes c after that.
 func (d *Driver) refuse(c *Conn) {
+	if c.greeting() {
+		c.flags |= flagCloseNow
+		return
+	}
 	d.engine.handler.Refused(d, c, c.kept())
 	c.flags = c.flags&^(flagAgain|flagHandOff) | flagCloseAfter | flagLinger
 	d.send(c)

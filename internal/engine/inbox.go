@@ -33,6 +33,7 @@ const (
 	msgResume                               // descriptors may be free again: accept
 	msgEnd                                  // conn is to be ended, since others need what account holds
 	msgRoom                                 // there may be room for what waits for it
+	msgLook                                 // conn's goroutine is to look what has become of it
 	msgOverdue                              // conn, which was in line for a worker, is to be refused
 )
 
@@ -101,7 +102,11 @@ func (l *loop) handle(d *Driver, m message) bool {
 			return l.sweep(d, c)
 		}
 		l.refileIfEarlier(c)
-		if c.flags&flagAgain != 0 && c.out == nil {
+		ended := c.hasEnded()
+		if ended {
+			c.flags |= flagReadable
+		}
+		if (ended || c.flags&flagAgain != 0) && c.out == nil {
 			l.serveSoon(c)
 		}
 	case msgStopAccepting:
@@ -118,6 +123,10 @@ func (l *loop) handle(d *Driver, m message) bool {
 		return l.retryHeld(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
+	case msgLook:
+		if m.conn.slot >= 0 {
+			m.conn.noteEvent(0)
+		}
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 	"sync"
@@ -32,6 +33,7 @@ type loop struct {
 	current *Conn         // what the driver serves; the monitor's after it took the loop
 	raw     *buffer       // what is read into, see memory.go; nil until it is needed
 	out     []byte        // a large Out between Enter and Leave, likewise
+	sealed  []byte        // what is gathered for one call of send, see tlswrite.go; empty
 
 	e      *Engine
 	number int // in e.loops
@@ -324,8 +326,8 @@ func (l *loop) adopt(c *Conn) {
 		l.conns = append(l.conns, nil)
 	}
 	l.conns[c.slot] = c
-	l.gen++
-	c.gen = l.gen
+	l.gen += genStep
+	c.gen = l.gen | c.gen&genSecure
 	if err := l.ctl(unix.EPOLL_CTL_ADD, c.fd, c.interest(), c.slot, c.gen); err != nil {
 		l.e.cfg.Logger.Error("engine: cannot watch a connection", "err", err)
 		l.close(c)
@@ -336,7 +338,7 @@ func (l *loop) adopt(c *Conn) {
 		l.serveSoon(c)
 		return
 	}
-	if open := l.e.cfg.OpenTimeout; open > 0 {
+	if open := c.openTimeout(l.e); open > 0 {
 		c.deadline = deadlineTick(l.now, open)
 		l.refile(c, c.deadline)
 	}
@@ -370,20 +372,32 @@ func (l *loop) close(c *Conn) {
 	l.free = append(l.free, c.slot)
 	c.slot = -1
 	c.state.Store(leaving)
+	t := c.secure()
+	if t != nil {
+		t.farewellNow(c)
+		t.drop(e)
+	}
 	closeFD(c.fd)
 	c.dropPending(e)
 	e.buffers.put(c.in)
 	c.in = nil
 	l.count.Add(-1)
-	e.conns.Add(-1)
-	e.cfg.Addresses.Release(c.peer.addr())
-	if e.pausedLoops.Load() > 0 {
-		e.broadcast(message{kind: msgResume})
+	if t == nil || !t.passed {
+		e.forget(c.peer.addr())
 	}
 	c.fireHangup()
 	e.handler.Closed(c)
 	if a := c.acct.Load(); a != nil {
 		a.Close()
+	}
+}
+
+// forget says that a connection from an address is open no more.
+func (e *Engine) forget(from netip.Addr) {
+	e.conns.Add(-1)
+	e.cfg.Addresses.Release(from)
+	if e.pausedLoops.Load() > 0 {
+		e.broadcast(message{kind: msgResume})
 	}
 }
 

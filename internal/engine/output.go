@@ -16,6 +16,7 @@ type owned struct {
 	after    int
 	b        []byte
 	releaser Releaser
+	sealed   int // bytes of b that went out as records, see tlswrite.go
 }
 
 func (o *owned) release() {
@@ -28,6 +29,7 @@ func (o *owned) release() {
 type outQueue struct {
 	head, tail *outNode
 	bytes      int64  // unsent, over all nodes
+	clear      bool   // what is added is still to be sealed, see tlswrite.go
 	unread     bool   // the peer is to take what the system has before more is made, see unread.go
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
@@ -39,6 +41,7 @@ type outQueue struct {
 type outNode struct {
 	next     *outNode
 	rest     []byte // unsent part
+	clear    bool   // it is still to be sealed
 	buf      *buffer
 	releaser Releaser
 	shared   *sharedBody // holds the memory, unless buf does
@@ -74,7 +77,7 @@ func (q *outQueue) pop(e *Engine) {
 // change until r.Release is called, which happens when it is sent or
 // the connection is closed. r may be nil. While b is pending, its capacity counts.
 func (d *Driver) WriteOwned(b []byte, r Releaser) {
-	d.owned = append(d.owned, owned{len(d.Out), b, r})
+	d.owned = append(d.owned, owned{after: len(d.Out), b: b, releaser: r})
 }
 
 // Gathered returns how many bytes of answers this call has made so far: Out and
@@ -90,6 +93,10 @@ func (d *Driver) Gathered() int {
 // send writes Out and the owned buffers of this call; what the socket does not
 // take becomes pending output. It never blocks.
 func (d *Driver) send(c *Conn) {
+	if t := c.secure(); t != nil {
+		d.sendTLS(c, t)
+		return
+	}
 	if len(d.Out) == 0 && len(d.owned) == 0 {
 		return
 	}
@@ -158,7 +165,7 @@ func (d *Driver) gatherOutput() (total int) {
 func (d *Driver) newOutQueue(c *Conn) *outQueue {
 	now := tickAt(d.Now())
 	d.engine.shared.n.Add(1)
-	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent()}
+	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent(), clear: c.secure() != nil}
 }
 
 // pend queues the output of this call behind the first sent bytes of it.
@@ -179,7 +186,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 			o.release()
 			continue
 		}
-		q.push(&outNode{rest: o.b[sent:], releaser: o.releaser, shared: e.shared.take(c, o.b)})
+		q.push(&outNode{rest: o.b[sent+o.sealed:], clear: q.clear, releaser: o.releaser, shared: e.shared.take(c, o.b)})
 		sent = 0
 	}
 	q.pushCopy(c, d.Out[start:], sent)
@@ -202,7 +209,7 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 		return sent - len(b)
 	}
 	b = b[sent:]
-	if q.tail != nil && q.tail.buf != nil {
+	if q.tail != nil && q.tail.buf != nil && q.tail.clear == q.clear {
 		// Fill the last chunk before taking another. rest ends where buf.b ends.
 		buf := q.tail.buf
 		n := min(len(b), cap(buf.b)-len(buf.b))
@@ -214,7 +221,7 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
 		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
-		q.push(&outNode{rest: buf.b, buf: buf})
+		q.push(&outNode{rest: buf.b, clear: q.clear, buf: buf})
 		b = b[n:]
 	}
 	return 0
@@ -230,8 +237,12 @@ func (d *Driver) drain(c *Conn) bool {
 		}
 	}()
 	for q.head != nil {
+		if q.head.clear && !d.sealHead(c, c.secure(), q) {
+			c.flags |= flagCloseNow
+			return false
+		}
 		g := d.gatherer()
-		for n := q.head; n != nil && g.add(n.rest); n = n.next {
+		for n := q.head; n != nil && !n.clear && g.add(n.rest); n = n.next {
 		}
 		n, errno := g.send(c.fd)
 		if errno != 0 {

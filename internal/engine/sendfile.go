@@ -23,7 +23,7 @@ const (
 )
 
 // SendFile sends the next n bytes of f, a regular file, from its current offset,
-// behind all output pending so far, and blocks as Write does. The bytes do not
+// behind all output pending so far, and blocks as Write does. Without TLS the bytes do not
 // pass through the process.
 // Like Write it does not look at d.Out and calls [Driver.Detach] first. It
 // returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
@@ -41,6 +41,9 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	}
 	if c.flags&flagCloseNow != 0 {
 		return 0, net.ErrClosed
+	}
+	if t := c.secure(); t != nil {
+		return c.sendFileTLS(t, f, n, timeout)
 	}
 	until := c.driver.engine.patience(timeout)
 	raw, err := f.SyscallConn()

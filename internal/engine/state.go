@@ -90,7 +90,7 @@ func (c *Conn) giveBack(look bool) {
 	if look {
 		c.lookAgain()
 	}
-	check := c.refileNeeded() || c.flags&flagAgain != 0
+	check := c.refileNeeded() || c.flags&flagAgain != 0 || c.hasEnded()
 	c.mark = stampAt(l.e.now())
 	l.e.away.Add(-1)
 	for !c.state.CompareAndSwap(away, atLoop) {

@@ -157,6 +157,8 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		}
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
+	case c.greeting():
+		d.greetedTooSlowly(c)
 	case d.engine.draining.Load() && c.idle():
 		// The time for last requests is over: end closes it, unless one has come.
 		c.flags |= flagReadable

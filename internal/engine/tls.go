@@ -1,0 +1,233 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem"
+)
+
+// TLS lies between a socket and the handler, which sees what the records carry. Crypto/tls does the work,
+// without a socket of its own (internal/tlsmem): the engine lends it the records that have come,
+// and sends what it has made. All that the engine counts, bounds and judges by rate is ciphertext.
+//
+//	greeting ──(a ClientHello is here)──▶ ready ──▶ shaking ──▶ open ──▶ gone
+//	   loop                               in line    goroutine    as any    hijacked, or handed over
+//
+// A tls.Conn of a connection that is the loop's holds no input: no plaintext and no part of a record.
+// The beginning of a record is kept by the connection, in a buffer that the budget counts.
+
+// TLS says how the connections of a listener are secured.
+type TLS struct {
+	// Config is as for crypto/tls. It must not be changed any more.
+	Config *tls.Config
+
+	// Timeout is for how long a client may take from the beginning of its connection to the
+	// end of the handshake. Default: that of [Config.OpenTimeout].
+	Timeout time.Duration
+
+	// NotTLS is what a client is sent that begins in clear text. Default: nothing.
+	NotTLS []byte
+
+	// Other serves connections whose client has agreed to another protocol than the handler's
+	// (ALPN). It gets the connection after the handshake, and must call gone when that is closed:
+	// until then it counts among those that are open.
+	Other map[string]func(conn *tls.Conn, gone func())
+}
+
+// secureConn is a Conn of a listener with TLS: one without pays nothing for it.
+type secureConn struct {
+	Conn
+	tls tlsState
+}
+
+// tlsState is the part of a connection that speaks TLS. It is its owner's, as the Conn is.
+type tlsState struct {
+	on    *TLS
+	conn  *tlsmem.Conn // since the handshake
+	buf   *buffer      // records that have come, nil for none
+	lent  int          // the first bytes of buf, which conn was lent
+	idle  int          // bytes of records since one carried plaintext
+	phase tlsPhase
+	left  bool // conn may hold plaintext, because a Read was given less room
+	ended bool // the peer has said close_notify
+	bye   bool // we have
+
+	passed bool // it is another server's, and counts there
+}
+
+type tlsPhase uint8
+
+const (
+	tlsGreeting tlsPhase = iota
+	tlsReady
+	tlsShaking
+	tlsOpen
+	tlsGone // nothing is sealed any more
+)
+
+// mostIdleRecords bounds what a peer may send without plaintext, in bytes: crypto/tls keeps the
+// beginning of a message of the handshake, which after it are a few bytes long.
+const mostIdleRecords = 64 << 10
+
+// newConn returns a connection of a listener.
+func newConn(ln *listener, fd int32) *Conn {
+	if ln.tls == nil {
+		return &Conn{fd: fd, slot: -1}
+	}
+	if ln.multipath {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // it was not inherited
+	}
+	s := &secureConn{Conn: Conn{fd: fd, slot: -1, gen: genSecure}, tls: tlsState{on: ln.tls}}
+	return &s.Conn
+}
+
+// A connection's generation is even without TLS and odd with it; it does not change once the
+// connection is a loop's.
+const (
+	genSecure = 1
+	genStep   = 2
+)
+
+// TLS returns what was agreed in the handshake of the connection, false if it is without TLS. Safe for
+// concurrent use while the handler is being called for it.
+func (c *Conn) TLS() (tls.ConnectionState, bool) {
+	t := c.secure()
+	if t == nil || t.conn == nil {
+		return tls.ConnectionState{}, false
+	}
+	return t.conn.State(), true
+}
+
+// openTimeout returns what time a new connection has.
+func (c *Conn) openTimeout(e *Engine) time.Duration {
+	if t := c.secure(); t != nil && t.on.Timeout > 0 {
+		return t.on.Timeout
+	}
+	return e.cfg.OpenTimeout
+}
+
+// greeting reports whether a connection with TLS has not come to the handshake.
+func (c *Conn) greeting() bool {
+	t := c.secure()
+	return t != nil && t.phase == tlsGreeting
+}
+
+// hasEnded reports whether the peer has said close_notify, which makes no event.
+func (c *Conn) hasEnded() bool {
+	t := c.secure()
+	return t != nil && t.ended
+}
+
+// quiet reports whether nothing of TLS is unfinished.
+func (t *tlsState) quiet() bool {
+	return t.buf == nil && (t.phase == tlsGreeting || t.phase == tlsOpen || t.phase == tlsGone)
+}
+
+// greet reads what a client sends first, until its ClientHello is here. The driver runs a loop.
+func (d *Driver) greet(c *Conn, t *tlsState) {
+	raw := d.loop.readBuf()
+	have := copy(raw, t.records())
+	n, errno := recv(c.fd, raw[have:])
+	if !c.tookIn(n, errno, have+n < len(raw)) {
+		return
+	}
+	have += n
+	greeting := tlsmem.Greet(raw[:have])
+	if greeting == tlsmem.NotTLS {
+		d.engine.noteTLS(admission.ClearText, c, "clients have sent clear text where TLS is spoken", nil)
+		d.sendRaw(c, t.on.NotTLS)
+		c.flags |= flagCloseAfter | flagLinger
+		return
+	}
+	t.keepRecords(c, raw[:have])
+	if greeting == tlsmem.Complete || have == len(raw) {
+		t.phase = tlsReady
+	}
+}
+
+// tookIn notes what a read from the socket has brought, and reports whether that was bytes.
+func (c *Conn) tookIn(n int, errno syscall.Errno, short bool) bool {
+	switch {
+	case n > 0:
+		if short && c.flags&flagPeerDone == 0 {
+			c.flags &^= flagReadable // more will make a new edge, see receive
+		}
+		return true
+	case errno == unix.EAGAIN:
+		c.flags &^= flagReadable
+	default:
+		c.flags |= flagCloseNow
+	}
+	return false
+}
+
+// greetedTooSlowly ends a connection whose client has not sent a ClientHello in time.
+func (d *Driver) greetedTooSlowly(c *Conn) {
+	if t := c.secure(); t.buf != nil {
+		d.engine.noteTLS(admission.SlowHandshake, c, "clients were too slow with their TLS handshakes", nil)
+	}
+	c.flags |= flagCloseNow
+}
+
+// noteTLS counts what becomes of clients that get no TLS, and says so once a second.
+func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
+	n, due := e.cfg.Shed.Note(r)
+	if !due {
+		return
+	}
+	attrs := []any{"latest", c.RemoteAddr(), "count", n}
+	if err != nil {
+		attrs = append(attrs, "err", err)
+	}
+	level := slog.LevelWarn
+	if r == admission.TLSError {
+		level = slog.LevelInfo // the world sends any number of them
+	}
+	e.cfg.Logger.Log(context.Background(), level, "engine: "+what, attrs...)
+}
+
+// Addresses of a connection as crypto/tls wants them.
+func netAddr(c *Conn, local bool) net.Addr {
+	if c.peer == (peerAddr{}) {
+		return &net.UnixAddr{Net: "unix"}
+	}
+	if local {
+		return net.TCPAddrFromAddrPort(c.LocalAddr())
+	}
+	return net.TCPAddrFromAddrPort(c.RemoteAddr())
+}
+
+// records returns the records that have come and were not lent.
+func (t *tlsState) records() []byte {
+	if t.buf == nil {
+		return nil
+	}
+	return t.buf.b[t.lent:]
+}
+
+// keepRecords keeps b, which may lie in what was kept before, instead of that.
+func (t *tlsState) keepRecords(c *Conn, b []byte) {
+	old := t.buf
+	t.buf, t.lent = nil, 0
+	pool := &c.loop.e.buffers
+	if len(b) > 0 {
+		t.buf = pool.copyOf(c.Account(), admission.Input, b)
+	}
+	pool.put(old)
+}
+
+// drop gives back what the connection holds for TLS.
+func (t *tlsState) drop(e *Engine) {
+	e.buffers.put(t.buf)
+	t.buf, t.lent = nil, 0
+}

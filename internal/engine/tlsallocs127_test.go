@@ -1,0 +1,5 @@
+//go:build linux && go1.27
+
+package engine_test
+
+const mostTLSAllocs = 0

@@ -1,0 +1,239 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem"
+)
+
+// A shake is a handshake that has begun, on a goroutine of its own.
+type shake struct {
+	e *Engine
+	c *Conn
+	t *tlsState
+	d *Driver
+
+	until int64         // when it must be over, 0 for never
+	turn  chan struct{} // it has a processor; capacity 1
+	since int64         // since when it computes, or waits for its client; under shakes.mu
+	given bool          // it was given up for others; likewise
+	fault error         // why it can not go on, beside what crypto/tls says
+}
+
+// errGivenUp is why a handshake fails whose client keeps others waiting.
+var errGivenUp = errors.New("the client has kept others waiting")
+
+// shake is the goroutine.
+func (h *shake) shake() {
+	c, e := h.c, h.e
+	h.t = c.secure()
+	h.d = &Driver{engine: e, detached: true, conn: c}
+	c.driver = h.d
+	h.t.phase = tlsShaking
+	if h.until = startOf(c.deadline); c.deadline == 0 { // the engine is draining
+		h.until = e.patience(c.openTimeout(e))
+	}
+	account := c.Account()
+	account.Force(admission.Handshake, shakeMemory)
+	account.Working(true)
+	var other func()
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.cfg.Logger.Error("engine: panic in a TLS handshake", "panic", cause, "stack", string(debug.Stack()))
+		}
+		if h.t.phase == tlsShaking { // it has panicked, or ended its goroutine
+			c.flags |= flagCloseNow
+		}
+		account.Release(admission.Handshake, shakeMemory)
+		e.shakes.end(h)
+		h.d.end(c)
+		if other != nil {
+			other()
+		}
+	}()
+	err := h.run()
+	if err != nil {
+		h.fail(err)
+		return
+	}
+	other = h.open()
+}
+
+// run shakes hands.
+func (h *shake) run() error {
+	conn := tlsmem.Server(h.t.on.Config, h)
+	h.t.conn = conn
+	conn.More = h.more
+	h.lend()
+	err := conn.Handshake(context.Background())
+	conn.More = nil
+	conn.Forget()
+	if err != nil {
+		return err
+	}
+	out := conn.Out
+	conn.Out = nil
+	return h.flush(out)
+}
+
+// lend lends the whole records that are here.
+func (h *shake) lend() bool {
+	t := h.t
+	whole := tlsmem.Whole(t.records())
+	if whole == 0 {
+		return false
+	}
+	t.conn.Lend(t.records()[:whole])
+	t.lent += whole
+	return true
+}
+
+// more sends what was said so far, and waits for what the client says to that.
+func (h *shake) more() error {
+	out := h.t.conn.Out
+	h.t.conn.Out = out[:0]
+	if err := h.flush(out); err != nil {
+		return err
+	}
+	for !h.lend() {
+		n, errno := h.t.fill(h.c)
+		switch {
+		case n > 0:
+			h.c.Moved(int64(n), -1)
+		case errno == 0:
+			return io.EOF
+		case errno != unix.EAGAIN:
+			return fmt.Errorf("read: %w", errno)
+		default:
+			h.t.shrink(h.c)
+			if err := h.wait(toRead); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wait waits for the client, without a processor.
+func (h *shake) wait(wants int) error {
+	c := h.c
+	if c.ended() {
+		h.fault = ErrNoRoom
+		return ErrNoRoom
+	}
+	c.Working(false)
+	h.e.shakes.pause(h)
+	err := c.block(wants, h.until)
+	goOn := h.e.shakes.goOn(h)
+	c.Working(true)
+	switch {
+	case !goOn:
+		h.fault = errGivenUp
+		return errGivenUp
+	case err == nil && h.until != 0 && h.e.now() >= h.until:
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
+		h.fault = err
+	}
+	return err
+}
+
+// flush sends b, and waits for its client to take it. No handshake is longer than what a socket takes
+// at once, unless by long chains of certificates.
+func (h *shake) flush(b []byte) error {
+	for len(b) > 0 {
+		n, errno := send(h.c.fd, b)
+		b = b[n:]
+		switch {
+		case errno == 0:
+		case errno != unix.EAGAIN:
+			return fmt.Errorf("write: %w", errno)
+		default:
+			h.c.wantOut()
+			if err := h.wait(toWrite); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fail ends the connection, whose client is told what crypto/tls has to say.
+func (h *shake) fail(err error) {
+	c, t := h.c, h.t
+	reason, what := admission.TLSError, "TLS handshakes have failed"
+	switch {
+	case h.fault == ErrNoRoom: // counted where it was decided
+		reason, what = admission.LargestHolder, ""
+	case h.fault != nil:
+		reason, what = admission.SlowHandshake, "clients were too slow with their TLS handshakes"
+		err = nil
+	}
+	if what != "" {
+		h.e.noteTLS(reason, c, what, err)
+	}
+	alert := t.conn.Out
+	t.conn.Out = nil
+	t.drop(h.e)
+	t.phase = tlsGone
+	if len(alert) == 0 || h.fault != nil {
+		c.flags |= flagCloseNow
+		return
+	}
+	h.d.sendRaw(c, alert)
+	c.flags |= flagCloseAfter | flagLinger
+}
+
+// open begins to serve the connection. Where another protocol was agreed, it returns what passes the connection on,
+// which is to be called when it is the engine's no more.
+func (h *shake) open() (other func()) {
+	c, t := h.c, h.t
+	t.phase = tlsOpen
+	if serve := t.on.Other[t.conn.State().NegotiatedProtocol]; serve != nil {
+		from := c.peer.addr()
+		conn, err := c.takeSecure(t)
+		if err != nil {
+			h.e.cfg.Logger.Error("engine: cannot pass a connection on", "err", err)
+			c.flags |= flagCloseNow
+			return nil
+		}
+		t.passed = true
+		return func() { serve(conn, func() { h.e.forget(from) }) }
+	}
+	t.left = true // what came with the client's last words
+	c.deadline = 0
+	if idle := h.e.cfg.OpenTimeout; idle > 0 {
+		c.deadline = deadlineTick(h.e.now(), idle)
+	}
+	return nil
+}
+
+// takeSecure takes the connection from the engine, see Hijack. What crypto/tls has not read yet goes with it.
+func (c *Conn) takeSecure(t *tlsState) (*tls.Conn, error) {
+	wire, err := c.takeSocket()
+	if err != nil {
+		return nil, err
+	}
+	rest := append(append([]byte(nil), t.conn.Lent()...), t.records()...)
+	conn := t.conn.Attach(wire, rest)
+	t.drop(c.loop.e)
+	t.phase = tlsGone
+	return conn, nil
+}
+
+// LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them on to code that chooses certificates.
+func (h *shake) LocalNetAddr() net.Addr  { return netAddr(h.c, true) }
+func (h *shake) RemoteNetAddr() net.Addr { return netAddr(h.c, false) }

@@ -1,0 +1,302 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// What is sealed has its place in the stream for good: it is sent in that order, or the connection
+// ends. So as little as possible is sealed ahead of its time: while a peer takes nothing, what
+// follows is pending in clear text (outNode.clear), where an answer that many are sent lies but once.
+//
+//	pending output: sealed ── replies of the protocol go here ──▶ clear
+
+// sealPiece is how many bytes are sealed at a time: whole records, which with what TLS adds fit the
+// largest class of buffers.
+const sealPiece = 48 << 10
+
+// sendTLS is send for a connection with TLS.
+func (d *Driver) sendTLS(c *Conn, t *tlsState) {
+	if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
+		d.dropOutput()
+		return
+	}
+	if len(d.Out) == 0 && len(d.owned) == 0 && len(t.conn.Out) == 0 {
+		return
+	}
+	if c.out == nil {
+		buf := d.beginSeal(c, t)
+		d.sealOut(c, t)
+		d.flushSealed(c, t)
+		d.endSeal(c, t, buf)
+	} else {
+		d.pendReplies(c, t)
+	}
+	if len(d.Out) > 0 || len(d.owned) > 0 {
+		d.pend(c, 0)
+	}
+	d.dropOutput()
+}
+
+// beginSeal has what is sealed next gathered in a buffer: the loop's, or one of the pool.
+func (d *Driver) beginSeal(c *Conn, t *tlsState) *buffer {
+	var buf *buffer
+	var room []byte
+	if d.detached {
+		buf = d.engine.buffers.scratch(len(d.Out) + 256)
+		room = buf.b
+	} else {
+		room = d.loop.sealed
+	}
+	t.conn.Out = append(room, t.conn.Out...)
+	return buf
+}
+
+func (d *Driver) endSeal(c *Conn, t *tlsState, buf *buffer) {
+	room := t.conn.Out[:0]
+	t.conn.Out = nil
+	switch {
+	case buf != nil:
+		buf.b = room
+		d.engine.buffers.put(buf)
+	case cap(room) <= maxKeptOut:
+		d.loop.sealed = room
+	}
+}
+
+// sealOut seals and sends Out and the owned buffers, piece by piece, until the socket takes no more. What is
+// left of them then is what was not sealed.
+func (d *Driver) sealOut(c *Conn, t *tlsState) {
+	done := 0 // of Out
+	for i := range d.owned {
+		o := &d.owned[i]
+		done += d.sealPart(c, t, d.Out[done:o.after])
+		if done == o.after {
+			o.sealed = d.sealPart(c, t, o.b)
+		}
+		if done < o.after || o.sealed < len(o.b) {
+			d.cutOutput(done, i)
+			return
+		}
+		o.release()
+	}
+	done += d.sealPart(c, t, d.Out[done:])
+	d.cutOutput(done, len(d.owned))
+}
+
+// sealPart seals b, sends what a piece is full of, and returns how much it has sealed: all, unless the
+// socket is full.
+func (d *Driver) sealPart(c *Conn, t *tlsState, b []byte) (n int) {
+	for n < len(b) && c.out == nil && c.flags&flagCloseNow == 0 {
+		k := min(len(b)-n, sealPiece)
+		if err := t.conn.Seal(b[n : n+k]); err != nil {
+			c.flags |= flagCloseNow
+			return n
+		}
+		n += k
+		if len(t.conn.Out) >= sealPiece {
+			d.flushSealed(c, t)
+		}
+	}
+	return n
+}
+
+// cutOutput drops what was sealed: so many bytes of Out, and so many owned buffers.
+func (d *Driver) cutOutput(done, buffers int) {
+	for i := buffers; i < len(d.owned); i++ {
+		d.owned[i].after -= done
+	}
+	n := copy(d.owned, d.owned[buffers:])
+	clear(d.owned[n:])
+	d.owned = d.owned[:n]
+	d.Out = d.Out[:copy(d.Out, d.Out[done:])]
+}
+
+// flushSealed sends what was sealed; what the socket does not take becomes pending output.
+func (d *Driver) flushSealed(c *Conn, t *tlsState) {
+	d.sendRaw(c, t.conn.Out)
+	t.conn.Out = t.conn.Out[:0]
+}
+
+// sendRaw sends b as it is, behind what is sealed.
+func (d *Driver) sendRaw(c *Conn, b []byte) {
+	if len(b) == 0 || c.flags&flagCloseNow != 0 {
+		return
+	}
+	n, errno := 0, syscall.Errno(unix.EAGAIN)
+	if c.out == nil {
+		c.willSend(len(b))
+		n, errno = send(c.fd, b)
+		d.taking.moved += int64(n)
+		if errno == 0 && n == len(b) {
+			return
+		}
+		if errno != 0 && errno != unix.EAGAIN {
+			c.flags |= flagCloseNow
+			return
+		}
+		c.out = d.newOutQueue(c)
+	}
+	q := c.out
+	q.pushSealed(c, b[n:])
+	if c.out.bytes > 0 {
+		c.Working(false)
+		c.Moved(0, q.bytes)
+		c.wantOut()
+	}
+	if errno == 0 {
+		d.drain(c) // see send
+	}
+}
+
+// pushSealed queues a copy of b behind what is sealed already.
+func (q *outQueue) pushSealed(c *Conn, b []byte) {
+	after := q.lastSealed()
+	for len(b) > 0 {
+		n := min(len(b), classSizes[len(classSizes)-1])
+		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
+		node := &outNode{rest: buf.b, buf: buf}
+		if after == nil {
+			node.next, q.head = q.head, node
+		} else {
+			node.next, after.next = after.next, node
+		}
+		if node.next == nil {
+			q.tail = node
+		}
+		q.bytes += int64(n)
+		q.mark += int64(n)
+		after, b = node, b[n:]
+	}
+}
+
+// lastSealed returns the last node that is sealed, nil if none is: those in clear text come behind.
+func (q *outQueue) lastSealed() *outNode {
+	var last *outNode
+	for n := q.head; n != nil && !n.clear; n = n.next {
+		last = n
+	}
+	return last
+}
+
+// sealHead seals a piece of the first node, which is in clear text.
+func (d *Driver) sealHead(c *Conn, t *tlsState, q *outQueue) bool {
+	n := q.head
+	k := min(len(n.rest), sealPiece)
+	buf := d.engine.buffers.get(c.Account(), admission.Output, classSizes[len(classSizes)-1])
+	t.conn.Out = buf.b
+	err := t.conn.Seal(n.rest[:k])
+	buf.b, t.conn.Out = t.conn.Out, nil
+	if err != nil {
+		d.engine.buffers.put(buf)
+		return false
+	}
+	n.rest = n.rest[k:]
+	if len(n.rest) == 0 {
+		q.pop(d.engine)
+	}
+	q.head = &outNode{next: q.head, rest: buf.b, buf: buf}
+	if q.tail == nil {
+		q.tail = q.head
+	}
+	more := int64(len(buf.b) - k)
+	q.bytes += more
+	q.mark += more
+	return true
+}
+
+// pendReplies queues what crypto/tls has to say.
+func (d *Driver) pendReplies(c *Conn, t *tlsState) {
+	if out := t.conn.Out; len(out) > 0 {
+		t.conn.Out = nil
+		d.sendRaw(c, out)
+	}
+}
+
+// sendReplies sends it, without what is in Out, which another goroutine of the call may be appending to.
+func (d *Driver) sendReplies(c *Conn, t *tlsState) {
+	if t.phase == tlsOpen {
+		d.pendReplies(c, t)
+	}
+}
+
+// farewell says close_notify to a peer that has been sent everything else.
+func (d *Driver) farewell(c *Conn, t *tlsState) {
+	if t.phase != tlsOpen || t.bye {
+		return
+	}
+	t.bye = true
+	t.conn.SealEnd()
+	d.pendReplies(c, t)
+}
+
+// farewellNow is farewell for a connection that is closed at once: it is said if that costs no wait.
+func (t *tlsState) farewellNow(c *Conn) {
+	if t.phase != tlsOpen || t.bye || c.out != nil || c.flags&flagCloseNow != 0 {
+		return
+	}
+	t.bye = true
+	t.conn.Out = nil
+	t.conn.SealEnd()
+	_, _ = send(c.fd, t.conn.Out)
+}
+
+// writeTLS is Write for a connection with TLS that has no pending output.
+func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int, err error) {
+	d := c.driver
+	for sent < len(p) {
+		if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
+			return sent, net.ErrClosed
+		}
+		k := min(len(p)-sent, sealPiece)
+		buf := d.engine.buffers.scratch(k + 256)
+		t.conn.Out = buf.b
+		err := t.conn.Seal(p[sent : sent+k])
+		d.flushSealed(c, t)
+		buf.b, t.conn.Out = t.conn.Out, nil
+		d.engine.buffers.put(buf)
+		if err != nil {
+			c.flags |= flagCloseNow
+			return sent, err
+		}
+		sent += k // it goes out, or the connection ends
+		if err := c.flushPending(timeout); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// sendFileTLS is SendFile for a connection with TLS: what is sealed has to pass through the process.
+func (c *Conn) sendFileTLS(t *tlsState, f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
+	pool := &c.driver.engine.buffers
+	buf := pool.scratch(sealPiece)
+	defer pool.put(buf)
+	for sent < n {
+		k, err := f.Read(buf.b[:min(n-sent, sealPiece)])
+		if k > 0 {
+			m, err := c.writeTLS(t, buf.b[:k], timeout)
+			sent += int64(m)
+			if err != nil {
+				return sent, err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return sent, io.ErrUnexpectedEOF
+		case err != nil:
+			return sent, err
+		}
+	}
+	return sent, nil
+}

@@ -1,0 +1,181 @@
+// Package tlsmem is crypto/tls without a socket: a [Conn] is the server's side of a TLS
+// connection that is lent the records its peer has sent and gathers those that its peer is to
+// be sent. Nothing in it waits, so that an event loop can serve it.
+//
+// It rests on what crypto/tls does and does not promise, see pinned_test.go: a Read that fails
+// with a temporary error of the transport may be repeated.
+package tlsmem
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+)
+
+// A Conn is used by one goroutine at a time.
+type Conn struct {
+	// Out is what is to be sent to the peer, in order: answers, replies of the protocol,
+	// alerts. Whoever takes it sets it to nil, or to memory that is to be appended to.
+	Out []byte
+
+	// More is called, if it is not nil, when crypto/tls needs a record and none is lent: it
+	// lends at least one, or returns why there is none. The error must not be temporary, and
+	// ends the connection.
+	More func() error
+
+	tls  *tls.Conn
+	in   []byte // lent, not taken yet
+	wire net.Conn
+	addr Addresses
+}
+
+// Addresses says where a connection comes from.
+type Addresses interface {
+	LocalNetAddr() net.Addr
+	RemoteNetAddr() net.Addr
+}
+
+// Server returns a connection whose handshake has not begun.
+func Server(config *tls.Config, addr Addresses) *Conn {
+	c := &Conn{addr: addr}
+	c.tls = tls.Server((*transport)(c), config)
+	return c
+}
+
+// errMore is what the transport says instead of waiting. Crypto/tls keeps what it has, and may
+// be asked again, because it is temporary; it must be this value, not one that wraps it.
+var errMore net.Error = needsMore{}
+
+type needsMore struct{}
+
+func (needsMore) Error() string   { return "tlsmem: no whole record is here" }
+func (needsMore) Timeout() bool   { return false }
+func (needsMore) Temporary() bool { return true }
+
+// NeedsMore reports whether an error of Read says that records must be lent.
+func NeedsMore(err error) bool { return err == errMore }
+
+// Lend lends whole records, see [Whole], beside those lent before, which must have been taken.
+// They must not change until they are.
+func (c *Conn) Lend(records []byte) { c.in = records }
+
+// Lent returns what crypto/tls has not taken yet.
+func (c *Conn) Lent() []byte { return c.in }
+
+// Handshake shakes hands. More must be set. An error is for good; what Out then holds says
+// to the peer what is wrong.
+func (c *Conn) Handshake(ctx context.Context) error { return c.tls.HandshakeContext(ctx) }
+
+// Read reads what the peer has sent, at most one record at a time. The error is io.EOF after
+// the peer's close_notify, one that [NeedsMore], or for good; with io.EOF n may be more than 0.
+func (c *Conn) Read(p []byte) (n int, err error) { return c.tls.Read(p) }
+
+// Seal appends p as records to Out.
+func (c *Conn) Seal(p []byte) error {
+	_, err := c.tls.Write(p)
+	return err
+}
+
+// SealEnd appends close_notify to Out, once.
+func (c *Conn) SealEnd() { _ = c.tls.CloseWrite() }
+
+// State returns what was agreed in the handshake. Safe for concurrent use.
+func (c *Conn) State() tls.ConnectionState { return c.tls.ConnectionState() }
+
+// Forget has the connection forget where it comes from, which only the handshake asks.
+func (c *Conn) Forget() { c.addr = nil }
+
+// Attach gives the connection a transport of its own, to which Out has been sent: from now on
+// the connection that it returns is used alone, by any number of goroutines. What is lent is no
+// more; rest is what the transport has received already, and kept.
+func (c *Conn) Attach(wire net.Conn, rest []byte) *tls.Conn {
+	c.in = rest
+	c.Out, c.More, c.wire = nil, nil, wire
+	return c.tls
+}
+
+// errDetached is what becomes of deadlines of a connection without a transport.
+var errDetached = errors.New("tlsmem: the connection has no transport of its own")
+
+// A transport is a Conn as crypto/tls sees it.
+type transport Conn
+
+func (t *transport) Read(p []byte) (int, error) {
+	for len(t.in) == 0 {
+		if t.wire != nil {
+			return t.wire.Read(p)
+		}
+		if t.More == nil {
+			return 0, errMore
+		}
+		if err := t.More(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, t.in)
+	t.in = t.in[n:]
+	return n, nil
+}
+
+// Write never fails without a transport: crypto/tls would not write again.
+func (t *transport) Write(p []byte) (int, error) {
+	if t.wire != nil {
+		return t.wire.Write(p)
+	}
+	t.Out = append(t.Out, p...)
+	return len(p), nil
+}
+
+func (t *transport) Close() error {
+	if t.wire != nil {
+		return t.wire.Close()
+	}
+	return nil
+}
+
+func (t *transport) LocalAddr() net.Addr {
+	if t.wire != nil {
+		return t.wire.LocalAddr()
+	}
+	if t.addr == nil {
+		return new(net.TCPAddr)
+	}
+	return t.addr.LocalNetAddr()
+}
+
+func (t *transport) RemoteAddr() net.Addr {
+	if t.wire != nil {
+		return t.wire.RemoteAddr()
+	}
+	if t.addr == nil {
+		return new(net.TCPAddr)
+	}
+	return t.addr.RemoteNetAddr()
+}
+
+func (t *transport) SetDeadline(at time.Time) error {
+	if t.wire != nil {
+		return t.wire.SetDeadline(at)
+	}
+	return errDetached
+}
+
+func (t *transport) SetReadDeadline(at time.Time) error {
+	if t.wire != nil {
+		return t.wire.SetReadDeadline(at)
+	}
+	return errDetached
+}
+
+func (t *transport) SetWriteDeadline(at time.Time) error {
+	if t.wire != nil {
+		return t.wire.SetWriteDeadline(at)
+	}
+	return errDetached
+}
+
+// NetConn returns the transport of its own, nil if it has none: what lies below a [tls.Conn]
+// of this package.
+func (t *transport) NetConn() net.Conn { return t.wire }
