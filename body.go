@@ -125,16 +125,29 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 
 var errBodyPartly = errors.New("reading the request body was given up")
 
-// readAll reads src into the payload, whose memory it takes from the budget before
-// it is filled. It trusts an announced length only up to 64 KB before the bytes have
-// come: a client that announces much and sends nothing must not cost memory.
+// A client that announces much and sends nothing must not cost memory: a body of up to
+// trustedBody bytes has its memory at once, of a larger one what has come, and firstBody at first.
+const (
+	trustedBody = 64 << 10
+	firstBody   = 16 << 10
+)
+
+// readAll reads src into the payload, whose memory it takes from the budget before it is
+// filled. Of a large body that is announced, the budget has all from its first bytes on: several
+// would wait for each other's rest, and those who wait are to hold little.
 func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
-	const trust = 64 << 10
 	r.s.Payload = r.s.Payload[:0]
+	want := int(min(announced, trustedBody)) + 1
+	if announced > trustedBody {
+		want = firstBody
+		if cap(r.s.Payload) > want {
+			r.s.Payload = nil
+		}
+	}
 	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err
 	}
-	if want := int(min(announced, trust)) + 1; announced >= 0 && cap(r.s.Payload) < want {
+	if announced >= 0 && cap(r.s.Payload) < want {
 		if err := r.growPayload(want, announced); err != nil {
 			return nil, err
 		}
@@ -142,7 +155,10 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	for {
 		if b := r.s.Payload; len(b) == cap(b) {
 			want := max(512, 2*cap(b))
-			if announced >= 0 && announced < int64(want) {
+			if announced > trustedBody {
+				want *= 2 // which it has the room for: fewer copies are left to the collector
+			}
+			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more, to see the end
 			}
 			if err := r.growPayload(want, announced); err != nil {

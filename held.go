@@ -26,10 +26,14 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 			return exchange.ErrLate
 		}
 	}
-	outcome := r.account.ReserveBody(int64(capacity))
+	want := int64(capacity)
+	if announced > trustedBody && capacity > firstBody {
+		want = max(want, announced+1)
+	}
+	outcome := r.account.ReserveBody(want)
 	if outcome == admission.MustWait {
 		r.wire.MayWait()
-		if r.account.AcquireBody(int64(capacity), r.Context().Done()) {
+		if r.account.AcquireBody(want, r.Context().Done()) {
 			outcome = admission.Granted
 		}
 	}
@@ -61,8 +65,7 @@ func (r *Request) noteBody(n int, left int64) {
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF:
-		r.account.Working(true) // from here on nobody waits for the client
+	case err == io.EOF && r.account.Working(true): // from here on nobody waits for the client
 	case r.account.Ending():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body")

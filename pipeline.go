@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -129,13 +128,12 @@ func (c *call) Clock()                                        { c.request().watc
 
 func (c *call) Succeed(late exchange.Call) { c.request().takeWatch(late.(*call).request()) }
 
-func (c *call) Params() bool                { return c.match.Len() > 0 }
-func (c *call) SetMatch(req *http.Request)  { c.request().setMatch(req) }
-func (c *call) Charge(a *admission.Account) { c.account = a }
-func (c *call) PassOn(body string) []byte   { return c.request().passOn(body) }
-func (c *call) Abandon()                    { c.request().releaseBody() }
-func (c *call) End()                        { c.request().end() }
-func (c *call) Ended() bool                 { return c.ended.IsSet() }
+func (c *call) Params() bool               { return c.match.Len() > 0 }
+func (c *call) SetMatch(req *http.Request) { c.request().setMatch(req) }
+func (c *call) PassOn(body string) []byte  { return c.request().passOn(body) }
+func (c *call) Abandon()                   { c.request().releaseBody() }
+func (c *call) End()                       { c.request().end() }
+func (c *call) Ended() bool                { return c.ended.IsSet() }
 
 // The sources of adapters are those of the API.
 var _ = [1]struct{}{}[uint8(FromProtocol)-uint8(exchange.FromProtocol)]

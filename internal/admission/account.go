@@ -41,9 +41,11 @@ type Account struct {
 	relisting int   // goroutines that look whether it holds much, until when it is not used again
 	stopped   int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
 	body      int64 // bytes of the present request's body, see ReserveBody
-	ahead     int64 // bytes reserved for what is to come, see ReserveAhead
+	ahead     int64 // bytes reserved for output that is to come, see ReserveAhead
+	much      int64 // what it adds to holders.much
 	working   bool  // it is stopped because the server works
 	waits     int64 // since when it waits for room, 0 if it does not
+	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
 	// What the peer has sent or taken: in this window, and in the one before.
 	began, before     int64 // when they began
@@ -59,15 +61,37 @@ const (
 	priorTime  = int64(50 * time.Millisecond)
 )
 
+// A peer moves at a good rate if all that is left is expected to have moved within goodTime,
+// and it is not silent for longer than goodPause, in ns. An answer is believed to for
+// graceTime.
+const (
+	goodTime  = int64(4 * time.Second)
+	goodPause = int64(time.Second)
+	graceTime = int64(500 * time.Millisecond)
+)
+
 // Force takes n bytes that are held already and cannot be refused, and has room made for
-// them if there is none, be it by ending this account.
+// them if there is none, be it by ending this account. Output takes what was reserved for
+// it first.
 func (a *Account) Force(u Use, n int64) {
+	if u == Output {
+		n -= a.takeAhead(n)
+	}
 	if n == 0 {
 		return
 	}
 	a.holders.budget.Force(u, n)
 	a.add(n)
 	a.holders.balance(a)
+}
+
+// takeAhead takes up to n bytes of what is reserved for output, and returns how many.
+func (a *Account) takeAhead(n int64) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n = min(n, a.ahead)
+	a.ahead -= n
+	return n
 }
 
 // Release gives n bytes back. It reports how many the use has left over all accounts.
@@ -110,6 +134,7 @@ func (a *Account) add(n int64) {
 	if a.lone {
 		h.spared.Add(n)
 	}
+	a.weigh()
 	crossed := (was > leastShare) != (held > leastShare)
 	over := a.closed && held == 0
 	if crossed {
@@ -127,13 +152,54 @@ func (a *Account) add(n int64) {
 	}
 }
 
+// weigh corrects what the account adds to those that hold much and stay. a.mu is held.
+func (a *Account) weigh() {
+	much := a.held.Load()
+	if much <= leastShare || a.ending || a.lone {
+		much = 0
+	}
+	if much != a.much {
+		a.holders.much.Add(much - a.much)
+		a.much = much
+	}
+}
+
 // begin starts the clock of an account that held nothing.
 func (a *Account) begin(now int64) {
-	a.since, a.last, a.began, a.before = now, now, now, now
-	a.moved, a.movedFirst, a.left = 0, 0, -1
+	a.since = now
+	if a.answers == 0 {
+		a.left = -1
+	}
+	a.measure(now)
 	if a.stopped != 0 {
 		a.stopped = now
 	}
+}
+
+// measure begins to measure the peer.
+func (a *Account) measure(now int64) {
+	a.last, a.began, a.before = now, now, now
+	a.moved, a.movedFirst = 0, 0
+}
+
+// Answers notes that the peer is to take an answer, of which so many bytes are left: from
+// here on it is judged by that.
+func (a *Account) Answers(left int64) {
+	now := a.holders.now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left, a.answers = left, now
+	a.measure(now)
+	if a.stopped != 0 {
+		a.stopped = now
+	}
+}
+
+// Answered notes that it has taken all of it.
+func (a *Account) Answered() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers = 0
 }
 
 // Moved notes that the peer has sent or taken n bytes of what is waited for, and how many
@@ -155,20 +221,20 @@ func (a *Account) Moved(n, left int64) {
 }
 
 // Working says whether the peer has done its part for now, and the server works. While
-// it does, the holder is not ended.
-func (a *Account) Working(working bool) {
+// it does, the holder is not ended. It reports false if it is being ended already.
+func (a *Account) Working(working bool) bool {
 	now := a.holders.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.working == working {
-		return
+	if a.working != working {
+		a.working = working
+		if working {
+			a.stop(now)
+		} else {
+			a.start(now)
+		}
 	}
-	a.working = working
-	if working {
-		a.stop(now)
-	} else {
-		a.start(now)
-	}
+	return !a.ending
 }
 
 // stop stops the clock of the peer; start lets it run again, as if it had not stood.
@@ -205,6 +271,33 @@ func (a *Account) expected(now int64) float64 {
 	return max(float64(left)/rate, float64(now-a.last))
 }
 
+// How an account stands when somebody is to be ended, the first first.
+const (
+	slow      = iota // it will hold what it holds for long
+	sending          // its peer sends at a good rate; it can be refused
+	answering        // its peer takes at a good rate what has begun, which could only be cut off
+)
+
+// standing says how the account stands. Its peer moves at a good rate if all will be done in
+// goodTime and it has moved something lately; one that has just got an answer is believed to.
+// a.mu is held.
+func (a *Account) standing(now int64) int {
+	if a.answers != 0 && now-a.answers < graceTime {
+		return answering
+	}
+	at := now
+	if a.stopped != 0 {
+		at = a.stopped
+	}
+	switch {
+	case a.moved+a.movedFirst == 0 || at-a.last > goodPause || a.expected(now) > float64(goodTime):
+		return slow
+	case a.answers != 0:
+		return answering
+	}
+	return sending
+}
+
 // cost returns what it costs to let the holder go on, in byte-seconds. a.mu is held.
 func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.expected(now) / 1e9 }
 
@@ -231,6 +324,7 @@ func (a *Account) Spare() bool {
 		return false
 	}
 	a.ending = false
+	a.weigh()
 	return true
 }
 
@@ -247,8 +341,10 @@ func (a *Account) Lend() *Account {
 func (a *Account) Holder() Holder { return a.holder }
 
 // CloseIdle closes the account if it holds nothing and is not being ended; the connection
-// opens another when it needs one. It reports whether it did.
+// opens another when it needs one. It reports whether it did. What was reserved for output
+// is given back.
 func (a *Account) CloseIdle() bool {
+	a.EndAhead()
 	a.mu.Lock()
 	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
 	if idle {
@@ -269,6 +365,7 @@ func (a *Account) CloseIdle() bool {
 // given back when that ends.
 func (a *Account) Close() {
 	a.Unwait()
+	a.EndAhead()
 	a.mu.Lock()
 	a.closed = true
 	over := a.held.Load() == 0

@@ -103,6 +103,12 @@ func (b *Budget) take(u Use, n int64) {
 	}
 }
 
+// change has n bytes held for another use.
+func (b *Budget) change(from, to Use, n int64) {
+	b.by[from].Add(-n)
+	b.by[to].Add(n)
+}
+
 // Release gives n bytes of a use back, and returns how many are still held for it.
 func (b *Budget) Release(u Use, n int64) (left int64) {
 	if b == nil {

@@ -5,7 +5,8 @@
 //	budget.go     how much of it is held, for what
 //	holders.go    by whom
 //	account.go    one of them
-//	room.go       who makes room when there is none
+//	room.go       who gets room, waits for it or has it made
+//	victims.go    who makes room when there is none
 //	collector.go  the garbage collector, paced to use the rest
 //	settings.go   what is set of the runtime, and what of that is the program's own
 //	lows.go       how much of the heap is really live

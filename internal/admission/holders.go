@@ -47,10 +47,12 @@ type Holders struct {
 	count   atomic.Int64 // accounts that hold something
 	leaving atomic.Int64 // bytes
 	spared  atomic.Int64 // bytes of the one answer that is larger than the budget
+	much    atomic.Int64 // bytes of those that hold more than leastShare, without leaving and spared
 	waiting atomic.Int64 // accounts that wait for room
 	want    atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
 	ended   atomic.Uint64
 
+	taking  sync.Mutex // held while one that holds much takes more
 	mu      sync.Mutex
 	large   []*Account  // those that hold more than leastShare
 	next    []candidate // to be ended, the first last; see victim
@@ -194,6 +196,7 @@ func (h *Holders) relist(a *Account) {
 		if a.lone {
 			h.spared.Add(-a.held.Load())
 			a.lone, h.lone = false, nil
+			a.weigh()
 		}
 	}
 }

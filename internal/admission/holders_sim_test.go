@@ -3,6 +3,7 @@ package admission
 import (
 	"container/heap"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -35,7 +36,7 @@ func TestHoldersInSimulation(t *testing.T) {
 				sum.add(&s.counts)
 			}
 			t.Logf("%+v", sum)
-			if sum.uploads == 0 || sum.ended == 0 || sum.small == 0 {
+			if sum.uploads == 0 || sum.ended == 0 || sum.small == 0 || sum.echoes == 0 {
 				t.Errorf("nothing was simulated: %+v", sum)
 			}
 			// Clients that hold much but are quick go before those that are slow.
@@ -46,11 +47,46 @@ func TestHoldersInSimulation(t *testing.T) {
 	}
 }
 
+// Uploads that are sent back in whole, beside clients that take nothing of their answers and heads
+// that do not come to their end. No answer of one whose client takes it is cut off, however little
+// memory there is: what there is no room for is refused before.
+func TestMovingAnswersInSimulation(t *testing.T) {
+	seeds := 10
+	if testing.Short() {
+		seeds = 2
+	}
+	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
+		seeds = n
+	}
+	var sum simCounts
+	for seed := range seeds {
+		s := emptySim(t, uint64(seed), 3<<20)
+		s.crowd(32, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
+		s.crowd(300, "never", func(c *simClient) { c.neverReads(90 << 10) })
+		s.crowd(300, "head", func(c *simClient) { c.slowHead(3 << 10) })
+		s.crowd(100, "small", (*simClient).small)
+		s.run(30 * time.Second)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		sum.add(&s.counts)
+	}
+	t.Logf("%+v", sum)
+	if sum.echoesCut > 0 {
+		t.Errorf("%d answers were cut off", sum.echoesCut)
+	}
+	if part := float64(sum.echoes-sum.echoesRefused) / float64(sum.echoes); part < 0.5 {
+		t.Errorf("%.3f of the uploads were served", part)
+	}
+}
+
 // simCounts is what happened in a simulation.
 type simCounts struct {
 	small, ended, endedWell        int // requests of those who hold little; ends, those of honest clients
 	uploads, uploadsRefused, waits int // of quick clients
 	downloads, downloadsCut        int
+	echoes, echoesRefused          int   // uploads that are sent back
+	echoesCut                      int   // in the middle of the answer
 	beyond                         int64 // the most held beyond the bound, by holders that are being ended
 }
 
@@ -63,6 +99,9 @@ func (c *simCounts) add(o *simCounts) {
 	c.waits += o.waits
 	c.downloads += o.downloads
 	c.downloadsCut += o.downloadsCut
+	c.echoes += o.echoes
+	c.echoesRefused += o.echoesRefused
+	c.echoesCut += o.echoesCut
 	c.beyond = max(c.beyond, o.beyond)
 }
 
@@ -87,7 +126,8 @@ type simClient struct {
 	from  netip.Addr
 	a     *Account
 	uses  [uses]int64
-	round int // to tell events of what is over
+	round int  // to tell events of what is over
+	begun bool // its answer
 }
 
 type simEvent struct {
@@ -111,36 +151,45 @@ func (q *simQueue) Pop() any {
 	return last
 }
 
-func newSim(t *testing.T, seed uint64, bound int64) *sim {
+func emptySim(t *testing.T, seed uint64, bound int64) *sim {
 	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: 1, budget: NewBudget(bound)}
 	s.h = NewHolders(s.budget, func() int64 { return s.now })
-	phone := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
-	enemy := netip.AddrFrom4([4]byte{192, 0, 2, 1})
-	n := 0
-	crowd := func(many int, kind string, run func(c *simClient), from func(i int) netip.Addr) {
-		for range s.rand.IntN(many + 1) {
-			n++
-			c := &simClient{s: s, kind: kind, from: from(n)}
-			s.clients = append(s.clients, c)
-			s.after(time.Duration(s.rand.Int64N(int64(20*time.Second))), func() { run(c) })
-		}
+	return s
+}
+
+// crowd adds up to so many clients, each with an address of its own.
+func (s *sim) crowd(many int, kind string, run func(c *simClient)) {
+	s.crowdFrom(many, kind, run, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) })
+}
+
+func (s *sim) crowdFrom(many int, kind string, run func(c *simClient), from func(i int) netip.Addr) {
+	for range s.rand.IntN(many + 1) {
+		c := &simClient{s: s, kind: kind, from: from(len(s.clients) + 1)}
+		s.clients = append(s.clients, c)
+		s.after(time.Duration(s.rand.Int64N(int64(20*time.Second))), func() { run(c) })
 	}
+}
+
+func newSim(t *testing.T, seed uint64, bound int64) *sim {
+	s := emptySim(t, seed, bound)
+	enemy := netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	one := func(int) netip.Addr { return enemy }
-	crowd(300, "small", (*simClient).small, phone)
-	crowd(60, "upload", (*simClient).upload, phone)
-	crowd(200, "download", func(c *simClient) { c.download(1<<20, 12<<10) }, phone)
-	crowd(100, "download quick", func(c *simClient) { c.download(1<<20, 10<<20) }, phone)
-	crowd(100, "download silent", func(c *simClient) { c.download(300<<10, 0) }, phone)
-	crowd(200, "body slow", func(c *simClient) { c.slowBody(2<<20, 4<<20, 300) }, phone)
-	crowd(100, "body nearly", func(c *simClient) { c.slowBody(4<<20-1000, 4<<20, 20) }, phone)
-	crowd(100, "body chunked", func(c *simClient) { c.slowBody(1<<20, -1, 300) }, phone)
-	crowd(60, "bursting", (*simClient).bursts, phone)
-	crowd(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) }, phone)
+	s.crowd(300, "small", (*simClient).small)
+	s.crowd(60, "upload", (*simClient).upload)
+	s.crowd(60, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
+	s.crowd(200, "download", func(c *simClient) { c.download(1<<20, 12<<10) })
+	s.crowd(100, "download quick", func(c *simClient) { c.download(1<<20, 10<<20) })
+	s.crowd(100, "download silent", func(c *simClient) { c.download(300<<10, 0) })
+	s.crowd(200, "body slow", func(c *simClient) { c.slowBody(2<<20, 4<<20, 300) })
+	s.crowd(100, "body nearly", func(c *simClient) { c.slowBody(4<<20-1000, 4<<20, 20) })
+	s.crowd(100, "body chunked", func(c *simClient) { c.slowBody(1<<20, -1, 300) })
+	s.crowd(60, "bursting", (*simClient).bursts)
+	s.crowd(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) })
 	switch s.rand.IntN(3) {
 	case 0: // one client, many connections, each within what is fair
-		crowd(1000, "crowd small", func(c *simClient) { c.slowBody(60<<10, 64<<10, 1) }, one)
+		s.crowdFrom(1000, "crowd small", func(c *simClient) { c.slowBody(60<<10, 64<<10, 1) }, one)
 	case 1: // ... or more
-		crowd(500, "crowd large", func(c *simClient) { c.slowBody(1<<20, 4<<20, 100<<10) }, one)
+		s.crowdFrom(500, "crowd large", func(c *simClient) { c.slowBody(1<<20, 4<<20, 100<<10) }, one)
 	}
 	return s
 }
@@ -172,7 +221,7 @@ func (s *sim) run(d time.Duration) {
 	for _, c := range s.clients {
 		c.over()
 	}
-	if s.budget.Held() != 0 || s.h.Leaving() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
+	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Leaving() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
 		s.t.Errorf("left behind: %d held, %d leaving, %d accounts, %d spared, %d waiting, %d large", s.budget.Held(), s.h.Leaving(), s.h.Count(), s.h.spared.Load(), s.h.Waiting(), len(s.h.large))
 	}
 	for i := range s.h.shards {
@@ -185,14 +234,14 @@ func (s *sim) run(d time.Duration) {
 // check has the invariant of the ceiling, and that all sums are right.
 func (s *sim) check() {
 	bound := s.budget.Bound()
-	if over := s.h.over(0); over > 0 && s.endable(nil) {
+	if over := s.h.over(0); over > s.h.slack() && s.endable(nil) {
 		s.t.Errorf("%d held, %d leaving, %d spared, of %d, and somebody could be ended", s.budget.Held(), s.h.Leaving(), s.h.spared.Load(), bound)
 	}
 	s.counts.beyond = max(s.counts.beyond, s.budget.Held()-bound-s.h.spared.Load())
 	if s.seq%64 != 0 {
 		return
 	}
-	var held, leaving, count int64
+	var held, leaving, count, much int64
 	for _, c := range s.clients {
 		if c.a == nil {
 			continue
@@ -200,10 +249,16 @@ func (s *sim) check() {
 		if n := c.a.Held(); n > 0 {
 			held += n
 			count++
-			if c.a.Ending() {
+			switch {
+			case c.a.Ending():
 				leaving += n
+			case n > leastShare && !c.a.lone:
+				much += n
 			}
 		}
+	}
+	if much != s.h.much.Load() {
+		s.t.Errorf("%d held by those who hold much; counted are %d", much, s.h.much.Load())
 	}
 	if held != s.budget.Held() || leaving != s.h.Leaving() || int(count) != s.h.Count() {
 		s.t.Errorf("%d held by %d, %d leaving; counted are %d by %d, %d", held, count, leaving, s.budget.Held(), s.h.Count(), s.h.Leaving())
@@ -214,7 +269,7 @@ func (s *sim) check() {
 func (s *sim) endable(but *simClient) bool {
 	fair := s.h.Fair()
 	for _, c := range s.clients {
-		if c != but && c.a != nil && c.a.Held() > fair && !c.a.ending && !c.a.working {
+		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() {
 			return true
 		}
 	}
@@ -243,10 +298,13 @@ func (c *simClient) free(u Use, n int64) {
 // over ends the connection.
 func (c *simClient) over() {
 	c.round++
+	c.begun = false
 	if c.a == nil {
 		return
 	}
 	c.a.Unwait()
+	c.a.EndRequest() // what is held of a body, then
+	c.a.EndAhead()
 	for u, n := range c.uses {
 		c.free(Use(u), n)
 		c.uses[u] = 0
@@ -273,15 +331,21 @@ func (c *simClient) End(a *Account) {
 	if a.working && s.asking != c {
 		s.t.Errorf("%s was ended, who is not waited for", c.kind)
 	}
-	// Nobody has cost more when the list was made, unless one address holds more than half, or nobody holds much.
-	cost, most, which := a.cost(s.now), 0.0, ""
+	// Nobody has stood worse, or cost more, when the list was made, unless one address holds more
+	// than half, or nobody holds much.
+	standing, cost, most, which := a.standing(s.now), a.cost(s.now), 0.0, ""
 	greedy := false
 	for _, o := range s.clients {
 		if o.a == nil {
 			continue
 		}
 		greedy = greedy || o.a.source.held.Load() > s.budget.Bound()*2/5
-		if !o.a.ending && !o.a.working && o.a.Held() > fair && s.now-o.a.since > 2*listLife && o.a.cost(s.now) > most {
+		if !o.a.endable() || o.a.Held() <= fair || s.now-o.a.since <= 2*listLife {
+			continue
+		}
+		if than := o.a.standing(s.now); than < standing {
+			most, which = math.MaxFloat64, o.kind
+		} else if than == standing && o.a.cost(s.now) > most {
 			most, which = o.a.cost(s.now), o.kind
 		}
 	}
@@ -293,155 +357,15 @@ func (c *simClient) End(a *Account) {
 		s.counts.endedWell++
 	case "download":
 		s.counts.downloadsCut++
+	case "echo":
+		if c.begun {
+			s.counts.echoesCut++
+		} else {
+			s.counts.echoesRefused++
+			s.after(time.Second, func() { c.echo(1<<20, 1<<20, 20<<20) })
+		}
 	}
 	// What it holds is free when the goroutine that has it has noticed.
 	c.round++
 	s.after(time.Duration(s.rand.Int64N(int64(50*time.Millisecond))), c.over)
-}
-
-// small holds a little for a moment, again and again: heads and small bodies in pieces.
-func (c *simClient) small() {
-	s := c.s
-	n := 1 + s.rand.Int64N(64<<10)
-	s.counts.small++
-	if s.rand.IntN(2) == 0 {
-		c.force(Input, n)
-	} else {
-		others := s.endable(c)
-		if got := c.account().Reserve(Body, n); got != Granted {
-			if others || got == MustWait {
-				s.t.Errorf("a small request was not granted: %v", got)
-			}
-			c.over()
-			c.after(100*time.Millisecond, c.small)
-			return
-		}
-		c.uses[Body] += n
-	}
-	c.after(time.Duration(s.rand.Int64N(int64(30*time.Millisecond))), func() {
-		c.over()
-		c.after(time.Duration(s.rand.Int64N(int64(time.Second))), c.small)
-	})
-}
-
-// upload sends a body of 4 MiB at 10 MB/s, which is read in whole.
-func (c *simClient) upload() {
-	c.s.counts.uploads++
-	c.grow(0, 4<<20, 10<<20, func() {
-		c.a.Working(true)
-		c.after(time.Duration(c.s.rand.Int64N(int64(20*time.Millisecond))), func() {
-			c.over()
-			c.after(time.Duration(c.s.rand.Int64N(int64(10*time.Second))), c.upload)
-		})
-	})
-}
-
-// grow reads a body of total bytes (unknown: -1) up to want, at a rate, and then goes on.
-func (c *simClient) grow(have, want int64, rate float64, then func()) {
-	s := c.s
-	room := c.uses[Body]
-	if have == room && have < want {
-		more := min(max(64<<10, room), want-room)
-		s.asking = c
-		switch c.account().Reserve(Body, more) {
-		case MustWait:
-			s.counts.waits++
-			c.after(50*time.Millisecond, func() { c.grow(have, want, rate, then) })
-			return
-		case NoRoom:
-			if c.kind == "upload" {
-				s.counts.uploadsRefused++
-			}
-			again := c.upload
-			c.over()
-			if c.kind == "upload" {
-				c.after(time.Second, again)
-			}
-			return
-		}
-		c.uses[Body] += more
-	}
-	if have >= want {
-		then()
-		return
-	}
-	n := min(c.uses[Body]-have, 64<<10)
-	c.after(time.Duration(float64(n)/rate*1e9), func() {
-		c.a.Moved(n, want-have-n)
-		c.grow(have+n, want, rate, then)
-	})
-}
-
-// slowBody sends the first part of a body quickly, and the rest at a rate of its own.
-func (c *simClient) slowBody(first, total int64, rate float64) {
-	c.grow(0, first, 10<<20, func() { c.drip(first, total, rate) })
-}
-
-func (c *simClient) drip(have, total int64, rate float64) {
-	c.after(2*time.Second, func() {
-		n := int64(rate * 2)
-		left := int64(-1)
-		if total > 0 {
-			left = total - have - n
-			if left <= 0 {
-				first, _ := have, 0
-				c.over()
-				c.after(10*time.Millisecond, func() { c.slowBody(first, total, rate) }) // once more
-				return
-			}
-		}
-		c.a.Moved(n, left)
-		c.drip(have+n, total, rate)
-	})
-}
-
-// download holds an answer and takes it at a rate, in pieces of 128 KB as a socket does.
-func (c *simClient) download(size int64, rate float64) {
-	c.s.counts.downloads++
-	c.force(Output, size)
-	if c.a == nil || c.a.Ending() {
-		return
-	}
-	c.a.Moved(0, size)
-	if rate > 0 {
-		c.take(size, size, rate)
-	}
-}
-
-func (c *simClient) take(size, left int64, rate float64) {
-	n := min(left, 128<<10)
-	c.after(time.Duration(float64(n)/rate*1e9), func() {
-		c.free(Output, n)
-		c.a.Moved(n, left-n)
-		if left > n {
-			c.take(size, left-n, rate)
-			return
-		}
-		c.over()
-		c.after(time.Duration(c.s.rand.Int64N(int64(5*time.Second))), func() { c.download(size, rate) })
-	})
-}
-
-// bursts takes nothing for long, and then much at once, so that it looks quick.
-func (c *simClient) bursts() {
-	const size = 2 << 20
-	c.force(Output, size)
-	if c.a == nil || c.a.Ending() {
-		return
-	}
-	c.burst(size)
-}
-
-func (c *simClient) burst(left int64) {
-	c.after(9*time.Second, func() {
-		n := min(left, 128<<10)
-		c.free(Output, n)
-		c.a.Moved(n, left-n)
-		if left > n {
-			c.burst(left - n)
-			return
-		}
-		c.over()
-		c.after(time.Millisecond, c.bursts)
-	})
 }

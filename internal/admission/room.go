@@ -1,10 +1,6 @@
 package admission
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// roomWait is for how long a holder of more than Fair waits, in ns, before somebody is
@@ -17,10 +13,10 @@ const (
 	muchCostlier = 8
 	provenAfter  = int64(time.Second)
 
-	// listLife is how long a list of the costliest is good for, in ns, and mostListed its
-	// length: so that choosing costs little however many there are.
-	listLife   = int64(20 * time.Millisecond)
-	mostListed = 32
+	// smallShare says which part of the budget, one in so many, is left to holders of little
+	// by those that reserve much, and slackShare by which it may be passed, see slack.
+	smallShare = 4
+	slackShare = 8
 )
 
 // An Outcome is what becomes of a wish for memory.
@@ -46,10 +42,22 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 }
 
 // ReserveBody is Reserve for what is read in of a request's body, in all so far: the account
-// knows how much that is.
+// knows how much that is. It takes what was reserved for the answer first, which will mostly
+// be made when the body is not needed any more, or be the body itself: else requests that have
+// the one would wait for each other to get the other.
 func (a *Account) ReserveBody(capacity int64) Outcome {
-	more := capacity - a.Body()
+	a.mu.Lock()
+	more := capacity - a.body
 	if more <= 0 {
+		a.mu.Unlock()
+		return Granted
+	}
+	ahead := min(a.ahead, more)
+	a.ahead -= ahead
+	a.body += ahead
+	a.mu.Unlock()
+	a.holders.budget.change(Output, Body, ahead)
+	if more -= ahead; more == 0 {
 		return Granted
 	}
 	outcome := a.Reserve(Body, more)
@@ -68,26 +76,44 @@ func (a *Account) Body() int64 {
 	return a.body
 }
 
-// ReserveAhead is Reserve for output that will be held in a moment, and charged by itself
-// then. The account may have one such reservation.
+// ReserveAhead is Reserve for output that will be held in a moment: what is forced then takes
+// from the reservation, until EndAhead.
 func (a *Account) ReserveAhead(n int64) Outcome {
 	outcome := a.Reserve(Output, n)
 	if outcome == Granted {
 		a.mu.Lock()
-		a.ahead = n
+		a.ahead += n
 		a.mu.Unlock()
 	}
 	return outcome
 }
 
-// EndRequest gives back what ReserveBody and ReserveAhead have granted.
+// EndRequest makes what ReserveBody has granted a reservation for the answer, which was
+// made and may not have been taken yet: nobody else can get that room in between.
 func (a *Account) EndRequest() {
 	a.mu.Lock()
-	body, ahead := a.body, a.ahead
-	a.body, a.ahead = 0, 0
+	body, closed := a.body, a.closed
+	a.body = 0
+	if !closed {
+		a.ahead += body
+	}
 	a.mu.Unlock()
-	a.Release(Body, body)
-	a.Release(Output, ahead)
+	if closed {
+		a.Release(Body, body)
+	} else {
+		a.holders.budget.change(Body, Output, body)
+	}
+}
+
+// EndAhead gives back what is reserved for output.
+func (a *Account) EndAhead() {
+	a.mu.Lock()
+	ahead := a.ahead
+	a.ahead = 0
+	a.mu.Unlock()
+	if ahead != 0 {
+		a.Release(Output, ahead)
+	}
 }
 
 func (a *Account) reserve(u Use, n int64) Outcome {
@@ -99,18 +125,31 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	switch {
 	case ending || bound > 0 && after > bound || h.overCap(a, after, n):
 		return NoRoom
-	case after <= h.Fair():
+	case after <= leastShare:
 		if h.take(a, u, n, h.leaving.Load()) {
 			return Granted
 		}
 		h.makeRoom(a, n, 0)
-		if h.take(a, u, n, h.leaving.Load()) {
+		if h.take(a, u, n, h.leaving.Load()+h.slack()) {
 			return Granted
 		}
 		return NoRoom
-	case h.take(a, u, n, 0):
+	case after <= h.Fair():
+		if h.takeMuch(a, u, n, h.leaving.Load()) {
+			return Granted
+		}
+		h.makeRoom(a, n, 0)
+		if h.takeMuch(a, u, n, h.leaving.Load()) {
+			return Granted
+		}
+	case h.takeMuch(a, u, n, 0):
 		return Granted
 	}
+	return h.wait(a, u, n, waits)
+}
+
+// wait has an account wait for room, since waits, and others make it that are much costlier.
+func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	now := h.now()
 	if waits == 0 {
 		waits = now
@@ -130,7 +169,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	}
 	for want := h.want.Load(); n < want && !h.want.CompareAndSwap(want, n); want = h.want.Load() {
 	}
-	if h.take(a, u, n, 0) { // given back meanwhile
+	if h.takeMuch(a, u, n, 0) { // given back meanwhile
 		return Granted
 	}
 	return MustWait
@@ -185,6 +224,35 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	return true
 }
 
+// takeMuch is take for an account that will hold more than leastShare. All of these together
+// leave smallShare of the budget to others, unless there is only one.
+func (h *Holders) takeMuch(a *Account, u Use, n, beyond int64) bool {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	return h.overMuch(a, n) <= 0 && h.take(a, u, n, beyond)
+}
+
+// overMuch returns by how many bytes those that hold much would pass what they may hold
+// together, were a to hold n more.
+func (h *Holders) overMuch(a *Account, n int64) int64 {
+	bound := h.budget.Bound()
+	if bound <= 0 {
+		return 0
+	}
+	a.mu.Lock()
+	has, after := a.much, a.held.Load()+n
+	a.mu.Unlock()
+	others := h.much.Load() - has
+	if others <= 0 || after <= leastShare {
+		return 0
+	}
+	return others + after - (bound - bound/smallShare)
+}
+
+// slack is by how many bytes the bound may be passed rather than that somebody is ended who
+// would be done soon.
+func (h *Holders) slack() int64 { return h.budget.Bound() / slackShare }
+
 // over returns by how many bytes the budget would be exceeded by n more, when all have gone
 // that are being ended.
 func (h *Holders) over(n int64) int64 {
@@ -193,6 +261,15 @@ func (h *Holders) over(n int64) int64 {
 		return 0
 	}
 	return h.budget.Held() + n - h.leaving.Load() - h.spared.Load() - bound
+}
+
+// overFor is over for n more bytes of an account, which may be nil.
+func (h *Holders) overFor(a *Account, n int64) int64 {
+	over := h.over(n)
+	if a != nil && n > 0 {
+		over = max(over, h.overMuch(a, n))
+	}
+	return over
 }
 
 // overCap reports whether an account that holds so many bytes, the last n of them new, has
@@ -224,7 +301,8 @@ func (h *Holders) Balance() {
 
 // makeRoom ends holders until there is room for n more bytes, or nobody is left to be
 // ended. times says for whom room is made: 0 is one who holds little, for whom everybody
-// does who holds much; for another only those do who cost so many times as much. It reports
+// does who holds much; for another only those do who cost so many times as much, and are
+// slow. It reports
 // whether the asker itself is the costliest, who is not ended then: unless n is 0, since
 // what it has been forced to hold cannot be refused.
 func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bool) {
@@ -233,7 +311,7 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bo
 		k := 0
 		h.mu.Lock()
 		h.list(n, times)
-		for h.over(n) > 0 && k < len(ends) && !costliest {
+		for h.overFor(asker, n) > 0 && k < len(ends) && !costliest {
 			v := h.victim(asker, n, times)
 			if v == nil {
 				break
@@ -283,200 +361,6 @@ func (h *Holders) markEnding(a *Account) bool {
 		h.spared.Add(-a.held.Load())
 		a.lone, h.lone = false, nil
 	}
+	a.weigh()
 	return true
-}
-
-// A candidate is an account that might be ended, and why it before others.
-type candidate struct {
-	account *Account
-	held    int64 // by its address, if that decides; else 0
-	cost    float64
-	since   int64
-}
-
-// victim returns the next account to be ended; nil if there is none. h.mu is held.
-func (h *Holders) victim(asker *Account, n int64, times float64) *Account {
-	for range 2 {
-		for len(h.next) > 0 {
-			a := h.next[len(h.next)-1].account
-			switch h.judge(a, asker, times) {
-			case isVictim:
-				h.next = h.next[:len(h.next)-1]
-				return a
-			case nobodyIs:
-				return nil
-			}
-			h.next = h.next[:len(h.next)-1]
-		}
-		if times > 0 {
-			return nil // it asks again
-		}
-		h.nextAt = 0
-		h.list(n, times)
-	}
-	if n == 0 && asker != nil && !asker.Ending() {
-		return asker // there is nobody else
-	}
-	return nil
-}
-
-// What a candidate is found to be.
-const (
-	isNone = iota // it is not to be ended any more
-	isVictim
-	nobodyIs // it costs too little, and so do the others
-)
-
-// judge looks at a candidate anew. h.mu is held.
-func (h *Holders) judge(a, asker *Account, times float64) int {
-	now := h.now()
-	least := 0.0
-	if times > 1 {
-		if a == asker {
-			return nobodyIs
-		}
-		asker.mu.Lock()
-		least = times * asker.cost(now)
-		asker.mu.Unlock()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch held := a.held.Load(); {
-	case a.ending || a.closed || held == 0 || a.working && a != asker:
-		return isNone
-	case !h.all && held <= h.Fair():
-		return isNone
-	case times > 1 && (now-a.since < provenAfter || a.cost(now) <= least):
-		return nobodyIs
-	}
-	return isVictim
-}
-
-// list finds those that are to be ended next, unless that is known: of those that hold more
-// than Fair the costliest; if one address holds more than half of the budget, and it is not
-// the only one, then of that address. Only if nobody does, and the asker is not one who can
-// wait, it is those of the address that holds most. h.mu is held.
-func (h *Holders) list(n int64, times float64) {
-	now := h.now()
-	fresh := h.nextAt != 0 && now-h.nextAt < listLife && (times > 0 || len(h.next) > 0)
-	if fresh && !(h.all && (times > 0 || h.anyLarge())) {
-		return
-	}
-	h.next, h.nextAt, h.all = h.next[:0], now, false
-	fair, bound := h.Fair(), h.budget.Bound()
-	var most *source
-	several := false
-	for _, a := range h.large {
-		several = several || most != nil && a.source != most
-		if most == nil || a.source.held.Load() > most.held.Load() {
-			most = a.source
-		}
-	}
-	h.sparedIs(h.oversized())
-	greedy := several && most.known && most.held.Load() > bound/2
-	for range 2 {
-		for _, a := range h.large {
-			if a.held.Load() > fair && (!greedy || a.source == most) {
-				h.consider(a, 0, now)
-			}
-		}
-		if !greedy || len(h.next) > 0 {
-			break
-		}
-		greedy = false // it does so by many small ones
-	}
-	if len(h.next) == 0 && times == 0 && h.over(n) > 0 {
-		h.listSmall(now)
-	}
-	slices.SortFunc(h.next, compareCandidates)
-}
-
-// anyLarge reports whether somebody holds more than Fair who may be ended. h.mu is held.
-func (h *Holders) anyLarge() bool {
-	fair := h.Fair()
-	return slices.ContainsFunc(h.large, func(a *Account) bool {
-		if a.held.Load() <= fair {
-			return false
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return !a.ending && !a.working && !a.closed
-	})
-}
-
-// oversized returns the account that holds most of those that hold more than the budget, nil
-// if none does. h.mu is held.
-func (h *Holders) oversized() (most *Account) {
-	bound := h.budget.Bound()
-	for _, a := range h.large {
-		if held := a.held.Load(); held > bound && (most == nil || held > most.held.Load()) && !a.Ending() {
-			most = a
-		}
-	}
-	return most
-}
-
-// sparedIs makes a the account whose bytes are spared, nil for none. h.mu is held.
-func (h *Holders) sparedIs(a *Account) {
-	if a == h.lone {
-		return
-	}
-	if old := h.lone; old != nil {
-		old.mu.Lock()
-		old.lone = false
-		h.spared.Add(-old.held.Load())
-		old.mu.Unlock()
-		h.lone = nil
-	}
-	if a != nil {
-		a.mu.Lock()
-		a.lone = true
-		h.spared.Add(a.held.Load())
-		a.mu.Unlock()
-		h.lone = a
-	}
-}
-
-// listSmall lists holders of little: memory is full of them. h.mu is held.
-func (h *Holders) listSmall(now int64) {
-	h.all = true
-	for i := range h.shards {
-		s := &h.shards[i]
-		s.mu.Lock()
-		for _, src := range s.sources {
-			for a := src.accounts; a != nil; a = a.nextOf {
-				h.consider(a, src.held.Load(), now)
-			}
-		}
-		s.mu.Unlock()
-	}
-}
-
-// consider lists a if it may be ended and is among the costliest so far. h.mu is held.
-func (h *Holders) consider(a *Account, held, now int64) {
-	a.mu.Lock()
-	c := candidate{a, held, a.cost(now), a.since}
-	ok := !a.ending && !a.closed && !a.working && a.held.Load() > 0
-	a.mu.Unlock()
-	if !ok {
-		return
-	}
-	if len(h.next) < mostListed {
-		h.next = append(h.next, c)
-		if len(h.next) == mostListed {
-			slices.SortFunc(h.next, compareCandidates)
-		}
-		return
-	}
-	if compareCandidates(c, h.next[0]) <= 0 {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(h.next, c, compareCandidates)
-	copy(h.next, h.next[1:at])
-	h.next[at-1] = c
-}
-
-// compareCandidates orders who is ended first last.
-func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
 }

@@ -187,6 +187,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	}
 	c.driver.Detach()
 	c.Working(false)
+	defer c.Working(true)
 	until := c.driver.engine.patience(timeout)
 	if t := c.secure(); t != nil {
 		return c.readTLS(t, p, until)

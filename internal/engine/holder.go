@@ -109,11 +109,11 @@ func (d *Driver) settle(c *Conn) {
 	switch {
 	case a.CloseIdle():
 		c.acct.Store(nil)
-	case d.detached && a.Ending():
-		c.flags |= flagCloseAfter
-		if c.out != nil {
-			c.flags |= flagCloseNow
-		}
+	case !d.detached || !a.Ending() || a.Spare() || c.over():
+	case c.out != nil:
+		c.flags |= flagCloseNow
+	default:
+		c.loop.post(message{kind: msgEnd, conn: c, account: a}) // the loop refuses what is kept
 	}
 }
 

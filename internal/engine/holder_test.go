@@ -364,7 +364,8 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	room.giveBack()
 }
 
-// A roomHandler reserves room for lines that begin with "much" until told to give it back.
+// A roomHandler reserves room for lines that begin with "much", and holds it until told to give it
+// back.
 type roomHandler struct {
 	*lineHandler
 	room int64
@@ -385,7 +386,7 @@ func (h *roomHandler) giveBack() {
 	a := h.holds[0]
 	h.holds = h.holds[1:]
 	h.mu.Unlock()
-	a.EndRequest()
+	a.Release(admission.Output, h.room)
 }
 
 func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
@@ -403,6 +404,7 @@ func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 	}
 	h.mu.Lock()
 	h.n++
+	c.Account().Force(admission.Output, h.room)
 	h.holds = append(h.holds, c.Account())
 	h.mu.Unlock()
 	answer(d, strings.TrimSuffix(args, "\n"))

@@ -173,6 +173,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
 		c.out = d.newOutQueue(c)
+		c.Account().Answers(int64(d.Gathered() - sent)) // before it is charged
 	}
 	q := c.out
 	before := q.bytes
@@ -276,6 +277,9 @@ func (d *Driver) drain(c *Conn) bool {
 func (c *Conn) sentAll(e *Engine) {
 	c.out = nil
 	e.shared.n.Add(-1)
+	if a := c.acct.Load(); a != nil {
+		a.Answered()
+	}
 }
 
 // pending returns the memory, in bytes, of output that peers have not taken.

@@ -22,8 +22,8 @@ const roomPause = int64(250 * time.Millisecond)
 
 // ReserveRoom asks for room for n bytes of output that the request which is about to begin
 // is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
-// the request. What was granted is given back by
-// [admission.Account.EndRequest], once the answer has been made.
+// the request. What was granted is for the output
+// of this call of Data; what is left of it when that has been sent is given back.
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
 	if d.Inline() {

@@ -3,8 +3,6 @@ package exchange
 import (
 	"net/http"
 	"time"
-
-	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Pipeline is where adapters take requests to: it finds and runs actions and makes
@@ -101,9 +99,6 @@ type Call interface {
 
 	// SetMatch says in a request of net/http what was matched.
 	SetMatch(req *http.Request)
-
-	// Charge has the account ended when the request ends.
-	Charge(*admission.Account)
 
 	// PassOn takes the payload, in which the body of an answer lies, out of the
 	// request: it is the sender's then, with the capacity of what is returned.

@@ -54,8 +54,7 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		x.closing = x.closing || x.streaming
 		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer")), exchange.FromMemory), true
 	}
-	x.call.Charge(x.c.Account()) // who gives it back when the request ends
-	x.c.Prompt = true            // until Pended
+	x.c.Prompt = true // until Pended
 	p.Add(-p.Load() / pendsDecay)
 	return 0, false
 }

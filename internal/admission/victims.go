@@ -1,0 +1,227 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// listLife is how long a list of the costliest is good for, in ns, and mostListed its
+// length: so that choosing costs little however many there are.
+const (
+	listLife   = int64(20 * time.Millisecond)
+	mostListed = 32
+)
+
+// A candidate is an account that might be ended, and why it before others.
+type candidate struct {
+	account  *Account
+	standing int
+	held     int64 // by its address, if that decides; else 0
+	cost     float64
+	since    int64
+}
+
+// victim returns the next account to be ended; nil if there is none. h.mu is held.
+func (h *Holders) victim(asker *Account, n int64, times float64) *Account {
+	for range 2 {
+		for len(h.next) > 0 {
+			a := h.next[len(h.next)-1].account
+			switch h.judge(a, asker, n, times) {
+			case isVictim:
+				h.next = h.next[:len(h.next)-1]
+				return a
+			case nobodyIs:
+				return nil
+			}
+			h.next = h.next[:len(h.next)-1]
+		}
+		if times > 0 {
+			return nil // it asks again
+		}
+		h.nextAt = 0
+		h.list(n, times)
+	}
+	if n == 0 && asker != nil && !asker.Ending() {
+		return asker // there is nobody else
+	}
+	return nil
+}
+
+// What a candidate is found to be.
+const (
+	isNone = iota // it is not to be ended any more
+	isVictim
+	nobodyIs // it costs too little, and so do the others
+)
+
+// judge looks at a candidate anew. h.mu is held.
+func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
+	now := h.now()
+	least := 0.0
+	if times > 1 {
+		if a == asker {
+			return nobodyIs
+		}
+		asker.mu.Lock()
+		least = times * asker.cost(now)
+		asker.mu.Unlock()
+	}
+	last := h.next[len(h.next)-1].standing
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	standing := a.standing(now)
+	switch held := a.held.Load(); {
+	case held == 0 || !a.endable() && a != asker || a.ending || a.closed:
+		return isNone
+	case !h.all && held <= h.Fair():
+		return isNone
+	case standing > last:
+		return isNone // it is better than it was
+	case times > 0 && now-a.answers < provenAfter:
+		return isNone // it has hardly been able to take any of its answer
+	case standing != slow && times > 0:
+		return nobodyIs
+	case standing == answering && !h.all && h.over(n) <= h.slack():
+		return nobodyIs
+	case times > 1 && (now-a.since < provenAfter || a.cost(now) <= least):
+		return nobodyIs
+	}
+	return isVictim
+}
+
+// endable reports whether the account may be ended. a.mu is held.
+func (a *Account) endable() bool {
+	return !a.ending && !a.closed && (!a.working || a.waits != 0)
+}
+
+// list finds those that are to be ended next, unless that is known: of those that hold more
+// than Fair the slow ones, of them the costliest; if one address holds more than half of the budget, and it is not
+// the only one, then of that address. Only if nobody does, and the asker is not one who can
+// wait, it is those of the address that holds most. h.mu is held.
+func (h *Holders) list(n int64, times float64) {
+	now := h.now()
+	fresh := h.nextAt != 0 && now-h.nextAt < listLife && (times > 0 || len(h.next) > 0)
+	if fresh && !(h.all && (times > 0 || h.anyLarge())) {
+		return
+	}
+	h.next, h.nextAt, h.all = h.next[:0], now, false
+	fair, bound := h.Fair(), h.budget.Bound()
+	var most *source
+	several := false
+	for _, a := range h.large {
+		several = several || most != nil && a.source != most
+		if most == nil || a.source.held.Load() > most.held.Load() {
+			most = a.source
+		}
+	}
+	h.sparedIs(h.oversized())
+	greedy := several && most.known && most.held.Load() > bound/2
+	for range 2 {
+		for _, a := range h.large {
+			if a.held.Load() > fair && (!greedy || a.source == most) {
+				h.consider(a, 0, now)
+			}
+		}
+		if !greedy || len(h.next) > 0 {
+			break
+		}
+		greedy = false // it does so by many small ones
+	}
+	if len(h.next) == 0 && times == 0 && h.over(n) > 0 {
+		h.listSmall(now)
+	}
+	slices.SortFunc(h.next, compareCandidates)
+}
+
+// anyLarge reports whether somebody holds more than Fair who may be ended. h.mu is held.
+func (h *Holders) anyLarge() bool {
+	fair := h.Fair()
+	return slices.ContainsFunc(h.large, func(a *Account) bool {
+		if a.held.Load() <= fair {
+			return false
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.endable()
+	})
+}
+
+// oversized returns the account that holds most of those that hold more than the budget, nil
+// if none does. h.mu is held.
+func (h *Holders) oversized() (most *Account) {
+	bound := h.budget.Bound()
+	for _, a := range h.large {
+		if held := a.held.Load(); held > bound && (most == nil || held > most.held.Load()) && !a.Ending() {
+			most = a
+		}
+	}
+	return most
+}
+
+// sparedIs makes a the account whose bytes are spared, nil for none. h.mu is held.
+func (h *Holders) sparedIs(a *Account) {
+	if a == h.lone {
+		return
+	}
+	if old := h.lone; old != nil {
+		old.mu.Lock()
+		old.lone = false
+		h.spared.Add(-old.held.Load())
+		old.weigh()
+		old.mu.Unlock()
+		h.lone = nil
+	}
+	if a != nil {
+		a.mu.Lock()
+		a.lone = true
+		h.spared.Add(a.held.Load())
+		a.weigh()
+		a.mu.Unlock()
+		h.lone = a
+	}
+}
+
+// listSmall lists holders of little: memory is full of them. h.mu is held.
+func (h *Holders) listSmall(now int64) {
+	h.all = true
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.mu.Lock()
+		for _, src := range s.sources {
+			for a := src.accounts; a != nil; a = a.nextOf {
+				h.consider(a, src.held.Load(), now)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// consider lists a if it may be ended and is among the costliest so far. h.mu is held.
+func (h *Holders) consider(a *Account, held, now int64) {
+	a.mu.Lock()
+	c := candidate{a, a.standing(now), held, a.cost(now), a.since}
+	ok := a.endable() && a.held.Load() > 0
+	a.mu.Unlock()
+	if !ok {
+		return
+	}
+	if len(h.next) < mostListed {
+		h.next = append(h.next, c)
+		if len(h.next) == mostListed {
+			slices.SortFunc(h.next, compareCandidates)
+		}
+		return
+	}
+	if compareCandidates(c, h.next[0]) <= 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(h.next, c, compareCandidates)
+	copy(h.next, h.next[1:at])
+	h.next[at-1] = c
+}
+
+// compareCandidates orders who is ended first last.
+func compareCandidates(a, b candidate) int {
+	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(b.standing, a.standing), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
+}
