@@ -44,6 +44,7 @@ var fileMaps = map[string]string{
 	"typed":              "typed/doc.go",
 	"internal/exchange":  "internal/exchange/doc.go",
 	"internal/hpack":     "internal/hpack/doc.go",
+	"internal/http2":     "internal/http2/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
 	"internal/loophttp":  "internal/loophttp/doc.go",
 	"internal/stdhttp":   "internal/stdhttp/doc.go",

@@ -13,7 +13,7 @@ import (
 var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{"internal/admission", "internal/certfile", "internal/gcra", "internal/hpack", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/tally", "internal/tlsmem", "router", "store"},
-	{"internal/engine", "internal/exchange", "internal/schema", "store/storetest"},
+	{"internal/engine", "internal/exchange", "internal/http2", "internal/schema", "store/storetest"},
 	{"internal/loophttp", "internal/stdhttp"},
 	{""},
 	{"middleware", "typed"},
@@ -69,6 +69,7 @@ type ban struct {
 
 var bans = []ban{
 	{"internal/http1", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, messages out: without I/O every split of an input can be tested and fuzzed"},
+	{"internal/http2", []string{"net", "net/http", "os", "syscall", "time"}, false, "it is bytes in, events out: without I/O and clock every order of frames can be tested and fuzzed"},
 	{"internal/hpack", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, fields out: without I/O every block can be tested and fuzzed"},
 	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
 	{"internal/lifecycle", []string{"net/http"}, false, "it starts and stops servers, whatever they speak"},

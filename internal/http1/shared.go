@@ -1,0 +1,75 @@
+package http1
+
+// What HTTP/2 has in common with HTTP/1.1: the same bytes may stand in a path, an
+// authority, a method and a value, and the same fields in trailers.
+
+// MaxMethod is the longest method token that is read, in bytes.
+const MaxMethod = maxMethod
+
+// ScanTarget reads a request target in origin or asterisk form that did not come in a
+// request line. It returns where the path ends, before the query's '?', and whether the
+// path holds percent escapes; ok is false when a byte may not stand in a target, or an
+// escape is malformed.
+func ScanTarget(target []byte) (pathEnd int, escaped, ok bool) {
+	var h Head
+	pathEnd, end := h.scanTarget(target, 0)
+	if end < len(target) {
+		return 0, false, false
+	}
+	if h.PathEscaped {
+		h.path = span{0, uint32(pathEnd)}
+		_, p := h.checkEscapes(target)
+		return pathEnd, h.PathEscaped, p == noProblem
+	}
+	return pathEnd, false, true
+}
+
+// ValidAuthority reports whether b is a host that is not empty, and perhaps a port (RFC
+// 9110 §7.2).
+func ValidAuthority(b []byte) bool { return len(b) > 0 && validAuthority(b) }
+
+// HasPort reports whether a valid authority has a port that is not empty.
+func HasPort(authority []byte) bool {
+	return len(authority) > 0 && isDigit(authority[len(authority)-1]) && portStart(authority) > 0
+}
+
+// IsToken reports whether b is a token (RFC 9110 §5.6.2).
+func IsToken(b []byte) bool { return len(b) > 0 && all(b, isToken) }
+
+// IsValue reports whether every byte of b may stand in a field value, as this package
+// reads them: no control byte but HTAB.
+func IsValue(b []byte) bool { return all(b, isValue) }
+
+func all(b []byte, bit uint8) bool {
+	for _, c := range b {
+		if class[c]&bit == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// ForbiddenInTrailer reports whether the named field may not stand in trailers, whatever
+// the version (RFC 9110 §6.5.1).
+func ForbiddenInTrailer(name []byte) bool { return forbiddenInTrailer(name) }
+
+// ParseContentLength reads the value of a Content-Length; ok is false when it is no
+// number of 63 bits.
+func ParseContentLength(value []byte) (n int64, ok bool) {
+	h := Head{ContentLength: -1}
+	p := h.contentLengthField(value)
+	return h.ContentLength, p == noProblem
+}
+
+// EqualFold reports whether a and b are the same but for the case of ASCII letters.
+func EqualFold(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, c := range a {
+		if lower[c] != lower[b[i]] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,109 @@
+package http2_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+// attacks are what a client may do without end: each is cut off, with its reason.
+var attacks = []struct {
+	reason http2.Reason
+	frames func(id uint32) string // of one round; id is a new stream's
+}{
+	{http2.Resets, func(id uint32) string { return headers(id, endStream, get()) + frame(tReset, 0, id, u32(8)) }},
+	{http2.Faults, func(id uint32) string { return headers(id, 0, post()) + frame(tWindow, 0, id, u32(0)) }},
+	{http2.Faults, func(id uint32) string { return headers(id, endStream, get()) + frame(tData, 0, id, "a") }},
+	{http2.Faults, func(id uint32) string { return headers(id, 0, post()) + frame(tPriority, 0, id, "abc") }},
+	{http2.Faults, func(id uint32) string { return headers(id, endStream, get("X: y")) }},
+	{http2.Faults, func(id uint32) string { return headers(id, 0, post()) + frame(tWindow, 0, id, u32(1<<31-1)) }},
+	{http2.Refusals, func(id uint32) string { return headers(id, 0, post()) }},
+	{http2.Continuations, func(id uint32) string { return strings.Repeat(frame(tContinuation, 0, 1<<30+1, "\x10"), 10) }},
+	{http2.Pings, func(uint32) string { return frame(tPing, 0, 0, "12345678") }},
+	{http2.Pings, func(uint32) string { return frame(tPing, ack, 0, "12345678") }},
+	{http2.SettingsFrames, func(uint32) string { return frame(tSettings, 0, 0, setting(4, 1)+setting(4, 70_000)) }},
+	{http2.SettingsFrames, func(uint32) string { return frame(tSettings, ack, 0, "") }},
+	{http2.SettingsFrames, func(uint32) string { return frame(tSettings, 0, 0, strings.Repeat(setting(4, 1), 2730)) }},
+	{http2.SettingsFrames, func(uint32) string { return frame(tGoAway, 0, 0, "12345678") }},
+	{http2.EmptyData, func(uint32) string { return frame(tData, 0, 1, "") }},
+	{http2.EmptyData, func(uint32) string { return frame(tData, padded, 1, "\x01\x00") }},
+	{http2.WindowUpdates, func(uint32) string { return frame(tWindow, 0, 0, u32(1)) }},
+	{http2.WindowUpdates, func(uint32) string { return frame(tWindow, 0, 1, u32(1)) }},
+	{http2.Priorities, func(uint32) string { return frame(tPriority, 0, 1, "12345") }},
+	{http2.Priorities, func(id uint32) string { return frame(tPriorityUpdate, 0, 0, u32(id)+"u=1") }},
+	{http2.Unknown, func(uint32) string { return frame(0x42, 0, 1, "abc") }},
+	{http2.LateFrames, func(uint32) string { return frame(tReset, 0, 3, u32(8)) }},
+}
+
+func TestAttacks(t *testing.T) {
+	for _, a := range attacks {
+		t.Run(a.reason.String(), func(t *testing.T) {
+			cl := connect(t, nil)
+			cl.send(headers(1, 0, post()) + headers(3, endStream, get()))
+			cl.answer(3, "")
+			if a.reason == http2.Continuations {
+				cl.send(frame(tHeaders, 0, 1<<30+1, "\x00"))
+			}
+			rounds := 0
+			for id := uint32(5); cl.err == nil; id += 2 {
+				if rounds++; rounds > 2500 {
+					t.Fatal("it goes on and on")
+				}
+				cl.send(a.frames(id))
+				if st := cl.streams[id]; st != nil && a.reason != http2.Refusals {
+					cl.conn.Done(st) // the action has returned at once
+				}
+				cl.receive()
+				if cl.conn.Len() > 128 {
+					t.Fatalf("%d streams have a place", cl.conn.Len())
+				}
+			}
+			var e http2.Error
+			if !errors.As(cl.err, &e) || e.Code() != http2.EnhanceYourCalm || e.Reason() != a.reason {
+				t.Errorf("%v, reason %v", cl.err, e.Reason())
+			}
+			if n := cl.conn.Footprint(); n > 8<<10 {
+				t.Errorf("a footprint of %d bytes", n)
+			}
+		})
+	}
+}
+
+// Whoever does useful things pays for the rest by them: clients that open windows for what
+// they get, cancel some requests, and ping while data comes.
+func TestOrdinaryClientsAreNoAttack(t *testing.T) {
+	cl := connect(t, nil)
+	for id := uint32(1); id < 20_000; id += 2 {
+		cl.send(headers(id, endStream, get()))
+		st := cl.streams[id]
+		cl.conn.BeginHead(st, 200)
+		cl.conn.EndHead(false)
+		cl.conn.Data(st, make([]byte, 16_000), false)
+		cl.send(strings.Repeat(frame(tWindow, 0, 0, u32(4000))+frame(tWindow, 0, id, u32(4000)), 4) + frame(tPing, 0, 0, "12345678"))
+		if id%16 == 1 {
+			cl.send(frame(tReset, 0, id, u32(8)))
+		} else {
+			cl.conn.Data(st, nil, true)
+		}
+		cl.conn.Done(st)
+		cl.conn.Out = cl.conn.Out[:0] // the answers' fields are the same: the decoder misses nothing
+		if cl.err != nil {
+			t.Fatalf("stream %d: %v", id, cl.err)
+		}
+	}
+}
+
+// Tokens come again with time.
+func TestTokensComeAgain(t *testing.T) {
+	cl := connect(t, nil)
+	for range 20 {
+		cl.send(strings.Repeat(frame(tPing, 0, 0, "12345678"), 90))
+		cl.receive()
+		cl.conn.Now += 1_000_000_000
+	}
+	if cl.err != nil {
+		t.Error(cl.err)
+	}
+}

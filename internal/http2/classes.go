@@ -1,0 +1,103 @@
+package http2
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/hpack"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// The class of a field has in its low byte what it is, and above what is wrong with it,
+// whatever the others are.
+const (
+	fieldOrdinary hpack.Class = iota
+	fieldMethod
+	fieldScheme
+	fieldAuthority
+	fieldPath
+	fieldProtocol
+	fieldOtherPseudo
+	fieldHost
+	fieldContentLength
+	fieldExpect
+	fieldTE
+	fieldPriority
+	fieldConnection // one that is about a connection, RFC 9113 §8.2.2
+	fieldForbidden  // one that is forbidden in trailers and has no other kind
+
+	fieldKind    hpack.Class = 0xff
+	fieldBadName hpack.Class = 1 << 8
+	fieldBad     hpack.Class = 1 << 9 // the value
+)
+
+// classes says so of the fields of requests.
+var classes = hpack.NewClasses(classify)
+
+func classify(name, value []byte) hpack.Class {
+	kind := kindOf(name)
+	if (kind == fieldOrdinary || kind == fieldForbidden) && !validName(name) {
+		kind |= fieldBadName
+	}
+	if !validValue(value) {
+		kind |= fieldBad
+	}
+	return kind
+}
+
+func kindOf(name []byte) hpack.Class {
+	if len(name) == 0 {
+		return fieldOrdinary
+	}
+	if name[0] == ':' {
+		switch string(name) {
+		case ":method":
+			return fieldMethod
+		case ":scheme":
+			return fieldScheme
+		case ":authority":
+			return fieldAuthority
+		case ":path":
+			return fieldPath
+		case ":protocol":
+			return fieldProtocol
+		}
+		return fieldOtherPseudo
+	}
+	switch string(name) {
+	case "host":
+		return fieldHost
+	case "content-length":
+		return fieldContentLength
+	case "expect":
+		return fieldExpect
+	case "te":
+		return fieldTE
+	case "priority":
+		return fieldPriority
+	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+		return fieldConnection
+	}
+	if http1.ForbiddenInTrailer(name) {
+		return fieldForbidden
+	}
+	return fieldOrdinary
+}
+
+// validName reports whether a name is a token in lower case (RFC 9113 §8.2.1).
+func validName(name []byte) bool {
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			return false
+		}
+	}
+	return http1.IsToken(name)
+}
+
+// validValue reports whether a value has none of the bytes that HTTP/1.1 does not read
+// either, and no white space around it (RFC 9113 §8.2.1).
+func validValue(value []byte) bool {
+	n := len(value)
+	if n == 0 {
+		return true
+	}
+	blank := func(c byte) bool { return c == ' ' || c == '\t' }
+	return !blank(value[0]) && !blank(value[n-1]) && http1.IsValue(value)
+}

@@ -1,0 +1,147 @@
+package http2
+
+// data reads the header of a DATA frame (RFC 9113 §6.1). What follows it is passed on as it
+// comes, by payload.
+func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
+	if h.stream == 0 {
+		return 0, streamZero
+	}
+	used = headerLength
+	pad := 0
+	if h.has(flagPadded) {
+		switch {
+		case h.length == 0:
+			return 0, wrongLength
+		case len(in) == headerLength:
+			return 0, noProblem
+		}
+		pad = int(in[used])
+		used++
+		if pad >= h.length {
+			return 0, paddingTooLong
+		}
+	}
+	length := h.length - (used - headerLength) - pad
+	if h.stream > c.lastID || h.stream%2 == 0 {
+		return 0, idleStream
+	}
+	if int64(h.length) > c.recvWindow {
+		return 0, connectionWindow
+	}
+	c.recvWindow -= int64(h.length)
+	c.dataLeft, c.padLeft, c.dataEnd, c.dataStream = int32(length), int32(pad), h.has(flagEndStream), nil
+	st := c.find(h.stream)
+	if st == nil || st.closed {
+		c.refill()
+		return used, c.lateData(h.stream)
+	}
+	if p = c.dataProblem(st, h.length, length); p != noProblem {
+		return used, c.failStream(st, p, ev)
+	}
+	st.recvWindow -= int32(h.length)
+	st.unread += int32(length)
+	c.unread += int64(length)
+	if st.declared >= 0 {
+		st.declared -= int64(length)
+	}
+	if length == 0 && !c.dataEnd {
+		p = c.spend(EmptyData)
+	}
+	if length != h.length {
+		c.refillStream(st) // nobody reads the padding
+		c.refill()
+	}
+	c.dataStream = st
+	if length == 0 && pad == 0 && c.dataEnd {
+		c.endData(st, nil, ev)
+	}
+	return used, p
+}
+
+// dataProblem returns what is wrong with DATA on an open stream.
+func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
+	switch {
+	case st.recvEnded:
+		return closedStream
+	case int64(payload) > int64(st.recvWindow):
+		return streamWindow
+	case st.declared >= 0 && int64(length) > st.declared, c.dataEnd && st.declared > int64(length):
+		return lengthDiffers
+	}
+	return noProblem
+}
+
+// lateData judges DATA on a stream that is over.
+func (c *Conn) lateData(id uint32) problem {
+	if _, byUs := c.over.find(id); byUs || id > c.refused {
+		return c.spend(LateFrames)
+	}
+	return c.refuse(id, closedStream, Faults)
+}
+
+// payload passes on what is here of a DATA frame's payload.
+func (c *Conn) payload(in []byte, ev *Event) (used int) {
+	st := c.dataStream
+	if n := min(int(c.dataLeft), len(in)); n > 0 {
+		c.dataLeft -= int32(n)
+		used = n
+		if st != nil {
+			*ev = Event{Kind: BodyData, Stream: st, Data: in[:n:n]}
+		}
+	}
+	if c.dataLeft == 0 {
+		n := min(int(c.padLeft), len(in)-used)
+		c.padLeft -= int32(n)
+		used += n
+	}
+	if used > 0 && c.dataLeft|c.padLeft == 0 && c.dataEnd && st != nil {
+		c.endData(st, ev.Data, ev)
+	}
+	return used
+}
+
+// endData passes on the end of a body, with its last piece.
+func (c *Conn) endData(st *Stream, data []byte, ev *Event) {
+	*ev = Event{Kind: BodyData, Stream: st, Data: data, End: true}
+	c.dataStream = nil
+	c.endRecv(st)
+}
+
+// Consumed says that n bytes of the stream's body, which came by BodyData, were read and
+// take no memory any more: as many more may come.
+func (c *Conn) Consumed(st *Stream, n int) {
+	if st.closed {
+		return
+	}
+	st.unread -= int32(n)
+	c.unread -= int64(n)
+	c.refillStream(st)
+	c.refill()
+}
+
+// refillStream opens the stream's window again when half of it is used up and read. A body
+// that has been read as far as it came gets a window twice as large.
+func (c *Conn) refillStream(st *Stream) {
+	free := st.window - st.recvWindow - st.unread
+	if st.recvEnded || free < st.window/2 {
+		return
+	}
+	if st.unread == 0 && !c.Tight && int(st.window) < c.lim.MaxStreamWindow {
+		wider := min(2*st.window, int32(c.lim.MaxStreamWindow))
+		free += wider - st.window
+		st.window = wider
+	}
+	st.recvWindow += free
+	c.Out = appendWindowUpdate(c.Out, st.ID, uint32(free))
+}
+
+// refill opens the connection's window again when half of it is used up and read.
+func (c *Conn) refill() {
+	window := int64(max(c.lim.ConnWindow, initialWindow))
+	free := window - c.recvWindow - c.unread
+	if free < window/2 {
+		return
+	}
+	c.recvWindow += free
+	c.Out = appendWindowUpdate(c.Out, 0, uint32(free))
+}

@@ -1,0 +1,189 @@
+package http2
+
+// A Code is an error code (RFC 9113 §7).
+type Code uint32
+
+const (
+	NoError            Code = 0x0
+	ProtocolError      Code = 0x1
+	InternalError      Code = 0x2
+	FlowControlError   Code = 0x3
+	SettingsTimeout    Code = 0x4
+	StreamClosed       Code = 0x5
+	FrameSizeError     Code = 0x6
+	RefusedStream      Code = 0x7
+	Cancel             Code = 0x8
+	CompressionError   Code = 0x9
+	ConnectError       Code = 0xa
+	EnhanceYourCalm    Code = 0xb
+	InadequateSecurity Code = 0xc
+	HTTP11Required     Code = 0xd
+)
+
+var codeNames = [...]string{
+	"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR",
+	"REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+}
+
+// String returns the code's name in the RFC.
+func (c Code) String() string {
+	if int64(c) < int64(len(codeNames)) {
+		return codeNames[c]
+	}
+	return "an unknown code"
+}
+
+// Error is what a client did wrong. It is a small comparable value. One that [Conn.Next]
+// returns ends the connection; that of an event ended a stream.
+type Error struct {
+	problem problem
+	reason  Reason // why the tokens were spent, for tooMuch
+}
+
+// Code returns the code that the client was told.
+func (e Error) Code() Code { return problems[e.problem].code }
+
+// Reason returns what the client did too much of; 0 for an error that is about something
+// else.
+func (e Error) Reason() Reason { return e.reason }
+
+// Error says what was wrong, and by which section of RFC 9113 where no other is named.
+// It quotes nothing of the input.
+func (e Error) Error() string {
+	p := &problems[e.problem]
+	if e.problem == tooMuch {
+		return p.text + ": " + e.reason.String()
+	}
+	return p.text + " (" + p.section + ")"
+}
+
+// problem is a reason to end a connection or a stream. Zero is none.
+type problem uint8
+
+const (
+	noProblem problem = iota
+
+	// Of connections.
+	badPreface
+	settingsMissing
+	frameTooLarge
+	wrongLength
+	streamZero
+	notStreamZero
+	idleStream
+	evenStream
+	oldStream
+	pushFromClient
+	continuationMissing
+	continuationAlone
+	paddingTooLong
+	badBlock
+	blockBomb
+	blockTooLarge
+	badPush
+	badInitialWindow
+	badMaxFrame
+	badConnectProtocol
+	badNoPriorities
+	connectionWindow
+	connectionWindowFull
+	connectionUpdateZero
+	badPriorityUpdate
+	tooMuch
+
+	// Of streams.
+	closedStream
+	resetStream
+	tooManyStreams
+	streamWindow
+	streamWindowFull
+	streamUpdateZero
+	dependsOnItself
+	priorityLength
+	badFieldName
+	badFieldValue
+	connectionField
+	badTE
+	pseudoUnknown
+	pseudoLate
+	pseudoRepeated
+	pseudoMissing
+	pseudoWithConnect
+	pseudoInTrailers
+	badScheme
+	badPath
+	badAuthority
+	hostDiffers
+	repeatedHost
+	protocolUnasked
+	badLength
+	repeatedLength
+	lengthDiffers
+	trailersWithoutEnd
+	forbiddenTrailer
+	trailersTooLarge
+)
+
+var problems = [...]struct {
+	code    Code
+	section string
+	text    string
+}{
+	badPreface:           {ProtocolError, "RFC 9113 section 3.4", "no connection preface"},
+	settingsMissing:      {ProtocolError, "RFC 9113 section 3.4", "first frame is not SETTINGS"},
+	frameTooLarge:        {FrameSizeError, "RFC 9113 section 4.2", "frame larger than SETTINGS_MAX_FRAME_SIZE"},
+	wrongLength:          {FrameSizeError, "RFC 9113 section 4.2", "frame of a length that its type cannot have"},
+	streamZero:           {ProtocolError, "RFC 9113 section 6", "frame for a stream on stream 0"},
+	notStreamZero:        {ProtocolError, "RFC 9113 section 6", "frame for the connection on a stream"},
+	idleStream:           {ProtocolError, "RFC 9113 section 5.1", "frame on a stream that was never opened"},
+	evenStream:           {ProtocolError, "RFC 9113 section 5.1.1", "stream with an even number"},
+	oldStream:            {ProtocolError, "RFC 9113 section 5.1.1", "stream with a number below those before"},
+	pushFromClient:       {ProtocolError, "RFC 9113 section 8.4", "PUSH_PROMISE of a client"},
+	continuationMissing:  {ProtocolError, "RFC 9113 section 6.10", "another frame where CONTINUATION must follow"},
+	continuationAlone:    {ProtocolError, "RFC 9113 section 6.10", "CONTINUATION without HEADERS"},
+	paddingTooLong:       {ProtocolError, "RFC 9113 section 6.1", "padding longer than its frame"},
+	badBlock:             {CompressionError, "RFC 9113 section 4.3", "field block that cannot be decoded"},
+	blockBomb:            {EnhanceYourCalm, "RFC 7541 section 7.3", "field block that expands to many times the size allowed"},
+	blockTooLarge:        {EnhanceYourCalm, "RFC 9113 section 10.5.1", "field block larger than any that is allowed"},
+	badPush:              {ProtocolError, "RFC 9113 section 6.5.2", "SETTINGS_ENABLE_PUSH neither 0 nor 1"},
+	badInitialWindow:     {FlowControlError, "RFC 9113 section 6.5.2", "SETTINGS_INITIAL_WINDOW_SIZE too large"},
+	badMaxFrame:          {ProtocolError, "RFC 9113 section 6.5.2", "SETTINGS_MAX_FRAME_SIZE out of range"},
+	badConnectProtocol:   {ProtocolError, "RFC 8441 section 3", "SETTINGS_ENABLE_CONNECT_PROTOCOL neither 0 nor 1"},
+	badNoPriorities:      {ProtocolError, "RFC 9218 section 2.1", "SETTINGS_NO_RFC7540_PRIORITIES neither 0 nor 1, or changed"},
+	connectionWindow:     {FlowControlError, "RFC 9113 section 6.9.1", "more DATA than the connection's window"},
+	connectionWindowFull: {FlowControlError, "RFC 9113 section 6.9.1", "connection's window beyond 2^31-1"},
+	connectionUpdateZero: {ProtocolError, "RFC 9113 section 6.9", "WINDOW_UPDATE of the connection by 0"},
+	badPriorityUpdate:    {ProtocolError, "RFC 9218 section 7.1", "PRIORITY_UPDATE of a stream that a client cannot name"},
+	tooMuch:              {EnhanceYourCalm, "RFC 9113 section 10.5", "too much that serves no request"},
+
+	closedStream:       {StreamClosed, "RFC 9113 section 5.1", "frame on a stream that its client has closed"},
+	resetStream:        {Cancel, "RFC 9113 section 6.4", "stream reset by its client"},
+	tooManyStreams:     {RefusedStream, "RFC 9113 section 5.1.2", "more streams than SETTINGS_MAX_CONCURRENT_STREAMS"},
+	streamWindow:       {FlowControlError, "RFC 9113 section 6.9.1", "more DATA than the stream's window"},
+	streamWindowFull:   {FlowControlError, "RFC 9113 section 6.9.1", "stream's window beyond 2^31-1"},
+	streamUpdateZero:   {ProtocolError, "RFC 9113 section 6.9", "WINDOW_UPDATE of a stream by 0"},
+	dependsOnItself:    {ProtocolError, "RFC 7540 section 5.3.1", "stream that depends on itself"},
+	priorityLength:     {FrameSizeError, "RFC 9113 section 6.3", "PRIORITY of a length other than 5"},
+	badFieldName:       {ProtocolError, "RFC 9113 section 8.2.1", "invalid field name"},
+	badFieldValue:      {ProtocolError, "RFC 9113 section 8.2.1", "invalid field value"},
+	connectionField:    {ProtocolError, "RFC 9113 section 8.2.2", "field that is about a connection"},
+	badTE:              {ProtocolError, "RFC 9113 section 8.2.2", "TE with more than trailers"},
+	pseudoUnknown:      {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field that requests do not have"},
+	pseudoLate:         {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field behind others"},
+	pseudoRepeated:     {ProtocolError, "RFC 9113 section 8.3", "repeated pseudo-header field"},
+	pseudoMissing:      {ProtocolError, "RFC 9113 section 8.3.1", "request without :method, :scheme or :path"},
+	pseudoWithConnect:  {ProtocolError, "RFC 9113 section 8.5", "CONNECT with :scheme or :path, or without :authority"},
+	pseudoInTrailers:   {ProtocolError, "RFC 9113 section 8.1", "pseudo-header field in trailers"},
+	badScheme:          {ProtocolError, "RFC 9113 section 8.3.1", ":scheme neither http nor https"},
+	badPath:            {ProtocolError, "RFC 9113 section 8.3.1", ":path that is empty or does not begin with a slash"},
+	badAuthority:       {ProtocolError, "RFC 9113 section 8.3.1", "invalid :authority or Host"},
+	hostDiffers:        {ProtocolError, "RFC 9113 section 8.3.1", "Host that differs from :authority"},
+	repeatedHost:       {ProtocolError, "RFC 9110 section 7.2", "repeated Host"},
+	protocolUnasked:    {ProtocolError, "RFC 8441 section 4", ":protocol where it is not enabled, or without CONNECT"},
+	badLength:          {ProtocolError, "RFC 9113 section 8.1.1", "malformed Content-Length"},
+	repeatedLength:     {ProtocolError, "RFC 9113 section 8.1.1", "repeated Content-Length"},
+	lengthDiffers:      {ProtocolError, "RFC 9113 section 8.1.1", "Content-Length other than the length of the body"},
+	trailersWithoutEnd: {ProtocolError, "RFC 9113 section 8.1", "HEADERS in a body without END_STREAM"},
+	forbiddenTrailer:   {ProtocolError, "RFC 9110 section 6.5.1", "field not allowed in trailers"},
+	trailersTooLarge:   {EnhanceYourCalm, "RFC 9113 section 10.5.1", "trailers too large"},
+}

@@ -1,0 +1,137 @@
+package http2_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+// A window follows what is read: nothing is read, nothing more may come; and one whose
+// bytes are read as they come grows.
+func TestWindowFollowsConsumption(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) {
+		l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 10_000, 35_000, 1<<20
+	})
+	data := func(n int) string { return frame(tData, 0, 1, strings.Repeat("x", n)) }
+	cl.send(headers(1, 0, post()) + data(6000))
+	same(t, "nothing read", cl.receive())
+	st := cl.streams[1]
+	if st.Unread() != 6000 {
+		t.Errorf("unread: %d", st.Unread())
+	}
+	cl.conn.Consumed(st, 3000)
+	same(t, "little read", cl.receive())
+	cl.conn.Consumed(st, 2000)
+	same(t, "half a window read, not all", cl.receive(), "1 window 5000")
+	cl.send(data(9000))
+	cl.conn.Consumed(st, 10_000)
+	same(t, "all read: twice as wide", cl.receive(), fmt.Sprintf("1 window %d", 10_000+10_000))
+	cl.send(data(10_000))
+	cl.conn.Consumed(st, 10_000)
+	same(t, "and again, up to the limit", cl.receive(), "1 window 25000")
+	cl.conn.Tight = true
+	cl.send(data(16_000) + data(4_000))
+	cl.conn.Consumed(st, 20_000)
+	same(t, "no more", cl.receive(), "1 window 20000")
+	cl.send(frame(tData, endStream, 1, strings.Repeat("x", 16_000)))
+	cl.conn.Consumed(st, 16_000)
+	same(t, "nothing behind the end", cl.receive())
+}
+
+func TestTightWindowsDoNotGrow(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 40_000 })
+	cl.conn.Tight = true
+	cl.send(headers(1, 0, post()) + frame(tData, 0, 1, strings.Repeat("x", 9000)))
+	cl.conn.Consumed(cl.streams[1], 9000)
+	same(t, "as wide as before", cl.receive(), "1 window 9000")
+}
+
+// The connection's window opens with what is read, with padding, and with streams that are over.
+func TestConnectionWindow(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
+	chunk := strings.Repeat("x", 11_000)
+	cl.send(headers(1, 0, post()) + headers(3, 0, post()) + strings.Repeat(frame(tData, 0, 1, chunk), 3))
+	same(t, "nothing read", cl.receive())
+	cl.conn.Consumed(cl.streams[1], 11_000)
+	same(t, "a third read", cl.receive())
+	cl.conn.Reset(cl.streams[1], http2.Cancel)
+	same(t, "the rest is dropped", cl.receive(), "1 reset CANCEL", "0 window 33000")
+	cl.send(strings.Repeat(frame(tData, 0, 1, chunk), 3))
+	same(t, "late DATA counts", cl.receive(), "0 window 33000")
+	cl.send(strings.Repeat(frame(tData, padded, 3, "\xff"+strings.Repeat("\x00", 255)), 130))
+	if got := strings.Join(cl.receive(), "|"); !strings.Contains(got, "3 window ") || !strings.Contains(got, "0 window ") {
+		t.Errorf("padding is not given back: %s", got)
+	}
+	if cl.streams[3].Unread() != 0 {
+		t.Error("padding counts as unread")
+	}
+}
+
+// Before the client has acknowledged our settings it may go by those of the RFC.
+func TestWindowBeforeTheAcknowledgement(t *testing.T) {
+	cl := dial(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 10_000 })
+	chunk := frame(tData, 0, 1, strings.Repeat("x", 16_000))
+	cl.send(opening + headers(1, 0, post()) + strings.Repeat(chunk, 4))
+	if cl.err != nil {
+		t.Fatal(cl.err)
+	}
+	cl.receive()
+	cl.send(frame(tSettings, ack, 0, ""))
+	cl.conn.Consumed(cl.streams[1], 64_000)
+	// 65535 were allowed, 64000 came; then 55535 fewer are, and now 10000 again.
+	same(t, "the window", cl.receive(), fmt.Sprintf("1 window %d", 64_000))
+	same(t, "is passed", cl.send(frame(tData, 0, 1, strings.Repeat("x", 10_001))), "1 over FLOW_CONTROL_ERROR")
+}
+
+// What is sent stays within both windows, which the client moves as it likes.
+func TestSending(t *testing.T) {
+	cl := connect(t, nil)
+	cl.send(headers(1, endStream, get()) + headers(3, endStream, get()))
+	one, three := cl.streams[1], cl.streams[3]
+	for _, st := range []*http2.Stream{one, three} {
+		cl.conn.BeginHead(st, 200)
+		cl.conn.EndHead(false)
+	}
+	cl.receive()
+	if n := cl.conn.Room(one); n != 65535 {
+		t.Errorf("room for %d", n)
+	}
+	cl.conn.Data(one, make([]byte, 40_000), false)
+	same(t, "frames", cl.receive(), "1 data of 16384", "1 data of 16384", "1 data of 7232")
+	if a, b := cl.conn.Room(one), cl.conn.Room(three); a != 25_535 || b != 25_535 {
+		t.Errorf("room for %d and %d", a, b)
+	}
+	cl.send(frame(tSettings, 0, 0, setting(4, 30_000))) // one is 10,000 over what it may
+	cl.receive()
+	if a, b := cl.conn.Room(one), cl.conn.Room(three); a != 0 || b != 25_535 {
+		t.Errorf("room for %d and %d", a, b)
+	}
+	cl.conn.Want(one)
+	cl.conn.Want(three)
+	if st, n := cl.conn.Turn(); st != three || n != 16<<10 {
+		t.Errorf("the turn is that of %v, %d bytes", st, n)
+	}
+	cl.conn.Data(three, make([]byte, 16<<10), false)
+	if st, n := cl.conn.Turn(); st != three || n != 25_535-16<<10 {
+		t.Errorf("the turn is that of %v, %d bytes", st, n)
+	}
+	cl.conn.Data(three, make([]byte, 25_535-16<<10), false)
+	if st, _ := cl.conn.Turn(); st != nil {
+		t.Error("a turn in a window of nothing")
+	}
+	cl.send(frame(tWindow, 0, 0, u32(100_000)) + frame(tWindow, 0, 1, u32(10_005)))
+	cl.conn.Enough(three)
+	cl.receive()
+	if st, n := cl.conn.Turn(); st != one || n != 5 {
+		t.Errorf("the turn is that of %v, %d bytes", st, n)
+	}
+	cl.conn.Data(one, make([]byte, 5), true) // the end
+	same(t, "the end", cl.receive(), `1 data "\x00\x00\x00\x00\x00" end`)
+	if st, _ := cl.conn.Turn(); st != nil {
+		t.Error("a turn for nobody")
+	}
+	cl.conn.Data(three, nil, true)
+	same(t, "an empty end needs no window", cl.receive(), `3 data "" end`)
+}

@@ -1,0 +1,288 @@
+package http2
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/hpack"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// A Request is the head of a request. What its methods return is borrowed: valid until
+// the next call of [Conn.Next] with the same pool, unless the request was moved to memory of its owner by
+// [Request.CopyTo].
+type Request struct {
+	// Fields are all fields, the pseudo-header fields first.
+	Fields hpack.List
+
+	// ContentLength is the value of Content-Length, or -1 without one.
+	ContentLength int64
+
+	// Status is what a request is to be answered with that is well-formed and yet not to
+	// be served, 0 for all others. Why says what was wrong.
+	Status int
+	Why    string
+
+	Expect100 bool // the client waits for 100 (Continue) before its body
+	Escaped   bool // Path holds well-formed percent escapes
+	Priority  Priority
+
+	method, scheme, authority, path, protocol, host int16 // indices of fields, -1 for none
+	pathEnd                                         uint32
+}
+
+// Method returns the method.
+func (r *Request) Method() []byte { return r.value(r.method) }
+
+// Scheme returns "http" or "https", and nothing for an ordinary CONNECT.
+func (r *Request) Scheme() []byte { return r.value(r.scheme) }
+
+// Authority returns :authority, or Host where there is none.
+func (r *Request) Authority() []byte {
+	if r.authority >= 0 {
+		return r.value(r.authority)
+	}
+	return r.value(r.host)
+}
+
+// Protocol returns the :protocol of an extended CONNECT (RFC 8441 §4), empty for any
+// other request.
+func (r *Request) Protocol() []byte { return r.value(r.protocol) }
+
+// Target returns :path as it was sent, empty for an ordinary CONNECT.
+func (r *Request) Target() []byte { return r.value(r.path) }
+
+// Path returns the path, still percent-encoded; "*" for the asterisk form, empty for an ordinary
+// CONNECT.
+func (r *Request) Path() []byte { return r.value(r.path)[:r.pathEnd] }
+
+// Query returns what follows the first '?' of :path, still encoded.
+func (r *Request) Query() []byte {
+	if target := r.value(r.path); int(r.pathEnd) < len(target) {
+		return target[r.pathEnd+1:]
+	}
+	return nil
+}
+
+// Begin returns the index of the first field that is no pseudo-header field.
+func (r *Request) Begin() int {
+	n := 0
+	for _, i := range [...]int16{r.method, r.scheme, r.authority, r.path, r.protocol} {
+		if i >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// CopyTo makes dst the same request. The two share nothing afterwards.
+func (r *Request) CopyTo(dst *Request) {
+	r.Fields.CopyTo(&dst.Fields)
+	fields := dst.Fields
+	*dst = *r
+	dst.Fields = fields
+}
+
+func (r *Request) value(i int16) []byte {
+	if i < 0 {
+		return nil
+	}
+	return r.Fields.Value(int(i))
+}
+
+// interpret finds what the decoded fields mean.
+func (r *Request) interpret(lim *Limits) problem {
+	r.ContentLength, r.Status, r.Why, r.Expect100, r.Escaped = -1, 0, "", false, false
+	r.Priority = defaultPriority
+	r.method, r.scheme, r.authority, r.path, r.protocol, r.host = -1, -1, -1, -1, -1, -1
+	r.pathEnd = 0
+	regular := false
+	for i := range r.Fields.Len() {
+		class := r.Fields.Class(i)
+		if class == fieldOrdinary || class == fieldForbidden {
+			regular = true
+			continue
+		}
+		if p := r.field(i, class, regular); p != noProblem {
+			return p
+		}
+		regular = regular || class&fieldKind > fieldOtherPseudo
+	}
+	if r.Fields.TooLarge() {
+		r.pathEnd = uint32(len(r.Target()))
+		r.refuse(431, "request header fields too large")
+		return noProblem
+	}
+	return r.conclude(lim)
+}
+
+// field takes note of a field that is not ordinary.
+func (r *Request) field(i int, class hpack.Class, regular bool) problem {
+	kind := class & fieldKind
+	if kind != fieldOrdinary && kind <= fieldOtherPseudo {
+		return r.pseudo(i, class, regular)
+	}
+	switch {
+	case class&fieldBadName != 0:
+		return badFieldName
+	case class&fieldBad != 0:
+		return badFieldValue
+	}
+	value := r.Fields.Value(i)
+	switch kind {
+	case fieldConnection:
+		return connectionField
+	case fieldTE:
+		if !http1.EqualFold(value, []byte("trailers")) {
+			return badTE
+		}
+	case fieldHost:
+		if r.host >= 0 {
+			return repeatedHost
+		}
+		r.host = int16(i)
+	case fieldContentLength:
+		if r.ContentLength >= 0 {
+			return repeatedLength
+		}
+		n, ok := http1.ParseContentLength(value)
+		if !ok {
+			return badLength
+		}
+		r.ContentLength = n
+	case fieldExpect:
+		if len(value) > 0 {
+			if http1.EqualFold(value, []byte("100-continue")) {
+				r.Expect100 = true
+			} else {
+				r.refuse(417, "expectation other than 100-continue")
+			}
+		}
+	case fieldPriority:
+		r.Priority = ParsePriority(value, r.Priority)
+	}
+	return noProblem
+}
+
+// pseudo takes note of a pseudo-header field (RFC 9113 §8.3).
+func (r *Request) pseudo(i int, class hpack.Class, regular bool) problem {
+	at := &r.method
+	switch class & fieldKind {
+	case fieldScheme:
+		at = &r.scheme
+	case fieldAuthority:
+		at = &r.authority
+	case fieldPath:
+		at = &r.path
+	case fieldProtocol:
+		at = &r.protocol
+	case fieldOtherPseudo:
+		return pseudoUnknown
+	}
+	switch {
+	case regular:
+		return pseudoLate
+	case *at >= 0:
+		return pseudoRepeated
+	case class&fieldBad != 0:
+		return badFieldValue
+	}
+	*at = int16(i)
+	return noProblem
+}
+
+func (r *Request) refuse(status int, why string) {
+	if r.Status == 0 {
+		r.Status, r.Why = status, why
+	}
+}
+
+// conclude checks the fields together.
+func (r *Request) conclude(lim *Limits) problem {
+	method := r.Method()
+	if !http1.IsToken(method) {
+		return pseudoMissing
+	}
+	if len(method) > http1.MaxMethod {
+		r.refuse(501, "method too long")
+	}
+	if r.host >= 0 && len(r.value(r.host)) == 0 {
+		r.host = -1 // as if it were not there, as HTTP/1.1 takes it
+	}
+	if r.authority >= 0 && r.host >= 0 && !http1.EqualFold(r.value(r.authority), r.value(r.host)) {
+		return hostDiffers
+	}
+	if authority := r.Authority(); len(authority) > 0 && !http1.ValidAuthority(authority) {
+		return badAuthority
+	}
+	connect := string(method) == "CONNECT"
+	if r.protocol >= 0 && (!connect || !lim.ConnectProtocol || len(r.value(r.protocol)) == 0) {
+		return protocolUnasked
+	}
+	if connect && r.protocol < 0 {
+		return r.concludeConnect()
+	}
+	if r.scheme < 0 || r.path < 0 {
+		return pseudoMissing
+	}
+	if scheme := r.Scheme(); !http1.EqualFold(scheme, []byte("http")) && !http1.EqualFold(scheme, []byte("https")) {
+		return badScheme
+	}
+	if len(r.Authority()) == 0 {
+		r.refuse(400, "missing :authority and Host")
+	}
+	return r.concludeTarget(string(method) == "OPTIONS", lim)
+}
+
+// concludeConnect checks an ordinary CONNECT (RFC 9113 §8.5).
+func (r *Request) concludeConnect() problem {
+	if r.scheme >= 0 || r.path >= 0 || r.authority < 0 || len(r.value(r.authority)) == 0 {
+		return pseudoWithConnect
+	}
+	if !http1.HasPort(r.value(r.authority)) {
+		r.refuse(400, "CONNECT without host:port")
+	}
+	return noProblem
+}
+
+// concludeTarget checks :path.
+func (r *Request) concludeTarget(options bool, lim *Limits) problem {
+	target := r.Target()
+	switch {
+	case len(target) == 0 || target[0] != '/' && string(target) != "*":
+		return badPath
+	case target[0] == '*' && !options:
+		r.refuse(400, "target * without OPTIONS")
+	case len(target) > lim.MaxTarget:
+		r.refuse(414, "target too long")
+	}
+	end, escaped, ok := http1.ScanTarget(target)
+	if !ok {
+		r.refuse(400, "invalid byte or malformed percent escape in the target")
+		end = len(target)
+	}
+	r.pathEnd, r.Escaped = uint32(end), escaped
+	return noProblem
+}
+
+// checkTrailers returns what is wrong with trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
+func checkTrailers(l *hpack.List) problem {
+	for i := range l.Len() {
+		class := l.Class(i)
+		kind := class & fieldKind
+		switch {
+		case class&fieldBadName != 0:
+			return badFieldName
+		case kind == fieldConnection:
+			return connectionField
+		case kind != fieldOrdinary && kind <= fieldOtherPseudo:
+			return pseudoInTrailers
+		case class&fieldBad != 0:
+			return badFieldValue
+		case kind == fieldPriority:
+		case kind != fieldOrdinary:
+			return forbiddenTrailer
+		}
+	}
+	if l.TooLarge() {
+		return trailersTooLarge
+	}
+	return noProblem
+}

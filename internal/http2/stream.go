@@ -1,0 +1,186 @@
+package http2
+
+// A Stream is a request and its answer. Its owner has it from the event Request until
+// it calls [Conn.Done], and must keep it no longer than the events that follow; after both
+// the stream is over and Done was called it is used for another.
+type Stream struct {
+	ID    uint32
+	Owner any // the owner's
+
+	recvEnded bool // END_STREAM has come
+	sendEnded bool // ... and was sent
+	closed    bool // on the wire: ended on both sides, or reset by either
+	running   bool // Done has not been called
+	answered  bool // a final head was sent
+	wants     bool // see Conn.Want
+	queued    bool // in a list of the schedule
+	priority  Priority
+
+	sendWindow int64 // bytes that may be sent; less than 0 after a SETTINGS
+	recvWindow int32 // bytes that may come; less than 0 likewise
+	window     int32 // what recvWindow and unread come to, as far as the client knows
+	unread     int32 // bytes that came and were not read
+	declared   int64 // what is still to come by Content-Length, -1 without one
+
+	next, prev *Stream
+}
+
+// Closed reports whether nothing more can be sent or received.
+func (st *Stream) Closed() bool { return st.closed }
+
+// Ended reports whether all of the request has come.
+func (st *Stream) Ended() bool { return st.recvEnded }
+
+// Answered reports whether the head of a final answer was sent.
+func (st *Stream) Answered() bool { return st.answered }
+
+// Unread returns how many bytes of the body came that [Conn.Consumed] was not called for.
+func (st *Stream) Unread() int { return int(st.unread) }
+
+// Priority returns the stream's priority.
+func (st *Stream) Priority() Priority { return st.priority }
+
+// A Pool has what the connections of one event loop take turns to use: it is used by one
+// goroutine at a time.
+type Pool struct {
+	streams []*Stream
+	request Request
+}
+
+// keptStreams bounds the streams that a pool keeps: what a burst has taken goes back.
+const keptStreams = 1024
+
+// keptList is the largest list of fields, in bytes, that a pool keeps.
+const keptList = 64 << 10
+
+func (p *Pool) get() *Stream {
+	if n := len(p.streams); n > 0 {
+		st := p.streams[n-1]
+		p.streams = p.streams[:n-1]
+		return st
+	}
+	return new(Stream)
+}
+
+func (p *Pool) put(st *Stream) {
+	*st = Stream{}
+	if len(p.streams) < keptStreams {
+		p.streams = append(p.streams, st)
+	}
+}
+
+// find returns the stream with a number, nil when it is not open and no action runs for it.
+func (c *Conn) find(id uint32) *Stream {
+	low, high := 0, len(c.streams)
+	for low < high {
+		if mid := (low + high) / 2; c.streams[mid].ID < id {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(c.streams) && c.streams[low].ID == id {
+		return c.streams[low]
+	}
+	return nil
+}
+
+// open makes a stream, whose number is larger than all others'.
+func (c *Conn) open(id uint32) *Stream {
+	st := c.pool.get()
+	st.ID, st.running, st.declared = id, true, -1
+	st.sendWindow = int64(c.peerWindow)
+	st.window = int32(c.lim.StreamWindow)
+	st.recvWindow = st.window
+	if !c.acknowledged {
+		st.recvWindow = initialWindow
+	}
+	c.streams = append(c.streams, st)
+	return st
+}
+
+// close notes that the stream is over on the wire. It goes when it has no owner.
+func (c *Conn) close(st *Stream, byUs bool) {
+	if st.closed {
+		return
+	}
+	st.closed, st.recvEnded, st.sendEnded = true, true, true
+	c.Enough(st)
+	c.over.add(st.ID, byUs)
+	c.unread -= int64(st.unread)
+	st.unread = 0
+	if c.dataStream == st {
+		c.dataStream = nil
+	}
+	if !st.running {
+		c.remove(st)
+	}
+}
+
+// Done says that the owner is done with the stream: its action has returned. What it may have
+// left to send it goes on sending when it is its turn.
+func (c *Conn) Done(st *Stream) {
+	st.running = false
+	if st.closed {
+		c.remove(st)
+	}
+}
+
+// remove gives the stream's place to others. Its memory is used again from the next call
+// of Next on: an event may still name it.
+func (c *Conn) remove(st *Stream) {
+	low := 0
+	for c.streams[low] != st {
+		low++
+	}
+	copy(c.streams[low:], c.streams[low+1:])
+	c.streams[len(c.streams)-1] = nil
+	c.streams = c.streams[:len(c.streams)-1]
+	st.next = c.removed
+	c.removed = st
+}
+
+// recycle gives the memory of removed streams back.
+func (c *Conn) recycle() {
+	for c.removed != nil {
+		st := c.removed
+		c.removed = st.next
+		c.pool.put(st)
+	}
+}
+
+// Reset ends the stream with a code, unless it is over.
+func (c *Conn) Reset(st *Stream, code Code) {
+	if !st.closed {
+		c.Out = appendReset(c.Out, st.ID, code)
+		c.close(st, true)
+		c.refill()
+	}
+}
+
+// recent remembers the streams that were closed last, and by whom: frames on one that we
+// have reset were under way and are ignored, on one that its client has closed they are an
+// error. A number is kept with a bit for us.
+type recent struct {
+	ids  [16]uint32
+	next uint8
+}
+
+func (r *recent) add(id uint32, byUs bool) {
+	id <<= 1
+	if byUs {
+		id |= 1
+	}
+	r.ids[r.next] = id
+	r.next = (r.next + 1) % uint8(len(r.ids))
+}
+
+// find reports whether a stream is among them, and whether we have reset it.
+func (r *recent) find(id uint32) (known, byUs bool) {
+	for _, kept := range r.ids {
+		if kept>>1 == id {
+			return true, kept&1 != 0
+		}
+	}
+	return false, false
+}
