@@ -120,6 +120,7 @@ type plainOwner struct {
 	conn http2.Conn
 	pool http2.Pool
 	left map[*http2.Stream]int
+	long int // a body, in bytes, where the path does not say
 }
 
 type upload struct {
@@ -127,7 +128,8 @@ type upload struct {
 	body []byte
 }
 
-func (o *plainOwner) serve(t *testing.T, nc net.Conn) {
+// serve serves a connection until it ends, and returns what the client did wrong.
+func (o *plainOwner) serve(nc net.Conn) error {
 	defer nc.Close()
 	lim := http2.DefaultLimits()
 	o.left = map[*http2.Stream]int{}
@@ -137,21 +139,20 @@ func (o *plainOwner) serve(t *testing.T, nc net.Conn) {
 	for {
 		o.write()
 		if _, err := nc.Write(o.conn.Out); err != nil {
-			return
+			return nil
 		}
 		o.conn.Out = o.conn.Out[:0]
 		n, err := nc.Read(buf[have:])
 		if err != nil {
-			return
+			return nil
 		}
 		have += n
 		for at := 0; ; {
 			n, ev, err := o.conn.Next(buf[at:have])
 			at += n
 			if err != nil {
-				t.Error(err)
-				nc.Write(o.conn.Out)
-				return
+				_, _ = nc.Write(o.conn.Out)
+				return err
 			}
 			if ev.Kind == http2.NeedMore {
 				have = copy(buf, buf[at:have])
@@ -180,7 +181,7 @@ func (o *plainOwner) event(ev http2.Event) {
 		return
 	}
 	up := st.Owner.(*upload)
-	var length int
+	length := o.long
 	if _, n, found := strings.Cut(up.head, "?"); found {
 		fmt.Sscan(n, &length)
 	}
@@ -226,7 +227,11 @@ func TestClientOfOthers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			served.Go(func() { new(plainOwner).serve(t, nc) })
+			served.Go(func() {
+				if err := new(plainOwner).serve(nc); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	})
 	transport := &http.Transport{Protocols: new(http.Protocols)}
