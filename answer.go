@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -120,8 +121,20 @@ func (i *AnswerInfo) SetID(id string) {
 	}
 }
 
-// Remote returns the address of the peer, invalid when it has none.
-func (i *AnswerInfo) Remote() netip.AddrPort { return i.r.wire.Remote() }
+// Remote returns the address of the client, see Request.Remote.
+func (i *AnswerInfo) Remote() netip.AddrPort { return i.r.client() }
+
+// Secure reports whether the client has asked by TLS, see Request.Secure.
+func (i *AnswerInfo) Secure() bool { return i.r.secure() }
+
+// Context returns the values that Request.SetContext has given the request, such as those of
+// a trace. It never ends.
+func (i *AnswerInfo) Context() context.Context {
+	if v := i.r.knownValues(); v != nil {
+		return context.WithoutCancel(v)
+	}
+	return context.Background()
+}
 
 // A Policy adds headers to an answer, such as those for cross-origin requests or
 // security. It returns resp with them; status and body are not its to change. It
@@ -173,11 +186,14 @@ func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	n.observers = append(n.observers, f)
 }
 
-// watch is what a request has for its policies and observers.
+// watch is what a request has for its policies and observers, and other things that few have.
 type watch struct {
 	info      AnswerInfo
 	observers []func(*AnswerInfo)
 	since     time.Time // when it began, on net/http
+
+	values  context.Context // of SetContext
+	context *valuedContext  // ... with the request's own; made when it is first asked for
 }
 
 // watched returns the request's watch, which is made when it is first needed.
@@ -224,10 +240,11 @@ func (r *Request) takeWatch(from *Request) {
 		from.id = r.randomID()
 	}
 	r.id = from.id
-	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() {
+	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() && from.watch.values == nil {
 		return
 	}
 	w := r.watched()
+	w.values = from.watch.values
 	w.observers = append(w.observers[:0], from.watch.observers...)
 	w.since = from.watch.since
 	from.watch.observers = from.watch.observers[:0]

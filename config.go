@@ -7,6 +7,9 @@ import (
 	"math"
 	"net"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
+	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // Config holds the settings of an App. The zero value of every field stands for
@@ -134,7 +137,7 @@ type Config struct {
 	// on both engines together. The addresses of an IPv6 network of 64 bits count as
 	// one; unix sockets have none. A client beyond it is answered with 503, by TLS
 	// with nothing, and disconnected at once. Behind a proxy all clients have the
-	// proxy's address. Default: no bound.
+	// proxy's address, see TrustedProxies. Default: no bound.
 	MaxConnectionsPerAddress int
 
 	// Timeout is how long an action may take until its answer begins; a later
@@ -193,6 +196,25 @@ type Config struct {
 	// DrainTimeout is how long Run waits, after DrainGrace, for running requests
 	// to end. Default: 30 s.
 	DrainTimeout time.Duration
+
+	// TrustedProxies are those in front of the server whose word on the address of a client is
+	// taken: addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and
+	// RFC 4193) and unix (whoever connects to a unix socket). Request.Remote, LimitBy, the access
+	// log and Stats then have the client's address; MaxConnectionsPerAddress does not count
+	// the proxies' own connections. Name only proxies that set the header themselves: who else
+	// reaches the server from such an address can claim any. Default: nobody is trusted.
+	TrustedProxies []string
+
+	// ForwardedHeader is where TrustedProxies write who has asked them: Forwarded (RFC 7239),
+	// or a header with addresses separated by commas. Others are not looked at, since a proxy
+	// passes on what clients put there. Each proxy adds an address at the end; the client's is
+	// the last that is not one of TrustedProxies. Default: X-Forwarded-For.
+	ForwardedHeader string
+
+	// ProxyProtocol says that connections of TrustedProxies begin with a header of the PROXY
+	// protocol, version 1 or 2, which says whose they are. One that does not, within
+	// HeadTimeout, is closed. Those of others have none, and count as theirs.
+	ProxyProtocol bool
 
 	// DisableGCPacing leaves GOGC, the runtime's memory limit and the return of memory
 	// by a process that has become quiet to the program, see MemoryLimit. The budget for what
@@ -302,6 +324,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	setDefault(&c.Addr, ":8080")
+	setDefault(&c.ForwardedHeader, "X-Forwarded-For")
 	setDefault(&c.QueueTarget, 10*time.Millisecond)
 	setDefault(&c.MaxBody, 4<<20)
 	setDefault(&c.MaxFormFields, 1000)
@@ -343,6 +366,9 @@ func setDefault[T comparable](field *T, value T) {
 
 // validate names the first setting that cannot hold.
 func (c Config) validate() error {
+	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {
+		return fmt.Errorf("Config.TrustedProxies: %w", err)
+	}
 	switch {
 	case c.Engine > EngineStd:
 		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
@@ -376,6 +402,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS", c.TLSAddr)
 	case c.H2C && c.Engine == EngineLoop:
 		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
+	case http1.CheckField(c.ForwardedHeader, "") != nil:
+		return fmt.Errorf("Config.ForwardedHeader is %q: that is no name of a header", c.ForwardedHeader)
+	case c.ProxyProtocol && len(c.TrustedProxies) == 0:
+		return fmt.Errorf("Config.ProxyProtocol needs Config.TrustedProxies: its header is taken of them only")
 	case c.RouteStats > StatsOff:
 		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
 	case c.DirtyPaths > ServeDirty:

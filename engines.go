@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
@@ -38,6 +40,7 @@ func (a *App) tellAdapters() {
 		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
 
+		ProxyHeader:             c.proxyHeader(),
 		H2C:                     c.H2C,
 		AdaptiveLimit:           c.AdaptiveLimit,
 		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
@@ -45,11 +48,22 @@ func (a *App) tellAdapters() {
 	s.Pipeline, s.Handler = (*pipeline)(a), a
 	s.Aside, s.Shed = a.aside, &a.shed
 	s.Addresses = admission.NewAddresses(c.MaxConnectionsPerAddress)
+	trust, _ := clientaddr.ParseTrust(c.TrustedProxies) // validate has tried
+	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
 	s.Budget, s.Holders = &a.memory.budget, a.memory.holders
 	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == StatsOn)
+}
+
+// proxyHeader is within what time connections of proxies begin with a header of the PROXY
+// protocol, 0 if they have none.
+func (c *Config) proxyHeader() time.Duration {
+	if !c.ProxyProtocol {
+		return 0
+	}
+	return c.HeadTimeout
 }
 
 // loopSettings are those of the loop engine, once it is known how much memory there is.

@@ -68,12 +68,7 @@ func (s fallbackSource) wrap(place string) *fallback {
 		source:     s,
 		notFound:   wrap(s.notFound),
 		notAllowed: wrap(func(r *Request) Response { return s.notAllowed(r).Header("Allow", r.match.Allow()) }),
-		options: wrap(func(r *Request) Response {
-			if allow := r.match.Allow(); allow != "" {
-				return NoContent().Header("Allow", allow)
-			}
-			return NoContent() // OPTIONS *
-		}),
+		options:    wrap(answerOptions),
 		notAcceptable: wrap(func(r *Request) Response {
 			return Problem(ProblemDetails{
 				Status:     http.StatusNotAcceptable,
@@ -93,12 +88,51 @@ func (s fallbackSource) wrap(place string) *fallback {
 	}
 }
 
+// answerOptions says what methods a path has routes for.
+func answerOptions(r *Request) Response {
+	if allow := r.match.Allow(); allow != "" {
+		return NoContent().Header("Allow", allow)
+	}
+	return NoContent() // OPTIONS *
+}
+
+// orOptions returns act, or what answers OPTIONS in its place, inside of the same middleware.
+func orOptions(act Action) Action {
+	if isStd(act) {
+		return act // which does it itself
+	}
+	return func(r *Request) Response {
+		if r.options {
+			return answerOptions(r)
+		}
+		return act(r)
+	}
+}
+
+// optionsOf returns the action for OPTIONS where the path has routes, but none for that: with
+// the middleware of the route that is asked about, by a preflight of CORS (Fetch standard,
+// section 3.2.2), or else of one of them.
+func (a *App) optionsOf(r *Request, host string) Action {
+	var match router.Match[*endpoint]
+	asked, _ := r.wire.Header("Access-Control-Request-Method")
+	if asked == "" || a.router.Lookup(asked, host, r.s.Path, &match) != router.Found {
+		first, _, _ := strings.Cut(r.match.Allow(), ",")
+		if a.router.Lookup(first, host, r.s.Path, &match) != router.Found {
+			return a.fallback.Load().options
+		}
+	}
+	r.options = true
+	return match.Value().around
+}
+
 // missing returns the action for a request that no route takes.
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.fallback.Load()
 	switch {
-	case r.s.Method == http.MethodOptions && (outcome == router.MethodNotAllowed || r.s.Path == "*"):
+	case r.s.Method == http.MethodOptions && r.s.Path == "*":
 		return f.options
+	case r.s.Method == http.MethodOptions && outcome == router.MethodNotAllowed:
+		return a.optionsOf(r, host)
 	case r.s.Path == "*": // RFC 9112 section 3.2.4
 		return f.noAsterisk
 	case outcome == router.MethodNotAllowed:

@@ -42,6 +42,9 @@ func FromStd(h http.Handler) Action {
 //go:noinline
 func stdAction(h http.Handler) Action {
 	return func(r *Request) Response {
+		if r.options {
+			return answerOptions(r)
+		}
 		if limit := r.maxStdBody(); limit > 0 {
 			if err := r.announced(limit); err != nil {
 				return Error(err)

@@ -48,8 +48,8 @@ func (r *Route) Limit(n int) *Route {
 // LimitBy bounds how many requests of the route are served at once for each key,
 // such as a user or an API token: further ones are answered with 429 and
 // Retry-After. key runs before any middleware; a request for which it returns "" is not
-// bounded. A nil key stands for the remote address, where the first 64 bits of an
-// IPv6 address count as one; behind a proxy that is the proxy's. Else like Limit.
+// bounded. A nil key stands for the client's address, see Request.Remote, where the first 64
+// bits of an IPv6 address count as one. Else like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
 	r.guard(r.app.newLimitBy(key, n, r.shared.Pattern))
 	return r

@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -127,6 +128,8 @@ func (c *call) Observe(a exchange.Answer, took time.Duration) { c.app.observe(c.
 func (c *call) Clock()                                        { c.request().watched().since = time.Now() }
 
 func (c *call) Succeed(late exchange.Call) { c.request().takeWatch(late.(*call).request()) }
+
+func (c *call) Context(own context.Context) context.Context { return c.request().contextOver(own) }
 
 func (c *call) Params() bool               { return c.match.Len() > 0 }
 func (c *call) SetMatch(req *http.Request) { c.request().setMatch(req) }

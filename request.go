@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 
@@ -34,8 +33,10 @@ type Request struct {
 	source AnswerSource    // of its answer
 	unread bool            // nothing is known of it
 	told   bool            // of the failure of its answer: OnError has been called
-	shared sync.Mutex      // guards id and watch while an answer is given without the action
-	watch  *watch          // made when it is first needed
+	// options has the route's middleware lead to answerOptions.
+	options bool
+	shared  sync.Mutex // guards id and watch while an answer is given without the action
+	watch   *watch     // made when it is first needed
 
 	uncommon *uncommon // made when it is first needed
 
@@ -73,7 +74,7 @@ func (r *Request) rest() *restOfChain {
 // begin makes the request ready for the message in r.s.
 func (r *Request) begin() {
 	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
-	r.route, r.depth, r.source, r.unread, r.told = nil, 0, FromAction, false, false
+	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, FromAction, false, false, false
 	r.ended.Set(false)
 }
 
@@ -104,6 +105,7 @@ func (r *Request) end() {
 	}
 	if r.watch != nil {
 		r.watch.forget()
+		r.watch.values, r.watch.context = nil, nil
 	}
 	if r.s.Loaded || r.bodyErr != nil || r.account != nil {
 		r.endBody()
@@ -208,20 +210,13 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
-// Remote returns the address of the peer, invalid when it has none (a unix
-// socket). Behind a proxy it is the proxy's.
-func (r *Request) Remote() netip.AddrPort {
-	r.alive()
-	return r.wire.Remote()
-}
-
 // Context returns the request's context: cancelled when the client goes away,
 // when the server is told to stop at once, when the time limit of the route has passed,
 // and when the action has returned and its response, which may stream, has been sent. While
-// events are sent ([SSE]) it is that of [Events.Context].
+// events are sent ([SSE]) it is that of [Events.Context]. SetContext adds values to it.
 func (r *Request) Context() context.Context {
 	r.alive()
-	return r.wire.Context()
+	return r.context()
 }
 
 // Std returns the request as net/http knows it, for libraries that want one. It

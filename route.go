@@ -39,6 +39,7 @@ type Route struct {
 type endpoint struct {
 	action Action         // with its middleware
 	shared exchange.Route // what adapters see of it
+	around Action         // action without its limits; answers OPTIONS instead if Request.options is set
 	limits []*limit       // on how many are served at once
 	alone  bool           // the action is a standard handler, with nothing around it
 	dirty  DirtyPaths     // of paths that lead here when they are clean
@@ -70,7 +71,8 @@ func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 
 // Use adds middleware to the routes that are registered after it, in this group
 // and in groups made from it after it. Of several, the first sees the request
-// first. Middleware of the app also wraps NotFound and MethodNotAllowed.
+// first. That of a route also wraps what answers OPTIONS for it, see Options; that of the
+// app also wraps NotFound and MethodNotAllowed.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {
@@ -171,7 +173,8 @@ func (g *Group) Delete(pattern string, act Action, middleware ...Middleware) *Ro
 }
 
 // Options registers act for OPTIONS requests. Without it they are answered with
-// 204 and Allow.
+// 204 and Allow, behind the middleware of the path's other routes: of the one that a
+// preflight of CORS asks about, or else of the first that Allow names.
 func (g *Group) Options(pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(http.MethodOptions, pattern, act, middleware)
 }
@@ -235,6 +238,9 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	inherited := g.middleware
 	a.mu.Unlock()
 	// Middleware is code of others and may ask the app something: no lock is held.
+	if len(middleware)+len(inherited) > 0 {
+		act = orOptions(act)
+	}
 	wrapped := chain(chain(act, middleware, reg.Place), inherited, reg.Place)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,6 +250,9 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	route := &Route{app: a, index: len(a.registered)}
 	route.alone = isStd(wrapped)
 	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
+	if route.around = answerOptions; len(middleware)+len(inherited) > 0 {
+		route.around = wrapped
+	}
 	route.methods, route.host, route.version = reg.Methods, g.host, g.version
 	route.shared.Counts.Init()
 	route.shared.MaxBody = g.maxBody

@@ -68,7 +68,8 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 	s := &suspension{w: w, rest: rest}
 	alone := w.r.alone()
 	if !alone {
-		ctx, s.end = w.r.wire.Endable()
+		_, s.end = w.r.wire.Endable()
+		ctx = w.r.context()
 	}
 	if rest != nil {
 		ctx = context.WithValue(ctx, restKey{}, rest)

@@ -84,6 +84,7 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	r.id, r.act = o.knownID(), c.act
 	r.route, r.s.Route = o.route, o.s.Route
 	r.values = append(r.values[:0], o.values...)
+	r.options = o.options
 	if r.match.Len() > 0 && r.match.InHost(0) {
 		host = o.Host() // parameters are places in the host that was matched
 	}

@@ -21,7 +21,7 @@ import (
 //	source    what answered, if not the action: see [dunlin.AnswerSource]
 //	duration  until the answer was ready, or for a stream until it had been sent
 //	id        of the request
-//	remote    the peer's address, "" where it has none (a unix socket)
+//	remote    the client's address, see [dunlin.Request.Remote]; "" where it has none (a unix socket)
 //
 // A request whose connection was dropped is logged as "request aborted", without status
 // and bytes.
@@ -76,6 +76,9 @@ func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
 func address(peer netip.AddrPort) string {
 	if !peer.IsValid() {
 		return ""
+	}
+	if peer.Port() == 0 { // a proxy has said no port
+		return peer.Addr().String()
 	}
 	return peer.String()
 }

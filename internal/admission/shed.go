@@ -26,6 +26,7 @@ const (
 	SlowHandshake                // a client did not shake hands in time, or kept others waiting
 	TLSError                     // a client has broken the protocol of TLS, or has refused ours
 	ClearText                    // a client has sent clear text where TLS is spoken
+	ProxyHeader                  // a proxy's connection did not begin with a good PROXY protocol header
 	reasons
 )
 
@@ -34,7 +35,7 @@ func (r Reason) String() string {
 	return [...]string{
 		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "accept-paused", "idle-dropped",
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
-		"handshake-queue", "slow-handshake", "tls-error", "clear-text",
+		"handshake-queue", "slow-handshake", "tls-error", "clear-text", "proxy-header",
 	}[r]
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -222,16 +223,14 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 // has as many as it may.
 func (l *loop) admit(d *Driver, c *Conn) {
 	e := l.e
-	if !e.cfg.Addresses.Take(c.peer.addr()) {
-		if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
-			e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", c.RemoteAddr(), "count", n)
-		}
+	if !e.cfg.Addresses.Take(e.source(c.peer.addr())) {
+		e.noteAddressLimit(c.RemoteAddr())
 		d.turnAway(c, e.cfg.AddressRefusal)
 		return
 	}
 	to := l.place()
 	if to == nil {
-		e.cfg.Addresses.Release(c.peer.addr())
+		e.cfg.Addresses.Release(e.source(c.peer.addr()))
 		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
 			e.cfg.Logger.Warn("engine: connections refused: every loop has as many as it may", "limit", e.cfg.MaxLoopConns, "count", n)
 		}
@@ -239,6 +238,7 @@ func (l *loop) admit(d *Driver, c *Conn) {
 		return
 	}
 	e.accepts.Add(1)
+	e.expectHeader(c)
 	if to != l {
 		c.loop = to
 		if to.post(message{kind: msgAdopt, conn: c}) {
@@ -248,6 +248,13 @@ func (l *loop) admit(d *Driver, c *Conn) {
 		l.count.Add(1)
 	}
 	l.adopt(c)
+}
+
+// noteAddressLimit counts and logs a connection that is one too many for its address.
+func (e *Engine) noteAddressLimit(from netip.AddrPort) {
+	if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
+		e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", from, "count", n)
+	}
 }
 
 // place returns the loop for one more connection, which its count then includes:

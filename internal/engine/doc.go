@@ -45,6 +45,7 @@
 //	queue.go     a loop that does not keep up       waits.go    how long requests waited
 //	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from
+//	proxy.go     ... by a proxy that says whose they are
 //	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
 //	recall.go    what is likely to be complete soon
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work

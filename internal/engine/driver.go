@@ -211,6 +211,9 @@ func (d *Driver) visit(c *Conn) bool {
 
 // receive reads once and serves what came together with the input kept so far.
 func (d *Driver) receive(c *Conn) {
+	if c.awaitsHeader() && !d.readHeader(c) {
+		return
+	}
 	if t := c.secure(); t != nil {
 		d.receiveTLS(c, t)
 		return

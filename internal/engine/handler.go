@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
 
 // A Handler gives connections their meaning. The engine calls it on the
@@ -106,6 +107,14 @@ type Config struct {
 	// Addresses bounds the open connections from each remote address. One too many
 	// is closed at once, after AddressRefusal. Default: no bound.
 	Addresses *admission.Addresses
+
+	// Proxies are those whose connections stand for many clients: Addresses does not bound
+	// them. Default: none.
+	Proxies *clientaddr.Trust
+
+	// ProxyHeader is within what time a connection of one of Proxies must say whose it is by
+	// a header of the PROXY protocol. Default: they have none.
+	ProxyHeader time.Duration
 
 	// LoopRefusal and AddressRefusal are what a connection that is refused is sent,
 	// as far as that costs no wait. Default: nothing.

@@ -30,7 +30,7 @@ import (
 func (c *Conn) Account() *admission.Account {
 	a := c.acct.Load()
 	if a == nil {
-		a = c.loop.e.cfg.Holders.Open(c, c.peer.addr())
+		a = c.loop.e.cfg.Holders.Open(c, c.loop.e.source(c.peer.addr()))
 		c.acct.Store(a)
 	}
 	return a

@@ -395,7 +395,7 @@ func (l *loop) close(c *Conn) {
 // forget says that a connection from an address is open no more.
 func (e *Engine) forget(from netip.Addr) {
 	e.conns.Add(-1)
-	e.cfg.Addresses.Release(from)
+	e.cfg.Addresses.Release(e.source(from))
 	if e.pausedLoops.Load() > 0 {
 		e.broadcast(message{kind: msgResume})
 	}

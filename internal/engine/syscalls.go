@@ -23,9 +23,14 @@ import (
 func base(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // recv reads from socket fd. n is 0 at the end of the stream.
-func recv(fd int32, b []byte) (n int, errno syscall.Errno) {
+func recv(fd int32, b []byte) (n int, errno syscall.Errno) { return recvWith(fd, b, 0) }
+
+// peek is recv for what is to be read again.
+func peek(fd int32, b []byte) (n int, errno syscall.Errno) { return recvWith(fd, b, unix.MSG_PEEK) }
+
+func recvWith(fd int32, b []byte, flags uintptr) (n int, errno syscall.Errno) {
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(base(b)), uintptr(len(b)), 0, 0, 0)
+		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(base(b)), uintptr(len(b)), flags, 0, 0)
 		if e == 0 {
 			afterRead(fd)
 			return int(r), 0

@@ -157,7 +157,9 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		}
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
-	case c.greeting():
+	case c.awaitsHeader() && c.flags&flagReadable == 0:
+		d.engine.noteHeader(c, errHeaderSlow)
+	case c.greeting() && !c.awaitsHeader():
 		d.greetedTooSlowly(c)
 	case d.engine.draining.Load() && c.idle():
 		// The time for last requests is over: end closes it, unless one has come.

@@ -108,8 +108,14 @@ func (c *Conn) TLS() (tls.ConnectionState, bool) {
 	return t.conn.State(), true
 }
 
+// Secure reports whether the connection is with TLS. Safe for concurrent use.
+func (c *Conn) Secure() bool { return c.secure() != nil }
+
 // openTimeout returns what time a new connection has.
 func (c *Conn) openTimeout(e *Engine) time.Duration {
+	if c.awaitsHeader() {
+		return e.cfg.ProxyHeader
+	}
 	if t := c.secure(); t != nil && t.on.Timeout > 0 {
 		return t.on.Timeout
 	}

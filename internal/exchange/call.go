@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -93,6 +94,10 @@ type Call interface {
 	// answer that is given without it depends on: who observes it, its identity. It may
 	// be called on another goroutine than that of the action.
 	Succeed(late Call)
+
+	// Context returns own, which is Wire.Context, with the values that middleware has given
+	// the request.
+	Context(own context.Context) context.Context
 
 	// Params reports whether there are parameters that SetMatch would set.
 	Params() bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
 
 // A Server is what an adapter knows of the server that it is a part of: settings, and what
@@ -25,6 +26,7 @@ type Server struct {
 	Addresses *admission.Addresses // connections by remote address; nil: no bound
 	Budget    *admission.Budget    // memory for what clients make the server hold
 	Holders   *admission.Holders   // who holds what of it
+	Proxies   *clientaddr.Source   // those in front that are trusted; nil: none
 
 	// AddressRefusal and ConnectionRefusal are the whole answers, of HTTP/1.1, to a
 	// connection that is one too many from its address, or of all.
@@ -56,9 +58,34 @@ type Settings struct {
 	MaxConnectionsPerAddress int // 0: no bound
 	MaxConnectionsPerLoop    int // 0: no bound
 
+	ProxyHeader time.Duration // within which those of Proxies send a PROXY protocol header; 0: they have none
+
 	H2C                     bool // HTTP/2 is also taken in clear text
 	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
 	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
+}
+
+// TrustedProxies returns those in front that are trusted; nil for none.
+func (s *Server) TrustedProxies() *clientaddr.Trust {
+	if s.Proxies == nil {
+		return nil
+	}
+	return s.Proxies.Trust
+}
+
+// Client returns the address of the client whose request w offers: that of the other end of
+// its connection or, if that is a trusted proxy's, the one that it says.
+func (s *Server) Client(w Wire) netip.AddrPort {
+	peer := w.Remote()
+	if s.Proxies == nil || !s.Proxies.Trusts(peer.Addr()) {
+		return peer
+	}
+	return s.Proxies.Client(peer, w.List(s.Proxies.Header))
+}
+
+// Secure reports whether the client whose request w offers has asked by TLS.
+func (s *Server) Secure(w Wire) bool {
+	return w.Secure() || s.Proxies != nil && s.Proxies.Trusts(w.Remote().Addr()) && s.Proxies.Secure(w.List(s.Proxies.SchemeHeader()))
 }
 
 // NoteSlow counts a client that is cut off, and logs it now and then.

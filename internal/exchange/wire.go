@@ -32,7 +32,8 @@ type Wire interface {
 	// RefuseBody says that the body will not be read: the answer does not wait
 	// for it.
 	RefuseBody()
-	Remote() netip.AddrPort
+	Remote() netip.AddrPort // of the connection's other end
+	Secure() bool           // the connection is encrypted
 	Context() context.Context
 	// Endable is Context with a function that ends it before the request does.
 	Endable() (context.Context, context.CancelFunc)

@@ -67,6 +67,8 @@ func (s *Service) start(settings *Settings) {
 		MaxConns:       from.MaxConnections,
 		MaxLoopConns:   from.MaxConnectionsPerLoop,
 		Addresses:      from.Addresses,
+		Proxies:        from.TrustedProxies(),
+		ProxyHeader:    from.ProxyHeader,
 		LoopRefusal:    from.ConnectionRefusal,
 		AddressRefusal: from.AddressRefusal,
 	}, h)

@@ -20,6 +20,14 @@ import (
 // stdRequest makes the *http.Request of the current request, once.
 func (x *wire) StdRequest() *http.Request {
 	if x.std != nil {
+		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
+			x.using.Lock()
+			x.std = x.std.WithContext(ctx)
+			if x.stdBody != nil && x.stdBody.req != nil {
+				x.stdBody.req = x.std // whose trailers it sets
+			}
+			x.using.Unlock()
+		}
 		x.rewindStdBody()
 		return x.std
 	}
@@ -45,7 +53,7 @@ func (x *wire) StdRequest() *http.Request {
 		}
 	}
 	req.URL = targetURL(h.Form, req.RequestURI)
-	req = req.WithContext(x.Context())
+	req = req.WithContext(x.call.Context(x.Context()))
 	if !x.streaming && x.cancel != nil && x.d.Hold() {
 		x.c.SetHangupAfterInput(x.cancel) // as on net/http, which looks no further than the next byte
 		x.d.Release()

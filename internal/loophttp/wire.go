@@ -455,6 +455,8 @@ func (x *wire) Received() ([]byte, bool) {
 
 func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 
+func (x *wire) Secure() bool { return x.c.Secure() }
+
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.
 func (x *wire) viewsRequest(body string) bool {

@@ -60,7 +60,7 @@ func (b *TimedBody) receive(p []byte) (int, error) {
 		n, err = b.conn.read(p)
 	}
 	if b.tooSlow(time.Since(start), n, err) {
-		return 0, b.conn.server.CutBody(addrPortOf(b.conn.Conn))
+		return 0, b.conn.server.CutBody(addrPortOf(b.conn))
 	}
 	return n, err
 }

@@ -30,6 +30,9 @@ type timedConn struct {
 	rest    atomic.Bool               // net/http reads what is left of one, after the answer
 	reads   readDeadline
 
+	counted netip.Addr   // the address that it is counted for, the zero Addr for none
+	proxy   *proxyHeader // of a trusted proxy, else nil
+
 	write   atomic.Uint32
 	writing sync.Mutex // held while the write deadline changes
 }
@@ -131,7 +134,7 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 // noteSlow counts a client that has taken nothing, unless a handler gave it less time.
 func (c *timedConn) noteSlow() {
 	if c.write.Load() == ourDeadline {
-		c.server.NoteSlowReader(addrPortOf(c.Conn))
+		c.server.NoteSlowReader(addrPortOf(c))
 	}
 }
 
@@ -197,6 +200,11 @@ func (c *timedConn) CloseWrite() error {
 
 // Read reads from the connection; as part of a body no longer than that may take.
 func (c *timedConn) Read(p []byte) (int, error) {
+	if c.proxy != nil {
+		if n, err := c.readFirst(p); n > 0 || err != nil {
+			return n, err
+		}
+	}
 	if b := c.body.Load(); b != nil {
 		return b.receive(p)
 	}

@@ -15,4 +15,5 @@
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly
 //	stream.go   the same for streams of HTTP/2     deadline.go read deadlines that are left to pass
+//	proxy.go    whose connections proxies pass on
 package stdhttp

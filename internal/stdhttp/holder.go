@@ -27,7 +27,7 @@ func (x *wire) Account() *admission.Account {
 		x.holder = &holder{server: x.service.Server}
 	}
 	h := x.holder
-	remote := x.Remote()
+	remote := h.server.Client(x)
 	a := h.server.Holders.Open(h, remote.Addr())
 	h.mu.Lock()
 	defer h.mu.Unlock()

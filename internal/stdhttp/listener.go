@@ -49,21 +49,26 @@ func (l *listener) Accept() (net.Conn, error) {
 			after := l.service.TCPKeepAlive // an error would show in the first read
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
 		}
-		if all := l.service.Addresses; all == nil || all.Take(addrPortOf(c).Addr()) {
-			return &timedConn{Conn: c, server: l.service.Server}, nil
+		own, from := &timedConn{Conn: c, server: l.service.Server}, addrPortOf(c)
+		if !own.take(from.Addr()) {
+			l.service.turnAway(c, from.String(), l.tls)
+			continue
 		}
-		l.turnAway(c)
+		if l.service.ProxyHeader > 0 && l.service.TrustedProxies().Trusts(from.Addr()) {
+			own.proxy = &proxyHeader{service: l.service, tls: l.tls}
+		}
+		return own, nil
 	}
 }
 
 // turnAway closes a connection that is one too many.
-func (l *listener) turnAway(c net.Conn) {
-	if n, due := l.service.Shed.Note(admission.AddressLimit); due {
-		l.service.Aside.Warn("connections refused: their address has as many as it may",
-			"latest", c.RemoteAddr().String(), "limit", l.service.MaxConnectionsPerAddress, "count", n)
+func (s *Service) turnAway(c net.Conn, from string, tls bool) {
+	if n, due := s.Shed.Note(admission.AddressLimit); due {
+		s.Aside.Warn("connections refused: their address has as many as it may",
+			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
-	if !l.tls {
-		_, _ = c.Write(l.service.AddressRefusal) // a new connection has room for it
+	if !tls {
+		_, _ = c.Write(s.AddressRefusal) // a new connection has room for it
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()
 		}

@@ -133,6 +133,10 @@ func (b limitedBody) problem(err error) error {
 // a limit on that, or the pipeline has read it.
 func (x *wire) StdRequest() *http.Request {
 	limit := x.s.Route.MaxBody
+	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.req.Context() {
+		x.own = x.lasting()
+		x.req, x.copied = x.req.WithContext(ctx), true
+	}
 	if !x.matched && x.call.Params() {
 		x.matched = true
 		x.call.SetMatch(x.ownRequest())

@@ -69,7 +69,7 @@ func (s *Service) freeSlot() {
 // gone is told of the end of a connection that Accept returned.
 func (s *Service) gone(conn net.Conn) {
 	s.freeSlot()
-	if s.Addresses != nil {
-		s.Addresses.Release(addrPortOf(conn).Addr())
+	if own := connOf(conn); own != nil {
+		s.Addresses.Release(own.counted)
 	}
 }

@@ -64,6 +64,7 @@ type wire struct {
 	w       http.ResponseWriter
 	req     *http.Request
 	ctx     context.Context // after Endable
+	own     context.Context // the request's, once req has another with values of middleware
 	race    *exchange.Race  // under a limit, between the action and the clock
 	count   counter
 	number  int    // of all wires of the service: spreads them over shards
@@ -148,7 +149,7 @@ func (x *wire) release() {
 	}
 	x.removeForm()
 	x.leaveBody()
-	x.w, x.req, x.ctx, x.race = nil, nil, nil, nil
+	x.w, x.req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
 	x.copied, x.bodied, x.matched, x.duplex, x.inner = false, false, false, false, false
 	if x.timedBody != nil {
 		x.timedBody.Stop()
@@ -204,11 +205,21 @@ func (x *wire) Context() context.Context {
 	if x.ctx != nil {
 		return x.ctx
 	}
+	return x.lasting()
+}
+
+// lasting returns the context that nobody but the server ends.
+func (x *wire) lasting() context.Context {
+	if x.own != nil {
+		return x.own
+	}
 	return x.req.Context()
 }
 
+func (x *wire) Secure() bool { return x.req.TLS != nil }
+
 func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
-	x.ctx, end = context.WithCancel(x.req.Context())
+	x.ctx, end = context.WithCancel(x.lasting())
 	return x.ctx, end
 }
 

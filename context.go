@@ -1,0 +1,59 @@
+package dunlin
+
+import "context"
+
+// SetContext gives the request the values of ctx, such as those of a trace: Context returns
+// them from then on, and so does the context of Std. Deadline and cancellation stay the
+// request's own, whatever those of ctx are; a shorter time for a part of the work is for
+// context.WithTimeout(r.Context(), ...) where that is done. It panics when ctx is nil.
+func (r *Request) SetContext(ctx context.Context) {
+	r.alive()
+	if ctx == nil {
+		panic("dunlin: SetContext: nil context (called at " + callerPlace() + ")")
+	}
+	w := r.watched()
+	r.shared.Lock()
+	w.values = ctx
+	r.shared.Unlock()
+	w.context = nil
+}
+
+// revalued reports whether SetContext was called.
+func (r *Request) revalued() bool { return r.watch != nil && r.watch.values != nil }
+
+// context is Context for a request that may have ended.
+func (r *Request) context() context.Context { return r.contextOver(r.wire.Context()) }
+
+func (r *Request) contextOver(own context.Context) context.Context {
+	if !r.revalued() {
+		return own
+	}
+	w := r.watch
+	if w.context == nil || w.context.Context != own {
+		w.context = &valuedContext{own, w.values}
+	}
+	return w.context
+}
+
+// knownValues returns what SetContext was given, nil for nothing.
+func (r *Request) knownValues() context.Context {
+	r.shared.Lock()
+	defer r.shared.Unlock()
+	if r.watch == nil {
+		return nil
+	}
+	return r.watch.values
+}
+
+// A valuedContext is the context of a request with the values of another.
+type valuedContext struct {
+	context.Context
+	values context.Context
+}
+
+func (c *valuedContext) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}

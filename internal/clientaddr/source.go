@@ -1,0 +1,70 @@
+package clientaddr
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// A Source is where the addresses of clients are found. It does not change.
+type Source struct {
+	*Trust
+	Header string // that the proxies write
+	scheme string // the header in which they write the scheme; "": in the same
+
+	last func(list string) (rest, element string)
+	addr func(element string) netip.AddrPort
+}
+
+// NewSource returns the source for a header: Forwarded, or one with addresses separated by
+// commas. A nil trust makes it nil, which finds nothing.
+func NewSource(trust *Trust, header string) *Source {
+	if trust == nil {
+		return nil
+	}
+	s := &Source{Trust: trust, Header: header, scheme: "X-Forwarded-Proto", last: lastOfList, addr: parseAddrPort}
+	if strings.EqualFold(header, "Forwarded") {
+		s.scheme, s.last, s.addr = "", lastForwarded, forwardedFor
+	}
+	return s
+}
+
+// Client returns the client's address, where peer, which is trusted, has passed on a request
+// with the given list: all values of the header, joined by commas. It is the last one in the
+// list that is not trusted; if all are, the first. Where the list does not say who has asked
+// a trusted proxy (it is malformed there, hidden or unknown), it is the proxy's. The port is
+// 0 unless the list has it.
+func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
+	client := peer
+	for list != "" {
+		var element string
+		list, element = s.last(list)
+		from := s.addr(element)
+		if !from.IsValid() {
+			return client
+		}
+		client = from
+		if !s.Trusts(from.Addr()) {
+			return client
+		}
+	}
+	return client
+}
+
+// SchemeHeader returns the header in which proxies write the scheme of the request.
+func (s *Source) SchemeHeader() string {
+	if s.scheme != "" {
+		return s.scheme
+	}
+	return s.Header
+}
+
+// Secure reports whether the nearest proxy says that it was asked by TLS. list is all values
+// of the SchemeHeader, joined by commas.
+func (s *Source) Secure(list string) bool {
+	_, element := s.last(list)
+	if s.scheme != "" {
+		return strings.EqualFold(element, "https")
+	}
+	value, ok := forwardedParam(element, "proto")
+	return ok && strings.EqualFold(value, "https")
+}

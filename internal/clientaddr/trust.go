@@ -1,0 +1,92 @@
+package clientaddr
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// A Trust is the set of proxies whose word on the client's address is taken. A nil Trust
+// trusts nobody. It does not change.
+type Trust struct {
+	prefixes []netip.Prefix
+	unix     bool
+}
+
+var (
+	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	private  = []netip.Prefix{ // RFC 1918 and RFC 4193
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+	}
+)
+
+// ParseTrust reads a set: addresses, prefixes, and the words loopback, private and unix.
+// Without any it returns nil.
+func ParseTrust(proxies []string) (*Trust, error) {
+	if len(proxies) == 0 {
+		return nil, nil
+	}
+	t := new(Trust)
+	for _, proxy := range proxies {
+		switch proxy {
+		case "loopback":
+			t.prefixes = append(t.prefixes, loopback...)
+			continue
+		case "private":
+			t.prefixes = append(t.prefixes, private...)
+			continue
+		case "unix":
+			t.unix = true
+			continue
+		}
+		prefix, err := parsePrefix(proxy)
+		if err != nil {
+			return nil, err
+		}
+		t.prefixes = append(t.prefixes, prefix)
+	}
+	slices.SortFunc(t.prefixes, netip.Prefix.Compare)
+	t.prefixes = slices.Compact(t.prefixes)
+	return t, nil
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, notAddr := netip.ParseAddr(s)
+		if notAddr != nil || addr.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q is no address, no prefix such as 10.0.0.0/8, and none of loopback, private and unix", s)
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	if masked := prefix.Masked(); masked != prefix {
+		return netip.Prefix{}, fmt.Errorf("%q has bits set beyond its length: write %s or %s", s, masked, prefix.Addr())
+	}
+	if prefix.Addr().Is4In6() { // addresses are compared as IPv4
+		if prefix.Bits() < 96 {
+			return netip.Prefix{}, fmt.Errorf("%q is a prefix of IPv4 addresses as IPv6 has them: it must have 96 bits or more", s)
+		}
+		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+	}
+	return prefix, nil
+}
+
+// Trusts reports whether addr is in the set. The zero Addr stands for the peer on a unix
+// socket.
+func (t *Trust) Trusts(addr netip.Addr) bool {
+	if t == nil {
+		return false
+	}
+	if !addr.IsValid() {
+		return t.unix
+	}
+	addr = addr.Unmap().WithZone("")
+	for _, p := range t.prefixes {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

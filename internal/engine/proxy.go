@@ -1,0 +1,111 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/proxyproto"
+)
+
+// unnamed is what Conn.Proto holds while the connection is one of a proxy that has not
+// said yet whose it passes on. The handler hears of it after that only.
+type unnamed struct{}
+
+var awaitsHeader any = unnamed{}
+
+// awaitsHeader reports whether the connection must begin with a header of the PROXY
+// protocol, which has not come in whole.
+func (c *Conn) awaitsHeader() bool { return c.Proto == awaitsHeader }
+
+// source returns the address that something is counted under which comes from addr: none if
+// that is a proxy's, which stands for many clients.
+func (e *Engine) source(addr netip.Addr) netip.Addr {
+	if e.cfg.Proxies.Trusts(addr) {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// expectHeader notes that the connection, which is new, must begin with a header.
+func (e *Engine) expectHeader(c *Conn) {
+	if e.cfg.ProxyHeader > 0 && e.cfg.Proxies.Trusts(c.peer.addr()) {
+		c.Proto = awaitsHeader
+	}
+}
+
+// Why a connection is closed before its header has come.
+var (
+	errHeaderSlow = errors.New("the PROXY protocol header did not come in time")
+	errHeaderCut  = errors.New("the connection ended within the PROXY protocol header")
+)
+
+// noteHeader counts and logs the end of a connection for want of a good header.
+func (e *Engine) noteHeader(c *Conn, err error) {
+	if n, due := e.cfg.Shed.Note(admission.ProxyHeader); due {
+		e.cfg.Logger.Warn("engine: connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr(), "count", n)
+	}
+	c.flags |= flagCloseNow
+}
+
+// readHeader reads the header and nothing beyond it: what has come is only looked at until
+// it is whole, so that nothing is held for it. It reports whether the connection may be read.
+func (d *Driver) readHeader(c *Conn) bool {
+	e := d.engine
+	buf := d.loop.readBuf()
+	buf = buf[:min(len(buf), proxyproto.MaxHeader)]
+	n, errno := peek(c.fd, buf)
+	switch {
+	case errno == unix.EAGAIN:
+		c.flags &^= flagReadable
+		return false
+	case errno != 0 || n == 0: // somebody has looked whether we listen
+		c.flags |= flagCloseNow
+		return false
+	}
+	n, client, err := proxyproto.Parse(buf[:n])
+	switch {
+	case err != nil:
+		e.noteHeader(c, err)
+		return false
+	case n == 0 && c.flags&flagPeerDone != 0:
+		e.noteHeader(c, errHeaderCut)
+		return false
+	case n == 0:
+		c.flags &^= flagReadable // more will make a new edge
+		if c.deadline == 0 {
+			c.SetDeadline(e.cfg.ProxyHeader)
+		}
+		return false
+	}
+	if _, errno := recv(c.fd, buf[:n]); errno != 0 {
+		c.flags |= flagCloseNow
+		return false
+	}
+	c.Proto = nil
+	c.SetDeadline(c.openTimeout(e))
+	return !client.IsValid() || d.rename(c, client)
+}
+
+// rename makes client the peer of c. It reports false if that has as many connections as it
+// may.
+func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
+	e := d.engine
+	if !e.cfg.Addresses.Take(e.source(client.Addr())) {
+		e.noteAddressLimit(client)
+		if c.secure() != nil {
+			c.flags |= flagCloseNow
+			return false
+		}
+		d.Out = append(d.Out, e.cfg.AddressRefusal...)
+		c.flags |= flagCloseAfter | flagLinger
+		d.send(c)
+		return false
+	}
+	c.peer, c.port = peerAddr{ip: client.Addr().As16()}, client.Port()
+	return true
+}

@@ -1,0 +1,217 @@
+// Package proxyproto reads the header of the PROXY protocol, by which a proxy says in front
+// of everything else whose connection it passes on:
+// https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, versions 1 (a line of text)
+// and 2 (binary). It does no I/O.
+package proxyproto
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/netip"
+
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+const (
+	// MaxHeader is the longest header that is taken, in bytes: one of version 2 with what
+	// proxies and clouds add about TLS and themselves has some hundreds.
+	MaxHeader = 4096
+
+	maxLine = 107 // of version 1, its end included; section 2.1
+	fixed   = 16  // bytes of version 2 before what the length counts
+)
+
+const (
+	signature1 = "PROXY "
+	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
+)
+
+// Why a header is refused.
+var (
+	ErrSignature = errors.New("the connection does not begin with a PROXY protocol header")
+	ErrLine      = errors.New("malformed PROXY protocol header of version 1")
+	ErrVersion   = errors.New("PROXY protocol header with an unknown version or command")
+	ErrFamily    = errors.New("PROXY protocol header for something that is no stream over IP or a unix socket")
+	ErrLength    = errors.New("PROXY protocol header whose length does not fit its contents, or is more than 4096 bytes")
+	ErrChecksum  = errors.New("PROXY protocol header with a wrong checksum")
+)
+
+// Parse reads the header that b begins with, and returns how many bytes it takes: 0 if more
+// must come. client is the zero AddrPort where the header does not say whose connection it
+// is, such as for the proxy's own.
+func Parse(b []byte) (n int, client netip.AddrPort, err error) {
+	switch {
+	case hasPrefix(b, signature2):
+		return parse2(b)
+	case hasPrefix(b, signature1):
+		return parse1(b)
+	case len(b) < len(signature2) && hasPrefix([]byte(signature2), string(b)), len(b) < len(signature1) && hasPrefix([]byte(signature1), string(b)):
+		return 0, client, nil
+	}
+	return 0, client, ErrSignature
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+var space = []byte(" ")
+
+// parse1 reads "PROXY TCP4 192.0.2.1 198.51.100.7 5000 80" and the like.
+func parse1(b []byte) (n int, client netip.AddrPort, err error) {
+	end := bytes.IndexByte(b[:min(len(b), maxLine)], '\n')
+	if end < 0 {
+		if len(b) >= maxLine {
+			return 0, client, ErrLine
+		}
+		return 0, client, nil
+	}
+	if b[end-1] != '\r' {
+		return 0, client, ErrLine
+	}
+	line := b[len(signature1) : end-1]
+	family, rest, more := bytes.Cut(line, space)
+	if string(family) == "UNKNOWN" {
+		return end + 1, client, nil // what follows is of no meaning
+	}
+	var fields [4][]byte
+	for i := range fields {
+		if !more {
+			return 0, client, ErrLine
+		}
+		fields[i], rest, more = bytes.Cut(rest, space)
+	}
+	if more {
+		return 0, client, ErrLine
+	}
+	from, ok1 := address(fields[0], family)
+	_, ok2 := address(fields[1], family)
+	port, ok3 := portOf(fields[2])
+	_, ok4 := portOf(fields[3])
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return 0, client, ErrLine
+	}
+	return end + 1, netip.AddrPortFrom(from, port), nil
+}
+
+// address reads an address of the family TCP4 or TCP6.
+func address(text, family []byte) (netip.Addr, bool) {
+	const longest = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
+	if len(text) > longest {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(view.String(text)) // an error is dropped at once
+	if err != nil || a.Zone() != "" || a.Is4() != (string(family) == "TCP4") || string(family) != "TCP4" && string(family) != "TCP6" {
+		return netip.Addr{}, false
+	}
+	return a.Unmap(), true
+}
+
+// portOf reads a decimal number without leading zeros.
+func portOf(text []byte) (uint16, bool) {
+	if len(text) == 0 || len(text) > 5 || text[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return uint16(n), n <= 65535
+}
+
+// Version 2, section 2.2: the 13th and 14th bytes.
+const (
+	commandLocal = 0x20 // the proxy's own connection, such as to see whether we live
+	commandProxy = 0x21
+
+	familyNone = 0x00
+	familyTCP4 = 0x11
+	familyTCP6 = 0x21
+	familyUnix = 0x31
+)
+
+func parse2(b []byte) (n int, client netip.AddrPort, err error) {
+	if len(b) < fixed {
+		return 0, client, nil
+	}
+	command, family := b[12], b[13]
+	n = fixed + int(binary.BigEndian.Uint16(b[14:]))
+	switch {
+	case command != commandLocal && command != commandProxy:
+		return 0, client, ErrVersion
+	case n > MaxHeader:
+		return 0, client, ErrLength
+	case len(b) < n:
+		return 0, client, nil
+	case command == commandLocal:
+		return n, client, nil // what follows is to be skipped
+	}
+	addresses := 0
+	body := b[fixed:n]
+	switch family {
+	case familyNone:
+		return n, client, nil
+	case familyTCP4:
+		addresses = 2*4 + 2*2
+	case familyTCP6:
+		addresses = 2*16 + 2*2
+	case familyUnix:
+		addresses = 2 * 108
+	default:
+		return 0, client, ErrFamily
+	}
+	if len(body) < addresses {
+		return 0, client, ErrLength
+	}
+	if err := checkExtensions(b[:n], fixed+addresses); err != nil {
+		return 0, client, err
+	}
+	switch family {
+	case familyTCP4:
+		client = netip.AddrPortFrom(netip.AddrFrom4([4]byte(body)), binary.BigEndian.Uint16(body[8:]))
+	case familyTCP6:
+		client = netip.AddrPortFrom(netip.AddrFrom16([16]byte(body)).Unmap(), binary.BigEndian.Uint16(body[32:]))
+	}
+	return n, client, nil
+}
+
+// typeChecksum is the type of the extension that has the CRC-32C of the header, which is
+// reckoned with zeros in its place (section 2.2.4).
+const typeChecksum = 0x03
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var zeros = make([]byte, 4)
+
+// checkExtensions looks at the extensions of a header, from at on: type, length in two
+// bytes, value.
+func checkExtensions(header []byte, at int) error {
+	for at < len(header) {
+		if len(header)-at < 3 {
+			return ErrLength
+		}
+		kind, length := header[at], int(binary.BigEndian.Uint16(header[at+1:]))
+		at += 3
+		if length > len(header)-at {
+			return ErrLength
+		}
+		if kind == typeChecksum {
+			if length != 4 {
+				return ErrChecksum
+			}
+			sum := crc32.Update(0, castagnoli, header[:at])
+			sum = crc32.Update(sum, castagnoli, zeros)
+			sum = crc32.Update(sum, castagnoli, header[at+4:])
+			if sum != binary.BigEndian.Uint32(header[at:]) {
+				return ErrChecksum
+			}
+		}
+		at += length
+	}
+	return nil
+}
