@@ -36,6 +36,40 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	return b
 }
 
+// DefaultHeaders returns the response with those headers of block that it does not have: for
+// middleware and policies, whose word is the last but not the first. What speaks of the content
+// ([Response.Status]) a response that reports a failure does not take over.
+func (r Response) DefaultHeaders(block *HeaderBlock) Response {
+	if block == nil || len(block.block.Fields) == 0 {
+		return r
+	}
+	b := &block.block
+	if r.a.Own() == nil {
+		r.a.Stand(b.Under(r.a.Base()))
+		return r
+	}
+	alone := !r.a.Failed()
+	for name := range r.a.Headers {
+		if b.Has(name) {
+			alone = false
+			break
+		}
+	}
+	if alone {
+		return r.push(exchange.Field{Block: b})
+	}
+	for i := range b.Fields {
+		f := &b.Fields[i]
+		if r.a.Has(f.Name) {
+			continue
+		}
+		for _, v := range f.Values {
+			r = r.with(exchange.Field{Name: f.Name, Value: v})
+		}
+	}
+	return r
+}
+
 // Get returns the first value of the named header, "" when the block has none.
 // Names compare without regard to case.
 func (b *HeaderBlock) Get(name string) string {

@@ -1,5 +1,5 @@
 // Package middleware holds ready-made middleware, one a file: [RequestID],
-// [AccessLog], [Compress] and [ETag]. They use nothing but the public API, so each
+// [AccessLog], [Compress], [ETag], [CORS], [BasicAuth] and others. They use nothing but the public API, so each
 // is also an example of how to write one.
 //
 //	app.Use(
@@ -14,9 +14,9 @@
 // changes responses, so that it logs what the client gets.
 //
 // [RateLimit], [Sessions] and [Idempotency] keep what they know of clients in memory, or in a package store that many
-// machines share. docs/middleware has a page for each.
+// machines share. docs/middleware has pages about all of these, and the order they go in.
 //
 // What middleware does not see, because no action answers or the action is late, passes
-// the app's policies and observers: [SendRequestID] and [LogAnswers] are those of
-// RequestID and AccessLog.
+// the app's policies and observers: [SendRequestID], [SendCORS], [SendSecureHeaders] and
+// [LogAnswers] are those of RequestID, CORS, SecureHeaders and AccessLog.
 package middleware

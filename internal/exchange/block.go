@@ -17,6 +17,7 @@ type Block struct {
 	names  nameMask // the names in Fields
 
 	merged atomic.Pointer[mergedBlock] // this block put on others, newest first
+	filled atomic.Pointer[mergedBlock] // others with what this block adds, newest first
 }
 
 // A mergedBlock is what a block and the one it was put on come to. A program
@@ -25,6 +26,17 @@ type Block struct {
 type mergedBlock struct {
 	below, result *Block
 	next          *mergedBlock
+}
+
+// find returns the block made with another, nil if it is not kept, and how many are.
+func (m *mergedBlock) find(other *Block) (result *Block, kept int) {
+	for ; m != nil; m = m.next {
+		if m.below == other {
+			return m.result, kept
+		}
+		kept++
+	}
+	return nil, kept
 }
 
 // maxMerged bounds the pairs kept with one block: beyond it, for blocks that are
@@ -37,12 +49,9 @@ func (b *Block) Over(below *Block) *Block {
 	if below == nil || b.Typed && below.isMediaType() {
 		return b
 	}
-	kept := 0
-	for m := b.merged.Load(); m != nil; m = m.next {
-		if m.below == below {
-			return m.result
-		}
-		kept++
+	known, kept := b.merged.Load().find(below)
+	if known != nil {
+		return known
 	}
 	m := &mergedBlock{below: below, result: new(Block)}
 	m.result.Init()
@@ -58,6 +67,33 @@ func (b *Block) Over(below *Block) *Block {
 		// One that another goroutine keeps at this moment is rendered again.
 		m.next = b.merged.Load()
 		b.merged.CompareAndSwap(m.next, m)
+	}
+	return m.result
+}
+
+// Under returns the headers of above, and those of b that above does not have. Pairs are kept
+// with b, as Over does it.
+func (b *Block) Under(above *Block) *Block {
+	if above == nil {
+		return b
+	}
+	known, kept := b.filled.Load().find(above)
+	if known != nil {
+		return known
+	}
+	m := &mergedBlock{below: above, result: new(Block)}
+	m.result.Init()
+	for i := range above.Fields {
+		m.result.addAll(&above.Fields[i])
+	}
+	for i := range b.Fields {
+		if f := &b.Fields[i]; !above.Has(f.Name) {
+			m.result.addAll(f)
+		}
+	}
+	if kept < maxMerged {
+		m.next = b.filled.Load()
+		b.filled.CompareAndSwap(m.next, m)
 	}
 	return m.result
 }

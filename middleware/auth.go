@@ -1,0 +1,216 @@
+package middleware
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// user is who a request has been found to come from.
+var user = dunlin.NewKey[string]("middleware.User")
+
+// User returns the name under which [BasicAuth] or [KeyAuth] has let a request pass, "" for none.
+func User(r *dunlin.Request) string {
+	name, _ := user.Get(r)
+	return name
+}
+
+// mostCredentials bounds the credentials that are looked at, in bytes.
+const mostCredentials = 4 << 10
+
+// BasicAuth lets requests pass whose user and password check accepts (RFC 7617), and answers
+// others with 401. realm tells people what the password is for. The password crosses the
+// network with each request: use it by TLS only.
+//
+// check must be safe for concurrent use, and must not tell by its time how much of a password is right: see
+// [Passwords]. [User] returns the name that passed. BasicAuth panics for a nil check or a realm
+// that no header may have.
+func BasicAuth(realm string, check func(r *dunlin.Request, name, password string) bool) dunlin.Middleware {
+	if check == nil {
+		panic("middleware: BasicAuth: nil check")
+	}
+	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			name, password, ok := basicCredentials(r.Header("Authorization"))
+			if !ok || !check(r, name, password) {
+				return unauthorized("a name and password are needed").Headers(challenge)
+			}
+			user.Set(r, name)
+			return next(r)
+		}
+	}
+}
+
+func unauthorized(detail string) dunlin.Response {
+	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: detail})
+}
+
+// basicCredentials reads an Authorization header of the scheme Basic.
+func basicCredentials(header string) (name, password string, ok bool) {
+	token, ok := credentials(header, "Basic")
+	if !ok {
+		return "", "", false
+	}
+	text, err := base64.StdEncoding.Strict().DecodeString(token)
+	if strings.ContainsAny(token, "\r\n") { // which package base64 passes over
+		return "", "", false
+	}
+	if err != nil {
+		return "", "", false
+	}
+	for _, c := range text {
+		if c < ' ' || c == 0x7f { // RFC 7617 section 2
+			return "", "", false
+		}
+	}
+	return strings.Cut(string(text), ":")
+}
+
+// credentials returns what follows the scheme in an Authorization header.
+func credentials(header, scheme string) (string, bool) {
+	if len(header) > mostCredentials || len(header) <= len(scheme) || header[len(scheme)] != ' ' || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", false
+	}
+	token := strings.TrimLeft(header[len(scheme):], " ")
+	return token, token != ""
+}
+
+// quoted returns text as a quoted string (RFC 9110 section 5.6.4).
+func quoted(who, text string) string {
+	for i := 0; i < len(text); i++ {
+		if text[i] < ' ' || text[i] == 0x7f {
+			panic(fmt.Sprintf("middleware: %s: realm %q has a control character", who, text))
+		}
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// A digester makes digests that can be compared in whatever time: nobody outside can choose what
+// they come to.
+type digester [sha256.Size]byte
+
+func newDigester() *digester {
+	var key digester
+	_, _ = rand.Read(key[:]) // it never fails
+	return &key
+}
+
+func (d *digester) sum(secret string) (sum [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, d[:])
+	_, _ = mac.Write([]byte(secret))
+	mac.Sum(sum[:0])
+	return sum
+}
+
+// Passwords returns a check for [BasicAuth] with the passwords of a few users, by name. The time it
+// takes says nothing about them, nor who is among them. Many users, or passwords that people chose, belong in
+// a store that has them hashed by bcrypt or Argon2.
+func Passwords(byUser map[string]string) func(r *dunlin.Request, name, password string) bool {
+	key := newDigester()
+	sums := make(map[string][sha256.Size]byte, len(byUser))
+	for name, password := range byUser {
+		if name == "" || strings.Contains(name, ":") || password == "" {
+			panic(fmt.Sprintf("middleware: Passwords: user %q: a name must not be empty or have a colon, nor a password be empty", name))
+		}
+		sums[name] = key.sum(password)
+	}
+	return func(_ *dunlin.Request, name, password string) bool {
+		got := key.sum(password)
+		want, known := sums[name]
+		return hmac.Equal(got[:], want[:]) && known
+	}
+}
+
+// KeyConfig says where a request has its key.
+type KeyConfig struct {
+	// Header has the key. In Authorization it follows the Scheme. Default: Authorization.
+	Header string
+
+	// Scheme is that of Authorization. Default: Bearer (RFC 6750).
+	Scheme string
+
+	// Realm tells what the key is for. Default: not said.
+	Realm string
+
+	// Check returns whose key it is, and whether it lets the request pass. It must be safe for
+	// concurrent use, and must not tell by its time how much of a key is right: see [Keys].
+	Check func(r *dunlin.Request, key string) (user string, ok bool)
+}
+
+// KeyAuth lets requests pass that have a key which Check accepts, such as that of a program, and answers
+// others with 401. [User] returns whose it is. KeyAuth panics when a setting cannot hold.
+func KeyAuth(c KeyConfig) dunlin.Middleware {
+	if c.Check == nil {
+		panic("middleware: KeyAuth: nil Check")
+	}
+	if c.Header == "" {
+		c.Header = "Authorization"
+	}
+	byScheme := strings.EqualFold(c.Header, "Authorization")
+	if c.Scheme == "" {
+		c.Scheme = "Bearer"
+	}
+	if !isToken(c.Header) || !isToken(c.Scheme) {
+		panic(fmt.Sprintf("middleware: KeyAuth: Header is %q and Scheme %q: both must be names", c.Header, c.Scheme))
+	}
+	// RFC 9110 section 11.6.1 has a challenge with every 401, also for keys in other headers.
+	scheme, params := c.Scheme, []string(nil)
+	if c.Realm != "" {
+		params = append(params, "realm="+quoted("KeyAuth", c.Realm))
+	}
+	if !byScheme {
+		scheme, params = "Key", append(params, "header="+quoted("KeyAuth", c.Header))
+	}
+	missing := strings.TrimSuffix(scheme+" "+strings.Join(params, ", "), " ")
+	if byScheme && strings.EqualFold(scheme, "Bearer") { // RFC 6750 section 3.1
+		params = append(params, `error="invalid_token"`)
+	}
+	invalid := strings.TrimSuffix(scheme+" "+strings.Join(params, ", "), " ")
+	blockMissing := dunlin.NewHeaderBlock("WWW-Authenticate", missing, "Cache-Control", "no-store")
+	blockInvalid := dunlin.NewHeaderBlock("WWW-Authenticate", invalid, "Cache-Control", "no-store")
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			key := r.Header(c.Header)
+			ok := key != "" && len(key) <= mostCredentials
+			if byScheme && ok {
+				key, ok = credentials(key, c.Scheme)
+			}
+			if !ok {
+				return unauthorized("a key is needed").Headers(blockMissing)
+			}
+			name, ok := c.Check(r, key)
+			if !ok {
+				return unauthorized("the key is not valid").Headers(blockInvalid)
+			}
+			user.Set(r, name)
+			return next(r)
+		}
+	}
+}
+
+// Keys returns a Check for [KeyAuth] with a few keys, by whose they are. The time it takes says nothing
+// about them.
+func Keys(byUser map[string]string) func(r *dunlin.Request, key string) (user string, ok bool) {
+	digest := newDigester()
+	users := make(map[[sha256.Size]byte]string, len(byUser))
+	for name, key := range byUser {
+		if len(key) < 16 {
+			panic(fmt.Sprintf("middleware: Keys: the key of %q has %d bytes: fewer than 16 can be guessed", name, len(key)))
+		}
+		users[digest.sum(key)] = name
+	}
+	if len(users) < len(byUser) {
+		panic("middleware: Keys: two users have the same key")
+	}
+	return func(_ *dunlin.Request, key string) (string, bool) {
+		name, ok := users[digest.sum(key)]
+		return name, ok
+	}
+}

@@ -1,0 +1,130 @@
+package middleware_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+func who(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) }
+
+func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestBasicAuth(t *testing.T) {
+	app := newApp(who, middleware.BasicAuth(`the "back" office`, middleware.Passwords(map[string]string{"ada": "pass:word", "bob": "höchst geheim"})))
+	for header, want := range map[string]string{
+		basic("ada:pass:word"):     "ada",
+		basic("bob:höchst geheim"): "bob",
+		strings.Replace(basic("ada:pass:word"), "Basic ", "bAsIc  ", 1): "ada",
+		"":                                 "",
+		"Basic":                            "",
+		"Basic ":                           "",
+		"Basic !!!":                        "",
+		basic("ada"):                       "",
+		basic("ada:"):                      "",
+		basic("ada:wrong"):                 "",
+		basic("eve:pass:word"):             "",
+		basic("bob:pass:word"):             "",
+		basic(":"):                         "",
+		basic("ada:pass:word\x00"):         "",
+		basic("ada:pass:word") + "\n":      "",
+		basic("ada:pass:word") + "=":       "",
+		"Bearer " + basic("ada:pass:word"): "",
+		"Basic" + basic("ada:pass:word"):   "",
+		basic("ada:" + strings.Repeat("x", 10_000)):    "",
+		"Basic " + strings.Repeat("YWRhOg==", 100_000): "",
+	} {
+		headers := []string{"Authorization", header}
+		w := send(app, "GET", headers...)
+		if want != "" && (w.Code != 200 || w.Body.String() != "hello "+want) {
+			t.Errorf("%.40q: %d %s, want %s", header, w.Code, w.Body, want)
+		}
+		if want == "" && (w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Basic realm="the \"back\" office", charset="UTF-8"` || w.Header().Get("Cache-Control") != "no-store") {
+			t.Errorf("%.40q: %d %v, want 401", header, w.Code, w.Header())
+		}
+	}
+	mustPanic(t, "nil check", func() { middleware.BasicAuth("x", nil) })
+	mustPanic(t, "realm", func() { middleware.BasicAuth("a\nb", middleware.Passwords(nil)) })
+	mustPanic(t, "name", func() { middleware.Passwords(map[string]string{"a:b": "x"}) })
+	mustPanic(t, "empty password", func() { middleware.Passwords(map[string]string{"a": ""}) })
+}
+
+func TestKeyAuth(t *testing.T) {
+	const key = "k-0123456789abcdef"
+	check := middleware.Keys(map[string]string{"billing": key, "search": "another-key-0123456789"})
+	for _, c := range []struct {
+		config          middleware.KeyConfig
+		header, value   string
+		user, challenge string
+	}{
+		{middleware.KeyConfig{}, "Authorization", "Bearer " + key, "billing", ""},
+		{middleware.KeyConfig{}, "Authorization", "bearer " + key, "billing", ""},
+		{middleware.KeyConfig{}, "Authorization", "Bearer x" + key, "", `Bearer error="invalid_token"`},
+		{middleware.KeyConfig{Realm: "api"}, "Authorization", "Bearer x", "", `Bearer realm="api", error="invalid_token"`},
+		{middleware.KeyConfig{Realm: "api"}, "Authorization", key, "", `Bearer realm="api"`},
+		{middleware.KeyConfig{}, "Authorization", "", "", "Bearer"},
+		{middleware.KeyConfig{}, "Authorization", "Bearer " + strings.Repeat("x", 100_000), "", "Bearer"},
+		{middleware.KeyConfig{Scheme: "Token"}, "Authorization", "Token " + key, "billing", ""},
+		{middleware.KeyConfig{Scheme: "Token"}, "Authorization", "Bearer " + key, "", "Token"},
+		{middleware.KeyConfig{Header: "X-API-Key"}, "X-API-Key", key, "billing", ""},
+		{middleware.KeyConfig{Header: "X-API-Key"}, "X-API-Key", "x", "", `Key header="X-API-Key"`},
+		{middleware.KeyConfig{Header: "X-API-Key", Realm: "api"}, "Authorization", "Bearer " + key, "", `Key realm="api", header="X-API-Key"`},
+	} {
+		c.config.Check = check
+		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.header, c.value)
+		if c.user != "" && (w.Code != 200 || w.Body.String() != "hello "+c.user) {
+			t.Errorf("%s: %.40q: %d %s, want %s", c.header, c.value, w.Code, w.Body, c.user)
+		}
+		if got := w.Header().Get("WWW-Authenticate"); c.user == "" && (w.Code != 401 || got != c.challenge) {
+			t.Errorf("%s: %.40q: %d %s, want 401 and %s", c.header, c.value, w.Code, got, c.challenge)
+		}
+	}
+	for name, f := range map[string]func(){
+		"nil Check":   func() { middleware.KeyAuth(middleware.KeyConfig{}) },
+		"bad header":  func() { middleware.KeyAuth(middleware.KeyConfig{Check: check, Header: "X Key"}) },
+		"bad scheme":  func() { middleware.KeyAuth(middleware.KeyConfig{Check: check, Scheme: "a b"}) },
+		"a short key": func() { middleware.Keys(map[string]string{"a": "short"}) },
+		"equal keys":  func() { middleware.Keys(map[string]string{"a": key, "b": key}) },
+	} {
+		mustPanic(t, name, f)
+	}
+}
+
+func ExampleBasicAuth() {
+	app := dunlin.New(dunlin.Config{})
+	app.Use(middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{"ada": "correct horse"})))
+	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) })
+
+	req := httptest.NewRequest("GET", "/", nil)
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	fmt.Println(w.Code, w.Header().Get("WWW-Authenticate"))
+
+	req.SetBasicAuth("ada", "correct horse")
+	w = httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	fmt.Println(w.Code, w.Body)
+	// Output:
+	// 401 Basic realm="the back office", charset="UTF-8"
+	// 200 hello ada
+}
+
+func ExampleKeyAuth() {
+	app := dunlin.New(dunlin.Config{})
+	api := app.Group("/api", middleware.KeyAuth(middleware.KeyConfig{
+		Check: middleware.Keys(map[string]string{"billing": "k-0123456789abcdef"}),
+	}))
+	api.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) })
+
+	req := httptest.NewRequest("GET", "/api/", nil)
+	req.Header.Set("Authorization", "Bearer k-0123456789abcdef")
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	fmt.Println(w.Body)
+	// Output: hello billing
+}

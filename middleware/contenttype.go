@@ -1,0 +1,67 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// ContentTypes lets requests with a body pass only if it is of one of the given media types, and answers
+// others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is read. A body without a
+// type is refused, too. "text/*" stands for a whole type and "*+json" for a suffix; parameters do not count, but a charset must
+// be UTF-8. That JSON must be called JSON also keeps forms of other origins from sending it. It panics for
+// what is no media type.
+func ContentTypes(types ...string) dunlin.Middleware {
+	if len(types) == 0 {
+		panic("middleware: ContentTypes: no media types: no body would pass")
+	}
+	for _, t := range types {
+		top, sub, ok := strings.Cut(t, "/")
+		if suffix, whole := strings.CutPrefix(t, "*+"); whole {
+			top, sub, ok = "application", suffix, true
+		}
+		if !ok || !isToken(top) || !isToken(sub) {
+			panic(fmt.Sprintf("middleware: ContentTypes: %q is no media type", t))
+		}
+	}
+	accept := dunlin.NewHeaderBlock("Accept", strings.Join(types, ", "))
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if r.ContentLength() == 0 {
+				return next(r)
+			}
+			if why := wrongType(r.Header("Content-Type"), types); why != "" {
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: why}).Headers(accept)
+			}
+			return next(r)
+		}
+	}
+}
+
+// wrongType returns why a Content-Type is refused, "" if it is not.
+func wrongType(contentType string, types []string) string {
+	mediaType, params, _ := strings.Cut(contentType, ";")
+	mediaType = strings.TrimSpace(mediaType)
+	if mediaType == "" {
+		return "the body has no Content-Type"
+	}
+	for params != "" {
+		var param string
+		param, params, _ = strings.Cut(params, ";")
+		name, value, _ := strings.Cut(param, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "charset") {
+			value = strings.Trim(strings.TrimSpace(value), `"`)
+			if !strings.EqualFold(value, "utf-8") && !strings.EqualFold(value, "utf8") && !strings.EqualFold(value, "us-ascii") {
+				return "the charset of the body is not UTF-8"
+			}
+		}
+	}
+	for _, want := range types {
+		if matches(mediaType, want) {
+			return ""
+		}
+	}
+	return "bodies of this media type are not taken here"
+}

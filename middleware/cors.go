@@ -1,0 +1,217 @@
+package middleware
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// CORSConfig says which pages of other origins may read answers, and what they may send.
+type CORSConfig struct {
+	// Origins are those whose pages may: "https://app.example.com", with a port if it is not
+	// the scheme's own. "https://*.example.com" stands for every host below example.com, but not
+	// for that itself, "http://localhost:*" for every port, and "*" alone for all origins.
+	Origins []string
+
+	// Methods are those that pages may use beside GET, HEAD and POST, which need no leave.
+	// "*" stands for all, unless Credentials is set. Default: PUT, PATCH and DELETE.
+	Methods []string
+
+	// Headers are the names of request headers that pages may set beside those that need no
+	// leave, such as "Content-Type" (for JSON) and "Authorization". "*" stands for all but Authorization,
+	// unless Credentials is set. Default: Content-Type.
+	Headers []string
+
+	// Expose are the names of response headers that pages may read beside those that
+	// need no leave. "*" stands for all, unless Credentials is set. Default: none.
+	Expose []string
+
+	// Credentials lets browsers send cookies and the like along, and pages read the answers. It
+	// does not go with "*" among the origins.
+	Credentials bool
+
+	// MaxAge is how long a browser may go by the answer to a preflight, in whole seconds.
+	// Negative: not at all. Default: not said, which browsers take for 5 s.
+	MaxAge time.Duration
+}
+
+// CORS lets pages of other origins read answers (Fetch standard, section 3.2). It answers
+// preflights, which ask before what a form could not send, with 204. Of an origin that is not
+// among Origins it says nothing, and browsers keep the answer from the page: requests are not
+// refused, see [CrossOrigin] for that. Answers that depend on the origin say Vary: Origin.
+//
+// Middleware does not see every answer: put [SendCORS] with the same settings beside it, so
+// that pages can also read why they were refused.
+//
+//	app.Use(middleware.CORS(config))
+//	app.Policy(middleware.SendCORS(config))
+//
+// It belongs before what may refuse requests, such as authentication: preflights carry no
+// credentials. CORS panics when a setting would not do what it seems to: credentials with "*",
+// an origin that no browser sends, a pattern that others can match.
+func CORS(c CORSConfig) dunlin.Middleware {
+	rules := newCORSRules("CORS", c)
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			origin := r.Header("Origin")
+			if origin != "" && r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != "" {
+				return rules.preflight(dunlin.NoContent(), origin)
+			}
+			return rules.add(next(r), origin)
+		}
+	}
+}
+
+// SendCORS is the policy that has every answer of the app say what CORS does, also those that
+// no middleware sees: late ones, those over a limit, in an overload and to what is too large. Of
+// requests whose head could not be read the origin is not known. Without the middleware it also
+// answers preflights, for paths that have routes and nothing else to say to OPTIONS.
+func SendCORS(c CORSConfig) dunlin.Policy {
+	rules := newCORSRules("SendCORS", c)
+	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		origin := info.Header("Origin")
+		if origin != "" && info.Method() == http.MethodOptions && info.Header("Access-Control-Request-Method") != "" {
+			return rules.preflight(resp, origin)
+		}
+		return rules.add(resp, origin)
+	}
+}
+
+// corsRules are what CORS and SendCORS go by, rendered.
+type corsRules struct {
+	any    *corsAnswer            // for "*"; else nil
+	exact  map[string]*corsAnswer // by origin
+	like   []originPattern
+	others *corsAnswer // for those that match a pattern; the origin is to be added
+}
+
+// A corsAnswer is what an answer gets.
+type corsAnswer struct {
+	plain     *dunlin.HeaderBlock // without Vary
+	varying   *dunlin.HeaderBlock
+	preflight *dunlin.HeaderBlock
+}
+
+const allowOrigin = "Access-Control-Allow-Origin"
+
+var (
+	blockVaryOrigin = dunlin.NewHeaderBlock("Vary", "Origin")
+	blockNothing    = dunlin.NewHeaderBlock()
+)
+
+// mostBlocks is for how many origins answers have a block of their own: a block is put on few
+// others only without being rendered anew.
+const mostBlocks = 4
+
+func newCORSRules(who string, c CORSConfig) *corsRules {
+	c.check(who)
+	rules := &corsRules{}
+	if c.Origins[0] == "*" {
+		rules.any = c.render("*")
+		return rules
+	}
+	rules.exact = make(map[string]*corsAnswer)
+	rules.others = c.render("")
+	for _, text := range c.Origins {
+		switch o := parseOrigin(who, text); {
+		case o.suffix != "" || o.anyPort:
+			rules.like = append(rules.like, o)
+		case len(rules.exact) < mostBlocks:
+			rules.exact[text] = c.render(text)
+		default:
+			rules.exact[text] = rules.others
+		}
+	}
+	return rules
+}
+
+// render makes the headers for an origin; "" leaves that out.
+func (c *CORSConfig) render(origin string) *corsAnswer {
+	var plain, preflight []string
+	if origin != "" {
+		plain = append(plain, allowOrigin, origin)
+	}
+	if c.Credentials {
+		plain = append(plain, "Access-Control-Allow-Credentials", "true")
+	}
+	preflight = append(preflight, plain...)
+	if len(c.Expose) > 0 {
+		plain = append(plain, "Access-Control-Expose-Headers", strings.Join(c.Expose, ", "))
+	}
+	methods, headers := c.Methods, c.Headers
+	if methods == nil {
+		methods = []string{http.MethodPut, http.MethodPatch, http.MethodDelete}
+	}
+	if headers == nil {
+		headers = []string{"Content-Type"}
+	}
+	if len(methods) > 0 {
+		preflight = append(preflight, "Access-Control-Allow-Methods", strings.Join(methods, ", "))
+	}
+	if len(headers) > 0 {
+		preflight = append(preflight, "Access-Control-Allow-Headers", strings.Join(headers, ", "))
+	}
+	if c.MaxAge != 0 {
+		preflight = append(preflight, "Access-Control-Max-Age", strconv.FormatInt(max(int64(c.MaxAge/time.Second), 0), 10))
+	}
+	a := &corsAnswer{plain: blockNothing, preflight: dunlin.NewHeaderBlock(preflight...)}
+	if len(plain) > 0 {
+		a.plain = dunlin.NewHeaderBlock(plain...)
+	}
+	a.varying = dunlin.NewHeaderBlock(append(slices.Clip(plain), "Vary", "Origin")...)
+	return a
+}
+
+// find returns what an origin gets, and whether it is to be named beside that; nil for an
+// origin that may not.
+func (c *corsRules) find(origin string) (a *corsAnswer, name bool) {
+	if origin == "" {
+		return nil, false
+	}
+	if a = c.exact[origin]; a != nil {
+		return a, a == c.others
+	}
+	for i := range c.like {
+		if c.like[i].matches(origin) {
+			return c.others, true
+		}
+	}
+	return nil, false
+}
+
+// add adds the headers of an answer that is not one to a preflight.
+func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
+	if c.any != nil {
+		return resp.DefaultHeaders(c.any.plain)
+	}
+	a, name := c.find(origin)
+	if a == nil {
+		return varyOn(resp, "Origin", blockVaryOrigin)
+	}
+	if name && resp.Get(allowOrigin) == "" {
+		resp = resp.Header(allowOrigin, origin)
+	}
+	if resp.Get("Vary") == "" {
+		return resp.DefaultHeaders(a.varying)
+	}
+	return varyOn(resp.DefaultHeaders(a.plain), "Origin", blockVaryOrigin)
+}
+
+// preflight adds the headers of an answer to a preflight.
+func (c *corsRules) preflight(resp dunlin.Response, origin string) dunlin.Response {
+	if c.any != nil {
+		return resp.DefaultHeaders(c.any.preflight)
+	}
+	a, name := c.find(origin)
+	if a != nil {
+		resp = resp.DefaultHeaders(a.preflight)
+	}
+	if name && resp.Get(allowOrigin) == "" {
+		resp = resp.Header(allowOrigin, origin)
+	}
+	return varyOn(resp, "Origin", blockVaryOrigin)
+}

@@ -1,0 +1,300 @@
+package middleware_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+const page = "https://app.example.com"
+
+func TestCORS(t *testing.T) {
+	for name, test := range map[string]struct {
+		config middleware.CORSConfig
+		origin string
+		want   string // of the headers, the names' beginnings left out
+	}{
+		"an origin":               {middleware.CORSConfig{Origins: []string{page}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"another":                 {middleware.CORSConfig{Origins: []string{page}}, "https://evil.example.com", "Vary: Origin"},
+		"none":                    {middleware.CORSConfig{Origins: []string{page}}, "", "Vary: Origin"},
+		"null":                    {middleware.CORSConfig{Origins: []string{page}}, "null", "Vary: Origin"},
+		"all":                     {middleware.CORSConfig{Origins: []string{"*"}}, page, "Origin: *"},
+		"all, and none":           {middleware.CORSConfig{Origins: []string{"*"}}, "", "Origin: *"},
+		"credentials":             {middleware.CORSConfig{Origins: []string{page}, Credentials: true}, page, "Credentials: true Origin: https://app.example.com Vary: Origin"},
+		"exposed":                 {middleware.CORSConfig{Origins: []string{page}, Expose: []string{"X-A", "X-B"}}, page, "Expose: X-A, X-B Origin: https://app.example.com Vary: Origin"},
+		"below":                   {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"far below":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://a.b.example.com", "Origin: https://a.b.example.com Vary: Origin"},
+		"not below itself":        {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://example.com", "Vary: Origin"},
+		"looks as if below":       {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evilexample.com", "Vary: Origin"},
+		"continues":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com.evil.net", "Vary: Origin"},
+		"an empty label":          {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://.example.com", "Vary: Origin"},
+		"a user":                  {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evil.net/@a.example.com", "Vary: Origin"},
+		"another scheme":          {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "http://app.example.com", "Vary: Origin"},
+		"another port":            {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com:8443", "Vary: Origin"},
+		"the port":                {middleware.CORSConfig{Origins: []string{"https://*.example.com:8443"}}, "https://app.example.com:8443", "Origin: https://app.example.com:8443 Vary: Origin"},
+		"any port":                {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:5173", "Origin: http://localhost:5173 Vary: Origin"},
+		"any port, the scheme's":  {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost", "Origin: http://localhost Vary: Origin"},
+		"any port, another host":  {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost.evil.net", "Vary: Origin"},
+		"any port, no port":       {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:80@evil.net", "Vary: Origin"},
+		"IPv6":                    {middleware.CORSConfig{Origins: []string{"http://[::1]:90"}}, "http://[::1]:90", "Origin: http://[::1]:90 Vary: Origin"},
+		"a sixth origin":          {middleware.CORSConfig{Origins: []string{"http://a.b", "http://b.b", "http://c.b", "http://d.b", "http://e.b", page}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"a very long one":         {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://" + strings.Repeat("a", 60_000), "Vary: Origin"},
+		"several lines in a line": {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page + ", " + page, "Vary: Origin"},
+	} {
+		for _, app := range []*dunlin.App{
+			newApp(text("hello"), middleware.CORS(test.config)),
+			withPolicy(newApp(text("hello")), middleware.SendCORS(test.config)),
+			withPolicy(newApp(text("hello"), middleware.CORS(test.config)), middleware.SendCORS(test.config)),
+		} {
+			headers := []string{"Origin", test.origin}
+			if test.origin == "" {
+				headers = nil
+			}
+			if got := corsHeaders(send(app, "GET", headers...).Header()); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+		}
+	}
+}
+
+func withPolicy(app *dunlin.App, p dunlin.Policy) *dunlin.App {
+	app.Policy(p)
+	return app
+}
+
+// corsHeaders shows the headers of CORS.
+func corsHeaders(h http.Header) string {
+	var all []string
+	for name, values := range h {
+		short := name
+		for _, prefix := range []string{"Access-Control-Allow-", "Access-Control-"} {
+			short = strings.TrimPrefix(short, prefix)
+		}
+		if short = strings.TrimSuffix(short, "-Headers"); short != name || name == "Vary" {
+			all = append(all, short+": "+strings.Join(values, "|"))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func TestCORSPreflight(t *testing.T) {
+	config := middleware.CORSConfig{Origins: []string{page, "https://*.example.org"}, Methods: []string{"PUT"}, Headers: []string{"Content-Type", "X-Key"}, Credentials: true, MaxAge: time.Hour}
+	const allowed = "Credentials: true Headers: Content-Type, X-Key Max-Age: 3600 Methods: PUT Origin: %s Vary: Origin"
+	reached := false
+	act := func(r *dunlin.Request) dunlin.Response {
+		reached = reached || r.Method() == "OPTIONS"
+		return dunlin.Text("hello")
+	}
+	byPolicy := withPolicy(dunlin.New(quiet), middleware.SendCORS(config))
+	byPolicy.Put("/items/{id}", act)
+	for name, app := range map[string]*dunlin.App{
+		"middleware": newApp(act, middleware.CORS(config)),
+		"both":       withPolicy(newApp(act, middleware.CORS(config)), middleware.SendCORS(config)),
+		"policy":     byPolicy,
+	} {
+		for origin, want := range map[string]string{
+			page:                      fmt.Sprintf(allowed, page),
+			"https://a.example.org":   fmt.Sprintf(allowed, "https://a.example.org"),
+			"https://evil.example.co": "Vary: Origin",
+		} {
+			w := send(app, "OPTIONS", "Origin", origin, "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-key")
+			if got := strings.ReplaceAll(corsHeaders(w.Header()), "Allow-Headers", "Headers"); w.Code != 204 || got != want || w.Body.Len() > 0 {
+				t.Errorf("%s, %s: %d %s, want %s", name, origin, w.Code, got, want)
+			}
+		}
+	}
+	if reached {
+		t.Error("a preflight has reached the action")
+	}
+	if w := send(newApp(act, middleware.CORS(config)), "OPTIONS", "Origin", page); w.Body.String() != "hello" {
+		t.Errorf("OPTIONS that is no preflight is answered with %q", w.Body)
+	}
+	w := send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"*"}, MaxAge: -1})), "OPTIONS", "Origin", "null", "Access-Control-Request-Method", "PUT")
+	if got, want := corsHeaders(w.Header()), "Headers: * Max-Age: 0 Methods: PUT, PATCH, DELETE Origin: *"; strings.ReplaceAll(got, "Allow-Headers", "Headers") != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The action's own word stays, and Vary says all that counts.
+func TestCORSKeepsTheActions(t *testing.T) {
+	act := func(*dunlin.Request) dunlin.Response {
+		return dunlin.Text("x").Header("Vary", "Accept").Header("Access-Control-Allow-Origin", "https://own.example.com")
+	}
+	w := send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page, "https://*.example.net"}})), "GET", "Origin", page)
+	if got, want := corsHeaders(w.Header()), "Origin: https://own.example.com Vary: Accept|Origin"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	act = func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").AddHeader("Vary", "Accept, origin") }
+	w = send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page}})), "GET", "Origin", page)
+	if got, want := corsHeaders(w.Header()), "Origin: https://app.example.com Vary: Accept, origin"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestCORSRefusesMisconfiguration(t *testing.T) {
+	with := func(origins ...string) middleware.CORSConfig { return middleware.CORSConfig{Origins: origins} }
+	for name, c := range map[string]middleware.CORSConfig{
+		"no origins":               {},
+		"credentials for all":      {Origins: []string{"*"}, Credentials: true},
+		"all and one":              with("*", page),
+		"null":                     with("null"),
+		"no scheme":                with("app.example.com"),
+		"a slash at the end":       with(page + "/"),
+		"a path":                   with(page + "/x"),
+		"a user":                   with("https://u@app.example.com"),
+		"capital letters":          with("https://App.example.com"),
+		"a capital scheme":         with("HTTPS://app.example.com"),
+		"the scheme's port":        with(page + ":443"),
+		"port 80":                  with("http://app.example.com:80"),
+		"no port":                  with(page + ":"),
+		"port 0":                   with(page + ":0"),
+		"a large port":             with(page + ":65536"),
+		"port 08":                  with(page + ":08"),
+		"looks alike":              with("https://*example.com"),
+		"an asterisk at the end":   with("https://example.*"),
+		"an asterisk in between":   with("https://app.*.example.com"),
+		"part of a label":          with("https://app*.example.com"),
+		"every host":               with("https://*"),
+		"a whole top level":        with("https://*.com"),
+		"below an address":         with("https://*.192.0.2.1"),
+		"every host and port":      with("https://*.example.com:*"),
+		"letters of other scripts": with("https://bücher.example"),
+		"a long IPv6 address":      with("http://[0:0::1]"),
+		"no IPv6 address":          with("http://[::x]"),
+		"a line break":             with(page + "\r\nX: y"),
+		"headers for all":          {Origins: []string{page}, Headers: []string{"*"}, Credentials: true},
+		"methods for all":          {Origins: []string{page}, Methods: []string{"*"}, Credentials: true},
+		"expose all":               {Origins: []string{page}, Expose: []string{"*"}, Credentials: true},
+		"no header":                {Origins: []string{page}, Headers: []string{"X Key"}},
+		"no method":                {Origins: []string{page}, Methods: []string{""}},
+		"TRACE":                    {Origins: []string{page}, Methods: []string{"TRACE"}},
+	} {
+		mustPanic(t, "CORS: "+name, func() { middleware.CORS(c) })
+		mustPanic(t, "SendCORS: "+name, func() { middleware.SendCORS(c) })
+	}
+}
+
+// Every answer says that the page may read it, also those that no middleware sees.
+func TestCORSOnEveryAnswer(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		config := middleware.CORSConfig{Origins: []string{page}}
+		app.Policy(middleware.SendCORS(config))
+		app.Use(middleware.CORS(config))
+		release := make(chan struct{})
+		app.Get("/ok", text("ok"))
+		app.Post("/large", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.NoContent()
+		}).MaxBody(10)
+		app.Get("/unprocessable", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: 422})
+		})
+		app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
+		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.NoContent() }).Timeout(time.Millisecond)
+		busy := make(chan struct{})
+		app.Get("/limited", func(*dunlin.Request) dunlin.Response { close(busy); <-release; return dunlin.NoContent() }).Limit(1)
+		addr := serve()
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			exchangeRaw(t, addr, "GET /limited HTTP/1.1\r\nHost: h\r\n\r\n")
+		}()
+		<-busy
+		for _, c := range []struct {
+			request string
+			status  int
+		}{
+			{"GET /ok HTTP/1.1\r\n", 200},
+			{"GET /nowhere HTTP/1.1\r\n", 404},
+			{"DELETE /ok HTTP/1.1\r\n", 405},
+			{"POST /large HTTP/1.1\r\nContent-Length: 1000000\r\n", 413},
+			{"GET /unprocessable HTTP/1.1\r\n", 422},
+			{"GET /panic HTTP/1.1\r\n", 500},
+			{"GET /late HTTP/1.1\r\n", 503},
+			{"GET /limited HTTP/1.1\r\n", 503},
+		} {
+			resp, _ := exchangeRaw(t, addr, c.request+"Host: h\r\nOrigin: "+page+"\r\n\r\n")
+			if got := corsHeaders(resp.Header); resp.StatusCode != c.status || got != "Origin: https://app.example.com Vary: Origin" {
+				t.Errorf("%q: %d %s, want %d", c.request, resp.StatusCode, got, c.status)
+			}
+		}
+		close(release)
+		<-first
+	})
+}
+
+func TestCrossOrigin(t *testing.T) {
+	const trusted = "https://admin.example.com"
+	app := newApp(text("done"), middleware.CrossOrigin(trusted))
+	std := http.NewCrossOriginProtection()
+	if err := std.AddTrustedOrigin(trusted); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PURGE"} {
+		for _, site := range []string{"", "same-origin", "none", "same-site", "cross-site", "Same-Origin", "x"} {
+			for _, origin := range []string{"", "null", "https://example.com", "http://example.com", "https://example.com:443", trusted, trusted + ".evil.net", "https://evil.net", "example.com", "://example.com"} {
+				req := httptest.NewRequest(method, "https://example.com/items/7", nil)
+				for name, value := range map[string]string{"Sec-Fetch-Site": site, "Origin": origin} {
+					if value != "" {
+						req.Header.Set(name, value)
+					}
+				}
+				w := httptest.NewRecorder()
+				app.ServeHTTP(w, req)
+				refused := std.Check(req) != nil
+				if origin == "://example.com" && site == "" {
+					continue // which no browser sends, and Go's takes for no URL
+				}
+				if refused != (w.Code == 403) || !refused && w.Code != 200 {
+					t.Errorf("%s, site %q, origin %q: %d, net/http refuses: %v", method, site, origin, w.Code, refused)
+				}
+			}
+		}
+	}
+	for _, bad := range []string{"https://*.example.com", "https://example.com/", "null", "*"} {
+		mustPanic(t, "CrossOrigin "+bad, func() { middleware.CrossOrigin(bad) })
+	}
+}
+
+func ExampleCORS() {
+	config := middleware.CORSConfig{Origins: []string{"https://app.example.com"}, Credentials: true}
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Use(middleware.CORS(config))        // before what may refuse requests
+	app.Policy(middleware.SendCORS(config)) // for the answers that no middleware sees
+	app.Put("/users/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+
+	preflight := httptest.NewRequest("OPTIONS", "/users/7", nil)
+	preflight.Header.Set("Origin", "https://app.example.com")
+	preflight.Header.Set("Access-Control-Request-Method", "PUT")
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, preflight)
+	fmt.Println(w.Code, w.Header().Get("Access-Control-Allow-Origin"))
+	fmt.Println(w.Header().Get("Access-Control-Allow-Methods"))
+	// Output:
+	// 204 https://app.example.com
+	// PUT, PATCH, DELETE
+}
+
+func ExampleCrossOrigin() {
+	app := dunlin.New(dunlin.Config{})
+	app.Use(middleware.CrossOrigin())
+	app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text("paid") })
+
+	forged := httptest.NewRequest("POST", "/pay", nil)
+	forged.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, forged)
+	fmt.Println(w.Code)
+	// Output: 403
+}

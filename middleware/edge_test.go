@@ -1,0 +1,109 @@
+package middleware_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// edgeCase is a middleware or a policy on its ordinary path.
+type edgeCase struct {
+	name    string
+	mw      []dunlin.Middleware
+	policy  dunlin.Policy
+	headers http.Header
+	most    float64 // allocations it adds
+}
+
+func edgeCases() []edgeCase {
+	cors := middleware.CORSConfig{Origins: []string{page, "https://*.example.org"}, Credentials: true}
+	security := middleware.SecurityConfig{HSTS: year}
+	keys := middleware.KeyConfig{Header: "X-Api-Key", Check: func(_ *dunlin.Request, key string) (string, bool) { return "u", key == "k" }}
+	remote := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if !r.Remote().IsValid() {
+				return dunlin.NoContent()
+			}
+			return next(r)
+		}
+	}
+	return []edgeCase{
+		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, 0},
+		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, 0},
+		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, 0},
+		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, 0},
+		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, 0},
+		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, 0},
+		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, 0},
+		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, 0},
+		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, 0},
+		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, 0},
+		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, 0},
+		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, 1}, // the user's name becomes a value of the request
+	}
+}
+
+// app returns what serves the case, and the same without it.
+func (c *edgeCase) apps() (with, bare *dunlin.App) {
+	make := func(mw []dunlin.Middleware, p dunlin.Policy) *dunlin.App {
+		config := quiet
+		config.TrustedProxies = []string{"192.0.2.0/24"}
+		app := dunlin.New(config)
+		app.Use(mw...)
+		if p != nil {
+			app.Policy(p)
+		}
+		app.Post("/items/{id}", text("Hello, World!"))
+		return app
+	}
+	return make(c.mw, c.policy), make(nil, nil)
+}
+
+func (c *edgeCase) request() *http.Request {
+	req := httptest.NewRequest("POST", "/items/7", nil)
+	for name, values := range c.headers {
+		req.Header[name] = values
+	}
+	return req
+}
+
+// The ordinary request costs no allocation.
+func TestEdgeAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	for _, c := range edgeCases() {
+		with, bare := c.apps()
+		req, w := c.request(), void{http.Header{}}
+		measure := func(app *dunlin.App) float64 {
+			return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
+		}
+		if n := measure(with) - measure(bare); n > c.most {
+			t.Errorf("%s adds %v allocations to a request, want at most %v", c.name, n, c.most)
+		}
+	}
+}
+
+// BenchmarkEdge has what each adds to a request on net/http without its server: subtract bare.
+func BenchmarkEdge(b *testing.B) {
+	for i, c := range edgeCases() {
+		with, bare := c.apps()
+		req, w := c.request(), void{http.Header{}}
+		run := func(name string, app *dunlin.App) {
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					app.ServeHTTP(w, req)
+				}
+			})
+		}
+		if i == 0 {
+			run("bare", bare)
+		}
+		run(c.name, with)
+	}
+}

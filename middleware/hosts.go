@@ -1,0 +1,73 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// AllowedHosts lets requests pass for the given hosts alone, and answers others with 421 Misdirected
+// Request (RFC 9110 section 15.5.20). It keeps a client from having links made, or caches filled, with a
+// host of its choice, and pages from reaching a service on a private address by a name that they have
+// pointed there (DNS rebinding). "*.example.com" stands for every host below example.com. The port does not count, nor
+// the case, nor a dot at the end.
+//
+// Requests by a name of no use, such as the address that health checks use, must be listed, too. AllowedHosts
+// panics for what is no host.
+func AllowedHosts(hosts ...string) dunlin.Middleware {
+	if len(hosts) == 0 {
+		panic("middleware: AllowedHosts: no hosts: nothing would pass")
+	}
+	exact := make(map[string]bool)
+	var below []string // with the dot
+	for _, host := range hosts {
+		name, wild := strings.CutPrefix(host, "*.")
+		name = strings.ToLower(name)
+		switch {
+		case name != hostOnly(name) || !isHostName(name) && !isAddress(strings.Trim(name, "[]")):
+			panic(fmt.Sprintf("middleware: AllowedHosts: %q is no host: it has no port, no scheme, and an asterisk only as *.example.com", host))
+		case wild && isAddress(name):
+			panic(fmt.Sprintf("middleware: AllowedHosts: %q: an address has no hosts below it", host))
+		case wild:
+			below = append(below, "."+name)
+		default:
+			exact[strings.Trim(name, "[]")] = true
+		}
+	}
+	allowed := func(host string) bool {
+		host = strings.Trim(hostOnly(host), "[]")
+		if exact[host] {
+			return true
+		}
+		if strings.ToLower(host) != host {
+			host = strings.ToLower(host)
+			if exact[host] {
+				return true
+			}
+		}
+		for _, suffix := range below {
+			if sub, ok := strings.CutSuffix(host, suffix); ok && isHostName(sub) {
+				return true
+			}
+		}
+		return false
+	}
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if !allowed(r.Host()) {
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMisdirectedRequest, Detail: "this server does not answer for the host that was asked for"})
+			}
+			return next(r)
+		}
+	}
+}
+
+// hostOnly returns the host without the port and a dot at its end.
+func hostOnly(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 && (host[0] == '[' || strings.IndexByte(host, ':') == i) {
+		host = host[:i]
+	}
+	return strings.TrimSuffix(host, ".")
+}

@@ -1,0 +1,165 @@
+package middleware
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// check panics where a setting would not do what it seems to.
+func (c *CORSConfig) check(who string) {
+	fail := func(format string, args ...any) {
+		panic("middleware: " + who + ": " + fmt.Sprintf(format, args...))
+	}
+	if len(c.Origins) == 0 {
+		fail("Origins is empty: no page of another origin could read anything")
+	}
+	if slices.Contains(c.Origins, "*") {
+		if len(c.Origins) > 1 {
+			fail(`Origins has "*" beside others, which it includes: %q`, c.Origins)
+		}
+		if c.Credentials {
+			fail(`Origins is "*" with Credentials: browsers refuse that, and any page could act for its visitor; name the origins`)
+		}
+	}
+	for _, o := range c.Origins {
+		if o != "*" {
+			parseOrigin(who, o)
+		}
+	}
+	for what, names := range map[string][]string{"Methods": c.Methods, "Headers": c.Headers, "Expose": c.Expose} {
+		for _, name := range names {
+			switch {
+			case name == "*" && c.Credentials:
+				fail(`%s has "*" with Credentials, where it stands for a name of one asterisk: name them`, what)
+			case name != "*" && !isToken(name):
+				fail("%s has %q, which is no name", what, name)
+			case what == "Methods" && (strings.EqualFold(name, "CONNECT") || strings.EqualFold(name, "TRACE") || strings.EqualFold(name, "TRACK")):
+				fail("Methods has %q, which no page may use", name)
+			}
+		}
+	}
+}
+
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// An originPattern is an origin, or several.
+type originPattern struct {
+	prefix  string // scheme and "://"
+	host    string // without suffix
+	suffix  string // ".example.com" for any host below; "" for host alone
+	port    string // with its colon, "" for the scheme's own
+	anyPort bool
+}
+
+// matches reports whether an origin, as browsers send it, is one of the pattern's.
+func (p *originPattern) matches(origin string) bool {
+	rest, ok := strings.CutPrefix(origin, p.prefix)
+	if !ok {
+		return false
+	}
+	if p.anyPort {
+		port, ok := strings.CutPrefix(rest, p.host)
+		return ok && (port == "" || port[0] == ':' && isPort(port[1:]))
+	}
+	if rest, ok = strings.CutSuffix(rest, p.port); !ok {
+		return false
+	}
+	below, ok := strings.CutSuffix(rest, p.suffix)
+	return ok && isHostName(below)
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0 && s[0] != '0'
+}
+
+// isHostName reports whether s is one or more labels of a host name as browsers spell it.
+func isHostName(s string) bool {
+	label := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_':
+			label++
+		case c == '.' && label > 0:
+			label = 0
+		default:
+			return false
+		}
+	}
+	return label > 0
+}
+
+// parseOrigin reads an origin or a pattern of origins, and panics for one that browsers never
+// send, or that others could match.
+func parseOrigin(who, text string) originPattern {
+	fail := func(why string) {
+		panic(fmt.Sprintf("middleware: %s: %q is no origin that browsers send: %s", who, text, why))
+	}
+	if text == "null" {
+		fail("every page in a sandboxed frame, and every file, says null; nobody can be told from the others")
+	}
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || scheme == "" {
+		fail("it must begin with a scheme, such as https://")
+	}
+	for i := 0; i < len(scheme); i++ {
+		if c := scheme[i]; !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || strings.IndexByte("+-.", c) >= 0)) {
+			fail("its scheme must be in small letters")
+		}
+	}
+	if i := strings.IndexAny(rest, "/?#@"); i >= 0 {
+		fail("it ends with host and port, without a path or a user")
+	}
+	p := originPattern{prefix: scheme + "://", host: rest}
+	end := strings.LastIndexByte(rest, ']') + 1
+	if i := strings.IndexByte(rest[end:], ':'); i >= 0 {
+		p.host, p.port = rest[:end+i], rest[end+i:]
+		switch port := p.port[1:]; {
+		case port == "*":
+			p.anyPort, p.port = true, ""
+		case !isPort(port):
+			fail("its port is none")
+		case scheme == "https" && port == "443", scheme == "http" && port == "80":
+			fail("the port is the scheme's own, which browsers leave out")
+		}
+	}
+	if below, ok := strings.CutPrefix(p.host, "*."); ok {
+		if p.anyPort {
+			fail("it may stand for every host or every port, not for both")
+		}
+		p.host, p.suffix = below, "."+below
+		if !strings.Contains(below, ".") || isAddress(below) {
+			fail("an asterisk stands for hosts below a domain that is yours, such as https://*.example.com")
+		}
+	}
+	switch {
+	case strings.Contains(p.host, "*"):
+		fail("an asterisk stands for whole labels at the start of the host, https://*.example.com, or for the port: anybody could register a host that another pattern matches")
+	case p.host != strings.ToLower(p.host):
+		fail("its host must be in small letters")
+	case end > 0:
+		if a, err := netip.ParseAddr(strings.Trim(p.host, "[]")); err != nil || !a.Is6() || "["+a.String()+"]" != p.host {
+			fail("its host is no IPv6 address in brackets, written in the shortest way")
+		}
+	case !isHostName(p.host):
+		fail("its host is none; names with other letters are written as browsers send them (xn--...)")
+	}
+	return p
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}

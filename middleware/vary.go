@@ -1,0 +1,36 @@
+package middleware
+
+import (
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// varyOn returns the response with Vary naming a request header that it depends on
+// (RFC 9110 section 12.5.5). block is that alone.
+func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
+	switch first := resp.Get("Vary"); {
+	case first == "":
+		return resp.DefaultHeaders(block)
+	case inList(first, name) || inList(first, "*"):
+		return resp
+	}
+	for _, line := range resp.Values("Vary") {
+		if inList(line, name) || inList(line, "*") {
+			return resp
+		}
+	}
+	return resp.AddHeader("Vary", name)
+}
+
+// inList reports whether a list that commas separate has an element, in whatever case.
+func inList(list, element string) bool {
+	for list != "" {
+		var item string
+		item, list, _ = strings.Cut(list, ",")
+		if strings.EqualFold(strings.TrimSpace(item), element) {
+			return true
+		}
+	}
+	return false
+}
