@@ -67,6 +67,38 @@ func TestBody(t *testing.T) {
 	}
 }
 
+// The letters of a time may be small (RFC 3339), which encoding/json does not take.
+func TestTimes(t *testing.T) {
+	type times struct {
+		At   time.Time                 `json:"at"`
+		List []*time.Time              `json:"list,omitempty"`
+		Opt  typed.Optional[time.Time] `json:"opt,omitzero"`
+		Null typed.Nullable[time.Time] `json:"null,omitzero"`
+		Text string                    `json:"text,omitempty" format:"date-time"`
+	}
+	app := quiet()
+	var got times
+	typed.Post(app, "/{at}", func(_ *dunlin.Request, in struct {
+		At   time.Time `path:"at"`
+		Body times
+	}) (typed.None, error) {
+		got = in.Body
+		if !in.At.Equal(in.Body.At) {
+			t.Errorf("%s in the path, %s in the body", in.At, in.Body.At)
+		}
+		return typed.None{}, nil
+	})
+	expect(t, post(t, app, "/2026-01-02t03:04:05z", `{"at":"2026-01-02t03:04:05z","list":["2026-01-02T03:04:05z","2026-01-02\u007403:04:05Z"],
+		"opt":"2026-01-02T03:04:05.50z","null":"2026-01-02t03:04:05+01:00","text":"2026-01-02t03:04:05z"}`), 204, "")
+	want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if got.At != want || len(got.List) != 2 || *got.List[0] != want || *got.List[1] != want || got.Opt.Value != want.Add(time.Second/2) ||
+		!got.Null.Value.Equal(want.Add(-time.Hour)) || got.Text != "2026-01-02t03:04:05z" {
+		t.Errorf("got %+v", got)
+	}
+	expectViolations(t, post(t, app, "/2026-01-02T03:04:05z", `{"at":"2026-01-02 03:04:05z","text":"2026-01-02T03:04:60Z"}`),
+		"body #/at format date-time", "body #/text format date-time")
+}
+
 func TestWrongBodies(t *testing.T) {
 	app, _ := orders()
 	deep := strings.Repeat(`{"name":"n","count":2,"at":"2026-01-02T03:04:05Z","parent":`, 5)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/schema"
@@ -32,7 +33,7 @@ func shapeOf(t reflect.Type) (shape, error) {
 	switch {
 	case t == timeType:
 		return shape{set: func(to place, text string) bool {
-			v, err := time.Parse(time.RFC3339, text)
+			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // whose letters may be small
 			store(to, v)
 			return err == nil
 		}}, nil

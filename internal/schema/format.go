@@ -79,13 +79,23 @@ func formatName(name string) string {
 	return "of the format " + name
 }
 
-// isDateTime: RFC 3339, which time.Parse takes a little too widely.
+// isDateTime: RFC 3339, which time.Parse takes a little too widely; letters may be small.
+// Go has no leap seconds.
 func isDateTime(s string) bool {
+	s = upperTime(s)
 	if len(s) < len("2006-01-02T15:04:05Z") || s[10] != 'T' || !strictClock(s[11:]) {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339, s)
 	return err == nil
+}
+
+// upperTime returns a time as Go writes it: RFC 3339 lets T and Z be small letters.
+func upperTime(s string) string {
+	if n := len(s); n > 10 && (s[10] == 't' || s[n-1] == 'z') {
+		return strings.ToUpper(s)
+	}
+	return s
 }
 
 // strictClock refuses the comma and the hours of one digit that time.Parse takes.

@@ -34,6 +34,11 @@ func (c *checker) string(n *Node) bool {
 		content = c.scratch
 	}
 	c.text(n, content)
+	if n.Type == timeType && !c.bare {
+		if upper := upperTime(string(content)); upper != string(content) {
+			c.patches = append(c.patches, patch{start, end, `"` + upper + `"`})
+		}
+	}
 	return true
 }
 
