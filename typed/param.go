@@ -187,7 +187,7 @@ func (p *Param) one() *schema.Node {
 // setOne reads one text into the field.
 func (p *Param) setOne(b *binder, in place, text string) {
 	if !p.set(in.at(p.offset), text) {
-		rule, limit := wantedText(p.Schema)
+		rule, limit := wantedText(p.Schema, text)
 		b.wrong(p, "", rule, limit)
 		return
 	}
@@ -202,7 +202,7 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 	one, parsed := p.one(), true
 	for i, text := range texts {
 		if !p.set(placeIn(list.Index(i).Addr()), text) {
-			rule, limit := wantedText(one)
+			rule, limit := wantedText(one, text)
 			b.wrong(p, fmt.Sprintf("#/%d", i), rule, limit)
 			parsed = false
 		} else if p.rules && !one.Holds(text) {

@@ -59,12 +59,13 @@ func TestWrongParameters(t *testing.T) {
 		line string
 		want []string
 	}{
-		{"GET /things/x/", []string{"path id format int64"}},
+		{"GET /things/x/", []string{"path id type integer"}},
 		{"GET /things/9223372036854775808/", []string{"path id format int64"}},
 		{"GET /things/1/?limit=0", []string{"query limit minimum 1"}},
 		{"GET /things/1/?limit=101", []string{"query limit maximum 100"}},
-		{"GET /things/1/?limit=", []string{"query limit format " + intFormat}},
-		{"GET /things/1/?limit=%2B5", []string{"query limit format " + intFormat}},
+		{"GET /things/1/?limit=", []string{"query limit type integer"}},
+		{"GET /things/1/?limit=%2B5", []string{"query limit type integer"}},
+		{"GET /things/1/?limit=99999999999999999999", []string{"query limit format " + intFormat}},
 		{"GET /things/1/?limit=1&limit=2&limit=3", []string{"query limit single"}},
 		{"GET /things/1/?limit=%zz", []string{"query limit format uri"}},
 		{"GET /things/1/?sort=size", []string{`query sort enum "name", "age"`}},
@@ -72,17 +73,19 @@ func TestWrongParameters(t *testing.T) {
 		{"GET /things/1/?dry", []string{"query dry type boolean"}},
 		{"GET /things/1/?tag=a&tag=bc", []string{"query tag #/0 minLength 2"}},
 		{"GET /things/1/?tag=aa&tag=bb&tag=cc&tag=dd", []string{"query tag maxItems 3"}},
-		{"GET /things/1/?ids=1,128,x", []string{"query ids #/1 format int8", "query ids #/2 format int8"}},
+		{"GET /things/1/?ids=1,128,x", []string{"query ids #/1 format int8", "query ids #/2 type integer"}},
 		{"GET /things/1/?ids=1,2,1", []string{"query ids uniqueItems 2"}},
 		{"GET /things/1/?ids=1&ids=2", []string{"query ids single"}},
 		{"GET /things/1/?since=yesterday", []string{"query since format date-time"}},
 		{"GET /things/1/?wait=soon", []string{"query wait format go-duration"}},
 		{"GET /things/1/?ratio=NaN", []string{"query ratio type number"}},
 		{"GET /things/1/?ratio=1", []string{"query ratio exclusiveMaximum 1"}},
-		{"GET /things/1/?ratio=1e400", []string{"query ratio type number"}},
+		{"GET /things/1/?ratio=1e400", []string{"query ratio format float"}},
 		{"GET /things/1/?ratio=0x10", []string{"query ratio type number"}},
+		{"GET /things/1/?tag=aa&tag=b%ff", []string{"query tag #/1 utf8"}},
+		{"GET /things/1/?from=%fe", []string{"query from utf8"}},
 		{"GET /things/1/?from=here", []string{"query from type Addr"}},
-		{"GET /things/x/?limit=0&dry=1&tag=a&sort=", []string{"path id format int64", "query limit minimum 1",
+		{"GET /things/x/?limit=0&dry=1&tag=a&sort=", []string{"path id type integer", "query limit minimum 1",
 			"query dry type boolean", `query sort enum "name", "age"`, "query tag #/0 minLength 2"}},
 	} {
 		t.Run(c.line, func(t *testing.T) { expectViolations(t, ask(t, app, c.line), c.want...) })
@@ -90,6 +93,7 @@ func TestWrongParameters(t *testing.T) {
 	t.Run("header and cookie", func(t *testing.T) {
 		expectViolations(t, ask(t, app, "GET /things/1/", "Idempotency-Key: 123456789", "Cookie: theme=DARK"),
 			"header Idempotency-Key maxLength 8", "cookie theme pattern ^[a-z]+$")
+		expectViolations(t, ask(t, app, "GET /things/1/", "Idempotency-Key: \xff"), "header Idempotency-Key utf8")
 	})
 }
 

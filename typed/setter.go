@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
@@ -45,7 +46,7 @@ func shapeOf(t reflect.Type) (shape, error) {
 		}, format: "go-duration"}, nil
 	case reflect.PointerTo(t).Implements(textUnmarshalerType):
 		return shape{set: func(to place, text string) bool {
-			return to.value(t).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)) == nil
+			return utf8.ValidString(text) && to.value(t).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)) == nil
 		}}, nil
 	}
 	set := plainSetter(t)
@@ -59,7 +60,7 @@ func shapeOf(t reflect.Type) (shape, error) {
 func plainSetter(t reflect.Type) setter {
 	switch t.Kind() {
 	case reflect.String:
-		return func(to place, text string) bool { store(to, text); return true }
+		return func(to place, text string) bool { store(to, text); return utf8.ValidString(text) }
 	case reflect.Bool:
 		return func(to place, text string) bool {
 			store(to, text == "true")
@@ -136,13 +137,21 @@ func pointerSetter(t reflect.Type, set setter) setter {
 }
 
 // wantedText names what a parameter must be when its setter has refused the text.
-func wantedText(n *schema.Node) (rule, limit string) {
-	switch n.Kind {
-	case schema.Bool:
+func wantedText(n *schema.Node, text string) (rule, limit string) {
+	switch {
+	case !utf8.ValidString(text):
+		return "utf8", ""
+	case n.Kind == schema.Bool:
 		return "type", "boolean"
-	case schema.Int, schema.Uint:
+	case n.Kind == schema.Int || n.Kind == schema.Uint:
+		if digits := strings.TrimPrefix(text, "-"); digits == "" || strings.Trim(digits, "0123456789") != "" {
+			return "type", "integer"
+		}
 		return "format", schema.IntegerFormat(n.Kind, n.Bits)
-	case schema.Float:
+	case n.Kind == schema.Float:
+		if v, err := strconv.ParseFloat(text, n.Bits); err != nil && math.IsInf(v, 0) {
+			return "format", schema.FloatFormat(n.Bits)
+		}
 		return "type", "number"
 	}
 	if n.Rules.Format != "" {

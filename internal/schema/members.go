@@ -120,7 +120,7 @@ func (n *Node) quoted(t reflect.Type) (*Node, error) {
 	case Int, Uint:
 		q.Rules.Pattern, q.Rules.Format = integerText, IntegerFormat(n.Kind, n.Bits)
 	case Float:
-		q.Rules.Pattern, q.Rules.Format = numberText, floatFormat(n.Bits)
+		q.Rules.Pattern, q.Rules.Format = numberText, FloatFormat(n.Bits)
 	case Bool:
 		q.Rules.Pattern = boolText
 	default:

@@ -97,7 +97,7 @@ func (c *checker) number(n *Node, text []byte) {
 		c.integer(n, text)
 	case Float, Number:
 		if n.Kind == Float && !fitsFloat(text, n.Bits) {
-			c.violate("format", floatFormat(n.Bits))
+			c.violate("format", FloatFormat(n.Bits))
 			return
 		}
 		c.bounds(n, text)
@@ -122,7 +122,7 @@ func fitsFloat(text []byte, bits int) bool {
 	return err == nil && !math.IsInf(f, 0)
 }
 
-func floatFormat(bits int) string {
+func FloatFormat(bits int) string {
 	if bits == 32 {
 		return "float"
 	}
