@@ -20,8 +20,8 @@ type Config struct {
 	TermsOfService       string // a URL
 	Contact              Contact
 	License              License
-	Servers              []Server
-	Tags                 []Tag // in the order to be shown in
+	Servers              []Server // default: the server that has the document
+	Tags                 []Tag    // in the order to be shown in
 
 	// OpenAPI is the version of the specification: "3.1" or "3.2". Default: "3.1". The
 	// elements of event streams and JSON Lines can only be described by 3.2.
@@ -111,6 +111,9 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	var servers, tags []any
 	for _, s := range c.Servers {
 		servers = append(servers, new(object).put("url", s.URL).set("description", s.Description))
+	}
+	if servers == nil {
+		servers = []any{new(object).put("url", "/")} // which is what their absence means
 	}
 	for _, t := range c.Tags {
 		tags = append(tags, new(object).put("name", t.Name).set("description", t.Description))

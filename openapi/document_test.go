@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ type book struct {
 }
 
 type author struct {
+	_     struct{} `description:"Who writes books" example:"{\"name\":\"Jane\",\"links\":[1,2]}"`
 	Name  string   `json:"name"`
 	Books []book   `json:"books,omitempty"`
 	Best  *book    `json:"best,omitempty" dependentRequired:"books"`
@@ -269,5 +271,55 @@ func BenchmarkDocument(b *testing.B) {
 			b.Fatal(err)
 		}
 		_, _ = io.Discard.Write(doc)
+	}
+}
+
+// What nobody has said: the server, and summaries.
+func TestUnsaid(t *testing.T) {
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	none := func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil }
+	for name, want := range map[string]string{
+		"listBooks": "List books", "list_books": "List books", "books.list-all": "Books list all", "getJSON": "Get JSON", "getX": "Get X", "v2Books": "V2 books", "list": "List",
+	} {
+		typed.Get(app, "/"+name, none).Name(name)
+		doc, err := openapi.Document(app, openapi.Config{})
+		if err != nil || !bytes.Contains(doc, []byte(`"summary": "`+want+`"`)) {
+			t.Errorf("the summary of %s is not %q: %v", name, want, err)
+		}
+	}
+	typed.Get(app, "/unnamed", none)
+	doc, err := openapi.Document(app, openapi.Config{})
+	if err != nil || bytes.Contains(doc, []byte("nnamed\",\n        \"summary")) || !bytes.Contains(doc, []byte("\"servers\": [\n    {\n      \"url\": \"/\"\n    }\n  ],\n  \"security\": []")) {
+		t.Errorf("%v\n%s", err, doc)
+	}
+}
+
+// The rules in the tag of a blank field hold, and are in the document.
+func TestBlankField(t *testing.T) {
+	type period struct {
+		_     struct{} `description:"One or both" minProperties:"1"`
+		From  string   `json:"from,omitempty"`
+		Until string   `json:"until,omitempty"`
+	}
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	typed.Post(app, "/", func(*dunlin.Request, struct {
+		Body struct {
+			In period  `json:"in"`
+			By *period `json:"by,omitempty" description:"Another"`
+		}
+	}) (typed.None, error) {
+		return typed.None{}, nil
+	})
+	doc, err := openapi.Document(app, openapi.Config{})
+	if err != nil || bytes.Count(doc, []byte(`"One or both"`)) != 1 || bytes.Count(doc, []byte(`"minProperties": 1`)) != 1 || bytes.Count(doc, []byte(`"Another"`)) != 1 {
+		t.Errorf("%v\n%s", err, doc)
+	}
+	for body, status := range map[string]int{`{"in":{}}`: 400, `{"in":{"from":"a"}}`: 204, `{"in":{"from":"a"},"by":{}}`: 400} {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if app.ServeHTTP(w, r); w.Code != status {
+			t.Errorf("%s is answered %d %s", body, w.Code, w.Body)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
 
 	"github.com/dunlinhttp/dunlin/internal/schema"
 	"github.com/dunlinhttp/dunlin/router"
@@ -22,7 +23,11 @@ func (g *generator) operation(d *typed.Description, method, template string) (*o
 		}
 	}
 	g.ids[id] = true
-	o.set("tags", d.Tags).set("summary", d.Summary).set("description", d.Text).put("operationId", id)
+	summary := d.Summary
+	if summary == "" && g.given[id] {
+		summary = words(id)
+	}
+	o.set("tags", d.Tags).set("summary", summary).set("description", d.Text).put("operationId", id)
 	var params []*object
 	for _, p := range d.Params {
 		if q := g.parameter(p, d.Route.Params); q != nil {
@@ -57,6 +62,28 @@ func (g *generator) operation(d *typed.Description, method, template string) (*o
 		o.put("servers", []any{hostServer(d.Route.Host)})
 	}
 	return o, nil
+}
+
+// words makes the name of an operation a line for people: listBooks is List books.
+func words(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			c = ' '
+		case i == 0:
+			c = unicode.ToUpper(c)
+		case unicode.IsUpper(c):
+			if last := name[i-1]; 'a' <= last && last <= 'z' || '0' <= last && last <= '9' {
+				b.WriteByte(' ')
+				if i+1 < len(name) && 'a' <= name[i+1] && name[i+1] <= 'z' { // else it is short for something
+					c = unicode.ToLower(c)
+				}
+			}
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }
 
 // ignoredHeaders are said elsewhere in a document, and not as parameters.

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -113,18 +114,35 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	if n == nil {
 		return new(object)
 	}
-	s := new(object)
+	s, meta := new(object), n.Meta
 	if own, ok := isComponent(n); ok {
 		s.put("$ref", "#/components/schemas/"+g.ref(n.Type, d))
 		g.rules(s, n, &own.Rules)
+		meta = beyond(meta, &own.Meta)
 	} else {
 		s = g.plain(n, d)
 	}
 	if n.Nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
 		s = new(object).put("anyOf", []any{s, new(object).put("type", "null")})
 	}
-	g.notes(s, &n.Meta)
+	g.notes(s, &meta)
 	return s
+}
+
+// beyond returns the notes that a type does not have itself.
+func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
+	if m.Title == own.Title {
+		m.Title = ""
+	}
+	if m.Description == own.Description {
+		m.Description = ""
+	}
+	if bytes.Equal(m.Example, own.Example) {
+		m.Example = nil
+	}
+	m.Deprecated = m.Deprecated && !own.Deprecated
+	m.ReadOnly, m.WriteOnly = m.ReadOnly && !own.ReadOnly, m.WriteOnly && !own.WriteOnly
+	return m
 }
 
 // plain writes a node that is no component, or the component itself.

@@ -58,23 +58,37 @@ type Client struct {
 	Base string              // where it is: "https://example.com/api"
 	HTTP *http.Client        // nil: http.DefaultClient
 	Edit func(*http.Request) // looks at each request before it is sent, to add credentials; nil for nothing
-	Most int64               // bytes that an answer may have; 0 is 64 MB
+	Most int64               // bytes that an answer, or one element of a stream, may have; 0 is 64 MB
 }
 
 const mostAnswer = 64 << 20
 
 // Call sends an input and returns what came back. An answer that is a problem is an
-// error, a *Problem, which errors.Is compares with faults. Event streams and raw responses
-// cannot be called.
+// error, a *Problem, which errors.Is compares with faults. Sequences are read in whole,
+// see [Follow]; event streams and raw responses cannot be called.
 func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, error) {
 	var out Out
+	resp, err := e.send(ctx, c, in)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	a, err := c.receive(resp)
+	if err != nil {
+		return out, err
+	}
+	return out, e.result.read(a, placeOf(&out))
+}
+
+// send sends an input and returns the answer, whose body the caller closes.
+func (e *Endpoint[In, Out]) send(ctx context.Context, c *Client, in In) (*http.Response, error) {
 	m, err := e.plan.encode(reflect.ValueOf(in), e.host, e.pattern, e.params)
 	if err != nil {
-		return out, fmt.Errorf("typed: %s %s: %w", e.method, e.pattern, err)
+		return nil, fmt.Errorf("typed: %s %s: %w", e.method, e.pattern, err)
 	}
 	r, err := m.request(e.method, c.Base)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	r.Header.Set("Accept", "application/json, application/problem+json, */*;q=0.1")
 	if c.Edit != nil {
@@ -84,23 +98,26 @@ func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, er
 	if client == nil {
 		client = http.DefaultClient
 	}
-	resp, err := client.Do(r.WithContext(ctx))
-	if err != nil {
-		return out, err
-	}
-	defer resp.Body.Close()
-	most := c.Most
-	if most <= 0 {
-		most = mostAnswer
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	return client.Do(r.WithContext(ctx))
+}
+
+// receive reads an answer in whole.
+func (c *Client) receive(resp *http.Response) (*received, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, c.most()+1))
 	switch {
 	case err != nil:
-		return out, fmt.Errorf("typed: the answer of %s %s: %w", e.method, r.URL.Redacted(), err)
-	case int64(len(body)) > most:
-		return out, fmt.Errorf("typed: the answer of %s %s is longer than %d bytes", e.method, r.URL.Redacted(), most)
+		return nil, fmt.Errorf("typed: the answer of %s %s: %w", resp.Request.Method, resp.Request.URL.Redacted(), err)
+	case int64(len(body)) > c.most():
+		return nil, fmt.Errorf("typed: the answer of %s %s is longer than %d bytes", resp.Request.Method, resp.Request.URL.Redacted(), c.most())
 	}
-	return out, e.result.read(&received{resp.StatusCode, resp.Header, body}, placeOf(&out))
+	return &received{resp.StatusCode, resp.Header, body}, nil
+}
+
+func (c *Client) most() int64 {
+	if c.Most <= 0 {
+		return mostAnswer
+	}
+	return c.Most
 }
 
 // read reads an answer into the output, or returns it as the problem that it is.

@@ -229,3 +229,97 @@ func TestClient(t *testing.T) {
 		t.Errorf("an endpoint with another pattern panics with %q", p)
 	}
 }
+
+// A client reads streams element by element, and knows one that was cut from one that ended.
+func TestFollow(t *testing.T) {
+	broken := errors.New("broken")
+	count := func(until int, end error) func(func(item, error) bool) {
+		return func(yield func(item, error) bool) {
+			for i := range until {
+				if !yield(item{ID: i, Tags: []string{strings.Repeat("x", 1000)}}, nil) {
+					return
+				}
+			}
+			if end != nil {
+				yield(item{}, end)
+			}
+		}
+	}
+	type until struct {
+		N   int  `query:"n" maximum:"1000"`
+		Cut bool `query:"cut" default:"false"`
+	}
+	end := func(in until) error {
+		if in.Cut {
+			return broken
+		}
+		return nil
+	}
+	app := quiet()
+	array := typed.Get(app, "/array", func(_ *dunlin.Request, in until) (typed.Seq[item], error) { return count(in.N, end(in)), nil }).Endpoint()
+	lines := typed.Get(app, "/lines", func(_ *dunlin.Request, in until) (typed.Lines[item], error) { return count(in.N, end(in)), nil }).Endpoint()
+	events := typed.Get(app, "/events", func(_ *dunlin.Request, in until) (typed.EventsOf[item], error) {
+		return func(e *typed.Emitter[item]) error {
+			for v := range count(in.N, nil) {
+				if err := e.EmitAs(dunlin.Event{Type: "item", ID: "1"}, v); err != nil {
+					return err
+				}
+			}
+			return end(in)
+		}, nil
+	}).Endpoint()
+	server := httptest.NewServer(app)
+	defer server.Close()
+	c := &typed.Client{Base: server.URL}
+	small := &typed.Client{Base: server.URL, Most: 500}
+	for _, s := range []struct {
+		name   string
+		follow func(*typed.Client, until) func(func(item, error) bool)
+	}{
+		{"array", func(c *typed.Client, in until) func(func(item, error) bool) {
+			return typed.Follow[item](t.Context(), c, array, in)
+		}},
+		{"lines", func(c *typed.Client, in until) func(func(item, error) bool) {
+			return typed.Follow[item](t.Context(), c, lines, in)
+		}},
+		{"events", func(c *typed.Client, in until) func(func(item, error) bool) {
+			return typed.Follow[item](t.Context(), c, events, in)
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			read := func(c *typed.Client, in until, most int) (n int, err error) {
+				for v, err := range s.follow(c, in) {
+					if err != nil {
+						return n, err
+					}
+					if v.ID != n {
+						t.Fatalf("element %d is %+v", n, v)
+					}
+					if n++; n == most {
+						break
+					}
+				}
+				return n, nil
+			}
+			if n, err := read(c, until{N: 300}, 1000); n != 300 || err != nil {
+				t.Errorf("read %d elements, %v", n, err)
+			}
+			if n, err := read(c, until{}, 1000); n != 0 || err != nil {
+				t.Errorf("read %d elements of none, %v", n, err)
+			}
+			if n, err := read(c, until{N: 300}, 3); n != 3 || err != nil {
+				t.Errorf("read %d elements, %v", n, err)
+			}
+			if n, err := read(c, until{N: 300, Cut: true}, 1000); n > 300 || err == nil {
+				t.Errorf("read %d elements of a stream that was cut, %v", n, err)
+			}
+			if _, err := read(small, until{N: 2}, 1000); err == nil || !strings.Contains(err.Error(), "Client.Most") {
+				t.Errorf("an element that is too large: %v", err)
+			}
+			var p *typed.Problem
+			if _, err := read(c, until{N: 2000}, 1000); !errors.As(err, &p) || p.Status != 400 || len(p.Errors) != 1 {
+				t.Errorf("a problem is %v", err)
+			}
+		})
+	}
+}

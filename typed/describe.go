@@ -23,7 +23,7 @@ func (op *Op[In, Out]) Name(name string) *Op[In, Out] {
 var operationName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // Summary says in a few words what the operation does, Description in as many as it
-// takes (CommonMark).
+// takes (CommonMark). Without it the document makes one of the name: "List books" of listBooks.
 func (op *Op[In, Out]) Summary(text string) *Op[In, Out] {
 	op.summary = text
 	return op

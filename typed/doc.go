@@ -49,7 +49,8 @@
 // dependentRequired. Behind "items.", "additionalProperties." or "propertyNames." they are those of
 // elements, values and names. A type may have a method Enum() []T with its values, and
 // a method Validate(*typed.Checks) for what needs code. The tags title, description,
-// example, deprecated, readOnly and writeOnly are for readers of the document.
+// example, deprecated, readOnly and writeOnly are for readers of the document;
+// those of a struct stand in the tag of a blank field, _ struct{}.
 //
 // What does not fit together panics at registration and names the field: a tag that
 // cannot hold, a path parameter that the pattern does not have or no field takes.
@@ -74,7 +75,7 @@
 //	declare.go   what middleware declares   undeclared.go faults that nobody declared
 //	security.go  who may call               describe.go  what documents say
 //	encode.go    In into a request          client.go    calling operations
-//	test.go      testing them
+//	test.go      testing them               follow.go    following their streams
 //	decode.go    the way to the JSON decoder
 //	util.go      values as text             unsafe.go    every use of unsafe
 package typed

@@ -67,7 +67,7 @@ func (p *plan) fields(t reflect.Type, index []int, offset uintptr) error {
 			err = p.field(f, tags, way, offset+f.Offset)
 		}
 		if err != nil {
-			return fmt.Errorf("field %s of %s: %w", f.Name, t, err)
+			return fmt.Errorf("field %s of %s: %w", f.Name, schema.TypeText(t), err)
 		}
 	}
 	return nil
@@ -147,15 +147,15 @@ func (p *plan) matchPath(params []router.Param) error {
 	for _, have := range p.path {
 		i := slices.IndexFunc(params, func(q router.Param) bool { return q.Name == have.Name })
 		if i < 0 {
-			return fmt.Errorf("field %s of %s: the pattern has no parameter {%s}", have.field, p.typ, have.Name)
+			return fmt.Errorf("field %s of %s: the pattern has no parameter {%s}", have.field, schema.TypeText(p.typ), have.Name)
 		}
 		if err := have.constrained(params[i].Constraint); err != nil {
-			return fmt.Errorf("field %s of %s: %w", have.field, p.typ, err)
+			return fmt.Errorf("field %s of %s: %w", have.field, schema.TypeText(p.typ), err)
 		}
 	}
 	for _, q := range params {
 		if !slices.ContainsFunc(p.path, func(have *Param) bool { return have.Name == q.Name }) {
-			return fmt.Errorf("no field of %s takes the path parameter {%s}: add one with the tag `path:%q`", p.typ, q.Name, q.Name)
+			return fmt.Errorf("no field of %s takes the path parameter {%s}: add one with the tag `path:%q`", schema.TypeText(p.typ), q.Name, q.Name)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 )
@@ -259,4 +260,13 @@ func implements(t, methods reflect.Type) bool {
 func codesItself(t reflect.Type) bool {
 	return implements(t, unmarshalerType) || implements(t, marshalerType) ||
 		implements(t, textUnmarshalerType) || implements(t, textMarshalerType)
+}
+
+// TypeText names a type in messages; a long one without a name is cut.
+func TypeText(t reflect.Type) string {
+	text := t.String()
+	if t.Name() == "" && len(text) > 80 {
+		text = strings.ToValidUTF8(text[:80], "") + "…"
+	}
+	return text
 }

@@ -33,7 +33,7 @@ func (c *compiler) object(n *Node) error {
 	for i := range fields {
 		m, err := c.member(&fields[i])
 		if err != nil {
-			return fmt.Errorf("field %s of %s: %w", fields[i].Name, n.Type, err)
+			return fmt.Errorf("field %s of %s: %w", fields[i].Name, TypeText(n.Type), err)
 		}
 		s.index[m.Name] = len(s.Members)
 		s.Members = append(s.Members, m)
@@ -47,9 +47,30 @@ func (c *compiler) object(n *Node) error {
 		s.defaults = s.defaults || m.Default != nil
 		for _, other := range m.Dependent {
 			if s.Member(other) == nil {
-				return fmt.Errorf("field %s of %s: dependentRequired names %q, which is no member", fields[i].Name, n.Type, other)
+				return fmt.Errorf("field %s of %s: dependentRequired names %q, which is no member", fields[i].Name, TypeText(n.Type), other)
 			}
 		}
+	}
+	return n.ofBlank()
+}
+
+// ofBlank gives a struct the rules and notes in the tag of its blank field:
+//
+//	_ struct{} `description:"A range of days"`
+func (n *Node) ofBlank() error {
+	for f := range n.Type.Fields() {
+		if f.Name != "_" {
+			continue
+		}
+		tags, err := ParseTags(f.Tag)
+		if err != nil {
+			return fmt.Errorf("field _ of %s: %w", TypeText(n.Type), err)
+		}
+		with, err := n.Tagged(tags)
+		if err != nil {
+			return fmt.Errorf("field _ of %s: %w", TypeText(n.Type), err)
+		}
+		n.Rules, n.Meta = with.Rules, with.Meta
 	}
 	return nil
 }
