@@ -204,6 +204,13 @@ func (r *Request) Header(name string) string {
 	return s
 }
 
+// HeaderList returns all values of the named request header, joined by a comma and a space where it was sent
+// in several lines (RFC 9110 section 5.3); "" when there is none.
+func (r *Request) HeaderList(name string) string {
+	r.alive()
+	return r.own(r.wire.List(name))
+}
+
 // Headers yields every request header, a name as often as it was sent.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()

@@ -78,6 +78,11 @@ func TestRequestHeaders(t *testing.T) {
 				t.Errorf("Header(%q) = %q, want %q", name, got, want)
 			}
 		}
+		for name, want := range map[string]string{"x-a": "1, 2", "X-A": "1, 2", "X-b": "3", "host": "h.example", "X-None": "", "": ""} {
+			if got := r.HeaderList(name); got != want {
+				t.Errorf("HeaderList(%q) = %q, want %q", name, got, want)
+			}
+		}
 		var all []string
 		for name, value := range r.Headers() {
 			all = append(all, name+"="+value)

@@ -14,7 +14,7 @@
 // changes responses, so that it logs what the client gets.
 //
 // [RateLimit], [Sessions] and [Idempotency] keep what they know of clients in memory, or in a package store that many
-// machines share. docs/middleware has pages about all of these, and the order they go in.
+// machines share; [ResponseCache] keeps answers in memory. docs/middleware has pages about all of these, and the order they go in.
 //
 // What middleware does not see, because no action answers or the action is late, passes
 // the app's policies and observers: [SendRequestID], [SendCORS], [SendSecureHeaders] and

@@ -12,7 +12,8 @@ import (
 // root alone. The longest name counts.
 var floors = [][]string{
 	{"internal/invariants", "internal/view"},
-	{"internal/admission", "internal/certfile", "internal/clientaddr", "internal/gcra", "internal/hpack", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/proxyproto", "internal/tally", "internal/tlsmem", "router", "store"},
+	{"internal/admission", "internal/certfile", "internal/clientaddr", "internal/gcra", "internal/hpack", "internal/http1", "internal/jsonwire", "internal/logqueue", "internal/lifecycle", "internal/proxyproto", "internal/tally", "internal/tlsmem", "router", "store",
+		"internal/httpcache"},
 	{"internal/engine", "internal/exchange", "internal/http2", "internal/schema", "store/storetest"},
 	{"internal/loophttp", "internal/stdhttp"},
 	{""},

@@ -166,7 +166,10 @@ func (x *wire) Header(name string) (string, bool) {
 	if v := x.req.Header[name]; len(v) > 0 {
 		return v[0], true
 	}
-	v := x.req.Header.Values(name)
+	var v []string
+	if !isCanonical(name) {
+		v = x.req.Header.Values(name)
+	}
 	if len(v) == 0 {
 		if strings.EqualFold(name, "Host") { // net/http moves it
 			return x.req.Host, x.req.Host != ""
@@ -177,7 +180,28 @@ func (x *wire) Header(name string) (string, bool) {
 }
 
 func (x *wire) List(name string) string {
-	return strings.Join(x.req.Header[name], ", ")
+	v := x.req.Header[name]
+	if v == nil && !isCanonical(name) {
+		v = x.req.Header.Values(name)
+	}
+	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
+		return x.req.Host // net/http moves it
+	}
+	return strings.Join(v, ", ")
+}
+
+// isCanonical reports whether a header's name is spelled as net/http's maps have it: those that a program looks for
+// mostly are, and looking again takes longer than the first time.
+func isCanonical(name string) bool {
+	first := true
+	for i := range len(name) {
+		c := name[i]
+		if first && 'a' <= c && c <= 'z' || !first && 'A' <= c && c <= 'Z' {
+			return false
+		}
+		first = c == '-'
+	}
+	return true
 }
 
 func (x *wire) Headers(yield func(name, value string) bool) {

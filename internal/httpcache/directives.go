@@ -1,0 +1,125 @@
+package httpcache
+
+import (
+	"strings"
+	"time"
+)
+
+// Directives are those of the Cache-Control field of a request or a response. A time that is missing is None.
+type Directives struct {
+	NoStore, NoCache                                 bool
+	Private, Public, MustRevalidate, ProxyRevalidate bool
+	MustUnderstand                                   bool
+	OnlyIfCached, AnyStale                           bool
+
+	MaxAge, SMaxAge                    time.Duration
+	StaleWhileRevalidate, StaleIfError time.Duration // RFC 5861
+	MaxStale, MinFresh                 time.Duration
+}
+
+// None is a time that is not said.
+const None time.Duration = -1
+
+// longest stands for all times beyond it: RFC 9111 section 1.2.2 asks for 2^31 seconds at most.
+const longest = (1 << 31) * time.Second
+
+// ParseDirectives reads all lines of a Cache-Control field. What is not known is left out. Of a directive that is there twice the
+// shorter time counts; one whose time is malformed counts as zero, so that the response is stale
+// (RFC 9111 section 4.2.1). Field names of no-cache and private are not regarded: they count for
+// the whole response, which is never wrong.
+func ParseDirectives(lines ...string) Directives {
+	d := Directives{MaxAge: None, SMaxAge: None, StaleWhileRevalidate: None, StaleIfError: None, MaxStale: None, MinFresh: None}
+	for _, line := range lines {
+		for line != "" {
+			var name, value string
+			var valued bool
+			name, value, valued, line = cutDirective(line)
+			d.set(name, value, valued)
+		}
+	}
+	return d
+}
+
+func (d *Directives) set(name, value string, valued bool) {
+	switch strings.ToLower(name) {
+	case "no-store":
+		d.NoStore = true
+	case "no-cache":
+		d.NoCache = true
+	case "private":
+		d.Private = true
+	case "public":
+		d.Public = true
+	case "must-revalidate":
+		d.MustRevalidate = true
+	case "proxy-revalidate":
+		d.ProxyRevalidate = true
+	case "must-understand":
+		d.MustUnderstand = true
+	case "only-if-cached":
+		d.OnlyIfCached = true
+	case "max-age":
+		shorter(&d.MaxAge, value)
+	case "s-maxage":
+		shorter(&d.SMaxAge, value)
+	case "stale-while-revalidate":
+		shorter(&d.StaleWhileRevalidate, value)
+	case "stale-if-error":
+		shorter(&d.StaleIfError, value)
+	case "min-fresh":
+		shorter(&d.MinFresh, value)
+	case "max-stale":
+		if !valued {
+			d.AnyStale = true
+		} else {
+			shorter(&d.MaxStale, value)
+		}
+	}
+}
+
+func shorter(have *time.Duration, value string) {
+	t := Seconds(value)
+	if *have == None || t < *have {
+		*have = t
+	}
+}
+
+// Seconds reads delta-seconds (RFC 9111 section 1.2.2): digits and nothing else, or it is zero.
+func Seconds(s string) time.Duration {
+	n := int64(0)
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0
+		}
+		n = min(n*10+int64(s[i]-'0'), int64(longest/time.Second))
+	}
+	return time.Duration(n) * time.Second
+}
+
+// cutDirective takes the first directive off a list. Its value may be a token or a quoted string.
+func cutDirective(s string) (name, value string, valued bool, rest string) {
+	s = strings.TrimLeft(s, " \t,")
+	end := strings.IndexAny(s, "=,")
+	if end < 0 {
+		return strings.TrimRight(s, " \t"), "", false, ""
+	}
+	name, rest = strings.TrimRight(s[:end], " \t"), s[end+1:]
+	if s[end] == ',' {
+		return name, "", false, rest
+	}
+	if rest == "" || rest[0] != '"' {
+		value, rest, _ = strings.Cut(rest, ",")
+		return name, strings.TrimRight(value, " \t"), true, rest
+	}
+	for i := 1; i < len(rest); i++ {
+		switch rest[i] {
+		case '\\':
+			i++
+		case '"':
+			value = rest[1:i]
+			_, rest, _ = strings.Cut(rest[i+1:], ",")
+			return name, value, true, rest
+		}
+	}
+	return name, rest[1:], true, "" // a quote that is not closed swallows the rest
+}

@@ -1,0 +1,181 @@
+package httpcache_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/httpcache"
+)
+
+const none = httpcache.None
+
+func TestDirectives(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                   "",
+		"max-age=60":                         "max-age=1m0s",
+		"Max-Age=60 , PUBLIC":                "public max-age=1m0s",
+		"public,max-age=60, s-maxage=5":      "public max-age=1m0s s-maxage=5s",
+		`max-age="60"`:                       "max-age=1m0s",
+		"max-age=60, max-age=30":             "max-age=30s",
+		"max-age=30, max-age=60":             "max-age=30s",
+		"max-age":                            "max-age=0s",
+		"max-age=":                           "max-age=0s",
+		"max-age=-1":                         "max-age=0s",
+		"max-age=+1":                         "max-age=0s",
+		"max-age=1.5":                        "max-age=0s",
+		"max-age=60s":                        "max-age=0s",
+		"max-age= 60":                        "max-age=0s",
+		"max-age =60":                        "max-age=1m0s",
+		"max-age=99999999999999999999":       "max-age=596523h14m8s",
+		"max-age=9999999999999999999a":       "max-age=0s",
+		"no-store":                           "no-store",
+		`private="set-cookie, x", max-age=5`: "private max-age=5s",
+		`no-cache="a\", max-age=9", public`:  "no-cache public",
+		`no-cache="a, max-age=9`:             "no-cache",
+		"x-max-age=5, max-agex=7, =9, ,,":    "",
+		"stale-while-revalidate=3,stale-if-error=4,must-revalidate": "must-revalidate swr=3s sie=4s",
+		"proxy-revalidate, must-understand":                         "proxy-revalidate must-understand",
+	} {
+		if got := say(httpcache.ParseDirectives(line)); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+	if got := say(httpcache.ParseDirectives("max-age=60", "no-store")); got != "no-store max-age=1m0s" {
+		t.Errorf("two lines: %s", got)
+	}
+	d := httpcache.ParseDirectives("max-stale, only-if-cached, min-fresh=4")
+	if !d.AnyStale || !d.OnlyIfCached || d.MinFresh != 4*time.Second || d.MaxStale != none {
+		t.Errorf("%+v", d)
+	}
+}
+
+func say(d httpcache.Directives) string {
+	var b strings.Builder
+	flag := func(set bool, name string) {
+		if set {
+			b.WriteString(name + " ")
+		}
+	}
+	flag(d.NoStore, "no-store")
+	flag(d.NoCache, "no-cache")
+	flag(d.Private, "private")
+	flag(d.Public, "public")
+	flag(d.MustRevalidate, "must-revalidate")
+	flag(d.ProxyRevalidate, "proxy-revalidate")
+	flag(d.MustUnderstand, "must-understand")
+	for _, v := range []struct {
+		name string
+		t    time.Duration
+	}{{"max-age", d.MaxAge}, {"s-maxage", d.SMaxAge}, {"swr", d.StaleWhileRevalidate}, {"sie", d.StaleIfError}} {
+		if v.t != none {
+			fmt.Fprintf(&b, "%s=%v ", v.name, v.t)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestMayStore(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	for _, test := range []struct {
+		what  string
+		resp  httpcache.Response
+		req   httpcache.Request
+		cc    string
+		fresh time.Duration // 0: not stored
+	}{
+		{what: "nothing said"},
+		{what: "max-age", cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "zero", cc: "max-age=0"},
+		{what: "s-maxage first", cc: "max-age=5, s-maxage=7", fresh: 7 * time.Second},
+		{what: "s-maxage of zero", cc: "max-age=5, s-maxage=0"},
+		{what: "public alone", cc: "public"},
+		{what: "Expires", resp: httpcache.Response{HasExpires: true, Expires: at(time.Minute)}, fresh: time.Minute},
+		{what: "Expires and Date", resp: httpcache.Response{HasExpires: true, Expires: at(time.Minute), Date: at(20 * time.Second)}, fresh: 40 * time.Second},
+		{what: "Expires of the past", resp: httpcache.Response{HasExpires: true, Expires: at(-time.Minute)}},
+		{what: "Expires: 0", resp: httpcache.Response{HasExpires: true, Expires: "0"}},
+		{what: "max-age before Expires", resp: httpcache.Response{HasExpires: true, Expires: "0"}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "no-store", cc: "no-store, max-age=5"},
+		{what: "must-understand", cc: "must-understand, no-store, max-age=5", fresh: 5 * time.Second},
+		{what: "must-understand of what is not understood", resp: httpcache.Response{Status: 299}, cc: "must-understand, no-store, max-age=5"},
+		{what: "private", cc: "private, max-age=5"},
+		{what: "private fields", cc: `private="x", max-age=5`},
+		{what: "no-cache", cc: "no-cache, max-age=5"},
+		{what: "a request that forbids it", req: httpcache.Request{NoStore: true}, cc: "max-age=5"},
+		{what: "a part", resp: httpcache.Response{Status: 206}, cc: "max-age=5"},
+		{what: "a failure", resp: httpcache.Response{Status: 500}, cc: "max-age=5"},
+		{what: "404", resp: httpcache.Response{Status: 404}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "304", resp: httpcache.Response{Status: 304}, cc: "max-age=5"},
+		{what: "a cookie", resp: httpcache.Response{SetsCookie: true}, cc: "public, max-age=5"},
+		{what: "Vary: *", resp: httpcache.Response{VariesAlways: true}, cc: "max-age=5"},
+		{what: "authorized", req: httpcache.Request{Authorized: true}, cc: "max-age=5"},
+		{what: "authorized and public", req: httpcache.Request{Authorized: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
+		{what: "authorized and s-maxage", req: httpcache.Request{Authorized: true}, cc: "s-maxage=5", fresh: 5 * time.Second},
+		{what: "authorized and must-revalidate", req: httpcache.Request{Authorized: true}, cc: "max-age=5, must-revalidate", fresh: 5 * time.Second},
+		{what: "with cookies", req: httpcache.Request{Cookies: true}, cc: "max-age=5"},
+		{what: "with cookies and public", req: httpcache.Request{Cookies: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
+	} {
+		if test.resp.Status == 0 {
+			test.resp.Status = 200
+		}
+		test.resp.Directives = httpcache.ParseDirectives(test.cc)
+		fresh := time.Duration(0)
+		if test.resp.MayStore(test.req, now) {
+			fresh = test.resp.Freshness(now)
+		}
+		if fresh != test.fresh {
+			t.Errorf("%s: stored for %v, want %v", test.what, fresh, test.fresh)
+		}
+	}
+}
+
+func TestStale(t *testing.T) {
+	for cc, want := range map[string]string{
+		"max-age=5":                                             "1s 2s",
+		"max-age=5, stale-while-revalidate=7":                   "7s 2s",
+		"max-age=5, stale-if-error=9":                           "1s 9s",
+		"max-age=5, stale-if-error=9, must-revalidate":          "0s 0s",
+		"max-age=5, stale-while-revalidate=9, proxy-revalidate": "0s 0s",
+		"s-maxage=5": "0s 0s",
+		"s-maxage=5, stale-while-revalidate=8, stale-if-error=9":     "8s 9s",
+		"max-age=5, stale-while-revalidate=0, stale-if-error=broken": "0s 0s",
+	} {
+		r := httpcache.Response{Directives: httpcache.ParseDirectives(cc)}
+		swr, sie := r.Stale(time.Second, 2*time.Second)
+		if got := fmt.Sprint(swr, " ", sie); got != want {
+			t.Errorf("%s: %s, want %s", cc, got, want)
+		}
+	}
+}
+
+func TestVary(t *testing.T) {
+	for lines, want := range map[string]string{
+		"": "[] false", "accept": "[Accept] false", "Accept-Encoding, accept , ,ACCEPT": "[Accept Accept-Encoding] false", "Accept, *": "[] true",
+		"a;b":               "[A B] false",
+		"a,b,c,d,e,f,g,h,i": "[A B C D E F G H I] true",
+	} {
+		names, always := httpcache.ParseVary(strings.Split(lines, ";")...)
+		if got := fmt.Sprint(names, always); got != want {
+			t.Errorf("Vary: %s: %s, want %s", lines, got, want)
+		}
+	}
+}
+
+func FuzzDirectives(f *testing.F) {
+	f.Add("public, max-age=60")
+	f.Add(`no-cache="a\",b", s-maxage=1`)
+	f.Fuzz(func(t *testing.T, line string) {
+		d := httpcache.ParseDirectives(line)
+		for _, v := range []time.Duration{d.MaxAge, d.SMaxAge, d.StaleIfError, d.StaleWhileRevalidate, d.MaxStale, d.MinFresh} {
+			if v != none && (v < 0 || v%time.Second != 0) {
+				t.Errorf("%q: a time of %v", line, v)
+			}
+		}
+		if d.NoStore && !strings.Contains(strings.ToLower(line), "no-store") || d.MaxAge > 0 && !strings.Contains(strings.ToLower(line), "max-age") {
+			t.Errorf("%q: %+v", line, d)
+		}
+	})
+}

@@ -1,0 +1,356 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/httpcache"
+)
+
+// CacheConfig has the settings of a ResponseCache. The zero value of a field stands for its default.
+type CacheConfig struct {
+	// MaxBytes bounds what is kept: bodies, headers, keys and what is needed to find them. At the bound those
+	// go that have not been asked for longest. Default: 32 MiB.
+	MaxBytes int64
+
+	// MaxEntry bounds one answer, in bytes of its body. Default: a sixteenth of MaxBytes.
+	MaxEntry int
+
+	// StaleWhileRevalidate and StaleIfError are for how long an answer that has become stale may be sent while a new one is
+	// made, and instead of a 500, 502, 503 or 504, where its own Cache-Control does not say so. Default: not at all.
+	StaleWhileRevalidate, StaleIfError time.Duration
+
+	// Key returns what else chooses an answer beside host, path, query and what Vary names: a tenant, say, or the
+	// client's country. Requests for which it reports false pass the cache by. Default: nothing.
+	Key func(*dunlin.Request) (key string, ok bool)
+
+	// Logger is told, at level Warn, what failed when a stale answer is sent instead. Default: slog.Default().
+	Logger *slog.Logger
+
+	// ObeyClients heeds the Cache-Control of requests: no-cache, no-store, max-age, max-stale, min-fresh,
+	// only-if-cached. Then clients decide how often actions run. Default: they do not.
+	ObeyClients bool
+}
+
+// A ResponseCache keeps answers that say that they may be kept, by the rules of RFC 9111 for a shared
+// cache, and sends them again without running the action. It is made by NewCache and safe for any number of goroutines.
+type ResponseCache struct {
+	config CacheConfig
+	seed   maphash.Seed
+	began  time.Time
+	held   atomic.Int64
+	turn   atomic.Uint32 // which shard is to give up something next
+	counts cacheCounts
+	shards [cacheShards]cacheShard
+}
+
+// CacheStats says how a ResponseCache does.
+type CacheStats struct {
+	Hits    uint64 `json:"hits"`    // fresh answers that were sent again
+	Stale   uint64 `json:"stale"`   // stale ones that were: see StaleWhileRevalidate and StaleIfError
+	Misses  uint64 `json:"misses"`  // requests for which the action ran
+	Waited  uint64 `json:"waited"`  // that waited for the answer to another, of whatever outcome
+	Passed  uint64 `json:"passed"`  // that the cache had nothing to do with
+	Stored  uint64 `json:"stored"`  // answers
+	Evicted uint64 `json:"evicted"` // answers that went to make room
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+}
+
+type cacheCounts struct{ hits, stale, misses, waited, passed, stored, evicted atomic.Uint64 }
+
+// NewCache returns an empty cache. It panics when a setting cannot hold.
+func NewCache(c CacheConfig) *ResponseCache {
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 32 << 20
+	}
+	if c.MaxEntry == 0 {
+		c.MaxEntry = int(min(c.MaxBytes/16, 1<<30))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	switch {
+	case c.MaxBytes < 0 || c.MaxEntry < 0:
+		panic(fmt.Sprintf("middleware: CacheConfig.MaxBytes and MaxEntry (%d, %d) must not be negative", c.MaxBytes, c.MaxEntry))
+	case c.StaleWhileRevalidate < 0 || c.StaleIfError < 0:
+		panic(fmt.Sprintf("middleware: CacheConfig.StaleWhileRevalidate and StaleIfError (%v, %v) must not be negative", c.StaleWhileRevalidate, c.StaleIfError))
+	}
+	k := &ResponseCache{config: c, seed: maphash.MakeSeed(), began: time.Now()}
+	for i := range k.shards {
+		k.shards[i].init()
+	}
+	return k
+}
+
+// Stats returns a snapshot.
+func (k *ResponseCache) Stats() CacheStats {
+	c := &k.counts
+	s := CacheStats{
+		Hits: c.hits.Load(), Stale: c.stale.Load(), Misses: c.misses.Load(), Waited: c.waited.Load(), Passed: c.passed.Load(),
+		Stored: c.stored.Load(), Evicted: c.evicted.Load(), Bytes: k.held.Load(),
+	}
+	for i := range k.shards {
+		s.Entries += k.shards[i].count()
+	}
+	return s
+}
+
+// Middleware returns the middleware that answers from the cache. It stands around actions whose answers say
+// Cache-Control ([dunlin.Response.Cache]): behind what adds to each answer, such as RequestID and RateLimit,
+// whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
+//
+// Kept are complete answers to GET that say for how long they are fresh, and neither set a cookie nor are for one client
+// alone. Requests with Authorization or cookies share only what says public or s-maxage. An
+// answer is found by host, path, query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// or another field by which a proxy may change what a request means do not share with those that do not.
+//
+// Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
+// one to keep, nobody waits for the next minute. A stale answer is sent, where it
+// may be, while the first request that has found it so makes the new one.
+//
+// A request with another method that was carried out removes the answer to its own URL
+// (RFC 9111 section 4.4). Answers have Age and Cache-Status (RFC 9211).
+func (k *ResponseCache) Middleware() dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			switch m := r.Method(); m {
+			case http.MethodGet, http.MethodHead:
+				return k.serve(r, next)
+			default:
+				return k.change(r, m, next)
+			}
+		}
+	}
+}
+
+// change passes a request on that is not to be answered from the cache, and forgets what it may have changed.
+func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Action) dunlin.Response {
+	k.counts.passed.Add(1)
+	resp := next(r)
+	if status := resp.StatusCode(); method == http.MethodOptions || method == http.MethodTrace || status >= 400 {
+		return resp
+	}
+	k.Invalidate(r.Host(), r.Path(), r.RawQuery())
+	if loc, err := url.Parse(resp.Get("Location")); err == nil && loc.Path != "" && (loc.Host == "" || loc.Host == r.Host()) {
+		k.Invalidate(r.Host(), loc.Path, loc.RawQuery)
+	}
+	return resp
+}
+
+// Invalidate forgets all answers to a URL: host as in the Host field, path as Request.Path has it. Those that are being
+// made at this moment are not stored either.
+func (k *ResponseCache) Invalidate(host, path, query string) {
+	base := k.baseHash(host, path, query)
+	s := k.shard(base)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epochs[epochOf(base)]++
+	for e := range s.all() {
+		if e.key.base == base {
+			k.drop(s, e)
+		}
+	}
+}
+
+// Clear forgets everything.
+func (k *ResponseCache) Clear() {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.mu.Lock()
+		for n := range s.epochs {
+			s.epochs[n]++
+		}
+		for e := range s.all() {
+			k.drop(s, e)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// rerouting are request fields by which proxies and frameworks change what a request means, and which no
+// Vary names, since nobody thinks of them: an answer that somebody has got by them is not for others.
+var rerouting = [...]string{
+	"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Host",
+	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+}
+
+// A cacheKey is what chooses an answer, but for Vary.
+type cacheKey struct {
+	base              uint64 // hash of host, path and query, which also chooses the shard
+	hash              uint64 // of everything
+	host, path, query string
+	extra             string                 // CacheConfig.Key
+	rerouted          [len(rerouting)]string // values of these fields
+}
+
+func (k *ResponseCache) baseHash(host, path, query string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(k.seed)
+	writeParts(&h, host, path, query)
+	return h.Sum64()
+}
+
+// writeParts writes strings so that no others are the same.
+func writeParts(h *maphash.Hash, parts ...string) {
+	for _, s := range parts {
+		_ = h.WriteByte(byte(len(s))) // a hash takes everything
+		_ = h.WriteByte(byte(len(s) >> 8))
+		_, _ = h.WriteString(s)
+	}
+}
+
+// keyOf fills in the key of a request, and reports whether the cache is for it.
+func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
+	key.host, key.path, key.query = r.Host(), r.Path(), r.RawQuery()
+	key.base = k.baseHash(key.host, key.path, key.query)
+	key.hash = key.base
+	var h maphash.Hash
+	h.SetSeed(k.seed)
+	mixed := false
+	for i, name := range rerouting {
+		if v := r.HeaderList(name); v != "" {
+			key.rerouted[i] = v
+			_ = h.WriteByte(byte(i))
+			writeParts(&h, v)
+			mixed = true
+		}
+	}
+	if k.config.Key != nil {
+		extra, ok := k.config.Key(r)
+		if !ok {
+			return false
+		}
+		key.extra = extra
+		_ = h.WriteByte(0xff)
+		writeParts(&h, extra)
+		mixed = true
+	}
+	if mixed {
+		key.hash ^= h.Sum64()
+	}
+	return true
+}
+
+// serve answers a GET or HEAD.
+func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
+	var key cacheKey
+	if r.HeaderList("Range") != "" || !k.keyOf(r, &key) {
+		k.counts.passed.Add(1)
+		return next(r)
+	}
+	req := httpcache.Request{Authorized: r.HeaderList("Authorization") != "", Cookies: r.HeaderList("Cookie") != ""}
+	var asked *httpcache.Directives
+	if k.config.ObeyClients {
+		if cc := r.Header("Cache-Control"); cc != "" {
+			d := httpcache.ParseDirectives(cc)
+			asked, req.NoStore = &d, d.NoStore
+		}
+	}
+	for waited := 0; ; waited++ {
+		e, f, leads := k.look(r, &key, req, asked)
+		switch {
+		case e != nil && !leads:
+			return k.send(r, e)
+		case f == nil || leads:
+			if asked != nil && asked.OnlyIfCached {
+				k.finish(&key, f)
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the answer is not in the cache"})
+			}
+			return k.make(r, &key, req, e, f, next)
+		case waited == mostWaits:
+			return k.make(r, &key, req, nil, nil, next)
+		}
+		k.counts.waited.Add(1)
+		if err := f.wait(r.Context()); err != nil {
+			return dunlin.Error(err)
+		}
+	}
+}
+
+// mostWaits is for how many answers to others a request waits that turn out to be none for it: failures, or of
+// another variant.
+const mostWaits = 3
+
+// make runs the action and stores its answer if it may be. A flight that it leads ends with it; stale is what may be
+// sent instead of an error.
+func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, next dunlin.Action) dunlin.Response {
+	if f != nil {
+		defer k.finish(key, f)
+	}
+	k.counts.misses.Add(1)
+	epoch := k.epoch(key)
+	resp := next(r)
+	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
+		k.counts.stale.Add(1)
+		k.config.Logger.Warn("a stale answer is sent instead of an error", "status", resp.StatusCode(), "error", resp.Err(), "route", r.Route(), "id", r.ID())
+		return stale.response(k.now(), cacheStatusStale)
+	}
+	if e := k.store(r, key, req, resp, epoch); e != nil {
+		return resp.Header("Cache-Status", cacheStatusStored)
+	}
+	return resp
+}
+
+// send answers with an entry, or 304 if the client has the same.
+func (k *ResponseCache) send(r *dunlin.Request, e *cacheEntry) dunlin.Response {
+	now, status := k.now(), cacheStatusHit
+	if now < e.freshUntil {
+		k.counts.hits.Add(1)
+	} else {
+		k.counts.stale.Add(1)
+		status = cacheStatusStale
+	}
+	resp := e.response(now, status)
+	if e.status == http.StatusOK && e.notModified(r) {
+		return resp.Status(http.StatusNotModified)
+	}
+	return resp
+}
+
+func isFailure(status int) bool {
+	switch status {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// now is the time since the cache was made.
+func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
+
+// A cacheFlight is an action that is running for all who miss its answer.
+type cacheFlight struct {
+	id   uint64
+	done chan struct{}
+}
+
+// wait waits for the end of the flight.
+func (f *cacheFlight) wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// statuses for the field Cache-Status (RFC 9211).
+const (
+	cacheStatusHit    = "Dunlin; hit"
+	cacheStatusStale  = "Dunlin; hit; detail=stale"
+	cacheStatusStored = "Dunlin; fwd=miss; stored"
+)
+
+// leaveOut reports whether a field is not kept with an answer: it is about one client or one moment.
+func leaveOut(name string) bool {
+	return isField(name, "Age", "Cache-Status", "Ratelimit", "Ratelimit-Policy", "Idempotent-Replayed") || strings.HasPrefix(name, "Proxy-")
+}

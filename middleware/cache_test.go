@@ -1,0 +1,561 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// A kitchen is an app with a cache, whose action counts how often it runs.
+type kitchen struct {
+	*dunlin.App
+	cache *middleware.ResponseCache
+	runs  atomic.Int64
+}
+
+func newKitchen(c middleware.CacheConfig, act func(r *dunlin.Request, n int64) dunlin.Response) *kitchen {
+	c.Logger = slog.New(slog.DiscardHandler)
+	k := &kitchen{App: dunlin.New(quiet), cache: middleware.NewCache(c)}
+	k.Use(k.cache.Middleware())
+	k.Handle("*", "/items/{id...}", func(r *dunlin.Request) dunlin.Response { return act(r, k.runs.Add(1)) })
+	return k
+}
+
+// saying answers the number of the run, with header fields given as names and values in turn.
+func saying(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
+	return func(_ *dunlin.Request, n int64) dunlin.Response {
+		resp := dunlin.Text(fmt.Sprint("run ", n))
+		for i := 0; i < len(fields); i += 2 {
+			resp = resp.AddHeader(fields[i], fields[i+1])
+		}
+		return resp
+	}
+}
+
+// get asks for a path with headers given as names and values in turn.
+func (k *kitchen) get(path string, headers ...string) *httptest.ResponseRecorder {
+	return k.do("GET", path, headers...)
+}
+
+func (k *kitchen) do(method, path string, headers ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+			continue
+		}
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	k.ServeHTTP(w, req)
+	return w
+}
+
+// is compares the body of an answer.
+func is(t *testing.T, when string, w *httptest.ResponseRecorder, want string) {
+	t.Helper()
+	if got := w.Body.String(); got != want {
+		t.Errorf("%s: %d %q %v, want %q", when, w.Code, got, w.Header(), want)
+	}
+}
+
+func TestCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10", "X-A", "1", "X-A", "2", "Etag", `"v"`, "RateLimit", "no"))
+		first := k.get("/items/1")
+		is(t, "the first", first, "run 1")
+		if got := first.Header().Get("Cache-Status"); got != "Dunlin; fwd=miss; stored" {
+			t.Errorf("Cache-Status: %s", got)
+		}
+		<-time.After(3500 * time.Millisecond)
+		second := k.get("/items/1")
+		is(t, "the second", second, "run 1")
+		h := second.Header()
+		if h.Get("Age") != "3" || h.Get("Cache-Status") != "Dunlin; hit" || fmt.Sprint(h.Values("X-A")) != "[1 2]" || h.Get("Content-Type") != first.Header().Get("Content-Type") || h.Get("RateLimit") != "" {
+			t.Errorf("the second has %v", h)
+		}
+		is(t, "HEAD", k.do("HEAD", "/items/1"), "")
+		is(t, "another path", k.get("/items/2"), "run 2")
+		is(t, "a query", k.get("/items/1?a"), "run 3")
+		is(t, "another host", k.get("/items/1", "Host", "other.example"), "run 4")
+		<-time.After(6500 * time.Millisecond)
+		is(t, "when it has become stale", k.get("/items/1"), "run 5")
+
+		if w := k.get("/items/1", "If-None-Match", `"v"`); w.Code != 304 || w.Body.Len() > 0 || w.Header().Get("Etag") != `"v"` {
+			t.Errorf("a client that has it: %d %v", w.Code, w.Header())
+		}
+		is(t, "a client that has another", k.get("/items/1", "If-None-Match", `"w"`), "run 5")
+		is(t, "a part is not the cache's", k.get("/items/1", "Range", "bytes=0-1"), "run 6")
+		is(t, "after that", k.get("/items/1"), "run 5")
+		s := k.cache.Stats()
+		if s.Hits != 5 || s.Misses != 5 || s.Passed != 1 || s.Stored != 5 || s.Entries != 4 || s.Bytes <= 0 {
+			t.Errorf("%+v", s)
+		}
+		k.cache.Clear()
+		if s := k.cache.Stats(); s.Entries != 0 || s.Bytes != 0 {
+			t.Errorf("after Clear: %+v", s)
+		}
+		is(t, "after Clear", k.get("/items/1"), "run 7")
+	})
+}
+
+// What is not to be kept for others is not.
+func TestCacheKeepsOut(t *testing.T) {
+	for what, test := range map[string]struct {
+		fields  []string
+		headers []string
+		hit     bool
+	}{
+		"says nothing":             {},
+		"no-store":                 {fields: []string{"Cache-Control", "no-store, max-age=9"}},
+		"private":                  {fields: []string{"Cache-Control", "private, max-age=9"}},
+		"a cookie is set":          {fields: []string{"Cache-Control", "public, max-age=9", "Set-Cookie", "a=b"}},
+		"Vary: *":                  {fields: []string{"Cache-Control", "max-age=9", "Vary", "*"}},
+		"Vary by nine":             {fields: []string{"Cache-Control", "max-age=9", "Vary", "a,b,c,d,e,f,g,h,i"}},
+		"broken max-age":           {fields: []string{"Cache-Control", "max-age=9x"}},
+		"authorized":               {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Authorization", "Bearer a"}},
+		"authorized, public":       {fields: []string{"Cache-Control", "public, max-age=9"}, headers: []string{"Authorization", "Bearer a"}, hit: true},
+		"with a cookie":            {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cookie", "a=b"}},
+		"with a cookie, s-maxage":  {fields: []string{"Cache-Control", "s-maxage=9"}, headers: []string{"Cookie", "a=b"}, hit: true},
+		"as old as it may be":      {fields: []string{"Cache-Control", "max-age=9", "Age", "9"}},
+		"Expires":                  {fields: []string{"Expires", "Fri, 31 Dec 9999 23:59:59 GMT"}, hit: true},
+		"no-cache of the client":   {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cache-Control", "no-cache, no-store"}, hit: true},
+		"nothing speaks against":   {fields: []string{"Cache-Control", "max-age=9"}, hit: true},
+		"two lines, one forbids":   {fields: []string{"Cache-Control", "max-age=9", "Cache-Control", "private"}},
+		"a directive in a string ": {fields: []string{"Cache-Control", `x="private", max-age=9`}, hit: true},
+	} {
+		k := newKitchen(middleware.CacheConfig{}, saying(test.fields...))
+		k.get("/items/1", test.headers...)
+		want := "run 2"
+		if test.hit {
+			want = "run 1"
+		}
+		is(t, what, k.get("/items/1", test.headers...), want)
+	}
+	for what, act := range map[string]func(*dunlin.Request, int64) dunlin.Response{
+		"a stream": func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }).Cache(time.Minute)
+		},
+		"a failure": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(errors.New("no")).Cache(time.Minute) },
+		"a large one": func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Text(strings.Repeat("x", 101)).Cache(time.Minute)
+		},
+		"a part":        func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Status(206).Cache(time.Minute) },
+		"a panic":       func(*dunlin.Request, int64) dunlin.Response { panic("no") },
+		"said too late": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Header("Date", "x").Cache(0) },
+	} {
+		k := newKitchen(middleware.CacheConfig{MaxEntry: 100}, act)
+		k.get("/items/1")
+		k.get("/items/1")
+		if n := k.runs.Load(); n != 2 {
+			t.Errorf("%s was kept", what)
+		}
+	}
+}
+
+// An answer that is for one client does not reach another, whoever came first.
+func TestCacheCredentials(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=60"))
+	is(t, "anybody", k.get("/items/1"), "run 1")
+	is(t, "with credentials", k.get("/items/1", "Authorization", "a"), "run 2")
+	is(t, "with others", k.get("/items/1", "Authorization", "b"), "run 3")
+	is(t, "with a cookie", k.get("/items/1", "Cookie", "a=b"), "run 4")
+	is(t, "anybody, again", k.get("/items/1"), "run 1")
+}
+
+func TestCacheVary(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=60", "Vary", "Accept-Language, X-B"))
+	is(t, "en", k.get("/items/1", "Accept-Language", "en"), "run 1")
+	is(t, "de", k.get("/items/1", "Accept-Language", "de"), "run 2")
+	is(t, "none", k.get("/items/1"), "run 3")
+	is(t, "two lines", k.get("/items/1", "Accept-Language", "en", "Accept-Language", "de"), "run 4")
+	is(t, "another field", k.get("/items/1", "Accept-Language", "en", "X-B", "1"), "run 5")
+	is(t, "en again", k.get("/items/1", "Accept-Language", "en"), "run 1")
+	is(t, "de again", k.get("/items/1", "Accept-Language", "de", "X-Other", "1"), "run 2")
+	is(t, "none again", k.get("/items/1"), "run 3")
+	for i := range 1000 {
+		k.get("/items/1", "Accept-Language", fmt.Sprint(i))
+	}
+	if n := k.cache.Stats().Entries; n > 64 {
+		t.Errorf("a URL has %d variants", n)
+	}
+}
+
+// A client cannot have what it is answered for a field that nobody varies by sent to others: not for those fields that
+// are known to change what a request means.
+func TestCachePoisoning(t *testing.T) {
+	reflecting := func(r *dunlin.Request, n int64) dunlin.Response {
+		host := r.Header("X-Forwarded-Host")
+		if host == "" {
+			host = r.Host()
+		}
+		return dunlin.Text(fmt.Sprint(host, " ", r.Header("X-Original-Url"), r.Header("X-Forwarded-Proto"))).Cache(time.Hour)
+	}
+	k := newKitchen(middleware.CacheConfig{}, reflecting)
+	is(t, "the attacker", k.get("/items/1", "X-Forwarded-Host", "evil.example", "X-Original-Url", "/x"), "evil.example /x")
+	is(t, "the victim", k.get("/items/1"), "example.com ")
+	is(t, "a victim behind a proxy", k.get("/items/1", "X-Forwarded-Host", "good.example"), "good.example ")
+	is(t, "the attacker, later", k.get("/items/1", "X-Forwarded-Proto", "nothttps"), "example.com nothttps")
+	is(t, "the victim, again", k.get("/items/1"), "example.com ")
+	for _, path := range []string{"/items/1?", "/items/1%3F", "/items/1%3Fa", "/items//1", "/items/1/", "/items/%2e/1", "/items/1;a", "/items/1%00"} {
+		if w := k.get(path); w.Code == 200 && w.Header().Get("Cache-Status") == "Dunlin; hit" && path != "/items/1?" {
+			t.Errorf("%s got the answer to another URL", path)
+		}
+	}
+}
+
+func TestCacheKey(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{Key: func(r *dunlin.Request) (string, bool) { return r.Header("X-Tenant"), r.Header("X-Tenant") != "none" }},
+		saying("Cache-Control", "max-age=60"))
+	is(t, "a", k.get("/items/1", "X-Tenant", "a"), "run 1")
+	is(t, "b", k.get("/items/1", "X-Tenant", "b"), "run 2")
+	is(t, "a again", k.get("/items/1", "X-Tenant", "a"), "run 1")
+	is(t, "passing by", k.get("/items/1", "X-Tenant", "none"), "run 3")
+	is(t, "passing by again", k.get("/items/1", "X-Tenant", "none"), "run 4")
+}
+
+// 1,000 requests that miss the same answer run the action once.
+func TestCacheOneFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, headers := range [][]string{nil, {"Cookie", "a=b"}, {"Accept-Encoding", "gzip"}} {
+			k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+				<-time.After(time.Second)
+				return saying("Cache-Control", "public, max-age=60", "Vary", "Accept-Encoding")(r, n)
+			})
+			var wg sync.WaitGroup
+			for range 1000 {
+				wg.Go(func() { is(t, "a miss", k.get("/items/1", headers...), "run 1") })
+			}
+			wg.Wait()
+			if s := k.cache.Stats(); s.Misses != 1 || s.Hits != 999 || s.Waited != 999 {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// Those who waited for what is not kept run the action themselves, all at once; those who come after do not wait.
+func TestCacheDoesNotLineUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			<-time.After(time.Second)
+			return dunlin.Text("mine").Header("Cache-Control", "private")
+		})
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { is(t, "private", k.get("/items/1"), "mine") })
+		}
+		wg.Wait()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("it took %v, want one second for the first and one for all others", took)
+		}
+		for range 100 {
+			wg.Go(func() { k.get("/items/1") })
+		}
+		wg.Wait()
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("another hundred took %v, want a second", took-2*time.Second)
+		}
+	})
+}
+
+// When the client leaves whose request makes the answer, another request makes it; waiting ends with the client.
+func TestCacheLeaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			select {
+			case <-time.After(time.Second):
+				return saying("Cache-Control", "max-age=60")(r, n)
+			case <-r.Context().Done():
+				return dunlin.Error(r.Context().Err())
+			}
+		})
+		ask := func(ctx context.Context) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			k.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/items/1", nil))
+			return w
+		}
+		leaves, leave := context.WithCancel(context.Background())
+		impatient, end := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer end()
+		var wg sync.WaitGroup
+		wg.Go(func() { ask(leaves) })
+		synctest.Wait()
+		for range 10 {
+			wg.Go(func() { is(t, "who waited", ask(context.Background()), "run 2") })
+		}
+		wg.Go(func() {
+			if w := ask(impatient); w.Code != 503 {
+				t.Errorf("who waited too long: %d", w.Code)
+			}
+		})
+		<-time.After(500 * time.Millisecond)
+		leave()
+		wg.Wait()
+		if n := k.runs.Load(); n != 2 {
+			t.Errorf("the action ran %d times", n)
+		}
+	})
+}
+
+// An action whose goroutine ends leaves nobody waiting.
+func TestCacheLeaderVanishes(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		if n == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		return saying("Cache-Control", "max-age=60")(r, n)
+	})
+	func() {
+		defer func() { _ = recover() }()
+		k.get("/items/1")
+	}()
+	is(t, "the next", k.get("/items/1"), "run 2")
+	is(t, "and the next", k.get("/items/1"), "run 2")
+}
+
+func TestCacheStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			<-time.After(time.Second)
+			if failing.Load() {
+				panic("the database is away")
+			}
+			return saying("Cache-Control", "max-age=10, stale-while-revalidate=20, stale-if-error=60")(r, n)
+		})
+		k.get("/items/1")
+		<-time.After(15 * time.Second)
+		var wg sync.WaitGroup
+		wg.Go(func() { is(t, "the first that finds it stale", k.get("/items/1"), "run 2") })
+		synctest.Wait()
+		began := time.Now()
+		w := k.get("/items/1")
+		is(t, "others meanwhile", w, "run 1")
+		if took := time.Since(began); took != 0 || w.Header().Get("Cache-Status") != "Dunlin; hit; detail=stale" || w.Header().Get("Age") != "15" {
+			t.Errorf("others waited %v: %v", took, w.Header())
+		}
+		wg.Wait()
+		is(t, "afterwards", k.get("/items/1"), "run 2")
+
+		<-time.After(15 * time.Second)
+		failing.Store(true)
+		w = k.get("/items/1")
+		is(t, "when the action fails", w, "run 2")
+		if w.Code != 200 || w.Header().Get("Cache-Status") != "Dunlin; hit; detail=stale" {
+			t.Errorf("%d %v", w.Code, w.Header())
+		}
+		<-time.After(60 * time.Second)
+		if w = k.get("/items/1"); w.Code != 500 {
+			t.Errorf("when it has failed for too long: %d %s", w.Code, w.Body)
+		}
+		failing.Store(false)
+		is(t, "when it works again", k.get("/items/1"), "run 5")
+	})
+}
+
+func TestCacheInvalidation(t *testing.T) {
+	act := func(r *dunlin.Request, n int64) dunlin.Response {
+		switch {
+		case r.Method() == "GET":
+			return saying("Cache-Control", "max-age=60", "Vary", "X-A")(r, n)
+		case r.Header("X-Fail") != "":
+			return dunlin.NotFound()
+		}
+		return dunlin.Created("/items/2?q")
+	}
+	k := newKitchen(middleware.CacheConfig{}, act)
+	is(t, "1", k.get("/items/1"), "run 1")
+	is(t, "1, another variant", k.get("/items/1", "X-A", "a"), "run 2")
+	is(t, "2", k.get("/items/2?q"), "run 3")
+	is(t, "3", k.get("/items/3"), "run 4")
+	k.do("POST", "/items/1", "X-Fail", "1")
+	k.do("OPTIONS", "/items/1")
+	is(t, "1, after what changed nothing", k.get("/items/1"), "run 1")
+	k.do("PUT", "/items/1")
+	is(t, "1, after a change", k.get("/items/1"), "run 8")
+	is(t, "1, another variant, after a change", k.get("/items/1", "X-A", "a"), "run 9")
+	is(t, "2, where the change leads", k.get("/items/2?q"), "run 10")
+	is(t, "3", k.get("/items/3"), "run 4")
+	k.cache.Invalidate("example.com", "/items/3", "")
+	is(t, "3, invalidated", k.get("/items/3"), "run 11")
+}
+
+// An answer that was being made when something changed is sent, but not kept.
+func TestCacheInvalidationMeetsMiss(t *testing.T) {
+	var k *kitchen
+	k = newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		if n == 1 {
+			k.cache.Invalidate("example.com", "/items/1", "")
+		}
+		return saying("Cache-Control", "max-age=60")(r, n)
+	})
+	is(t, "the one meanwhile", k.get("/items/1"), "run 1")
+	is(t, "the next", k.get("/items/1"), "run 2")
+	is(t, "and the next", k.get("/items/1"), "run 2")
+}
+
+func TestCacheObeysClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=60"))
+		if w := k.get("/items/1", "Cache-Control", "only-if-cached"); w.Code != 504 {
+			t.Errorf("only-if-cached, of nothing: %d", w.Code)
+		}
+		is(t, "no-store", k.get("/items/1", "Cache-Control", "no-store"), "run 1")
+		<-time.After(2 * time.Minute)
+		is(t, "nothing was stored", k.get("/items/1"), "run 2")
+		is(t, "only-if-cached", k.get("/items/1", "Cache-Control", "only-if-cached"), "run 2")
+		is(t, "no-cache", k.get("/items/1", "Cache-Control", "no-cache"), "run 3")
+		<-time.After(30 * time.Second)
+		is(t, "max-age", k.get("/items/1", "Cache-Control", "max-age=30"), "run 3")
+		is(t, "min-fresh", k.get("/items/1", "Cache-Control", "min-fresh=30"), "run 3")
+		is(t, "more min-fresh", k.get("/items/1", "Cache-Control", "min-fresh=31"), "run 4")
+		<-time.After(30 * time.Second)
+		is(t, "less max-age", k.get("/items/1", "Cache-Control", "max-age=29"), "run 5")
+	})
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	const most = 1 << 20
+	k := newKitchen(middleware.CacheConfig{MaxBytes: most}, func(r *dunlin.Request, n int64) dunlin.Response {
+		return dunlin.Text(strings.Repeat("x", 5000)).Cache(time.Hour)
+	})
+	for i := range 2000 {
+		k.get(fmt.Sprint("/items/", i))
+		if i%10 == 0 && k.get("/items/favourite").Header().Get("Cache-Status") == "" {
+			t.Fatal("no Cache-Status")
+		}
+	}
+	s := k.cache.Stats()
+	if s.Bytes > most || s.Entries < 100 || s.Evicted < 1000 {
+		t.Errorf("%+v", s)
+	}
+	if s.Hits < 190 {
+		t.Errorf("what is asked for all the time was dropped for what is asked for once: %d of 199 hits", s.Hits)
+	}
+}
+
+// What is kept is a copy: neither the action's memory nor the request's.
+func TestCacheCopies(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
+		app.Get("/{x...}", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.JSON(map[string]string{"path": r.Path(), "query": r.RawQuery(), "lang": r.Header("Accept-Language")}).
+				Header("Vary", "Accept-Language").Header("X-Path", r.Path()).Cache(time.Hour)
+		})
+		addr := serve()
+		for round := range 3 {
+			for i := range 200 {
+				text := fmt.Sprintf("GET /p%d?q%d HTTP/1.1\r\nHost: a\r\nAccept-Language: l%d\r\nConnection: close\r\n\r\n", i, i, i)
+				resp, body := exchangeRaw(t, addr, text)
+				want := fmt.Sprintf(`{"lang":"l%d","path":"/p%d","query":"q%d"}`, i, i, i)
+				if body != want || resp.Header.Get("X-Path") != fmt.Sprint("/p", i) || (round > 0) != (resp.Header.Get("Cache-Status") == "Dunlin; hit") {
+					t.Fatalf("round %d, %d: %s %v, want %s", round, i, body, resp.Header, want)
+				}
+			}
+		}
+	})
+}
+
+func TestCacheAtOnce(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{MaxBytes: 200_000}, func(r *dunlin.Request, n int64) dunlin.Response {
+		return dunlin.Text(r.Path()+" "+r.Header("X-A")).Header("Vary", "X-A").Cache(time.Hour)
+	})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				path, a := fmt.Sprint("/items/", (i*7+w)%150), fmt.Sprint(i%3)
+				switch i % 50 {
+				case 0:
+					k.do("DELETE", path)
+				case 1:
+					k.cache.Clear()
+				}
+				is(t, "at once", k.get(path, "X-A", a), path+" "+a)
+			}
+		})
+	}
+	wg.Wait()
+	k.cache.Clear()
+	if s := k.cache.Stats(); s.Bytes != 0 || s.Entries != 0 {
+		t.Errorf("an empty cache has %+v", s)
+	}
+}
+
+func TestCacheSettings(t *testing.T) {
+	for what, c := range map[string]middleware.CacheConfig{
+		"bytes": {MaxBytes: -1}, "an entry": {MaxEntry: -1}, "a time": {StaleWhileRevalidate: -1}, "another time": {StaleIfError: -1},
+	} {
+		mustPanic(t, "NewCache with negative "+what, func() { middleware.NewCache(c) })
+	}
+}
+
+func TestCacheAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	for _, vary := range []string{"", "Accept-Encoding, X-A"} {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			resp := dunlin.Text("hello").Cache(time.Hour)
+			if vary != "" {
+				resp = resp.Header("Vary", vary)
+			}
+			return resp
+		})
+		req, w := httptest.NewRequest("GET", "/items/7?a=b", nil), void{http.Header{}}
+		req.Header.Set("Accept-Encoding", "gzip")
+		k.ServeHTTP(w, req)
+		if n := testing.AllocsPerRun(2000, func() { k.ServeHTTP(w, req) }); n != 0 || k.runs.Load() != 1 {
+			t.Errorf("Vary: %s: a hit allocates %v times; %d runs", vary, n, k.runs.Load())
+		}
+	}
+}
+
+func BenchmarkCache(b *testing.B) {
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").Cache(time.Hour) })
+	plain := newApp(text("hello"))
+	for name, app := range map[string]http.Handler{"hit": k, "plaintext": plain} {
+		b.Run(name, func(b *testing.B) {
+			req, w := httptest.NewRequest("GET", "/items/7", nil), void{http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				app.ServeHTTP(w, req)
+			}
+		})
+	}
+}
+
+func ExampleResponseCache() {
+	cache := middleware.NewCache(middleware.CacheConfig{})
+	app := dunlin.New(quiet)
+	app.Use(cache.Middleware())
+	n := 0
+	app.Get("/report", func(*dunlin.Request) dunlin.Response {
+		n++
+		return dunlin.Text(fmt.Sprint("made ", n)).Cache(time.Minute)
+	})
+	for range 2 {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("GET", "/report", nil))
+		fmt.Println(w.Body, "-", w.Header().Get("Cache-Status"))
+	}
+	// Output:
+	// made 1 - Dunlin; fwd=miss; stored
+	// made 1 - Dunlin; hit
+}
