@@ -1,0 +1,185 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// A redisStore keeps a value as a hash of its version (n) and its bytes (v) under the prefix and "v:", and a number
+// as a string under the prefix and "n:".
+type redisStore struct {
+	client rueidis.Client
+	prefix string
+
+	closing context.Context // ends subscriptions
+	close   context.CancelFunc
+
+	scripts sync.Map // *store.Script → *rueidis.Lua
+}
+
+func newStore(client rueidis.Client, prefix string) *redisStore {
+	s := &redisStore{client: client, prefix: prefix}
+	s.closing, s.close = context.WithCancel(context.Background())
+	return s
+}
+
+var (
+	getScript = rueidis.NewLuaScript(`local e = redis.call('HMGET', KEYS[1], 'n', 'v')
+if not e[1] then return false end
+return {e[1], e[2], redis.call('PTTL', KEYS[1])}`)
+
+	// A version is the time in microseconds, or one more than that before: it grows, and comes never again.
+	setScript = rueidis.NewLuaScript(`local have = redis.call('HGET', KEYS[1], 'n') or '0'
+if ARGV[1] ~= '*' and ARGV[1] ~= have then return false end
+local t = redis.call('TIME')
+local n = math.max(tonumber(t[1]) * 1000000 + tonumber(t[2]), tonumber(have) + 1)
+local version = string.format('%.0f', n)
+redis.call('HSET', KEYS[1], 'n', version, 'v', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return version`)
+)
+
+const longestTTL = 10 * 365 * 24 * time.Hour
+
+// millis returns a time to live as Redis wants it.
+func millis(ttl time.Duration) string {
+	ttl = min(ttl, longestTTL)
+	return strconv.FormatInt(int64((ttl+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func (s *redisStore) valueKey(key string) string { return s.prefix + "v:" + key }
+
+func (s *redisStore) begin(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closing.Err() != nil {
+		return store.ErrClosed
+	}
+	return store.Check(key, 1)
+}
+
+// errorOf returns an error of Redis as package store has it.
+func errorOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
+		return store.ErrClosed
+	}
+	if answer, ok := rueidis.IsRedisErr(err); ok && (strings.HasPrefix(answer.Error(), "OOM ") || strings.Contains(answer.Error(), "command not allowed when used memory")) {
+		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	}
+	return err
+}
+
+// Get is store.Store.Get.
+func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
+	if err := s.begin(ctx, key); err != nil {
+		return store.Item{}, err
+	}
+	parts, err := getScript.Exec(ctx, s.client, []string{s.valueKey(key)}, nil).ToArray()
+	if rueidis.IsRedisNil(err) {
+		return store.Item{}, store.ErrNotFound
+	}
+	if err != nil {
+		return store.Item{}, errorOf(err)
+	}
+	if len(parts) != 3 {
+		return store.Item{}, fmt.Errorf("store/redis: Get: Redis answers %d parts, want 3", len(parts))
+	}
+	version, err := parts[0].AsUint64()
+	if err != nil {
+		return store.Item{}, fmt.Errorf("store/redis: Get: the version: %w", err)
+	}
+	value, err := parts[1].AsBytes()
+	if err != nil {
+		return store.Item{}, fmt.Errorf("store/redis: Get: the value: %w", err)
+	}
+	left, err := parts[2].AsInt64()
+	if err != nil {
+		return store.Item{}, fmt.Errorf("store/redis: Get: the time left: %w", err)
+	}
+	return store.Item{Value: value, Version: store.Version(version), TTL: max(time.Duration(left)*time.Millisecond, time.Microsecond)}, nil
+}
+
+// Set is store.Store.Set.
+func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
+	if err := s.begin(ctx, key); err != nil {
+		return store.Absent, err
+	}
+	if err := store.Check(key, ttl); err != nil {
+		return store.Absent, err
+	}
+	want := "*"
+	if have != store.Any {
+		want = strconv.FormatUint(uint64(have), 10)
+	}
+	version, err := setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, rueidis.BinaryString(value), millis(ttl)}).AsUint64()
+	if rueidis.IsRedisNil(err) {
+		return store.Absent, store.ErrConflict
+	}
+	return store.Version(version), errorOf(err)
+}
+
+// Expire is store.Store.Expire.
+func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
+	if err := s.begin(ctx, key); err != nil {
+		return err
+	}
+	command := s.client.B().Arbitrary("DEL").Keys(s.valueKey(key))
+	if ttl > 0 {
+		command = s.client.B().Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl))
+	}
+	n, err := s.client.Do(ctx, command.Build()).AsInt64()
+	if err == nil && n == 0 {
+		return store.ErrNotFound
+	}
+	return errorOf(err)
+}
+
+// Run is store.Store.Run.
+func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
+	if err := s.begin(ctx, key); err != nil {
+		return 0, err
+	}
+	known, ok := s.scripts.Load(script)
+	if !ok {
+		known, _ = s.scripts.LoadOrStore(script, rueidis.NewLuaScript(store.LuaBegin+script.Lua+store.LuaEnd))
+	}
+	texts := make([]string, len(args))
+	for i, n := range args {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	n, err := known.(*rueidis.Lua).Exec(ctx, s.client, []string{s.prefix + "n:" + key}, texts).AsInt64()
+	if answer, ok := rueidis.IsRedisErr(err); ok && strings.Contains(answer.Error(), "user_script") {
+		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, errorOf(err))
+	}
+	return n, errorOf(err)
+}
+
+// Publish is store.Store.Publish.
+func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
+	if err := s.begin(ctx, topic); err != nil {
+		return err
+	}
+	return errorOf(s.client.Do(ctx, s.client.B().Publish().Channel(s.prefix+topic).Message(rueidis.BinaryString(message)).Build()).Error())
+}
+
+// Close is store.Store.Close.
+func (s *redisStore) Close() error {
+	if s.closing.Err() == nil {
+		s.close()
+		s.client.Close()
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Package redis is a store of package store in Redis or Valkey, single or as a cluster, by way of rueidis, which sends what
+// many goroutines ask at once together. It is a module of its own.
+//
+//	import _ "github.com/dunlinhttp/dunlin/store/redis"
+//
+//	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
+//
+// Every call has a deadline and passes a circuit breaker, see [store.Guard]: while Redis is away calls fail with
+// store.ErrUnavailable, after the breaker has opened at once. What is asked of Redis goes as a script with
+// one key, so a value or number lives on one node of a cluster and each call is atomic there.
+//
+// What Redis itself does not promise is not promised here: a master that fails before its replica has what was written
+// loses it. Set maxmemory-policy noeviction, or Redis may drop what has not expired; what finds no room then
+// fails with store.ErrFull.
+//
+//	redis.go   settings, the connection
+//	calls.go   the calls as scripts
+//	topics.go  messages
+package redis
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "valkey", "valkeys"} {
+		store.Register(scheme, func(u *url.URL) (store.Store, error) { return OpenURL(u) })
+	}
+}
+
+// Config says where Redis is. The zero value of a field stands for its default.
+type Config struct {
+	// Addrs are host:port of one node, or of some nodes of a cluster. Default: 127.0.0.1:6379.
+	Addrs []string
+
+	Username, Password string
+	DB                 int         // of a single Redis
+	TLS                *tls.Config // nil: clear text
+
+	// Prefix is put in front of all keys and topics, so that several applications can share a Redis. Default: "dunlin:".
+	Prefix string
+
+	// Guard bounds every call.
+	Guard store.GuardConfig
+
+	// BufferBytes is the size of each connection's two buffers; there are two connections to each node. Default: 32 KiB.
+	BufferBytes int
+}
+
+// Open connects to Redis. It fails when no node answers.
+func Open(c Config) (*store.Guarded, error) {
+	option := rueidis.ClientOption{InitAddress: c.Addrs, Username: c.Username, Password: c.Password, SelectDB: c.DB, TLSConfig: c.TLS}
+	if len(c.Addrs) == 0 {
+		option.InitAddress = []string{"127.0.0.1:6379"}
+	}
+	return open(option, c)
+}
+
+// OpenURL is Open for a URL such as
+//
+//	redis://user:password@10.0.0.1:6379/0?addr=10.0.0.2:6379&prefix=shop:&timeout=100ms&failures=5&cooldown=1s
+//
+// where rediss is TLS, addr names further nodes of a cluster, and the last three are those of store.GuardConfig. Errors do not
+// repeat the URL.
+func OpenURL(u *url.URL) (*store.Guarded, error) {
+	own, query := Config{}, u.Query()
+	for name, values := range query {
+		var err error
+		value := values[0]
+		switch name {
+		case "prefix":
+			own.Prefix = value
+		case "timeout":
+			own.Guard.Timeout, err = time.ParseDuration(value)
+		case "cooldown":
+			own.Guard.Cooldown, err = time.ParseDuration(value)
+		case "failures":
+			_, err = fmt.Sscanf(value, "%d", &own.Guard.Failures)
+		case "addr", "db", "master_set", "skip_verify", "client_name", "protocol":
+			continue // rueidis's
+		default:
+			return nil, fmt.Errorf("store/redis: the URL has a setting %q, which is none of addr, client_name, cooldown, db, failures, master_set, prefix, protocol, skip_verify and timeout", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store/redis: the URL says %s=%s: %w", name, value, err)
+		}
+		query.Del(name)
+	}
+	if g := own.Guard; g.Timeout < 0 || g.Cooldown < 0 || g.Failures < 0 {
+		return nil, errors.New("store/redis: timeout, cooldown and failures of the URL must not be negative")
+	}
+	plain := *u
+	plain.RawQuery = query.Encode()
+	option, err := rueidis.ParseURL(plain.String())
+	if err != nil {
+		return nil, fmt.Errorf("store/redis: %w", withoutSecrets(u, err))
+	}
+	return open(option, own)
+}
+
+const (
+	dialTimeout  = 2 * time.Second
+	replyTimeout = 5 * time.Second // after which a connection is given up, whatever the deadlines of calls
+	ringScale    = 9               // commands in flight on a connection: 2^9
+)
+
+func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
+	if c.Prefix == "" {
+		c.Prefix = "dunlin:"
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = 32 << 10
+	}
+	option.ReadBufferEachConn, option.WriteBufferEachConn = c.BufferBytes, c.BufferBytes
+	option.RingScaleEachConn = ringScale
+	option.PipelineMultiplex = 1
+	option.DisableCache = true // what is shared is asked for anew
+	option.ConnWriteTimeout = replyTimeout
+	option.Dialer.Timeout = dialTimeout
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, fmt.Errorf("store/redis: %s: %w", strings.Join(option.InitAddress, ", "), err)
+	}
+	return store.Guard(newStore(client, c.Prefix), c.Guard), nil
+}
+
+// withoutSecrets returns an error that does not say what the URL's password is.
+func withoutSecrets(u *url.URL, err error) error {
+	password, _ := u.User.Password()
+	if password != "" && strings.Contains(err.Error(), password) {
+		return errors.New("the URL is malformed")
+	}
+	return err
+}

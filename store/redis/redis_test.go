@@ -1,0 +1,263 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/store/redis"
+	"github.com/dunlinhttp/dunlin/store/storetest"
+)
+
+var ctx = context.Background()
+
+// patient is for tests that are not about slowness, on machines that have other things to do.
+var patient = store.GuardConfig{Timeout: 30 * time.Second, Failures: 1000}
+
+func connect(t *testing.T, c redis.Config) *store.Guarded {
+	t.Helper()
+	st, err := redis.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func TestStore(t *testing.T) {
+	s := startServer(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	})
+}
+
+func TestStoreInCluster(t *testing.T) {
+	cluster := startCluster(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return connect(t, redis.Config{Addrs: []string{cluster[0].addr}, Guard: patient})
+	})
+	st := connect(t, redis.Config{Addrs: []string{cluster[1].addr}, Guard: patient})
+	for i := range 100 {
+		if _, err := st.Set(ctx, fmt.Sprint("key", i), []byte("v"), store.Any, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range cluster {
+		if n := s.must(t, "DBSIZE"); n == ":0" {
+			t.Errorf("the node %s has no key of a hundred", s.addr)
+		}
+	}
+}
+
+func TestOpenURL(t *testing.T) {
+	s := startServer(t, "--requirepass", "secret")
+	good := "redis://:secret@" + s.addr + "/2?prefix=shop:&timeout=30s&failures=7&cooldown=2s"
+	st, err := store.Open(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := store.Open("redis://:secret@" + s.addr + "/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.Get(ctx, "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("another prefix sees the same key: %v", err)
+	}
+	for what, u := range map[string]string{
+		"a wrong password":     "redis://:topsecret@" + s.addr,
+		"no password":          "redis://" + s.addr,
+		"an unknown setting":   "redis://:topsecret@" + s.addr + "?timeouts=1s",
+		"a malformed time":     "redis://:topsecret@" + s.addr + "?timeout=1",
+		"a negative time":      "redis://:topsecret@" + s.addr + "?cooldown=-1s",
+		"a malformed number":   "redis://:topsecret@" + s.addr + "?failures=x",
+		"a malformed database": "redis://:topsecret@" + s.addr + "/x",
+		"nobody there":         "redis://:topsecret@127.0.0.1:1",
+	} {
+		st, err := store.Open(u)
+		if err == nil {
+			_ = st.Close()
+			t.Errorf("a URL with %s is opened", what)
+		} else if strings.Contains(err.Error(), "topsecret") {
+			t.Errorf("a URL with %s: the error says the password: %v", what, err)
+		}
+	}
+}
+
+// A Redis that dies and starts anew has forgotten everything; the store and its subscriptions go on.
+func TestRedisRestarts(t *testing.T) {
+	s := startServer(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: time.Second, Failures: 2, Cooldown: 100 * time.Millisecond}})
+	received := make(chan string, 1000)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := st.Subscribe(ctx, "topic", func(m store.Message) { received <- string(m.Body) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Increment(ctx, st, "n", 1, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	if _, err := st.Get(ctx, "k"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a call to a Redis that is gone: %v", err)
+	}
+	if !s.start(t) {
+		t.Skip("another program has taken the port")
+	}
+	eventually(t, "scripts run again", func() bool {
+		n, err := store.Increment(ctx, st, "n", 1, time.Hour)
+		return err == nil && n > 0
+	})
+	eventually(t, "messages arrive again", func() bool {
+		_ = st.Publish(ctx, "topic", []byte("hello"))
+		select {
+		case m := <-received:
+			return m == "hello"
+		default:
+			return false
+		}
+	})
+}
+
+// A Redis without room says so, which is no failure.
+func TestRedisIsFull(t *testing.T) {
+	s := startServer(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		_, err = st.Set(ctx, fmt.Sprint("k", i), make([]byte, 1<<20), store.Any, time.Hour)
+	}
+	if !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a full Redis: %v", err)
+	}
+	if st.Stats().Failures > 0 {
+		t.Errorf("%+v", st.Stats())
+	}
+}
+
+func TestBrokenScript(t *testing.T) {
+	s := startServer(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
+	if _, err := st.Run(ctx, "k", broken, store.Args{}); err == nil || !strings.Contains(err.Error(), "the broken one") {
+		t.Errorf("a broken script: %v", err)
+	}
+}
+
+// Three machines with one Redis: limits, sessions and idempotency keys count for all of them.
+func TestMachinesTogether(t *testing.T) {
+	for name, addrs := range map[string][]string{"single": {startServer(t).addr}, "cluster": {startCluster(t)[0].addr}} {
+		t.Run(name, func(t *testing.T) { machinesTogether(t, addrs) })
+	}
+}
+
+func machinesTogether(t *testing.T, addrs []string) {
+	const machines, limit = 3, 20
+	type visit struct{ N int }
+	var payments atomic.Int64
+	var apps []*dunlin.App
+	quiet := slog.New(slog.DiscardHandler)
+	for range machines {
+		st := connect(t, redis.Config{Addrs: addrs, Guard: patient})
+		app := dunlin.New(dunlin.Config{Logger: quiet})
+		key := func(r *dunlin.Request) string { return r.Header("X-Key") }
+		app.Get("/limited", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
+			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RefuseRequests, Logger: quiet}))
+		app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text(fmt.Sprint(payments.Add(1))) },
+			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Logger: quiet}))
+		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
+		app.Post("/visit", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+			var n int
+			err := sessions.Update(r, func(v *visit) error { v.N++; n = v.N; return nil })
+			return dunlin.Text(fmt.Sprint(n)), err
+		}), sessions.Middleware())
+		apps = append(apps, app)
+	}
+	send := func(i int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(method, path, strings.NewReader(body))
+		for n := 0; n < len(headers); n += 2 {
+			req.Header.Set(headers[n], headers[n+1])
+		}
+		w := httptest.NewRecorder()
+		apps[i%machines].ServeHTTP(w, req)
+		return w
+	}
+	atOnce := func(n int, f func(i int)) {
+		var wg sync.WaitGroup
+		for w := range 12 {
+			wg.Go(func() {
+				for i := w; i < n; i += 12 {
+					f(i)
+				}
+			})
+		}
+		wg.Wait()
+	}
+
+	var admitted [10]atomic.Int64
+	atOnce(600, func(i int) {
+		if send(i, "GET", "/limited", "", "X-Key", fmt.Sprint(i/3%10)).Code == 204 {
+			admitted[i/3%10].Add(1)
+		}
+	})
+	for key := range admitted {
+		if n := admitted[key].Load(); n != limit {
+			t.Errorf("key %d: %d requests were admitted by all machines, want %d", key, n, limit)
+		}
+	}
+
+	var paid, conflicts atomic.Int64
+	atOnce(1000, func(i int) {
+		switch send(i, "POST", "/pay", "10", "Idempotency-Key", `"k"`).Code {
+		case 200:
+			paid.Add(1)
+		case 409:
+			conflicts.Add(1)
+		}
+	})
+	if payments.Load() != 1 || paid.Load()+conflicts.Load() != 1000 {
+		t.Errorf("%d payments of 1000 requests with one key; %d were answered with it, %d with 409", payments.Load(), paid.Load(), conflicts.Load())
+	}
+	if w := send(1, "POST", "/pay", "11", "Idempotency-Key", `"k"`); w.Code != 422 {
+		t.Errorf("another body: %d", w.Code)
+	}
+
+	cookie := send(0, "POST", "/visit", "").Result().Cookies()[0]
+	const updates = 300
+	atOnce(updates, func(i int) {
+		if w := send(i, "POST", "/visit", "", "Cookie", cookie.Name+"="+cookie.Value); w.Code != 200 {
+			t.Errorf("an update: %d %s", w.Code, w.Body)
+		}
+	})
+	if w := send(0, "POST", "/visit", "", "Cookie", cookie.Name+"="+cookie.Value); w.Body.String() != fmt.Sprint(updates+2) {
+		t.Errorf("after %d updates at once the session counts %s", updates+2, w.Body)
+	}
+}
+
+func Example() {
+	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // "" is memory, redis://10.0.0.1:6379 one for all
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer st.Close()
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	app.Use(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute, Store: st}))
+	// Output:
+}
