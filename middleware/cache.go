@@ -21,6 +21,10 @@ type CacheConfig struct {
 	// go that have not been asked for longest. Default: 32 MiB.
 	MaxBytes int64
 
+	// App has the memory budget that what is kept counts in, see [dunlin.App.CacheMemory]: it is the first to go when
+	// clients need room. Default: none, only MaxBytes bounds it.
+	App *dunlin.App
+
 	// MaxEntry bounds one answer, in bytes of its body. Default: a sixteenth of MaxBytes.
 	MaxEntry int
 
@@ -47,7 +51,8 @@ type ResponseCache struct {
 	seed   maphash.Seed
 	began  time.Time
 	held   atomic.Int64
-	turn   atomic.Uint32 // which shard is to give up something next
+	memory *dunlin.CacheMemory // nil without a budget
+	turn   atomic.Uint32       // which shard is to give up something next
 	counts cacheCounts
 	shards [cacheShards]cacheShard
 }
@@ -87,6 +92,9 @@ func NewCache(c CacheConfig) *ResponseCache {
 	k := &ResponseCache{config: c, seed: maphash.MakeSeed(), began: time.Now()}
 	for i := range k.shards {
 		k.shards[i].init()
+	}
+	if c.App != nil {
+		k.memory = c.App.CacheMemory(k.shrink)
 	}
 	return k
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -448,6 +449,67 @@ func TestCacheIsBounded(t *testing.T) {
 	if s.Hits < 190 {
 		t.Errorf("what is asked for all the time was dropped for what is asked for once: %d of 199 hits", s.Hits)
 	}
+}
+
+// What is kept counts in the app's memory budget, and goes when a client needs the room: nobody is refused for a cache.
+func TestCacheInTheBudget(t *testing.T) {
+	limited := quiet
+	limited.MemoryLimit = 128 << 20
+	onEnginesWith(t, limited, func(t *testing.T, app *dunlin.App, serve func() string) {
+		const part = 256 << 10
+		cache := middleware.NewCache(middleware.CacheConfig{App: app, MaxBytes: 4 << 30, MaxEntry: part})
+		body := strings.Repeat("x", part)
+		app.Get("/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(body).Cache(time.Hour) }, cache.Middleware())
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			b, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(fmt.Sprint(len(b)))
+		}).MaxBody(1 << 30)
+		addr := serve()
+		exchangeRaw(t, addr, "GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // now it serves
+		budget := app.Stats().Memory.Budget
+		if budget <= 0 {
+			t.Fatalf("the budget is %d", budget)
+		}
+		req, w := httptest.NewRequest("GET", "/0", nil), void{http.Header{}}
+		for i := range int(budget/part) + 10 {
+			req.URL.Path = fmt.Sprint("/", i)
+			app.ServeHTTP(w, req)
+		}
+		s := app.Stats().Memory
+		if kept := s.HeldFor["cache"]; kept != cache.Stats().Bytes || kept > budget*3/4 || kept < budget/2 {
+			t.Fatalf("%d bytes of %d are held for the cache, which has %d", kept, budget, cache.Stats().Bytes)
+		}
+		n := int(budget / 3)
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
+		if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", n); err != nil {
+			t.Fatal(err)
+		}
+		piece := make([]byte, 1<<20)
+		for left := n; left > 0; left -= len(piece) {
+			if _, err := conn.Write(piece[:min(left, len(piece))]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") || !strings.HasSuffix(string(answer), fmt.Sprint(n)) {
+			t.Errorf("a body of a third of the budget: %v %.200s", err, answer)
+		}
+		if kept := app.Stats().Memory.HeldFor["cache"]; kept != cache.Stats().Bytes || kept > budget-int64(n)+budget/16 {
+			t.Errorf("%d bytes of %d are still held for the cache", kept, budget)
+		}
+		cache.Clear()
+		if kept := app.Stats().Memory.HeldFor["cache"]; kept != 0 {
+			t.Errorf("%d bytes are held for an empty cache", kept)
+		}
+	})
 }
 
 // What is kept is a copy: neither the action's memory nor the request's.

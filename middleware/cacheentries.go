@@ -226,7 +226,7 @@ func (k *ResponseCache) store(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	id := flightID(key, req)
 	if e == nil || s.epochs[epochOf(key.base)] != epoch {
 		if e != nil {
-			k.held.Add(-e.size)
+			k.giveBack(e.size)
 		} else if resp.StatusCode() < http.StatusInternalServerError && r.Context().Err() == nil {
 			*s.passMark(id) = passMark{id, k.now() + passFor}
 		}
@@ -308,13 +308,27 @@ func (k *ResponseCache) makeRoom(n int64) bool {
 	if n > k.config.MaxBytes {
 		return false
 	}
-	for k.held.Add(n) > k.config.MaxBytes {
+	for k.held.Add(n) > k.config.MaxBytes || k.memory != nil && !k.memory.Reserve(n) {
 		k.held.Add(-n)
 		if !k.evict() {
 			return false
 		}
 	}
 	return true
+}
+
+// giveBack is the end of makeRoom.
+func (k *ResponseCache) giveBack(n int64) {
+	k.held.Add(-n)
+	if k.memory != nil {
+		k.memory.Release(n)
+	}
+}
+
+// shrink drops entries of so many bytes, if there are.
+func (k *ResponseCache) shrink(n int64) {
+	for goal := k.held.Load() - n; k.held.Load() > max(goal, 0) && k.evict(); {
+	}
 }
 
 // looked is in how many shards, that have something, the entry is looked for that goes.
@@ -355,7 +369,7 @@ func (k *ResponseCache) drop(s *cacheShard, e *cacheEntry) {
 	}
 	e.gone = true
 	s.unlink(e)
-	k.held.Add(-e.size)
+	k.giveBack(e.size)
 	left := slices.DeleteFunc(s.entries[e.key.hash], func(other *cacheEntry) bool { return other == e })
 	if len(left) == 0 {
 		delete(s.entries, e.key.hash)

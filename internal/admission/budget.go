@@ -15,12 +15,13 @@ const (
 	Stream               // buffers of answers that are being produced
 	SetAside             // complete requests that wait for a goroutine
 	Handshake            // TLS handshakes under way
+	InCache              // what can be made again, see Kept
 	uses
 )
 
 // String returns the use's name as statistics show it.
 func (u Use) String() string {
-	return [...]string{"input", "body", "output", "stream", "set-aside", "handshake"}[u]
+	return [...]string{"input", "body", "output", "stream", "set-aside", "handshake", "cache"}[u]
 }
 
 // Uses yields every use.
@@ -45,6 +46,7 @@ type Budget struct {
 	peak    atomic.Int64
 	refused atomic.Uint64
 	by      [uses]atomic.Int64
+	keeps   keeps
 }
 
 // NewBudget returns a budget of bound bytes; 0 is no bound.
@@ -75,6 +77,9 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 	for {
 		held, bound := b.held.Load(), b.bound.Load()
 		if bound > 0 && held+n > bound+beyond {
+			if b.dropKept(held + n - bound - beyond) {
+				continue
+			}
 			return false // and nobody saw it taken: others might have been ended for that
 		}
 		if b.held.CompareAndSwap(held, held+n) {

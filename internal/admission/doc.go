@@ -3,6 +3,7 @@
 //
 //	limit.go      how much memory the process may have
 //	budget.go     how much of it is held, for what
+//	kept.go       what of it is the first to go: caches
 //	holders.go    by whom
 //	account.go    one of them
 //	room.go       who gets room, waits for it or has it made

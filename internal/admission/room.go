@@ -260,7 +260,8 @@ func (h *Holders) over(n int64) int64 {
 	if bound <= 0 {
 		return 0
 	}
-	return h.budget.Held() + n - h.leaving.Load() - h.spared.Load() - bound
+	cached := h.budget.HeldFor(InCache) // which goes by itself
+	return h.budget.Held() + n - cached - h.leaving.Load() - h.spared.Load() - bound
 }
 
 // overFor is over for n more bytes of an account, which may be nil.

@@ -1,0 +1,110 @@
+package admission_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// hoard keeps pieces of ten bytes.
+type hoard struct {
+	kept *admission.Kept
+	n    atomic.Int64
+}
+
+func newHoard(b *admission.Budget) *hoard {
+	h := new(hoard)
+	h.kept = b.Keep(h.drop)
+	return h
+}
+
+func (h *hoard) add() bool {
+	if !h.kept.Reserve(10) {
+		return false
+	}
+	h.n.Add(1)
+	return true
+}
+
+func (h *hoard) drop(n int64) {
+	for ; n > 0; n -= 10 {
+		have := h.n.Load()
+		if have == 0 {
+			return
+		}
+		if h.n.CompareAndSwap(have, have-1) {
+			h.kept.Release(10)
+		}
+	}
+}
+
+// What is kept takes no more than three quarters, and goes before anything else is refused.
+func TestKeptGoesFirst(t *testing.T) {
+	b := admission.NewBudget(1000)
+	first, second := newHoard(b), newHoard(b)
+	for first.add() {
+		second.add()
+	}
+	if kept := b.HeldFor(admission.InCache); kept != 750 {
+		t.Fatalf("%d bytes are kept of 1000, want 750", kept)
+	}
+	for i, want := range []int64{750, 750, 700, 600, 500, 400, 300, 200, 100, 0} {
+		if !b.Reserve(admission.Output, 100) {
+			t.Fatalf("the request %d for 100 bytes is refused, though %d bytes are kept", i, b.HeldFor(admission.InCache))
+		}
+		if kept := b.HeldFor(admission.InCache); kept != want {
+			t.Errorf("after %d bytes of output %d are kept, want %d", 100*(i+1), kept, want)
+		}
+	}
+	if b.Reserve(admission.Output, 1) || first.add() {
+		t.Error("a full budget gives more")
+	}
+	if b.Refused() != 1 {
+		t.Errorf("%d were refused, want 1", b.Refused())
+	}
+	b.Release(admission.Output, 1000)
+	if b.Held() != 0 || !first.add() {
+		t.Errorf("%d bytes are held by nobody", b.Held())
+	}
+}
+
+func TestKeptWithoutBound(t *testing.T) {
+	b := admission.NewBudget(0)
+	h := newHoard(b)
+	for range 1000 {
+		if !h.add() {
+			t.Fatal("a budget without a bound refuses")
+		}
+	}
+	b.SetBound(1000)
+	if !b.Reserve(admission.Output, 900) || b.Held() > 1000 {
+		t.Errorf("%d bytes are held of 1000", b.Held())
+	}
+}
+
+func TestKeptAtOnce(t *testing.T) {
+	b := admission.NewBudget(10_000)
+	h := newHoard(b)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5000 {
+				h.add()
+			}
+		})
+		wg.Go(func() {
+			for range 5000 {
+				if !b.Reserve(admission.Output, 100) {
+					t.Error("400 bytes at most are refused of 10000")
+				}
+				b.Release(admission.Output, 100)
+			}
+		})
+	}
+	wg.Wait()
+	if b.Held() != h.n.Load()*10 || b.Held() > 10_000 {
+		t.Errorf("%d bytes are held, for %d pieces", b.Held(), h.n.Load())
+	}
+}
