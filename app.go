@@ -8,10 +8,12 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
+	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -38,11 +40,11 @@ type App struct {
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
 	servers lifecycle.Servers
-	memory  memory
-	shed    admission.Shed  // what was refused or cut off, and why
-	logs    *logqueue.Queue // to the handler of config.Logger
-	aside   *slog.Logger    // by logs: for code that must not wait for the handler
-	drains  drainWatch
+	memory  ceiling.Ceiling
+	shed    admission.Shed   // what was refused or cut off, and why
+	logs    *logqueue.Queue  // to the handler of config.Logger
+	aside   *slog.Logger     // by logs: for code that must not wait for the handler
+	drains  sse.Drain        // open streams of events
 	server  exchange.Server  // what adapters know of the app
 	loop    loophttp.Service // what event loops serve
 	std     *stdhttp.Service // what net/http serves
@@ -60,8 +62,9 @@ func New(config Config) *App {
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
 	a.aside = a.logs.Logger()
-	a.memory.holders = admission.NewHolders(&a.memory.budget, admission.Clock())
+	a.memory.Init()
 	a.tellAdapters()
+	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std = stdhttp.NewService(&a.server)
 	a.leastBody.Store(a.config.MaxBody)
 	a.fallback.Store(fallbackSource{

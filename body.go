@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -214,9 +215,9 @@ func (r *Request) passOn(body string) []byte {
 }
 
 // tooLargeEver is the problem of a body that the budget could never hold.
-func tooLargeEver(m *memory) error {
+func tooLargeEver(m *ceiling.Ceiling) error {
 	return &ProblemDetails{
 		Status: http.StatusRequestEntityTooLarge,
-		Detail: fmt.Sprintf("the request body is larger than the %v", &m.budget),
+		Detail: fmt.Sprintf("the request body is larger than the %v", &m.Budget),
 	}
 }

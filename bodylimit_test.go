@@ -219,7 +219,7 @@ func TestStdAfterBytesEnds(t *testing.T) {
 				return keep(r)
 			})
 		})
-		exchange(t, addr, false, req("POST /", "", "secret"), req("GET /probe"))
+		exchangeRaw(t, addr, false, req("POST /", "", "secret"), req("GET /probe"))
 		if b, err := io.ReadAll(<-kept); len(b) > 0 || !errors.Is(err, http.ErrBodyReadAfterClose) {
 			t.Errorf("read %q, %v", b, err)
 		}

@@ -85,11 +85,11 @@ func decodeProblem(body []byte, err error) error {
 	case jsonwire.ProblemUnknown:
 		return jsonProblem("unknown member at "+p.Pointer, p.Pointer, p.Offset, err)
 	case jsonwire.ProblemType, jsonwire.ProblemName:
-		want := wanted(p.Want)
+		want := jsonwire.Wanted(p.Want)
 		if p.Quoted {
-			want = "a string that holds " + wanted(indirectType(p.Want))
+			want = "a string that holds " + jsonwire.Wanted(jsonwire.Indirect(p.Want))
 		}
-		return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(p.Pointer), given(body[p.Offset:p.End]), want),
+		return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(p.Pointer), jsonwire.Given(body[p.Offset:p.End]), want),
 			p.Pointer, p.Offset, err)
 	}
 	return badRequest("the JSON of the request body is not what is wanted", err)

@@ -50,7 +50,7 @@ func (a *App) tellAdapters() {
 	s.Addresses = admission.NewAddresses(c.MaxConnectionsPerAddress)
 	trust, _ := clientaddr.ParseTrust(c.TrustedProxies) // validate has tried
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
-	s.Budget, s.Holders = &a.memory.budget, a.memory.holders
+	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
 	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
@@ -70,8 +70,8 @@ func (c *Config) proxyHeader() time.Duration {
 func (a *App) loopSettings() loophttp.Settings {
 	return loophttp.Settings{
 		Server:        &a.server,
-		MaxConcurrent: cmp.Or(a.config.MaxConcurrent, a.memory.maxConcurrent()),
-		OnQuiet:       a.memory.onQuiet,
+		MaxConcurrent: cmp.Or(a.config.MaxConcurrent, a.memory.MaxConcurrent()),
+		OnQuiet:       a.memory.OnQuiet,
 	}
 }
 

@@ -222,7 +222,7 @@ func statusOf(err error) int {
 // room for.
 func (a *App) noMemory(what string) *ProblemDetails {
 	return &ProblemDetails{
-		Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("no room for %s: the %v is used up", what, &a.memory.budget), passing: true,
+		Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("no room for %s: the %v is used up", what, &a.memory.Budget), passing: true,
 	}
 }
 

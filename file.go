@@ -1,8 +1,6 @@
 package dunlin
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/files"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -31,7 +27,7 @@ func File(path string) Response {
 		return Error(&ProblemDetails{Status: http.StatusNotFound, Cause: fmt.Errorf("file path %q has an element «..»", path)})
 	}
 	open := func(name string) (fs.File, error) { return os.Open(name) }
-	return fileResponse(fileSource{name: filepath.Base(path), open: opener(open, path)})
+	return fileResponse(fileSource{name: filepath.Base(path), open: files.Opener(open, path)})
 }
 
 func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
@@ -48,7 +44,7 @@ func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 // embed.FS, has neither. With another status than 200 the file is answered in
 // whole, whatever the request asks.
 func FS(fsys fs.FS, name string) Response {
-	return fileResponse(fileSource{name: name, open: opener(fsys.Open, name)})
+	return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name)})
 }
 
 // Files returns the action that serves the tree of fsys below a pattern whose
@@ -68,7 +64,7 @@ func Files(fsys fs.FS) Action {
 	if fsys == nil {
 		panic("dunlin: Files: nil file system (called at " + callerPlace() + ")")
 	}
-	tags := new(sync.Map) // name → ETag, of the files without a time
+	tags := new(files.Tags)
 	return func(r *Request) Response {
 		asked := ""
 		if n := r.match.Len(); n > 0 && !r.match.InHost(n-1) {
@@ -82,40 +78,17 @@ func Files(fsys fs.FS) Action {
 			name = "."
 		}
 		slash := asked == "" || name != asked
-		return fileResponse(fileSource{name: name, open: opener(fsys.Open, name), tags: tags, tree: true, slash: slash})
+		return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name), tags: tags, tree: true, slash: slash})
 	}
 }
-
-// opener returns the function that opens a file, or the index.html of a
-// directory, and says which.
-func opener(open func(name string) (fs.File, error), name string) func() (f fs.File, index bool, err error) {
-	return func() (fs.File, bool, error) {
-		f, err := open(name)
-		if err != nil {
-			return nil, false, err
-		}
-		info, err := f.Stat()
-		if err != nil {
-			return nil, false, errors.Join(err, f.Close())
-		}
-		if !info.IsDir() {
-			return f, false, nil
-		}
-		_ = f.Close() // nothing was written to it
-		f, err = open(path.Join(name, indexPage))
-		return f, true, err
-	}
-}
-
-const indexPage = "index.html"
 
 // A fileSource says which file to serve.
 type fileSource struct {
 	name  string // for the media type
 	open  func() (f fs.File, index bool, err error)
-	tags  *sync.Map // ETags of files without a time, or nil
-	tree  bool      // the URL is that of the file: relative links count
-	slash bool      // it ends with a slash
+	tags  *files.Tags // of files without a time, or nil
+	tree  bool        // the URL is that of the file: relative links count
+	slash bool        // it ends with a slash
 }
 
 func fileResponse(src fileSource) Response {
@@ -138,22 +111,19 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 	}
 	name := src.name
 	if index {
-		name = indexPage
+		name = files.IndexPage
 	}
 	if src.tree && src.slash != index {
 		return redirectFile(r, index)
 	}
-	content, ok := f.(io.ReadSeeker)
-	if !ok {
-		content = &forwardFile{file: f, open: src.open, size: info.Size()}
-		defer func() { _ = content.(*forwardFile).file.Close() }()
-	}
+	content, end := files.Seekable(f, info.Size(), src.open)
+	defer end()
 	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: resp.a.Status()}
 	for name, value := range resp.a.Headers {
 		w.header.Add(name, value)
 	}
 	if w.header.Get("Etag") == "" {
-		if tag := src.tag(content, info); tag != "" {
+		if tag := src.tags.Of(src.name, content, info); tag != "" {
 			w.header.Set("Etag", tag)
 		}
 	}
@@ -164,22 +134,12 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 // fileError is the problem of a file that cannot be had.
 func fileError(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), namesNoFile(err):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), files.NamesNoFile(err):
 		return &ProblemDetails{Status: http.StatusNotFound, Cause: err}
 	case errors.Is(err, fs.ErrPermission):
 		return &ProblemDetails{Status: http.StatusForbidden, Cause: err}
 	}
 	return err
-}
-
-// namesNoFile reports whether a file could not be opened because of its name, which
-// systems say in several ways.
-func namesNoFile(err error) bool {
-	if number, ok := errors.AsType[syscall.Errno](err); ok {
-		return slices.Contains(badNames, number)
-	}
-	wrong, ok := errors.AsType[*fs.PathError](err)
-	return ok && wrong.Err.Error() == "path escapes from parent" // that of os.Root has no name
 }
 
 // redirectFile sends a client that asked for a directory to where relative links work,
@@ -194,37 +154,6 @@ func redirectFile(req *Request, directory bool) Response {
 		to += "?" + query
 	}
 	return Redirect(to).Status(http.StatusPermanentRedirect)
-}
-
-// youngFile is the age from which a file that is written again is sure to get
-// another time: below it, its ETag is weak (RFC 9110 section 8.8.1).
-const youngFile = 2 * time.Second
-
-// tag returns the ETag of a file, "" for none.
-func (src fileSource) tag(content io.ReadSeeker, info fs.FileInfo) string {
-	if at := info.ModTime(); !at.IsZero() {
-		tag := `"` + strconv.FormatInt(at.UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36) + `"`
-		if time.Since(at) < youngFile {
-			return "W/" + tag
-		}
-		return tag
-	}
-	if src.tags == nil {
-		return ""
-	}
-	if tag, known := src.tags.Load(src.name); known {
-		return tag.(string)
-	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, content); err != nil {
-		return "" // serving it will fail as well
-	}
-	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		return ""
-	}
-	tag := `"` + base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:16]) + `"`
-	src.tags.Store(src.name, tag)
-	return tag
 }
 
 // A fileWriter is the ResponseWriter that http.ServeContent answers through.
@@ -267,51 +196,4 @@ func (w *fileWriter) answer(resp *Response) Response {
 		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // how long the file is
 	}
 	return problem
-}
-
-// A forwardFile makes a file seekable that can only be read forward, such as
-// one in a zip archive: it skips what is before the offset, and opens the file
-// again to go back.
-type forwardFile struct {
-	file fs.File
-	open func() (f fs.File, index bool, err error)
-	size int64
-	at   int64 // where file is
-	want int64 // where Read shall begin
-}
-
-func (f *forwardFile) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += f.want
-	case io.SeekEnd:
-		offset += f.size
-	}
-	if offset < 0 {
-		return 0, fs.ErrInvalid
-	}
-	f.want = offset
-	return offset, nil
-}
-
-func (f *forwardFile) Read(p []byte) (int, error) {
-	if f.want < f.at {
-		again, _, err := f.open()
-		if err != nil {
-			return 0, err
-		}
-		_ = f.file.Close() // nothing was written to it
-		f.file, f.at = again, 0
-	}
-	if f.want > f.at {
-		n, err := io.CopyN(io.Discard, f.file, f.want-f.at)
-		f.at += n
-		if err != nil {
-			return 0, err
-		}
-	}
-	n, err := f.file.Read(p)
-	f.at += int64(n)
-	f.want = f.at
-	return n, err
 }

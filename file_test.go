@@ -202,7 +202,7 @@ func TestFiles(t *testing.T) {
 		}()
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				got := exchange(t, addr, c.closes, c.send)[0]
+				got := exchangeRaw(t, addr, c.closes, c.send)[0]
 				if c.name == "File" {
 					got = strings.Replace(got, "X-A: 1\n", "", 1)
 				}
@@ -218,7 +218,7 @@ func TestFilesMultiRange(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerFiles(t))
 		for _, path := range []string{"/tree/a.txt", "/zip/z.txt"} {
-			got := exchange(t, addr, false, req("GET "+path, "Range: bytes=5-6,0-1"))[0]
+			got := exchangeRaw(t, addr, false, req("GET "+path, "Range: bytes=5-6,0-1"))[0]
 			wantContains(t, path, got, "206 Partial Content", "Content-Type: multipart/byteranges; boundary=",
 				"Content-Range: bytes 5-6/10\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n56\r\n", "Content-Range: bytes 0-1/10")
 		}

@@ -91,7 +91,7 @@ func TestForms(t *testing.T) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerForms)
 		for _, c := range formCases() {
 			t.Run(c.name, func(t *testing.T) {
-				if got := exchange(t, addr, false, c.send)[0]; got != c.want {
+				if got := exchangeRaw(t, addr, false, c.send)[0]; got != c.want {
 					t.Errorf("answer:\n%s\nwant:\n%s", got, c.want)
 				}
 			})
@@ -123,7 +123,7 @@ func TestFormFields(t *testing.T) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxFormFields: most}, registerForms)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				got := exchange(t, addr, false, c.send)[0]
+				got := exchangeRaw(t, addr, false, c.send)[0]
 				if got = strings.Replace(got, "Connection: close\n", "", 1); got != c.want {
 					t.Errorf("answer:\n%s\nwant:\n%s", got, c.want)
 				}

@@ -16,7 +16,7 @@ import (
 // little never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
 	m := &r.app.memory
-	bound := m.budget.Bound()
+	bound := m.Budget.Bound()
 	if need := max(int64(capacity), announced); bound > 0 && need > bound {
 		r.wire.RefuseBody()
 		return tooLargeEver(m)
@@ -46,7 +46,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 // noRoomForBody refuses a body that there is no memory for.
 func (r *Request) noRoomForBody() error {
 	if n, due := r.app.shed.Note(admission.NoMemory); due {
-		r.app.aside.Warn("the "+r.app.memory.budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
+		r.app.aside.Warn("the "+r.app.memory.Budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
 	}
 	r.wire.RefuseBody()
 	return r.app.noMemory("the request body")

@@ -107,7 +107,7 @@ func TestStdCloseNotify(t *testing.T) {
 				_, _ = io.WriteString(w, "probe")
 			}))
 		})
-		exchange(t, addr, false, req("GET /probe"))
+		exchangeRaw(t, addr, false, req("GET /probe"))
 		conn := askConn(t, addr, req("GET /"))
 		<-running
 		_ = conn.Close()
@@ -342,7 +342,7 @@ func TestMountDirtyPaths(t *testing.T) {
 			"/raw/../plain/a":      "HTTP/1.1 308 ",
 			"/nowhere//a":          "HTTP/1.1 404 ",
 		} {
-			if got := exchange(t, addr, false, req("GET "+target))[0]; !strings.HasPrefix(got, want) {
+			if got := exchangeRaw(t, addr, false, req("GET "+target))[0]; !strings.HasPrefix(got, want) {
 				t.Errorf("%s:\n%s\nwant:\n%s", target, got, want)
 			}
 		}

@@ -110,7 +110,7 @@ func TestStd(t *testing.T) {
 			{name: "duplex", send: req("POST /duplex", "Transfer-Encoding: chunked", "", "4\r\nabc\n\r\n0\r\n\r\n"), want: chunkedText + "Transfer-Encoding: chunked\n\nABC\n"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				if got := exchange(t, addr, c.closes, c.send)[0]; got != c.want {
+				if got := exchangeRaw(t, addr, c.closes, c.send)[0]; got != c.want {
 					t.Errorf("answer:\n%s\nwant:\n%s", clip(got), clip(c.want))
 				}
 			})
@@ -234,7 +234,7 @@ func TestStdHijack(t *testing.T) {
 					if wait {
 						// Others are served while the handler waits, so its loop has moved on.
 						for range 4 {
-							exchange(t, addr, false, req("GET /probe"))
+							exchangeRaw(t, addr, false, req("GET /probe"))
 						}
 					}
 					close(proceed)

@@ -78,7 +78,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 	await(t, "the first", begun)
 	await(t, "the second", begun)
 	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // more would begin now if they did
-		exchange(t, addr, false, req("GET /probe"))
+		exchangeRaw(t, addr, false, req("GET /probe"))
 	}
 	if n := most.Load(); n != 2 {
 		t.Errorf("%d actions wait for small bodies, want 2", n)

@@ -74,7 +74,7 @@ func TestLoopOrderBehindBlocking(t *testing.T) {
 		if round < 3 {
 			soon(t, "takeover", func() bool { return dunlin.LoopStats(app).Takeovers >= uint64(round+1) })
 		}
-		exchange(t, addr, false, req("GET /quick/x"))
+		exchangeRaw(t, addr, false, req("GET /quick/x"))
 		g.open <- struct{}{}
 		g.open <- struct{}{}
 		br := bufio.NewReader(conn)
@@ -218,5 +218,5 @@ func TestLoopClientGone(t *testing.T) {
 			})
 		}
 	}
-	exchange(t, addr, false, req("GET /quick/after"))
+	exchangeRaw(t, addr, false, req("GET /quick/after"))
 }

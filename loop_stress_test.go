@@ -317,7 +317,7 @@ func TestLoopStress(t *testing.T) {
 		clients, rounds = 16, 120
 	}
 	app, addr, logs := startLoop(t, dunlin.Config{}, registerStress)
-	exchange(t, addr, false, req("GET /quick/1", "X-Token: t"))
+	exchangeRaw(t, addr, false, req("GET /quick/1", "X-Token: t"))
 	before, goroutines := dunlin.LoopStats(app).Conns, runtime.NumGoroutine()
 	var wg sync.WaitGroup
 	for id := range clients {
@@ -346,6 +346,6 @@ func TestLoopStress(t *testing.T) {
 	soon(t, "no goroutine but idle workers is left: "+strconv.Itoa(goroutines)+" before", func() bool {
 		return runtime.NumGoroutine() <= goroutines+dunlin.LoopStats(app).WorkersIdle
 	})
-	exchange(t, addr, false, req("GET /quick/1", "X-Token: t"))
+	exchangeRaw(t, addr, false, req("GET /quick/1", "X-Token: t"))
 	wantLacks(t, "log", logs.String(), "engine: panic")
 }

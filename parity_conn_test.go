@@ -18,15 +18,15 @@ func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *logBuffer
 }
 
 func TestParitySequence(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := parityApp(t, engine)
+	onAdapters(t, func(t *testing.T, a adapter) {
+		talk := a.serve(t, dunlin.Config{MaxBody: parityMaxBody}, registerParity)
 		var sends, wants []string
 		for _, c := range parityCases {
 			if !c.closes {
 				sends, wants = append(sends, c.send), append(wants, c.want)
 			}
 		}
-		for i, got := range exchange(t, addr, false, sends...) {
+		for i, got := range talk(t, false, sends...) {
 			if got != wants[i] {
 				t.Errorf("request %d on the connection, %.60q:\n%s\nwant:\n%s", i, sends[i], clip(got), clip(wants[i]))
 			}
@@ -204,7 +204,7 @@ func TestParityAbort(t *testing.T) {
 		if got, err := io.ReadAll(conn); len(got) > 0 {
 			t.Errorf("http.ErrAbortHandler was answered with %q, %v; want no byte", got, err)
 		}
-		exchange(t, addr, false, req("GET /text")) // others are served
+		exchangeRaw(t, addr, false, req("GET /text")) // others are served
 		wantLacks(t, "log", logs.String(), "panic")
 	})
 }
@@ -217,7 +217,7 @@ func TestParityConstraintPanics(t *testing.T) {
 			app.ConstraintFunc("mine", func(value string) bool { return value != "x" || value[1] == 'y' })
 			app.Get("/a/{id:mine}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) })
 		})
-		got := exchange(t, addr, false, req("GET /a/x"), req("GET /a/z"), req("GET /a//x"))
+		got := exchangeRaw(t, addr, false, req("GET /a/x"), req("GET /a/z"), req("GET /a//x"))
 		if got[0] != problem500 || got[1] != plain("z") || got[2] != problem500 {
 			t.Errorf("answers:\n%q", got)
 		}
@@ -227,8 +227,8 @@ func TestParityConstraintPanics(t *testing.T) {
 
 // A list that was sent in several lines counts as one (RFC 9110 section 5.3).
 func TestParityVersions(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+	onAdapters(t, func(t *testing.T, a adapter) {
+		talk := a.serve(t, dunlin.Config{}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Version("v1").Get("/v", text("one"))
 			app.Version("v2").Get("/v", text("two"))
@@ -238,7 +238,7 @@ func TestParityVersions(t *testing.T) {
 			{req("GET /v", "Accept: text/html", "Accept: application/vnd.acme.v2+json"), "two"},
 			{req("GET /v", "Accept: application/vnd.acme.v2+json;q=0.5", "X-Accept: x", "accept: text/html", "ACCEPT: application/vnd.acme.v1+json"), "one"},
 		} {
-			got := exchange(t, addr, false, c.send)[0]
+			got := talk(t, false, c.send)[0]
 			if got = strings.Replace(got, "Vary: Accept\n", "", 1); got != plain(c.want) {
 				t.Errorf("%q: %s", c.send, got)
 			}
@@ -271,6 +271,6 @@ func TestParityRefused(t *testing.T) {
 				}
 			})
 		}
-		exchange(t, addr, false, req("GET /text"))
+		exchangeRaw(t, addr, false, req("GET /text"))
 	})
 }

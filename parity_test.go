@@ -303,11 +303,11 @@ func parityStd() http.Handler {
 }
 
 func TestParity(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerParity)
+	onAdapters(t, func(t *testing.T, a adapter) {
+		talk := a.serve(t, dunlin.Config{MaxBody: parityMaxBody}, registerParity)
 		for _, c := range parityCases {
 			t.Run(c.name, func(t *testing.T) {
-				got := exchange(t, addr, c.closes, c.send)[0]
+				got := talk(t, c.closes, c.send)[0]
 				if got != c.want {
 					t.Errorf("answer:\n%s\nwant:\n%s", clip(got), clip(c.want))
 				}

@@ -261,9 +261,9 @@ func TestStringsAreSafe(t *testing.T) {
 				return dunlin.Text("probe")
 			})
 		})
-		exchange(t, addr, false, req("GET /plain%2Fparam/a/b%20c?q=value&e=%41%42&q=w", "X-H: header", "X-Unknown-Name: unknown", "Cookie: c=cookie"))
+		exchangeRaw(t, addr, false, req("GET /plain%2Fparam/a/b%20c?q=value&e=%41%42&q=w", "X-H: header", "X-Unknown-Name: unknown", "Cookie: c=cookie"))
 		overwrite := req("POST /other/zzzzzzzzzzzz%20zz/zzzzzzz?z=zzzz%41zzzzzzzz", "X-H: zzzzzz", "Cookie: k=zzzzzz", "", strings.Repeat("z", 200))
-		exchange(t, addr, false, slices.Repeat([]string{overwrite}, 10_000)...)
+		exchangeRaw(t, addr, false, slices.Repeat([]string{overwrite}, 10_000)...)
 		if k := <-kept; len(k.copied) < 20 || !slices.Equal(k.handed, k.copied) {
 			t.Errorf("strings kept from a request have become\n%q, were\n%q", k.handed, k.copied)
 		}
@@ -358,7 +358,7 @@ func TestContextEnds(t *testing.T) {
 				return dunlin.NoContent()
 			})
 		})
-		exchange(t, addr, false, req("GET /"))
+		exchangeRaw(t, addr, false, req("GET /"))
 		select {
 		case <-<-done:
 		case <-time.After(patience):

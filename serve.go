@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
@@ -64,7 +65,9 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 
 // newServer chooses the engine for a place.
 func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
-	a.memory.begin(a)
+	a.memory.Begin(ceiling.Settings{
+		Limit: int64(a.config.MemoryLimit), KeepProgram: a.config.DisableProgramDrop, NoPacing: a.config.DisableGCPacing, Log: a.config.Logger,
+	})
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)
 	switch {
 	case p.TLS != nil:
@@ -74,7 +77,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	case a.config.Engine != EngineStd && !a.config.H2C:
 		srv, err := a.loop.NewServer(p.Listener, a.loopSettings())
 		if err == nil {
-			a.memory.beginLoop(a)
+			a.memory.BeginLoop()
 			return srv, EngineLoop, nil
 		}
 		if a.config.Engine == EngineLoop {
@@ -96,7 +99,7 @@ func (a *App) Shutdown(ctx context.Context) error {
 // shutdown is Shutdown of an app whose place another process may take, so that
 // Readiness stays as it is.
 func (a *App) shutdown(ctx context.Context) error {
-	err := a.servers.Shutdown(ctx, a.memory.end)
+	err := a.servers.Shutdown(ctx, a.memory.End)
 	last, cancel := context.WithTimeout(ctx, lastRecords)
 	defer cancel()
 	a.logs.Flush(last)

@@ -38,7 +38,7 @@ func TestShutdownDrains(t *testing.T) {
 		served := make(chan error, 2)
 		for _, ln := range []net.Listener{first, second} {
 			go func() { served <- app.Serve(ln) }()
-			exchange(t, ln.Addr().String(), false) // both are served
+			exchangeRaw(t, ln.Addr().String(), false) // both are served
 		}
 		conn := dial(t, first.Addr().String())
 		_, _ = io.WriteString(conn, req("GET /"))
@@ -135,7 +135,7 @@ func TestRunUntilContextEnds(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- app.Run(ctx) }()
 		addr := await(t, "Ready", ready).String()
-		exchange(t, addr, false)
+		exchangeRaw(t, addr, false)
 		cancel()
 		if err := await(t, "Run", ran); err != nil {
 			t.Errorf("Run: %v", err)

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/sse"
 )
 
 // An Event is one message of an event stream (HTML standard, section 9.2).
@@ -66,7 +67,7 @@ type Events struct {
 	ctx   context.Context // the request's
 	end   context.CancelFunc
 	told  atomic.Bool // that the server is about to stop
-	drain drainEntry
+	drain sse.Listener
 
 	mu       sync.Mutex
 	w        *streamWriter
@@ -90,8 +91,9 @@ func (e *Events) run(stream func(*Events) error) error {
 	e.ctx, e.end = e.r.wire.Endable()
 	defer e.close()
 	drains := &e.r.app.drains
-	drains.add(e.r.app, e)
-	defer drains.remove(e)
+	e.drain.Stream = (*draining)(e)
+	drains.Add(&e.drain, e.r.app.Draining())
+	defer drains.Remove(&e.drain)
 	if err := e.w.Flush(); err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (e *Events) Send(ev Event) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.buf = appendEvent(e.buf[:0], ev)
+	e.buf = (&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry}).Append(e.buf[:0])
 	return e.write()
 }
 
@@ -141,7 +143,7 @@ func (e *Events) Send(ev Event) error {
 func (e *Events) Comment(text string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.buf = append(appendLines(e.buf[:0], ":", text), '\n')
+	e.buf = append(sse.AppendLines(e.buf[:0], ":", text), '\n')
 	return e.write()
 }
 
@@ -212,103 +214,11 @@ func (e *Events) Context() context.Context { return e.ctx }
 // earlier stream, "" when it comes for the first time.
 func (e *Events) LastEventID() string { return e.r.Header("Last-Event-ID") }
 
-// appendEvent appends ev and the empty line that ends it. An event without data
-// is still one when it has a type.
-func appendEvent(b []byte, ev Event) []byte {
-	if ev.Type != "" {
-		b = appendLines(b, "event: ", ev.Type)
-	}
-	if ev.ID != "" {
-		b = appendLines(b, "id: ", ev.ID)
-	}
-	if ev.Retry > 0 {
-		b = append(b, "retry: "...)
-		b = append(strconv.AppendInt(b, ev.Retry.Milliseconds(), 10), '\n')
-	}
-	if ev.Data != "" || ev.Type != "" {
-		b = appendLines(b, "data: ", ev.Data)
-	}
-	return append(b, '\n')
-}
+// draining is Events as one who is told that the server is about to stop.
+type draining Events
 
-// appendLines appends each line of text behind prefix. LF, CR and CRLF break
-// lines, as they do for the reader.
-func appendLines(b []byte, prefix, text string) []byte {
-	for {
-		i := strings.IndexAny(text, "\r\n")
-		b = append(b, prefix...)
-		if i < 0 {
-			b = append(b, text...)
-			return append(b, '\n')
-		}
-		b = append(append(b, text[:i]...), '\n')
-		if strings.HasPrefix(text[i:], "\r\n") {
-			i++
-		}
-		text = text[i+1:]
-	}
-}
-
-// drainWatch tells open event streams that the app is about to end. It is a list,
-// since a context that each waits on would cost more than the rest of its state.
-type drainWatch struct {
-	mu      sync.Mutex
-	first   *Events
-	told    bool // the end has begun
-	watched bool // a goroutine waits for it
-}
-
-// drainEntry is a stream's place in the list.
-type drainEntry struct{ prev, next *Events }
-
-// add has e told of the end of a, at once if that has begun.
-func (d *drainWatch) add(a *App, e *Events) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.told {
-		e.tell()
-		return
-	}
-	if !d.watched {
-		d.watched = true
-		go func() {
-			<-a.Draining()
-			d.tell()
-		}()
-	}
-	e.drain.next = d.first
-	if d.first != nil {
-		d.first.drain.prev = e
-	}
-	d.first = e
-}
-
-func (d *drainWatch) remove(e *Events) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case e.drain.prev != nil:
-		e.drain.prev.drain.next = e.drain.next
-	case d.first == e:
-		d.first = e.drain.next
-	}
-	if e.drain.next != nil {
-		e.drain.next.drain.prev = e.drain.prev
-	}
-	e.drain = drainEntry{}
-}
-
-func (d *drainWatch) tell() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.told = true
-	for e := d.first; e != nil; e = e.drain.next {
-		e.tell()
-	}
-}
-
-// tell ends e's context because the server is about to stop.
-func (e *Events) tell() {
+// Draining ends the context.
+func (e *draining) Draining() {
 	e.told.Store(true)
 	e.end()
 }

@@ -58,7 +58,7 @@ func TestSSE(t *testing.T) {
 	})
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, register)
-		got := exchange(t, addr, false, req("GET /", "Last-Event-ID: 41"), req("HEAD /"))
+		got := exchangeRaw(t, addr, false, req("GET /", "Last-Event-ID: 41"), req("HEAD /"))
 		if got[0] != head+"Transfer-Encoding: chunked\n\n"+want {
 			t.Errorf("%q, want\n%q", got[0], want)
 		}

@@ -103,7 +103,7 @@ type RuntimeStats struct {
 // goroutine. What happens meanwhile may show in one figure and not yet in another.
 func (a *App) Stats() Stats {
 	var s Stats
-	a.memory.stats(&s.Memory)
+	a.memoryStats(&s.Memory)
 	s.Connections.Open, s.Connections.Accepted = a.std.Connections()
 	s.Connections.Refused = a.server.Refused.Load()
 	a.engineStats(&s)
@@ -160,27 +160,25 @@ func (a *App) engineStats(s *Stats) {
 	s.Memory.ReadPaused = from.ReadPaused
 }
 
-func (m *memory) stats(s *MemoryStats) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.program == nil {
+func (a *App) memoryStats(s *MemoryStats) {
+	limit, goal, percent, begun := a.memory.State()
+	if !begun {
 		return // the app has not served yet
 	}
-	s.Limit, s.LimitSource = m.limit.Bytes, m.limit.Source
-	b := &m.budget
+	s.Limit, s.LimitSource, s.HeapGoal, s.GOGC = limit.Bytes, limit.Source, goal, percent
+	b := &a.memory.Budget
 	bound := b.Bound()
 	s.Budget, s.Held, s.HeldPeak, s.Refused = b.Bound(), b.Held(), b.Peak(), b.Refused()
 	s.HeldFor = make(map[string]int64)
 	for u := range admission.Uses {
 		s.HeldFor[u.String()] = b.HeldFor(u)
 	}
-	h := m.holders
+	h := a.memory.Holders
 	s.Pending = b.HeldFor(admission.Output)
 	s.Waiting, s.Holders, s.Fair, s.Leaving = h.Waiting(), h.Count(), min(h.Fair(), bound), h.Leaving()
 	for _, x := range h.Largest(mostHoldings) {
 		s.Largest = append(s.Largest, Holding{x.Remote.String(), x.Held, x.For, x.Free})
 	}
-	s.HeapGoal, s.GOGC = m.collector.Goal(), m.collector.Percent()
 }
 
 func runtimeStats() RuntimeStats {

@@ -147,7 +147,7 @@ func TestStreams(t *testing.T) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStreams)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				if got := exchange(t, addr, c.closes, c.send)[0]; got != c.want {
+				if got := exchangeRaw(t, addr, c.closes, c.send)[0]; got != c.want {
 					t.Errorf("answer:\n%s\nwant:\n%s", clip(got), clip(c.want))
 				}
 			})
@@ -170,7 +170,7 @@ func TestStreamsCut(t *testing.T) {
 				t.Errorf("%s: %v, %.300q: want the connection cut within the body", path, err, got)
 			}
 		}
-		exchange(t, addr, false, req("GET /short"))
+		exchangeRaw(t, addr, false, req("GET /short"))
 		wantContains(t, "log", logs.String(), "out of luck", "panic=late", "element 30000")
 	})
 }

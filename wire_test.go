@@ -99,7 +99,7 @@ func methodOf(raw string) string {
 // exchange sends raw requests over one connection, one after the other, and
 // returns their answers. After them the connection must be closed by the server
 // or, if closes is false, answer another request.
-func exchange(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
+func exchangeRaw(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	conn := dial(t, addr)
 	br := bufio.NewReader(conn)

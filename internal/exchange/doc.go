@@ -3,8 +3,9 @@
 // other. It knows neither a protocol nor the public API. Adapters import it and nothing of the
 // API; the root package implements [Pipeline] and [Call].
 //
-// This page is what one reads to write an adapter. The adapters there are: internal/loophttp
-// (HTTP/1.1 on event loops) and internal/stdhttp (whatever net/http speaks).
+// This page is what one reads to write an adapter. The adapters there are: internal/memhttp
+// (no network, for tests: the one to read first), internal/loophttp (HTTP/1.1 on event loops)
+// and internal/stdhttp (whatever net/http speaks).
 //
 // # What an adapter offers
 //
@@ -70,7 +71,7 @@
 // the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails
 // with [ErrLate]. Its context, a [LimitedContext], ends with context.DeadlineExceeded. That one
 // of the two answers is decided in one place; where each request has a goroutine, that is a
-// [Race]. What the late action returns is given to Release or to Call.Drop; its wire is used
+// [Race] and its method Run. What the late action returns is given to Release or to Call.Drop; its wire is used
 // again only after the action has returned, or left to the collector after Call.Abandon.
 //
 // An action may end its goroutine (runtime.Goexit): then Wire.Abandoned is called, Run does not
@@ -91,4 +92,5 @@
 //	fields.go   its header fields          block.go    fields that were rendered once
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
 //	copy.go     copying what is read to a sink
+//	stdhead.go  the head of a request of net/http
 package exchange

@@ -3,6 +3,7 @@ package exchange
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -127,6 +128,7 @@ func (c *LimitedContext) AfterFunc(f func()) (stop func() bool) {
 // its own: that one, or the one that waits for it. Where there is no limit it is nil.
 type Race struct {
 	Context *LimitedContext // of the request
+	limit   time.Duration
 
 	mu    sync.Mutex
 	late  bool // the limit has passed: the action has lost its connection
@@ -186,3 +188,53 @@ func (LateSink) SetWriteDeadline(time.Time) error             { return ErrLate }
 func (LateSink) EnableFullDuplex() error                      { return ErrLate }
 func (LateSink) Finish(http.Header)                           {}
 func (LateSink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, ErrLate }
+
+// NewRace returns the race for a request whose context derives from parent.
+func NewRace(parent context.Context, limit time.Duration) *Race {
+	return &Race{Context: NewLimitedContext(parent, time.Now().Add(limit)), limit: limit}
+}
+
+// Run is Finish on a goroutine of its own, until the limit passes. Then, unless its answer
+// has begun, the action is late: the caller answers without it, and leaves the wire to the
+// action, after which the call is abandoned.
+func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
+	done := make(chan Answer, 1)
+	go func() {
+		returned := false
+		defer func() {
+			if !returned { // but ended its goroutine
+				done <- p.Answer(p.Problem(http.StatusInternalServerError, "", errGoexit))
+			}
+		}()
+		a := Finish(c)
+		returned = true
+		done <- a
+	}()
+	timer := time.NewTimer(r.limit)
+	defer timer.Stop()
+	select {
+	case a = <-done:
+		return a, false
+	case <-timer.C:
+	}
+	if !r.Expire() {
+		return <-done, false
+	}
+	go func() {
+		<-done
+		c.Abandon()
+	}()
+	return Answer{}, true
+}
+
+var errGoexit = errors.New("the action ended its goroutine instead of returning")
+
+// Finish runs the action of a call, and carries its answer out where it is made when it is
+// sent.
+func Finish(c Call) Answer {
+	a := c.Run()
+	if a.Kind() == Later {
+		a = c.CarryOut(a)
+	}
+	return a
+}

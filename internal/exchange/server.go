@@ -38,6 +38,10 @@ type Server struct {
 	Refused  atomic.Uint64 // requests that could not be read
 }
 
+// ServerKey is the key under which App.Extension has the *Server of an app, for adapters
+// beside those that the app has itself.
+type ServerKey struct{}
+
 // Settings are those of the configuration that adapters give effect to, with their
 // defaults filled in.
 type Settings struct {

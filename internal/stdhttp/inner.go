@@ -12,17 +12,14 @@ import (
 // exit is called when it has been sent.
 func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
 	x := s.wires.Get().(*wire)
-	x.w, x.req, x.inner = w, req, true
+	x.w, x.Req, x.inner = w, req, true
 	x.s.Set(req.Method, "", req.URL.RawQuery, false)
 	if host, ok := enter(x.call); ok {
 		if host != "" && req.Host != host {
-			x.req = req.WithContext(req.Context())
-			x.req.Host = host
+			x.Req = req.WithContext(req.Context())
+			x.Req.Host = host
 		}
-		resp := x.call.Run() // a limit on the route counts for the whole chain
-		if resp.Kind() == exchange.Later {
-			resp = x.call.CarryOut(resp)
-		}
+		resp := exchange.Finish(x.call) // a limit on the route counts for the whole chain
 		x.sendSettled(&resp)
 		exit()
 	}

@@ -12,17 +12,10 @@ import (
 
 // The body of a request on net/http.
 
-func (x *wire) hasBody() bool { return x.req.Body != nil && x.req.Body != http.NoBody }
+func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.NoBody }
 
 // Received returns nothing: net/http reads bodies as they are asked for.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
-
-func (x *wire) ContentLength() int64 {
-	if !x.hasBody() {
-		return 0
-	}
-	return x.req.ContentLength
-}
 
 func (x *wire) Body(limit int64) io.Reader {
 	if !x.hasBody() {
@@ -56,8 +49,8 @@ func (x *wire) remaining() *TimedBody {
 // one of a server of our own.
 func (x *wire) timed() io.ReadCloser {
 	if x.timedBody == nil {
-		if x.timedBody = NewTimedBody(x.req); x.timedBody == nil {
-			return x.req.Body
+		if x.timedBody = NewTimedBody(x.Req); x.timedBody == nil {
+			return x.Req.Body
 		}
 	}
 	return x.timedBody
@@ -68,17 +61,17 @@ func (x *wire) timed() io.ReadCloser {
 // when that is too much. Most requests have no body: for them this is inlined and a
 // comparison.
 func (x *wire) skipBody() {
-	if x.req.ContentLength != 0 {
+	if x.Req.ContentLength != 0 {
 		x.skipRest()
 	}
 }
 
 func (x *wire) skipRest() {
 	b := x.remaining()
-	if b == nil || x.duplex || x.req.Close || x.req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
+	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	if x.req.ContentLength > exchange.DrainLimit && !b.Begun() {
+	if x.Req.ContentLength > exchange.DrainLimit && !b.Begun() {
 		x.CloseAfter()
 		return
 	}
@@ -90,7 +83,7 @@ func (x *wire) skipRest() {
 // leaveBody bounds how long net/http goes on reading what is left of the body when the
 // request is over, even if the connection closes then.
 func (x *wire) leaveBody() {
-	if x.req.ContentLength != 0 {
+	if x.Req.ContentLength != 0 {
 		x.leaveRest()
 	}
 }
@@ -133,9 +126,9 @@ func (b limitedBody) problem(err error) error {
 // a limit on that, or the pipeline has read it.
 func (x *wire) StdRequest() *http.Request {
 	limit := x.s.Route.MaxBody
-	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.req.Context() {
+	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.Req.Context() {
 		x.own = x.lasting()
-		x.req, x.copied = x.req.WithContext(ctx), true
+		x.Req, x.copied = x.Req.WithContext(ctx), true
 	}
 	if !x.matched && x.call.Params() {
 		x.matched = true
@@ -149,28 +142,28 @@ func (x *wire) StdRequest() *http.Request {
 		body := x.timed()
 		x.ownRequest().Body, x.bodied = http.MaxBytesReader(x.w, body, limit), true
 	default:
-		if body := x.timed(); body != x.req.Body {
+		if body := x.timed(); body != x.Req.Body {
 			x.ownRequest().Body, x.bodied = body, true
 		}
 	}
-	return x.req
+	return x.Req
 }
 
 // ownRequest makes a copy of the request, once: a handler must not change the one
 // that it was given.
 func (x *wire) ownRequest() *http.Request {
 	if !x.copied {
-		own := *x.req
-		x.req, x.copied = &own, true
+		own := *x.Req
+		x.Req, x.copied = &own, true
 	}
-	return x.req
+	return x.Req
 }
 
 // removeForm removes the files of a form that was parsed from our own copy of the
 // request, which net/http does not know of.
 func (x *wire) removeForm() {
 	if x.copied {
-		exchange.RemoveForm(x.req)
+		exchange.RemoveForm(x.Req)
 	}
 }
 

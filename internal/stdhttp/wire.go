@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 // Server can bound.
 func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x := s.wires.Get().(*wire)
-	x.w, x.req = w, req
+	x.w, x.Req = w, req
 	path := req.URL.Path
 	if path == "" && req.Method != http.MethodConnect {
 		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
@@ -58,11 +57,11 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // wire is a request and its answer on net/http. Pooled.
 type wire struct {
+	exchange.StdHead
 	service *Service
 	call    exchange.Call
 	s       *exchange.State // that of call
 	w       http.ResponseWriter
-	req     *http.Request
 	ctx     context.Context // after Endable
 	own     context.Context // the request's, once req has another with values of middleware
 	race    *exchange.Race  // under a limit, between the action and the clock
@@ -90,10 +89,7 @@ func (s *Service) newWire() *wire {
 
 // answer runs the action and sends what it returns.
 func (x *wire) answer() {
-	resp := x.call.Run()
-	if resp.Kind() == exchange.Later {
-		resp = x.call.CarryOut(resp)
-	}
+	resp := exchange.Finish(x.call)
 	if x.count.shard != nil {
 		x.count.end(resp.Class())
 	}
@@ -111,7 +107,7 @@ func (x *wire) answer() {
 func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Connection", "close")
 	x := s.wires.Get().(*wire)
-	x.w, x.req = w, req
+	x.w, x.Req = w, req
 	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)
 	x.call.Begin(true)
 	problem := s.Pipeline.Problem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders), nil)
@@ -149,7 +145,7 @@ func (x *wire) release() {
 	}
 	x.removeForm()
 	x.leaveBody()
-	x.w, x.req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
+	x.w, x.Req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
 	x.copied, x.bodied, x.matched, x.duplex, x.inner = false, false, false, false, false
 	if x.timedBody != nil {
 		x.timedBody.Stop()
@@ -158,71 +154,6 @@ func (x *wire) release() {
 	if !invariants.Enabled { // else each request has its own, which knows when it has ended
 		x.service.wires.Put(x)
 	}
-}
-
-func (x *wire) Host() string { return x.req.Host }
-
-func (x *wire) Header(name string) (string, bool) {
-	if v := x.req.Header[name]; len(v) > 0 {
-		return v[0], true
-	}
-	var v []string
-	if !isCanonical(name) {
-		v = x.req.Header.Values(name)
-	}
-	if len(v) == 0 {
-		if strings.EqualFold(name, "Host") { // net/http moves it
-			return x.req.Host, x.req.Host != ""
-		}
-		return "", false
-	}
-	return v[0], true
-}
-
-func (x *wire) List(name string) string {
-	v := x.req.Header[name]
-	if v == nil && !isCanonical(name) {
-		v = x.req.Header.Values(name)
-	}
-	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
-		return x.req.Host // net/http moves it
-	}
-	return strings.Join(v, ", ")
-}
-
-// isCanonical reports whether a header's name is spelled as net/http's maps have it: those that a program looks for
-// mostly are, and looking again takes longer than the first time.
-func isCanonical(name string) bool {
-	first := true
-	for i := range len(name) {
-		c := name[i]
-		if first && 'a' <= c && c <= 'z' || !first && 'A' <= c && c <= 'Z' {
-			return false
-		}
-		first = c == '-'
-	}
-	return true
-}
-
-func (x *wire) Headers(yield func(name, value string) bool) {
-	if x.req.Host != "" && !yield("Host", x.req.Host) {
-		return
-	}
-	for _, name := range exchange.SortedKeys(x.req.Header) {
-		for _, v := range x.req.Header[name] {
-			if !yield(name, v) {
-				return
-			}
-		}
-	}
-}
-
-func (x *wire) Remote() netip.AddrPort {
-	addr, err := netip.ParseAddrPort(x.req.RemoteAddr)
-	if err != nil {
-		return netip.AddrPort{} // a unix socket, or a test that set none
-	}
-	return addr
 }
 
 func (x *wire) Context() context.Context {
@@ -237,10 +168,8 @@ func (x *wire) lasting() context.Context {
 	if x.own != nil {
 		return x.own
 	}
-	return x.req.Context()
+	return x.Req.Context()
 }
-
-func (x *wire) Secure() bool { return x.req.TLS != nil }
 
 func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
 	x.ctx, end = context.WithCancel(x.lasting())
@@ -318,7 +247,7 @@ func (x *wire) send(resp *exchange.Answer) {
 		}
 	}
 	x.w.WriteHeader(status)
-	if resp.Body != "" && exchange.BodyAllowed(status) && x.req.Method != http.MethodHead {
+	if resp.Body != "" && exchange.BodyAllowed(status) && x.Req.Method != http.MethodHead {
 		_, _ = x.w.Write(view.Bytes(resp.Body))
 	}
 }

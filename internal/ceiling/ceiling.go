@@ -1,7 +1,11 @@
-package dunlin
+// Package ceiling keeps a process below its memory limit: it finds the limit, gives a part of
+// it to the budget for what clients make the server hold, and has the collector paced by the
+// rest.
+package ceiling
 
 import (
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -49,64 +53,77 @@ const (
 	leastRoom = 4 << 20
 )
 
-// memory is the part of an App that keeps the ceiling.
-type memory struct {
+// Settings are what a Ceiling needs to know.
+type Settings struct {
+	Limit       int64 // in bytes; 0: that of the control group, or GOMEMLIMIT
+	KeepProgram bool  // what starting has touched of the program is not dropped
+	NoPacing    bool  // the collector is left alone
+	Log         *slog.Logger
+}
+
+// A Ceiling keeps a memory limit. The zero value has begun nothing; its budget has no bound.
+type Ceiling struct {
+	Budget  admission.Budget   // for what clients make the server hold
+	Holders *admission.Holders // who holds what of it; made by Init
+
 	mu        sync.Mutex
 	begun     bool // or ended before that
+	settings  Settings
 	limit     admission.Limit
 	program   *program
-	room      int64              // beside the program when the app began; 0 without a limit
-	budget    admission.Budget   // without a bound until begin
-	holders   *admission.Holders // of budget: who holds what
-	roomNow   func() int64       // for the collector's pace; nil without a limit
-	letGo     func() int64       // see onQuiet
+	room      int64        // beside the program when the app began; 0 without a limit
+	roomNow   func() int64 // for the collector's pace; nil without a limit
+	letGo     func() int64 // see OnQuiet
 	collector *admission.Collector
 	ended     bool
 }
 
-// begin finds the limit, and has the collector paced if there is one, when the app first serves.
-func (m *memory) begin(a *App) {
+// Init makes the Holders.
+func (m *Ceiling) Init() { m.Holders = admission.NewHolders(&m.Budget, admission.Clock()) }
+
+// Begin finds the limit, and has the collector paced if there is one, when called first.
+func (m *Ceiling) Begin(settings Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.begun {
 		return
 	}
-	m.begun = true
-	m.limit = findLimit(int64(a.config.MemoryLimit), os.DirFS("/"))
+	m.begun, m.settings = true, settings
+	m.limit = findLimit(settings.Limit, os.DirFS("/"))
 	bound := int64(easyBudget)
-	p := newProgram(m.limit, a.config.DisableProgramDrop)
+	p := newProgram(m.limit, settings.KeepProgram)
 	m.program = p
 	if m.limit.Bytes > 0 {
 		m.room = p.room(m.limit)
 		if m.room <= leastRoom {
-			a.config.Logger.Warn("the memory limit leaves hardly anything beside the program itself",
-				"limit", ByteSize(m.limit.Bytes), "source", m.limit.Source, "program", ByteSize(p.most))
+			settings.Log.Warn("the memory limit leaves hardly anything beside the program itself",
+				"limit", m.limit.Bytes, "source", m.limit.Source, "program", p.most)
 		}
 		bound = min(bound, m.room/budgetShare)
 		m.roomNow = func() int64 { return p.room(m.limit) }
 	}
-	m.budget.SetBound(bound)
+	m.Budget.SetBound(bound)
 	if m.roomNow != nil {
-		m.pace(a)
+		m.pace()
 	}
 	if p.drops {
 		p.drop = time.AfterFunc(dropAfter, p.dropNow)
 	}
-	a.config.Logger.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
+	settings.Log.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
-// beginLoop has the collector paced from the first listener of the loop engine on, limit or not:
+// BeginLoop has the collector paced from the first listener of the loop engine on, limit or not:
 // its requests leave so little that is live that Go would collect all the time. On net/http they
 // leave more, and without a limit its service is to take no more memory than others by it.
-func (m *memory) beginLoop(a *App) {
+func (m *Ceiling) BeginLoop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pace(a)
+	m.pace()
 }
 
 // pace begins to pace the collector unless it is paced or is not to be. m.mu is held.
-func (m *memory) pace(a *App) {
-	if m.collector != nil || m.ended || a.config.DisableGCPacing {
+func (m *Ceiling) pace() {
+	if m.collector != nil || m.ended || m.settings.NoPacing {
 		return
 	}
 	m.collector = admission.PaceCollector(m.roomNow)
@@ -118,8 +135,8 @@ func (m *memory) pace(a *App) {
 	}
 }
 
-// end gives the collector back its old settings.
-func (m *memory) end() {
+// End gives the collector back its old settings.
+func (m *Ceiling) End() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begun, m.ended = true, true
@@ -131,8 +148,8 @@ func (m *memory) end() {
 	}
 }
 
-// onQuiet has letGo called when the process becomes quiet, see admission.Collector.
-func (m *memory) onQuiet(letGo func() int64) {
+// OnQuiet has letGo called when the process becomes quiet, see admission.Collector.
+func (m *Ceiling) OnQuiet(letGo func() int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.letGo = letGo
@@ -141,12 +158,23 @@ func (m *memory) onQuiet(letGo func() int64) {
 	}
 }
 
-// maxConcurrent is how many actions may wait at once unless Config says it.
-func (m *memory) maxConcurrent() int {
+// MaxConcurrent is how many actions may wait at once, by the memory that they take.
+func (m *Ceiling) MaxConcurrent() int {
 	if m.room == 0 {
 		return mostActions
 	}
 	return int(min(max(m.room/actionShare, fewestActions), mostActions))
+}
+
+// State returns the limit, how large the heap may grow before a collection, and GOGC as it was
+// chosen (0: as Go or the user has them); false before Begin.
+func (m *Ceiling) State() (limit admission.Limit, heapGoal int64, percent int, begun bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.program == nil {
+		return admission.Limit{}, 0, 0, false
+	}
+	return m.limit, m.collector.Goal(), m.collector.Percent(), true
 }
 
 // A program is what a process has in memory of its own file and its libraries. What only
@@ -213,20 +241,3 @@ func besideKernel(group admission.Limit) int64 {
 }
 
 func ofGroup(limit admission.Limit) bool { return strings.HasPrefix(limit.Source, "cgroup") }
-
-// CacheMemory is a part of an App's memory budget for what can be made again at any time, see App.CacheMemory.
-type CacheMemory struct{ kept *admission.Kept }
-
-// CacheMemory returns a part of the budget ([MemoryStats]) for a cache. It gets room while a quarter of the budget is
-// free, and is the first to go when there is no room for what clients send or have not taken: then drop is called,
-// with the number of bytes that are needed. It drops about so much, or all there is, and calls Release for it before it returns. It may be called on any goroutine,
-// also an event loop's, and several times at once: it must be quick, wait for nothing, and not reserve.
-func (a *App) CacheMemory(drop func(bytes int64)) *CacheMemory {
-	return &CacheMemory{a.memory.budget.Keep(drop)}
-}
-
-// Reserve takes n bytes, before they are filled. It reports false, and takes nothing, when there is no room for them.
-func (c *CacheMemory) Reserve(n int64) bool { return c.kept.Reserve(n) }
-
-// Release gives n bytes back.
-func (c *CacheMemory) Release(n int64) { c.kept.Release(n) }

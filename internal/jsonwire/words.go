@@ -1,4 +1,4 @@
-package dunlin
+package jsonwire
 
 import (
 	"encoding"
@@ -7,10 +7,8 @@ import (
 	"strconv"
 )
 
-// This file says in the words of JSON what was given and what was wanted.
-
-// given says what a well-formed value is. It repeats numbers alone.
-func given(value []byte) string {
+// Given says what a well-formed value is. It repeats numbers alone.
+func Given(value []byte) string {
 	switch value[0] {
 	case '{':
 		return "an object"
@@ -29,8 +27,8 @@ func given(value []byte) string {
 	return "the number " + string(value)
 }
 
-// wanted says what a Go type wants in the words of JSON.
-func wanted(t reflect.Type) string {
+// Wanted says what a Go type wants in the words of JSON.
+func Wanted(t reflect.Type) string {
 	if t.PkgPath() == "time" && t.Name() == "Time" {
 		return "a time such as \"2026-01-31T15:04:05Z\""
 	}
@@ -62,8 +60,8 @@ func wanted(t reflect.Type) string {
 	return "another one"
 }
 
-// indirectType is what pointers of type t lead to, t itself if it is none.
-func indirectType(t reflect.Type) reflect.Type {
+// Indirect is what pointers of type t lead to, t itself if it is none.
+func Indirect(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

@@ -1,4 +1,4 @@
-package dunlin
+package files
 
 import "golang.org/x/sys/windows"
 

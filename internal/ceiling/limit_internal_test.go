@@ -1,4 +1,4 @@
-package dunlin
+package ceiling
 
 import (
 	"testing"

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package dunlin
+package files
 
 import "syscall"
 

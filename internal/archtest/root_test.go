@@ -1,0 +1,53 @@
+package archtest_test
+
+import (
+	"go/build/constraint"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The root folder is what users of Dunlin read first. These bounds keep it that.
+const (
+	mostRootFiles = 45
+	mostRootLines = 6500
+)
+
+const shopWindow = "the root folder is the public API and the pipeline that joins it: what speaks a protocol belongs to an adapter, " +
+	"other machinery to a package of its own below internal/"
+
+func TestRootIsBounded(t *testing.T) {
+	files, lines := 0, 0
+	for _, s := range sources(t) {
+		if s.folder == "" && !s.test {
+			files++
+			lines += s.lines
+		}
+	}
+	if files > mostRootFiles || lines > mostRootLines {
+		t.Errorf("the root has %d source files with %d lines, more than %d with %d: %s", files, lines, mostRootFiles, mostRootLines, shopWindow)
+	}
+}
+
+// systems are those that a file's name, or its build constraint, may be about.
+var systems = []string{"linux", "unix", "darwin", "freebsd", "netbsd", "openbsd", "windows", "plan9", "wasm", "amd64", "arm64", "386", "other"}
+
+func TestRootKnowsNoSystem(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.folder != "" || s.test {
+			continue
+		}
+		for _, word := range strings.Split(strings.TrimSuffix(s.path, ".go"), "_") {
+			if slices.Contains(systems, word) {
+				t.Errorf("%s is named after a system: %s", s.path, shopWindow)
+			}
+		}
+		for _, group := range s.syntax.Comments {
+			for _, c := range group.List {
+				if constraint.IsGoBuild(c.Text) {
+					t.Errorf("%s has a build constraint, %s: %s", s.path, c.Text, shopWindow)
+				}
+			}
+		}
+	}
+}

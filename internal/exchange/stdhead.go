@@ -1,0 +1,87 @@
+package exchange
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// A StdHead is the part of a Wire that says what the head of a request has, for a request
+// of net/http.
+type StdHead struct{ Req *http.Request }
+
+func (h *StdHead) Host() string { return h.Req.Host }
+
+func (h *StdHead) Header(name string) (string, bool) {
+	if v := h.Req.Header[name]; len(v) > 0 {
+		return v[0], true
+	}
+	var v []string
+	if !isCanonical(name) {
+		v = h.Req.Header.Values(name)
+	}
+	if len(v) == 0 {
+		if strings.EqualFold(name, "Host") { // net/http moves it
+			return h.Req.Host, h.Req.Host != ""
+		}
+		return "", false
+	}
+	return v[0], true
+}
+
+func (h *StdHead) List(name string) string {
+	v := h.Req.Header[name]
+	if v == nil && !isCanonical(name) {
+		v = h.Req.Header.Values(name)
+	}
+	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
+		return h.Req.Host // net/http moves it
+	}
+	return strings.Join(v, ", ")
+}
+
+// isCanonical reports whether a header's name is spelled as net/http's maps have it: those that a program looks for
+// mostly are, and looking again takes longer than the first time.
+func isCanonical(name string) bool {
+	first := true
+	for i := range len(name) {
+		c := name[i]
+		if first && 'a' <= c && c <= 'z' || !first && 'A' <= c && c <= 'Z' {
+			return false
+		}
+		first = c == '-'
+	}
+	return true
+}
+
+func (h *StdHead) Headers(yield func(name, value string) bool) {
+	if h.Req.Host != "" && !yield("Host", h.Req.Host) {
+		return
+	}
+	for _, name := range SortedKeys(h.Req.Header) {
+		for _, v := range h.Req.Header[name] {
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+func (h *StdHead) Remote() netip.AddrPort {
+	addr, err := netip.ParseAddrPort(h.Req.RemoteAddr)
+	if err != nil {
+		return netip.AddrPort{} // a unix socket, or a test that set none
+	}
+	return addr
+}
+
+// ContentLength returns the length of the body, 0 for none, -1 for one that is not known.
+func (h *StdHead) ContentLength() int64 {
+	if h.Req.Body == nil || h.Req.Body == http.NoBody {
+		return 0
+	}
+	return h.Req.ContentLength
+}
+
+// Secure reports whether the request came by TLS.
+func (h *StdHead) Secure() bool { return h.Req.TLS != nil }

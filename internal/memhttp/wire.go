@@ -1,0 +1,154 @@
+package memhttp
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A wire is a request and the way to its client. It serves one.
+type wire struct {
+	exchange.StdHead // the request; its body is never nil
+	server           *exchange.Server
+	call             exchange.Call
+	s                *exchange.State // that of call
+	ctx              context.Context
+	end              context.CancelFunc
+	race             *exchange.Race // under a limit, between the action and the clock
+	answer           chan outcome   // gets one
+	resp             *http.Response // the answer, once its head is there
+	body             *io.PipeWriter // likewise, if it comes in pieces
+	close            bool           // the connection would close after the answer
+	undated          bool           // the answer has no Date
+}
+
+// Received returns nothing: bodies are read as they are asked for.
+func (x *wire) Received() ([]byte, bool)   { return nil, false }
+func (x *wire) Body(limit int64) io.Reader { return &limitedBody{x, limit, limit} }
+func (x *wire) RefuseBody()                {}
+
+// A limitedBody is the body of a request, up to a limit in bytes.
+type limitedBody struct {
+	x           *wire
+	left, limit int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.x.Req.Body.Read(p)
+	switch b.left -= int64(n); {
+	case b.left < 0:
+		return 0, b.x.server.BodyTooLarge(b.limit)
+	case err != nil && err != io.EOF:
+		err = b.x.server.BodyUnreadable(err)
+	}
+	return n, err
+}
+
+func (x *wire) Context() context.Context { return x.ctx }
+
+func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
+	x.ctx, end = context.WithCancel(x.ctx)
+	return x.ctx, end
+}
+
+// StdRequest returns the request as net/http knows it.
+func (x *wire) StdRequest() *http.Request {
+	x.Req = x.Req.WithContext(x.call.Context(x.ctx))
+	x.call.SetMatch(x.Req)
+	if limit := x.s.Route.MaxBody; x.s.Loaded {
+		x.Req.Body = io.NopCloser(&exchange.Reader{Rest: x.s.Whole})
+	} else if limit > 0 {
+		x.Req.Body = http.MaxBytesReader(nil, x.Req.Body, limit)
+	}
+	return x.Req
+}
+
+func (x *wire) Interim(int, http.Header) {} // clients of net/http ignore them
+func (x *wire) CloseAfter()              { x.close = true }
+func (x *wire) OmitDate()                { x.undated = true }
+func (x *wire) Abandoned()               {}
+func (x *wire) MayWait()                 {}
+func (x *wire) Sink() exchange.Sink      { return (*sink)(x) }
+
+func (x *wire) Account() *admission.Account {
+	return x.server.Holders.Open((*holder)(x), x.server.Client(x).Addr())
+}
+
+func (x *wire) LeaveAccount(a *admission.Account) {
+	if !a.CloseIdle() {
+		a.Close()
+	}
+}
+
+// A holder is a wire as one who holds memory.
+type holder wire
+
+func (h *holder) RemoteAddr() netip.AddrPort { return h.server.Client((*wire)(h)) }
+
+// End has the reading of the body fail.
+func (h *holder) End(a *admission.Account) {
+	h.server.NoteEnded(h.RemoteAddr(), a)
+	_ = h.Req.Body.Close() // a Read that waits returns
+}
+
+// An outcome is the head of an answer, or why there is none.
+type outcome struct {
+	resp *http.Response
+	err  error
+}
+
+// A sink is a wire as the way to its client.
+type sink wire
+
+// Begin returns the head of an answer whose body comes in pieces.
+func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
+	if !x.race.Begin() {
+		return exchange.LateSink{}
+	}
+	r, w := io.Pipe()
+	resp := x.head(a, length)
+	x.body, resp.Body = w, body{r, x.end}
+	if !x.bodied(a) {
+		_ = w.Close() // it never fails
+	}
+	x.answer <- outcome{resp, nil}
+	return (*sink)(x)
+}
+
+// A body is that of an answer which comes in pieces. Who closes it has gone.
+type body struct {
+	*io.PipeReader
+	end context.CancelFunc
+}
+
+func (b body) Close() error {
+	b.end()
+	return b.PipeReader.Close()
+}
+
+func (s *sink) Write(p []byte) (int, error)                  { return s.body.Write(p) }
+func (s *sink) ReadFrom(src io.Reader) (int64, error)        { return exchange.CopyPieces(s, src) }
+func (s *sink) Flush() error                                 { return nil }
+func (s *sink) SetReadDeadline(time.Time) error              { return http.ErrNotSupported }
+func (s *sink) SetWriteDeadline(time.Time) error             { return http.ErrNotSupported }
+func (s *sink) EnableFullDuplex() error                      { return nil }
+func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
+
+// Finish ends the body. Trailers can be read from the answer then.
+func (s *sink) Finish(trailers http.Header) {
+	for key, values := range trailers {
+		if s.resp.Trailer == nil {
+			s.resp.Trailer = make(http.Header)
+		}
+		s.resp.Trailer[http.CanonicalHeaderKey(strings.TrimPrefix(key, http.TrailerPrefix))] = values
+	}
+	_ = s.body.Close() // it never fails
+}
