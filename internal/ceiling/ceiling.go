@@ -1,6 +1,66 @@
 // Package ceiling keeps a process below its memory limit: it finds the limit, gives a part of
 // it to the budget for what clients make the server hold, and has the collector paced by the
 // rest.
+//
+// # What a limit is spent on
+//
+// internal/ceiling finds the limit: Config.MemoryLimit, unless a control group leaves less, else
+// the control group's, else GOMEMLIMIT. What the program itself takes is subtracted (GOMEMLIMIT
+// does not count that), and from a control group's limit a third, at most 64 MB, for the kernel,
+// whose sockets and files count there; the rest is the room.
+//
+//   - The program (internal/admission/program_linux.go) has touched much of itself by starting
+//     that it does not need again. Soon after an app has begun to serve, what is mapped of it is
+//     dropped; what is used comes back from the system's cache. Not so where the limit is a
+//     control group's: there the system does that itself.
+//   - The collector (internal/admission/collector.go) is paced within a limit, and without one
+//     from the loop engine's first listener on; while there is only net/http's server, Go's own
+//     pace is kept. After a collection GOGC is chosen such that the heap grows as far as the
+//     room allows, at most a hundred times a second (fifty within a limit). The room is reckoned
+//     anew each time: it becomes smaller as more of the program is used. The runtime's memory
+//     limit is a backstop. It is set up to 4 MB below the room, since it is passed when a
+//     collection has to wait for a processor, and then 4 MB higher, which the runtime counts but
+//     hardly ever touches. Without a limit it is 24 MB, or so much that a larger heap can grow
+//     as far as with Go's own percentage, and an eighth more: that bounds how far a small heap
+//     passes its goal of 16 MB. Ten seconds after the last collection, when a process has become
+//     quiet, the buffers kept for later and the program's pages are let go and one more
+//     collection gives back to the system what the last clients left; after that no timer is
+//     set.
+//   - The budget (internal/admission/budget.go), a quarter of the room and at most 256 MB, which
+//     it has without a limit, is for what clients make the server hold, by use: input that is
+//     not complete, bodies that an action reads in whole, output that is not taken, buffers of
+//     streams, and requests set aside for a worker. The capacity of a buffer is reserved before
+//     it is filled and released with it, so everything is zero when all connections are closed;
+//     tests check that after every case. A request that is read, answered and written in one go
+//     touches no budget.
+//   - Caches (internal/admission/kept.go): what can be made again has a part of the budget
+//     (App.CacheMemory), gets room only while a quarter is free, and is dropped before anything
+//     else is refused or anybody is ended.
+//   - By holder (internal/admission/holders.go, room.go, victims.go): what is in the budget is
+//     charged to accounts, one for each connection of the loop engine
+//     (internal/engine/holder.go) and one for each request of net/http that reads a body in
+//     whole (internal/stdhttp/holder.go); the accounts of an address have a sum. A connection
+//     opens its account when it first holds something. Whoever holds more than a fair share
+//     stands in a list; when there is no room, the costliest of the slow ones among these is
+//     ended: its loop gets a message, and refuses or closes it; a goroutine that has it fails
+//     when it would next wait. Until it has let go, its bytes count as leaving. Those who hold
+//     more than 80 KiB reserve three quarters of the budget together at most, and a large body
+//     in whole (body.go). What was reserved for a request is its answer's until that has been
+//     sent. Nothing else happens to anybody: there are no stages for all.
+//   - Requests whose answers are large, as the route has shown (internal/loophttp/room.go), are
+//     begun when there is room for as much as will be left; until then they wait with their loop
+//     (internal/engine/room.go), in order.
+//   - The policy alone is tested by a simulation in virtual time (holders_sim_test.go): about a
+//     thousand clients of every kind, with what is promised as assertions after each step.
+//   - Workers are bounded by one for each 256 KB of the room, unless Config.MaxConcurrent says
+//     otherwise.
+//   - A driver's buffers and those of pools are dropped when they have grown beyond a bound, and
+//     a body costs memory as it arrives, not as it is announced. One that is gathered gets 64 KB
+//     once it is more than 16 KB, from a pool that keeps 16 such pieces at most and no more than
+//     a sixteenth of the budget. An answer that lies in the request's body is sent from there,
+//     however long it is: it costs no second copy, which no budget would know of.
+//
+// App.Stats (stats.go) says where all this stands.
 package ceiling
 
 import (

@@ -53,5 +53,143 @@
 //	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
 //	syscalls.go  the system calls of the hot path, and all unsafe code but unsafetls.go's
 //
+// # A loop and its driver
+//
+// A loop is an epoll set with its connections, a timer wheel and an inbox; there is one for each
+// processor. At any time exactly one goroutine, its driver, runs it: serve the events, the
+// connections that have more to do, the messages and the deadlines, then wait. The epoll
+// descriptor is itself watched by the runtime's network poller, so a waiting driver is a parked
+// goroutine and not a blocked thread.
+//
+// Events are edge-triggered. A connection is read once a visit; when the read filled the buffer
+// it is visited again in the next turn, after the others.
+//
+// The input, the output buffer and the parsed request belong to the driver. A loop reads into
+// one large buffer (memory.go), in which nothing stays: what was read is copied to memory of its
+// size, 4 KB that the driver keeps for most, and 16 KB and more takes the large buffer along. A
+// connection owns memory only for what is unfinished: input not consumed yet, output not sent
+// yet. Both live in pooled buffers of a few sizes.
+//
+// Accepting. Every loop watches the same listening descriptor, exclusively, so that the kernel
+// wakes one. The loop that accepts gives the connection to the loop that has clearly the fewest,
+// else keeps it. Without free descriptors, and at MaxConnections, accepting pauses. A connection
+// that is one too many for its address (internal/admission/addresses.go) or for every loop gets
+// an answer that was rendered beforehand, as far as that costs no wait, and is closed. On
+// net/http the listener (internal/stdhttp/listener.go) does both. A connection of a trusted
+// proxy counts for nobody; with the PROXY protocol it begins with a header that says whose it
+// is. The loop engine looks at what has come without taking it until the header is whole
+// (internal/engine/proxy.go), so that nothing is held for it; on net/http it is read when the
+// connection's goroutine first asks for the peer (internal/stdhttp/proxy.go). What makes the
+// system probe silent peers (keepalive.go) is set on the listener, from which connections
+// inherit it.
+//
+// # How a call may block
+//
+// Around each action the driver moves the loop's epoch: odd means in an action. A monitor
+// goroutine, awake only while loops are in actions, looks at the epochs at short intervals. A
+// loop that it finds in the same odd epoch twice is taken over: the monitor moves the epoch on
+// by compare-and-swap and starts a fresh driver, which carries on with the loop's work where the
+// old one stood. The old driver, whose own compare-and-swap now fails, sees that it lost the
+// loop. It keeps the one connection it was serving, writes the answer itself and gives the
+// connection back.
+//
+// While a connection is away, an event for it leaves a note instead of being served. state.go
+// has the table of owners and changes, and why no event is lost in between.
+//
+// What waits is bounded wherever it waits (internal/engine/places.go): an action that was taken
+// over, or has given up its loop, has one of Config.MaxConcurrent places, as one on a worker
+// has. It lends its place while it waits for its client, for the body say, and has none once its
+// answer has begun. A driver that was taken over keeps its input, an output buffer of at most 16
+// KB in which there is nothing (a larger one stays with the loop), or what has been answered
+// before; the budget counts both.
+//
+// A route whose actions are taken over in more than about one call of eight
+// (internal/exchange/pace.go) is called blocking, as soon as that is so and not when they
+// return: its requests go to a bounded pool of workers at once, most recently used goroutine
+// first; while all places are taken they wait in line, Critical ones first, which may have an
+// eighth more of them. So do then, unless they are Critical, requests of a route whose last
+// calls were taken over now and then; those of routes that are quick go on. Now and then one
+// request of a blocking route is tried on the loop. Four trials in a row that are not taken over
+// bring the route back; after a failed one the time to the next doubles, from 50 ms to at most
+// 10 s.
+//
+// Routing is enclosed in the same way where it runs code of others (ConstraintFunc). What the
+// engine itself logs goes through a bounded queue to a goroutine that may wait for the logger
+// (internal/logqueue), since nothing watches the loop then.
+//
+// Operations that are known to block, such as reading a large body or writing a stream, give up
+// the loop before they begin.
+//
+// A panic or runtime.Goexit in an action ends a driver's goroutine at most; a new driver
+// continues with the loop.
+//
+// # When more comes than can be served
+//
+// A loop that keeps up serves events as epoll gives them. One that does not is pressed
+// (internal/engine/queue.go): it fetches all events every millisecond or so and serves their
+// connections from queues of its own. So it knows how long each has waited. New connections, and
+// those in the middle of what they have sent at once, have a queue beside that of all others,
+// and the two share the time: a crowd that comes holds up only itself. While both wait, the loop
+// fetches events after each 0.1 ms, accepts fewer connections at once and leaves a connection
+// after as long. Nor does it wait, when a crowd comes, for the kernel to enlarge the process's
+// table of descriptors: that is done ahead of it (descriptors.go).
+//
+// admission.QueueControl judges how long requests have waited: when the queue stands, and it is
+// no mere crowd, those that have waited longer than Config.QueueTarget are overdue. The handler
+// still parses and routes an overdue request, since its route may be Critical; else it appends a
+// 503 that is rendered beforehand (internal/loophttp/refuse.go), which takes a few microseconds
+// with the two system calls.
+//
+// The line for a worker (internal/engine/line.go) is judged in the same way. While it stands,
+// whoever came last is served first, and a timer, which runs only while somebody is in line,
+// gives the overdue back to their loops to be refused.
+//
+// With Config.AdaptiveLimit the number of workers follows how long their jobs take
+// (admission.Gradient): fewer run when more only wait for each other.
+//
+// How many requests of a route may run at once (Limit, LimitBy) is counted by a guard around its
+// action, outside all middleware and on both engines (limit.go). Its places are given back when
+// the action has ended, by whatever means, and by settle after a stream. A route without limits
+// has no guard.
+//
+// # Slow and silent peers
+//
+// Deadlines are ticks of a timer wheel, filed lazily: a deadline that moves later, as an idle
+// timeout does with each request, costs nothing until the old tick comes. With nothing filed and
+// nothing to do, no timer is set.
+//
+// Output that the socket does not take stays with the connection, and while there is any the
+// connection is not read: back pressure reaches the client. Pipelined requests wait likewise
+// while the kernel holds unsent what was answered to earlier ones (unread.go). A peer that takes
+// less than MinWriteRate over WriteTimeout is cut off (rate.go); what it has taken is what its
+// system has confirmed, for a socket's buffer may hold more than a slow peer takes in an hour. A
+// head must be here within HeadTimeout, and a body come at MinBodyRate over each BodyTimeout
+// (internal/exchange/slow.go), else the answer is a 408. Only the time counts in which the
+// server waits for the client: not that in which an action does not read, or a stream has
+// nothing to send. One that stays idle too long is closed without a word.
+//
+// # TLS
+//
+// Engine.ServeTLS puts crypto/tls, unmodified, between the sockets of a listener and the
+// handler, which sees what the records carry (tls.go). Crypto/tls has no socket of its own:
+// internal/tlsmem lends it whole records and gathers what it makes. Where it would wait, it is
+// told so by an error that is temporary, and asked again when more has come; pinned_test.go
+// there holds it to that. The loop reads records into its buffer and opens them in place. The
+// beginning of a record stays with the connection, in a pooled buffer that the budget counts, so
+// that a tls.Conn holds no input while its connection waits.
+//
+// What is sent is sealed last, 48 KB at a time and straight before it goes to the socket. While
+// the peer takes nothing, what follows is pending in clear text, so that an answer which many
+// are sent lies in memory once. Pending output, its rates and its bounds are those of ciphertext
+// but for that.
+//
+// The loop gathers a ClientHello (512 B in most cases). Then the handshake runs on a goroutine
+// of its own (tlshandshake.go), with 40 KB of the budget, for at most the time that a head may
+// take. Handshakes have a line of their own (tlsline.go), judged as others are, and at most half
+// of the processors; while one waits for its client it has none, and one that keeps it for too
+// long, because code of the app looks for a certificate, is not counted. Where as many have
+// begun as may, the one whose client has been waited for longest is ended, so that clients which
+// stop in the middle keep nobody out.
+//
 // The package is for Linux; elsewhere it is empty.
 package engine

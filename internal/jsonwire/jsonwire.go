@@ -67,6 +67,19 @@
 // and learns whether it was there, or null. With Strictness.RefuseNull and
 // Limits.CaseSensitive, DuplicateMembers and FractionlessFloat a decoder takes
 // what a JSON Schema of the same types takes.
+//
+// # How it is checked
+//
+// internal/jsonwire compiles a plan for each type once: a list of steps that append to a byte
+// slice. The output is byte for byte what encoding/json.Marshal writes, which a table and a fuzz
+// target check against encoding/json itself.
+//
+// Decoders are plans as well: one pass over the text that writes by offset and looks at rules as
+// values arrive. It expects the members of an object in the order of the fields, else finds them
+// by a perfect hash. Strings are safe copies that share pieces of 4 KB. What is refused is read
+// again, to list what is wrong and where (refusal.go). Compile takes rules from a package above;
+// the package comment says how. The values are those of encoding/json.Unmarshal, and so is what
+// is refused; a corpus of odd cases and a fuzz target check that.
 package jsonwire
 
 // Options select a variant of the output; the zero value is json.Marshal's.

@@ -32,5 +32,30 @@
 // another. Of what they share, the connection, the output, and the state of body and answer are
 // used by who holds wire.using, which is free while an operation waits.
 //
+// # What happens to the bytes
+//
+// internal/engine calls a Handler with bytes; internal/loophttp/handler.go is that handler, and
+// the files named below lie beside it.
+//
+//   - A driver has read what a connection sent into its own buffer and calls Data.
+//   - http1.Head.Parse reads a head in place. The head views the buffer; nothing is copied.
+//   - Incomplete: the state of the parser is kept with the connection as an unfinished request,
+//     and the engine keeps the bytes.
+//   - Malformed, or a framing that two implementations could read differently: a 4xx, and the
+//     connection is closed, lingering until the client has read the answer.
+//   - The body: none, or here already, is lent as it lies in the buffer. A small one that is
+//     still coming is gathered first, for 2 ms (gather.go), or 250 ms where the route's action
+//     has shown that it takes bodies in whole; then the action begins without the rest. A large
+//     one, or one whose client waits for 100 Continue, is read by the action from the
+//     connection, which gives up the loop to do so.
+//   - Steps 1 to 5 above. Strings that leave the Request are copied into its exchange.Strings
+//     when the action asks for them; path and query are views until then.
+//   - The response is appended to the driver's output: status line, a Date that is rendered once
+//     a second, the wire bytes of its header block, its own headers, the length. A small body is
+//     copied behind the head; a large one is sent from where it lies, by one gathering write
+//     with the head, and given back when it is gone.
+//   - On with the next request in the buffer: what was pipelined is answered in order and leaves
+//     in one write. Bytes that are left over are kept with the connection.
+//
 // The package is for Linux; elsewhere its Service serves nothing.
 package loophttp

@@ -1,6 +1,35 @@
 // Package tally counts requests and how long they took, without locks and
 // without goroutines waiting for each other's cache lines. It knows neither
 // HTTP nor engines: an outcome is a small number whose meaning the user gives it.
+//
+// # Counting requests
+//
+// Each route has an exchange.RouteCounts (internal/exchange/state.go): a count for each class of
+// status and a histogram of durations, in shards. A shard is 1 KB that one event loop writes to,
+// so that no two processors want the same cache line; it is made when the loop first answers a
+// request of that route. Net/http's exchanges, which are pooled by processor, are spread over
+// the same shards. A snapshot adds the shards up.
+//
+//   - On the loop engine (internal/loophttp/count.go) nothing is shared while a call of Data
+//     answers what a connection has sent. Answers to the same route with the same outcome are
+//     counted together at the end of the call, with one look at the clock, since they leave with
+//     one write. The time counted begins with the turn in which the request was read, since the
+//     engine has looked at the clock then anyway, or when a pressed loop has queued the
+//     connection.
+//   - In flight are, on the loop engine, those requests whose driver has lost its loop or never
+//     had one: the engine says so by Handler.Away. Requests that are answered at once pay
+//     nothing for it.
+//   - On net/http the time counted is the action's; in flight is a request until its answer is
+//     written. A bare ServeHTTP is not counted unless Config.RouteStats says so, and pays two
+//     branches.
+//
+// How long requests wait before anything is done for them is noted by turn
+// (internal/engine/waits.go): when there is more to do at once after a turn, then its length is
+// how long some have waited.
+//
+// A histogram (internal/tally/histogram.go) has four buckets to each doubling, from 256 ns to a
+// minute: what is read from it is off by a quarter at most. It only ever grows. What happened in
+// between is the difference of two snapshots (Latency.Since).
 package tally
 
 import (
