@@ -118,13 +118,13 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 	}
 	content, end := files.Seekable(f, info.Size(), src.open)
 	defer end()
-	w := &fileWriter{stdWriter: stdWriter{r: r, header: make(http.Header)}, as: resp.a.Status()}
+	w := &fileWriter{stdWriter: newStdWriter(r), as: resp.a.Status()}
 	for name, value := range resp.a.Headers {
-		w.header.Add(name, value)
+		w.Header().Add(name, value)
 	}
-	if w.header.Get("Etag") == "" {
+	if w.Header().Get("Etag") == "" {
 		if tag := src.tags.Of(src.name, content, info); tag != "" {
-			w.header.Set("Etag", tag)
+			w.Header().Set("Etag", tag)
 		}
 	}
 	w.serve(content, name, info.ModTime())
@@ -158,7 +158,7 @@ func redirectFile(req *Request, directory bool) Response {
 
 // A fileWriter is the ResponseWriter that http.ServeContent answers through.
 type fileWriter struct {
-	stdWriter
+	*stdWriter
 	as int // the status of the response: 200 leaves it to ServeContent
 }
 
@@ -174,7 +174,7 @@ func (w *fileWriter) WriteHeader(status int) {
 var conditions = [...]string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
 func (w *fileWriter) serve(content io.ReadSeeker, name string, at time.Time) {
-	defer w.r.cutAfter(&w.sink)
+	defer w.r.cutAfter(w.Begun)
 	req := &http.Request{Method: w.r.s.Method, Header: make(http.Header)}
 	if w.as == http.StatusOK {
 		for _, name := range conditions {
@@ -188,11 +188,11 @@ func (w *fileWriter) serve(content io.ReadSeeker, name string, at time.Time) {
 
 // answer is what became of it; refusals are problems.
 func (w *fileWriter) answer(resp *Response) Response {
-	if w.sink != nil || w.status < 400 || w.status == w.as {
+	if status := w.Status(); w.Begun() || status < 400 || status == w.as {
 		return w.response()
 	}
-	problem := resp.failLate(&ProblemDetails{Status: w.status})
-	if v := w.header.Get("Content-Range"); v != "" {
+	problem := resp.failLate(&ProblemDetails{Status: w.Status()})
+	if v := w.Header().Get("Content-Range"); v != "" {
 		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // how long the file is
 	}
 	return problem

@@ -1,21 +1,11 @@
 package dunlin
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
-	"github.com/dunlinhttp/dunlin/internal/view"
+	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
 
 // FromStd makes an action of a standard handler, on either engine. What the
@@ -50,8 +40,7 @@ func stdAction(h http.Handler) Action {
 				return Error(err)
 			}
 		}
-		w := &stdWriter{r: r, header: make(http.Header)}
-		return w.serve(h, r.wire.StdRequest(), nil)
+		return newStdWriter(r).serve(h, r.wire.StdRequest(), nil)
 	}
 }
 
@@ -67,451 +56,49 @@ func (r *Request) setMatch(req *http.Request) {
 	}
 }
 
-// gatherLimit is how many bytes of a standard handler's answer are held back,
-// so that it can still become a Response.
-const gatherLimit = 32 << 10
-
-// A stdWriter is the ResponseWriter of a standard handler: it gathers the
-// answer, and passes it on when it becomes too long or the handler insists.
+// A stdWriter is what a standard handler writes its answer to.
 type stdWriter struct {
-	r        *Request
-	header   http.Header
-	status   int      // 0 until WriteHeader
-	head     Response // status and headers as they were at WriteHeader
-	typed    bool     // the handler said what the content is, or that nobody should guess
-	declared []string // names of trailers
-	length   int64    // as the handler announced it, else -1
-	unsized  bool     // the handler wants no length to be announced
-	written  int64    // bytes of the body so far, those left out for HEAD included
-	body     []byte
-	sink     exchange.Sink // non-nil once the head has been sent
-	hijacked bool
-
-	suspension *suspension // if it has a goroutine of its own
-	discarded  bool        // what it writes is of no use
-
-	// A handler may leave a goroutine behind that goes on writing. The lock is
-	// held by every method of the interface, so that none of them is under way
-	// when the handler's time is over, and none begins afterwards: the
-	// connection belongs to another request then.
-	mu      sync.Mutex
-	setting sync.Mutex // the part of mu that deadlines need: they may end a Write that has mu
-	over    bool       // guarded by both
-
-	closed     chan bool   // what CloseNotify returned
-	stopNotify func() bool // ends the wait for what it tells
+	stdwriter.Writer
+	r          *Request
+	suspension *suspension // if the handler has a goroutine of its own
 }
+
+func newStdWriter(r *Request) *stdWriter {
+	w := &stdWriter{r: r}
+	w.Init(r.wire, r.s.Method, w)
+	return w
+}
+
+// Begin sends the head of an answer that cannot be held back any longer, where the handler is
+// suspended when that has passed the middleware.
+func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, error) {
+	if w.suspension != nil {
+		return w.suspension.pause()
+	}
+	resp := Response{*head}
+	w.r.app.apply(w.r, &resp)
+	sink := w.r.wire.Begin(&resp.a, length)
+	if resp.a.Own() != nil && resp.a.Claim() {
+		resp.letGo()
+	}
+	*head = resp.a
+	return sink, nil
+}
+
+// Fail returns the answer for headers that cannot be sent.
+func (w *stdWriter) Fail(err error) exchange.Answer { return Response{}.fail(err).a }
+
+func (w *stdWriter) response() Response { return Response{w.Answer()} }
 
 // run calls the handler, and removes the files of a form that it has parsed.
 func (w *stdWriter) run(h http.Handler, req *http.Request) {
-	defer w.r.cutAfter(&w.sink)
+	defer w.r.cutAfter(w.Begun)
 	if req.MultipartForm == nil { // else it is for whoever parsed it
 		defer exchange.RemoveForm(req)
 	}
-	defer w.end()
-	h.ServeHTTP(w, req)
+	defer w.End()
+	h.ServeHTTP(&w.Writer, req)
 }
-
-// end takes the writer from the handler.
-func (w *stdWriter) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.setting.Lock()
-	defer w.setting.Unlock()
-	w.over = true
-	if w.stopNotify != nil {
-		w.stopNotify()
-	}
-}
-
-// errOver is what a handler gets that writes after it has returned.
-var errOver = errors.New("dunlin: the handler has returned: its ResponseWriter is no longer valid")
 
 // errDiscarded is what a handler gets whose answer was replaced.
 var errDiscarded = errors.New("dunlin: middleware has answered instead of the handler")
-
-// use locks the writer for a call of the handler's; the caller unlocks it.
-func (w *stdWriter) use() error {
-	w.mu.Lock()
-	if w.over {
-		w.mu.Unlock()
-		return errOver
-	}
-	return nil
-}
-
-func (w *stdWriter) Header() http.Header { return w.header }
-
-// WriteHeader sets the status, and the headers as they are now. A status below
-// 200 is sent at once as an interim response.
-func (w *stdWriter) WriteHeader(status int) {
-	if w.use() == nil {
-		defer w.mu.Unlock()
-		w.writeHeader(status)
-	}
-}
-
-func (w *stdWriter) writeHeader(status int) {
-	switch {
-	case w.hijacked || w.status != 0:
-		return
-	case status < 100 || status > 999:
-		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
-	case status < 200:
-		w.r.wire.Interim(status, w.header)
-		if status == http.StatusSwitchingProtocols { // the last one: Hijack follows
-			w.status, w.sink = status, w.r.wire.Sink()
-		}
-		return
-	}
-	w.status = status
-	w.length = -1
-	if values, set := w.header["Content-Length"]; set && len(values) == 0 {
-		w.unsized = true
-	}
-	if n, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
-		w.length = n
-	}
-	_, w.typed = w.header["Content-Type"]
-	w.typed = w.typed || w.header.Get("Content-Encoding") != ""
-	w.head = bare(status, exchange.Complete)
-	for _, name := range exchange.SortedKeys(w.header) {
-		w.setField(name, w.header[name])
-	}
-}
-
-// setField adds to the head what a handler has set, and leaves out what
-// net/http leaves out, too: what is no header, and what frames the message.
-func (w *stdWriter) setField(name string, values []string) {
-	switch {
-	case name == "Trailer":
-		w.declare(values)
-	case name == "Date":
-		if len(values) == 0 {
-			w.r.wire.OmitDate()
-		}
-	case name == "Connection":
-		w.setConnection(values)
-	case name == "Upgrade":
-		for _, v := range values {
-			if http1.CheckField(name, v) == nil {
-				w.head = w.head.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
-			}
-		}
-	default:
-		for _, v := range values {
-			if exchange.CheckField(name, v) == nil {
-				w.head = w.head.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
-			}
-		}
-	}
-}
-
-// setConnection adds to the head the options that a handler has set for the
-// connection, but for those that say whether it is kept: they are the engine's to
-// write.
-func (w *stdWriter) setConnection(values []string) {
-	if len(values) > 0 && values[0] == "close" {
-		w.r.wire.CloseAfter()
-		return
-	}
-	var options []string
-	for _, list := range values {
-		for option := range strings.SplitSeq(list, ",") {
-			option = exchange.TrimBlanks(option)
-			switch {
-			case option == "" || http1.CheckField(option, "") != nil: // an option is a token, as a name is
-			case strings.EqualFold(option, "close"):
-				w.r.wire.CloseAfter()
-			case !strings.EqualFold(option, "keep-alive"):
-				options = append(options, option)
-			}
-		}
-	}
-	if len(options) > 0 {
-		w.head = w.head.push(exchange.Field{Name: "Connection", Value: strings.Join(options, ", ")})
-	}
-}
-
-// declare notes the names of trailers, and announces them.
-func (w *stdWriter) declare(values []string) {
-	for _, list := range values {
-		for name := range strings.SplitSeq(list, ",") {
-			name = http.CanonicalHeaderKey(exchange.TrimBlanks(name))
-			if exchange.CheckField(name, "") == nil {
-				w.declared = append(w.declared, name)
-				w.head = w.head.push(exchange.Field{Name: "Trailer", Value: name})
-			}
-		}
-	}
-}
-
-// trailers returns what the handler has set of the trailers, nil for none.
-func (w *stdWriter) trailers() http.Header {
-	var t http.Header
-	add := func(name string, values []string) {
-		if t == nil {
-			t = make(http.Header)
-		}
-		t[name] = values
-	}
-	for _, name := range w.declared {
-		if values := w.header[name]; len(values) > 0 {
-			add(name, values)
-		}
-	}
-	for name, values := range w.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) {
-			add(name, values)
-		}
-	}
-	return t
-}
-
-// admit counts n bytes of the body, and says why they may not be written.
-func (w *stdWriter) admit(n int64) error {
-	switch {
-	case w.hijacked:
-		return http.ErrHijacked
-	case w.discarded:
-		return errDiscarded
-	case w.status == 0:
-		w.writeHeader(http.StatusOK)
-	}
-	if !exchange.BodyAllowed(w.status) {
-		return http.ErrBodyNotAllowed
-	}
-	if w.length >= 0 && w.written+n > w.length {
-		return http.ErrContentLength
-	}
-	w.written += n
-	return nil
-}
-
-// WriteString is Write for a string: what [io.WriteString] looks for.
-func (w *stdWriter) WriteString(s string) (int, error) { return w.Write(view.Bytes(s)) }
-
-func (w *stdWriter) Write(p []byte) (int, error) {
-	if err := w.use(); err != nil {
-		return 0, err
-	}
-	defer w.mu.Unlock()
-	if err := w.admit(int64(len(p))); err != nil {
-		return 0, err
-	}
-	if w.r.s.Method == http.MethodHead {
-		w.sniff(p)
-		return len(p), nil
-	}
-	if w.sink == nil {
-		if len(w.body)+len(p) <= gatherLimit {
-			w.body = append(w.body, p...)
-			return len(p), nil
-		}
-		if err := w.commit(p); err != nil {
-			return 0, err
-		}
-	}
-	return w.sink.Write(p)
-}
-
-// ReadFrom copies src to the body. A long file of known length goes from the
-// disk to the socket without passing through the process.
-func (w *stdWriter) ReadFrom(src io.Reader) (int64, error) {
-	n, whole, err := w.readWhole(src)
-	if whole || err != nil {
-		return n, err
-	}
-	return exchange.CopyPieces(w, src)
-}
-
-// readWhole is ReadFrom for a source that can go to the connection as it is;
-// whole is false for others.
-func (w *stdWriter) readWhole(src io.Reader) (n int64, whole bool, err error) {
-	if err := w.use(); err != nil {
-		return 0, false, err
-	}
-	defer w.mu.Unlock()
-	if err := w.admit(0); err != nil {
-		return 0, false, err
-	}
-	left := w.length - w.written
-	if !w.typed || w.length < 0 || w.r.s.Method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
-		return 0, false, nil
-	}
-	if err := w.commit(nil); err != nil {
-		return 0, false, err
-	}
-	if r, ok := src.(*io.LimitedReader); !ok || r.N > left {
-		return 0, false, nil // it may be more than was announced
-	}
-	n, err = w.sink.ReadFrom(src)
-	w.written += n
-	return n, true, err
-}
-
-// sniff sets the Content-Type from the first bytes of the body where the handler
-// set none, as net/http does.
-func (w *stdWriter) sniff(body []byte) {
-	if w.typed || len(body) == 0 {
-		return
-	}
-	w.typed = true
-	w.head = w.head.push(exchange.Field{Name: "Content-Type", Value: http.DetectContentType(body)})
-}
-
-// commit sends the head and what was gathered; next is what will follow.
-func (w *stdWriter) commit(next []byte) error {
-	if w.sink != nil {
-		return nil
-	}
-	if w.status == 0 {
-		w.writeHeader(http.StatusOK)
-	}
-	first := w.body
-	if len(first) == 0 {
-		first = next
-	}
-	w.sniff(first)
-	if w.suspension != nil {
-		if w.discarded {
-			return errDiscarded
-		}
-		sink, err := w.suspension.pause()
-		if err != nil {
-			w.discarded = true
-			return err
-		}
-		w.sink = sink
-	} else {
-		w.r.app.apply(w.r, &w.head)
-		w.sink = w.r.wire.Begin(&w.head.a, w.length)
-		if w.head.a.Own() != nil && w.head.a.Claim() {
-			w.head.letGo()
-		}
-	}
-	if len(w.body) == 0 {
-		return nil
-	}
-	_, err := w.sink.Write(w.body)
-	w.body = nil
-	return err
-}
-
-// FlushError sends what has been written so far.
-func (w *stdWriter) FlushError() error {
-	if err := w.use(); err != nil {
-		return err
-	}
-	defer w.mu.Unlock()
-	if w.hijacked {
-		return http.ErrHijacked
-	}
-	if err := w.commit(nil); err != nil {
-		return err
-	}
-	return w.sink.Flush()
-}
-
-// Flush is FlushError for handlers that know http.Flusher.
-func (w *stdWriter) Flush() { _ = w.FlushError() }
-
-// Hijack hands the connection over to the handler.
-func (w *stdWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if err := w.use(); err != nil {
-		return nil, nil, err
-	}
-	defer w.mu.Unlock()
-	if w.hijacked {
-		return nil, nil, http.ErrHijacked
-	}
-	if w.sink == nil {
-		w.sink = w.r.wire.Sink()
-		defer func() {
-			if !w.hijacked {
-				w.sink = nil
-			}
-		}()
-	}
-	conn, rw, err := w.sink.Hijack()
-	w.hijacked = err == nil
-	return conn, rw, err
-}
-
-// CloseNotify returns a channel that gets one value when the client has gone while
-// the handler runs. It is deprecated in net/http, where [http.Request.Context] took its
-// place, but what was written before looks for it without asking whether it is there.
-func (w *stdWriter) CloseNotify() <-chan bool {
-	if w.use() != nil {
-		return make(chan bool)
-	}
-	defer w.mu.Unlock()
-	if w.hijacked {
-		panic("net/http: CloseNotify called after Hijack")
-	}
-	if w.closed == nil {
-		w.closed = make(chan bool, 1)
-		w.stopNotify = context.AfterFunc(w.r.wire.Context(), func() { w.closed <- true })
-	}
-	return w.closed
-}
-
-// The methods that http.ResponseController looks for.
-
-func (w *stdWriter) SetReadDeadline(t time.Time) error {
-	return w.set(func(s exchange.Sink) error { return s.SetReadDeadline(t) })
-}
-
-func (w *stdWriter) SetWriteDeadline(t time.Time) error {
-	return w.set(func(s exchange.Sink) error { return s.SetWriteDeadline(t) })
-}
-
-func (w *stdWriter) EnableFullDuplex() error { return w.set(exchange.Sink.EnableFullDuplex) }
-
-func (w *stdWriter) set(change func(exchange.Sink) error) error {
-	w.setting.Lock()
-	defer w.setting.Unlock()
-	if w.over {
-		return errOver
-	}
-	return change(w.r.wire.Sink())
-}
-
-// response makes the Response of what the handler has done.
-func (w *stdWriter) response() Response {
-	if w.hijacked {
-		return bare(http.StatusSwitchingProtocols, exchange.Sent)
-	}
-	if w.status == 0 {
-		w.writeHeader(http.StatusOK)
-	}
-	sent := bare(w.status, exchange.Sent)
-	trailers := w.trailers()
-	bodied := exchange.BodyAllowed(w.status) && w.r.s.Method != http.MethodHead
-	short := bodied && w.length > w.written
-	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
-		if w.commit(nil) != nil {
-			return sent
-		}
-		// A head that is out cannot promise a length instead of trailers.
-		_ = w.sink.Flush()
-	}
-	if w.sink != nil {
-		if short {
-			w.r.wire.CloseAfter() // the end of the connection is what tells the client
-		}
-		w.sink.Finish(trailers)
-		return sent
-	}
-	w.sniff(w.body)
-	resp := w.head
-	resp.a.Body = view.String(w.body)
-	if w.r.s.Method == http.MethodHead {
-		length := int64(exchange.NoLength)
-		if !w.unsized && (w.length >= 0 || w.written > 0) {
-			length = max(w.length, w.written)
-		}
-		resp.a.Announce(length)
-	}
-	return resp
-}

@@ -164,18 +164,18 @@ func (w *streamWriter) failBefore(err error) Response {
 }
 
 func (w *streamWriter) call(write func(io.Writer) error) error {
-	defer w.r.cutAfter(&w.sink)
+	defer w.r.cutAfter(func() bool { return w.sink != nil })
 	return write(w)
 }
 
 // cutAfter is to be deferred: once part of the answer has been sent, a panic
 // cannot become a 500 any more. It is logged, and the connection dropped.
-func (r *Request) cutAfter(sent *exchange.Sink) {
+func (r *Request) cutAfter(begun func() bool) {
 	v := recover()
 	if v == nil {
 		return
 	}
-	if *sent == nil || v == http.ErrAbortHandler {
+	if !begun() || v == http.ErrAbortHandler {
 		panic(v)
 	}
 	r.app.config.Logger.Error("panic after part of the answer was sent", "panic", fmt.Sprint(v),

@@ -93,7 +93,7 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 	case <-s.paused:
 	}
 	w.r.more().suspended = s
-	return w.head.because(rest).producing(s.carryOut)
+	return Response{w.Head()}.because(rest).producing(s.carryOut)
 }
 
 // because returns the response with the cause of the failure that the action behind rest
@@ -150,7 +150,7 @@ func (s *suspension) pause() (exchange.Sink, error) {
 	if resp == nil {
 		return nil, errDiscarded
 	}
-	sink := s.w.r.beginAnswer(resp, s.w.length)
+	sink := s.w.r.beginAnswer(resp, s.w.Length())
 	resp.letGo()
 	return sink, nil
 }

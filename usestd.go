@@ -44,7 +44,7 @@ func stdMiddleware(h http.Handler, next Action) Action {
 	alone := next != nil && isStd(next)
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone}
-		w := &stdWriter{r: r, header: make(http.Header)}
+		w := newStdWriter(r)
 		return w.serve(h, r.Std(), rest)
 	}
 }

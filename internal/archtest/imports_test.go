@@ -39,6 +39,7 @@ var floors = [][]string{
 		"internal/schema",
 		"store/storetest",
 	},
+	{"internal/stdwriter"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",
