@@ -52,7 +52,7 @@ func TestQueueTime(t *testing.T) {
 	done := func() bool { return refused[0].Load() && refused[1].Load() && refused[2].Load() }
 	limit := time.Now().Add(patience)
 	for !done() && time.Now().Before(limit) && !t.Failed() {
-		crowd(t, addr, 150*runtime.GOMAXPROCS(0), func(i int) string { return requests[i%len(requests)] }, func(i int, answer string) bool {
+		burst(t, addr, 150*runtime.GOMAXPROCS(0), func(i int) string { return requests[i%len(requests)] }, func(i int, answer string) bool {
 			kind := i % len(requests)
 			switch {
 			case strings.HasPrefix(answer, "HTTP/1.1 200"):
@@ -76,9 +76,9 @@ func TestQueueTime(t *testing.T) {
 	soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "overloaded") })
 }
 
-// crowd lets clients come one after the other, and all of them ask again and
+// burst lets clients come one after the other, and all of them ask again and
 // again, until one is told to stop or a second has passed.
-func crowd(t *testing.T, addr string, clients int, request func(i int) string, took func(i int, answer string) bool) {
+func burst(t *testing.T, addr string, clients int, request func(i int) string, took func(i int, answer string) bool) {
 	t.Helper()
 	conns := make([]net.Conn, clients)
 	for i := range conns {
@@ -88,7 +88,7 @@ func crowd(t *testing.T, addr string, clients int, request func(i int) string, t
 	var over atomic.Bool
 	for i, conn := range conns {
 		if i%(1+clients/300) == 0 {
-			time.Sleep(500 * time.Microsecond) // the crowd is to grow, at whatever pace
+			time.Sleep(500 * time.Microsecond) // the burst is to grow, at whatever pace
 		}
 		all.Go(func() {
 			defer conn.Close()

@@ -26,16 +26,16 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// A heirloom is a listening socket that outlives the services on it, as with systemd's socket
+// An inherited is a listening socket that outlives the services on it, as with systemd's socket
 // activation: whoever is told to stop leaves what it has not accepted to the next.
-type heirloom struct {
+type inherited struct {
 	file *os.File
 	addr string
 	env  []string
 	args []string
 }
 
-func newHeirloom(t *testing.T, name string, args ...string) *heirloom {
+func newInherited(t *testing.T, name string, args ...string) *inherited {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,11 +56,11 @@ func newHeirloom(t *testing.T, name string, args ...string) *heirloom {
 	if err := ln.Close(); err != nil { // f stays
 		t.Fatal(err)
 	}
-	return &heirloom{f, ln.Addr().String(), []string{"LISTEN_FDS=1", "LISTEN_FDNAMES=" + name}, args}
+	return &inherited{f, ln.Addr().String(), []string{"LISTEN_FDS=1", "LISTEN_FDNAMES=" + name}, args}
 }
 
-// serve starts a service on the heirloom.
-func (h *heirloom) serve(t *testing.T) (s *service, pid int) {
+// serve starts a service on the inherited listener.
+func (h *inherited) serve(t *testing.T) (s *service, pid int) {
 	t.Helper()
 	s = startService(t, h.env, []*os.File{h.file}, h.args...)
 	pid, addr := s.serving()
@@ -72,7 +72,7 @@ func (h *heirloom) serve(t *testing.T) (s *service, pid int) {
 
 // changeHands replaces the service again and again: by a restart, and by a stop with another start.
 // It returns when measured does.
-func (h *heirloom) changeHands(t *testing.T, measure func(d time.Duration)) {
+func (h *inherited) changeHands(t *testing.T, measure func(d time.Duration)) {
 	t.Helper()
 	s, pid := h.serve(t)
 	each := 2 * (underLoad + 500*time.Millisecond) // a restart and a stop
@@ -104,7 +104,7 @@ func TestWrkWhileServicesChange(t *testing.T) {
 	need(t, "wrk", "wrk")
 	for _, engine := range either([]string{"loop"}, []string{"loop", "std"}) {
 		t.Run(engine, func(t *testing.T) {
-			h := newHeirloom(t, "http", "-engine", engine)
+			h := newInherited(t, "http", "-engine", engine)
 			w := load.Wrk{Threads: 2, Connections: 64, Path: "/pid"}
 			h.changeHands(t, func(d time.Duration) {
 				got, err := w.Run(t.Context(), folders(t).Bench, h.addr, nil, d)
@@ -135,7 +135,7 @@ func TestH2LoadWhileServicesChange(t *testing.T) {
 		{"clear", "http", "http", []string{"-h2c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHeirloom(t, c.listener, c.args...)
+			h := newInherited(t, c.listener, c.args...)
 			h.changeHands(t, func(d time.Duration) {
 				// Its clients end with the first connection that does: one second each.
 				for end := time.Now().Add(d); time.Now().Before(end); {

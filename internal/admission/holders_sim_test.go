@@ -61,10 +61,10 @@ func TestMovingAnswersInSimulation(t *testing.T) {
 	var sum simCounts
 	for seed := range seeds {
 		s := emptySim(t, uint64(seed), 3<<20)
-		s.crowd(32, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
-		s.crowd(300, "never", func(c *simClient) { c.neverReads(90 << 10) })
-		s.crowd(300, "head", func(c *simClient) { c.slowHead(3 << 10) })
-		s.crowd(100, "small", (*simClient).small)
+		s.burst(32, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
+		s.burst(300, "never", func(c *simClient) { c.neverReads(90 << 10) })
+		s.burst(300, "head", func(c *simClient) { c.slowHead(3 << 10) })
+		s.burst(100, "small", (*simClient).small)
 		s.run(30 * time.Second)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -157,8 +157,8 @@ func emptySim(t *testing.T, seed uint64, bound int64) *sim {
 	return s
 }
 
-// crowd adds up to so many clients, each with an address of its own.
-func (s *sim) crowd(many int, kind string, run func(c *simClient)) {
+// burst adds up to so many clients, each with an address of its own.
+func (s *sim) burst(many int, kind string, run func(c *simClient)) {
 	s.crowdFrom(many, kind, run, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) })
 }
 
@@ -174,22 +174,22 @@ func newSim(t *testing.T, seed uint64, bound int64) *sim {
 	s := emptySim(t, seed, bound)
 	enemy := netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	one := func(int) netip.Addr { return enemy }
-	s.crowd(300, "small", (*simClient).small)
-	s.crowd(60, "upload", (*simClient).upload)
-	s.crowd(60, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
-	s.crowd(200, "download", func(c *simClient) { c.download(1<<20, 12<<10) })
-	s.crowd(100, "download quick", func(c *simClient) { c.download(1<<20, 10<<20) })
-	s.crowd(100, "download silent", func(c *simClient) { c.download(300<<10, 0) })
-	s.crowd(200, "body slow", func(c *simClient) { c.slowBody(2<<20, 4<<20, 300) })
-	s.crowd(100, "body nearly", func(c *simClient) { c.slowBody(4<<20-1000, 4<<20, 20) })
-	s.crowd(100, "body chunked", func(c *simClient) { c.slowBody(1<<20, -1, 300) })
-	s.crowd(60, "bursting", (*simClient).bursts)
-	s.crowd(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) })
+	s.burst(300, "small", (*simClient).small)
+	s.burst(60, "upload", (*simClient).upload)
+	s.burst(60, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
+	s.burst(200, "download", func(c *simClient) { c.download(1<<20, 12<<10) })
+	s.burst(100, "download quick", func(c *simClient) { c.download(1<<20, 10<<20) })
+	s.burst(100, "download silent", func(c *simClient) { c.download(300<<10, 0) })
+	s.burst(200, "body slow", func(c *simClient) { c.slowBody(2<<20, 4<<20, 300) })
+	s.burst(100, "body nearly", func(c *simClient) { c.slowBody(4<<20-1000, 4<<20, 20) })
+	s.burst(100, "body chunked", func(c *simClient) { c.slowBody(1<<20, -1, 300) })
+	s.burst(60, "bursting", (*simClient).bursts)
+	s.burst(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) })
 	switch s.rand.IntN(3) {
 	case 0: // one client, many connections, each within what is fair
-		s.crowdFrom(1000, "crowd small", func(c *simClient) { c.slowBody(60<<10, 64<<10, 1) }, one)
+		s.crowdFrom(1000, "burst small", func(c *simClient) { c.slowBody(60<<10, 64<<10, 1) }, one)
 	case 1: // ... or more
-		s.crowdFrom(500, "crowd large", func(c *simClient) { c.slowBody(1<<20, 4<<20, 100<<10) }, one)
+		s.crowdFrom(500, "burst large", func(c *simClient) { c.slowBody(1<<20, 4<<20, 100<<10) }, one)
 	}
 	return s
 }

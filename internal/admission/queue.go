@@ -17,9 +17,9 @@ import "time"
 //
 //   - it grows: it is longer by a quarter than at any time in the 20 intervals before the
 //     latest, or, if it grows slowly, in the 10 before the 10 latest; and a quarter of those
-//     who joined it had not just been answered (Fresh). A crowd is complete when all are in
+//     who joined it had not just been answered (Fresh). A burst is complete when all are in
 //     the queue, and from then on each that joins was answered before. New connections count
-//     as well once they have come for three intervals, for a crowd connects at once;
+//     as well once they have come for three intervals, for a burst connects at once;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -27,7 +27,7 @@ import "time"
 //
 //	calm ──(the queue stood for an interval, and a sign)──▶ overloaded
 //	calm ◀──(nobody refused for 20 intervals)── overloaded
-//	calm ◀──(for two intervals, half of all connections still wait: a crowd)── overloaded
+//	calm ◀──(for two intervals, half of all connections still wait: a burst)── overloaded
 //
 // It belongs to whoever has the queue; its methods must not be called at once.
 type QueueControl struct {
@@ -84,7 +84,7 @@ const (
 	// leastQueue is how many must wait: a few clients are never an overload, for they
 	// wait for each other and not for long.
 	leastQueue = 64
-	// connecting is for how many windows at most a crowd connects.
+	// connecting is for how many windows at most a burst connects.
 	connecting = 3 * windows
 )
 

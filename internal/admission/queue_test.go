@@ -201,7 +201,7 @@ func TestOverloadIsShed(t *testing.T) {
 }
 
 // When all connections wait before the queue has stood for an interval, nothing tells
-// the overload from a crowd until clients give up.
+// the overload from a burst until clients give up.
 func TestClientsThatGiveUp(t *testing.T) {
 	s := newSim(80*time.Microsecond, 1000)
 	s.patience = 2 * time.Second
@@ -211,7 +211,7 @@ func TestClientsThatGiveUp(t *testing.T) {
 	}
 }
 
-func TestCrowdIsNotShed(t *testing.T) {
+func TestBurstIsNotShed(t *testing.T) {
 	thinking := map[string]func(i int) time.Duration{
 		"at once":   func(int) time.Duration { return 0 },
 		"soon":      func(i int) time.Duration { return time.Duration(i%3000) * time.Microsecond },

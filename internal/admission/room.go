@@ -19,7 +19,7 @@ const (
 	slackShare = 8
 )
 
-// An Outcome is what becomes of a wish for memory.
+// An Outcome is what becomes of a request for memory.
 type Outcome uint8
 
 const (

@@ -275,7 +275,7 @@ func (p *program) room(limit admission.Limit) int64 {
 		return room // it does not count the program
 	}
 	if ofGroup(limit) {
-		room = besideKernel(limit)
+		room = leftToProcesses(limit)
 	}
 	if p.settled.Load() {
 		p.most = max(p.most, admission.ProgramBytes())
@@ -288,15 +288,15 @@ func (p *program) room(limit admission.Limit) int64 {
 func findLimit(configured int64, root fs.FS) admission.Limit {
 	limit := admission.FindLimit(configured, root)
 	if configured > 0 {
-		if group := admission.FindLimit(0, root); ofGroup(group) && besideKernel(group) < configured {
+		if group := admission.FindLimit(0, root); ofGroup(group) && leftToProcesses(group) < configured {
 			return group
 		}
 	}
 	return limit
 }
 
-// besideKernel returns what a control group's limit leaves to its processes.
-func besideKernel(group admission.Limit) int64 {
+// leftToProcesses returns what a control group's limit leaves to its processes.
+func leftToProcesses(group admission.Limit) int64 {
 	return group.Bytes - min(group.Bytes/kernelShare, mostKernel)
 }
 

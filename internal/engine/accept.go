@@ -19,10 +19,10 @@ import (
 )
 
 // acceptBatch bounds the connections a loop accepts in a turn, before it serves others,
-// and pressedBatch is what it is for a pressed loop, whose turns are short.
+// and saturatedBatch is what it is for a saturated loop, whose turns are short.
 const (
-	acceptBatch  = 16
-	pressedBatch = 8
+	acceptBatch    = 16
+	saturatedBatch = 8
 )
 
 // acceptPause is how long a loop that found no free descriptor waits, unless a
@@ -176,7 +176,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 	e := l.e
 	batch := acceptBatch
 	if l.pressure.on {
-		batch = pressedBatch
+		batch = saturatedBatch
 	}
 	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {

@@ -66,7 +66,7 @@ const (
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
 	flagUrgent                           // it goes before others to a worker
-	flagNew                              // what it asks, on a pressed loop: admission.New
+	flagNew                              // what it asks, on a saturated loop: admission.New
 	flagFresh                            // ... or Fresh
 	flagAwaitsRoom                       // it is in loop.held, or to be put there
 	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go

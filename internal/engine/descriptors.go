@@ -10,7 +10,7 @@ import (
 
 // A process's table of descriptors begins with room for 64. Whoever takes a descriptor when
 // it is full waits until the kernel has doubled it, which in a process with threads takes 10 to
-// 25 ms (it waits until no processor reads the old table, synchronize_rcu). A crowd of a
+// 25 ms (it waits until no processor reads the old table, synchronize_rcu). A burst of a
 // thousand connections would have a loop stand still four times. So the table is made larger
 // ahead of them, by a goroutine that may wait.
 

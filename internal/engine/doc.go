@@ -35,7 +35,7 @@
 //	driver.go    serving one connection             drivers.go  spare drivers
 //	takeover.go  losing the loop while blocked      monitor.go  who notices
 //	timed.go     losing the connection when late    sendfile.go files, by the system
-//	memory.go    what a call that lasts gives back  aside.go    calls that last for sure
+//	memory.go    what a call that lasts gives back  background.go    calls that last for sure
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             unread.go   peers that ask and do not read
 //	buffers.go   memory for the unfinished          holder.go   who holds it, and is ended
@@ -125,17 +125,17 @@
 //
 // # When more comes than can be served
 //
-// A loop that keeps up serves events as epoll gives them. One that does not is pressed
+// A loop that keeps up serves events as epoll gives them. One that does not is saturated
 // (internal/engine/queue.go): it fetches all events every millisecond or so and serves their
 // connections from queues of its own. So it knows how long each has waited. New connections, and
 // those in the middle of what they have sent at once, have a queue beside that of all others,
-// and the two share the time: a crowd that comes holds up only itself. While both wait, the loop
+// and the two share the time: a burst that comes holds up only itself. While both wait, the loop
 // fetches events after each 0.1 ms, accepts fewer connections at once and leaves a connection
-// after as long. Nor does it wait, when a crowd comes, for the kernel to enlarge the process's
+// after as long. Nor does it wait, when a burst comes, for the kernel to enlarge the process's
 // table of descriptors: that is done ahead of it (descriptors.go).
 //
 // admission.QueueControl judges how long requests have waited: when the queue stands, and it is
-// no mere crowd, those that have waited longer than Config.QueueTarget are overdue. The handler
+// no mere burst, those that have waited longer than Config.QueueTarget are overdue. The handler
 // still parses and routes an overdue request, since its route may be Critical; else it appends a
 // 503 that is rendered beforehand (internal/loophttp/refuse.go), which takes a few microseconds
 // with the two system calls.

@@ -28,8 +28,8 @@ type Driver struct {
 	epoch    uint64        // what loop.epoch is while it drives; odd between Enter and Leave
 	detached bool          // it has no loop: taken over, given up, or a worker
 	overdue  bool          // what it serves has waited too long, see queue.go
-	waited   time.Duration // what it serves, in the queue of a pressed loop
-	wish     wish          // what the handler asked for during this call of Data
+	waited   time.Duration // what it serves, in the queue of a saturated loop
+	leftover leftover      // what the handler asked for during this call of Data
 	now      int64         // copies of the loop's, which may be lost at any time
 	unix     int64         // between Enter and Leave
 	owned    []owned
@@ -47,15 +47,15 @@ type Releaser interface {
 	Release()
 }
 
-// wish is what should happen to the input a call of Data left over.
-type wish uint8
+// leftover is what should happen to the input a call of Data left over.
+type leftover uint8
 
 const (
-	wishMore    wish = iota // keep it until more arrives
-	wishAgain               // pass it again at once
-	wishHandOff             // pass it to a worker
-	wishAside               // keep it until the call has gone on aside
-	wishRoom                // keep it until there is room for what it will hold
+	leftKeep       leftover = iota // keep it until more arrives
+	leftAgain                      // pass it again at once
+	leftHandOff                    // pass it to a worker
+	leftBackground                 // keep it until the call has gone on in the background
+	leftRoom                       // keep it until there is room for what it will hold
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
@@ -100,7 +100,7 @@ func (d *Driver) Inline() bool { return !d.detached }
 // sent, Data is called there with Inline false, even if no input is left. On a
 // driver that is not inline it is the same as Again.
 func (d *Driver) HandOff() {
-	d.wish = wishHandOff
+	d.leftover = leftHandOff
 	d.conn.flags &^= flagUrgent
 }
 
@@ -115,7 +115,7 @@ func (d *Driver) HandOffFirst() {
 // Again asks for another call of Data with the input not consumed by this one,
 // without waiting for more to arrive, once the output so far is sent. A
 // handler uses it to bound Out when many requests arrive at once.
-func (d *Driver) Again() { d.wish = wishAgain }
+func (d *Driver) Again() { d.leftover = leftAgain }
 
 // Draining reports whether the engine is shutting down: answers should say
 // that the connection will be closed.
@@ -138,8 +138,8 @@ func (d *Driver) end(c *Conn) bool {
 		d.dropOutput()
 		return false
 	}
-	if d.wish == wishAside {
-		return d.stepAside(c)
+	if d.leftover == leftBackground {
+		return d.moveToBackground(c)
 	}
 	if c.acct.Load() != nil {
 		d.settle(c)
@@ -283,7 +283,7 @@ func (d *Driver) serve(c *Conn, in []byte) {
 
 func (d *Driver) serveAll(c *Conn, in []byte) {
 	for {
-		d.wish = wishMore
+		d.leftover = leftKeep
 		d.in, d.moved = in, 0
 		d.lends = d.unheld()
 		n := d.engine.handler.Data(d, c, in)
@@ -304,17 +304,17 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			}
 			return
 		}
-		if d.wish == wishMore || d.wish == wishAside {
+		if d.leftover == leftKeep || d.leftover == leftBackground {
 			if n == 0 && len(in) >= d.engine.cfg.ReadBuffer {
 				c.flags |= flagCloseNow
 			}
 			d.keep(c, in)
 			return
 		}
-		if len(in) == 0 && d.wish == wishAgain {
+		if len(in) == 0 && d.leftover == leftAgain {
 			return
 		}
-		if d.wish == wishRoom {
+		if d.leftover == leftRoom {
 			c.flags |= flagAgain | flagAwaitsRoom
 			d.keep(c, in)
 			return
@@ -324,7 +324,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			d.keep(c, in)
 			return
 		}
-		if d.wish == wishHandOff && !d.detached {
+		if d.leftover == leftHandOff && !d.detached {
 			c.flags |= flagHandOff
 			d.keepFor(c, in, admission.SetAside)
 			return
@@ -338,10 +338,10 @@ func (d *Driver) mustWait(c *Conn) bool {
 	switch {
 	case c.out != nil:
 		return true
-	case d.wish == wishAgain && d.leftUnread(c):
+	case d.leftover == leftAgain && d.leftUnread(c):
 		return true
 	}
-	return d.wish == wishAgain && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
+	return d.leftover == leftAgain && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
 }
 
 // keep stores input that was not consumed with the connection.

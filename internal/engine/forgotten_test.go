@@ -31,11 +31,11 @@ const patience = 20 * time.Second
 func TestNobodyIsForgotten(t *testing.T) {
 	for range 6 {
 		seed := rand.Uint64()
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { forgetNobody(t, seed) })
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { serveEverybody(t, seed) })
 	}
 }
 
-func forgetNobody(t *testing.T, seed uint64) {
+func serveEverybody(t *testing.T, seed uint64) {
 	const clients, each = 24, 5
 	h := waitingHandler()
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -27,12 +27,12 @@ type Handler interface {
 	// that consumes nothing of Config.ReadBuffer bytes loses the connection.
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 
-	// Aside is called for a call of Data that asked for it by [Driver.Aside], with the
+	// Background is called for a call of Data that asked for it by [Driver.Background], with the
 	// same scratch, on a goroutine of its own and a driver that is not inline. It
 	// goes on where Data stopped, and may append answers and block for as long as it
 	// likes, or until a limit of its own ([Driver.EnterFor]). Then Data is called
 	// again if input was left.
-	Aside(d *Driver, c *Conn)
+	Background(d *Driver, c *Conn)
 
 	// EOF is called once, when the peer will send no more. Whatever Data could
 	// answer has been answered. The handler may append a last answer; then the

@@ -33,7 +33,7 @@ type lineHandler struct {
 	data    atomic.Int32 // calls of Data
 	overdue atomic.Int32 // requests that were
 	eofs    chan string  // kept input at EOF
-	asides  sync.Map     // *engine.Conn → arguments of its command that goes on aside
+	asides  sync.Map     // *engine.Conn → arguments of its command that goes on in the background
 	aside   command      // what such a command does there; nil: it answers its arguments
 	timeout func(d *engine.Driver, c *engine.Conn)
 }
@@ -109,7 +109,7 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		name, args, _ := strings.Cut(line, " ")
 		if name == "aside" {
 			h.asides.Store(c, args)
-			d.Aside()
+			d.Background()
 			return consumed
 		}
 		run := h.commands[name]
@@ -163,7 +163,7 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 
 func (h *lineHandler) Away(any) bool { return true }
 
-func (h *lineHandler) Aside(d *engine.Driver, c *engine.Conn) {
+func (h *lineHandler) Background(d *engine.Driver, c *engine.Conn) {
 	args, asked := h.asides.LoadAndDelete(c)
 	switch {
 	case !asked:

@@ -338,11 +338,11 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	first.send("much first\n")
 	first.want("first")
 	other := x.dial()
-	var crowd []*client
+	var burst []*client
 	for i := range 3 {
 		c := x.dial()
 		c.send(fmt.Sprintln("much", i))
-		crowd = append(crowd, c)
+		burst = append(burst, c)
 	}
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	conn, err := d.Dial("tcp", x.addr.String())
@@ -354,7 +354,7 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	alone.send("much alone\n")
 	other.send("echo all have come\n") // to the same loop, behind them
 	other.want("all have come")
-	for i, c := range append([]*client{alone}, crowd...) {
+	for i, c := range append([]*client{alone}, burst...) {
 		room.giveBack()
 		for n := 0; n < i+2; n = room.begun() {
 			x.AdvanceClock(0)

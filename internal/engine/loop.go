@@ -46,7 +46,7 @@ type loop struct {
 
 	events  [eventBatch]unix.EpollEvent
 	n, next int       // events[next:n] are still to be served
-	ready   connQueue // still to be served, in this turn unless the loop is pressed
+	ready   connQueue // still to be served, in this turn unless the loop is saturated
 	others  connQueue // likewise, and every second time only, see queue.go
 	later   []*Conn   // to be served in the next turn
 	held    connQueue // they wait for room for what their requests will hold

@@ -40,9 +40,9 @@ func (d *Driver) Answering() {
 	d.engine.workers.move(d, placeOver)
 }
 
-// Crowded reports whether as many calls wait as may, so that one which could wait as well
+// AtCapacity reports whether as many calls wait as may, so that one which could wait as well
 // should be handed off, to wait in line.
-func (d *Driver) Crowded() bool { return d.engine.workers.full.Load() }
+func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 
 // move changes d's place. It does nothing if the change makes no sense, because another
 // goroutine of the same call was first.

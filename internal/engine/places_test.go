@@ -20,17 +20,17 @@ func TestTakenOverCallsCount(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newLineHandler()
 		g := newGate(h)
-		crowded := make(chan bool, 1)
-		h.commands["crowded"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
-			crowded <- d.Crowded()
+		atCapacity := make(chan bool, 1)
+		h.commands["atCapacity"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
+			atCapacity <- d.AtCapacity()
 			answer(d, "")
 		}
 		s := serve(t, engine.Config{Loops: 1, MaxWorkers: 8}, h)
 		probe := s.dial()
-		isCrowded := func() bool {
-			probe.send("crowded\n")
+		isFull := func() bool {
+			probe.send("atCapacity\n")
 			probe.want("")
-			return <-crowded
+			return <-atCapacity
 		}
 		var all []*client
 		say := func(format string, args ...any) {
@@ -39,15 +39,15 @@ func TestTakenOverCallsCount(t *testing.T) {
 			all = append(all, c)
 		}
 		for i := range 8 {
-			if isCrowded() {
-				t.Fatalf("crowded with %d of 8 calls", i)
+			if isFull() {
+				t.Fatalf("atCapacity with %d of 8 calls", i)
 			}
 			say("block %d", i)
 			<-g.entered
 			eventually(t, "it is taken over", func() bool { return s.Stats().WorkersBusy == i+1 })
 		}
-		if !isCrowded() {
-			t.Error("not crowded with 8 calls")
+		if !isFull() {
+			t.Error("not atCapacity with 8 calls")
 		}
 		say("hand echo 8")
 		eventually(t, "what is handed off waits", func() bool { return s.Stats().JobsQueued == 1 })

@@ -9,20 +9,20 @@ import (
 )
 
 // A loop that keeps up serves events as epoll gives them. One that does not is
-// pressed: it fetches all events at once and often, and serves their connections
+// saturated: it fetches all events at once and often, and serves their connections
 // from queues of its own, a few in a turn. Only so does it know how long each
 // has waited, since what epoll keeps has no time.
 //
-//	relaxed ──(a turn took longer than longTurn)──▶ pressed
-//	relaxed ◀──(the queues are empty)── pressed
+//	relaxed ──(a turn took longer than longTurn)──▶ saturated
+//	relaxed ◀──(the queues are empty)── saturated
 //
 // There are two queues, which share the time: one of connections that ask again after
 // they have been answered, and one of new connections and of those in the middle of what
-// they have sent at once. So neither a crowd that comes nor long pipelines hold up those
+// they have sent at once. So neither a burst that comes nor long pipelines hold up those
 // who are there and ask for little.
 const (
 	longTurn = int64(2 * time.Millisecond)
-	// turnTime is how long a pressed loop serves before it fetches events again, and so
+	// turnTime is how long a saturated loop serves before it fetches events again, and so
 	// how exact it knows when they came. A turn is shorter while others wait, for whom
 	// those who come meanwhile should not wait.
 	turnTime      = int64(time.Millisecond)
@@ -74,7 +74,7 @@ type pressure struct {
 	latest  int64 // ... and the latest, which was one
 	other   bool  // ... of loop.others
 	ahead   int64 // by how many ns loop.ready was served for longer than loop.others, lately
-	gone    int   // of the queues, those whose peer has finished: they make no crowd
+	gone    int   // of the queues, those whose peer has finished: they make no burst
 	control admission.QueueControl
 }
 
@@ -215,7 +215,7 @@ func (l *loop) nextQueue() *connQueue {
 	return &l.ready
 }
 
-// turnOver reports whether a pressed loop has served for long enough to look for events
+// turnOver reports whether a saturated loop has served for long enough to look for events
 // again.
 func (l *loop) turnOver() bool {
 	p := &l.pressure

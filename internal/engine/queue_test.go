@@ -12,7 +12,7 @@ import (
 )
 
 // On a loop that cannot keep up, one who has been answered before does not wait behind a
-// crowd that comes.
+// burst that comes.
 func TestNewConnectionsShareTheTime(t *testing.T) {
 	h := newLineHandler()
 	var s *server
@@ -38,23 +38,23 @@ func TestNewConnectionsShareTheTime(t *testing.T) {
 	long, old := s.dial(), s.dial()
 	old.send("echo before\n")
 	old.want("before")
-	var crowd []*client
+	var burst []*client
 	for range 10 {
-		crowd = append(crowd, s.dial())
+		burst = append(burst, s.dial())
 	}
 	eventually(t, "all are accepted", func() bool { return s.Stats().Conns == 12 })
 	long.send("long ago\n")
 	<-first
-	for _, c := range crowd {
+	for _, c := range burst {
 		c.send("mark new\n")
 	}
 	sent <- true
-	<-first // one of the crowd is being served
+	<-first // one of the burst is being served
 	old.send("mark old\n")
 	sent <- true
 	long.want("ago")
 	old.want("old")
-	for _, c := range crowd {
+	for _, c := range burst {
 		c.want("new")
 	}
 	mu.Lock()

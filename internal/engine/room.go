@@ -38,7 +38,7 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 
 // AwaitRoom asks for another call of Data, with the input not consumed by this one, when there
 // may be room.
-func (d *Driver) AwaitRoom() { d.wish = wishRoom }
+func (d *Driver) AwaitRoom() { d.leftover = leftRoom }
 
 // hold has c wait for room.
 func (l *loop) hold(c *Conn) {

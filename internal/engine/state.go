@@ -28,6 +28,14 @@ import "golang.org/x/sys/unix"
 //	leaving → atLoop    the loop                    it takes the order from its inbox
 //	atLoop  → leaving   the loop                    the connection is closed, for good
 //
+// Two more states are not the connection's but of one call for it:
+//
+//	overdue   what it has sent waited for longer than Config.QueueTarget: during the call of Data
+//	          Driver.Overdue is true, and the handler refuses the request (queue.go)
+//	given back to be refused
+//	          the same for one that waited in line for a worker: it goes away → leaving with the
+//	          order msgOverdue, since only a loop's driver refuses (line.go)
+//
 // Events are edge-triggered, so an away connection that keeps receiving does
 // not keep its loop busy, and going away and coming back costs no system call:
 // an edge that came in between left its note (missed), and only then EPOLL_CTL_MOD

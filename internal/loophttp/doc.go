@@ -5,7 +5,7 @@
 //	service.go    the engine of an app, its listeners    settings.go  what it is given, what it tells
 //	handler.go    what the engine calls                  wire.go      one request and its answer
 //	write.go      answers that are complete              stream.go    those that come in pieces
-//	refuse.go     those that no action made              aside.go     those that last
+//	refuse.go     those that no action made              background.go     those that last
 //	body.go       bodies that the action reads           gather.go    small ones that are waited for
 //	unfinished.go requests of which more must come       input.go     the buffer that they were read into
 //	room.go       answers that need room first           count.go     counting by route

@@ -132,8 +132,8 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 		case needRoom:
 			d.AwaitRoom()
 			return consumed
-		case goesAside:
-			d.Aside()
+		case goesToBackground:
+			d.Background()
 			return consumed
 		case needWorker:
 			if x.s.Route.Critical {
@@ -150,12 +150,12 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 type progress uint8
 
 const (
-	moreRequests   progress = iota // a request was answered
-	needInput                      // an unfinished request waits for bytes
-	needRoom                       // the next request will hold more than there is room for
-	needWorker                     // the next request is for a route known to block
-	goesAside                      // a request is being answered by Aside
-	connectionOver                 // it closes once its output is sent, or is not ours any more
+	moreRequests     progress = iota // a request was answered
+	needInput                        // an unfinished request waits for bytes
+	needRoom                         // the next request will hold more than there is room for
+	needWorker                       // the next request is for a route known to block
+	goesToBackground                 // a request is being answered by Background
+	connectionOver                   // it closes once its output is sent, or is not ours any more
 )
 
 // EOF ends a connection whose client has said all it will. What it asked in

@@ -10,7 +10,7 @@ import (
 )
 
 // use makes a call of the engine the current one. The lock is d's anew each time, also
-// when x was d's before: a call that goes on aside trades exchanges, and with them locks.
+// when x was d's before: a call that goes on in the background trades exchanges, and with them locks.
 func (x *wire) use(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c = d, c
 	d.Share(&x.using)

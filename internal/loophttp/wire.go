@@ -59,7 +59,7 @@ type wire struct {
 	gone      bool               // likewise, because the action was late
 	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
 	holds     int                // calls of hold without unhold
-	planned   *planned           // what goes on aside
+	planned   *planned           // what goes on in the background
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
@@ -237,7 +237,7 @@ func (x *wire) tooSlowForLoop() bool {
 	if route.NoRoute || !x.d.Inline() || !route.Pace.Seen() {
 		return false
 	}
-	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.Crowded()
+	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.AtCapacity()
 }
 
 // answer runs the action and appends the response.
@@ -261,8 +261,8 @@ func (x *wire) answer() progress {
 	}
 	streams := resp.Kind() == exchange.Later
 	if streams {
-		if x.mayStepAside() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
-			return x.stepAside(&resp)
+		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
+			return x.moveToBackground(&resp)
 		}
 		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Hold() { // an answer without the action reads the head
 			x.moveInput()

@@ -14,7 +14,7 @@
 //     answers what a connection has sent. Answers to the same route with the same outcome are
 //     counted together at the end of the call, with one look at the clock, since they leave with
 //     one write. The time counted begins with the turn in which the request was read, since the
-//     engine has looked at the clock then anyway, or when a pressed loop has queued the
+//     engine has looked at the clock then anyway, or when a saturated loop has queued the
 //     connection.
 //   - In flight are, on the loop engine, those requests whose driver has lost its loop or never
 //     had one: the engine says so by Handler.Away. Requests that are answered at once pay

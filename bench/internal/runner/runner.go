@@ -45,7 +45,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	}
 	run := describe(ctx, env, o)
 	began := now()
-	crew, err := muster(ctx, env, o, run, watch)
+	crew, err := prepare(ctx, env, o, run, watch)
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type member struct {
 // nothing yet they would take longer than everything else; what is not done by then is left out.
 const shortBuild = 80 * time.Second
 
-// muster builds and verifies every peer. One that cannot be built or started is left out by name.
-func muster(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
+// prepare builds and verifies every peer. One that cannot be built or started is left out by name.
+func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
 	built, failures := buildAll(ctx, env, o.Peers, watch)
 	var crew []member
 	for i, p := range o.Peers {

@@ -3,19 +3,19 @@
 package engine
 
 // A call of the handler that is known to last, such as one that sends a stream of
-// events, does so aside: on a goroutine of its own, whose stack is as small as that
+// events, does so in the background: on a goroutine of its own, whose stack is as small as that
 // code allows. The goroutine it began on goes on at once, with its loop if it
 // has one.
 
-// Aside asks that this call of Data go on by Handler.Aside: after Data has returned, and
+// Background asks that this call of Data go on by Handler.Background: after Data has returned, and
 // after what is in Out has been sent. The input not consumed is kept until
 // then. Nothing of the input may be viewed any more.
-func (d *Driver) Aside() { d.wish = wishAside }
+func (d *Driver) Background() { d.leftover = leftBackground }
 
-// stepAside has the call for c go on aside, with the scratch of d, which gets another.
+// moveToBackground has the call for c go on in the background, with the scratch of d, which gets another.
 // It reports whether d still drives a loop.
-func (d *Driver) stepAside(c *Conn) bool {
-	d.wish = wishMore
+func (d *Driver) moveToBackground(c *Conn) bool {
+	d.leftover = leftKeep
 	e := d.engine
 	s := e.spareDriver()
 	s.releaseOwn()
@@ -26,19 +26,19 @@ func (d *Driver) stepAside(c *Conn) bool {
 		c.goAway()
 	}
 	c.driver, d.conn = s, nil
-	go s.runAside(c)
+	go s.runBackground(c)
 	return !d.detached
 }
 
-// runAside is the goroutine of a call that goes on aside.
-func (d *Driver) runAside(c *Conn) {
+// runBackground is the goroutine of a call that goes on in the background.
+func (d *Driver) runBackground(c *Conn) {
 	returned := false
 	defer func() {
 		if !returned {
 			d.aborted(recover())
 		}
 	}()
-	d.engine.handler.Aside(d, c)
+	d.engine.handler.Background(d, c)
 	if d.gone {
 		d.end(c)
 		returned = true

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// Who goes on aside leaves the loop with its own connection, also when what was sent
+// Who goes on in the background leaves the loop with its own connection, also when what was sent
 // behind its request exceeds the budget and others are refused for it.
 func TestAsideBeyondTheBudget(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())

@@ -9,20 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// planned is a response that goes on aside.
+// planned is a response that goes on in the background.
 type planned struct {
 	resp exchange.Answer
 	left time.Duration // of the limit on the action's time; 0: there is none
 }
 
-// mayStepAside reports whether the rest of the request can do without the input.
-func (x *wire) mayStepAside() bool {
+// mayMoveToBackground reports whether the rest of the request can do without the input.
+func (x *wire) mayMoveToBackground() bool {
 	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.s.Viewed)
 }
 
-// stepAside ends the action's part in a response that lasts, a stream of events: the rest
+// moveToBackground ends the action's part in a response that lasts, a stream of events: the rest
 // gets a goroutine of its own, which has nothing on its stack but that.
-func (x *wire) stepAside(resp *exchange.Answer) progress {
+func (x *wire) moveToBackground(resp *exchange.Answer) progress {
 	p := &planned{resp: *resp}
 	if x.d.Limited() {
 		p.left = x.d.TimeLeft(0)
@@ -34,11 +34,11 @@ func (x *wire) stepAside(resp *exchange.Answer) progress {
 	}
 	x.keepRequest()
 	x.planned = p
-	return goesAside
+	return goesToBackground
 }
 
-// Aside carries out a response that lasts.
-func (h *handler) Aside(d *engine.Driver, c *engine.Conn) {
+// Background carries out a response that lasts.
+func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.given, x.moved = 0, true
