@@ -1,9 +1,10 @@
 package middleware
 
 import (
-	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -25,8 +26,37 @@ import (
 //
 // A request whose connection was dropped is logged as "request aborted", without status
 // and bytes.
+//
+// [AccessLogConfig] has settings for what is logged.
 func AccessLog(logger *slog.Logger) dunlin.Middleware {
-	log := LogAnswers(logger)
+	return AccessLogConfig{Logger: logger}.Middleware()
+}
+
+// AccessLogConfig says what lines an access log has. The zero value is that of [AccessLog].
+type AccessLogConfig struct {
+	// Logger gets the lines. Default: slog.Default() at the time of the call of Middleware or
+	// Observer.
+	Logger *slog.Logger
+
+	// Level is that of a line. Default: Info.
+	Level func(*dunlin.AnswerInfo) slog.Level
+
+	// Skip leaves a line out, for health checks say. Default: none.
+	Skip func(*dunlin.AnswerInfo) bool
+
+	// Attrs returns the attributes of a line, given those of AccessLog: it may add to them, take some
+	// away, or name them otherwise. The slice is its own until it returns. Default: they stay.
+	Attrs func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr
+
+	// Unit has the duration logged as a number of it, with a fraction: time.Millisecond as
+	// "duration_ms", time.Second as "duration_s", microseconds and nanoseconds as "duration_us" and
+	// "duration_ns". Default: a time.Duration as "duration".
+	Unit time.Duration
+}
+
+// Middleware is [AccessLog] with these settings. It panics for a Unit that is none of those.
+func (c AccessLogConfig) Middleware() dunlin.Middleware {
+	log := c.Observer()
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			r.OnAnswer(log)
@@ -40,12 +70,33 @@ func AccessLog(logger *slog.Logger) dunlin.Middleware {
 //
 //	app.OnAnswer(middleware.LogAnswers(logger))
 func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
+	return AccessLogConfig{Logger: logger}.Observer()
+}
+
+// units are what durations can be numbers of.
+var units = map[time.Duration]string{
+	0: "duration", time.Nanosecond: "duration_ns", time.Microsecond: "duration_us", time.Millisecond: "duration_ms", time.Second: "duration_s",
+}
+
+// Observer is [LogAnswers] with these settings. It panics for a Unit that is none of those.
+func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
+	logger, duration := c.Logger, units[c.Unit]
 	if logger == nil {
 		logger = slog.Default()
 	}
+	if duration == "" {
+		panic(fmt.Sprintf("middleware: AccessLogConfig.Unit is %v: it must be a second, or a thousandth, millionth or billionth of one", c.Unit))
+	}
 	return func(info *dunlin.AnswerInfo) {
-		ctx := context.Background()
-		if !logger.Enabled(ctx, slog.LevelInfo) {
+		if c.Skip != nil && c.Skip(info) {
+			return
+		}
+		level := slog.LevelInfo
+		if c.Level != nil {
+			level = c.Level(info)
+		}
+		ctx := info.Context() // handlers may find a trace there
+		if !logger.Enabled(ctx, level) {
 			return
 		}
 		var room [9]slog.Attr // on the stack
@@ -65,11 +116,17 @@ func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
 		if s := info.Source(); s != dunlin.FromAction {
 			attrs = append(attrs, slog.String("source", s.String()))
 		}
-		attrs = append(attrs,
-			slog.Duration("duration", info.Duration()),
+		took := slog.Duration(duration, info.Duration())
+		if c.Unit > 0 {
+			took = slog.Float64(duration, float64(info.Duration())/float64(c.Unit))
+		}
+		attrs = append(attrs, took,
 			slog.String("id", info.ID()),
 			slog.String("remote", address(info.Remote())))
-		logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
+		if c.Attrs != nil {
+			attrs = c.Attrs(info, append(make([]slog.Attr, 0, len(attrs)+4), attrs...)) // room stays on the stack
+		}
+		logger.LogAttrs(ctx, level, message, attrs...)
 	}
 }
 

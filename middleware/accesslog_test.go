@@ -135,3 +135,47 @@ func ExampleAccessLog() {
 	// Output:
 	// level=INFO msg=request method=GET path=/users/7 route=/users/{id} status=200 bytes=6 id=a1
 }
+
+func TestAccessLogConfig(t *testing.T) {
+	logger, line := jsonLog(t)
+	c := middleware.AccessLogConfig{
+		Logger: logger,
+		Unit:   time.Millisecond,
+		Skip:   func(info *dunlin.AnswerInfo) bool { return info.Header("X-Probe") != "" },
+		Level: func(info *dunlin.AnswerInfo) slog.Level {
+			if info.Status() >= 500 {
+				return slog.LevelError
+			}
+			return slog.LevelInfo
+		},
+		Attrs: func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr {
+			return append(attrs, slog.String("agent", info.Header("User-Agent")))
+		},
+	}
+	app := newApp(func(*dunlin.Request) dunlin.Response { return dunlin.Empty().Status(502) }, c.Middleware())
+	send(app, "GET", "X-Probe", "1") // which leaves no line
+	send(app, "GET", "User-Agent", "a browser")
+	got := line()
+	if ms, ok := got["duration_ms"].(float64); !ok || ms < 0 || got["duration"] != nil || got["level"] != "ERROR" || got["agent"] != "a browser" || got["status"] != 502.0 {
+		t.Errorf("logged %v", got)
+	}
+	for _, unit := range []time.Duration{time.Minute, -1, 7} {
+		mustPanic(t, unit.String(), func() { middleware.AccessLogConfig{Unit: unit}.Middleware() })
+	}
+}
+
+func ExampleAccessLogConfig() {
+	log := middleware.AccessLogConfig{
+		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		Skip:   func(info *dunlin.AnswerInfo) bool { return info.Route() == "/health" },
+		Attrs: func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr {
+			return append(attrs, slog.String("agent", info.Header("User-Agent")))
+		},
+		Unit: time.Millisecond,
+	}
+	app := dunlin.New(dunlin.Config{})
+	app.OnAnswer(log.Observer())
+	app.Get("/health", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
+	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/health", nil))
+	// Output:
+}

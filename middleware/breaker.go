@@ -1,0 +1,159 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// BreakerConfig says when a Breaker opens.
+type BreakerConfig struct {
+	// Failures is after how many in a row. Default: 5.
+	Failures int
+
+	// OpenFor is how long nothing is tried then. After it one call is let through; if that
+	// fails, it is twice as long, up to ten times. Default: 1 s.
+	OpenFor time.Duration
+
+	// OnChange, if set, is called when it opens and when it closes. It must be quick.
+	OnChange func(open bool)
+}
+
+// A Breaker keeps an action from waiting for a service that does not answer: after some failures in a row calls fail at
+// once, until a trial succeeds. It is for outgoing calls; make one for each service. All methods are safe for concurrent use.
+type Breaker struct {
+	config BreakerConfig
+
+	mu       sync.Mutex
+	failures int // in a row
+	openFor  time.Duration
+	until    time.Time // of a breaker that is open; zero for one that is not
+	trial    bool      // a call has been let through, and has not come back
+}
+
+// ErrOpen is the error of calls that a Breaker has not let through.
+var ErrOpen = errors.New("the circuit breaker is open: calls have failed")
+
+// NewBreaker returns a breaker that lets calls through.
+func NewBreaker(c BreakerConfig) *Breaker {
+	if c.Failures == 0 {
+		c.Failures = 5
+	}
+	if c.OpenFor == 0 {
+		c.OpenFor = time.Second
+	}
+	if c.Failures < 0 || c.OpenFor < 0 {
+		panic("middleware: NewBreaker: Failures and OpenFor must not be negative")
+	}
+	return &Breaker{config: c}
+}
+
+// Do calls f, or returns ErrOpen. An error of f counts as a failure, unless it says that ctx was cancelled: that says nothing of the
+// service. A panic of f counts as one, and goes on.
+func (b *Breaker) Do(ctx context.Context, f func() error) error {
+	trial, ok := b.enter()
+	if !ok {
+		return ErrOpen
+	}
+	outcome := failed
+	defer func() { b.leave(outcome, trial) }()
+	err := f()
+	switch {
+	case err == nil:
+		outcome = succeeded
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		outcome = unknown
+	}
+	return err
+}
+
+// Open reports whether calls fail at once.
+func (b *Breaker) Open() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.until.IsZero()
+}
+
+func (b *Breaker) enter() (trial, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.until.IsZero():
+		return false, true
+	case b.trial || time.Now().Before(b.until):
+		return false, false
+	}
+	b.trial = true
+	return true, true
+}
+
+type breakerOutcome uint8
+
+const (
+	unknown breakerOutcome = iota
+	failed
+	succeeded
+)
+
+func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
+	b.mu.Lock()
+	open := !b.until.IsZero()
+	if trial {
+		b.trial = false
+	}
+	switch {
+	case outcome == unknown:
+	case open && !trial: // it began before the breaker opened
+	case outcome == succeeded:
+		b.failures, b.openFor, b.until = 0, 0, time.Time{}
+	default:
+		if b.failures++; open || b.failures >= b.config.Failures {
+			b.openFor = min(max(2*b.openFor, b.config.OpenFor), 10*b.config.OpenFor)
+			b.until = time.Now().Add(b.openFor)
+		}
+	}
+	now := !b.until.IsZero()
+	b.mu.Unlock()
+	if now != open && b.config.OnChange != nil {
+		b.config.OnChange(now)
+	}
+}
+
+// Transport returns a RoundTripper that sends by base, http.DefaultTransport if that is nil. Statuses 502, 503 and 504 count as
+// failures, too; the response is the caller's all the same.
+func (b *Breaker) Transport(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return breakerTransport{b, base}
+}
+
+type breakerTransport struct {
+	breaker *Breaker
+	base    http.RoundTripper
+}
+
+var errUnavailable = errors.New("the service is not available")
+
+func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+	err = t.breaker.Do(req.Context(), func() error {
+		var failure error
+		if resp, failure = t.base.RoundTrip(req); failure != nil {
+			return failure
+		}
+		switch resp.StatusCode {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return errUnavailable
+		}
+		return nil
+	})
+	switch {
+	case err == errUnavailable:
+		err = nil
+	case err == ErrOpen && req.Body != nil:
+		_ = req.Body.Close() // a RoundTripper closes it in any case
+	}
+	return resp, err
+}

@@ -1,0 +1,126 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// DigestConfig says what ContentDigest does.
+type DigestConfig struct {
+	// Require refuses requests with a body but without a digest that can be checked, with 400 and
+	// Want-Content-Digest. Default: they pass.
+	Require bool
+
+	// Respond adds a digest to responses with a complete body. Default: it does not.
+	Respond bool
+}
+
+// ContentDigest checks the body of a request against its Content-Digest (RFC 9530), by SHA-256 or SHA-512,
+// and answers 400 when it is another. To do so it reads the whole body, see [dunlin.Request.Bytes]. Of several digests all that
+// it knows must be right; others it passes over. A digest tells mistakes, not forgeries: whoever changes a
+// body can change its digest.
+//
+// With Respond it belongs before what changes bodies, such as [Compress]: the digest is of what is sent.
+func ContentDigest(c DigestConfig) dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if resp, refused := c.check(r); refused {
+				return resp
+			}
+			resp := next(r)
+			if !c.Respond || resp.Len() <= 0 || resp.StatusCode() == http.StatusNotModified || resp.Get("Content-Digest") != "" {
+				return resp
+			}
+			sum := sha256.Sum256(resp.Body())
+			return resp.Header("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
+		}
+	}
+}
+
+var blockWantDigest = dunlin.NewHeaderBlock("Want-Content-Digest", "sha-256=10, sha-512=3")
+
+// check returns the refusal of a request whose digest is wrong or missing.
+func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused bool) {
+	refuse := func(detail string) (dunlin.Response, bool) {
+		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: detail}).Headers(blockWantDigest), true
+	}
+	list := r.Header("Content-Digest")
+	if list == "" {
+		if c.Require && r.ContentLength() != 0 {
+			return refuse("the body has no Content-Digest")
+		}
+		return resp, false
+	}
+	digests, ok := parseDigests(list)
+	if !ok {
+		return refuse("Content-Digest is malformed")
+	}
+	if digests.sha256 == nil && digests.sha512 == nil {
+		if c.Require {
+			return refuse("Content-Digest is by none of sha-256 and sha-512")
+		}
+		return resp, false
+	}
+	body, err := r.Bytes()
+	if err != nil {
+		return dunlin.Error(err), true
+	}
+	if !digests.match(body) {
+		return refuse("the body is not that of its Content-Digest")
+	}
+	return resp, false
+}
+
+// A digestSet has the digests of a header that can be checked; nil for none.
+type digestSet struct{ sha256, sha512 []byte }
+
+func (d *digestSet) match(body []byte) bool {
+	if d.sha256 != nil {
+		if sum := sha256.Sum256(body); subtle.ConstantTimeCompare(sum[:], d.sha256) == 0 {
+			return false
+		}
+	}
+	if d.sha512 != nil {
+		if sum := sha512.Sum512(body); subtle.ConstantTimeCompare(sum[:], d.sha512) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// mostDigests bounds the list, in bytes.
+const mostDigests = 1 << 10
+
+// parseDigests reads a dictionary of byte sequences (RFC 8941 section 3.2), such as
+// "sha-256=:base64:". Of a key that comes twice the last counts.
+func parseDigests(list string) (d digestSet, ok bool) {
+	if len(list) > mostDigests {
+		return d, false
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		key, value, _ := strings.Cut(strings.Trim(item, " \t"), "=")
+		if key == "" || !isToken(key) || key != strings.ToLower(key) {
+			return d, false
+		}
+		if value, _, _ = strings.Cut(value, ";"); len(value) < 2 || value[0] != ':' || value[len(value)-1] != ':' {
+			return d, false
+		}
+		sum, err := base64.StdEncoding.DecodeString(value[1 : len(value)-1])
+		if err != nil {
+			return d, false
+		}
+		switch key {
+		case "sha-256":
+			d.sha256 = sum
+		case "sha-512":
+			d.sha512 = sum
+		}
+	}
+	return d, true
+}

@@ -1,0 +1,85 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// A Flight makes one call of many that want the same at the same time, and gives all its result. The zero value is ready for use; it
+// must not be copied. Nothing is kept once a call has returned.
+type Flight[K comparable, V any] struct {
+	mu    sync.Mutex
+	calls map[K]*flightCall[V]
+}
+
+type flightCall[V any] struct {
+	done    chan struct{}
+	waiting int // guarded by Flight.mu
+	cancel  context.CancelFunc
+	value   V
+	err     error
+}
+
+// Do calls f, unless a call for key is under way, and returns what it returns; shared is whether others get the same. f runs on a goroutine of
+// its own, with the values of the first caller's context, which ends when nobody waits any more. Who waits no longer, because
+// ctx has ended, gets its error. A panic of f is an error that has its stack.
+//
+// What f depends on must be part of key: who may see the result as well.
+func (g *Flight[K, V]) Do(ctx context.Context, key K, f func(context.Context) (V, error)) (v V, shared bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return v, false, err
+	}
+	g.mu.Lock()
+	c := g.calls[key]
+	if c == nil {
+		if g.calls == nil {
+			g.calls = make(map[K]*flightCall[V])
+		}
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		c = &flightCall[V]{done: make(chan struct{}), cancel: cancel}
+		g.calls[key] = c
+		go g.run(own, key, c, f)
+	} else {
+		shared = true
+	}
+	c.waiting++
+	g.mu.Unlock()
+	select {
+	case <-c.done:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return c.value, shared || c.waiting > 1, c.err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.waiting--; c.waiting == 0 {
+		c.cancel()
+		if g.calls[key] == c {
+			delete(g.calls, key) // who comes now is not to get a cancelled call
+		}
+	}
+	return v, shared, ctx.Err()
+}
+
+var errGoexit = errors.New("the function ended its goroutine instead of returning")
+
+func (g *Flight[K, V]) run(ctx context.Context, key K, c *flightCall[V], f func(context.Context) (V, error)) {
+	c.err = errGoexit
+	defer func() {
+		if p := recover(); p != nil {
+			c.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		c.cancel()
+		g.mu.Lock()
+		if g.calls[key] == c {
+			delete(g.calls, key)
+		}
+		g.mu.Unlock()
+		close(c.done)
+	}()
+	c.value, c.err = f(ctx)
+}

@@ -1,0 +1,187 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+var errFailed = errors.New("failed")
+
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changes []bool
+		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 3, OpenFor: time.Second, OnChange: func(open bool) { changes = append(changes, open) }})
+		calls := 0
+		call := func(err error) error {
+			return b.Do(t.Context(), func() error { calls++; return err })
+		}
+		want := func(what string, err, wanted error, made int) {
+			t.Helper()
+			if !errors.Is(err, wanted) || calls != made {
+				t.Errorf("%s: %v after %d calls, want %v after %d", what, err, calls, wanted, made)
+			}
+		}
+		want("failure 1", call(errFailed), errFailed, 1)
+		want("failure 2", call(errFailed), errFailed, 2)
+		want("a success begins anew", call(nil), nil, 3)
+		for i := range 3 {
+			want("failures in a row", call(errFailed), errFailed, 4+i)
+		}
+		want("open", call(nil), middleware.ErrOpen, 6)
+		time.Sleep(time.Second)
+		want("a trial that fails", call(errFailed), errFailed, 7)
+		want("open again", call(nil), middleware.ErrOpen, 7)
+		time.Sleep(time.Second)
+		want("for twice as long", call(nil), middleware.ErrOpen, 7)
+		time.Sleep(time.Second)
+		ended, end := make(chan error), make(chan struct{})
+		go func() { ended <- b.Do(t.Context(), func() error { <-end; return nil }) }()
+		synctest.Wait()
+		want("one trial at a time", call(nil), middleware.ErrOpen, 7)
+		close(end)
+		want("a trial that succeeds", <-ended, nil, 7)
+		want("closed", call(nil), nil, 8)
+		if fmt.Sprint(changes) != "[true false]" || b.Open() {
+			t.Errorf("changes %v, open %v", changes, b.Open())
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 10 {
+			_ = b.Do(cancelled, func() error { return cancelled.Err() })
+		}
+		if b.Open() {
+			t.Error("calls that the caller has cancelled have opened it")
+		}
+		for range 3 {
+			func() {
+				defer func() { _ = recover() }()
+				_ = b.Do(t.Context(), func() error { panic("asked for") })
+			}()
+		}
+		if !b.Open() {
+			t.Error("panics have not opened it")
+		}
+	})
+	mustPanic(t, "negative", func() { middleware.NewBreaker(middleware.BreakerConfig{Failures: -1}) })
+}
+
+func TestBreakerTransport(t *testing.T) {
+	var status atomic.Int64
+	status.Store(503)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	defer server.Close()
+	client := &http.Client{Transport: middleware.NewBreaker(middleware.BreakerConfig{Failures: 2, OpenFor: time.Hour}).Transport(nil)}
+	for i := range 3 {
+		resp, err := client.Post(server.URL, "text/plain", strings.NewReader("x"))
+		if i < 2 {
+			if err != nil || resp.StatusCode != 503 {
+				t.Fatalf("call %d: %v, %v", i, resp, err)
+			}
+			_ = resp.Body.Close()
+		} else if !errors.Is(err, middleware.ErrOpen) {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+}
+
+func TestFlight(t *testing.T) {
+	var flight middleware.Flight[string, int]
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := flight.Do(impatient, "key", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("one who waits no longer: %v", err)
+	}
+	v, shared, err := flight.Do(t.Context(), "other", func(context.Context) (int, error) { return 8, nil })
+	if v != 8 || shared || err != nil {
+		t.Errorf("another key: %d, %v, %v", v, shared, err)
+	}
+	for name, f := range map[string]func(context.Context) (int, error){
+		"panic":  func(context.Context) (int, error) { panic("asked for") },
+		"goexit": func(context.Context) (int, error) { runtime.Goexit(); return 0, nil },
+		"error":  func(context.Context) (int, error) { return 0, errFailed },
+	} {
+		if _, _, err := flight.Do(t.Context(), name, f); err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+}
+
+// Of many who come while it is under way, one makes the call; when all have gone, it is cancelled.
+func TestFlightTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var flight middleware.Flight[int, string]
+		calls := 0
+		f := func(ctx context.Context) (string, error) {
+			calls++
+			select {
+			case <-time.After(time.Second):
+				return fmt.Sprint(ctx.Value(flightKey{})), nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() {
+				v, shared, err := flight.Do(context.WithValue(t.Context(), flightKey{}, "of the first"), 1, f)
+				if v != "of the first" || !shared || err != nil {
+					t.Errorf("%q, %v, %v", v, shared, err)
+				}
+			})
+		}
+		all.Wait()
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, _, err := flight.Do(ctx, 2, func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return "", ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || <-ended != context.Canceled {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+type flightKey struct{}
+
+func ExampleBreaker() {
+	rates := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2})
+	client := &http.Client{Transport: rates.Transport(nil), Timeout: time.Second}
+	for range 3 {
+		resp, err := client.Get("http://127.0.0.1:1/rates") // nobody listens there
+		if errors.Is(err, middleware.ErrOpen) {
+			fmt.Println("it was not tried")
+		} else if err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+	}
+	// Output: it was not tried
+}
+
+func ExampleFlight() {
+	var users middleware.Flight[int, string]
+	name, _, err := users.Do(context.Background(), 7, func(ctx context.Context) (string, error) {
+		return "ada", nil // from the database
+	})
+	fmt.Println(name, err)
+	// Output: ada <nil>
+}

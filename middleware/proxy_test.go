@@ -1,0 +1,161 @@
+package middleware_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+func backend(t *testing.T, h http.HandlerFunc) *url.URL {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// seen answers with what the server behind sees.
+func seen(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	h := r.Header
+	_, _ = fmt.Fprintf(w, "%s %s for=%v host=%v proto=%v forwarded=%v te=%v body=%s", r.Method, r.URL, h["X-Forwarded-For"], h["X-Forwarded-Host"], h["X-Forwarded-Proto"], h["Forwarded"], h["Te"], body)
+}
+
+func TestProxy(t *testing.T) {
+	target := backend(t, seen)
+	target.Path = "/base"
+	forged := "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.net\r\nForwarded: for=6.6.6.6\r\nTE: gzip\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\n"
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Handle("*", "/p/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		addr := serve()
+		resp, body := exchangeRaw(t, addr, "POST /p/a%2Fb?x=1 HTTP/1.1\r\nHost: h.example\r\n"+forged+"Content-Length: 3\r\n\r\nabc")
+		if want := "POST /base/p/a%2Fb?x=1 for=[127.0.0.1] host=[h.example] proto=[http] forwarded=[] te=[] body=abc"; resp.StatusCode != 200 || body != want {
+			t.Errorf("%d %s\nwant %s", resp.StatusCode, body, want)
+		}
+	})
+	// Behind a proxy that is trusted its word is passed on.
+	config := quiet
+	config.TrustedProxies = []string{"192.0.2.0/24"}
+	app := dunlin.New(config)
+	app.Handle("*", "/p/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, KeepHost: true, Rewrite: func(p *httputil.ProxyRequest) { p.Out.Method = "PUT" }}))
+	w := ask(app, "GET", "/p/x", "X-Forwarded-For", "203.0.113.7", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "public.example")
+	if want := "PUT /base/p/x for=[203.0.113.7, 192.0.2.1] host=[example.com] proto=[https] forwarded=[] te=[] body="; w.Body.String() != want {
+		t.Errorf("%s\nwant %s", w.Body, want)
+	}
+}
+
+func TestProxyStreams(t *testing.T) {
+	more := make(chan struct{})
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprint(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-more
+		_, _ = fmt.Fprint(w, "data: 2\n\n")
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Get("/events", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		resp, err := http.Get("http://" + serve() + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		br := bufio.NewReader(resp.Body)
+		if line, err := br.ReadString('\n'); line != "data: 1\n" {
+			t.Fatalf("%q, %v before the second was made", line, err)
+		}
+		more <- struct{}{}
+		if rest, err := io.ReadAll(br); string(rest) != "\ndata: 2\n\n" || err != nil {
+			t.Errorf("%q, %v", rest, err)
+		}
+	})
+}
+
+func TestProxyUpgrades(t *testing.T) {
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+		_ = rw.Flush()
+		line, _ := rw.ReadString('\n')
+		_, _ = fmt.Fprintf(rw, "you said %s", line)
+		_ = rw.Flush()
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Get("/up", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		conn, err := net.Dial("tcp", serve())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprint(conn, "GET /up HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil || resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "echo" {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		_, _ = fmt.Fprint(conn, "hello\n")
+		if got, err := io.ReadAll(br); string(got) != "you said hello\n" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+func TestProxyErrors(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	_ = ln.Close()
+	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: away, Logger: quiet.Logger}))
+	if w := send(app, "GET"); w.Code != 502 || !strings.Contains(w.Body.String(), `"status":502`) || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("away: %d %s", w.Code, w.Body)
+	}
+	never := make(chan struct{})
+	defer close(never)
+	slow := backend(t, func(http.ResponseWriter, *http.Request) { <-never })
+	app = newApp(middleware.Proxy(middleware.ProxyConfig{Target: slow, Logger: quiet.Logger, Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}))
+	if w := send(app, "GET"); w.Code != 504 || !strings.Contains(w.Body.String(), "in time") {
+		t.Errorf("slow: %d %s", w.Code, w.Body)
+	}
+	for _, bad := range []*url.URL{nil, {}, {Scheme: "ftp", Host: "h"}, {Scheme: "http"}} {
+		mustPanic(t, fmt.Sprint(bad), func() { middleware.Proxy(middleware.ProxyConfig{Target: bad}) })
+	}
+}
+
+func ExampleProxy() {
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, "the old service answers ", r.URL.Path)
+	}))
+	defer behind.Close()
+	target, _ := url.Parse(behind.URL)
+
+	app := dunlin.New(dunlin.Config{})
+	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/legacy/report", nil))
+	fmt.Println(w.Body)
+	// Output: the old service answers /legacy/report
+}

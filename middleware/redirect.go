@@ -1,0 +1,163 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// SecureOnly redirects requests that came in clear text to the same URL by TLS (308), see
+// [dunlin.Request.Secure]. host, with a port where it is not 443, is the one to go to; "" stands for the
+// request's own, which [AllowedHosts] must have checked before: a client may ask for any. Put
+// [SecurityConfig.HSTS] beside it, so that browsers do not come in clear text again.
+func SecureOnly(host string) dunlin.Middleware {
+	if host != "" {
+		checkHost("SecureOnly", host)
+	}
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if r.Secure() {
+				return next(r)
+			}
+			to := host
+			if to == "" {
+				if to = hostOnly(r.Host()); !isHostName(strings.ToLower(to)) && !isAddress(strings.Trim(to, "[]")) {
+					return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the host that was asked for is none"})
+				}
+			}
+			return redirect(r, "https://"+to)
+		}
+	}
+}
+
+// CanonicalHost redirects requests for other hosts to the same path of host (308), such as those for
+// example.com to www.example.com. It keeps the scheme.
+func CanonicalHost(host string) dunlin.Middleware {
+	checkHost("CanonicalHost", host)
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if strings.EqualFold(r.Host(), host) {
+				return next(r)
+			}
+			scheme := "http://"
+			if r.Secure() {
+				scheme = "https://"
+			}
+			return redirect(r, scheme+host)
+		}
+	}
+}
+
+func checkHost(who, host string) {
+	if u, err := url.Parse("https://" + host); err != nil || u.Host != host || u.Hostname() == "" {
+		panic(fmt.Sprintf("middleware: %s: %q is no host, with or without a port", who, host))
+	}
+}
+
+// redirect leads to the path and query of the request at another origin.
+func redirect(r *dunlin.Request, origin string) dunlin.Response {
+	to := origin + escapePath(r.Path())
+	if query := r.RawQuery(); query != "" {
+		to += "?" + query
+	}
+	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
+}
+
+// escapePath escapes a path of [dunlin.Request.Path], where slashes and percent signs that are no
+// separators are escaped already. It begins with one slash: two would name another host.
+func escapePath(path string) string {
+	escaped := strings.ReplaceAll((&url.URL{Path: path}).EscapedPath(), "%25", "%")
+	return "/" + strings.TrimLeft(escaped, "/")
+}
+
+// RedirectTo is the action that redirects to target (308), where {name} stands for a parameter of the
+// route, and {name...} for one with slashes:
+//
+//	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
+//	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
+//
+// The query of the request goes along. Parameters are escaped, so that none can lead to another host: target
+// must name one itself, or begin with a single slash. To serve the same under two paths without redirecting,
+// register the action twice.
+func RedirectTo(target string) dunlin.Action {
+	if strings.HasPrefix(target, "//") {
+		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))
+	}
+	pieces := strings.Split(target, "{")
+	names := make([]string, len(pieces))
+	for i, piece := range pieces[1:] {
+		name, rest, ok := strings.Cut(piece, "}")
+		if !ok || name == "" {
+			panic(fmt.Sprintf("middleware: RedirectTo(%q): a brace is not closed, or empty", target))
+		}
+		names[i+1], pieces[i+1] = name, rest
+	}
+	if u, err := url.Parse(strings.Join(pieces, "")); err != nil || u.Host == "" && !strings.HasPrefix(target, "/") || u.Host != "" && len(pieces) > 1 && !strings.HasPrefix(pieces[0], u.Scheme+"://"+u.Host+"/") {
+		panic(fmt.Sprintf("middleware: RedirectTo(%q): it must be a path, or a URL whose host has no parameters", target))
+	}
+	return func(r *dunlin.Request) dunlin.Response {
+		var to strings.Builder
+		to.WriteString(pieces[0])
+		for i, name := range names[1:] {
+			if whole, ok := strings.CutSuffix(name, "..."); ok {
+				to.WriteString((&url.URL{Path: r.Param(whole)}).EscapedPath())
+			} else {
+				to.WriteString(url.PathEscape(r.Param(name)))
+			}
+			to.WriteString(pieces[i+1])
+		}
+		location := to.String()
+		if strings.HasPrefix(location, "//") {
+			location = "/" + strings.TrimLeft(location, "/")
+		}
+		if query := r.RawQuery(); query != "" {
+			separator := "?"
+			if strings.Contains(location, "?") {
+				separator = "&"
+			}
+			location += separator + query
+		}
+		return dunlin.Redirect(location).Status(http.StatusPermanentRedirect)
+	}
+}
+
+// MethodOverride is the action, for POST, of a path whose other methods a client cannot send, such as an HTML
+// form or a proxy that lets only GET and POST pass: X-HTTP-Method-Override names one of actions, else post
+// runs, which may be nil.
+//
+//	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"PUT": replace, "DELETE": remove}))
+//
+// Only what is given can be reached so, and only by POST: no safe method is made an unsafe one. A method that is not
+// among them is answered with 405. It panics for GET, HEAD, OPTIONS and for nil actions.
+func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin.Action {
+	var allow []string
+	for method, act := range actions {
+		switch {
+		case act == nil:
+			panic(fmt.Sprintf("middleware: MethodOverride: the action for %s is nil", method))
+		case !isToken(method) || method != strings.ToUpper(method):
+			panic(fmt.Sprintf("middleware: MethodOverride: %q is no method in capital letters", method))
+		case method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions || method == http.MethodPost:
+			panic(fmt.Sprintf("middleware: MethodOverride: %s needs no override", method))
+		}
+		allow = append(allow, method)
+	}
+	slices.Sort(allow)
+	allowed := strings.Join(append([]string{http.MethodPost}, allow...), ", ")
+	return func(r *dunlin.Request) dunlin.Response {
+		method := r.Header("X-HTTP-Method-Override")
+		if method == "" && post != nil {
+			return post(r)
+		}
+		if act := actions[strings.ToUpper(method)]; act != nil && r.Method() == http.MethodPost {
+			return act(r)
+		}
+		return dunlin.Problem(dunlin.ProblemDetails{
+			Status: http.StatusMethodNotAllowed, Detail: "X-HTTP-Method-Override names no method that the path takes",
+		}).Header("Allow", allowed)
+	}
+}

@@ -1,0 +1,209 @@
+package middleware_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+//go:embed doc.go
+var embedded embed.FS
+
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return b.Bytes()
+}
+
+var site = fstest.MapFS{
+	"index.html":                   {Data: []byte("<h1>home</h1>")},
+	"docs/index.html":              {Data: []byte("<h1>docs</h1>")},
+	"app.4f3a09bc.js":              {Data: []byte("run()")},
+	"app.4f3a09bc.js.gz":           {Data: zipped("run()")},
+	"app.4f3a09bc.js.br":           {Data: []byte("brotli")},
+	"index-BzR3x9Qw.css":           {Data: []byte("a{}")},
+	"report-20240101.pdf":          {Data: []byte("%PDF-1.4")},
+	"notes-v20240101.txt":          {Data: []byte("notes")},
+	"data":                         {Data: []byte("\x89PNG\x0d\x0a\x1a\x0a")},
+	".env":                         {Data: []byte("SECRET=1")},
+	".git/config":                  {Data: []byte("secret")},
+	".well-known/security.txt":     {Data: []byte("Contact: x")},
+	"a b%.txt":                     {Data: []byte("odd")},
+	"empty.txt":                    {Data: nil},
+	"only.txt.gz":                  {Data: zipped("only")},
+	"deadbeefdeadbeef.d41d8cd9.ts": {Data: []byte("x")},
+}
+
+func static(t *testing.T, c middleware.StaticConfig) *dunlin.App {
+	t.Helper()
+	if c.FS == nil {
+		c.FS = site
+	}
+	act, err := middleware.Static(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := dunlin.New(quiet)
+	app.Get("/{path...}", act)
+	return app
+}
+
+func ask(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+func TestStatic(t *testing.T) {
+	app := static(t, middleware.StaticConfig{})
+	const immutable = "public, max-age=31536000, immutable"
+	for _, c := range []struct {
+		path, accept             string
+		status                   int
+		body, kind, cache, coded string
+	}{
+		{"/", "", 200, "<h1>home</h1>", "text/html; charset=utf-8", "no-cache", ""},
+		{"/index.html", "gzip", 200, "<h1>home</h1>", "text/html; charset=utf-8", "no-cache", ""},
+		{"/docs/", "", 200, "<h1>docs</h1>", "text/html; charset=utf-8", "no-cache", ""},
+		{"/app.4f3a09bc.js", "", 200, "run()", "text/javascript; charset=utf-8", immutable, ""},
+		{"/app.4f3a09bc.js", "gzip, br", 200, "brotli", "text/javascript; charset=utf-8", immutable, "br"},
+		{"/app.4f3a09bc.js", "gzip, br;q=0.5", 200, string(zipped("run()")), "text/javascript; charset=utf-8", immutable, "gzip"},
+		{"/app.4f3a09bc.js", "gzip;q=0, br;q=0", 200, "run()", "text/javascript; charset=utf-8", immutable, ""},
+		{"/app.4f3a09bc.js", "identity, gzip;q=0.5", 200, "run()", "text/javascript; charset=utf-8", immutable, ""},
+		{"/app.4f3a09bc.js", "*", 200, "brotli", "text/javascript; charset=utf-8", immutable, "br"},
+		{"/app.4f3a09bc.js", "br;q=NaN, gzip;q=2", 200, "run()", "text/javascript; charset=utf-8", immutable, ""},
+		{"/index-BzR3x9Qw.css", "", 200, "a{}", "text/css; charset=utf-8", immutable, ""},
+		{"/report-20240101.pdf", "", 200, "%PDF-1.4", "application/pdf", "no-cache", ""},
+		{"/notes-v20240101.txt", "", 200, "notes", "text/plain; charset=utf-8", "no-cache", ""},
+		{"/data", "", 200, "\x89PNG\x0d\x0a\x1a\x0a", "image/png", "no-cache", ""},
+		{"/.well-known/security.txt", "", 200, "Contact: x", "text/plain; charset=utf-8", "no-cache", ""},
+		{"/a%20b%25.txt", "", 200, "odd", "text/plain; charset=utf-8", "no-cache", ""},
+		{"/empty.txt", "", 200, "", "text/plain; charset=utf-8", "no-cache", ""},
+		{"/.env", "", 404, "", "", "", ""},
+		{"/.git/config", "", 404, "", "", "", ""},
+		{"/docs", "", 404, "", "", "", ""},
+		{"/only.txt", "gzip", 404, "", "", "", ""},
+		{"/nowhere", "", 404, "", "", "", ""},
+		{"/..%2f..%2fetc/passwd", "", 404, "", "", "", ""},
+		{"/docs%2findex.html%00", "", 404, "", "", "", ""},
+		{"/" + strings.Repeat("x", 10_000), "", 404, "", "", "", ""},
+	} {
+		headers := []string{"Accept-Encoding", c.accept}
+		if c.accept == "" {
+			headers = nil
+		}
+		w := ask(app, "GET", c.path, headers...)
+		h := w.Header()
+		if w.Code != c.status {
+			t.Errorf("%.40s: %d, want %d", c.path, w.Code, c.status)
+			continue
+		}
+		if c.status != 200 {
+			continue
+		}
+		if w.Body.String() != c.body || h.Get("Content-Type") != c.kind || h.Get("Cache-Control") != c.cache || h.Get("Content-Encoding") != c.coded {
+			t.Errorf("%s for %q: %q %v", c.path, c.accept, w.Body, h)
+		}
+		if packed := strings.HasPrefix(c.path, "/app."); (h.Get("Vary") == "Accept-Encoding") != packed {
+			t.Errorf("%s: Vary is %q", c.path, h.Get("Vary"))
+		}
+		tag := h.Get("Etag")
+		if len(tag) != 24 {
+			t.Errorf("%s: the tag is %s", c.path, tag)
+		}
+		if again := ask(app, "GET", c.path, append(headers, "If-None-Match", tag)...); again.Code != 304 || again.Header().Get("Etag") != tag {
+			t.Errorf("%s again: %d %v", c.path, again.Code, again.Header())
+		}
+		head := ask(app, "HEAD", c.path, headers...)
+		if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Etag") != tag {
+			t.Errorf("HEAD %s: %d %v", c.path, head.Code, head.Header())
+		}
+	}
+	if w := ask(app, "GET", "/app.4f3a09bc.js", "Range", "bytes=1-2"); w.Code != 206 || w.Body.String() != "un" {
+		t.Errorf("a range: %d %q", w.Code, w.Body)
+	}
+}
+
+func TestStaticFallback(t *testing.T) {
+	app := static(t, middleware.StaticConfig{Fallback: "index.html", MaxAge: time.Minute})
+	for _, c := range []struct {
+		method, path string
+		headers      []string
+		status       int
+	}{
+		{"GET", "/users/7", []string{"Accept", "text/html,application/xhtml+xml;q=0.9"}, 200},
+		{"GET", "/users/7", []string{"Sec-Fetch-Mode", "navigate", "Accept", "*/*"}, 200},
+		{"HEAD", "/users/7", []string{"Accept", "text/html"}, 200},
+		{"GET", "/missing.js", []string{"Sec-Fetch-Mode", "no-cors", "Accept", "text/html"}, 404},
+		{"GET", "/api/users", []string{"Accept", "application/json"}, 404},
+		{"GET", "/users/7", nil, 404},
+	} {
+		w := ask(app, c.method, c.path, c.headers...)
+		if w.Code != c.status || w.Code == 200 && w.Header().Get("Cache-Control") != "public, max-age=60" {
+			t.Errorf("%s %s %v: %d %v, want %d", c.method, c.path, c.headers, w.Code, w.Header(), c.status)
+		}
+	}
+}
+
+func TestStaticOf(t *testing.T) {
+	if w := ask(static(t, middleware.StaticConfig{FS: embedded}), "GET", "/doc.go"); w.Code != 200 || len(w.Header().Get("Etag")) != 24 {
+		t.Errorf("an embed.FS: %d %v", w.Code, w.Header())
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a"), 0o600), os.Symlink(os.DevNull, filepath.Join(dir, "device"))); err != nil {
+		t.Log(err) // some systems have no links
+	}
+	app := static(t, middleware.StaticConfig{FS: os.DirFS(dir), Immutable: regexp.MustCompile(`^a\.`), Hidden: true})
+	if w := ask(app, "GET", "/a.txt"); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		t.Errorf("a directory: %d %v", w.Code, w.Header())
+	}
+	if w := ask(app, "GET", "/device"); w.Code != 404 {
+		t.Errorf("a device: %d", w.Code)
+	}
+	if _, err := middleware.Static(middleware.StaticConfig{FS: site, Fallback: "app.html"}); err == nil || !strings.Contains(err.Error(), "app.html") {
+		t.Errorf("a missing fallback: %v", err)
+	}
+	if _, err := middleware.Static(middleware.StaticConfig{FS: os.DirFS(filepath.Join(dir, "none"))}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
+	}
+	mustPanic(t, "nil FS", func() { _, _ = middleware.Static(middleware.StaticConfig{}) })
+}
+
+func ExampleStatic() {
+	files := fstest.MapFS{
+		"index.html":      {Data: []byte("<h1>home</h1>")},
+		"app.4f3a09bc.js": {Data: []byte("run()")},
+	}
+	assets, err := middleware.Static(middleware.StaticConfig{FS: files, Fallback: "index.html"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	app := dunlin.New(dunlin.Config{})
+	app.Get("/{path...}", assets)
+
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/app.4f3a09bc.js", nil))
+	fmt.Println(w.Code, w.Header().Get("Cache-Control"))
+	// Output: 200 public, max-age=31536000, immutable
+}
