@@ -1,0 +1,202 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// needTool returns the path of a program, and skips the test where it is not installed.
+func needTool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil { // servers are where not everybody looks
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
+			t.Fatalf("DUNLIN_REQUIRE_ALL is set: %v", err)
+		}
+		t.Skipf("%v: install it to run this test", err)
+	}
+	return path
+}
+
+// behindFront serves, on each engine, what says who asks, with 127.0.0.1 as a trusted proxy.
+func behindFront(t *testing.T, proxyProtocol bool, f func(t *testing.T, addr string)) {
+	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
+		t.Run(engine.String(), func(t *testing.T) {
+			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
+				t.Skip("the loop engine runs on Linux only")
+			}
+			app := dunlin.New(dunlin.Config{
+				Engine: engine, Logger: slog.New(slog.DiscardHandler),
+				TrustedProxies: []string{"127.0.0.1"}, ProxyProtocol: proxyProtocol,
+			})
+			app.Post("/who", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text(fmt.Sprintf("%v %d", r.Remote().Addr(), len(body)))
+			})
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- app.Serve(ln) }()
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				if err := errors.Join(app.Shutdown(ctx), <-served); err != nil {
+					t.Error(err)
+				}
+			})
+			f(t, ln.Addr().String())
+		})
+	}
+}
+
+// run starts a program that runs until the test ends, and shows what it says if that fails.
+func run(t *testing.T, files []*os.File, name string, args ...string) {
+	t.Helper()
+	var said strings.Builder
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &said, &said, files
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s said: %s", filepath.Base(name), &said)
+		}
+	})
+}
+
+// whoAsks asks from an address, with a forged header, and returns what the app says.
+func whoAsks(t *testing.T, from, addr string) string {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	var conn net.Conn
+	for until := time.Now().Add(patience); ; runtime.Gosched() {
+		var err error
+		if conn, err = dialer.Dial("tcp", addr); err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, _ = fmt.Fprintf(conn, "POST /who HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-Ip: 6.6.6.6\r\nContent-Length: 100000\r\n\r\n%s",
+		strings.Repeat("x", 100_000))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// HAProxy passes the client's address on by the PROXY protocol, or by X-Forwarded-For.
+func TestBehindHAProxy(t *testing.T) {
+	haproxy := needTool(t, "haproxy")
+	for _, how := range []struct{ name, option, server string }{
+		{"send-proxy", "", "send-proxy"},
+		{"send-proxy-v2", "", "send-proxy-v2"},
+		{"send-proxy-v2 with a checksum and more", "", "send-proxy-v2 proxy-v2-options crc32c,unique-id"},
+		{"forwardfor", "option forwardfor", ""},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			behindFront(t, how.server != "", func(t *testing.T, addr string) {
+				ln, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer ln.Close()
+				file, err := ln.(*net.TCPListener).File()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer file.Close()
+				config := filepath.Join(t.TempDir(), "haproxy.cfg")
+				text := fmt.Sprintf("defaults\n mode http\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n %s\n"+
+					"frontend f\n bind fd@3\n unique-id-format %%ci\n default_backend b\nbackend b\n server s %s %s\n", how.option, addr, how.server)
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				run(t, []*os.File{file}, haproxy, "-db", "-f", config)
+				for range 2 {
+					if got := whoAsks(t, "127.0.0.3", ln.Addr().String()); got != "127.0.0.3 100000" {
+						t.Errorf("the client is %q", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Nginx adds the client's address to what the client has claimed.
+func TestBehindNginx(t *testing.T) {
+	nginx := needTool(t, "nginx")
+	behindFront(t, false, func(t *testing.T, addr string) {
+		if got := whoAsks(t, "127.0.0.3", addr); got != "127.0.0.3 100000" {
+			t.Errorf("without a proxy the client is %q", got)
+		}
+		dir := t.TempDir()
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := free.Addr().String()
+		_ = free.Close()
+		text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
+events {}
+http {
+	access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+	server {
+		listen %[2]s;
+		location / {
+			proxy_pass http://%[3]s;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+			proxy_set_header Host $host;
+			proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+			proxy_set_header X-Forwarded-Proto $scheme;
+		}
+	}
+}`, dir, front, addr)
+		config := filepath.Join(dir, "nginx.conf")
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, nil, nginx, "-p", dir, "-c", config)
+		for range 2 {
+			if got := whoAsks(t, "127.0.0.3", front); got != "127.0.0.3 100000" {
+				t.Errorf("the client is %q", got)
+			}
+		}
+	})
+}
