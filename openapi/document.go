@@ -67,7 +67,7 @@ func Document(app *dunlin.App, c Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := make([]byte, 0, 16<<10+len(typed.Operations(app))*4<<10)
+	room := make([]byte, 0, 16<<10+len(typed.Operations(app))*8<<10)
 	return append(appendJSON(room, doc, 0), '\n'), nil
 }
 

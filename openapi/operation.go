@@ -110,11 +110,11 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 			o.put("style", "form").put("explode", !p.Comma)
 		}
 	}
-	node := *p.Schema
-	node.Meta.Description, node.Meta.Deprecated, node.Meta.Example, node.Nullable = "", false, nil, false
-	s := g.schema(&node, input)
+	inside := meta
+	inside.Description, inside.Deprecated, inside.Example = "", false, nil
+	s := g.schemaAs(p.Schema, input, inside, false)
 	if p.In == "path" {
-		constrain(s, &node, in)
+		constrain(s, p.Schema, in)
 	}
 	if p.Default != nil {
 		s.put("default", json.RawMessage(p.Default))

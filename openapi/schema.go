@@ -114,7 +114,12 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	if n == nil {
 		return new(object)
 	}
-	s, meta := new(object), n.Meta
+	return g.schemaAs(n, d, n.Meta, n.Nullable)
+}
+
+// schemaAs is schema with other notes, and with or without null.
+func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
+	s := new(object)
 	if own, ok := isComponent(n); ok {
 		s.put("$ref", "#/components/schemas/"+g.ref(n.Type, d))
 		g.rules(s, n, &own.Rules)
@@ -122,7 +127,7 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	} else {
 		s = g.plain(n, d)
 	}
-	if n.Nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
+	if nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
 		s = new(object).put("anyOf", []any{s, new(object).put("type", "null")})
 	}
 	g.notes(s, &meta)

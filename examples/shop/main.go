@@ -2,7 +2,7 @@
 // service of some size. Its books are in SQLite.
 //
 //	go run . -addr 127.0.0.1:8080 -key staff-key     serves the shop; see /docs
-//	go run . -document                               writes its OpenAPI document and ends
+//	dunlin openapi write -o shop.json .              writes its OpenAPI document
 package main
 
 import (
@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"flag"
 	"log"
-	"os"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
@@ -23,7 +22,6 @@ func main() {
 	file := flag.String("db", ":memory:", "the database")
 	key := flag.String("key", "staff-key", "what the staff sends as X-Staff-Key")
 	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
-	document := flag.Bool("document", false, "write the OpenAPI document and end")
 	flag.Parse()
 	db, err := open(*file)
 	if err != nil {
@@ -36,13 +34,8 @@ func main() {
 	}
 	app := dunlin.New(settings)
 	(&shop{books: &store{db}, key: *key, news: new(news)}).register(app)
-	if *document {
-		doc, err := openapi.Document(app, config)
-		if err != nil {
-			log.Fatal(err)
-		}
-		os.Stdout.Write(doc)
-		return
+	if err := openapi.Export(app, config); err != nil {
+		log.Fatal(err)
 	}
 	if err := app.Run(context.Background()); err != nil {
 		log.Fatal(err)
