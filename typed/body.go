@@ -1,7 +1,6 @@
 package typed
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"mime"
@@ -126,13 +125,23 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 			return
 		}
 	}
-	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+	if isBlank(body) {
 		if !p.optional {
 			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "empty"})
 		}
 		return
 	}
 	p.decoder.decode(b, p, body, to)
+}
+
+// isBlank reports whether a text has nothing but white space.
+func isBlank(text []byte) bool {
+	for _, c := range text {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 // wants checks the media type; false when it is another than the operation takes,
