@@ -128,8 +128,11 @@ func newRateLimiter(rate Rate) *rateLimiter {
 		panic("middleware: RateLimit: " + err.Error())
 	}
 	interval := int64(rate.Window) / int64(rate.Limit)
-	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	inMicros := (interval + 999) / 1000
+	if rate.Store != nil {
+		interval = inMicros * 1000 // the same here as there
+	}
+	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	return &rateLimiter{
 		Rate:   rate,
 		table:  gcra.NewTable(inNanos, rate.MaxKeys),

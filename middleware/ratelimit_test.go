@@ -74,6 +74,32 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// Whatever the limit, a store admits what memory does.
+func TestRateLimitOdd(t *testing.T) {
+	for _, limit := range []int{1, 3, 7, 11, 13, 999, 3333} {
+		synctest.Test(t, func(t *testing.T) {
+			for _, st := range []store.Store{nil, store.NewMemory(store.MemoryConfig{})} {
+				app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: time.Second, Key: byToken, Store: st}))
+				admitted := 0
+				for range limit + 5 {
+					if send(app, "GET", "X-Token", "a").Code == 200 {
+						admitted++
+					}
+				}
+				<-time.After(time.Second)
+				for range limit + 5 {
+					if send(app, "GET", "X-Token", "a").Code == 200 {
+						admitted++
+					}
+				}
+				if admitted < 2*limit-1-limit/100 || admitted > 2*limit { // a store's interval is rounded up
+					t.Errorf("a store: %t; a limit of %d has admitted %d, twice", st != nil, limit, admitted)
+				}
+			}
+		})
+	}
+}
+
 func TestRateLimitByAddress(t *testing.T) {
 	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
 	for _, step := range []struct {

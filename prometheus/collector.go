@@ -1,0 +1,127 @@
+// Package prometheus shows Prometheus what an app counts anyway: requests, their outcomes and latencies by route, connections, memory,
+// and what was refused. A request pays nothing for it; a scrape costs about a microsecond for each route in use. It is a module of
+// its own.
+//
+//	app.Get("/metrics", prometheus.Handler(app))
+//
+// Series are by registered route, never by path or by what a client says: a client cannot make new ones.
+package prometheus
+
+import (
+	"time"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Handler returns an action that answers scrapes of an app, of the Go runtime and of the process, in the format that the scraper
+// accepts: with protobuf, latencies are native histograms, too. Who may scrape is for middleware and listeners to say.
+func Handler(app *dunlin.App) dunlin.Action {
+	registry := prom.NewRegistry()
+	registry.MustRegister(NewCollector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
+}
+
+// A Collector collects what an app counts, for a registry of the program's own.
+type Collector struct{ app *dunlin.App }
+
+// NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for when requests are counted.
+func NewCollector(app *dunlin.App) *Collector { return &Collector{app} }
+
+// The labels of routes. Methods and pattern are as registered; host and version are empty, and so left out, where a route has none.
+var routeLabels = []string{"http_request_method", "http_route", "server_address", "version"}
+
+func describe(name, help string, labels ...string) *prom.Desc {
+	return prom.NewDesc(name, help, labels, nil)
+}
+
+var (
+	requests = describe("dunlin_http_requests_total", "Requests that have ended, by class of status; dropped: without an answer, or not to its end.",
+		append(routeLabels, "status")...)
+	duration  = describe("http_server_request_duration_seconds", "Duration of requests, from when they had been read until their answers were ready.", routeLabels...)
+	inFlight  = describe("http_server_active_requests", "Requests that have begun and not ended.", routeLabels...)
+	panics    = describe("dunlin_http_panics_total", "Actions that panicked.", routeLabels...)
+	timeouts  = describe("dunlin_http_timeouts_total", "Requests that were answered with 503 while their actions went on.", routeLabels...)
+	takeovers = describe("dunlin_http_takeovers_total", "Actions that blocked on an event loop.", routeLabels...)
+
+	open     = describe("dunlin_connections_open", "Connections.")
+	accepted = describe("dunlin_connections_accepted_total", "Connections that were accepted.")
+	shed     = describe("dunlin_shed_total", "What was refused, put off or cut off, by reason.", "reason")
+	queued   = describe("dunlin_actions_queued", "Requests that wait for a worker.")
+	limit    = describe("dunlin_memory_limit_bytes", "The memory limit; 0: none.")
+	budget   = describe("dunlin_memory_budget_bytes", "What clients may make the server hold.")
+	held     = describe("dunlin_memory_held_bytes", "What they make it hold, by use.", "use")
+	dropped  = describe("dunlin_log_records_dropped_total", "Log records for which the logger was too slow.")
+)
+
+// Describe is prometheus.Collector's.
+func (c *Collector) Describe(ch chan<- *prom.Desc) {
+	for _, d := range []*prom.Desc{requests, duration, inFlight, panics, timeouts, takeovers, open, accepted, shed, queued, limit, budget, held, dropped} {
+		ch <- d
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (c *Collector) Collect(ch chan<- prom.Metric) {
+	s := c.app.Stats()
+	gauge := func(d *prom.Desc, v float64, labels ...string) {
+		ch <- prom.MustNewConstMetric(d, prom.GaugeValue, v, labels...)
+	}
+	count := func(d *prom.Desc, v uint64, labels ...string) {
+		ch <- prom.MustNewConstMetric(d, prom.CounterValue, float64(v), labels...)
+	}
+	seen := map[[4]string]bool{}
+	for _, r := range append(s.Routes, s.Unmatched) {
+		labels := [4]string{methodOf(&r), r.Pattern, r.Host, r.Version}
+		if seen[labels] {
+			continue // an app has no two such routes; a registry would refuse everything
+		}
+		seen[labels] = true
+		l := labels[:]
+		for _, class := range []struct {
+			name string
+			n    uint64
+		}{
+			{"1xx", r.Status.Informational}, {"2xx", r.Status.Success}, {"3xx", r.Status.Redirection},
+			{"4xx", r.Status.ClientError}, {"5xx", r.Status.ServerError}, {"dropped", r.Status.Dropped},
+		} {
+			count(requests, class.n, append(l[:len(l):len(l)], class.name)...)
+		}
+		ch <- newHistogram(duration, l, r.Latency)
+		gauge(inFlight, float64(r.InFlight), l...)
+		count(panics, r.Panics, l...)
+		count(timeouts, r.Timeouts, l...)
+		count(takeovers, r.Takeovers, l...)
+	}
+	gauge(open, float64(s.Connections.Open))
+	count(accepted, s.Connections.Accepted)
+	for reason, n := range s.Shed {
+		count(shed, n, reason)
+	}
+	gauge(queued, float64(s.Actions.Queued))
+	gauge(limit, float64(s.Memory.Limit))
+	gauge(budget, float64(s.Memory.Budget))
+	for use, n := range s.Memory.HeldFor {
+		gauge(held, float64(n), use)
+	}
+	count(dropped, s.LogDropped)
+}
+
+// methodOf returns the methods of a route as the label has them: as registered, _OTHER for any, as OpenTelemetry has it.
+func methodOf(r *dunlin.RouteStats) string {
+	if r.Methods == "*" || r.Methods == "" {
+		return "_OTHER"
+	}
+	return r.Methods
+}
+
+// bounds are those of the classic buckets: where the app's own end, so that nothing is guessed.
+var bounds = func() (all []time.Duration) {
+	for shift := 6; shift <= 24; shift += 2 {
+		all = append(all, 1024*time.Nanosecond<<shift) // 66 µs to 17 s, each four times the one before
+	}
+	return all
+}()
