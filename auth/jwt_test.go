@@ -1,0 +1,334 @@
+package auth_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/auth"
+)
+
+const issuer, audience = "https://id.example.com", "shop"
+
+var (
+	rsaKey, _      = rsa.GenerateKey(rand.Reader, 2048)
+	ecKey, _       = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	_, edKey, _    = ed25519.GenerateKey(rand.Reader)
+	strangerKey, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+
+	public = map[string]crypto.PublicKey{"rsa": &rsaKey.PublicKey, "ec": &ecKey.PublicKey, "ed": edKey.Public()}
+)
+
+// good returns claims that hold.
+func good() jwt.MapClaims {
+	now := time.Now()
+	return jwt.MapClaims{"iss": issuer, "aud": audience, "sub": "ada", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(), "scope": "read write"}
+}
+
+func sign(t *testing.T, method jwt.SigningMethod, kid string, key any, claims jwt.MapClaims) string {
+	t.Helper()
+	token := jwt.NewWithClaims(method, claims)
+	if kid != "" {
+		token.Header["kid"] = kid
+	}
+	text, err := token.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func with(name string, value any) jwt.MapClaims {
+	c := good()
+	if value == nil {
+		delete(c, name)
+	} else {
+		c[name] = value
+	}
+	return c
+}
+
+func serve(tokens *auth.Tokens) *dunlin.App {
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		c := tokens.Claims(r)
+		return dunlin.Text(fmt.Sprint(c.Subject, " ", c.HasScope("write"), " ", c.HasScope("wri")))
+	}, tokens.Middleware())
+	return app
+}
+
+func ask(app http.Handler, authorization ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest("GET", "/", nil)
+	for _, a := range authorization {
+		req.Header.Add("Authorization", a)
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+func TestTokens(t *testing.T) {
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public}))
+	for name, token := range map[string]string{
+		"RS256":                   sign(t, jwt.SigningMethodRS256, "rsa", rsaKey, good()),
+		"ES256":                   sign(t, jwt.SigningMethodES256, "ec", ecKey, good()),
+		"EdDSA":                   sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good()),
+		"one of many audiences":   sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", []string{"other", audience})),
+		"expired within leeway":   sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", time.Now().Add(-10*time.Second).Unix())),
+		"begins within leeway":    sign(t, jwt.SigningMethodES256, "ec", ecKey, with("nbf", time.Now().Add(10*time.Second).Unix())),
+		"without a time of issue": sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iat", nil)),
+	} {
+		if w := ask(app, "Bearer "+token); w.Code != 200 || w.Body.String() != "ada true false" {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if w := ask(app, "bearer  "+sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); w.Code != 200 {
+		t.Errorf("another spelling of the scheme: %d", w.Code)
+	}
+}
+
+func TestBadTokens(t *testing.T) {
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public}))
+	valid := sign(t, jwt.SigningMethodES256, "ec", ecKey, good())
+	parts := strings.Split(valid, ".")
+	der := []byte(rsaKey.PublicKey.N.String())
+	header := func(h string) string { return base64.RawURLEncoding.EncodeToString([]byte(h)) }
+	flipped := []byte(parts[2])
+	flipped[10] ^= 1
+	for name, token := range map[string]string{
+		"alg none":                   header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg None":                   header(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg none with a signature":  header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"no alg":                     header(`{"kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"HMAC by the public key":     sign(t, jwt.SigningMethodHS256, "rsa", der, good()),
+		"another method of the key":  sign(t, jwt.SigningMethodRS512, "rsa", rsaKey, good()),
+		"a key of another kind":      sign(t, jwt.SigningMethodES256, "rsa", ecKey, good()),
+		"a key that nobody has":      sign(t, jwt.SigningMethodES256, "stranger", strangerKey, good()),
+		"another's key under a name": sign(t, jwt.SigningMethodES256, "ec", strangerKey, good()),
+		"no name of a key":           sign(t, jwt.SigningMethodES256, "", ecKey, good()),
+		"expired":                    sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", time.Now().Add(-time.Minute).Unix())),
+		"no expiry":                  sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", nil)),
+		"not yet":                    sign(t, jwt.SigningMethodES256, "ec", ecKey, with("nbf", time.Now().Add(time.Minute).Unix())),
+		"issued in the future":       sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iat", time.Now().Add(time.Hour).Unix())),
+		"another issuer":             sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", issuer+".evil")),
+		"no issuer":                  sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", nil)),
+		"another audience":           sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", "other")),
+		"no audience":                sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", nil)),
+		"times that are none":        sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", "tomorrow")),
+		"another signature":          parts[0] + "." + parts[1] + "." + string(flipped),
+		"other claims":               parts[0] + "." + header(`{"iss":"`+issuer+`","aud":"shop","sub":"eve","exp":99999999999}`) + "." + parts[2],
+		"no signature":               parts[0] + "." + parts[1] + ".",
+		"two parts":                  parts[0] + "." + parts[1],
+		"four parts":                 valid + ".x",
+		"not base64":                 "!!." + parts[1] + "." + parts[2],
+		"padded":                     valid + "=",
+		"critical extensions":        header(`{"alg":"ES256","kid":"ec","crit":["x"]}`) + "." + parts[1] + "." + parts[2],
+		"long":                       valid + strings.Repeat("A", 20_000),
+		"nothing":                    ".",
+		"a list":                     valid + ", Bearer " + valid,
+	} {
+		w := ask(app, "Bearer "+token)
+		if w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), `Bearer error="invalid_token"`) || strings.Contains(w.Body.String(), "signature") {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"nothing": nil, "empty": {""}, "Basic": {"Basic YTpi"}, "no token": {"Bearer"}, "only a space": {"Bearer "},
+	} {
+		if w := ask(app, headers...); w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+	}
+	if w := ask(app, "Bearer "+valid, "Bearer "+valid); w.Code != 401 {
+		t.Errorf("two lines: %d", w.Code)
+	}
+}
+
+// An issuerServer has a key set that can change.
+type issuerServer struct {
+	*httptest.Server
+	fetches atomic.Int64
+	mu      sync.Mutex
+	set     string
+	status  int
+}
+
+func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func webKeys(keys map[string]crypto.PublicKey) string {
+	var list []map[string]string
+	for kid, key := range keys {
+		switch key := key.(type) {
+		case *rsa.PublicKey:
+			list = append(list, map[string]string{"kty": "RSA", "kid": kid, "use": "sig", "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes())})
+		case *ecdsa.PublicKey:
+			point, _ := key.Bytes()
+			list = append(list, map[string]string{"kty": "EC", "kid": kid, "crv": "P-256", "x": b64(point[1:33]), "y": b64(point[33:])})
+		case ed25519.PublicKey:
+			list = append(list, map[string]string{"kty": "OKP", "kid": kid, "crv": "Ed25519", "x": b64(key)})
+		}
+	}
+	text, _ := json.Marshal(map[string]any{"keys": list})
+	return string(text)
+}
+
+func newIssuer(t *testing.T, set string) *issuerServer {
+	s := &issuerServer{set: set, status: 200}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.fetches.Add(1)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.WriteHeader(s.status)
+		_, _ = w.Write([]byte(s.set))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *issuerServer) change(status int, set string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status, s.set = status, set
+}
+
+func TestKeySet(t *testing.T) {
+	id := newIssuer(t, webKeys(public))
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL}))
+	var wg sync.WaitGroup
+	for range 50 {
+		for _, token := range []string{
+			sign(t, jwt.SigningMethodRS256, "rsa", rsaKey, good()), sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good()),
+		} {
+			wg.Go(func() {
+				if w := ask(app, "Bearer "+token); w.Code != 200 {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for i := range 100 {
+		if w := ask(app, "Bearer "+sign(t, jwt.SigningMethodES256, fmt.Sprint("made up ", i), strangerKey, good())); w.Code != 401 {
+			t.Errorf("a made-up key: %d", w.Code)
+		}
+	}
+	if n := id.fetches.Load(); n != 1 {
+		t.Errorf("the key set was fetched %d times, want once", n)
+	}
+}
+
+func TestKeyRotation(t *testing.T) {
+	id := newIssuer(t, "")
+	id.change(503, "")
+	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, MinRefresh: 1})
+	app := serve(tokens)
+	old, rotated := sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good())
+	if w := ask(app, "Bearer "+old); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("while there are no keys: %d", w.Code)
+	}
+	id.change(200, webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey}))
+	if w := ask(app, "Bearer "+old); w.Code != 200 {
+		t.Errorf("when there are keys: %d %s", w.Code, w.Body)
+	}
+	if w := ask(app, "Bearer "+rotated); w.Code != 401 {
+		t.Errorf("a key that is not there yet: %d", w.Code)
+	}
+	id.change(200, webKeys(map[string]crypto.PublicKey{"ed": edKey.Public()}))
+	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
+		t.Errorf("a new key: %d %s", w.Code, w.Body)
+	}
+	if w := ask(app, "Bearer "+old); w.Code != 401 {
+		t.Errorf("a key that was taken away: %d", w.Code)
+	}
+	id.change(500, "")
+	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
+		t.Errorf("a known key while the issuer is away: %d", w.Code)
+	}
+	if _, err := tokens.Check(context.Background(), old); !errors.Is(err, auth.ErrNoKeys) {
+		t.Errorf("an unknown key while the issuer is away: %v", err)
+	}
+}
+
+func TestBadKeySets(t *testing.T) {
+	small, _ := rsa.GenerateKey(rand.Reader, 2048)
+	small.N.Rsh(small.N, 1100)
+	for what, set := range map[string]string{
+		"nothing": "", "no JSON": "<html>", "no keys": `{"keys":[]}`, "a list": `[]`,
+		"a short RSA key":    webKeys(map[string]crypto.PublicKey{"ec": &small.PublicKey}),
+		"an exponent of one": `{"keys":[{"kty":"RSA","kid":"ec","n":"` + b64(rsaKey.N.Bytes()) + `","e":"AQ"}]}`,
+		"a point elsewhere":  `{"keys":[{"kty":"EC","kid":"ec","crv":"P-256","x":"AQ","y":"AQ"}]}`,
+		"another curve":      `{"keys":[{"kty":"EC","kid":"ec","crv":"P-224","x":"AQ","y":"AQ"}]}`,
+		"a secret":           `{"keys":[{"kty":"oct","kid":"ec","k":"AAAA"}]}`,
+		"for encryption":     strings.ReplaceAll(webKeys(map[string]crypto.PublicKey{"ec": &rsaKey.PublicKey}), `"sig"`, `"enc"`),
+		"too large":          webKeys(public) + strings.Repeat(" ", 2<<20),
+	} {
+		id := newIssuer(t, set)
+		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL})
+		if _, err := tokens.Check(context.Background(), sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); !errors.Is(err, auth.ErrNoKeys) {
+			t.Errorf("a key set that is %s: %v", what, err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for what, c := range map[string]auth.Config{
+		"nothing":         {},
+		"no audience":     {Issuer: issuer, Keys: public},
+		"no issuer":       {Audience: audience, Keys: public},
+		"no keys":         {Issuer: issuer, Audience: audience},
+		"both":            {Issuer: issuer, Audience: audience, Keys: public, KeySet: "x"},
+		"HMAC":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"HS256"}},
+		"none":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"none"}},
+		"negative leeway": {Issuer: issuer, Audience: audience, Keys: public, Leeway: -1},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("NewTokens with %s did not panic", what)
+				}
+			}()
+			auth.NewTokens(c)
+		}()
+	}
+}
+
+func Example() {
+	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	api := app.Group("/api", tokens.Middleware())
+	api.Get("/me", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(tokens.Claims(r).Subject) })
+
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, good())
+	token.Header["kid"] = "ec"
+	text, _ := token.SignedString(ecKey)
+	for _, authorization := range []string{"Bearer " + text, ""} {
+		req := httptest.NewRequest("GET", "/api/me", nil)
+		req.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		fmt.Println(w.Code, w.Header().Get("WWW-Authenticate") != "")
+	}
+	// Output:
+	// 200 false
+	// 401 true
+}

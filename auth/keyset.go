@@ -1,0 +1,184 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ErrNoKeys says that the issuer's keys are not known, since they could not be fetched.
+var ErrNoKeys = errors.New("auth: the issuer's keys are not known")
+
+var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have")
+
+// A keySet has the keys of an issuer by name. Its map is replaced as a whole.
+type keySet struct {
+	config *Config
+
+	mu      sync.Mutex
+	keys    map[string]crypto.PublicKey // nil: never fetched
+	fetched time.Time                   // or tried
+	err     error                       // of the latest fetch
+	flight  chan struct{}               // closed at the end of the fetch that is under way; nil: none is
+}
+
+func newKeySet(c *Config) *keySet { return &keySet{config: c, keys: maps.Clone(c.Keys)} }
+
+// find returns the key of a name. One that is not known is looked for at the issuer's, unless that was done a moment ago.
+func (s *keySet) find(ctx context.Context, kid string) (crypto.PublicKey, error) {
+	s.mu.Lock()
+	if key, ok := s.keys[kid]; ok || s.config.KeySet == "" {
+		s.mu.Unlock()
+		if !ok {
+			return nil, errUnknownKey
+		}
+		return key, nil
+	}
+	if s.flight == nil && time.Since(s.fetched) >= s.config.MinRefresh {
+		s.flight = make(chan struct{})
+		go s.fetch(s.flight)
+	}
+	flight := s.flight
+	s.mu.Unlock()
+	if flight != nil {
+		select {
+		case <-flight:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNoKeys, ctx.Err())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key, ok := s.keys[kid]; ok {
+		return key, nil
+	}
+	if s.keys == nil || s.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // it may be a new one
+	}
+	return nil, errUnknownKey
+}
+
+// fetch replaces the keys by those that the issuer has now; those there are stay when that fails.
+func (s *keySet) fetch(flight chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
+	defer cancel()
+	keys, err := download(ctx, s.config.Client, s.config.KeySet)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.keys = keys
+	}
+	s.err, s.fetched, s.flight = err, time.Now(), nil
+	close(flight)
+}
+
+// largestSet bounds a key set, in bytes.
+const largestSet = 1 << 20
+
+func download(ctx context.Context, client *http.Client, url string) (map[string]crypto.PublicKey, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the key set is answered with %s", resp.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, largestSet+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > largestSet {
+		return nil, fmt.Errorf("the key set is larger than %d bytes", largestSet)
+	}
+	return parseKeySet(text)
+}
+
+// A webKey is one of RFC 7517, with the members of public keys (RFC 7518 section 6, RFC 8037).
+type webKey struct {
+	Kty, Kid, Use, Crv, N, E, X, Y string
+}
+
+// parseKeySet returns the keys for signatures that are understood; others may be of other use.
+func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
+	var set struct{ Keys []webKey }
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, fmt.Errorf("the key set: %w", err)
+	}
+	keys := map[string]crypto.PublicKey{}
+	for _, k := range set.Keys {
+		if k.Use != "" && k.Use != "sig" {
+			continue
+		}
+		if key := k.public(); key != nil {
+			keys[k.Kid] = key
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("the key set has no key for signatures that is understood")
+	}
+	return keys, nil
+}
+
+// leastRSA is the length, in bits, below which an RSA key is not taken (RFC 7518 section 3.3).
+const leastRSA = 2048
+
+// public returns the key, nil for one that is not understood, or proves nothing.
+func (k *webKey) public() crypto.PublicKey {
+	switch k.Kty {
+	case "RSA":
+		n, e := number(k.N), number(k.E)
+		if n == nil || e == nil || n.BitLen() < leastRSA || n.BitLen() > 8*leastRSA || e.BitLen() > 31 || e.Int64() < 3 {
+			return nil
+		}
+		return &rsa.PublicKey{N: n, E: int(e.Int64())}
+	case "EC":
+		curve := map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}[k.Crv]
+		x, y := number(k.X), number(k.Y)
+		if curve == nil || x == nil || y == nil {
+			return nil
+		}
+		size := (curve.Params().BitSize + 7) / 8
+		if x.BitLen() > 8*size || y.BitLen() > 8*size {
+			return nil
+		}
+		point := append([]byte{4}, append(x.FillBytes(make([]byte, size)), y.FillBytes(make([]byte, size))...)...)
+		key, err := ecdsa.ParseUncompressedPublicKey(curve, point) // which refuses what is not on the curve
+		if err != nil {
+			return nil
+		}
+		return key
+	case "OKP":
+		x, err := base64.RawURLEncoding.DecodeString(k.X)
+		if k.Crv != "Ed25519" || err != nil || len(x) != ed25519.PublicKeySize {
+			return nil
+		}
+		return ed25519.PublicKey(x)
+	}
+	return nil
+}
+
+func number(s string) *big.Int {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return new(big.Int).SetBytes(b)
+}
