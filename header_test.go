@@ -12,6 +12,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
+var (
+	cachedBlock = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
+	varyBlock   = dunlin.NewHeaderBlock("Vary", "Accept")
+)
+
 // unsendable are headers that must never reach the wire, with what the log or
 // the panic says about them.
 var unsendable = []struct{ name, value, why string }{

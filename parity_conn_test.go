@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
 // Cases of parity that need more than one request, or that end the connection.
@@ -17,34 +18,17 @@ func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *logBuffer
 	return start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerParity)
 }
 
-func TestParitySequence(t *testing.T) {
-	onAdapters(t, func(t *testing.T, a adapter) {
-		talk := a.serve(t, dunlin.Config{MaxBody: parityMaxBody}, registerParity)
-		var sends, wants []string
-		for _, c := range parityCases {
-			if !c.closes {
-				sends, wants = append(sends, c.send), append(wants, c.want)
-			}
-		}
-		for i, got := range talk(t, false, sends...) {
-			if got != wants[i] {
-				t.Errorf("request %d on the connection, %.60q:\n%s\nwant:\n%s", i, sends[i], clip(got), clip(wants[i]))
-			}
-		}
-	})
-}
-
 // All at once: each answer must be that of its request, in order.
 func TestParityPipeline(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		conn := dial(t, addr)
 		var all strings.Builder
-		var cases []parityCase
+		var cases []suite.Case
 		for _, c := range parityCases {
-			if !c.closes {
+			if !c.Closes {
 				cases = append(cases, c)
-				all.WriteString(c.send)
+				all.WriteString(c.Send)
 			}
 		}
 		sent := make(chan error, 1)
@@ -54,12 +38,12 @@ func TestParityPipeline(t *testing.T) {
 		}()
 		br := bufio.NewReader(conn)
 		for _, c := range cases {
-			got, err := readAnswer(br, methodOf(c.send))
+			got, err := readAnswer(br, methodOf(c.Send))
 			if err != nil {
-				t.Fatalf("%s: %v", c.name, err)
+				t.Fatalf("%s: %v", c.Name, err)
 			}
-			if got != c.want {
-				t.Errorf("%s:\n%s\nwant:\n%s", c.name, clip(got), clip(c.want))
+			if got != c.Want {
+				t.Errorf("%s:\n%s\nwant:\n%s", c.Name, clip(got), clip(c.Want))
 			}
 		}
 		if err := <-sent; err != nil {
@@ -222,27 +206,6 @@ func TestParityConstraintPanics(t *testing.T) {
 			t.Errorf("answers:\n%q", got)
 		}
 		wantContains(t, "log", logs.String(), "panic in an action", "index out of range", "path=/a/x", "TestParityConstraintPanics")
-	})
-}
-
-// A list that was sent in several lines counts as one (RFC 9110 section 5.3).
-func TestParityVersions(t *testing.T) {
-	onAdapters(t, func(t *testing.T, a adapter) {
-		talk := a.serve(t, dunlin.Config{}, func(app *dunlin.App) {
-			app.Get("/probe", text("probe"))
-			app.Version("v1").Get("/v", text("one"))
-			app.Version("v2").Get("/v", text("two"))
-		})
-		for _, c := range []struct{ send, want string }{
-			{req("GET /v", "Accept: application/vnd.acme.v2+json"), "two"},
-			{req("GET /v", "Accept: text/html", "Accept: application/vnd.acme.v2+json"), "two"},
-			{req("GET /v", "Accept: application/vnd.acme.v2+json;q=0.5", "X-Accept: x", "accept: text/html", "ACCEPT: application/vnd.acme.v1+json"), "one"},
-		} {
-			got := talk(t, false, c.send)[0]
-			if got = strings.Replace(got, "Vary: Accept\n", "", 1); got != plain(c.want) {
-				t.Errorf("%q: %s", c.send, got)
-			}
-		}
 	})
 }
 

@@ -1,0 +1,70 @@
+// Package suite is what adapters must do alike, as tests: it takes any adapter (internal/exchange),
+// and says where answers differ from those of the others.
+//
+//	suite.go     running it               adapters.go  the adapters there are
+//	cases.go     requests and answers     answers.go   answers as text
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// An Adapter serves an app with the routes that register makes until the test ends. The function
+// it returns sends requests over one connection, one after the other, and returns their
+// answers as ReadAnswer renders them. After them the connection must be closed or, if closes
+// is false, answer another request, for /probe, which register has.
+type Adapter func(t *testing.T, config dunlin.Config, register func(*dunlin.App)) Talker
+
+// A Talker is what an Adapter returns.
+type Talker func(t *testing.T, closes bool, requests ...string) (answers []string)
+
+// Run runs the suite on an adapter.
+func Run(t *testing.T, serve Adapter) {
+	t.Run("each", func(t *testing.T) {
+		talk := serve(t, dunlin.Config{MaxBody: MaxBody}, Register)
+		for _, c := range Cases {
+			t.Run(c.Name, func(t *testing.T) {
+				if got := talk(t, c.Closes, c.Send)[0]; got != c.Want {
+					t.Errorf("answer:\n%s\nwant:\n%s", Clip(got), Clip(c.Want))
+				}
+			})
+		}
+	})
+	t.Run("one after the other", func(t *testing.T) {
+		talk := serve(t, dunlin.Config{MaxBody: MaxBody}, Register)
+		var sends, wants []string
+		for _, c := range Cases {
+			if !c.Closes {
+				sends, wants = append(sends, c.Send), append(wants, c.Want)
+			}
+		}
+		for i, got := range talk(t, false, sends...) {
+			if got != wants[i] {
+				t.Errorf("request %d on the connection, %.60q:\n%s\nwant:\n%s", i, sends[i], Clip(got), Clip(wants[i]))
+			}
+		}
+	})
+	t.Run("versions", func(t *testing.T) { runVersions(t, serve) })
+}
+
+// A list that was sent in several lines counts as one (RFC 9110 section 5.3).
+func runVersions(t *testing.T, serve Adapter) {
+	talk := serve(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Get("/probe", text("probe"))
+		app.Version("v1").Get("/v", text("one"))
+		app.Version("v2").Get("/v", text("two"))
+	})
+	for _, c := range []struct{ send, want string }{
+		{Request("GET /v", "Accept: application/vnd.acme.v2+json"), "two"},
+		{Request("GET /v", "Accept: text/html", "Accept: application/vnd.acme.v2+json"), "two"},
+		{Request("GET /v", "Accept: application/vnd.acme.v2+json;q=0.5", "X-Accept: x", "accept: text/html", "ACCEPT: application/vnd.acme.v1+json"), "one"},
+	} {
+		got := talk(t, false, c.send)[0]
+		if got = strings.Replace(got, "Vary: Accept\n", "", 1); got != Plain(c.want) {
+			t.Errorf("%q: %s", c.send, got)
+		}
+	}
+}
