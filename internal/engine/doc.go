@@ -36,6 +36,7 @@
 //	takeover.go  losing the loop while blocked      monitor.go  who notices
 //	timed.go     losing the connection when late    sendfile.go files, by the system
 //	memory.go    what a call that lasts gives back  background.go    calls that last for sure
+//	part.go      calls about a part of a connection
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             unread.go   peers that ask and do not read
 //	buffers.go   memory for the unfinished          holder.go   who holds it, and is ended
@@ -95,6 +96,10 @@
 //
 // While a connection is away, an event for it leaves a note instead of being served. state.go
 // has the table of owners and changes, and why no event is lost in between.
+//
+// A handler may say that a call is about one part of its connection (part.go), as a stream of
+// many is: then a takeover takes the connection along with the loop, and what the late code has
+// to say is left for the connection's next turn. No handler does so yet.
 //
 // What waits is bounded wherever it waits (internal/engine/places.go): an action that was taken
 // over, or has given up its loop, has one of Config.MaxConcurrent places, as one on a worker

@@ -37,6 +37,7 @@ type Driver struct {
 	limit            // on handler code, see timed.go
 	parking          // of a call that waits, see blocking.go
 	memory           // of a call, see memory.go
+	part             // likewise, see part.go
 	place    place   // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
 	isWorker bool
 }

@@ -5,6 +5,8 @@ package engine
 import (
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // AdvanceClock moves the engine's clock forward and has every loop look at it.
@@ -20,3 +22,9 @@ func (e *Engine) LookAtLine() { e.workers.look() }
 func (c *Conn) Waits() bool { return c.state.Load() == waiting }
 
 const connSize = unsafe.Sizeof(Conn{})
+
+// NoDelay reports whether what c sends waits for nothing that its peer has to confirm.
+func (c *Conn) NoDelay() bool {
+	on, err := unix.GetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY)
+	return err == nil && on == 1
+}

@@ -35,6 +35,7 @@ const (
 	msgRoom                                 // there may be room for what waits for it
 	msgLook                                 // conn's goroutine is to look what has become of it
 	msgOverdue                              // conn, which was in line for a worker, is to be refused
+	msgWake                                 // conn is to be served, though nothing came from its peer
 )
 
 // inbox takes messages from any goroutine.
@@ -129,6 +130,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		}
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
+	case msgWake:
+		l.woken(m.conn)
 	}
 	return true
 }

@@ -42,10 +42,12 @@ func (d *Driver) Leave() bool {
 	if d.detached {
 		d.leave()
 		d.unclaim()
+		d.endPart()
 		return false
 	}
 	if d.loop.epoch.CompareAndSwap(d.epoch, d.epoch+1) {
 		d.epoch++
+		d.isPart = false
 		if d.loop.out != nil {
 			d.takeOut()
 		}
@@ -55,6 +57,7 @@ func (d *Driver) Leave() bool {
 	d.lost()
 	d.leave()
 	d.unclaim()
+	d.endPart()
 	d.relend()
 	return false
 }
@@ -100,8 +103,13 @@ func (l *loop) takeOver(epoch uint64) bool {
 	if !l.epoch.CompareAndSwap(epoch, epoch+1) {
 		return false
 	}
-	l.current.goAway()
 	d := l.current.driver
+	if d.isPart {
+		l.e.takeovers.Add(1)
+		l.passPart(d, epoch+1)
+		return true
+	}
+	l.current.goAway()
 	d.lend(d.lends)
 	if l.e.handler.Away(d.Scratch) {
 		d.enter()
@@ -122,7 +130,9 @@ func (d *Driver) run() {
 			d.aborted(recover())
 		}
 	}()
-	for d.loop.turn(d) {
+	if d.resume == nil || d.resumePart() {
+		for d.loop.turn(d) {
+		}
 	}
 	returned = true
 	d.engine.retire(d)
@@ -137,6 +147,7 @@ func (d *Driver) aborted(cause any) {
 	if cause != nil {
 		d.engine.cfg.Logger.Error("engine: panic in a handler", "panic", cause, "stack", string(debug.Stack()))
 	}
+	ofPart, rest := d.isPart, d.partRest()
 	if d.epoch&1 == 1 || d.detached {
 		d.Leave()
 	}
@@ -145,7 +156,7 @@ func (d *Driver) aborted(cause any) {
 		// What the handler left behind finds the connection taken for ever.
 		d.claim.Store(d.call | taken)
 	}
-	defer d.succeed(c)
+	defer d.succeed(c, ofPart)
 	if c == nil || d.gone {
 		return
 	}
@@ -155,14 +166,19 @@ func (d *Driver) aborted(cause any) {
 		}
 	}()
 	d.engine.handler.Abandoned(d, c, cause)
-	c.flags |= flagCloseAfter
+	if ofPart {
+		d.engine.keepRest(c, rest)
+	} else {
+		c.flags |= flagCloseAfter
+	}
 	d.send(c)
 }
 
-// succeed ends d's part in the connection and in the loop.
-func (d *Driver) succeed(c *Conn) {
+// succeed ends d's part in the connection, which is over unless the call was about a part of
+// it, and in the loop.
+func (d *Driver) succeed(c *Conn, ofPart bool) {
 	if c != nil {
-		if !d.gone {
+		if !d.gone && !ofPart {
 			c.flags |= flagCloseAfter
 		}
 		if !d.end(c) {

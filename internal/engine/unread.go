@@ -47,11 +47,13 @@ func (e *Engine) fileUnsent() int {
 const muchOutput = 32 << 10
 
 // willSend sees to it that the kernel's share of c's output is bounded, if the listener has not
-// passed the bound on and n bytes, which are about to be sent, are many.
+// passed the bound on and n bytes, which are about to be sent, are many. What is sent in many
+// pieces must not wait for the peer to confirm each, either.
 func (c *Conn) willSend(n int) {
 	if c.flags&flagUnbounded != 0 && n >= muchOutput {
 		c.flags &^= flagUnbounded
 		_ = boundUnsent(c.fd, mostUnsent)
+		_ = unix.SetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
 }
 
