@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -58,7 +57,7 @@ func TestPanicInsideItsMiddleware(t *testing.T) {
 // A stream that begins after the limit is too late, also on a route whose streams are
 // known to block.
 func TestTimeoutOfALateStream(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -161,7 +160,7 @@ func TestTimeoutLiftsTheDeadline(t *testing.T) {
 // context ends with it.
 func TestTimeoutDeadline(t *testing.T) {
 	const limit = 200 * time.Millisecond
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		type seen struct {
 			left  time.Duration
 			err   error
@@ -193,7 +192,7 @@ func TestTimeoutDeadline(t *testing.T) {
 
 // A client that leaves is nobody's failure.
 func TestClientGone(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered := make(chan struct{}, 10)
 		logs := new(logBuffer)
 		var app *dunlin.App
@@ -214,7 +213,7 @@ func TestClientGone(t *testing.T) {
 		for i, path := range []string{"/plain", "/behind"} {
 			conn := askConn(t, addr, req("GET "+path))
 			await(t, "the action", entered)
-			_ = conn.(*net.TCPConn).Close()
+			_ = conn.Close()
 			soon(t, path+" is counted as dropped", func() bool {
 				s := app.Stats().Routes[i].Status
 				if s.ServerError > 0 {
@@ -310,7 +309,7 @@ func TestRequestUsedTooLate(t *testing.T) {
 	if !invariants.Enabled {
 		t.Skip("only builds with the race detector see it")
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan *dunlin.Request, 100)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/{id}", func(r *dunlin.Request) dunlin.Response {

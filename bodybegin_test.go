@@ -21,7 +21,7 @@ var framings = map[string]struct{ head, first, rest string }{
 }
 
 func onFramings(t *testing.T, f func(t *testing.T, engine dunlin.Engine, head, first, rest string)) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for name, c := range framings {
 			t.Run(name, func(t *testing.T) { f(t, engine, c.head, c.first, c.rest) })
 		}
@@ -110,7 +110,7 @@ func TestActionSeesSlowBody(t *testing.T) {
 
 // A connection is kept if the answer says so, however much of a chunked body is left.
 func TestUnreadChunks(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Post("/", text("ignored"))

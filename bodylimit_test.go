@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -79,7 +78,7 @@ func post(t *testing.T, addr, path, body string, chunked bool) (status, answer s
 // A route's limit on bodies holds for all ways to read one, a group's for its
 // routes, and both go before that of the config, lower or higher.
 func TestMaxBody(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxBody: 100}, func(app *dunlin.App) {
 			small, large := app.MaxBody(20).Group("/small"), app.Group("/large").MaxBody(100_000)
 			for name, act := range readers {
@@ -121,7 +120,7 @@ func TestMaxBody(t *testing.T) {
 
 // What is announced to be too long is refused before it comes.
 func TestMaxBodyAnnounced(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			for name, act := range readers {
 				app.Post("/small/"+name, act).MaxBody(20)
@@ -178,7 +177,7 @@ func TestStdAfterBytes(t *testing.T) {
 			return act(r)
 		}
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Post("/once", readers["std"], before)
 			app.Post("/limited", readers["std"], before).MaxBody(100_000)
@@ -207,7 +206,7 @@ func TestStdAfterBytes(t *testing.T) {
 // The body that Bytes has read is lent: a handler's late goroutine does not see
 // another request's.
 func TestStdAfterBytesEnds(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan io.Reader, 1)
 		keep := dunlin.FromStd(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { kept <- r.Body }))
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -247,7 +246,7 @@ func TestAnnouncedBodyGrowsAsItComes(t *testing.T) {
 // A body that is malformed, or ends early, is the client's fault, in whatever way the
 // action reads it.
 func TestBrokenBodies(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			for name, act := range readers {
 				app.Post("/"+name, act)
@@ -266,7 +265,7 @@ func TestBrokenBodies(t *testing.T) {
 			} {
 				conn := dial(t, addr)
 				send(t, conn, broken)
-				if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				if err := conn.(halfConn).CloseWrite(); err != nil {
 					t.Fatal(err)
 				}
 				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || got[9:12] != "400" {

@@ -98,7 +98,7 @@ func askOnce(conn net.Conn) string {
 }
 
 func TestMaxConnections(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 2})
 		open := []net.Conn{dial(t, addr), dial(t, addr)}
 		for _, conn := range open {
@@ -114,7 +114,7 @@ func TestMaxConnections(t *testing.T) {
 }
 
 func TestMaxRequestsPerConnection(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 3})
 		for _, together := range []bool{true, false} {
 			conn := dial(t, addr)
@@ -142,7 +142,7 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 }
 
 func TestMaxHeaders(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxHeaders: 20})
 		for _, c := range []struct{ lines, status int }{{19, 200}, {22, 431}} {
 			conn := dial(t, addr)

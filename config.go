@@ -258,7 +258,7 @@ type Engine uint8
 
 const (
 	EngineAuto Engine = iota // the loop engine where it can run, else net/http
-	EngineLoop               // event loops: Linux, HTTP/1.1 in clear text
+	EngineLoop               // event loops: Linux, HTTP/1.1; HTTP/2 by TLS is passed on to net/http
 	EngineStd                // net/http
 )
 

@@ -52,6 +52,7 @@ func (a *App) tellAdapters() {
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
 	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
 	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
+	s.ClearTextRefusal = clearTextRefusal
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == StatsOn)
@@ -81,14 +82,27 @@ var (
 	connectionRefusal = refusal("the server has as many connections as it takes")
 )
 
-// refusal is a whole answer to no request in particular. It has no Date, which
-// RFC 9110 section 6.6.1 leaves open for 5xx.
+// clearTextRefusal is what a client is sent that has not begun with TLS where it is spoken.
+var clearTextRefusal = alone(ProblemDetails{
+	Status: http.StatusBadRequest,
+	Detail: "the request came in clear text: this port speaks TLS, use https",
+})
+
+// refusal is a whole answer to no request in particular.
 func refusal(detail string) []byte {
-	p := Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: detail})
-	b := http1.AppendStatusLine(nil, http.StatusServiceUnavailable)
+	return alone(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: detail}, "Retry-After", "1")
+}
+
+// alone is a whole answer to no request in particular, with more fields. It has no Date, which
+// RFC 9110 section 6.6.1 leaves open for 5xx and for who has no clock.
+func alone(problem ProblemDetails, fields ...string) []byte {
+	p := Problem(problem)
+	b := http1.AppendStatusLine(nil, problem.Status)
 	b = http1.AppendField(b, "Content-Type", "application/problem+json")
 	b = http1.AppendField(b, "Content-Length", strconv.Itoa(len(p.a.Body)))
-	b = http1.AppendField(b, "Retry-After", "1")
+	for i := 0; i < len(fields); i += 2 {
+		b = http1.AppendField(b, fields[i], fields[i+1])
+	}
 	b = append(b, http1.ConnectionClose...)
 	b = append(b, http1.CRLF...)
 	return append(b, p.a.Body...)

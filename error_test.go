@@ -142,7 +142,7 @@ func (ownAnswer) Response() dunlin.Response { return dunlin.Text("my own").Statu
 // OnError is called once for each failure, wherever it comes from, and its response is
 // the answer where there can still be another.
 func TestOnError(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan string, 10)
 		addr, _ := start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.OnError(func(r *dunlin.Request, err error) dunlin.Response {

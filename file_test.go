@@ -193,7 +193,7 @@ func TestFiles(t *testing.T) {
 		{name: "own ETag matches", send: req("GET /own", `If-None-Match: "own"`), want: "HTTP/1.1 304 Not Modified\nEtag: \"own\"\n\n"},
 		{name: "another status", send: req("GET /gone", "Range: bytes=0-0"), want: ok("404 Not Found", "text/html; charset=utf-8", "<p>gone", 7)},
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := start(t, dunlin.Config{Engine: engine}, registerFiles(t))
 		defer func() {
 			if text := logs.String(); text != "" {
@@ -215,7 +215,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestFilesMultiRange(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerFiles(t))
 		for _, path := range []string{"/tree/a.txt", "/zip/z.txt"} {
 			got := exchangeRaw(t, addr, false, req("GET "+path, "Range: bytes=5-6,0-1"))[0]
@@ -304,7 +304,7 @@ func TestFilesMemory(t *testing.T) {
 // The client of a file that has shrunk since it was opened learns that it has
 // not got the whole.
 func TestFileShrinks(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.FS(shrinking{}, "x.bin") })
@@ -370,7 +370,7 @@ func (hugeFile) Sys() any                     { return nil }
 
 func TestHugeFile(t *testing.T) {
 	want := fmt.Sprintf("\r\nContent-Length: %d\r\n", int64(hugeSize))
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Handle("GET,HEAD", "/", func(*dunlin.Request) dunlin.Response { return dunlin.FS(hugeFile{}, "huge.bin") })
 			std := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

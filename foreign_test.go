@@ -36,7 +36,7 @@ func wantServed(t *testing.T, addr string) {
 // A constraint that blocks holds up its own requests alone, and these are answered when
 // it is done, however they came.
 func TestConstraintBlocks(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := newGate()
 		var app *dunlin.App
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
@@ -135,7 +135,7 @@ func (l *stuckLog) Handle(ctx context.Context, r slog.Record) error {
 
 // A logger that blocks holds up nobody but the actions that log, and those that fail.
 func TestLoggerBlocks(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(logBuffer)
 		l := &stuckLog{Handler: logs.logger(slog.LevelDebug).Handler(), free: make(chan struct{})}
 		config := dunlin.Config{Engine: engine, Logger: slog.New(l), BodyTimeout: 50 * time.Millisecond, HeadTimeout: 100 * time.Millisecond}

@@ -87,7 +87,7 @@ func formCases() []parityCase {
 }
 
 func TestForms(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerForms)
 		for _, c := range formCases() {
 			t.Run(c.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestFormFields(t *testing.T) {
 		{name: "headers of a part", send: req("POST /parts", multi, "", lines(headersPerPart*most)), want: plain(`a "" 0; `)},
 		{name: "too many headers", send: req("POST /parts", multi, "", lines(headersPerPart*most+1)), want: refused},
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxFormFields: most}, registerForms)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ const headersPerPart = 10
 
 // However the bytes are cut, the form is the same.
 func TestFormsSplit(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerForms)
 		send := req("POST /parts", multi, "", parts("a=1", "f@xyz"))
 		conn := dial(t, addr)
@@ -157,7 +157,7 @@ func TestFormsSplit(t *testing.T) {
 func TestFormsTooLarge(t *testing.T) {
 	over := strings.Repeat("x", parityMaxBody)
 	chunks := func(body string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body) }
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, MaxBody: parityMaxBody}, registerForms)
 		for name, send := range map[string]string{
 			"urlencoded":        req("POST /form", urlencoded, "", "a="+over),

@@ -140,7 +140,7 @@ func TestSlowReadersShow(t *testing.T) {
 
 // ... for half-sent bodies: what they hold, who does, and that room is made.
 func TestSlowBodiesShow(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, _ := startSlow(t, engine, 64<<20)
 		for range 8 {
 			slowSender(t, addr)
@@ -155,7 +155,7 @@ func TestSlowBodiesShow(t *testing.T) {
 
 // ... for bodies that actions hold for long: those that come wait, and find no room.
 func TestBodiesThatWaitShow(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		leave, entered := make(chan struct{}), make(chan struct{}, 1)
 		var app *dunlin.App
 		addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {

@@ -13,7 +13,7 @@ import (
 // A handler that keeps its writer can do no harm to the requests that follow on
 // the connection.
 func TestWriterIsOverWithItsHandler(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan http.ResponseWriter, 2)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/keep", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -64,7 +64,7 @@ func TestWriterIsOverWithItsHandler(t *testing.T) {
 // What a handler says of the length of a body it leaves out is passed on, and
 // nothing is made up.
 func TestLengthOfHead(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Handle("HEAD", "/{length}", func(r *dunlin.Request) dunlin.Response {
 				length := r.Param("length")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,7 +25,7 @@ func answerOf(t *testing.T, engine dunlin.Engine, request string, h http.Handler
 	t.Helper()
 	addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Mount("/", h) })
 	conn := askConn(t, addr, request)
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+	if err := conn.(halfConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(conn)
@@ -53,7 +52,7 @@ func TestStdHeaders(t *testing.T) {
 		{"nil Content-Length", func(h http.Header) { h["Content-Length"] = nil }, 200, []string{"Transfer-Encoding: chunked\r\n"}, []string{"Content-Length:"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+			onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 				head, body := answerOf(t, engine, req("GET /"), func(w http.ResponseWriter, _ *http.Request) {
 					c.set(w.Header())
 					w.WriteHeader(c.status)
@@ -70,7 +69,7 @@ func TestStdHeaders(t *testing.T) {
 }
 
 func TestStdWriter(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		head, body := answerOf(t, engine, req("POST /", "Expect:", "", "abc"), func(w http.ResponseWriter, r *http.Request) {
 			sent, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -91,7 +90,7 @@ func TestStdWriter(t *testing.T) {
 }
 
 func TestStdCloseNotify(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		running, told := make(chan struct{}), make(chan bool, 2)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +118,7 @@ func TestStdCloseNotify(t *testing.T) {
 
 // A deadline for writing that has passed counts although the socket has room.
 func TestStdPastWriteDeadline(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, flush := range []bool{false, true} {
 			_, body := answerOf(t, engine, req("GET /"), func(w http.ResponseWriter, _ *http.Request) {
 				c := http.NewResponseController(w)
@@ -145,7 +144,7 @@ func TestStdPastWriteDeadline(t *testing.T) {
 
 // A deadline ends what waits already.
 func TestStdDeadlineWakes(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		t.Run("Read", func(t *testing.T) {
 			done := make(chan struct{})
 			addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -228,7 +227,7 @@ func TestStdFormFiles(t *testing.T) {
 			t.Errorf("there are %d files", files(t))
 		}
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Mount("/std", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { parse(t, r) }))
 			app.Mount("/panic", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -251,7 +250,7 @@ func TestStdFormFiles(t *testing.T) {
 		})
 		for _, path := range []string{"std", "panic", "action", "hijacked"} {
 			conn := askConn(t, addr, strings.Replace(send, "PATH", path, 1))
-			_ = conn.(*net.TCPConn).CloseWrite()
+			_ = conn.(halfConn).CloseWrite()
 			_, _ = bufio.NewReader(conn).WriteTo(io.Discard)
 			soon(t, path+": no file is left", func() bool { return files(t) == 0 })
 		}
@@ -280,7 +279,7 @@ func TestMountConnect(t *testing.T) {
 		}
 		return got
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Get("/{rest...}", text("not this"))
@@ -317,7 +316,7 @@ func TestMountConnect(t *testing.T) {
 }
 
 func TestMountDirtyPaths(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Get("/own/{name}", text("own"))

@@ -96,7 +96,7 @@ func registerStd(app *dunlin.App) {
 
 func TestStd(t *testing.T) {
 	const chunkedText = "HTTP/1.1 200 OK\nContent-Type: text/plain; charset=utf-8\n"
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStd)
 		for _, c := range []parityCase{
 			{name: "headers set too late", send: req("GET /late"), want: "HTTP/1.1 201 Created\nContent-Length: 1\nContent-Type: text/plain; charset=utf-8\nX-A: 1\n\nx"},
@@ -120,7 +120,7 @@ func TestStd(t *testing.T) {
 
 // Trailers and interim responses, as an ordinary client sees them.
 func TestStdTrailers(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStd)
 		for _, path := range []string{"/declared", "/undeclared"} {
 			conn := dial(t, addr)
@@ -142,7 +142,7 @@ func TestStdTrailers(t *testing.T) {
 }
 
 func TestStdEarlyHints(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStd)
 		conn := dial(t, addr)
 		_, _ = io.WriteString(conn, req("GET /hints"))
@@ -161,7 +161,7 @@ func TestStdEarlyHints(t *testing.T) {
 // A handler that writes less than it announced must not leave a connection on
 // which the next answer would be taken for the rest.
 func TestStdShort(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStd)
 		conn := dial(t, addr)
 		_, _ = io.WriteString(conn, req("GET /too%20little"))
@@ -174,7 +174,7 @@ func TestStdShort(t *testing.T) {
 
 // 100 Continue is sent when the handler reads, and not before.
 func TestStdContinue(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		read := make(chan struct{})
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			handle(app, "/", func(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +205,7 @@ func TestStdContinue(t *testing.T) {
 }
 
 func TestStdReadDeadline(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStd)
 		conn := dial(t, addr)
 		_, _ = io.WriteString(conn, req("POST /impatient", "Content-Length: 100000"))
@@ -219,7 +219,7 @@ func TestStdReadDeadline(t *testing.T) {
 // A hijacked connection is the handler's: what came early is there to read, and
 // both directions work, also when the loop was taken over before.
 func TestStdHijack(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, early := range []string{"", "early\n"} {
 			for _, wait := range []bool{false, true} {
 				t.Run(fmt.Sprintf("early %q, taken over %v", early, wait), func(t *testing.T) {

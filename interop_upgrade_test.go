@@ -16,7 +16,7 @@ import (
 // A handler that writes the head of 101 before it hijacks has it sent, as
 // WebSocket libraries expect.
 func TestUpgradeHeadGoesOutBeforeHijack(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Mount("/up", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Connection", "Upgrade")

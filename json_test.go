@@ -112,7 +112,7 @@ func TestJSONSeqThatDoesNotStop(t *testing.T) {
 		}
 	}
 	t.Run("HEAD", func(t *testing.T) {
-		onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 			addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 				app.Handle("HEAD", "/", func(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(endless) })
 				app.Get("/probe", text("probe"))

@@ -44,7 +44,7 @@ func (g *gate) letPass(t *testing.T, answers ...*bufio.Reader) {
 }
 
 func TestLimits(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(logBuffer)
 		var app *dunlin.App
 		g := newGate()
@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 // TestLimitIsGivenBack takes the only place under two limits in every way in which a request can
 // end, and then once more.
 func TestLimitIsGivenBack(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		stale := dunlin.JSON("once")
 		ends := map[string]dunlin.Action{
 			"return":  text("ok"),
@@ -140,7 +140,7 @@ func TestLimitIsGivenBack(t *testing.T) {
 }
 
 func TestLimitHoldsUntilTheStreamEnds(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := newGate()
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
 			a.Get("/stream", func(*dunlin.Request) dunlin.Response {
@@ -173,7 +173,7 @@ func TestLimitHoldsUntilTheStreamEnds(t *testing.T) {
 
 // TestLimitHoldsWhileAnActionIsLate: its client has been answered, but it still runs.
 func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := newGate()
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
 			a.Get("/late", func(*dunlin.Request) dunlin.Response { g.pass(); return dunlin.Text("ok") }).Timeout(time.Millisecond).Limit(1)
@@ -203,7 +203,7 @@ func TestLateStreamGivesItsPlaceBack(t *testing.T) {
 	}
 	for name, stream := range streams {
 		t.Run(name, func(t *testing.T) {
-			onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+			onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 				g := newGate()
 				addr, _ := start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
 					a.Get("/late", func(r *dunlin.Request) dunlin.Response {

@@ -66,7 +66,7 @@ func TestContextCancelled(t *testing.T) {
 
 // The next request on the connection has a context of its own.
 func TestContextOfNextRequest(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		contexts := make(chan context.Context, 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
@@ -98,7 +98,7 @@ func TestContextOfNextRequest(t *testing.T) {
 // The address that a connection was accepted on is in the context, as long as
 // somebody has asked for it in time.
 func TestContextLocalAddr(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan context.Context, 1)
 		local := func(ctx context.Context) string { return fmt.Sprint(ctx.Value(http.LocalAddrContextKey)) }
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

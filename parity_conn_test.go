@@ -20,7 +20,7 @@ func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *logBuffer
 
 // All at once: each answer must be that of its request, in order.
 func TestParityPipeline(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		conn := dial(t, addr)
 		var all strings.Builder
@@ -54,7 +54,7 @@ func TestParityPipeline(t *testing.T) {
 
 // A request that arrives byte by byte is the same request.
 func TestParityByteByByte(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		conn := dial(t, addr)
 		br := bufio.NewReader(conn)
@@ -81,7 +81,7 @@ func TestParityByteByByte(t *testing.T) {
 func TestParityTooLarge(t *testing.T) {
 	over := strings.Repeat("x", parityMaxBody+1)
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(over), over)
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		for _, c := range []struct{ name, send string }{
 			{"announced", req("POST /echo", "", over)},
@@ -107,7 +107,7 @@ func TestParityTooLarge(t *testing.T) {
 }
 
 func TestParityContinue(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		conn := dial(t, addr)
 		br := bufio.NewReader(conn)
@@ -130,7 +130,7 @@ func TestParityContinue(t *testing.T) {
 // it came along with the head does not matter.
 func TestParityContinueUnread(t *testing.T) {
 	const body = "0123456789"
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.Post("/{n:int}", func(r *dunlin.Request) dunlin.Response {
@@ -181,7 +181,7 @@ func TestParityContinueUnread(t *testing.T) {
 }
 
 func TestParityAbort(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := parityApp(t, engine)
 		conn := dial(t, addr)
 		_, _ = io.WriteString(conn, req("GET /abort"))
@@ -195,7 +195,7 @@ func TestParityAbort(t *testing.T) {
 
 // A constraint of the app's own that panics is a clean 500, and is logged.
 func TestParityConstraintPanics(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))
 			app.ConstraintFunc("mine", func(value string) bool { return value != "x" || value[1] == 'y' })
@@ -211,7 +211,7 @@ func TestParityConstraintPanics(t *testing.T) {
 
 // Malformed HTTP gets a 4xx and a closed connection.
 func TestParityRefused(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
 		for _, c := range []struct{ name, send, want string }{
 			{"no HTTP", "hello\r\n\r\n", "400"},

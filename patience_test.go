@@ -20,7 +20,7 @@ import (
 // A body whose client stops sending ends the read, not the patience of the server.
 func TestBodyTimeout(t *testing.T) {
 	config := dunlin.Config{BodyTimeout: 30 * time.Millisecond}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		config.Engine = engine
 		addr, _ := start(t, config, func(app *dunlin.App) {
 			app.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
@@ -56,7 +56,7 @@ func TestBodyTimeout(t *testing.T) {
 // and so may the next request.
 func TestBodyTimeoutEnds(t *testing.T) {
 	const pause = 20 * time.Millisecond
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		began := make(chan struct{}, 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
 			app.Post("/", func(r *dunlin.Request) dunlin.Response {
@@ -92,7 +92,7 @@ func TestBodyTimeoutEnds(t *testing.T) {
 func TestBodyTimeoutUnread(t *testing.T) {
 	long := strings.Repeat("long ", 20_000)
 	stream := func(w io.Writer) error { _, err := io.WriteString(w, long); return err }
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		late := make(chan struct{})
 		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 20 * time.Millisecond}, func(app *dunlin.App) {
 			app.Post("/short", text("short"))
@@ -141,7 +141,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 // takes, or the next request.
 func TestBodyTimeoutEndsUnread(t *testing.T) {
 	const pause = 20 * time.Millisecond
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
 			app.Post("/", func(r *dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -170,7 +170,7 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 // The longest durations there are do not go around and end at once.
 func TestLongestTimeouts(t *testing.T) {
 	const ever = math.MaxInt64
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		config := dunlin.Config{
 			Engine: engine, QueueTarget: ever, Timeout: ever, HeadTimeout: ever, BodyTimeout: ever, WriteTimeout: ever, IdleTimeout: ever,
 			DrainGrace: ever, DrainTimeout: ever,
@@ -209,7 +209,7 @@ func TestWriteTimeout(t *testing.T) {
 	if err := errors.Join(f.Truncate(1<<30), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		ended := make(chan error, 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine, WriteTimeout: 30 * time.Millisecond}, func(app *dunlin.App) {
 			app.Get("/stream", func(*dunlin.Request) dunlin.Response {

@@ -57,7 +57,7 @@ func passOn(next http.Handler) http.Handler {
 // Whoever answers, the policy adds its header and the observer sees what the client got.
 func TestAnswersPassOnePlace(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var all, own observed
 		held, release := newGate(), make(chan struct{})
 		addr, _ := start(t, dunlin.Config{
@@ -170,7 +170,7 @@ func wantLine(t *testing.T, who, want string, got []string) {
 // What an engine refuses before there is a request passes it as well. Net/http tells
 // nobody but of too many fields.
 func TestRefusalsPassOnePlace(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var all observed
 		addr, _ := start(t, dunlin.Config{
 			Engine: engine, MaxHead: 4 << 10, MaxHeaders: 20, HeadTimeout: 100 * time.Millisecond, BodyTimeout: 100 * time.Millisecond,

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"context"
+	"crypto/tls"
 	"iter"
 	"math/rand/v2"
 	"net/http"
@@ -215,6 +216,13 @@ func (r *Request) HeaderList(name string) string {
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
 	return r.wire.Headers
+}
+
+// TLS returns what was agreed in the handshake of the connection, nil in clear text. It is shared
+// by the requests of the connection and must not be changed. Behind a proxy it is the proxy's.
+func (r *Request) TLS() *tls.ConnectionState {
+	r.alive()
+	return r.wire.TLS()
 }
 
 // Context returns the request's context: cancelled when the client goes away,

@@ -230,7 +230,7 @@ func TestRequestID(t *testing.T) {
 
 // Whatever a request hands out as a string outlives it, unchanged.
 func TestStringsAreSafe(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		type pair struct{ handed, copied []string }
 		kept := make(chan pair, 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -346,7 +346,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("secret cau
 
 // The context ends with the request.
 func TestContextEnds(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		done := make(chan (<-chan struct{}), 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", text("probe"))

@@ -57,7 +57,7 @@ func statusOf(t *testing.T, method, url string) int {
 }
 
 func TestRouteStatsCountOutcomes(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startCounted(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			api := app.Group("/api").Version("v2")
 			api.Get("/ok", text("ok")).Name("fine")
@@ -125,7 +125,7 @@ func TestRouteStatsCountOutcomes(t *testing.T) {
 }
 
 func TestRouteStatsOfActionsThatBlock(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}), make(chan struct{})
 		wait := func(*dunlin.Request) dunlin.Response {
 			entered <- struct{}{}
@@ -182,7 +182,7 @@ func TestRouteStatsOfActionsThatBlock(t *testing.T) {
 }
 
 func TestRouteStatsOfActionsThatEndTheirGoroutine(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startCounted(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			exit := func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() }
 			app.Get("/exit", exit)
@@ -199,7 +199,7 @@ func TestRouteStatsOfActionsThatEndTheirGoroutine(t *testing.T) {
 }
 
 func TestRouteStatsOfPipelinedRequests(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startCounted(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/a", text("a"))
 			app.Get("/b", constant(dunlin.Empty().Status(304)))
@@ -224,7 +224,7 @@ func TestRouteStatsPolicy(t *testing.T) {
 		policy       dunlin.RouteStatsPolicy
 		bare, served uint64 // requests counted, of one each
 	}{{dunlin.StatsAuto, 0, 1}, {dunlin.StatsOn, 1, 2}, {dunlin.StatsOff, 0, 0}} {
-		onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 			app, addr := startCounted(t, dunlin.Config{Engine: engine, RouteStats: c.policy}, func(app *dunlin.App) {
 				app.Get("/", text("ok"))
 				do(app, "GET", "/")
@@ -263,7 +263,7 @@ func TestLatencyBetweenTwoSnapshots(t *testing.T) {
 }
 
 func TestStatsWhileServing(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startCounted(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/{n}", text("ok"))
 		})

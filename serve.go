@@ -69,13 +69,13 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		Limit: int64(a.config.MemoryLimit), KeepProgram: a.config.DisableProgramDrop, NoPacing: a.config.DisableGCPacing, Log: a.config.Logger,
 	})
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)
-	switch {
-	case p.TLS != nil:
+	if p.TLS != nil {
 		if err := checkCertificate(p.TLS); err != nil {
 			return nil, EngineStd, err
 		}
-	case a.config.Engine != EngineStd && !a.config.H2C:
-		srv, err := a.loop.NewServer(p.Listener, a.loopSettings())
+	}
+	if a.config.Engine != EngineStd && (p.TLS != nil || !a.config.H2C) {
+		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), a.loopTLS(p.TLS))
 		if err == nil {
 			a.memory.BeginLoop()
 			return srv, EngineLoop, nil

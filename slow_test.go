@@ -14,7 +14,7 @@ import (
 // A client that sends its body all the time, but too slowly, is told which limit it
 // passed, whether the body is gathered for the action or read by it.
 func TestMinBodyRate(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: math.MaxInt32, MaxBody: 1 << 40}, func(a *dunlin.App) {
 			app = a
@@ -59,7 +59,7 @@ func TestMinBodyRate(t *testing.T) {
 // The time in which the action does not read is not the client's.
 func TestBodiesMayWaitForTheAction(t *testing.T) {
 	const period = 20 * time.Millisecond
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine, BodyTimeout: period}, func(a *dunlin.App) {
 			a.Post("/", func(r *dunlin.Request) dunlin.Response {
 				body, some := r.Body(), make([]byte, 1000)

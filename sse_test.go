@@ -56,7 +56,7 @@ func TestSSE(t *testing.T) {
 		}
 		return e.Send(dunlin.Event{Data: "last " + e.LastEventID()})
 	})
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, register)
 		got := exchangeRaw(t, addr, false, req("GET /", "Last-Event-ID: 41"), req("HEAD /"))
 		if got[0] != head+"Transfer-Encoding: chunked\n\n"+want {
@@ -71,7 +71,7 @@ func TestSSE(t *testing.T) {
 // The head goes out before the first event, each event at once, and signs of
 // life while there is none.
 func TestSSEHeartbeat(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		more := make(chan string)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, events(func(e *dunlin.Events) error {
 			e.Heartbeat(time.Millisecond)
@@ -125,7 +125,7 @@ func TestSSEHeartbeat(t *testing.T) {
 // Done is closed when the client goes away and when the server drains, and a
 // kept Events sends nothing after the stream has ended.
 func TestSSEEnds(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept, ended := make(chan *dunlin.Events, 1), make(chan struct{})
 		register := events(func(e *dunlin.Events) error {
 			kept <- e
@@ -178,7 +178,7 @@ func TestSSEFailures(t *testing.T) {
 		t.Errorf("a nil function: %d", w.Code)
 	}
 	wantContains(t, "log", logged, "nil function")
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := start(t, dunlin.Config{Engine: engine}, events(func(e *dunlin.Events) error {
 			return errors.Join(e.Send(dunlin.Event{Data: "x"}), errors.New("out of luck"))
 		}))
@@ -194,7 +194,7 @@ func TestSSEFailures(t *testing.T) {
 
 // What an event stream hands its request's context to ends with the stream.
 func TestSSEEndsTheRequestsContext(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, ended := make(chan struct{}), make(chan struct{})
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {

@@ -143,7 +143,7 @@ func TestStreams(t *testing.T) {
 		{name: "long sequence", send: req("GET /seq/100000"), want: "HTTP/1.1 200 OK\nContent-Type: application/json\nTransfer-Encoding: chunked\n\n" + array(100000)},
 		{name: "HEAD of a long sequence", send: req("HEAD /seq/100000"), want: "HTTP/1.1 200 OK\nContent-Type: application/json\n\n"},
 	}
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, registerStreams)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestStreams(t *testing.T) {
 
 // A stream that fails after part of it was sent must not look whole.
 func TestStreamsCut(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := start(t, dunlin.Config{Engine: engine}, registerStreams)
 		for _, path := range []string{"/fails%20late", "/panics%20late", "/bad%20seq", "/goexit%20late"} {
 			if engine == dunlin.EngineStd && path == "/goexit%20late" {
@@ -177,7 +177,7 @@ func TestStreamsCut(t *testing.T) {
 
 // A client that has gone makes writes fail and ends the context.
 func TestStreamToNobody(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		failed, ended := make(chan error, 1), make(chan struct{})
 		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -239,7 +239,7 @@ func TestJSONSeqDropped(t *testing.T) {
 func TestStreamsMemory(t *testing.T) {
 	const streams, size, piece = 16, 10 << 20, 32 << 10
 	data := []byte(strings.Repeat("0123456789abcdef", piece/16))
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/out", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/x", func(w io.Writer) error {

@@ -3,6 +3,7 @@ package dunlin_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 // engines are what every test over a real connection runs on.
@@ -31,6 +33,46 @@ func onEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 			f(t, engine)
 		})
 	}
+}
+
+// onEnginesAndTLS is onEngines that runs f also with the connections of start and dial, and of
+// http.Get, secured, on the loop engine: there TLS is Dunlin's.
+func onEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+	t.Helper()
+	onEngines(t, f)
+	t.Run(byTLS, func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("the loop engine runs on Linux only")
+		}
+		f(t, dunlin.EngineLoop)
+	})
+}
+
+// byTLS is the name of subtests whose connections are secured.
+const byTLS = "loop_by_TLS"
+
+// secured reports whether the connections of a test are.
+func secured(t testing.TB) bool { return strings.Contains(t.Name(), "/"+byTLS) }
+
+// securedAddrs are those of servers that speak TLS.
+var securedAddrs sync.Map
+
+func init() {
+	transport := http.DefaultTransport.(*http.Transport)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if _, secured := securedAddrs.Load(addr); secured && err == nil {
+			conn = tls.Client(conn, tlstest.Client())
+		}
+		return conn, err
+	}
+}
+
+// halfConn is a connection whose directions are closed one by one, by TLS or without.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
 }
 
 // logBuffer is what an app under test logs, one line of text a record.
@@ -83,7 +125,17 @@ func startOn(t *testing.T, config dunlin.Config, ln net.Listener, register func(
 	app, logs := newApp(config)
 	register(app)
 	served := make(chan error, 1)
-	go func() { served <- app.Serve(ln) }()
+	if secured(t) {
+		securedAddrs.Store(ln.Addr().String(), true)
+		t.Cleanup(func() { securedAddrs.Delete(ln.Addr().String()) })
+	}
+	go func() {
+		if secured(t) {
+			served <- app.ServeTLS(ln, tlstest.Server())
+		} else {
+			served <- app.Serve(ln)
+		}
+	}()
 	select {
 	case <-ready:
 	case err := <-served:
@@ -142,6 +194,9 @@ func dial(t *testing.T, addr string) net.Conn {
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
+	}
+	if _, secured := securedAddrs.Load(addr); secured {
+		return tls.Client(conn, tlstest.Client())
 	}
 	return conn
 }

@@ -18,7 +18,7 @@ import (
 const problemLate = `{"title":"Service Unavailable","status":503,"detail":"the request took too long"}`
 
 func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, ended := make(chan struct{}), make(chan error, 4)
 		addr, logs := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
@@ -76,7 +76,7 @@ func sendTo(t *testing.T, method, url, body string) (*http.Response, string) {
 
 // The limit counts until the answer begins, whoever begins it.
 func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		long := func(w io.Writer, flush func() error) error {
 			if _, err := io.WriteString(w, "first "); err != nil {
 				return err
@@ -108,7 +108,7 @@ func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
 
 // A late standard handler can do its connection no harm.
 func TestTimeoutTakesTheWriterAway(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, wrote := make(chan struct{}), make(chan error, 1)
 		addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

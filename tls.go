@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
+	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
-// TLS is served by net/http, whatever Config.Engine says, with HTTP/2 and
-// HTTP/1.1 as the client likes. The same app may serve clear text at the same
-// time, by the loop engine.
+// By TLS clients choose between HTTP/1.1 and HTTP/2. On the loop engine, HTTP/2 is
+// served by net/http, on the same listener.
 
 // ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
 // the certificate in the named PEM files, see Config.TLSCert; when both names
@@ -54,6 +55,21 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	}
 	config.Certificates, config.GetCertificate = nil, files.Certificate
 	return config, nil
+}
+
+// loopTLS returns how the loop engine is to secure a listener; nil for clear text.
+func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
+	if config == nil {
+		return nil
+	}
+	config = config.Clone()
+	config.NextProtos = slices.Clone(config.NextProtos)
+	for _, proto := range [...]string{"h2", "http/1.1"} { // as net/http does it
+		if !slices.Contains(config.NextProtos, proto) {
+			config.NextProtos = append(config.NextProtos, proto)
+		}
+	}
+	return &loophttp.TLS{Config: config, HTTP2: a.std.NewTaker()}
 }
 
 var errNoCertificate = errors.New("the TLS settings have no certificate")

@@ -154,8 +154,8 @@ func TestTLS(t *testing.T) {
 		{http1, "HTTP/1.1 TLS"},
 		{http2, "HTTP/2.0 TLS"},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			addr, trusted, _ := startTLS(t, dunlin.Config{}, func(app *dunlin.App) { app.Get("/proto", proto) })
+		onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+			addr, trusted, _ := startTLS(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/proto", proto) })
 			if _, body := get(t, client(t, trusted, c.protocol), "https://"+addr+"/proto"); body != c.want {
 				t.Errorf("got %q, want %q", body, c.want)
 			}
@@ -179,7 +179,7 @@ func TestTLSMinimumVersion(t *testing.T) {
 	}
 }
 
-// One app at the same time by TLS and, where it runs, on the loop engine.
+// One app at the same time by TLS and in clear text.
 func TestTLSBesideClearText(t *testing.T) {
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := newCert(t)
@@ -196,8 +196,8 @@ func TestTLSBesideClearText(t *testing.T) {
 		clear := <-ready
 		go func() { served[1] <- app.ListenAndServeTLS("127.0.0.1:0", certFile, keyFile) }()
 		secure := <-ready
-		if clear.engine != engine || secure.engine != dunlin.EngineStd {
-			t.Errorf("clear text by %v and TLS by %v, want %v and %v", clear.engine, secure.engine, engine, dunlin.EngineStd)
+		if clear.engine != engine || secure.engine != engine {
+			t.Errorf("clear text by %v and TLS by %v, want both by %v", clear.engine, secure.engine, engine)
 		}
 		c := client(t, trusted, http1, http2)
 		if _, body := get(t, c, "http://"+clear.addr+"/proto"); body != "HTTP/1.1 clear" {
@@ -234,23 +234,25 @@ func TestH2CIsOffByDefault(t *testing.T) {
 
 // What strangers send to a TLS port must not fill the log.
 func TestTLSHandshakeErrorsAreQuiet(t *testing.T) {
-	for _, c := range []struct {
-		level slog.Level
-		lines int
-	}{{slog.LevelDebug, 1}, {slog.LevelInfo, 0}} {
-		logs := new(logBuffer)
-		addr, _, _ := startTLS(t, dunlin.Config{Logger: logs.logger(c.level)}, func(*dunlin.App) {})
-		conn := dial(t, addr)
-		if _, err := io.WriteString(conn, "this is no TLS at all\r\n\r\n"); err != nil {
-			t.Fatal(err)
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, c := range []struct {
+			level slog.Level
+			lines int
+		}{{slog.LevelDebug, 1}, {slog.LevelInfo, 0}} {
+			logs := new(logBuffer)
+			addr, _, _ := startTLS(t, dunlin.Config{Engine: engine, Logger: logs.logger(c.level)}, func(*dunlin.App) {})
+			conn := dial(t, addr)
+			if _, err := io.WriteString(conn, "\x16\x03\x01\x00\x04this is no TLS at all\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = bufio.NewReader(conn).ReadString(0) // to the end of the connection
+			count := func() int { return strings.Count(logs.String(), "TLS handshake") }
+			soon(t, "the handshake is logged", func() bool { return count() >= c.lines })
+			if n := count(); n != c.lines {
+				t.Errorf("level %v: %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
+			}
 		}
-		_, _ = bufio.NewReader(conn).ReadString(0) // to the end of the connection
-		count := func() int { return strings.Count(logs.String(), "TLS handshake error") }
-		soon(t, "the handshake is logged", func() bool { return count() >= c.lines })
-		if n := count(); n != c.lines {
-			t.Errorf("level %v: %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
-		}
-	}
+	})
 }
 
 func TestTLSErrors(t *testing.T) {

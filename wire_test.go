@@ -11,13 +11,12 @@ import (
 
 // What the suite of all adapters has, by the names that tests of the root have for it.
 var (
-	readAnswer  = suite.ReadAnswer
-	methodOf    = suite.MethodOf
-	exchangeRaw = suite.Exchange
-	req         = suite.Request
-	plain       = suite.Plain
-	problem     = suite.Problem
-	clip        = suite.Clip
+	readAnswer = suite.ReadAnswer
+	methodOf   = suite.MethodOf
+	req        = suite.Request
+	plain      = suite.Plain
+	problem    = suite.Problem
+	clip       = suite.Clip
 
 	problem404, problem413, problem500 = suite.Problem404, suite.Problem413, suite.Problem500
 
@@ -31,6 +30,12 @@ const parityMaxBody = suite.MaxBody
 type parityCase struct {
 	name, send, want string
 	closes           bool
+}
+
+// exchangeRaw is suite.Exchange with the server at addr, by TLS if it speaks that.
+func exchangeRaw(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
+	t.Helper()
+	return suite.ExchangeOn(t, dial(t, addr), closes, raws...)
 }
 
 // answered reads one answer to GET, which must have the status and the body.

@@ -314,7 +314,11 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	if t.phase != tlsOpen {
 		return nil, net.ErrClosed
 	}
-	return c.takeSecure(t)
+	wire, secure, err := c.takeSecure(t)
+	if err != nil {
+		return nil, err
+	}
+	return secure(wire), nil
 }
 
 // takeSocket takes the socket from the engine. The connection is closed when the present

@@ -182,7 +182,7 @@ func (c *Conn) fireHangup() { c.hangup.fire() }
 // peer has finished sending or is lost.
 func (c *Conn) noteHangup(events uint32) {
 	if events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 && c.hangup.afterInput() {
-		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
+		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 && !c.saysGoodbye(unread) {
 			return
 		}
 	}

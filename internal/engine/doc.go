@@ -25,8 +25,12 @@
 // # TLS
 //
 // Between the socket and the handler there may be TLS ([Engine.ServeTLS]), by crypto/tls without a
-// socket of its own: the handler sees what the records carry. Handshakes run on goroutines of their own,
-// at most half of the processors at a time.
+// socket of its own: the handler sees what the records carry. The loop reads records into its buffer
+// and opens them in place; the beginning of one stays with the connection, in a pooled buffer that the
+// budget counts. What is sent is sealed last, 48 KB at a time: while the peer takes nothing, what
+// follows is pending in clear text. Handshakes run on goroutines of their own, at most half of the
+// processors at a time; one that waits for its client has none, and where as many have begun as may, the one
+// whose client has been waited for longest is ended.
 //
 // # Where to look
 //

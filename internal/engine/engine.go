@@ -41,6 +41,7 @@ type Engine struct {
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
+	opening      atomic.Int64 // those with TLS that have not shaken hands, or were not passed on yet
 	conns        atomic.Int64 // open, and one for each loop that is about to accept
 	away         atomic.Int64
 	accepts      atomic.Uint64
@@ -260,7 +261,8 @@ type Stats struct {
 	WorkersMost  int // how many may be busy
 	JobsQueued   int
 
-	Handshakes       int // of TLS that have begun
+	Opening          int // connections with TLS that have not shaken hands
+	Handshakes       int // of these, those that are at it
 	HandshakesQueued int // ... and that wait for their turn
 
 	// The longest waits of the last second or two, and ever.
@@ -282,6 +284,7 @@ func (e *Engine) Stats() Stats {
 		Away:         int(e.away.Load()),
 		PendingBytes: e.pending(),
 		PendingConns: int(e.shared.n.Load()),
+		Opening:      int(e.opening.Load()),
 	}
 	s.Handshakes, s.HandshakesQueued = e.shakes.counts()
 	now := e.now()

@@ -7,6 +7,8 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,9 +41,22 @@ type TLS struct {
 	NotTLS []byte
 
 	// Other serves connections whose client has agreed to another protocol than the handler's
-	// (ALPN). It gets the connection after the handshake, and must call gone when that is closed:
-	// until then it counts among those that are open.
-	Other map[string]func(conn *tls.Conn, gone func())
+	// (ALPN), after the handshake. It is called on a goroutine of its own.
+	Other map[string]func(*Agreed)
+}
+
+// An Agreed is a connection that is passed on to another server.
+type Agreed struct {
+	// Wire is the socket, with all deadlines clear.
+	Wire net.Conn
+	// Secure returns the connection with Wire, or what was made around it, below it. It is to
+	// be called once.
+	Secure func(wire net.Conn) *tls.Conn
+	// Remote is the client's address, which is not that of Wire if a proxy has passed it on.
+	Remote netip.AddrPort
+	// Gone is to be called once, when the connection is closed: until then it counts among those
+	// that are open.
+	Gone func()
 }
 
 // secureConn is a Conn of a listener with TLS: one without pays nothing for it.
@@ -63,6 +78,9 @@ type tlsState struct {
 	bye   bool // we have
 
 	passed bool // it is another server's, and counts there
+	opened bool // it does not count among Engine.opening any more
+
+	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
 }
 
 type tlsPhase uint8
@@ -91,6 +109,14 @@ func newConn(ln *listener, fd int32) *Conn {
 	return &s.Conn
 }
 
+// shakenHands says that it is known what becomes of a connection.
+func (e *Engine) shakenHands(t *tlsState) {
+	if !t.opened {
+		t.opened = true
+		e.opening.Add(-1)
+	}
+}
+
 // A connection's generation is even without TLS and odd with it; it does not change once the
 // connection is a loop's.
 const (
@@ -98,14 +124,18 @@ const (
 	genStep   = 2
 )
 
-// TLS returns what was agreed in the handshake of the connection, false if it is without TLS. Safe for
-// concurrent use while the handler is being called for it.
-func (c *Conn) TLS() (tls.ConnectionState, bool) {
+// TLS returns what was agreed in the handshake of the connection, always the same; nil if it is
+// without TLS. Safe for concurrent use once the handler has been called for it.
+func (c *Conn) TLS() *tls.ConnectionState {
 	t := c.secure()
 	if t == nil || t.conn == nil {
-		return tls.ConnectionState{}, false
+		return nil
 	}
-	return t.conn.State(), true
+	if t.state.Load() == nil {
+		state := t.conn.State()
+		t.state.CompareAndSwap(nil, &state)
+	}
+	return t.state.Load()
 }
 
 // Secure reports whether the connection is with TLS. Safe for concurrent use.
@@ -132,6 +162,21 @@ func (c *Conn) greeting() bool {
 func (c *Conn) hasEnded() bool {
 	t := c.secure()
 	return t != nil && t.ended
+}
+
+// saysGoodbye reports whether the so many unread bytes of a peer that has finished sending are but its
+// close_notify, as far as its length tells. Safe for concurrent use.
+func (c *Conn) saysGoodbye(unread int) bool {
+	if c.secure() == nil {
+		return false
+	}
+	var header [5]byte
+	if n, _, err := unix.Recvfrom(int(c.fd), header[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); err != nil || n < len(header) {
+		return false
+	}
+	length := int(header[3])<<8 | int(header[4])
+	const alert, data, sealedAlert = 21, 23, 2 + 1 + 16 // the latter of TLS 1.3
+	return unread == len(header)+length && (header[0] == alert || header[0] == data && length == sealedAlert)
 }
 
 // quiet reports whether nothing of TLS is unfinished.
@@ -196,8 +241,8 @@ func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
 		attrs = append(attrs, "err", err)
 	}
 	level := slog.LevelWarn
-	if r == admission.TLSError {
-		level = slog.LevelInfo // the world sends any number of them
+	if r == admission.TLSError || r == admission.ClearText {
+		level = slog.LevelDebug // the world sends any number of them
 	}
 	e.cfg.Logger.Log(context.Background(), level, "engine: "+what, attrs...)
 }

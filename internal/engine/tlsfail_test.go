@@ -294,8 +294,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, client *tls.Config) {
 		h := newLineHandler()
 		h.commands["who"] = func(d *engine.Driver, c *engine.Conn, args string) {
-			state, _ := c.TLS()
-			answer(d, state.PeerCertificates[0].Subject.CommonName)
+			answer(d, c.TLS().PeerCertificates[0].Subject.CommonName)
 		}
 		shed := new(admission.Shed)
 		s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{Config: config}, h)

@@ -61,6 +61,7 @@ func (h *shake) shake() {
 		h.d.end(c)
 		if other != nil {
 			other()
+			e.opening.Add(-1)
 		}
 	}()
 	err := h.run()
@@ -204,15 +205,17 @@ func (h *shake) open() (other func()) {
 	t.phase = tlsOpen
 	if serve := t.on.Other[t.conn.State().NegotiatedProtocol]; serve != nil {
 		from := c.peer.addr()
-		conn, err := c.takeSecure(t)
+		wire, secure, err := c.takeSecure(t)
 		if err != nil {
 			h.e.cfg.Logger.Error("engine: cannot pass a connection on", "err", err)
 			c.flags |= flagCloseNow
 			return nil
 		}
-		t.passed = true
-		return func() { serve(conn, func() { h.e.forget(from) }) }
+		t.passed, t.opened = true, true // by who calls this
+		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Gone: func() { h.e.forget(from) }}
+		return func() { serve(agreed) }
 	}
+	h.e.shakenHands(t)
 	t.left = true // what came with the client's last words
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {
@@ -221,17 +224,17 @@ func (h *shake) open() (other func()) {
 	return nil
 }
 
-// takeSecure takes the connection from the engine, see Hijack. What crypto/tls has not read yet goes with it.
-func (c *Conn) takeSecure(t *tlsState) (*tls.Conn, error) {
-	wire, err := c.takeSocket()
+// takeSecure takes the socket from the engine, and what makes a *tls.Conn of it. What crypto/tls has not read yet goes
+// with that.
+func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tls.Conn, err error) {
+	wire, err = c.takeSocket()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rest := append(append([]byte(nil), t.conn.Lent()...), t.records()...)
-	conn := t.conn.Attach(wire, rest)
+	conn, rest := t.conn, append(append([]byte(nil), t.conn.Lent()...), t.records()...)
 	t.drop(c.loop.e)
 	t.phase = tlsGone
-	return conn, nil
+	return wire, func(wire net.Conn) *tls.Conn { return conn.Attach(wire, rest) }, nil
 }
 
 // LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them on to code that chooses certificates.

@@ -25,6 +25,9 @@ import (
 // largest class of buffers.
 const sealPiece = 48 << 10
 
+// sealedLen returns how long n bytes are at most when they are sealed. Records carry 1,100 bytes at the least.
+func sealedLen(n int) int { return n + n/16 + 128 }
+
 // sendTLS is send for a connection with TLS.
 func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
@@ -53,7 +56,7 @@ func (d *Driver) beginSeal(c *Conn, t *tlsState) *buffer {
 	var buf *buffer
 	var room []byte
 	if d.detached {
-		buf = d.engine.buffers.scratch(len(d.Out) + 256)
+		buf = d.engine.buffers.scratch(sealedLen(min(d.Gathered(), sealPiece)) + len(t.conn.Out))
 		room = buf.b
 	} else {
 		room = d.loop.sealed
@@ -98,7 +101,7 @@ func (d *Driver) sealOut(c *Conn, t *tlsState) {
 // socket is full.
 func (d *Driver) sealPart(c *Conn, t *tlsState, b []byte) (n int) {
 	for n < len(b) && c.out == nil && c.flags&flagCloseNow == 0 {
-		k := min(len(b)-n, sealPiece)
+		k := min(len(b)-n, max(sealPiece-len(t.conn.Out), 1))
 		if err := t.conn.Seal(b[n : n+k]); err != nil {
 			c.flags |= flagCloseNow
 			return n
@@ -259,7 +262,7 @@ func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int,
 			return sent, net.ErrClosed
 		}
 		k := min(len(p)-sent, sealPiece)
-		buf := d.engine.buffers.scratch(k + 256)
+		buf := d.engine.buffers.scratch(sealedLen(k))
 		t.conn.Out = buf.b
 		err := t.conn.Seal(p[sent : sent+k])
 		d.flushSealed(c, t)

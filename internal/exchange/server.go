@@ -31,6 +31,8 @@ type Server struct {
 	// AddressRefusal and ConnectionRefusal are the whole answers, of HTTP/1.1, to a
 	// connection that is one too many from its address, or of all.
 	AddressRefusal, ConnectionRefusal []byte
+	// ClearTextRefusal is the whole answer to a request in clear text where TLS is spoken.
+	ClearTextRefusal []byte
 
 	Unmatched Route // stands for requests that no route takes
 

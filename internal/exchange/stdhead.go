@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -85,3 +86,6 @@ func (h *StdHead) ContentLength() int64 {
 
 // Secure reports whether the request came by TLS.
 func (h *StdHead) Secure() bool { return h.Req.TLS != nil }
+
+// TLS returns what was agreed in the handshake of the connection, nil without TLS.
+func (h *StdHead) TLS() *tls.ConnectionState { return h.Req.TLS }

@@ -3,6 +3,7 @@ package exchange
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -34,6 +35,8 @@ type Wire interface {
 	RefuseBody()
 	Remote() netip.AddrPort // of the connection's other end
 	Secure() bool           // the connection is encrypted
+	// TLS returns what was agreed in the handshake of the connection, nil if it is not encrypted.
+	TLS() *tls.ConnectionState
 	Context() context.Context
 	// Endable is Context with a function that ends it before the request does.
 	Endable() (context.Context, context.CancelFunc)

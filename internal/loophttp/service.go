@@ -26,9 +26,9 @@ type Service struct {
 // A loopServer serves one listener by the engine.
 type loopServer struct{ engine *engine.Engine }
 
-// NewServer returns the server for a listener, or why the engine cannot serve it. settings
-// are those of the first call.
-func (s *Service) NewServer(ln net.Listener, settings Settings) (lifecycle.Server, error) {
+// NewServer returns the server for a listener, in clear text if by is nil, or why the engine
+// cannot serve it. settings are those of the first call.
+func (s *Service) NewServer(ln net.Listener, settings Settings, by *TLS) (lifecycle.Server, error) {
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
@@ -40,6 +40,9 @@ func (s *Service) NewServer(ln net.Listener, settings Settings) (lifecycle.Serve
 	}
 	if err := s.engine.Prepare(ln); err != nil {
 		return nil, err
+	}
+	if by != nil {
+		return s.secure(by, settings.Server), nil
 	}
 	return &loopServer{s.engine}, nil
 }

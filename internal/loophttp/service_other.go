@@ -13,7 +13,7 @@ import (
 type Service struct{}
 
 // NewServer reports that the loop engine does not run here.
-func (*Service) NewServer(net.Listener, Settings) (lifecycle.Server, error) {
+func (*Service) NewServer(net.Listener, Settings, *TLS) (lifecycle.Server, error) {
 	return nil, errors.New("the loop engine runs on Linux only")
 }
 

@@ -43,6 +43,7 @@ func (x *wire) StdRequest() *http.Request {
 		ContentLength: x.ContentLength(),
 		Close:         x.closing,
 		Body:          http.NoBody,
+		TLS:           x.TLS(),
 	}
 	if remote := x.Remote(); remote.IsValid() {
 		req.RemoteAddr = remote.String()

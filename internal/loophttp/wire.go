@@ -4,6 +4,7 @@ package loophttp
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -456,6 +457,8 @@ func (x *wire) Received() ([]byte, bool) {
 func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 
 func (x *wire) Secure() bool { return x.c.Secure() }
+
+func (x *wire) TLS() *tls.ConnectionState { return x.c.TLS() }
 
 // viewsRequest reports whether a response body lies in memory that the
 // request lent, and so must be copied before the request ends.

@@ -24,6 +24,7 @@ type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64 // so far, if they are counted
+	gone     func()       // of a connection that another server has accepted, and counts: it is told of the end
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now
@@ -56,6 +57,9 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func connOf(c net.Conn) *timedConn {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
+	}
+	if taken, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = taken.NetConn()
 	}
 	own, _ := c.(*timedConn)
 	return own

@@ -11,6 +11,7 @@
 //	inner.go    requests behind middleware         holder.go  memory that is held for one
 //	count.go    counting by route
 //	service.go  what the servers of an app share   server.go  the server of one listener, its end
+//	taker.go    the same for connections that another server has accepted
 //	listener.go bounds on connections              backlog*.go  emptying the backlog of a listener
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly

@@ -50,12 +50,19 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	case http.StateNew:
 		s.conns.Add(1)
 		s.service.open.Add(1)
-		s.service.accepted.Add(1)
+		if own := connOf(c); own == nil || own.gone == nil {
+			s.service.accepted.Add(1)
+		}
 	case http.StateClosed, http.StateHijacked:
-		if own := connOf(c); own != nil {
+		own := connOf(c)
+		if own != nil {
 			own.release()
 		}
-		s.service.gone(c)
+		if own != nil && own.gone != nil {
+			own.gone()
+		} else {
+			s.service.gone(c)
+		}
 		s.conns.Done()
 		s.service.open.Add(-1)
 	}

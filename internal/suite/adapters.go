@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -15,13 +16,25 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 // patience bounds every wait that a failing test would otherwise make for ever.
 const patience = 20 * time.Second
 
 // OverTCP serves by an engine, over TCP.
-func OverTCP(engine dunlin.Engine) Adapter {
+func OverTCP(engine dunlin.Engine) Adapter { return over(engine, (*dunlin.App).Serve, net.Dial) }
+
+// OverTLS serves by an engine, by TLS over TCP.
+func OverTLS(engine dunlin.Engine) Adapter {
+	return over(engine, func(app *dunlin.App, ln net.Listener) error {
+		return app.ServeTLS(ln, tlstest.Server())
+	}, func(network, addr string) (net.Conn, error) {
+		return tls.Dial(network, addr, tlstest.Client())
+	})
+}
+
+func over(engine dunlin.Engine, serve func(*dunlin.App, net.Listener) error, dial func(network, addr string) (net.Conn, error)) Adapter {
 	return func(t *testing.T, config dunlin.Config, register func(*dunlin.App)) Talker {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -33,7 +46,7 @@ func OverTCP(engine dunlin.Engine) Adapter {
 		app := dunlin.New(config)
 		register(app)
 		served := make(chan error, 1)
-		go func() { served <- app.Serve(ln) }()
+		go func() { served <- serve(app, ln) }()
 		select {
 		case <-ready:
 		case err := <-served:
@@ -50,20 +63,20 @@ func OverTCP(engine dunlin.Engine) Adapter {
 			}
 		})
 		return func(t *testing.T, closes bool, requests ...string) []string {
-			return Exchange(t, ln.Addr().String(), closes, requests...)
+			conn, err := dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ExchangeOn(t, conn, closes, requests...)
 		}
 	}
 }
 
-// Exchange sends raw requests over one connection, one after the other, and
-// returns their answers. After them the connection must be closed by the server
-// or, if closes is false, answer another request.
-func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
+// ExchangeOn sends raw requests over a connection, one after the other, and returns their
+// answers. After them the connection must be closed by the server or, if closes is false,
+// answer another request. In the end it is closed.
+func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answers []string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)

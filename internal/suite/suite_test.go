@@ -17,4 +17,11 @@ func TestAdapters(t *testing.T) {
 		}
 		suite.Run(t, suite.OverTCP(dunlin.EngineLoop))
 	})
+	t.Run("std by TLS", func(t *testing.T) { suite.Run(t, suite.OverTLS(dunlin.EngineStd)) })
+	t.Run("loop by TLS", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("the loop engine runs on Linux only")
+		}
+		suite.Run(t, suite.OverTLS(dunlin.EngineLoop))
+	})
 }
