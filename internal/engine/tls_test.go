@@ -189,7 +189,7 @@ func TestTLSLargeAnswersToASlowReader(t *testing.T) {
 
 func TestTLSAnOwnedBufferThatManyAreSentIsHeldOnce(t *testing.T) {
 	h := newLineHandler()
-	owned := []byte(pattern("8000000"))
+	owned := []byte(pattern("16000000"))
 	h.commands["owned"] = func(d *engine.Driver, _ *engine.Conn, args string) { d.WriteOwned(owned, nil) }
 	budget := admission.NewBudget(0)
 	s := serveTLS(t, engine.Config{Loops: 1, Budget: budget}, &engine.TLS{}, h)

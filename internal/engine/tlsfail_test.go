@@ -144,7 +144,7 @@ func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
 	eventually(t, "it is counted", func() bool { return shed.Count(admission.TLSError) == 1 })
 }
 
-func TestTLSAClientThatDoesNotShakeHandsInTime(t *testing.T) {
+func TestTLSAClientThatDoesNotSayHelloInTime(t *testing.T) {
 	hello := clientHello(t)
 	for _, c := range []struct {
 		name    string
@@ -154,21 +154,32 @@ func TestTLSAClientThatDoesNotShakeHandsInTime(t *testing.T) {
 		{"silent", nil, false},
 		{"a byte", hello[:1], true},
 		{"half a ClientHello", hello[:len(hello)/2], true},
-		{"a ClientHello", hello, true},
 	} {
 		shed := new(admission.Shed)
-		s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{Timeout: 150 * time.Millisecond}, newLineHandler())
+		budget := admission.NewBudget(0)
+		s := serveTLS(t, engine.Config{Loops: 1, Shed: shed, Budget: budget}, &engine.TLS{Timeout: time.Hour}, newLineHandler())
 		conn := s.dial()
 		conn.send(string(c.sent))
-		_, err := io.Copy(io.Discard, conn.r)
-		if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
-			t.Fatalf("%s: the connection stays open", c.name)
-		}
+		eventually(t, "it has come", func() bool { return s.Stats().Conns == 1 && (budget.Held() > 0) == c.counted })
+		s.AdvanceClock(2 * time.Hour)
+		_, _ = io.Copy(io.Discard, conn.r)
 		eventually(t, "the connection is closed", func() bool { return s.Stats().Conns == 0 })
 		if got := shed.Count(admission.SlowHandshake) == 1; got != c.counted {
 			t.Errorf("%s: counted: %v", c.name, got)
 		}
 	}
+}
+
+func TestTLSAClientThatDoesNotShakeHandsInTime(t *testing.T) {
+	shed := new(admission.Shed)
+	s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{Timeout: 2 * time.Second}, newLineHandler())
+	conn := s.dial()
+	conn.send(string(clientHello(t)))
+	_, err := io.Copy(io.Discard, conn.r)
+	if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
+		t.Fatal("the connection stays open")
+	}
+	eventually(t, "it is counted", func() bool { return shed.Count(admission.SlowHandshake) == 1 && s.Stats().Conns == 0 })
 }
 
 func TestTLSTheTimeOfTheHandshakeIsNotThatOfTheConnection(t *testing.T) {
