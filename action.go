@@ -97,7 +97,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32) {
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
 	r.source = FromPanic
-	a.config.Logger.Error("panic in an action",
+	a.log.Error("panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	if a.onPanic == nil {
@@ -105,7 +105,7 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 	}
 	defer func() {
 		if again := recover(); again != nil {
-			a.config.Logger.Error("panic in the function given to Recover", "panic", fmt.Sprint(again), "stack", string(debug.Stack()))
+			a.log.Error("panic in the function given to Recover", "panic", fmt.Sprint(again), "stack", string(debug.Stack()))
 			resp = plain
 		}
 	}()
@@ -161,15 +161,15 @@ func (r *Request) clientGone(resp *Response) bool {
 // client did wrong at level Debug, and so what is refused for want of memory, of which
 // there is a line for all now and then.
 func (a *App) logFailure(r *Request, resp *Response) {
-	log, level := a.config.Logger.Debug, slog.LevelDebug
+	log, level := a.log.Debug, slog.LevelDebug
 	if resp.a.Kind() == exchange.Gone {
 		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) {
-		log, level = a.config.Logger.Error, slog.LevelError
+		log, level = a.log.Error, slog.LevelError
 	}
-	if !a.config.Logger.Enabled(context.Background(), level) {
+	if !a.log.Enabled(context.Background(), level) {
 		return // before the arguments are made
 	}
 	log("request failed", "status", resp.a.Status(), "error", resp.a.Own().Err,

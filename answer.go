@@ -262,9 +262,9 @@ func (a *App) apply(r *Request, resp *Response) {
 		changed := *resp
 		a.callPolicy(p, info, &changed)
 		if changed.a.Failed() && !resp.a.Failed() {
-			a.config.Logger.Error("a policy adds what may not be sent", "error", changed.Err())
+			a.log.Error("a policy adds what may not be sent", "error", changed.Err())
 		} else if changed.a.Kind() != resp.a.Kind() || changed.a.Status() != resp.a.Status() || changed.a.Body != resp.a.Body {
-			a.config.Logger.Error("a policy changed more than headers", "from", resp.String(), "to", changed.String())
+			a.log.Error("a policy changed more than headers", "from", resp.String(), "to", changed.String())
 		} else {
 			*resp = changed
 		}
@@ -275,7 +275,7 @@ func (a *App) apply(r *Request, resp *Response) {
 func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.config.Logger.Error("panic in a policy", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			a.log.Error("panic in a policy", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
 	*resp = p(info, *resp)
@@ -329,7 +329,7 @@ func (w *watch) forget() {
 func (a *App) callObserver(f func(*AnswerInfo), info *AnswerInfo) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.config.Logger.Error("panic in an observer", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			a.log.Error("panic in an observer", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
 	f(info)

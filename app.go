@@ -44,6 +44,7 @@ type App struct {
 	shed    admission.Shed   // what was refused or cut off, and why
 	logs    *logqueue.Queue  // to the handler of config.Logger
 	aside   *slog.Logger     // by logs: for code that must not wait for the handler
+	log     *slog.Logger     // ... and for code that need not, but never for long
 	drains  sse.Drain        // open streams of events
 	server  exchange.Server  // what adapters know of the app
 	loop    loophttp.Service // what event loops serve
@@ -61,7 +62,7 @@ func New(config Config) *App {
 	}
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
-	a.aside = a.logs.Logger()
+	a.aside, a.log = a.logs.Logger(), a.logs.Patient()
 	a.memory.Init()
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}

@@ -45,11 +45,12 @@ type Config struct {
 	Ready func(addr net.Addr, engine Engine)
 
 	// Logger receives failures, panics and the engine's own events. Its handler may
-	// block: what an action brings about, such as its panic, is logged on the action's
-	// goroutine, and everything else, such as what is refused, by a goroutine of its
-	// own. For that one up to 1,024 records wait; what finds no room is dropped and
-	// counted, by a record a second and in Stats. Default: slog.Default() at the time
-	// of New.
+	// block, and is called on a goroutine of its own: what an action brings about, such as
+	// its panic, waits for it, but for 50 ms at most, and not at all while the handler is
+	// slow; everything else, such as what is refused, never does. Up to 1,024 records
+	// wait; what finds no room is dropped and counted, by a record a second and in
+	// Stats. What middleware and actions log by themselves is theirs.
+	// Default: slog.Default() at the time of New.
 	Logger *slog.Logger
 
 	// MemoryLimit is how much memory the process is to have resident, the

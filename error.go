@@ -190,7 +190,7 @@ func (a *App) tell(r *Request, err error) {
 	r.told = true
 	defer func() {
 		if v := recover(); v != nil {
-			a.config.Logger.Error("panic in the function given to OnError", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			a.log.Error("panic in the function given to OnError", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
 	ignored := a.onError(r, err)

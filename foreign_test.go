@@ -3,8 +3,11 @@ package dunlin_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -133,52 +136,101 @@ func (l *stuckLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// A logger that blocks holds up nobody but the actions that log, and those that fail.
+// A logger that blocks for ever holds up nobody, whatever goes wrong.
 func TestLoggerBlocks(t *testing.T) {
 	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(logBuffer)
 		l := &stuckLog{Handler: logs.logger(slog.LevelDebug).Handler(), free: make(chan struct{})}
-		config := dunlin.Config{Engine: engine, Logger: slog.New(l), BodyTimeout: 50 * time.Millisecond, HeadTimeout: 100 * time.Millisecond}
-		addr, _ := start(t, config, func(app *dunlin.App) {
-			app.Get("/probe", text("probe"))
-			app.Get("/fails", func(*dunlin.Request) dunlin.Response { panic("an action's") })
-			app.Post("/body", func(r *dunlin.Request) dunlin.Response {
-				if _, err := r.Bytes(); err != nil {
-					return dunlin.Error(err)
-				}
-				return dunlin.Text("whole")
-			})
-		})
+		config := dunlin.Config{Engine: engine, Logger: slog.New(l), BodyTimeout: 50 * time.Millisecond}
+		addr, _ := start(t, config, registerFailures)
 		l.stuck.Store(true)
 		free := sync.OnceFunc(func() { l.stuck.Store(false); close(l.free) })
 		t.Cleanup(free)
-		var slow []net.Conn
-		half := "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"
-		if engine == dunlin.EngineLoop { // the refusal of a slow body is the action's to log
-			half = "POST /body HTTP/1.1\r\nHo"
-		}
-		for range manyConns {
-			slow = append(slow, askConn(t, addr, half))
-		}
-		var failing []net.Conn
-		for range 3 {
-			failing = append(failing, askConn(t, addr, req("GET /fails")))
-		}
-		if engine == dunlin.EngineLoop { // net/http says nothing to a slow head
-			for _, conn := range slow {
-				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
-					t.Fatalf("a slow client is answered with %q, %v", got, err)
+		answered := func(conn net.Conn, name string, begins ...string) {
+			got, err := readAnswer(bufio.NewReader(conn), "GET")
+			for _, want := range begins {
+				if strings.HasPrefix(got, "HTTP/1.1 "+want) {
+					return
 				}
 			}
+			t.Errorf("%s: %q, %v, want %q", name, got, err, begins)
 		}
+		ask := func(name, raw string, begins ...string) { answered(askConn(t, addr, raw), name, begins...) }
+		var slow []net.Conn
+		for range manyConns {
+			slow = append(slow, askConn(t, addr, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"))
+		}
+		for _, conn := range slow {
+			answered(conn, "a slow body", "408 ")
+		}
+		for _, path := range []string{"/fails", "/nothing", "/error", "/late"} {
+			ask(path, req("GET "+path), "500 ", "503 ")
+		}
+		for _, path := range []string{"/policy", "/wrong-policy", "/observer", "/own-observer", "/seq"} {
+			ask(path, req("GET "+path), "200 ")
+		}
+		if _, err := readAnswer(bufio.NewReader(askConn(t, addr, req("GET /stream"))), "GET"); err == nil {
+			t.Error("a stream that failed came to its end")
+		}
+		ask("no route", req("GET /unknown"), "404 ")
+		if engine == dunlin.EngineLoop { // net/http's own answer to that has no Date
+			ask("malformed", "GET /probe HTTP/1.1\r\n\r\n", "400 ")
+		}
+		ask("too large", "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n", "413 ")
 		wantServed(t, addr)
 		free()
-		for _, conn := range failing {
-			if got, err := readAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 500 ") {
-				t.Errorf("an action that failed: %q, %v", got, err)
-			}
+		for _, want := range []string{"slow clients cut off", "panic in an action", "panic in a policy", "panic in an observer",
+			"a policy changed more than headers", "stream failed", "action took too long", "request failed"} {
+			soon(t, want+" is logged", func() bool { return strings.Contains(logs.String(), want) })
 		}
-		soon(t, "the slow clients are logged", func() bool { return strings.Contains(logs.String(), "slow clients cut off") })
-		wantContains(t, "the log", logs.String(), "panic in an action")
+	})
+}
+
+// registerFailures registers what goes wrong in all ways that are logged.
+func registerFailures(app *dunlin.App) {
+	app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		switch info.Path() {
+		case "/policy":
+			panic("a policy's")
+		case "/wrong-policy":
+			return dunlin.Text("another")
+		}
+		return resp
+	})
+	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+		if info.Path() == "/observer" {
+			panic("an observer's")
+		}
+	})
+	app.OnError(func(_ *dunlin.Request, err error) dunlin.Response { panic(err) })
+	app.Recover(func(*dunlin.Request, any) dunlin.Response { panic("once more") })
+	for _, path := range []string{"/probe", "/policy", "/wrong-policy", "/observer"} {
+		app.Get(path, text("probe"))
+	}
+	app.Get("/own-observer", func(r *dunlin.Request) dunlin.Response {
+		r.OnAnswer(func(*dunlin.AnswerInfo) { panic("an observer's") })
+		return dunlin.Text("observed")
+	})
+	app.Get("/fails", func(*dunlin.Request) dunlin.Response { panic("an action's") })
+	app.Get("/nothing", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} })
+	app.Get("/error", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("an action's")) })
+	app.Get("/late", func(r *dunlin.Request) dunlin.Response {
+		<-r.Context().Done()
+		return dunlin.Text("late")
+	}).Timeout(time.Millisecond)
+	app.Get("/stream", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Stream("text/plain", func(w io.Writer) error {
+			if _, err := io.WriteString(w, "begun"); err != nil {
+				return err
+			}
+			return errors.Join(dunlin.Flush(w), errors.New("a stream's"))
+		})
+	})
+	app.Get("/seq", func(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(slices.Values([]int{1, 2, 3})) })
+	app.Post("/body", func(r *dunlin.Request) dunlin.Response {
+		if _, err := r.Bytes(); err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Text("whole")
 	})
 }

@@ -36,6 +36,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 		if r.account.AcquireBody(want, r.Context().Done()) {
 			outcome = admission.Granted
 		}
+		r.wire.Waited()
 	}
 	if outcome != admission.Granted {
 		return r.noRoomForBody()

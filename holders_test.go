@@ -205,3 +205,58 @@ func TestAcceptingPausesShow(t *testing.T) {
 	_ = second.Close()
 	eventually(t, "others are accepted again", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
 }
+
+// Actions that hold large bodies while they work cannot be ended. They leave room for others, who
+// hold little: those are answered at once, and large bodies that find no room wait.
+func TestWorkingHoldersLeaveRoom(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		const large = 5
+		leave, entered := make(chan struct{}), make(chan struct{}, large)
+		var app *dunlin.App
+		addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				entered <- struct{}{}
+				<-leave
+				return dunlin.NoContent()
+			})
+			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text(fmt.Sprint(len(body)))
+			})
+		})
+		var holding []net.Conn
+		for range large {
+			conn := dial(t, addr)
+			send(t, conn, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
+			go func() { _, _ = conn.Write(make([]byte, 300<<10)) }()
+			holding = append(holding, conn)
+		}
+		const fit = smallBudget * 3 / 4 / (301 << 10)
+		for range fit {
+			await(t, "an action with a large body", entered)
+		}
+		eventually(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == large-fit })
+		for range 50 {
+			conn := dial(t, addr)
+			send(t, conn, req("POST /length", "", strings.Repeat("x", 40<<10)))
+			answered(t, bufio.NewReader(conn), 200, fmt.Sprint(40<<10))
+			_ = conn.Close()
+		}
+		close(leave)
+		for range large - fit {
+			await(t, "an action that has waited", entered)
+		}
+		for _, conn := range holding {
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusNoContent {
+				t.Errorf("one that waited: %v, %v", resp, err)
+			}
+		}
+	})
+}

@@ -60,7 +60,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 			return resp.failLate(exchange.ErrStale)
 		}
 		defer runtime.KeepAlive(rest) // or the collector stops it, too
-		defer endSeq(rest.stop, r.app.config.Logger)
+		defer endSeq(rest.stop, r.app.log)
 		return (&streamWriter{r: r, resp: resp}).run(e.writeRest)
 	})
 }

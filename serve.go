@@ -50,7 +50,7 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve %s: %w", p.Addr(), err), p.Close())
 	}
-	a.config.Logger.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
+	a.log.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
 	if a.config.Ready != nil {
 		a.config.Ready(p.Addr(), engine)
 	}
@@ -83,7 +83,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		if a.config.Engine == EngineLoop {
 			return nil, EngineLoop, err
 		}
-		a.config.Logger.Debug("the loop engine cannot serve this listener", "reason", err.Error())
+		a.log.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
 	return a.std.NewServer(p.TLS), EngineStd, nil
 }

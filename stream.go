@@ -142,9 +142,9 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.sink.Finish(nil)
 		return sent
 	}
-	log := w.r.app.config.Logger.Error
+	log := w.r.app.log.Error
 	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
-		log = w.r.app.config.Logger.Debug // the client has gone: nobody's fault
+		log = w.r.app.log.Debug // the client has gone: nobody's fault
 	}
 	log("stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
 	w.r.app.tell(w.r, err)
@@ -178,7 +178,7 @@ func (r *Request) cutAfter(begun func() bool) {
 	if !begun() || v == http.ErrAbortHandler {
 		panic(v)
 	}
-	r.app.config.Logger.Error("panic after part of the answer was sent", "panic", fmt.Sprint(v),
+	r.app.log.Error("panic after part of the answer was sent", "panic", fmt.Sprint(v),
 		"route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	panic(http.ErrAbortHandler)
 }

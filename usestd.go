@@ -143,7 +143,7 @@ func (c *restOfChain) leave() {
 func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 	rest, ok := req.Context().Value(restKey{}).(*restOfChain)
 	if !ok {
-		a.config.Logger.Error("request failed", "error", errRestLost, "method", req.Method, "path", req.URL.Path)
+		a.log.Error("request failed", "error", errRestLost, "method", req.Method, "path", req.URL.Path)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}

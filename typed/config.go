@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 // appState is what an app has of this package.
 type appState struct {
 	config Config
+	log    *slog.Logger    // to config.Logger, which may block
 	limits jsonwire.Limits // of bodies
 
 	formFields int // dunlin.Config.MaxFormFields
@@ -54,9 +56,10 @@ type stateKey struct{}
 
 func stateOf(app *dunlin.App) *appState {
 	return app.Extension(stateKey{}, func() any {
+		logger := app.Config().Logger
 		return &appState{
-			config: Config{InvalidStatus: http.StatusBadRequest, Logger: app.Config().Logger}, limits: schema.DecoderLimits(maxElements),
-			formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
+			config: Config{InvalidStatus: http.StatusBadRequest, Logger: logger}, log: logqueue.New(logger.Handler()).Patient(),
+			limits: schema.DecoderLimits(maxElements), formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
 		}
 	}).(*appState)
 }
@@ -91,5 +94,5 @@ func Configure(app *dunlin.App, c Config) {
 	if s.used {
 		panic("typed: Configure must come before the first typed action is registered")
 	}
-	s.config, s.limits = c, schema.DecoderLimits(c.MaxElements)
+	s.config, s.limits, s.log = c, schema.DecoderLimits(c.MaxElements), logqueue.New(c.Logger.Handler()).Patient()
 }

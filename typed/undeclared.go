@@ -76,7 +76,7 @@ func (o *Operation) noteError(r *dunlin.Request, err error) {
 	count := u.Count
 	s.mu.Unlock()
 	if count&(count-1) == 0 {
-		s.config.Logger.Error("an operation answered with an error that it has not declared: add it with Faults",
+		s.log.Error("an operation answered with an error that it has not declared: add it with Faults",
 			"operation", o.label(), "fault", fault, "status", status, "count", count, "route", r.Route())
 	}
 }

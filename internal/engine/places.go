@@ -8,7 +8,7 @@ package engine
 // for a worker waits in line until it is not.
 //
 //	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
-//	holds   ──(it waits for its peer, in blocking.go)──▶ lends ──(that is over)──▶ holds
+//	holds   ──(it waits for its peer, in blocking.go, or for room)──▶ lends ──(that is over)──▶ holds
 //	holds, lends ──(Answering)──▶ over, until the next Enter
 //	any     ──(Leave; of a worker, the end of its job)──▶ none
 //
@@ -86,6 +86,13 @@ func (w *workers) room(urgent bool) bool {
 // lend has others go on while d's call waits for its peer, until regain. It is false if
 // that changes nothing.
 func (w *workers) lend(d *Driver) bool { return w.move(d, placeLent) }
+
+// Lend has others go on while the call that runs waits for what only they can give, such as
+// room, until Regain.
+func (d *Driver) Lend() { d.engine.workers.lend(d) }
+
+// Regain ends Lend.
+func (d *Driver) Regain() { d.engine.workers.regain(d) }
 
 func (w *workers) regain(d *Driver) {
 	w.mu.Lock()

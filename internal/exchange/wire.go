@@ -60,8 +60,10 @@ type Wire interface {
 	// been answered without its action. LeaveAccount ends its use.
 	Account() *admission.Account
 	LeaveAccount(*admission.Account)
-	// MayWait is called before the action waits for something else than its wire.
+	// MayWait is called before the action waits for something else than its wire, which does not
+	// count against Config.MaxConcurrent, and Waited after that.
 	MayWait()
+	Waited()
 }
 
 // A Sink is where an answer goes once it cannot be held back any longer.

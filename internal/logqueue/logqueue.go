@@ -14,18 +14,25 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // bound is how many records may wait, beside as many that are being passed on.
 const bound = 1024
 
+// patience is how long the logger of Patient waits.
+const patience = 50 * time.Millisecond
+
 // every is how often at most a record says how many were dropped.
 const every = time.Second
 
 // A Queue is the way to one handler. Its methods may be called by any goroutine.
 type Queue struct {
-	to slog.Handler
+	to      slog.Handler
+	unwant  [levels]atomic.Int64 // until when, in ns after start, the handler need not be given a level
+	start   time.Time
+	blocked atomic.Bool // the handler takes long, and nobody waits for it
 
 	mu      sync.Mutex
 	waiting []entry
@@ -40,14 +47,31 @@ type Queue struct {
 type entry struct {
 	handler slog.Handler
 	record  slog.Record
+	own     bool          // handler is the queue's
+	done    chan struct{} // closed when it has been passed on; nil if nobody waits
 }
 
 // New returns an empty queue to a handler.
-func New(to slog.Handler) *Queue { return &Queue{to: to} }
+func New(to slog.Handler) *Queue { return &Queue{to: to, start: time.Now()} }
 
-// Logger returns a logger whose records go through the queue. It takes records of every
-// level: whether the handler wants one is asked of it when it gets it.
-func (q *Queue) Logger() *slog.Logger { return slog.New(queued{q, q.to}) }
+// Logger returns a logger whose records go through the queue. Whether the handler wants a
+// level is asked of it when it gets a record, and again a second later: it may block in that, too.
+func (q *Queue) Logger() *slog.Logger { return slog.New(queued{q: q, to: q.to, own: true}) }
+
+// Patient is Logger for code that may wait a moment: its records have been passed on when it
+// returns, unless that takes longer than patience, or has lately.
+func (q *Queue) Patient() *slog.Logger {
+	return slog.New(queued{q: q, to: q.to, own: true, waits: true})
+}
+
+// levels is how many levels have a name: from Debug on, every four.
+const levels = 4
+
+// level returns which of the levels with a name l is.
+func level(l slog.Level) (i int, named bool) {
+	i = int(l-slog.LevelDebug) / 4
+	return i, l >= slog.LevelDebug && i < levels && (l-slog.LevelDebug)%4 == 0
+}
 
 // Dropped returns how many records found no room, so far, or made the handler panic.
 func (q *Queue) Dropped() uint64 {
@@ -75,17 +99,29 @@ func (q *Queue) Flush(ctx context.Context) {
 }
 
 // add puts a record into the queue, if there is room.
-func (q *Queue) add(e entry) {
+func (q *Queue) add(e entry) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= bound {
 		q.dropped++
-		return
+		return false
 	}
 	q.waiting = append(q.waiting, e)
 	if !q.busy {
 		q.busy = true
 		go q.passOn()
+	}
+	return true
+}
+
+// wait waits until e has been passed on, but not for a handler that blocks.
+func (q *Queue) wait(e *entry) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-e.done:
+	case <-late.C:
+		q.blocked.Store(true)
 	}
 }
 
@@ -112,7 +148,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 	if wait = every - time.Since(q.saidAt); untold && wait <= 0 {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler took them too slowly", 0)
 		r.AddAttrs(slog.Uint64("count", q.dropped-q.said))
-		q.waiting = append(q.waiting, entry{q.to, r})
+		q.waiting = append(q.waiting, entry{handler: q.to, record: r, own: true})
 		q.said, q.saidAt = q.dropped, time.Now()
 	}
 	batch = q.waiting
@@ -124,6 +160,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 		return nil, wait
 	}
 	q.busy = false
+	q.blocked.Store(false)
 	if q.idle != nil {
 		close(q.idle)
 		q.idle = nil
@@ -135,6 +172,9 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 func (q *Queue) give(e *entry) {
 	given := false
 	defer func() {
+		if e.done != nil {
+			close(e.done)
+		}
 		if given {
 			return
 		}
@@ -145,25 +185,44 @@ func (q *Queue) give(e *entry) {
 	}()
 	if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
 		_ = e.handler.Handle(ctx, e.record) // as slog.Logger does
+	} else if i, named := level(e.record.Level); named && e.own {
+		q.unwant[i].Store(int64(time.Since(q.start) + every))
 	}
 	given = true
 }
 
 // queued is the handler of a Queue's logger.
 type queued struct {
-	q  *Queue
-	to slog.Handler
+	q   *Queue
+	to  slog.Handler
+	own bool // to is the queue's
+
+	waits bool // see Patient
 }
 
-// Enabled is true: the handler may block in its own.
-func (h queued) Enabled(context.Context, slog.Level) bool { return true }
+// Enabled is true unless the handler has said otherwise within the last second.
+func (h queued) Enabled(_ context.Context, l slog.Level) bool {
+	i, named := level(l)
+	return !named || !h.own || int64(time.Since(h.q.start)) >= h.q.unwant[i].Load()
+}
 
 // Handle puts the record into the queue.
 func (h queued) Handle(_ context.Context, r slog.Record) error {
-	h.q.add(entry{h.to, r.Clone()})
+	e := entry{handler: h.to, record: r.Clone(), own: h.own}
+	waits := h.waits && !h.q.blocked.Load()
+	if waits {
+		e.done = make(chan struct{})
+	}
+	if h.q.add(e) && waits {
+		h.q.wait(&e)
+	}
 	return nil
 }
 
 // WithAttrs and WithGroup are those of the handler, and called at once.
-func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler { return queued{h.q, h.to.WithAttrs(attrs)} }
-func (h queued) WithGroup(name string) slog.Handler       { return queued{h.q, h.to.WithGroup(name)} }
+func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return queued{q: h.q, to: h.to.WithAttrs(attrs), waits: h.waits}
+}
+func (h queued) WithGroup(name string) slog.Handler {
+	return queued{q: h.q, to: h.to.WithGroup(name), waits: h.waits}
+}

@@ -134,12 +134,69 @@ func TestDroppedOnceASecond(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
-		close(h.open)
 		q.Logger().Warn("panic")
 		q.Logger().With("a", 1).WithGroup("g").Warn("after", "b", 2)
+		close(h.open) // both wait: what is said of the first comes behind the second
 		q.Flush(t.Context())
 		if want := "level=WARN msg=after a=1 g.b=2\n"; !strings.HasPrefix(said.String(), want) || q.Dropped() != 1 {
 			t.Errorf("logged %q, want %q first; %d dropped, want 1", said, want, q.Dropped())
+		}
+	})
+}
+
+// A patient logger's records have been passed on when it returns, unless the handler blocks: it waits
+// a moment for that, once.
+func TestPatientLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		log := q.Patient()
+		close(h.open)
+		log.Info("at once")
+		if !strings.Contains(said.String(), "at once") {
+			t.Errorf("not passed on: %q", said)
+		}
+		h.open = make(chan struct{})
+		start := time.Now()
+		for range 10 {
+			log.Info("later")
+		}
+		if waited := time.Since(start); waited == 0 || waited > 100*time.Millisecond {
+			t.Errorf("ten records waited %v for a handler that blocks", waited)
+		}
+		close(h.open)
+		q.Flush(t.Context())
+		if n := strings.Count(said.String(), "later"); n != 10 {
+			t.Errorf("%d records of 10 were passed on", n)
+		}
+	})
+}
+
+// countingLevels counts how often it is asked for a level, of which it wants Info and above.
+type countingLevels struct {
+	slog.Handler
+	asked int
+}
+
+func (h *countingLevels) Enabled(_ context.Context, l slog.Level) bool {
+	h.asked++
+	return l >= slog.LevelInfo
+}
+
+// A level that the handler does not want is not queued, until it is asked again.
+func TestUnwantedLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &countingLevels{Handler: slog.DiscardHandler}
+		q := logqueue.New(h)
+		log := q.Logger()
+		for range 3 {
+			for range 100 {
+				log.Debug("x")
+				synctest.Wait()
+			}
+			time.Sleep(time.Second)
+		}
+		if h.asked != 3 {
+			t.Errorf("asked %d times in three seconds", h.asked)
 		}
 	})
 }

@@ -145,13 +145,17 @@ func (x *wire) Account() *admission.Account {
 
 func (x *wire) LeaveAccount(*admission.Account) {} // it is the connection's
 
-// MayWait gives up the loop.
+// MayWait gives up the loop, and lends the action's place to others.
 func (x *wire) MayWait() {
 	if x.hold() {
 		x.d.Detach()
 		x.unhold()
 	}
+	x.d.Lend()
 }
+
+// Waited ends that.
+func (x *wire) Waited() { x.d.Regain() }
 
 // keep empties a buffer that is to be pooled, and drops a large one.
 func keep(b []byte) []byte {

@@ -37,6 +37,7 @@ func (x *wire) Account() *admission.Account {
 
 // MayWait does nothing: the request has a goroutine of its own.
 func (x *wire) MayWait() {}
+func (x *wire) Waited()  {}
 
 // LeaveAccount closes it.
 func (x *wire) LeaveAccount(a *admission.Account) {
