@@ -169,7 +169,8 @@ func TestStreamsInFlight(t *testing.T) {
 // for as long as it likes, and a client that takes some of it now and then may go on.
 func TestQuietStreams(t *testing.T) {
 	g := newGate()
-	addr, _ := start(t, dunlin.Config{H2C: true, WriteTimeout: 100 * time.Millisecond, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+	const quietTimeout = 500 * time.Millisecond
+	addr, _ := start(t, dunlin.Config{H2C: true, WriteTimeout: quietTimeout, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
 		registerAnswers(app)
 		app.Get("/quiet", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -219,14 +220,31 @@ func TestQuietStreams(t *testing.T) {
 	ask("POST", "/late", "body")
 	slow := dialH2(t, addr)
 	slow.get(1, "/large")
-	for range 3 { // until somebody who takes nothing is cut off, three times
+	// It takes a piece ten times in each period, whatever the others do: it would have to be held
+	// up for nearly a period to be cut off.
+	takes := time.NewTicker(quietTimeout / 10)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-takes.C:
+				slow.grant(1, 16<<10)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	for range 2 { // until somebody who takes nothing is cut off, twice
 		other := dialH2(t, addr)
 		other.get(1, "/large")
 		for kind := byte(frameData); kind != frameReset; {
 			kind, _, _, _ = other.next()
-			slow.grant(1, 16<<10)
 		}
 	}
+	takes.Stop()
+	close(stop)
+	<-stopped
 	g.open <- struct{}{}
 	g.open <- struct{}{}
 	for i, want := range []string{"first last<nil>", "body<nil>"} {

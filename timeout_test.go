@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
 const problemLate = `{"title":"Service Unavailable","status":503,"detail":"the request took too long"}`
@@ -130,8 +131,11 @@ func TestTimeoutTakesTheWriterAway(t *testing.T) {
 // Thousands of late actions under load: each answer is whole, and its own.
 func TestTimeoutsUnderLoad(t *testing.T) {
 	total := 10_000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		total = 500
+	case invariants.Enabled:
+		total = 2000 // each costs ten times as much with the race detector
 	}
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var late, done atomic.Int64
