@@ -149,6 +149,7 @@ func (d *Driver) sendRaw(c *Conn, b []byte) {
 			return
 		}
 		c.out = d.newOutQueue(c)
+		c.Account().Answers(int64(len(b) - n + d.Gathered())) // before it is charged
 	}
 	q := c.out
 	q.pushSealed(c, b[n:])
