@@ -107,7 +107,7 @@
 //
 // What waits is bounded wherever it waits (internal/engine/places.go): an action that was taken
 // over, or has given up its loop, has one of Config.MaxConcurrent places, as one on a worker
-// has. It lends its place while it waits for its client, for the body say, and has none once its
+// has. It lends its place while it waits for its client, for the body say, or for room, and has none once its
 // answer has begun. A driver that was taken over keeps its input, an output buffer of at most 16
 // KB in which there is nothing (a larger one stays with the loop), or what has been answered
 // before; the budget counts both.

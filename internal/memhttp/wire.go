@@ -76,6 +76,7 @@ func (x *wire) CloseAfter()              { x.close = true }
 func (x *wire) OmitDate()                { x.undated = true }
 func (x *wire) Abandoned()               {}
 func (x *wire) MayWait()                 {}
+func (x *wire) Waited()                  {}
 func (x *wire) Sink() exchange.Sink      { return (*sink)(x) }
 
 func (x *wire) Account() *admission.Account {
