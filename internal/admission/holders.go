@@ -20,8 +20,12 @@ import (
 //	more                it waits, alone, and others much costlier make room; when it has
 //	                    waited for roomWait, the costliest of all does, which may be itself
 //
+// Those who hold more than leastShare leave a quarter of the budget to the others, as far as they
+// ask before.
+//
 // Who is ended is the holder of the greatest cost: bytes held × the time until they are
-// expected to be free. A holder within Fair() is ended only when nobody holds more
+// expected to be free. Slow ones go before bodies that come at a good rate, and these before
+// answers that are taken at a good rate: for their sake the bound is passed by an eighth. A holder within Fair() is ended only when nobody holds more
 // than that and all of them together hold more than there is. Who holds memory only
 // because the server works for it is not ended, since that would free nothing.
 //
@@ -29,7 +33,7 @@ import (
 // budget, as long as it is the only one and nobody needs to be ended.
 //
 // Invariant: held − leaving − spared ≤ bound after each call, unless nobody is left who
-// could be ended. leaving is what those hold who are being ended. Locks are taken in the
+// could be ended but answers that are taken at a good rate; then it is an eighth more. leaving is what those hold who are being ended. Locks are taken in the
 // order mu, that of a shard, that of an account.
 type Holders struct {
 	budget *Budget
