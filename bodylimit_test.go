@@ -265,7 +265,7 @@ func TestBrokenBodies(t *testing.T) {
 			} {
 				conn := dial(t, addr)
 				send(t, conn, broken)
-				if err := conn.(halfConn).CloseWrite(); err != nil {
+				if err := closeWrite(conn); err != nil {
 					t.Fatal(err)
 				}
 				if got, err := readAnswer(bufio.NewReader(conn), "POST"); err != nil || got[9:12] != "400" {

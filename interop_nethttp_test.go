@@ -25,7 +25,7 @@ func answerOf(t *testing.T, engine dunlin.Engine, request string, h http.Handler
 	t.Helper()
 	addr, _ := start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Mount("/", h) })
 	conn := askConn(t, addr, request)
-	if err := conn.(halfConn).CloseWrite(); err != nil {
+	if err := closeWrite(conn); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(conn)
@@ -250,7 +250,7 @@ func TestStdFormFiles(t *testing.T) {
 		})
 		for _, path := range []string{"std", "panic", "action", "hijacked"} {
 			conn := askConn(t, addr, strings.Replace(send, "PATH", path, 1))
-			_ = conn.(halfConn).CloseWrite()
+			_ = closeWrite(conn)
 			_, _ = bufio.NewReader(conn).WriteTo(io.Discard)
 			soon(t, path+": no file is left", func() bool { return files(t) == 0 })
 		}

@@ -69,10 +69,13 @@ func init() {
 	}
 }
 
-// halfConn is a connection whose directions are closed one by one, by TLS or without.
-type halfConn interface {
-	net.Conn
-	CloseWrite() error
+// closeWrite ends the client's direction of the socket, also below TLS: a close_notify that the server has
+// not read when it cuts the connection would make a reset of that.
+func closeWrite(conn net.Conn) error {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	return conn.(*net.TCPConn).CloseWrite()
 }
 
 // logBuffer is what an app under test logs, one line of text a record.
