@@ -215,3 +215,24 @@ func FuzzClient(f *testing.F) {
 		fw.Secure(list)
 	})
 }
+
+func BenchmarkClient(b *testing.B) {
+	for _, list := range []string{"", "203.0.113.7", "6.6.6.6, 203.0.113.7, 10.0.0.9", "2a00:1450:4001:82a::200e"} {
+		s := source(b, "X-Forwarded-For")
+		b.Run(list, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.Trusts(peer.Addr()) {
+					s.Client(peer, list)
+				}
+			}
+		})
+	}
+	s := source(b, "Forwarded")
+	b.Run("Forwarded", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Client(peer, `for=203.0.113.7;proto=https`)
+		}
+	})
+}

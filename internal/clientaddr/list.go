@@ -8,7 +8,46 @@ import (
 // lastOfList splits the last element off a list that commas separate.
 func lastOfList(list string) (rest, element string) {
 	i := strings.LastIndexByte(list, ',')
-	return list[:max(i, 0)], strings.Trim(list[i+1:], " \t")
+	return list[:max(i, 0)], trimBlanks(list[i+1:])
+}
+
+// trimBlanks removes the blanks around s.
+func trimBlanks(s string) string {
+	for s != "" && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// parse4 reads an IPv4 address, which most are.
+func parse4(s string) (addr netip.Addr, ok bool) {
+	var ip [4]byte
+	part, value, digits := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			if digits > 0 && value == 0 {
+				return netip.Addr{}, false // a leading zero
+			}
+			value = 10*value + int(c-'0')
+			if digits++; value > 255 {
+				return netip.Addr{}, false
+			}
+		case c == '.' && digits > 0 && part < 3:
+			ip[part] = byte(value)
+			part, value, digits = part+1, 0, 0
+		default:
+			return netip.Addr{}, false
+		}
+	}
+	if part != 3 || digits == 0 {
+		return netip.Addr{}, false
+	}
+	ip[3] = byte(value)
+	return netip.AddrFrom4(ip), true
 }
 
 // parseAddrPort reads an address, with a port or without. Zones are of no meaning to
@@ -16,6 +55,9 @@ func lastOfList(list string) (rest, element string) {
 func parseAddrPort(s string) netip.AddrPort {
 	if s == "" || !startsAddr[s[0]] {
 		return netip.AddrPort{} // before an error is made of it
+	}
+	if addr, ok := parse4(s); ok {
+		return netip.AddrPortFrom(addr, 0)
 	}
 	var ap netip.AddrPort
 	if s[0] == '[' || strings.IndexByte(s, '.') > 0 && strings.IndexByte(s, ':') == strings.LastIndexByte(s, ':') && strings.IndexByte(s, ':') > 0 {

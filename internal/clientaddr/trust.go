@@ -82,7 +82,9 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return t.unix
 	}
-	addr = addr.Unmap().WithZone("")
+	if addr = addr.Unmap(); addr.Is6() {
+		addr = addr.WithZone("")
+	}
 	for _, p := range t.prefixes {
 		if p.Contains(addr) {
 			return true
