@@ -36,8 +36,14 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 			exact[strings.Trim(name, "[]")] = true
 		}
 	}
-	allowed := func(host string) bool {
-		host = strings.Trim(hostOnly(host), "[]")
+	allowed := func(asked string) bool {
+		host := hostOnly(asked)
+		if !isPortSuffix(strings.TrimPrefix(asked[len(host):], ".")) {
+			return false
+		}
+		if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") && strings.IndexByte(host, ':') > 0 {
+			host = host[1 : len(host)-1]
+		}
 		if exact[host] {
 			return true
 		}
@@ -62,6 +68,16 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 			return next(r)
 		}
 	}
+}
+
+// isPortSuffix reports whether s is nothing, or a colon with a port or nothing (RFC 9110 section 4.2).
+func isPortSuffix(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if i == 0 && s[i] != ':' || i > 0 && (s[i] < '0' || s[i] > '9') || i > 5 {
+			return false
+		}
+	}
+	return true
 }
 
 // hostOnly returns the host without the port and a dot at its end.
