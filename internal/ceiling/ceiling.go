@@ -154,7 +154,7 @@ func (m *Ceiling) Begin(settings Settings) {
 	p := newProgram(m.limit, settings.KeepProgram)
 	m.program = p
 	if m.limit.Bytes > 0 {
-		m.room = p.room(m.limit)
+		m.room = p.beside(m.limit, p.most)
 		if m.room <= leastRoom {
 			settings.Log.Warn("the memory limit leaves hardly anything beside the program itself",
 				"limit", m.limit.Bytes, "source", m.limit.Source, "program", p.most)
@@ -266,21 +266,27 @@ func (p *program) dropNow() {
 	p.settled.Store(true)
 }
 
-// room returns what a limit leaves to Go beside the program. That the system has taken
-// back some of the program, as it does where memory is short, is no reason to take more
-// for the heap.
+// room returns what a limit leaves to Go beside the program as it is now. That the system has
+// taken back some of the program, as it does where memory is short, is no reason to take more
+// for the heap; that all of it is there, because nothing has been dropped yet, is one to take
+// less.
 func (p *program) room(limit admission.Limit) int64 {
-	room := limit.Bytes
-	if limit.Source == "GOMEMLIMIT" {
-		return room // it does not count the program
-	}
-	if ofGroup(limit) {
-		room = leftToProcesses(limit)
-	}
+	now := max(p.most, admission.ProgramBytes())
 	if p.settled.Load() {
-		p.most = max(p.most, admission.ProgramBytes())
+		p.most = now
 	}
-	return max(room-p.most, leastRoom)
+	return p.beside(limit, now)
+}
+
+// beside returns what a limit leaves to Go beside so many bytes of the program.
+func (p *program) beside(limit admission.Limit, bytes int64) int64 {
+	switch {
+	case limit.Source == "GOMEMLIMIT":
+		return limit.Bytes // it does not count the program
+	case ofGroup(limit):
+		return max(leftToProcesses(limit)-bytes, leastRoom)
+	}
+	return max(limit.Bytes-bytes, leastRoom)
 }
 
 // findLimit finds the limit that holds: the configured one, unless the process's control group
