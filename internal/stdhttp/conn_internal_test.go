@@ -273,3 +273,21 @@ func TestReadDeadlineLasts(t *testing.T) {
 		t.Errorf("%d deadlines set by the hijacker, want 3", inner.reads)
 	}
 }
+
+// slowAddr is a connection that does not tell its address, on a listener that gives one.
+type slowAddr struct {
+	net.Listener
+	net.Conn
+}
+
+func (s slowAddr) Accept() (net.Conn, error) { return s, nil }
+func (s slowAddr) Close() error              { return nil }
+func (s slowAddr) Addr() net.Addr            { return nil }
+func (s slowAddr) RemoteAddr() net.Addr      { panic("Accept asks for the address") }
+
+// A connection that takes its time to tell its address holds up no other, as on net/http.
+func TestAcceptAsksForNoAddress(t *testing.T) {
+	if _, err := newListener(NewService(patient), slowAddr{}, false).Accept(); err != nil {
+		t.Error(err)
+	}
+}

@@ -49,7 +49,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			after := l.service.TCPKeepAlive // an error would show in the first read
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
 		}
-		own, from := &timedConn{Conn: c, server: l.service.Server}, addrPortOf(c)
+		own := &timedConn{Conn: c, server: l.service.Server}
+		if l.service.Addresses == nil && l.service.ProxyHeader == 0 {
+			return own, nil // its address, which a connection may take its time to tell, is not asked for here
+		}
+		from := addrPortOf(c)
 		if !own.take(from.Addr()) {
 			l.service.turnAway(c, from.String(), l.tls)
 			continue
