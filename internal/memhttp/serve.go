@@ -87,8 +87,7 @@ func (x *wire) send(a *exchange.Answer) {
 	if a.Kind() == exchange.Sent || a.Kind() == exchange.Abort {
 		return // cut comes next
 	}
-	length := max(a.Announced(), -1) // NoLength is less
-	resp := x.head(a, length)
+	resp := x.head(a, max(a.Announced(), -1)) // NoLength is less
 	if resp.Body = http.NoBody; x.bodied(a) {
 		resp.Body = io.NopCloser(bytes.NewReader([]byte(a.Body))) // which may lie in memory of the request
 	}
