@@ -69,9 +69,4 @@ func (x *wire) inTime(write func(patience time.Duration) error) error {
 }
 
 // flushInTime is flush within the handler's deadline.
-func (x *wire) flushInTime() error {
-	if x.deadlines == nil {
-		return x.flush(0)
-	}
-	return x.inTime(x.flush)
-}
+func (x *wire) flushInTime() error { return x.inTime(x.flush) }

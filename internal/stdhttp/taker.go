@@ -15,18 +15,30 @@ import (
 type Taker struct {
 	server *Server
 	from   takenListener
+
+	mu    sync.Mutex
+	begun bool
+	ended chan struct{} // closed when Serve, if it has begun, takes no more
 }
 
 // NewTaker returns a server without connections.
 func (s *Service) NewTaker() *Taker {
-	t := &Taker{server: s.NewServer(nil), from: takenListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	t := &Taker{
+		server: s.NewServer(nil),
+		from:   takenListener{conns: make(chan net.Conn), closed: make(chan struct{})},
+		ended:  make(chan struct{}),
+	}
 	t.server.Protocols = new(http.Protocols)
 	t.server.Protocols.SetHTTP2(true)
 	return t
 }
 
-// Serve serves them until Shutdown.
+// Serve serves them until Shutdown. It is called once.
 func (t *Taker) Serve() error {
+	t.mu.Lock()
+	t.begun = true
+	t.mu.Unlock()
+	defer close(t.ended)
 	if err := t.server.Server.Serve(&t.from); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -52,6 +64,12 @@ func (t *Taker) Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from n
 // Shutdown lets running requests finish; what is left when ctx ends is closed.
 func (t *Taker) Shutdown(ctx context.Context) error {
 	_ = t.from.Close() // a channel
+	t.mu.Lock()
+	begun := t.begun
+	t.mu.Unlock()
+	if begun {
+		<-t.ended // at once: now the server has every connection there will be
+	}
 	return t.server.Shutdown(ctx)
 }
 
@@ -73,6 +91,11 @@ func (l *takenListener) pass(c net.Conn) bool {
 }
 
 func (l *takenListener) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed: // before a connection that comes at the same time
+		return nil, net.ErrClosed
+	default:
+	}
 	select {
 	case c := <-l.conns:
 		return c, nil
