@@ -24,7 +24,7 @@ type memory struct {
 	moved  int     // how much of the input MoveInput has cut off
 	outBuf *buffer // what Out lies in, nil if that is not of the pool
 	second []byte  // another Out, see leaveOut
-	lends  int     // the capacity of input and Out when the call began
+	lends  int     // the capacity of input and Out when the call began, less what was moved
 	lent   int64   // bytes of the budget for them, since the loop was lost
 }
 
@@ -156,11 +156,26 @@ func (d *Driver) MoveInput(from int) []byte {
 	}
 	rest = d.in
 	d.engine.buffers.put(old)
-	if d.detached && d.lent != 0 {
-		d.lent -= size
-		d.engine.cfg.Budget.Release(admission.SetAside, size)
-	}
+	d.lendsLess(size)
 	return rest
+}
+
+// lendsLess corrects what lend has charged, or will charge, when the call no longer has n bytes
+// of its buffers. The loop may be lost already without d knowing it.
+func (d *Driver) lendsLess(n int64) {
+	if !d.detached {
+		l := d.loop
+		l.takeMu.Lock()
+		defer l.takeMu.Unlock()
+		if l.epoch.Load() == d.epoch {
+			d.lends -= int(n)
+			return
+		}
+	}
+	if d.lent != 0 {
+		d.lent -= n
+		d.engine.cfg.Budget.Release(admission.SetAside, n)
+	}
 }
 
 // Reserve makes room for n more bytes in Out. Once detached, the driver takes it from

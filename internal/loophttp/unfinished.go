@@ -145,9 +145,13 @@ func (x *wire) Account() *admission.Account {
 
 func (x *wire) LeaveAccount(*admission.Account) {} // it is the connection's
 
-// MayWait gives up the loop, and lends the action's place to others.
+// MayWait gives up the loop and the buffer that the request was read into, and lends the
+// action's place to others.
 func (x *wire) MayWait() {
 	if x.hold() {
+		if x.stdBody == nil {
+			x.moveInput()
+		}
 		x.d.Detach()
 		x.unhold()
 	}
