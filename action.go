@@ -127,7 +127,7 @@ func (a *App) settle(r *Request, resp *Response) {
 	if resp.a.Kind() == exchange.Missing {
 		*resp = resp.fail(errNoResponse)
 	}
-	if len(a.policies) > 0 && resp.a.Kind() == exchange.Complete {
+	if a.amends() && resp.a.Kind() == exchange.Complete {
 		a.apply(r, resp)
 	}
 	if resp.a.Own() == nil {

@@ -251,11 +251,23 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
+// amends reports whether headers are added to all answers.
+func (a *App) amends() bool { return len(a.policies) > 0 || a.secure != nil }
+
 // apply has the policies add headers to an answer that has not been claimed.
 func (a *App) apply(r *Request, resp *Response) {
-	if len(a.policies) == 0 || r.rest() != nil {
+	if !a.amends() || r.rest() != nil {
 		return
 	}
+	if len(a.policies) > 0 {
+		a.applyPolicies(r, resp)
+	}
+	if a.secure != nil && r.secure() {
+		*resp = resp.DefaultHeaders(a.secure.hsts)
+	}
+}
+
+func (a *App) applyPolicies(r *Request, resp *Response) {
 	info := &r.watched().info
 	*info = AnswerInfo{r: r, source: r.source, status: resp.a.Status(), bytes: -1, err: resp.Err()}
 	for _, p := range a.policies {
@@ -283,7 +295,7 @@ func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 
 // applyLate is apply for an answer that is made when it is sent, and has been claimed.
 func (a *App) applyLate(r *Request, resp *Response) {
-	if len(a.policies) == 0 || r.rest() != nil {
+	if !a.amends() || r.rest() != nil {
 		return
 	}
 	if resp.a.Own() == nil {

@@ -39,6 +39,8 @@ type App struct {
 	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
+	secure  *secureOnly // what becomes of requests in clear text; nil: they are served
+	ports   lifecycle.Ports
 	servers lifecycle.Servers
 	memory  ceiling.Ceiling
 	shed    admission.Shed   // what was refused or cut off, and why
@@ -67,6 +69,7 @@ func New(config Config) *App {
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std = stdhttp.NewService(&a.server)
+	a.secure = newSecureOnly(&a.config)
 	a.leastBody.Store(a.config.MaxBody)
 	a.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },

@@ -36,6 +36,21 @@ type Config struct {
 	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later.
 	TLS *tls.Config
 
+	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made
+	// when there is none, and kept in the folder dunlin of [os.UserConfigDir]. The commands that
+	// have this machine trust it are logged. Default: false.
+	TLSDevelopment bool
+
+	// HSTS has clients come by TLS only: what is asked in clear text is redirected (308) to
+	// https, where routes do not say otherwise, see [Route.ClearText]; and answers by TLS tell browsers
+	// to come by TLS from the beginning for so long (Strict-Transport-Security, RFC 6797), in whole seconds.
+	// They can be told otherwise by TLS only: begin with a few minutes. Behind a proxy that speaks TLS for
+	// the server TrustedProxies must name it, or all requests are redirected for ever. With
+	// TLSDevelopment browsers are told nothing, since that would hold for all that is served on
+	// localhost. See also package middleware's SecurityConfig, which goes before it.
+	// Default: clear text is served.
+	HSTS time.Duration
+
 	// H2C also takes HTTP/2 in clear text, from clients that know beforehand
 	// (RFC 9113, section 3.3). Listeners are then served by net/http.
 	H2C bool
@@ -399,8 +414,12 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.DrainGrace is %v: it must not be negative", c.DrainGrace)
 	case c.TLSCert == "" != (c.TLSKey == ""):
 		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: one is of no use without the other", c.TLSCert, c.TLSKey)
+	case c.TLSDevelopment && c.TLSCert != "":
+		return fmt.Errorf("Config.TLSDevelopment makes a certificate: TLSCert is %q and must be empty", c.TLSCert)
 	case c.TLSAddr != "" && !c.hasTLS():
-		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS", c.TLSAddr)
+		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, or TLSDevelopment", c.TLSAddr)
+	case c.HSTS < 0 || c.HSTS > 0 && c.HSTS < time.Second:
+		return fmt.Errorf("Config.HSTS is %v: it must be a second at least; SecurityConfig of package middleware ends what browsers were told", c.HSTS)
 	case c.H2C && c.Engine == EngineLoop:
 		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
 	case http1.CheckField(c.ForwardedHeader, "") != nil:

@@ -68,9 +68,12 @@ func (c *call) Find(host string) bool {
 	if outcome == router.Found { // as in found, which the compiler does not inline
 		r.matched(r.match.Value())
 		r.act = r.route.action
-		return true
+	} else {
+		r.act = r.app.missing(r, host, outcome)
 	}
-	r.act = r.app.missing(r, host, outcome)
+	if r.app.secure != nil {
+		r.app.secure.instead(r)
+	}
 	return true
 }
 
@@ -78,6 +81,9 @@ func (c *call) FindCarefully(host string) {
 	r := c.request()
 	r.begin()
 	r.act = r.app.findCarefully(r, host)
+	if r.app.secure != nil {
+		r.app.secure.instead(r)
+	}
 }
 
 func (c *call) Run() exchange.Answer {
@@ -116,7 +122,7 @@ func (c *call) Amend(a exchange.Answer, source exchange.Source) exchange.Answer 
 }
 
 func (c *call) Hooked() bool {
-	if len(c.app.policies) > 0 || len(c.app.observers) > 0 {
+	if c.app.amends() || len(c.app.observers) > 0 {
 		return true
 	}
 	c.shared.Lock()

@@ -44,6 +44,7 @@ type endpoint struct {
 	alone  bool           // the action is a standard handler, with nothing around it
 	dirty  DirtyPaths     // of paths that lead here when they are clean
 	mount  bool           // of a standard handler, with all that is below its path
+	clear  bool           // served in clear text, too, whatever Config.HSTS says
 }
 
 // Name names the route for App.URL. It panics when the name is taken.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dunlinhttp/dunlin/internal/certfile"
+	"github.com/dunlinhttp/dunlin/internal/devcert"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
@@ -17,8 +18,11 @@ import (
 
 // ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
 // the certificate in the named PEM files, see Config.TLSCert; when both names
-// are empty, with the certificates of Config.TLS. It returns as Serve does.
+// are empty, with that of the Config. It returns as Serve does.
 func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
+	if certFile == "" && keyFile == "" {
+		certFile, keyFile = a.config.TLSCert, a.config.TLSKey
+	}
 	config, err := a.tlsConfig(certFile, keyFile)
 	if err != nil {
 		return fmt.Errorf("dunlin: TLS: %w", err)
@@ -37,16 +41,21 @@ func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
 }
 
 // hasTLS reports whether the config has what TLS needs.
-func (c *Config) hasTLS() bool { return c.TLS != nil || c.TLSCert != "" }
+func (c *Config) hasTLS() bool { return c.TLS != nil || c.TLSCert != "" || c.TLSDevelopment }
 
 // tlsConfig returns Config.TLS with the certificate in two files, if they are
-// named.
+// named, or else with that for development, if that is wanted.
 func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	config := a.config.TLS.Clone()
 	if config == nil {
 		config = new(tls.Config)
 	}
 	if certFile == "" && keyFile == "" {
+		if a.config.TLSDevelopment {
+			cert, err := devcert.OfUser(a.log)
+			config.Certificates, config.GetCertificate = []tls.Certificate{cert}, nil
+			return config, err
+		}
 		return config, nil
 	}
 	files, err := certfile.Load(certFile, keyFile, a.config.Logger)

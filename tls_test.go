@@ -279,6 +279,9 @@ func TestTLSSettings(t *testing.T) {
 		{dunlin.Config{TLSCert: "cert.pem"}, "TLSKey"},
 		{dunlin.Config{TLSKey: "key.pem"}, "TLSCert"},
 		{dunlin.Config{TLSAddr: ":443"}, "TLSAddr"},
+		{dunlin.Config{TLSDevelopment: true, TLSCert: "cert.pem", TLSKey: "key.pem"}, "TLSDevelopment"},
+		{dunlin.Config{HSTS: -time.Second}, "HSTS"},
+		{dunlin.Config{HSTS: time.Millisecond}, "HSTS"},
 		{dunlin.Config{H2C: true, Engine: dunlin.EngineLoop}, "H2C"},
 		{dunlin.Config{DrainGrace: -1}, "DrainGrace"},
 	} {

@@ -16,6 +16,7 @@ var floors = [][]string{
 		"internal/admission",
 		"internal/certfile",
 		"internal/clientaddr",
+		"internal/devcert",
 		"internal/files",
 		"internal/gcra",
 		"internal/hpack",

@@ -1,0 +1,52 @@
+package lifecycle
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Ports are those where a program listens. The zero value has none. Its methods may be called by
+// any goroutine.
+type Ports struct {
+	mu     sync.RWMutex
+	clear  []string // ports
+	secure string   // the latest
+}
+
+// Add notes a listener.
+func (s *Ports) Add(p Place) {
+	_, port, err := net.SplitHostPort(p.Addr().String())
+	if err != nil {
+		return // a unix socket
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.TLS != nil {
+		s.secure = port
+	} else {
+		s.clear = append(s.clear, port)
+	}
+}
+
+// SecureHost returns the host, and its port unless that is 443, where a client comes by TLS that has
+// come in clear text to host; "" if that is malformed. Who has named a port that the program listens at finds TLS where the program speaks it. Others come by way of something that maps ports: to 443.
+func (s *Ports) SecureHost(host string) string {
+	name, port := host, "80"
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i+1:]
+	}
+	if name == "" || strings.ContainsAny(name, "/?#@\\ ,") {
+		return ""
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.secure == "" || s.secure == "443" {
+		return name
+	}
+	if slices.Contains(s.clear, port) {
+		return name + ":" + s.secure
+	}
+	return name
+}

@@ -1,0 +1,187 @@
+package dunlin_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// running runs an app until the test ends, and returns its addresses, of which there are n.
+func running(t *testing.T, n int, config dunlin.Config, register func(*dunlin.App)) (addrs []string) {
+	t.Helper()
+	ready := make(chan string, n)
+	config.Ready = func(addr net.Addr, _ dunlin.Engine) { ready <- addr.String() }
+	config.DisableRestart = true
+	app, _ := newApp(config)
+	register(app)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := await(t, "the end of Run", ended); err != nil {
+			t.Error(err)
+		}
+	})
+	for range n {
+		select {
+		case addr := <-ready:
+			addrs = append(addrs, addr)
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("Run returned %v", err)
+		}
+	}
+	return addrs
+}
+
+// unredirected has a client show redirects.
+func unredirected(c *http.Client) *http.Client {
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c
+}
+
+func TestSecureOnly(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		certFile, keyFile, trusted := newCert(t)
+		config := dunlin.Config{
+			Engine: engine, HSTS: time.Hour, Addr: "127.0.0.1:0", TLSAddr: "127.0.0.1:0", TLSCert: certFile, TLSKey: keyFile,
+		}
+		addrs := running(t, 2, config, func(app *dunlin.App) {
+			app.Use(func(dunlin.Action) dunlin.Action {
+				return constant(dunlin.Text("a password, please").Status(http.StatusUnauthorized))
+			})
+			app.Get("/plain", text("served"))
+			app.Policy(func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response { return resp.Header("X-Policy", "1") })
+		})
+		clear, secure := addrs[0], addrs[1]
+		c := unredirected(client(t, trusted, http1))
+		resp, _ := get(t, c, "http://"+clear+"/a%20b/%C3%A9?x=1&y=%2F")
+		if got, want := resp.Header.Get("Location"), "https://"+secure+"/a%20b/%C3%A9?x=1&y=%2F"; resp.StatusCode != http.StatusPermanentRedirect || got != want {
+			t.Errorf("%s to %q, want 308 to %q", resp.Status, got, want)
+		}
+		if resp.Header.Get("Strict-Transport-Security") != "" || resp.Header.Get("X-Policy") != "1" {
+			t.Errorf("in clear text: %v", resp.Header)
+		}
+		for _, path := range []string{"/plain", "/missing"} {
+			resp, _ := get(t, c, "https://"+secure+path)
+			if got := resp.Header.Get("Strict-Transport-Security"); got != "max-age=3600" || resp.Header.Get("X-Policy") != "1" {
+				t.Errorf("%s by TLS: %v", path, resp.Header)
+			}
+		}
+		resp, _ = get(t, client(t, trusted, http2), "https://"+secure+"/plain")
+		if got := resp.Header.Get("Strict-Transport-Security"); got != "max-age=3600" {
+			t.Errorf("by HTTP/2: %v", resp.Header)
+		}
+	})
+}
+
+// What is asked in clear text has its body and its method left alone: nothing of it is served.
+func TestSecureOnlyServesNothingInClearText(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := start(t, dunlin.Config{Engine: engine, HSTS: time.Hour}, func(app *dunlin.App) {
+			app.Handle("*", "/{rest...}", func(*dunlin.Request) dunlin.Response {
+				t.Error("the action was called")
+				return dunlin.NoContent()
+			})
+			app.Get("/healthz", text("fine")).ClearText()
+		})
+		for _, test := range []struct{ request, status, location string }{
+			{"POST /x HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello", "308", "https://example.com/x"},
+			{"GET //evil.example/x HTTP/1.1\r\nHost: example.com:80\r\n\r\n", "308", "https://example.com//evil.example/x"},
+			{"GET /x HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n", "308", "https://[::1]/x"},
+			{"GET /x HTTP/1.1\r\nHost: [::1]\r\n\r\n", "308", "https://[::1]/x"},
+			{"GET /x HTTP/1.0\r\n\r\n", "400", ""},
+			{"OPTIONS * HTTP/1.1\r\nHost: example.com\r\n\r\n", "400", ""},
+			{"GET /healthz HTTP/1.1\r\nHost: example.com\r\n\r\n", "200", ""},
+			{"GET /healthz HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-Proto: https\r\n\r\n", "200", ""},
+			{"GET /x HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-Proto: https\r\n\r\n", "308", "https://example.com/x"},
+		} {
+			conn := askConn(t, addr, test.request)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%q: %v", test.request, err)
+			}
+			_ = resp.Body.Close()
+			if got := resp.Header.Get("Location"); !strings.HasPrefix(resp.Status, test.status) || got != test.location {
+				t.Errorf("%q: %s to %q, want %s to %q", test.request, resp.Status, got, test.status, test.location)
+			}
+		}
+	})
+}
+
+// A proxy that is trusted has its word taken on how its client came.
+func TestSecureOnlyBehindProxy(t *testing.T) {
+	app, _ := newApp(dunlin.Config{HSTS: time.Minute, TrustedProxies: []string{"192.0.2.0/24"}})
+	app.Get("/", text("served"))
+	for _, test := range []struct {
+		scheme string
+		status int
+		hsts   string
+	}{{"https", 200, "max-age=60"}, {"http", 308, ""}, {"", 308, ""}} {
+		w := do(app, "GET", "/", "X-Forwarded-Proto", test.scheme)
+		if got := w.Header().Get("Strict-Transport-Security"); w.Code != test.status || got != test.hsts {
+			t.Errorf("%q: %d with %q", test.scheme, w.Code, got)
+		}
+	}
+}
+
+// Headers that say more than Config.HSTS go before it.
+func TestSecureOnlyYields(t *testing.T) {
+	app, _ := newApp(dunlin.Config{HSTS: time.Minute})
+	app.Get("/", constant(dunlin.Text("x").Header("Strict-Transport-Security", "max-age=1; includeSubDomains")))
+	req := httptest.NewRequest("GET", "/", nil)
+	req.TLS = new(tls.ConnectionState)
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	if got := w.Header()["Strict-Transport-Security"]; len(got) != 1 || !strings.Contains(got[0], "includeSubDomains") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTLSDevelopment(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("the folder for settings is moved by XDG_CONFIG_HOME")
+	}
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		logs := new(logBuffer)
+		config := dunlin.Config{
+			Engine: engine, Addr: "127.0.0.1:0", TLSDevelopment: true, HSTS: time.Hour, Logger: logs.logger(slog.LevelWarn),
+		}
+		addrs := running(t, 1, config, func(app *dunlin.App) { app.Get("/proto", proto) })
+		authority := filepath.Join(dir, "dunlin", "localhost-ca.pem")
+		wantContains(t, "the log", logs.String(), authority, "trust", "command=")
+		text, err := os.ReadFile(authority)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusted := x509.NewCertPool()
+		trusted.AppendCertsFromPEM(text)
+		_, port, _ := net.SplitHostPort(addrs[0])
+		c := client(t, trusted, http2)
+		c.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addrs[0])
+		}
+		for _, host := range []string{"127.0.0.1", "localhost", "app.localhost"} {
+			resp, body := get(t, c, "https://"+net.JoinHostPort(host, port)+"/proto")
+			if body != "HTTP/2.0 TLS" || resp.Header.Get("Strict-Transport-Security") != "" {
+				t.Errorf("%s: %q, %v", host, body, resp.Header)
+			}
+		}
+	})
+}
