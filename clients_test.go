@@ -141,6 +141,36 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 	})
 }
 
+// The last answer arrives whole although more was sent behind its request, which nobody reads: the
+// event loops wait for the client's end before they close (RFC 9112, section 9.6). The net/http engine
+// closes at once, as net/http does.
+func TestTheLastAnswerArrivesWhole(t *testing.T) {
+	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		if engine == dunlin.EngineStd {
+			return
+		}
+		leave, entered := make(chan struct{}), make(chan struct{})
+		large := strings.Repeat("x", 400<<10)
+		addr, _ := start(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 1}, func(a *dunlin.App) {
+			a.Get("/large", func(*dunlin.Request) dunlin.Response {
+				close(entered)
+				<-leave
+				return dunlin.Text(large)
+			})
+		})
+		conn := dial(t, addr)
+		send(t, conn, req("GET /large"))
+		<-entered
+		send(t, conn, req("GET /large"))
+		close(leave)
+		br := bufio.NewReader(conn)
+		answered(t, br, 200, large)
+		if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil {
+			t.Errorf("after the last answer came %q, %v", rest, err)
+		}
+	})
+}
+
 func TestMaxHeaders(t *testing.T) {
 	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxHeaders: 20})

@@ -333,9 +333,10 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.streaming && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}
+	unasked := x.head.KeepAlive // the client may have sent more requests
 	x.end()
 	if x.closing {
-		if x.streaming {
+		if x.streaming || unasked {
 			x.c.CloseLingering()
 		} else {
 			x.c.CloseAfterFlush()
