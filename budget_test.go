@@ -125,8 +125,10 @@ func TestBodyThatDoesNotFitNow(t *testing.T) {
 // A body for which no room is made is refused: here nobody is waited for but the actions that
 // hold the memory. It is no failure of the service: of many there is a line now and then.
 func TestBodyThatFindsNoRoom(t *testing.T) {
+	t.Parallel() // it waits for long
 	const size = 600 << 10
 	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		t.Parallel()
 		entered, leave := make(chan struct{}, 1), make(chan struct{})
 		var app *dunlin.App
 		addr, logs := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {

@@ -155,7 +155,9 @@ func TestSlowBodiesShow(t *testing.T) {
 
 // ... for bodies that actions hold for long: those that come wait, and find no room.
 func TestBodiesThatWaitShow(t *testing.T) {
+	t.Parallel() // it waits for long
 	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		t.Parallel()
 		leave, entered := make(chan struct{}), make(chan struct{}, 1)
 		var app *dunlin.App
 		addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
