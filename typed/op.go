@@ -135,9 +135,8 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 			op.recycle(x)
 			return dunlin.Response{}, err
 		}
-		in := x.in
+		out, err := act(r, x.in)
 		op.recycle(x)
-		out, err := act(r, in)
 		if err != nil {
 			o.noteError(r, err)
 			return dunlin.Response{}, err
