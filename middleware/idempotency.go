@@ -1,7 +1,9 @@
 package middleware
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -58,7 +60,8 @@ type IdempotencyConfig struct {
 // sent, also an error. Only 429 and 503 with Retry-After, which say that nothing was done, and an action that gave up
 // with context.Canceled since its client has left, let the key be used again.
 //
-// Nothing runs twice: while the store does not answer, requests with a key get 503; and when an answer cannot be
+// Nothing runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
+// and when an answer cannot be
 // kept, or is a stream, repetitions get 409. It reads bodies in whole, up to the route's limit.
 //
 // Put it behind what says who the user is, and in front of nothing that must see each repetition. Idempotency panics when a
@@ -68,6 +71,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	if err := c.validate(); err != nil {
 		panic("middleware: " + err.Error())
 	}
+	undo := &claimsToUndo{config: &c}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			header := r.Header(idempotencyKey)
@@ -78,7 +82,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 			if err != nil {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing or malformed", Detail: err.Error()})
 			}
-			return c.serve(r, key, next)
+			return c.serve(r, key, next, undo)
 		}
 	}
 }
@@ -175,9 +179,10 @@ func unquote(s string) (string, bool) {
 
 // What is kept of a request under its key:
 //
-//	state (1) │ fingerprint (32) │ the answer, of one that has ended
+//	state (1) │ fingerprint (32) │ the answer, of one that has ended, or a token (16) of the one that runs
 const (
 	stateRunning  = 'r'
+	stateFree     = 'f' // whoever had it made no use of it
 	stateAnswered = 'a'
 	stateUnkept   = 'u' // it has ended, and its answer was not kept
 
@@ -190,25 +195,49 @@ type claim struct {
 	key         string // in the store
 	fingerprint [sha256.Size]byte
 	shared      bool // by all clients
+	token       [16]byte
+	until       time.Time // its lease is over then, in the store too
+	undo        *claimsToUndo
 	version     store.Version
 }
 
 // serve answers a request with a key.
-func (c *IdempotencyConfig) serve(r *dunlin.Request, key string, next dunlin.Action) dunlin.Response {
+func (c *IdempotencyConfig) serve(r *dunlin.Request, key string, next dunlin.Action, undo *claimsToUndo) dunlin.Response {
 	body, err := r.Bytes()
 	if err != nil {
 		return dunlin.Error(err)
 	}
 	k := c.identify(r, key, body)
+	k.undo, k.until = undo, time.Now().Add(c.Lease+time.Minute)
+	_, _ = rand.Read(k.token[:]) // never fails
 	ctx := r.Context()
-	k.version, err = c.Store.Set(ctx, k.key, k.record(stateRunning), store.Absent, c.Lease)
-	if errors.Is(err, store.ErrConflict) {
-		return k.again(ctx)
+	for have := store.Absent; ; {
+		k.version, err = c.Store.Set(ctx, k.key, k.record(stateRunning), have, c.Lease)
+		if err == nil {
+			return k.run(r, next)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			if !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrClosed) {
+				undo.add(k) // nobody knows whether it is claimed, or will be
+			}
+			return notKept(err)
+		}
+		item, err := c.Store.Get(ctx, k.key)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return outstanding() // it was given back this moment
+		case err != nil:
+			return notKept(err)
+		case len(item.Value) < recordHead:
+			return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key))
+		case bytes.Equal(item.Value, k.record(stateRunning)): // the answer to the claim was lost on the way, and it was sent again
+			k.version = item.Version
+			return k.run(r, next)
+		case item.Value[0] != stateFree:
+			return k.again(item.Value)
+		}
+		have = item.Version
 	}
-	if err != nil {
-		return notKept(err)
-	}
-	return k.run(r, next)
 }
 
 // identify returns the claim of a request.
@@ -242,32 +271,26 @@ func digest(parts ...[]byte) (sum [sha256.Size]byte) {
 }
 
 func (k *claim) record(state byte) []byte {
-	return append([]byte{state}, k.fingerprint[:]...)
+	record := append([]byte{state}, k.fingerprint[:]...)
+	if state == stateRunning {
+		record = append(record, k.token[:]...)
+	}
+	return record
 }
 
-// again answers a request whose key is taken.
-func (k *claim) again(ctx context.Context) dunlin.Response {
-	item, err := k.config.Store.Get(ctx, k.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return outstanding() // it was given back this moment
-	}
-	if err != nil {
-		return notKept(err)
-	}
-	if len(item.Value) < recordHead {
-		return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key))
-	}
-	if [sha256.Size]byte(item.Value[1:recordHead]) != k.fingerprint {
+// again answers a request whose key is taken, by what is kept under it.
+func (k *claim) again(record []byte) dunlin.Response {
+	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
 		return dunlin.Problem(dunlin.ProblemDetails{
 			Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
 			Detail: "the key was used for a request with another path, query, media type or body; take a new one for what is new",
 		})
 	}
-	switch item.Value[0] {
+	switch record[0] {
 	case stateRunning:
 		return outstanding()
 	case stateAnswered:
-		if resp, ok := parseResponse(slices.Clone(item.Value[recordHead:])); ok {
+		if resp, ok := parseResponse(slices.Clone(record[recordHead:])); ok {
 			return resp.Header("Idempotent-Replayed", "true")
 		}
 	}
@@ -306,7 +329,7 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && resp.Get("Retry-After") != "",
 		status >= http.StatusInternalServerError && r.Context().Err() != nil && errors.Is(resp.Err(), context.Canceled):
 		if err := k.config.Store.Expire(ctx, k.key, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
-			k.config.Logger.Warn("an idempotency key could not be given back: repetitions get 409", "error", err)
+			k.undo.add(k)
 		}
 	case resp.Len() < 0:
 		k.keep(ctx, k.record(stateUnkept))

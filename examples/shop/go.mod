@@ -9,7 +9,10 @@ require (
 	modernc.org/sqlite v1.38.0
 )
 
+require github.com/redis/rueidis v1.0.79 // indirect
+
 require (
+	github.com/dunlinhttp/dunlin/store/redis v0.0.0-00010101000000-000000000000
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
@@ -21,3 +24,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
 )
+
+replace github.com/dunlinhttp/dunlin/store/redis => ../../store/redis

@@ -10,10 +10,14 @@ import (
 	"database/sql"
 	"flag"
 	"log"
+	"os"
+	"strings"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/store"
+	_ "github.com/dunlinhttp/dunlin/store/redis"
 	_ "modernc.org/sqlite"
 )
 
@@ -22,18 +26,31 @@ func main() {
 	file := flag.String("db", ":memory:", "the database")
 	key := flag.String("key", "staff-key", "what the staff sends as X-Staff-Key")
 	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
+	proxies := flag.String("proxies", "", "whose word on the client's address is taken, with commas between")
+	grace := flag.Duration("grace", 0, "how long to go on serving after a signal to stop")
+	shares := flag.String("store", os.Getenv("DUNLIN_STORE"), "what replicas share, such as redis://10.0.0.1:6379; memory if not set")
+	perHour := flag.Int("orders", 0, "how many orders an address may place in an hour; 0: any number")
+	queue := flag.Duration("queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	flag.Parse()
+	st, err := store.Open(*shares)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer st.Close()
 	db, err := open(*file)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	settings := dunlin.Config{Addr: *addr}
+	settings := dunlin.Config{Addr: *addr, DrainGrace: *grace, QueueTarget: *queue}
+	if *proxies != "" {
+		settings.TrustedProxies = strings.Split(*proxies, ",")
+	}
 	if *std {
 		settings.Engine = dunlin.EngineStd
 	}
 	app := dunlin.New(settings)
-	(&shop{books: &store{db}, key: *key, news: new(news)}).register(app)
+	(&shop{books: &catalogue{db}, key: *key, news: new(news), shared: newShared(st, *perHour)}).register(app)
 	if err := openapi.Export(app, config); err != nil {
 		log.Fatal(err)
 	}
@@ -44,6 +61,9 @@ func main() {
 
 // open opens the database and makes what it does not have yet.
 func open(file string) (*sql.DB, error) {
+	if file != ":memory:" { // other replicas may write, too
+		file = "file:" + file + "?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate"
+	}
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/store"
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
@@ -27,21 +28,26 @@ var (
 
 // A shop is the service: its books are in a database, its staff has a key.
 type shop struct {
-	books *store
+	books *catalogue
 	key   string
 	news  *news
+	*shared
 }
 
 // register adds the shop's operations to an app.
 func (s *shop) register(app *dunlin.App) {
+	app.Get("/ready", app.Readiness()).Critical()
+	app.Get("/stats", s.stats(app)).Critical()
+	app.Use(s.browsing())
 	typed.Get(app, "/books", s.list).Name("listBooks").Tags("books").
 		Summary("Lists books").Description("Books come in pages, in the order that is asked for.")
 	typed.Get(app, "/books/{id:int}", s.show).Name("showBook").Tags("books").Faults(noBook).
 		Summary("Shows a book").Description("The header ETag names the version of the book.")
 	typed.Get(app, "/books/{id:int}/cover", s.cover).Name("showCover").Tags("books").Faults(noBook, noCover).
 		ReturnsBytes(200, "image/png").Summary("Shows a cover").Description("The picture of a book, if it has one.")
-	typed.Post(app, "/orders", s.order).Name("placeOrder").Tags("orders").Faults(noBook, outOfStock, bookTwice).
-		Summary("Buys books").Description("The copies are taken from the stock at once.").
+	orders := app.Group("/orders", s.once(), s.ordering())
+	typed.Post(orders, "", s.order).Name("placeOrder").Tags("orders").Faults(noBook, outOfStock, bookTwice).
+		Summary("Buys books").Description("The copies are taken from the stock at once. With an Idempotency-Key it may be sent again.").
 		Example("two novels", map[string]any{"mail": "ada@example.com", "lines": []OrderLine{{Book: 1, Copies: 2}}})
 	typed.Get(app, "/export", s.export).Name("exportBooks").Tags("books").
 		Summary("Exports all books").Description("An array of all books, read from the database as it is sent.")
@@ -60,7 +66,23 @@ func (s *shop) register(app *dunlin.App) {
 	typed.Put(staff, "/books/{id:int}/cover", s.putCover).Name("putCover").Tags("staff").Faults(noBook).
 		Summary("Stores a cover").Description("A picture of up to 2 MB.").Route().MaxBody(3 << 20)
 
+	s.shared.register(app)
 	openapi.Serve(app, "/docs", config)
+}
+
+// stats shows what happens: to the shop, and to the store that its replicas share.
+func (s *shop) stats(app *dunlin.App) dunlin.Action {
+	return func(*dunlin.Request) dunlin.Response {
+		shown := struct {
+			Store *store.GuardStats `json:"store,omitempty"`
+			dunlin.Stats
+		}{Stats: app.Stats()}
+		if guarded, ok := s.store.(*store.Guarded); ok {
+			stats := guarded.Stats()
+			shown.Store = &stats
+		}
+		return dunlin.JSON(shown)
+	}
 }
 
 var config = openapi.Config{
@@ -160,12 +182,12 @@ func (s *shop) watch(*dunlin.Request, struct{}) (typed.EventsOf[Notice], error) 
 	}, nil
 }
 
-// A store keeps books in a database.
-type store struct{ db *sql.DB }
+// A catalogue keeps books in a database.
+type catalogue struct{ db *sql.DB }
 
 const columns = "id, added, version, isbn, title, author, genre, cents, stock, tags, blurb"
 
-func (s *store) list(ctx context.Context, in ListBooks) (Page[Book], error) {
+func (s *catalogue) list(ctx context.Context, in ListBooks) (Page[Book], error) {
 	where, args := "instr(lower(title), lower(?)) + instr(lower(author), lower(?)) > 0 or ? = ''", []any{in.Search, in.Search, in.Search}
 	if len(in.Genre) > 0 {
 		where = "(" + where + ") and genre in (?" + strings.Repeat(", ?", len(in.Genre)-1) + ")"
@@ -197,7 +219,7 @@ func (s *store) list(ctx context.Context, in ListBooks) (Page[Book], error) {
 }
 
 // all yields every book, reading as it goes.
-func (s *store) all(ctx context.Context) func(yield func(Book, error) bool) {
+func (s *catalogue) all(ctx context.Context) func(yield func(Book, error) bool) {
 	return func(yield func(Book, error) bool) {
 		rows, err := s.db.QueryContext(ctx, "select "+columns+" from books order by id")
 		if err != nil {
@@ -234,7 +256,7 @@ func scan(row interface{ Scan(...any) error }) (b Book, err error) {
 	return b, err
 }
 
-func (s *store) find(ctx context.Context, id int64) (Book, error) {
+func (s *catalogue) find(ctx context.Context, id int64) (Book, error) {
 	return scan(s.db.QueryRowContext(ctx, "select "+columns+" from books where id = ?", id))
 }
 
@@ -245,7 +267,7 @@ func (d *BookData) values() []any {
 	return []any{d.ISBN, d.Title, d.Author, string(d.Genre), d.Cents, d.Stock, string(tags), blurb}
 }
 
-func (s *store) add(ctx context.Context, d BookData) (Book, error) {
+func (s *catalogue) add(ctx context.Context, d BookData) (Book, error) {
 	row := s.db.QueryRowContext(ctx, "insert into books (added, version, isbn, title, author, genre, cents, stock, tags, blurb) values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?) returning "+columns,
 		append([]any{time.Now().UnixMilli()}, d.values()...)...)
 	b, err := scan(row)
@@ -260,7 +282,7 @@ func isbnError(err error) error {
 }
 
 // within runs f in a transaction.
-func (s *store) within(ctx context.Context, f func(*sql.Tx) error) error {
+func (s *catalogue) within(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -272,7 +294,7 @@ func (s *store) within(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-func (s *store) change(ctx context.Context, id int64, f func(*Book) error) (b Book, err error) {
+func (s *catalogue) change(ctx context.Context, id int64, f func(*Book) error) (b Book, err error) {
 	err = s.within(ctx, func(tx *sql.Tx) error {
 		if b, err = scan(tx.QueryRowContext(ctx, "select "+columns+" from books where id = ?", id)); err != nil {
 			return err
@@ -288,7 +310,7 @@ func (s *store) change(ctx context.Context, id int64, f func(*Book) error) (b Bo
 	return b, err
 }
 
-func (s *store) remove(ctx context.Context, id int64) error {
+func (s *catalogue) remove(ctx context.Context, id int64) error {
 	return found(s.db.ExecContext(ctx, "delete from books where id = ?", id))
 }
 
@@ -304,11 +326,11 @@ func found(result sql.Result, err error) error {
 	return err
 }
 
-func (s *store) setCover(ctx context.Context, id int64, f typed.File) error {
+func (s *catalogue) setCover(ctx context.Context, id int64, f typed.File) error {
 	return found(s.db.ExecContext(ctx, "update books set cover = ?, cover_type = ? where id = ?", f.Data, f.ContentType, id))
 }
 
-func (s *store) cover(ctx context.Context, id int64) (kind string, data []byte, err error) {
+func (s *catalogue) cover(ctx context.Context, id int64) (kind string, data []byte, err error) {
 	var media sql.NullString
 	err = s.db.QueryRowContext(ctx, "select cover_type, cover from books where id = ?", id).Scan(&media, &data)
 	switch {
@@ -321,7 +343,7 @@ func (s *store) cover(ctx context.Context, id int64) (kind string, data []byte, 
 }
 
 // order takes the copies from the stock, and tells what is left.
-func (s *store) order(ctx context.Context, mail string, lines []OrderLine) (o Order, left []Notice, err error) {
+func (s *catalogue) order(ctx context.Context, mail string, lines []OrderLine) (o Order, left []Notice, err error) {
 	o = Order{Mail: mail, Lines: lines, At: time.Now().UTC()}
 	seen := map[int64]bool{}
 	for _, line := range lines {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/store"
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
@@ -18,7 +19,7 @@ func newShop(t *testing.T) (*shop, *dunlin.App) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return &shop{books: &store{db}, key: "k", news: new(news)}, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	return &shop{books: &catalogue{db}, key: "k", news: new(news), shared: newShared(store.NewMemory(store.MemoryConfig{}), 0)}, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
 var emma = BookData{ISBN: "9780141439587", Title: "Emma", Author: "Jane Austen", Genre: "novel", Cents: 899, Stock: 3}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// What the shop's replicas have in common stands in a store: which orders were placed already, how many
+// a customer may still place, and the baskets.
+type shared struct {
+	store   store.Store
+	perHour int // orders of an address; 0: no limit
+	baskets *middleware.Sessions[basket]
+}
+
+// A basket is what a visitor has chosen so far: copies by book.
+type basket map[int64]int64
+
+var basketGone = typed.NewFault(409, "basket-gone", "The basket has ended meanwhile")
+
+func newShared(st store.Store, perHour int) *shared {
+	return &shared{st, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
+}
+
+// browsing bounds what an address may ask for. While the store is away each replica counts for itself:
+// it is better to serve a few too many than nobody.
+func (s *shared) browsing() dunlin.Middleware {
+	return typed.Declares(middleware.RateLimit(middleware.Rate{
+		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.LimitLocally,
+	}), typed.Status{Code: 429, Description: "The address has asked too often"})
+}
+
+// once lets an order be sent again without being placed twice. While the store is away nobody knows
+// which orders there were: those with a key are refused.
+func (s *shared) once() dunlin.Middleware {
+	return typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{
+		Store: s.store, Lease: 10 * time.Minute,
+	}),
+		typed.Status{Code: 400, Description: "The Idempotency-Key is malformed"},
+		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},
+		typed.Status{Code: 422, Description: "The Idempotency-Key was used for another order"},
+		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+}
+
+// ordering bounds the orders of an address. While the store is away none passes.
+func (s *shared) ordering() dunlin.Middleware {
+	if s.perHour == 0 {
+		return func(next dunlin.Action) dunlin.Action { return next }
+	}
+	return typed.Declares(middleware.RateLimit(middleware.Rate{
+		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RefuseRequests,
+	}),
+		typed.Status{Code: 429, Description: "The address has placed too many orders"},
+		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+}
+
+// register adds what needs a visitor's basket.
+func (s *shared) register(app *dunlin.App) {
+	visit := app.Group("/basket", s.baskets.Middleware())
+	typed.Get(visit, "", s.show).Name("showBasket").Tags("orders").Faults(typed.TemporarilyImpossible).
+		Summary("Shows the basket").Description("What the visitor has chosen so far. It is forgotten after half an hour without a visit.")
+	typed.Post(visit, "/lines", s.add).Name("addToBasket").Tags("orders").Faults(basketGone, typed.TemporarilyImpossible).
+		Summary("Puts books into the basket").Description("The answer has the whole basket.")
+}
+
+// Basket is what a visitor has chosen.
+type Basket struct {
+	Copies int64            `json:"copies" minimum:"0" description:"In all"`
+	Lines  map[string]int64 `json:"lines" description:"Copies by book"`
+}
+
+// AddToBasket puts copies into the basket.
+type AddToBasket struct{ Body OrderLine }
+
+func (b basket) shown() Basket {
+	shown := Basket{Lines: map[string]int64{}}
+	for book, copies := range b {
+		shown.Lines[fmt.Sprint(book)] = copies
+		shown.Copies += copies
+	}
+	return shown
+}
+
+func (s *shared) show(r *dunlin.Request, _ struct{}) (Basket, error) {
+	b, _, err := s.baskets.Get(r)
+	return b.shown(), basketError(err)
+}
+
+func (s *shared) add(r *dunlin.Request, in AddToBasket) (Basket, error) {
+	var now Basket
+	err := s.baskets.Update(r, func(b *basket) error {
+		if *b == nil {
+			*b = basket{}
+		}
+		(*b)[in.Body.Book] += in.Body.Copies
+		now = b.shown()
+		return nil
+	})
+	return now, basketError(err)
+}
+
+func basketError(err error) error {
+	switch {
+	case errors.Is(err, middleware.ErrSessionEnded):
+		return basketGone.Because(err)
+	case errors.Is(err, store.ErrUnavailable):
+		return typed.TemporarilyImpossible.Because(err)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// A pausedStore does not answer while it is away, but carries out later what it was asked to set.
+type pausedStore struct {
+	store.Store
+	away atomic.Bool
+	late []func()
+}
+
+func (s *pausedStore) Get(ctx context.Context, key string) (store.Item, error) {
+	if s.away.Load() {
+		return store.Item{}, store.ErrUnavailable
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *pausedStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
+	if s.away.Load() {
+		s.late = append(s.late, func() { _, _ = s.Store.Set(context.Background(), key, value, have, ttl) })
+		return 0, store.ErrUnavailable
+	}
+	return s.Store.Set(ctx, key, value, have, ttl)
+}
+
+func (s *pausedStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
+	if s.away.Load() {
+		return store.ErrUnavailable
+	}
+	return s.Store.Expire(ctx, key, ttl)
+}
+
+// A request that was refused because the store did not answer can be sent again as soon as that does, whenever what
+// the store was asked for is carried out; and runs once.
+func TestIdempotencyAfterItsStoreWasAway(t *testing.T) {
+	for _, when := range []string{"never", "before", "after", "of what was free, after"} {
+		t.Run("carried out "+when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}
+				app, runs := orders(middleware.IdempotencyConfig{Store: st}, created)
+				send := func() int { return post(app, "/orders/1", "b", "Idempotency-Key", "k").Code }
+				away := func() {
+					st.away.Store(true)
+					if code := send(); code != 503 {
+						t.Errorf("while the store is away: %d", code)
+					}
+					synctest.Wait() // the first try to give the key back has failed
+					st.away.Store(false)
+				}
+				back := func() { time.Sleep(2 * time.Second); synctest.Wait() }
+				away()
+				if when == "of what was free, after" {
+					back() // the key is free now
+					st.late = nil
+					away()
+				}
+				if when == "before" {
+					st.late[0]()
+				}
+				back()
+				if when == "after" || when == "of what was free, after" {
+					st.late[0]()
+				}
+				if first, again := send(), send(); first != 201 || again != 201 || runs.Load() != 1 {
+					t.Errorf("then: %d and %d, and the action ran %d times", first, again, runs.Load())
+				}
+			})
+		})
+	}
+}
+
+// An action that says that nothing was done, while the store is away, lets the key be used again when it is back.
+func TestIdempotencyGivesBackLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}
+		app, runs := orders(middleware.IdempotencyConfig{Store: st}, func(_ *dunlin.Request, n int64) dunlin.Response {
+			if n == 1 {
+				st.away.Store(true)
+				return dunlin.Problem(dunlin.ProblemDetails{Status: 503}).Header("Retry-After", "1")
+			}
+			return dunlin.Text(fmt.Sprint(n))
+		})
+		send := func() int { return post(app, "/orders/1", "b", "Idempotency-Key", "k").Code }
+		if code := send(); code != 503 {
+			t.Errorf("first: %d", code)
+		}
+		synctest.Wait()
+		st.away.Store(false)
+		if code := send(); code != 409 {
+			t.Errorf("before the key is given back: %d, want 409", code)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if code := send(); code != 200 || runs.Load() != 2 {
+			t.Errorf("then: %d, and the action ran %d times", code, runs.Load())
+		}
+	})
+}
