@@ -188,3 +188,26 @@ func TestClientTimeout(t *testing.T) {
 }
 
 var discard = slog.New(slog.DiscardHandler)
+
+// A stream goes on when its answer has begun, also while nobody reads it yet.
+func TestClientStreamBegins(t *testing.T) {
+	app := dunlin.New(quiet())
+	listens := make(chan struct{})
+	app.Get("/", func(*dunlin.Request) dunlin.Response {
+		return dunlin.SSE(func(e *dunlin.Events) error {
+			close(listens)
+			<-e.Done()
+			return nil
+		})
+	})
+	resp, err := dunlintest.NewClient(app).Get("http://example.com/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	select {
+	case <-listens:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream waits for somebody who reads")
+	}
+}

@@ -59,7 +59,7 @@ func TestIdempotencyAfterItsStoreWasAway(t *testing.T) {
 					synctest.Wait() // the first try to give the key back has failed
 					st.away.Store(false)
 				}
-				back := func() { time.Sleep(2 * time.Second); synctest.Wait() }
+				back := func() { <-time.After(2 * time.Second); synctest.Wait() }
 				away()
 				if when == "of what was free, after" {
 					back() // the key is free now
@@ -101,7 +101,7 @@ func TestIdempotencyGivesBackLater(t *testing.T) {
 		if code := send(); code != 409 {
 			t.Errorf("before the key is given back: %d, want 409", code)
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if code := send(); code != 200 || runs.Load() != 2 {
 			t.Errorf("then: %d, and the action ran %d times", code, runs.Load())

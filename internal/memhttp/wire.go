@@ -135,7 +135,12 @@ func (b body) Close() error {
 	return b.PipeReader.Close()
 }
 
-func (s *sink) Write(p []byte) (int, error)                  { return s.body.Write(p) }
+func (s *sink) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // an answer that begins waits for nobody to read; the pipe would
+	}
+	return s.body.Write(p)
+}
 func (s *sink) ReadFrom(src io.Reader) (int64, error)        { return exchange.CopyPieces(s, src) }
 func (s *sink) Flush() error                                 { return nil }
 func (s *sink) SetReadDeadline(time.Time) error              { return http.ErrNotSupported }
