@@ -15,6 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
+	"github.com/dunlinhttp/dunlin/internal/tickets"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -41,6 +42,7 @@ type App struct {
 
 	secure  *secureOnly // what becomes of requests in clear text; nil: they are served
 	ports   lifecycle.Ports
+	tickets tickets.Keys // of TLS sessions
 	servers lifecycle.Servers
 	memory  ceiling.Ceiling
 	shed    admission.Shed   // what was refused or cut off, and why

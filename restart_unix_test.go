@@ -5,6 +5,7 @@ package dunlin_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -490,4 +491,41 @@ func TestManagerIsTold(t *testing.T) {
 	if got := heard(); got != "STOPPING=1" {
 		t.Errorf("heard %q", got)
 	}
+}
+
+// Sessions of TLS go on in the new process, whose clients need no full handshake.
+func TestSessionsOutliveRestart(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		certFile, keyFile, trusted := newCert(t)
+		s := startService(t, []string{"TEST_ENGINE=" + engine.String(), "TEST_CERT=" + certFile, "TEST_KEY=" + keyFile})
+		pid, _ := s.serving()
+		_, secure := s.serving()
+		var clients []*http.Client
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			c := clientNew(t, trusted)
+			config := c.Transport.(*http.Transport).TLSClientConfig
+			config.MinVersion, config.MaxVersion, config.ClientSessionCache = version, version, tls.NewLRUClientSessionCache(1)
+			clients = append(clients, c)
+		}
+		visit := func(resumed bool) {
+			t.Helper()
+			for _, c := range clients {
+				resp, body := get(t, c, "https://"+secure+"/pid")
+				if body != strconv.Itoa(pid) || resp.TLS.DidResume != resumed {
+					t.Errorf("%s: process %s, want %d; resumed %v, want %v", tls.VersionName(resp.TLS.Version), body, pid, resp.TLS.DidResume, resumed)
+				}
+			}
+		}
+		visit(false)
+		for range 2 {
+			s.signal(pid, syscall.SIGHUP)
+			next, _ := s.serving()
+			s.serving()
+			s.await(fmt.Sprintf("ended %d", pid))
+			pid = next
+			visit(true)
+		}
+		s.signal(pid, syscall.SIGTERM)
+		s.end()
+	})
 }

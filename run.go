@@ -30,6 +30,8 @@ func (a *App) Run(ctx context.Context) error {
 		Open:      a.open,
 		Drain:     a.Drain,
 		Handover:  a.shutdown,
+		Secrets:   a.tickets.Marshal,
+		Inherit:   a.tickets.Unmarshal,
 		Grace:     c.DrainGrace,
 		Timeout:   c.DrainTimeout,
 		NoRestart: c.DisableRestart,

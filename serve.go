@@ -74,6 +74,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		if err := checkCertificate(p.TLS); err != nil {
 			return nil, EngineStd, err
 		}
+		p.TLS = a.tickets.Secure(p.TLS, p.Addr().String())
 	}
 	if a.config.Engine != EngineStd && (p.TLS != nil || !a.config.H2C) {
 		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), a.loopTLS(p.TLS))

@@ -103,6 +103,7 @@ var sleepers = map[string]string{
 	"internal/engine/stress_test.go":     "handlers that block are what is tested",
 	"middleware/outgoing_test.go":        "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/logqueue/logqueue_test.go": "time in a bubble of testing/synctest, where it passes by sleeping",
+	"internal/tickets/tickets_test.go":   "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/engine/takeover_test.go":   "handlers that block are what is tested",
 }
 

@@ -28,6 +28,7 @@ var floors = [][]string{
 		"internal/proxyproto",
 		"internal/sse",
 		"internal/tally",
+		"internal/tickets",
 		"internal/tlsmem",
 		"router",
 		"store",

@@ -3,7 +3,9 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -20,9 +22,10 @@ import (
 // Whoever restarts itself cannot know the second before the new process runs. It
 // leaves it out and says instead
 //
-//	DUNLIN_RESTART  its own process and the descriptor of a pipe, as «4711:5»
+//	DUNLIN_RESTART  its own process and the descriptors of two pipes, as «4711:5:6»
 //
-// to which the new process, that child, writes a byte when it serves.
+// To the first the new process, that child, writes a byte when it serves. From the second it reads
+// secrets: a pipe is memory, and nobody else has its end.
 const (
 	envFDs     = "LISTEN_FDS"
 	envPID     = "LISTEN_PID"
@@ -34,6 +37,7 @@ const (
 // inheritance is what a process was started with.
 type inheritance struct {
 	listeners []inheritedListener
+	secrets   []byte   // of the process before
 	ready     *os.File // nil unless this process is a successor
 }
 
@@ -46,10 +50,13 @@ func inherit() (in inheritance, err error) {
 			return in, err
 		}
 	}
-	var parent, readyFD int
-	if n, _ := fmt.Sscanf(restart, "%d:%d", &parent, &readyFD); n == 2 && parent == os.Getppid() {
+	var parent, readyFD, secretsFD int
+	if n, _ := fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD); n >= 2 && parent == os.Getppid() {
 		syscall.CloseOnExec(readyFD)
 		in.ready = os.NewFile(uintptr(readyFD), "ready")
+		if n == 3 { // an older version has none
+			in.secrets = readSecrets(secretsFD)
+		}
 	} else if pid != strconv.Itoa(os.Getpid()) {
 		return in, nil
 	}
@@ -77,6 +84,36 @@ func inherit() (in inheritance, err error) {
 		return inheritance{}, err
 	}
 	return in, nil
+}
+
+// mostSecrets is how much a pipe takes, in bytes, before somebody reads.
+const mostSecrets = 4096
+
+// readSecrets reads to the end of a pipe, of which the other end is closed; nil if it cannot be read.
+func readSecrets(fd int) []byte {
+	f := os.NewFile(uintptr(fd), "secrets")
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostSecrets))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// writeSecrets returns the end of a pipe that has b.
+func writeSecrets(b []byte) (*os.File, error) {
+	if len(b) > mostSecrets {
+		return nil, fmt.Errorf("%d bytes of secrets are too many to be handed on", len(b))
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(b)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
 // inheritFD makes a listener of a descriptor and closes that.

@@ -9,7 +9,10 @@ import (
 
 // Here nothing is inherited and nothing is handed on.
 
-type inheritance struct{ listeners []inheritedListener }
+type inheritance struct {
+	listeners []inheritedListener
+	secrets   []byte
+}
 
 func inherit() (inheritance, error) { return inheritance{}, nil }
 
@@ -29,7 +32,7 @@ func (*hangups) terminalGone() bool { return false }
 
 type successor struct{}
 
-func startSuccessor([]Place) (*successor, error) {
+func startSuccessor([]Place, []byte) (*successor, error) {
 	return nil, errors.New("restarting needs a unix system")
 }
 

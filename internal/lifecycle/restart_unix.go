@@ -66,8 +66,8 @@ type successor struct {
 // successorTimeout is how long a new process may take until it serves.
 const successorTimeout = time.Minute
 
-// startSuccessor starts the program anew and hands it the listeners.
-func startSuccessor(places []Place) (*successor, error) {
+// startSuccessor starts the program anew and hands it the listeners and secrets.
+func startSuccessor(places []Place, secrets []byte) (*successor, error) {
 	if os.Getpid() == 1 {
 		return nil, errors.New("this is process 1, whose end is the end of its container")
 	}
@@ -86,7 +86,11 @@ func startSuccessor(places []Place) (*successor, error) {
 	cmd.ExtraFiles = append(cmd.ExtraFiles, told)
 	cmd.Env = successorEnv(places)
 	if err == nil {
-		err = cmd.Start()
+		var from *os.File
+		if from, err = writeSecrets(secrets); err == nil {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, from)
+			err = cmd.Start()
+		}
 	}
 	for _, f := range cmd.ExtraFiles {
 		_ = f.Close()
@@ -175,5 +179,5 @@ func successorEnv(places []Place) []string {
 	return append(env,
 		fmt.Sprintf("%s=%d", envFDs, len(places)),
 		fmt.Sprintf("%s=%s", envNames, strings.Join(names, ":")),
-		fmt.Sprintf("%s=%d:%d", envRestart, os.Getpid(), firstFD+len(places)))
+		fmt.Sprintf("%s=%d:%d:%d", envRestart, os.Getpid(), firstFD+len(places), firstFD+len(places)+1))
 }

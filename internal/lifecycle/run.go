@@ -26,6 +26,10 @@ type Program struct {
 	// Grace and Timeout are how long Drain waits before it stops accepting, and for
 	// running requests after that.
 	Grace, Timeout time.Duration
+	// Secrets returns what only memory may keep, a few KB, for the process after this one, which gets it by
+	// Inherit before Open.
+	Secrets func() []byte
+	Inherit func([]byte) error
 	// NoRestart leaves SIGHUP alone.
 	NoRestart bool
 }
@@ -36,6 +40,11 @@ func Run(ctx context.Context, p *Program) error {
 	inherited, err := inherit()
 	if err != nil {
 		return fmt.Errorf("inherited listeners: %w", err)
+	}
+	if inherited.secrets != nil {
+		if err := p.Inherit(inherited.secrets); err != nil {
+			p.Log.Warn("inherited secrets: this process has its own", "error", err.Error())
+		}
 	}
 	places, err := p.listen(inherited.listeners)
 	if err != nil {
@@ -127,7 +136,7 @@ func (r *runner) end(next *successor, end func(context.Context) error) error {
 
 // restart starts a successor; nil when that fails.
 func (r *runner) restart() *successor {
-	next, err := startSuccessor(r.places)
+	next, err := startSuccessor(r.places, r.Secrets())
 	if err != nil {
 		r.Log.Error("restart failed: this process goes on", "error", err.Error())
 		return nil
