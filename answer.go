@@ -252,7 +252,7 @@ func (r *Request) takeWatch(from *Request) {
 }
 
 // amends reports whether headers are added to all answers.
-func (a *App) amends() bool { return len(a.policies) > 0 || a.secure != nil }
+func (a *App) amends() bool { return len(a.policies) > 0 || a.secure != nil && a.secure.hsts != nil }
 
 // apply has the policies add headers to an answer that has not been claimed.
 func (a *App) apply(r *Request, resp *Response) {
@@ -262,7 +262,7 @@ func (a *App) apply(r *Request, resp *Response) {
 	if len(a.policies) > 0 {
 		a.applyPolicies(r, resp)
 	}
-	if a.secure != nil && r.secure() {
+	if a.secure != nil && a.secure.hsts != nil && r.secure() {
 		*resp = resp.DefaultHeaders(a.secure.hsts)
 	}
 }

@@ -42,7 +42,8 @@ type App struct {
 
 	secure  *secureOnly // what becomes of requests in clear text; nil: they are served
 	ports   lifecycle.Ports
-	tickets tickets.Keys // of TLS sessions
+	renewal lifecycle.Task // of certificates
+	tickets tickets.Keys   // of TLS sessions
 	servers lifecycle.Servers
 	memory  ceiling.Ceiling
 	shed    admission.Shed   // what was refused or cut off, and why

@@ -36,6 +36,14 @@ type Config struct {
 	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later.
 	TLS *tls.Config
 
+	// TLSDomains are the names to get certificates for, from an authority that TLSIssuer asks. They are
+	// served by TLS from then on, in place of the certificates in TLS. Default: none.
+	TLSDomains []string
+
+	// TLSIssuer gets the certificates for TLSDomains and renews them while the app serves: by
+	// the module github.com/dunlinhttp/dunlin/acme, say. Default: none.
+	TLSIssuer TLSIssuer
+
 	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made
 	// when there is none, and kept in the folder dunlin of [os.UserConfigDir]. The commands that
 	// have this machine trust it are logged. Default: false.
@@ -416,8 +424,14 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: one is of no use without the other", c.TLSCert, c.TLSKey)
 	case c.TLSDevelopment && c.TLSCert != "":
 		return fmt.Errorf("Config.TLSDevelopment makes a certificate: TLSCert is %q and must be empty", c.TLSCert)
+	case len(c.TLSDomains) > 0 && c.TLSIssuer == nil:
+		return fmt.Errorf("Config.TLSDomains is %q: it needs TLSIssuer, such as acme.New(acme.Config{...}) of the module github.com/dunlinhttp/dunlin/acme", c.TLSDomains)
+	case c.TLSIssuer != nil && len(c.TLSDomains) == 0:
+		return fmt.Errorf("Config.TLSIssuer is set: it needs TLSDomains, the names to get certificates for")
+	case c.TLSIssuer != nil && (c.TLSCert != "" || c.TLSDevelopment):
+		return fmt.Errorf("Config.TLSDomains get certificates: TLSCert must be empty and TLSDevelopment false")
 	case c.TLSAddr != "" && !c.hasTLS():
-		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, or TLSDevelopment", c.TLSAddr)
+		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, TLSDomains or TLSDevelopment", c.TLSAddr)
 	case c.HSTS < 0 || c.HSTS > 0 && c.HSTS < time.Second:
 		return fmt.Errorf("Config.HSTS is %v: it must be a second at least; SecurityConfig of package middleware ends what browsers were told", c.HSTS)
 	case c.H2C && c.Engine == EngineLoop:

@@ -4,23 +4,27 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A secureOnly has clients come by TLS, see Config.HSTS.
+// A secureOnly looks at requests before their action is called: it has clients come by TLS, see
+// Config.HSTS, and answers the authority that certificates come from.
 type secureOnly struct {
-	hsts *HeaderBlock // of answers by TLS; nil for none
+	only   bool         // nothing is served in clear text
+	hsts   *HeaderBlock // of answers by TLS; nil for none
+	issued atomic.Pointer[TLSCertificates]
 }
 
-// newSecureOnly returns nil where requests in clear text are served.
+// newSecureOnly returns nil where no request need be looked at.
 func newSecureOnly(c *Config) *secureOnly {
-	if c.HSTS == 0 {
+	if c.HSTS == 0 && c.TLSIssuer == nil {
 		return nil
 	}
-	s := new(secureOnly)
-	if !c.TLSDevelopment {
+	s := &secureOnly{only: c.HSTS > 0}
+	if s.only && !c.TLSDevelopment {
 		s.hsts = NewHeaderBlock("Strict-Transport-Security", "max-age="+strconv.FormatInt(int64(c.HSTS/time.Second), 10))
 	}
 	return s
@@ -33,14 +37,26 @@ func (r *Route) ClearText() *Route {
 	return r
 }
 
-// instead replaces the action of a request that must come by TLS. What it was found to ask for does not
-// matter then.
+// instead replaces the action of a request that is not for the app, or must come by TLS. What it was found to
+// ask for does not matter then.
 func (s *secureOnly) instead(r *Request) {
-	if r.route != nil && r.route.clear || r.secure() {
+	act := Action(goSecure)
+	if answer, ok := s.challenge(r); ok {
+		act = func(*Request) Response { return Text(answer) }
+	} else if !s.only || r.route != nil && r.route.clear || r.secure() {
 		return
 	}
 	r.match, r.route, r.s.Route, r.options = router.Match[*endpoint]{}, nil, &r.app.server.Unmatched, false
-	r.act = goSecure // without middleware, which might ask for a password
+	r.act = act // without middleware, which might ask for a password
+}
+
+// challenge returns the answer to a request of an authority that is to issue a certificate.
+func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
+	certs := s.issued.Load()
+	if certs == nil || !strings.HasPrefix(r.s.Path, "/.well-known/acme-challenge/") {
+		return "", false
+	}
+	return (*certs).Challenge(r.wire.Host(), r.Path())
 }
 
 // goSecure answers a request that must come by TLS.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -184,4 +185,88 @@ func TestTLSDevelopment(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A testIssuer has a certificate already, and one challenge.
+type testIssuer struct {
+	cert    tls.Certificate
+	asked   []string
+	renewed chan context.Context
+	err     error
+}
+
+func (i *testIssuer) Certificates(domains []string, _ *slog.Logger) (dunlin.TLSCertificates, error) {
+	i.asked = append(i.asked, domains...)
+	return i, i.err
+}
+
+func (i *testIssuer) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &i.cert, nil
+}
+
+func (i *testIssuer) Protocols() []string { return []string{"acme-tls/1"} }
+
+func (i *testIssuer) Challenge(_, path string) (string, bool) {
+	return "the answer", path == "/.well-known/acme-challenge/token"
+}
+
+func (i *testIssuer) Renew(ctx context.Context) {
+	i.renewed <- ctx
+	<-ctx.Done()
+	i.renewed <- ctx
+}
+
+func TestTLSIssuer(t *testing.T) {
+	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		certFile, keyFile, trusted := newCert(t)
+		issuer := &testIssuer{cert: loadConfig(t, certFile, keyFile).Certificates[0], renewed: make(chan context.Context, 2)}
+		t.Cleanup(func() { // after the end of the app
+			if ctx := await(t, "the end of renewal", issuer.renewed); ctx.Err() == nil {
+				t.Error("renewal was not told to end")
+			}
+		})
+		config := dunlin.Config{
+			Engine: engine, Addr: "127.0.0.1:0", TLSAddr: "127.0.0.1:0", HSTS: time.Hour,
+			TLSDomains: []string{"example.com"}, TLSIssuer: issuer,
+		}
+		addrs := running(t, 2, config, func(app *dunlin.App) {
+			app.Get("/proto", proto)
+			app.Get("/.well-known/acme-challenge/mine", text("mine")).ClearText()
+		})
+		await(t, "renewal", issuer.renewed)
+		if len(issuer.asked) != 1 || issuer.asked[0] != "example.com" {
+			t.Errorf("asked for %q", issuer.asked)
+		}
+		c := unredirected(client(t, trusted, http1))
+		for path, want := range map[string]string{"token": "200 the answer", "mine": "200 mine", "other": "308 "} {
+			resp, body := get(t, c, "http://"+addrs[0]+"/.well-known/acme-challenge/"+path)
+			if got := strings.Fields(resp.Status)[0] + " " + body; got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+		if _, body := get(t, c, "https://"+addrs[1]+"/proto"); body != "HTTP/1.1 TLS" {
+			t.Errorf("by TLS: %q", body)
+		}
+		// Who comes for the challenge alone gets the handshake and nothing else.
+		conn, err := tls.Dial("tcp", addrs[1], &tls.Config{RootCAs: trusted, NextProtos: []string{"acme-tls/1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) || conn.ConnectionState().NegotiatedProtocol != "acme-tls/1" {
+			t.Errorf("read %d, %v by %q", n, err, conn.ConnectionState().NegotiatedProtocol)
+		}
+	})
+}
+
+func TestTLSIssuerFails(t *testing.T) {
+	app, _ := newApp(dunlin.Config{TLSDomains: []string{"example.com"}, TLSIssuer: &testIssuer{err: errors.New("no disk")}})
+	for _, err := range []error{app.Run(t.Context()), app.ListenAndServeTLS("127.0.0.1:0", "", "")} {
+		if err == nil || !strings.Contains(err.Error(), "TLSDomains: no disk") {
+			t.Errorf("got %v", err)
+		}
+	}
 }

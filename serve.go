@@ -55,6 +55,11 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 	if a.config.Ready != nil {
 		a.config.Ready(p.Addr(), engine)
 	}
+	if a.secure != nil && p.TLS != nil {
+		if certs := a.secure.issued.Load(); certs != nil {
+			a.renewal.Start((*certs).Renew)
+		}
+	}
 	return func() error {
 		if err := srv.Serve(p.Listener); err != nil {
 			return fmt.Errorf("serve %s: %w", p.Addr(), err)
@@ -101,6 +106,7 @@ func (a *App) Shutdown(ctx context.Context) error {
 // shutdown is Shutdown of an app whose place another process may take, so that
 // Readiness stays as it is.
 func (a *App) shutdown(ctx context.Context) error {
+	a.renewal.Stop(ctx)
 	err := a.servers.Shutdown(ctx, a.memory.End)
 	last, cancel := context.WithTimeout(ctx, lastRecords)
 	defer cancel()

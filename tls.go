@@ -1,9 +1,11 @@
 package dunlin
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 
@@ -41,10 +43,34 @@ func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
 }
 
 // hasTLS reports whether the config has what TLS needs.
-func (c *Config) hasTLS() bool { return c.TLS != nil || c.TLSCert != "" || c.TLSDevelopment }
+func (c *Config) hasTLS() bool {
+	return c.TLS != nil || c.TLSCert != "" || c.TLSDevelopment || c.TLSIssuer != nil
+}
+
+// A TLSIssuer gets certificates from an authority, see Config.TLSIssuer.
+type TLSIssuer interface {
+	// Certificates returns those for the names, as far as they are there already: it asks nobody yet.
+	// It fails when it never could. What happens later is logged by log.
+	Certificates(domains []string, log *slog.Logger) (TLSCertificates, error)
+}
+
+// TLSCertificates are certificates that a [TLSIssuer] has got, and will. Its methods must be safe for
+// concurrent use.
+type TLSCertificates interface {
+	// GetCertificate is that of a [tls.Config].
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Protocols returns what the authority may want to agree on (ALPN) beside HTTP. Connections that do are closed after the
+	// handshake.
+	Protocols() []string
+	// Challenge returns the answer to the authority's request for a path of host, and whether it is
+	// one. It is asked before the app's routes for paths below /.well-known/acme-challenge/.
+	Challenge(host, path string) (answer string, ok bool)
+	// Renew gets certificates, and others before they end, until ctx ends. It is called once, when the app serves.
+	Renew(ctx context.Context)
+}
 
 // tlsConfig returns Config.TLS with the certificate in two files, if they are
-// named, or else with that for development, if that is wanted.
+// named, or else with those that Config has made or got.
 func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	config := a.config.TLS.Clone()
 	if config == nil {
@@ -56,6 +82,14 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 			config.Certificates, config.GetCertificate = []tls.Certificate{cert}, nil
 			return config, err
 		}
+		if a.config.TLSIssuer != nil {
+			certs, err := a.issued()
+			if err != nil {
+				return nil, err
+			}
+			config.Certificates, config.GetCertificate = nil, certs.GetCertificate
+			config.NextProtos = append(slices.Clone(config.NextProtos), certs.Protocols()...)
+		}
 		return config, nil
 	}
 	files, err := certfile.Load(certFile, keyFile, a.config.Logger)
@@ -64,6 +98,21 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	}
 	config.Certificates, config.GetCertificate = nil, files.Certificate
 	return config, nil
+}
+
+// issued returns the certificates of Config.TLSIssuer, always the same.
+func (a *App) issued() (TLSCertificates, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if certs := a.secure.issued.Load(); certs != nil {
+		return *certs, nil
+	}
+	certs, err := a.config.TLSIssuer.Certificates(a.config.TLSDomains, a.config.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("Config.TLSDomains: %w", err)
+	}
+	a.secure.issued.Store(&certs)
+	return certs, nil
 }
 
 // loopTLS returns how the loop engine is to secure a listener; nil for clear text.
@@ -78,7 +127,11 @@ func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
 			config.NextProtos = append(config.NextProtos, proto)
 		}
 	}
-	return &loophttp.TLS{Config: config, HTTP2: a.std.NewTaker()}
+	by := &loophttp.TLS{Config: config, HTTP2: a.std.NewTaker()}
+	if a.secure != nil && a.secure.issued.Load() != nil {
+		by.Close = (*a.secure.issued.Load()).Protocols()
+	}
+	return by
 }
 
 var errNoCertificate = errors.New("the TLS settings have no certificate")

@@ -16,5 +16,5 @@
 //	servers.go   what runs, and stopping it     run.go      from the first listener to the last
 //	places.go    what is listened on            inherit_*   listeners of systemd, or of the process before
 //	restart_*    the process after this one     notify.go   telling the service manager
-//	ports.go     where TLS is to be found
+//	ports.go     where TLS is to be found       task.go     what runs beside servers
 package lifecycle

@@ -30,9 +30,16 @@ func (s *secureServer) Serve(ln net.Listener) error {
 		Config:  s.by.Config,
 		Timeout: s.from.HeadTimeout,
 		NotTLS:  s.from.ClearTextRefusal,
+		Other:   map[string]func(*engine.Agreed){},
+	}
+	for _, proto := range s.by.Close {
+		by.Other[proto] = func(a *engine.Agreed) {
+			_ = a.Secure(a.Wire).Close() // which says so to the client
+			a.Gone()
+		}
 	}
 	if h2 := s.by.HTTP2; h2 != nil {
-		by.Other = map[string]func(*engine.Agreed){"h2": func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Gone) }}
+		by.Other["h2"] = func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Gone) }
 		s.taker.Go(func() { _ = h2.Serve() }) // there is nothing in it that could fail
 		defer s.taker.Wait()
 	}

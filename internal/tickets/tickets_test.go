@@ -20,7 +20,7 @@ func newVisitor(version uint16) visitor {
 	c.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	c.MinVersion, c.MaxVersion = version, version
 	c.ServerName = "dunlin.test"
-	c.InsecureSkipVerify = true //nolint:gosec // it is about sessions
+	c.InsecureSkipVerify = true
 	return visitor{c}
 }
 
@@ -105,7 +105,8 @@ func TestKeysRotate(t *testing.T) {
 func TestOwnKeysGoBefore(t *testing.T) {
 	for _, set := range []func(*tls.Config){
 		func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1, 2, 3}}) },
-		func(c *tls.Config) { c.SessionTicketKey = [32]byte{1, 2, 3} }, //nolint:staticcheck // people have it
+		//lint:ignore SA1019 people have it
+		func(c *tls.Config) { c.SessionTicketKey = [32]byte{1, 2, 3} },
 	} {
 		for _, version := range versions {
 			machine := func() *tls.Config {

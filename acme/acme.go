@@ -1,0 +1,172 @@
+// Package acme gets TLS certificates from an authority that speaks ACME (RFC 8555), such as Let's
+// Encrypt, for an app of Dunlin, and renews them while it serves:
+//
+//	app := dunlin.New(dunlin.Config{
+//		Addr: ":80", TLSAddr: ":443", HSTS: time.Hour,
+//		TLSDomains: []string{"example.com", "www.example.com"},
+//		TLSIssuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true}),
+//	})
+//	err := app.Run(ctx)
+//
+// The authority must reach the app by these names, on port 443 (TLS-ALPN-01, RFC 8737) or port 80 (HTTP-01). Each name has a
+// certificate of its own. Certificates and their keys are kept in a folder, for the next start.
+package acme
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/acme"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// LetsEncrypt and LetsEncryptStaging are directories of Let's Encrypt. The second one's certificates are trusted
+// by nobody, and its limits are wide: it is for trying things out.
+const (
+	LetsEncrypt        = acme.LetsEncryptURL
+	LetsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
+)
+
+// The challenges by which a name is shown to be the app's.
+const (
+	TLSALPN01 = "tls-alpn-01" // on port 443
+	HTTP01    = "http-01"     // on port 80, in clear text
+)
+
+// Config holds the settings of an Issuer. The zero value of every field but AcceptTerms stands for its
+// documented default.
+type Config struct {
+	// AcceptTerms says that you have read the authority's terms of service and agree to them. Without it no
+	// certificate is asked for.
+	AcceptTerms bool
+
+	// Email is where the authority writes if there is something wrong. Default: none.
+	Email string
+
+	// Folder is where the account's key and the certificates are kept, below a folder for each
+	// authority: files that only their owner can read. One process at a time gets certificates; others may read them.
+	// Default: $STATE_DIRECTORY/acme if systemd has set that, else dunlin/acme in [os.UserConfigDir].
+	Folder string
+
+	// Directory is the URL of the authority's directory. Default: [LetsEncrypt].
+	Directory string
+
+	// ExternalAccount is the account that you have with the authority, for those that want it.
+	ExternalAccount *ExternalAccount
+
+	// Challenges are those to try, in this order. Default: TLSALPN01, HTTP01.
+	Challenges []string
+
+	// Client sends the requests to the authority. Default: [http.DefaultClient].
+	Client *http.Client
+}
+
+// An ExternalAccount is what an authority has told its customer (RFC 8555, section 7.3.4).
+type ExternalAccount struct {
+	KeyID string
+	Key   []byte // decoded; authorities show it in base64url
+}
+
+// An Issuer is a [dunlin.TLSIssuer].
+type Issuer struct{ config Config }
+
+// New returns an issuer with the given settings. What is wrong with them the app says when it is to serve.
+func New(config Config) *Issuer {
+	if config.Directory == "" {
+		config.Directory = LetsEncrypt
+	}
+	if len(config.Challenges) == 0 {
+		config.Challenges = []string{TLSALPN01, HTTP01}
+	}
+	config.Challenges = slices.Clone(config.Challenges)
+	return &Issuer{config}
+}
+
+var _ dunlin.TLSIssuer = (*Issuer)(nil)
+
+// Certificates reads the certificates that are kept for the names, and returns those and the ones to come.
+func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
+	c := i.config
+	if !c.AcceptTerms {
+		return nil, errors.New("acme: Config.AcceptTerms is false: read the authority's terms of service, and say there that you agree")
+	}
+	for _, kind := range c.Challenges {
+		if kind != TLSALPN01 && kind != HTTP01 {
+			return nil, fmt.Errorf("acme: Config.Challenges has %q: there are %q and %q", kind, TLSALPN01, HTTP01)
+		}
+	}
+	directory, err := url.Parse(c.Directory)
+	if err != nil || directory.Scheme != "https" || directory.Host == "" {
+		return nil, fmt.Errorf("acme: Config.Directory is %q: it must be the https URL of a directory", c.Directory)
+	}
+	var names []string
+	for _, d := range domains {
+		name := strings.TrimSuffix(strings.ToLower(d), ".")
+		if err := checkName(name); err != nil {
+			return nil, fmt.Errorf("acme: %q: %w", d, err)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	folder, err := c.folder()
+	if err != nil {
+		return nil, err
+	}
+	s, err := openStore(filepath.Join(folder, strings.NewReplacer("/", "_", ":", "_").Replace(directory.Host+strings.TrimSuffix(directory.Path, "/"))))
+	if err != nil {
+		return nil, err
+	}
+	return newManager(c, names, s, log), nil
+}
+
+// folder returns where certificates are kept.
+func (c *Config) folder() (string, error) {
+	if c.Folder != "" {
+		return c.Folder, nil
+	}
+	if state, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); state != "" {
+		return filepath.Join(state, "acme"), nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("acme: there is no place for certificates, set Config.Folder: %w", err)
+	}
+	return filepath.Join(dir, "dunlin", "acme"), nil
+}
+
+// checkName reports what keeps a name from having a certificate by these challenges. It is a file's name, too.
+func checkName(name string) error {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return errors.New("certificates are for names, not for addresses")
+	}
+	if strings.HasPrefix(name, "*.") {
+		return errors.New("a wildcard needs a challenge by DNS, which is not done here: name each host")
+	}
+	if len(name) > 253 || !strings.Contains(name, ".") {
+		return errors.New("it is no name of a host on the Internet")
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return errors.New("it is no name of a host")
+		}
+		for _, c := range []byte(label) {
+			switch {
+			case c >= 0x80:
+				return errors.New("write it in its ASCII form (xn--…)")
+			case c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z'):
+				return fmt.Errorf("it has a %q, which no name of a host has", c)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package acme
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A store is a folder:
+//
+//	account.key      the key of the account
+//	example.com.pem  key and certificates of a name
+//
+// Files are replaced as a whole, so that readers see no part of one.
+type store struct{ folder string }
+
+// accountFile has no dot at the place where a name of a host would: those end with ".pem".
+const accountFile = "account.key"
+
+func openStore(folder string) (*store, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("acme: folder for certificates: %w", err)
+	}
+	return &store{folder}, nil
+}
+
+// account returns the account's key, which is made when there is none.
+func (s *store) account() (crypto.Signer, error) {
+	name := filepath.Join(s.folder, accountFile)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		return key, s.write(accountFile, key, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acme: key of the account: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("acme: key of the account: %s is no PEM file", name)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("acme: key of the account: %s: %w", name, err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("acme: key of the account: %s has a %T", name, key)
+	}
+	return signer, nil
+}
+
+// load returns the certificate of a name; nil if there is none.
+func (s *store) load(name string) (*tls.Certificate, error) {
+	file := filepath.Join(s.folder, name+".pem")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acme: read certificate: %w", err)
+	}
+	cert, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, fmt.Errorf("acme: read certificate: %s: %w", file, err)
+	}
+	return complete(cert, name)
+}
+
+// complete checks a certificate, and has its first one parsed.
+func complete(cert tls.Certificate, name string) (*tls.Certificate, error) {
+	if len(cert.Certificate) == 0 {
+		return nil, errors.New("acme: there is no certificate in what the authority has sent")
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("acme: certificate for %s: %w", name, err)
+	}
+	if err := leaf.VerifyHostname(name); err != nil {
+		return nil, fmt.Errorf("acme: certificate for %s: %w", name, err)
+	}
+	cert.Leaf = leaf
+	return &cert, nil
+}
+
+// save keeps the certificate of a name.
+func (s *store) save(name string, cert *tls.Certificate) error {
+	return s.write(name+".pem", cert.PrivateKey, cert.Certificate)
+}
+
+// write replaces a file by one with a key and certificates.
+func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error {
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("acme: %w", err)
+	}
+	var text bytes.Buffer
+	blocks := []*pem.Block{{Type: "PRIVATE KEY", Bytes: private}}
+	for _, der := range certs {
+		blocks = append(blocks, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	for _, b := range blocks {
+		if err := pem.Encode(&text, b); err != nil {
+			return fmt.Errorf("acme: %w", err)
+		}
+	}
+	f, err := os.CreateTemp(s.folder, ".new-*") // for its owner alone
+	if err != nil {
+		return fmt.Errorf("acme: keep %s: %w", file, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text.Bytes())
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(s.folder, file))
+	}
+	if err != nil {
+		return fmt.Errorf("acme: keep %s: %w", file, err)
+	}
+	return nil
+}
