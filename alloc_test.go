@@ -1,22 +1,14 @@
 package dunlin_test
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 )
-
-// discard is a ResponseWriter that keeps nothing, like that of a server which
-// reuses its header map.
-type discard struct{ header http.Header }
-
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d *discard) WriteHeader(int)             {}
 
 // A steady-state request allocates nothing. What is copied into chunks of safe
 // strings is counted to less than one allocation a request.
@@ -84,9 +76,9 @@ func TestAllocations(t *testing.T) {
 			req := httptest.NewRequest(c.method, c.target, nil)
 			req.Header.Set("X-In", "in")
 			req.Header.Set("Cookie", "a=b; c=d")
-			w := &discard{make(http.Header)}
+			w := suite.NewDiscard()
 			allocs := testing.AllocsPerRun(2000, func() {
-				clear(w.header)
+				clear(w.Header())
 				app.ServeHTTP(w, req)
 			})
 			if allocs != 0 {
@@ -115,10 +107,10 @@ func TestAllocationsOfBytes(t *testing.T) {
 	body := strings.NewReader("")
 	req := httptest.NewRequest("POST", "/", body)
 	req.ContentLength = 1000
-	w := &discard{make(http.Header)}
+	w := suite.NewDiscard()
 	text := strings.Repeat("x", 1000)
 	allocs := testing.AllocsPerRun(1000, func() {
-		clear(w.header)
+		clear(w.Header())
 		body.Reset(text)
 		app.ServeHTTP(w, req)
 	})

@@ -54,7 +54,7 @@ func TestError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logs := new(logBuffer)
-			app, _ := newApp(dunlin.Config{Logger: logs.logger(slog.LevelDebug)})
+			app, _ := newApp(dunlin.Config{Logger: logs.Logger(slog.LevelDebug)})
 			app.Get("/things/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Error(c.err) })
 			w := do(app, "GET", "/things/7")
 			if w.Code != c.status || w.Body.String() != c.body {

@@ -131,7 +131,7 @@ func TestJSONSeqThatDoesNotStop(t *testing.T) {
 	t.Run("never sent", func(t *testing.T) {
 		logs := new(logBuffer)
 		defer slog.SetDefault(slog.Default())
-		slog.SetDefault(logs.logger(slog.LevelError))
+		slog.SetDefault(logs.Logger(slog.LevelError))
 		_ = dunlin.JSONSeq(endless)
 		soon(t, "it is stopped", func() bool {
 			runtime.GC()

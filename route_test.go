@@ -368,7 +368,7 @@ func TestRoutesWhileServing(t *testing.T) {
 
 func TestRegistrationIsLogged(t *testing.T) {
 	logs := new(logBuffer)
-	app := dunlin.New(dunlin.Config{Logger: logs.logger(-4)})
+	app := dunlin.New(dunlin.Config{Logger: logs.Logger(-4)})
 	app.Group("/g").Get("/x", text(""))
 	wantContains(t, "log", logs.String(), "route registered", "methods=GET", "pattern=/g/x", "route_test.go:")
 }

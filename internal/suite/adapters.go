@@ -3,8 +3,6 @@ package suite
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -16,60 +14,28 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
-	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// patience bounds every wait that a failing test would otherwise make for ever.
-const patience = 20 * time.Second
-
 // OverTCP serves by an engine, over TCP.
-func OverTCP(engine dunlin.Engine) Adapter { return over(engine, (*dunlin.App).Serve, net.Dial) }
+func OverTCP(engine dunlin.Engine) Adapter { return over(engine, false) }
 
 // OverTLS serves by an engine, by TLS over TCP.
-func OverTLS(engine dunlin.Engine) Adapter {
-	return over(engine, func(app *dunlin.App, ln net.Listener) error {
-		return app.ServeTLS(ln, tlstest.Server())
-	}, func(network, addr string) (net.Conn, error) {
-		return tls.Dial(network, addr, tlstest.Client())
-	})
-}
+func OverTLS(engine dunlin.Engine) Adapter { return over(engine, true) }
 
-func over(engine dunlin.Engine, serve func(*dunlin.App, net.Listener) error, dial func(network, addr string) (net.Conn, error)) Adapter {
+func over(engine dunlin.Engine, secure bool) Adapter {
 	return func(t *testing.T, config dunlin.Config, register func(*dunlin.App)) Talker {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ready := make(chan struct{})
 		config.Engine, config.Logger = engine, slog.New(slog.DiscardHandler)
-		config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
-		app := dunlin.New(config)
-		register(app)
-		served := make(chan error, 1)
-		go func() { served <- serve(app, ln) }()
-		select {
-		case <-ready:
-		case err := <-served:
-			t.Fatalf("Serve returned at once: %v", err)
-		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			if err := app.Shutdown(ctx); err != nil {
-				t.Errorf("Shutdown: %v", err)
-			}
-			if err := <-served; err != nil {
-				t.Errorf("Serve: %v", err)
-			}
-		})
+		addr, _ := start(t, config, Listen(t), secure, register)
 		return func(t *testing.T, closes bool, requests ...string) []string {
-			conn, err := dial("tcp", ln.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return ExchangeOn(t, conn, closes, requests...)
+			return Exchange(t, addr, closes, requests...)
 		}
 	}
+}
+
+// Exchange is ExchangeOn with the server at addr, by TLS if it speaks that.
+func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
+	t.Helper()
+	return ExchangeOn(t, Dial(t, addr), closes, raws...)
 }
 
 // ExchangeOn sends raw requests over a connection, one after the other, and returns their
@@ -78,7 +44,7 @@ func over(engine dunlin.Engine, serve func(*dunlin.App, net.Listener) error, dia
 func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		t.Fatal(err)
 	}
 	br := bufio.NewReader(conn)

@@ -121,9 +121,9 @@ func Register(app *dunlin.App) {
 	answer := func(path string, resp func() dunlin.Response) {
 		app.Handle("*", path, func(*dunlin.Request) dunlin.Response { return resp() })
 	}
-	app.Get("/probe", text("probe"))
-	app.Get("/", text("root"))
-	app.Get("/text", text("Hello, World!"))
+	app.Get("/probe", Text("probe"))
+	app.Get("/", Text("root"))
+	app.Get("/text", Text("Hello, World!"))
 	answer("/html", func() dunlin.Response { return dunlin.HTML("<p>a&b\n") })
 	answer("/bytes", func() dunlin.Response { return dunlin.Bytes("", []byte("\x00\r\n\xff")) })
 	answer("/json", func() dunlin.Response { return dunlin.JSON(map[string]string{"a": "<"}) })
@@ -171,7 +171,7 @@ func registerInput(app *dunlin.App) {
 		}
 		return dunlin.Bytes("text/plain; charset=utf-8", half)
 	})
-	app.Post("/ignore", text("ignored"))
+	app.Post("/ignore", Text("ignored"))
 	app.Post("/decode", func(r *dunlin.Request) dunlin.Response {
 		v, err := dunlin.Decode[struct{ N int }](r)
 		if err != nil {
@@ -265,9 +265,4 @@ func stdHandler() http.Handler {
 		_, _ = io.WriteString(w, "second")
 	})
 	return mux
-}
-
-// text is the action that answers 200 with s.
-func text(s string) dunlin.Action {
-	return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s) }
 }

@@ -1,8 +1,15 @@
-// Package suite is what adapters must do alike, as tests: it takes any adapter (internal/exchange),
-// and says where answers differ from those of the others.
+// Package suite tests apps from outside, on all that serves them. It has what all adapters
+// (internal/exchange) must do alike, as cases that take any adapter; tests of what an app does over
+// connections, by both engines; and what such tests need, here and elsewhere.
 //
-//	suite.go     running it               adapters.go  the adapters there are
-//	cases.go     requests and answers     answers.go   answers as text
+//	suite.go     running the cases          adapters.go  the adapters there are
+//	cases.go     requests and answers       answers.go   answers as text
+//	serving.go   apps, connections, waits   https.go     certificates, clients
+//	checks.go    what tests check           learned.go   routes that are known to block
+//
+// What shows on one engine alone is tested beside its adapter (internal/loophttp, internal/stdhttp),
+// beginning and end of serving beside internal/lifecycle, and what needs no connection beside the
+// public API, in the root.
 package suite
 
 import (
@@ -53,9 +60,9 @@ func Run(t *testing.T, serve Adapter) {
 // A list that was sent in several lines counts as one (RFC 9110 section 5.3).
 func runVersions(t *testing.T, serve Adapter) {
 	talk := serve(t, dunlin.Config{}, func(app *dunlin.App) {
-		app.Get("/probe", text("probe"))
-		app.Version("v1").Get("/v", text("one"))
-		app.Version("v2").Get("/v", text("two"))
+		app.Get("/probe", Text("probe"))
+		app.Version("v1").Get("/v", Text("one"))
+		app.Version("v2").Get("/v", Text("two"))
 	})
 	for _, c := range []struct{ send, want string }{
 		{Request("GET /v", "Accept: application/vnd.acme.v2+json"), "two"},

@@ -1,0 +1,124 @@
+//go:build unix
+
+package lifecycle_test
+
+import (
+	"context"
+	"math"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// With everything switched off that concerns the whole process, it is left alone.
+func TestProcessIsLeftAlone(t *testing.T) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // the program's own
+	defer signal.Stop(hangups)
+	t.Setenv("GOGC", "")
+	old := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(old)
+	serving := make(chan struct{})
+	app := dunlin.New(dunlin.Config{
+		Addr:                    "127.0.0.1:0",
+		MemoryLimit:             64 << 20,
+		DisableGCPacing:         true,
+		DisableProgramDrop:      true,
+		DisableDescriptorGrowth: true,
+		DisableRestart:          true,
+		Ready:                   func(net.Addr, dunlin.Engine) { close(serving) },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	<-serving
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("GOGC is %d", got)
+	}
+	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
+		t.Errorf("the memory limit is %d", got)
+	}
+	if s := app.Stats().Memory; s.GOGC != 0 || s.HeapGoal != 0 || s.Budget == 0 || s.Budget > 16<<20 {
+		t.Errorf("%+v: want a budget all the same, and no pace", s)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-hangups
+	select {
+	case err := <-ended:
+		t.Fatalf("Run has returned %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Without a limit Go's own pace is kept as long as only net/http's server is used.
+func TestPaceBeginsWithALimitOrTheLoop(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		limit   dunlin.ByteSize
+		engines []dunlin.Engine // of the app's listeners, one after the other
+	}{
+		{"net/http alone", 0, []dunlin.Engine{dunlin.EngineStd}},
+		{"net/http within a limit", 64 << 20, []dunlin.Engine{dunlin.EngineStd}},
+		{"the loop", 0, []dunlin.Engine{dunlin.EngineAuto}},
+		{"net/http by TLS, then the loop", 0, []dunlin.Engine{dunlin.EngineStd, dunlin.EngineAuto}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("GOGC", "")
+			old := debug.SetGCPercent(100)
+			defer debug.SetGCPercent(old)
+			before := debug.SetMemoryLimit(-1)
+			ready := make(chan dunlin.Engine)
+			app := dunlin.New(dunlin.Config{
+				Engine:      dunlin.EngineAuto,
+				MemoryLimit: test.limit,
+				Ready:       func(_ net.Addr, e dunlin.Engine) { ready <- e },
+			})
+			served := make(chan error, len(test.engines))
+			loop := false
+			for _, want := range test.engines {
+				ln, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want == dunlin.EngineStd {
+					ln = otherListener{ln} // which the loop cannot serve
+				}
+				go func() { served <- app.Serve(ln) }()
+				by := <-ready
+				s := app.Stats().Memory
+				loop = loop || by == dunlin.EngineLoop
+				if want := loop || s.Limit > 0; (s.HeapGoal != 0) != want || (s.GOGC != 0) != want {
+					t.Errorf("%v serves: %+v, paced should be %v", by, s, want)
+				}
+			}
+			if err := app.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+			for range test.engines {
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			}
+			if got := debug.SetGCPercent(100); got != 100 {
+				t.Errorf("GOGC is %d after Shutdown", got)
+			}
+			if got := debug.SetMemoryLimit(-1); got != before {
+				t.Errorf("the memory limit is %d after Shutdown", got)
+			}
+		})
+	}
+}
+
+// otherListener is a listener of a type of its own.
+type otherListener struct{ net.Listener }

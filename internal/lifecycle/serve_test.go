@@ -1,0 +1,212 @@
+package lifecycle_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
+)
+
+// blocker is an action that waits to be let go.
+type blocker struct{ entered, release chan struct{} }
+
+func newBlocker() *blocker {
+	return &blocker{make(chan struct{}, 1), make(chan struct{})}
+}
+
+func (b *blocker) act(*dunlin.Request) dunlin.Response {
+	b.entered <- struct{}{}
+	<-b.release
+	return dunlin.Text("finished")
+}
+
+// A running request finishes; new connections are refused; Serve returns nil.
+func TestShutdownDrains(t *testing.T) {
+	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		b := newBlocker()
+		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
+		app.Get("/", b.act)
+		app.Get("/probe", suite.Text("probe"))
+		first, second := suite.Listen(t), suite.Listen(t)
+		served := make(chan error, 2)
+		for _, ln := range []net.Listener{first, second} {
+			go func() { served <- app.Serve(ln) }()
+			suite.Exchange(t, ln.Addr().String(), false) // both are served
+		}
+		conn := suite.Dial(t, first.Addr().String())
+		_, _ = io.WriteString(conn, suite.Request("GET /"))
+		suite.Await(t, "the request", b.entered)
+		down := make(chan error, 1)
+		go func() { down <- app.Shutdown(context.Background()) }()
+		for _, ln := range []net.Listener{first, second} {
+			refused(t, ln.Addr().String())
+		}
+		select {
+		case err := <-down:
+			t.Fatalf("Shutdown returned %v while a request was running", err)
+		default:
+		}
+		close(b.release)
+		got, err := suite.ReadAnswer(bufio.NewReader(conn), "GET")
+		if err != nil || !strings.HasSuffix(got, "\n\nfinished") {
+			t.Errorf("the running request: %q, %v", got, err)
+		}
+		if err := suite.Await(t, "Shutdown", down); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		for range 2 {
+			if err := suite.Await(t, "Serve", served); err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		}
+		if err := app.Shutdown(context.Background()); err != nil {
+			t.Errorf("second Shutdown: %v", err)
+		}
+		late := suite.Listen(t)
+		if err := app.Serve(late); err == nil || !strings.Contains(err.Error(), "was shut down") {
+			t.Errorf("Serve after Shutdown: %v", err)
+		}
+		if err := late.Close(); err == nil {
+			t.Error("Serve after Shutdown left its listener open")
+		}
+	})
+}
+
+// refused waits until addr takes no connections any more.
+func refused(t *testing.T, addr string) {
+	t.Helper()
+	for end := time.Now().Add(suite.Patience); time.Now().Before(end); {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+	t.Fatalf("%s still takes connections", addr)
+}
+
+// When the time is up, what is left is closed, and the error says so.
+func TestShutdownGivesUp(t *testing.T) {
+	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		b := newBlocker()
+		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
+		app.Get("/", b.act)
+		ln := suite.Listen(t)
+		served := make(chan error, 1)
+		go func() { served <- app.Serve(ln) }()
+		conn := suite.Dial(t, ln.Addr().String())
+		_, _ = io.WriteString(conn, suite.Request("GET /"))
+		suite.Await(t, "the request", b.entered)
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := app.Shutdown(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("Shutdown: %v, want %v", err, context.Canceled)
+		}
+		if got, _ := io.ReadAll(conn); len(got) > 0 {
+			t.Errorf("the connection got %q", got)
+		}
+		suite.Await(t, "Serve", served)
+		close(b.release)
+	})
+}
+
+func TestRunUntilContextEnds(t *testing.T) {
+	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		logs := new(suite.LogBuffer)
+		ready := make(chan net.Addr, 1)
+		app := dunlin.New(dunlin.Config{
+			Engine: engine, Addr: "127.0.0.1:0", Logger: logs.Logger(slog.LevelInfo),
+			Ready: func(addr net.Addr, e dunlin.Engine) {
+				if e != engine {
+					t.Errorf("engine %v, want %v", e, engine)
+				}
+				ready <- addr
+			},
+		})
+		app.Get("/probe", suite.Text("probe"))
+		ctx, cancel := context.WithCancel(context.Background())
+		ran := make(chan error, 1)
+		go func() { ran <- app.Run(ctx) }()
+		addr := suite.Await(t, "Ready", ready).String()
+		suite.Exchange(t, addr, false)
+		cancel()
+		if err := suite.Await(t, "Run", ran); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		refused(t, addr)
+		suite.WantContains(t, "log", logs.String(), "serving", addr, "engine="+engine.String(), "draining")
+	})
+}
+
+func TestListenErrors(t *testing.T) {
+	busy := suite.Listen(t)
+	defer func() { _ = busy.Close() }()
+	app, _ := suite.NewApp(dunlin.Config{Addr: busy.Addr().String()})
+	for what, err := range map[string]error{"ListenAndServe": app.ListenAndServe(busy.Addr().String()), "Run": app.Run(context.Background()), "bad address": app.ListenAndServe("nonsense")} {
+		if err == nil || !strings.HasPrefix(err.Error(), "dunlin: listen") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A listener that fails ends Serve with an error.
+func TestListenerFails(t *testing.T) {
+	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
+		closed := suite.Listen(t)
+		_ = closed.Close()
+		served := make(chan error, 1)
+		go func() { served <- app.Serve(closed) }()
+		if err := suite.Await(t, "Serve", served); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve of a closed listener: %v", err)
+		}
+	})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for want, config := range map[string]dunlin.Config{
+		"Config.Engine is Engine(9)":   {Engine: 9},
+		"Config.MaxBody is -1":         {MaxBody: -1},
+		"Config.MaxHead is 511":        {MaxHead: 511},
+		"Config.MaxHead is -1":         {MaxHead: -1},
+		"Config.MaxHead is 1073741825": {MaxHead: 1<<30 + 1},
+		"Config.Timeout, HeadTimeout":  {Timeout: -1},
+		"DrainTimeout (0s, -1s, 30s":   {HeadTimeout: -time.Second},
+		"Config.MaxHeaders is -1":      {MaxHeaders: -1},
+		"PerConnection is -1":          {MaxRequestsPerConnection: -1},
+		"PerConnection is 65536":       {MaxRequestsPerConnection: 65536},
+		"(-1, 0, 0) must not":          {MaxConnections: -1},
+		"(0, -1, 0) must not":          {MaxConnectionsPerLoop: -1},
+		"(0, 0, -1) must not":          {MaxConnectionsPerAddress: -1},
+		"IdleTimeout and DrainTimeout": {IdleTimeout: -1},
+		"-1s) must not be negative":    {DrainTimeout: -time.Second},
+		"Config.DirtyPaths is 7":       {DirtyPaths: 7},
+	} {
+		suite.WantContains(t, "panic", suite.PanicText(func() { dunlin.New(config) }), "dunlin: New: ", want)
+	}
+	if text := suite.PanicText(func() { dunlin.New(dunlin.Config{}) }); text != "" {
+		t.Errorf("the zero Config: %s", text)
+	}
+}
+
+func TestEngineNames(t *testing.T) {
+	for _, e := range []dunlin.Engine{dunlin.EngineAuto, dunlin.EngineLoop, dunlin.EngineStd} {
+		text, err := e.MarshalText()
+		var back dunlin.Engine
+		if err != nil || back.UnmarshalText(text) != nil || back != e || string(text) != e.String() {
+			t.Errorf("%v: %q, %v, back %v", e, text, err, back)
+		}
+	}
+	var e dunlin.Engine
+	if err := e.UnmarshalText([]byte("fast")); err == nil || !strings.Contains(err.Error(), `"fast" is none of auto, loop and std`) {
+		t.Errorf("unknown engine: %v", err)
+	}
+}

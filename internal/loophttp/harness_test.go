@@ -1,0 +1,104 @@
+//go:build linux
+
+package loophttp_test
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
+)
+
+// A pieceServer is an app on the loop engine behind a unix socket, where a
+// client can know what the server has read.
+type pieceServer struct{ path string }
+
+func startPieces(tb testing.TB, config dunlin.Config, register func(*dunlin.App)) *pieceServer {
+	tb.Helper()
+	ready := make(chan struct{})
+	config.Engine = dunlin.EngineLoop
+	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
+	app, _ := suite.NewApp(config)
+	register(app)
+	ln, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(ln) }()
+	<-ready
+	tb.Cleanup(func() {
+		if err := app.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {
+			tb.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			tb.Errorf("Serve: %v", err)
+		}
+	})
+	return &pieceServer{ln.Addr().String()}
+}
+
+// converse sends the pieces over one connection, each after the server has read
+// the one before, then says that it has finished. It returns all that comes
+// back until the server closes.
+func (s *pieceServer) converse(tb testing.TB, pieces [][]byte) []byte {
+	tb.Helper()
+	nc, err := net.Dial("unix", s.path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn := nc.(*net.UnixConn)
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(suite.Patience)); err != nil {
+		tb.Fatal(err)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	received := make(chan []byte, 1)
+	var readErr error
+	go func() {
+		var all []byte
+		all, readErr = io.ReadAll(conn)
+		received <- all
+	}()
+	for _, piece := range pieces {
+		if _, err := conn.Write(piece); err != nil {
+			break // the server has closed: what it said before counts
+		}
+		for unread(raw) {
+			letServerRead()
+		}
+	}
+	_ = conn.CloseWrite()
+	all := <-received
+	if readErr != nil && !isReset(readErr) {
+		tb.Fatalf("after %q: %v", all, readErr)
+	}
+	return all
+}
+
+// letServerRead gives up the processor for a moment: to spin would take it from
+// the server when other processes want it too, and the runtime's own timers are
+// too coarse.
+func letServerRead() {
+	_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // may be cut short
+}
+
+// unread reports whether the peer of a unix socket has not read all that was
+// sent to it (unix(7), SIOCOUTQ).
+func unread(raw interface{ Control(func(uintptr)) error }) bool {
+	var n int
+	var err error
+	if raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) != nil {
+		return false
+	}
+	return err == nil && n > 0
+}

@@ -1,0 +1,62 @@
+//go:build linux
+
+package loophttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/suite"
+)
+
+// A view of the body that is kept beyond the answer reads as 0xCC in builds with
+// the race detector, wherever the body was: in what was read with the head,
+// gathered from pieces, or read by the action.
+func TestLoopBytesAreLent(t *testing.T) {
+	if !invariants.Enabled {
+		t.Skip("only builds with the race detector pay for it")
+	}
+	var view []byte // of the drivers, one after the other
+	s := startPieces(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			view = body
+			return dunlin.Text(fmt.Sprint(len(body)))
+		})
+		app.Get("/look", func(*dunlin.Request) dunlin.Response { return dunlin.Text(string(view)) })
+	})
+	// So much that the next request, read into the same buffer, ends before
+	// the body.
+	pad := "X-Pad: " + strings.Repeat("p", 200)
+	large := strings.Repeat("l", 100<<10)
+	for _, c := range []struct {
+		name   string
+		pieces []string
+		length int
+	}{
+		{"with the head", []string{suite.Request("POST /", pad, "", "small body")}, 10},
+		{"in two pieces", []string{suite.Request("POST /", pad, "Content-Length: 10") + "small", " body"}, 10},
+		{"in a chunk", []string{suite.Request("POST /", pad, "Transfer-Encoding: chunked", "", "a\r\nsmall body\r\n0\r\n\r\n")}, 10},
+		{"in chunks", []string{suite.Request("POST /", pad, "Transfer-Encoding: chunked"), "5\r\nsmall\r\n", "5\r\n body\r\n0\r\n\r\n"}, 10},
+		{"read by the action", []string{suite.Request("POST /", pad, "", large)}, len(large)},
+		{"chunks read by the action", []string{suite.Request("POST /", pad, "Transfer-Encoding: chunked"), "19000\r\n", large, "\r\n0\r\n\r\n"}, len(large)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var pieces [][]byte
+			for _, p := range append(c.pieces, suite.Request("GET /look")) {
+				pieces = append(pieces, []byte(p))
+			}
+			br := bufio.NewReader(bytes.NewReader(s.converse(t, pieces)))
+			suite.Answered(t, br, 200, fmt.Sprint(c.length))
+			suite.Answered(t, br, 200, strings.Repeat("\xcc", c.length))
+		})
+	}
+}

@@ -1,0 +1,345 @@
+package suite
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// markStatus is middleware that leaves its name and the status it sees in the headers.
+func markStatus(name string) dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			resp := next(r)
+			return resp.Header("X-"+name, fmt.Sprint(resp.StatusCode()))
+		}
+	}
+}
+
+func TestPanicInsideItsMiddleware(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Recover(func(r *dunlin.Request, v any) dunlin.Response {
+				return dunlin.Text(fmt.Sprint("caught ", v)).Status(500)
+			})
+			app.Use(markStatus("Outer"))
+			inner := app.Group("", markStatus("Inner"))
+			inner.Get("/action", func(*dunlin.Request) dunlin.Response { panic("it") })
+			inner.Get("/abort", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
+			app.Get("/middleware", Text("never"), func(dunlin.Action) dunlin.Action {
+				return func(*dunlin.Request) dunlin.Response { panic("it") }
+			})
+		})
+		for path, inner := range map[string]string{"/action": "500", "/middleware": ""} {
+			resp, got := askStd(t, "GET", "http://"+addr+path, "")
+			if resp.StatusCode != 500 || got != "caught it" || resp.Header.Get("X-Outer") != "500" || resp.Header.Get("X-Inner") != inner {
+				t.Errorf("%s: %d %q %v", path, resp.StatusCode, got, resp.Header)
+			}
+		}
+		if resp, err := http.Get("http://" + addr + "/abort"); err == nil {
+			t.Errorf("abort: answered %d", resp.StatusCode)
+		}
+		if n := strings.Count(logs.String(), "panic in an action"); n != 2 {
+			t.Errorf("%d panics logged, want 2:\n%s", n, logs)
+		}
+	})
+}
+
+// A stream that begins after the limit is too late, also on a route whose streams are
+// known to block.
+func TestTimeoutOfALateStream(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					<-r.Context().Done()
+					<-time.After(5 * time.Millisecond)
+					_, err := io.WriteString(w, strings.Repeat("late", 10_000))
+					return err
+				})
+			}).Timeout(10 * time.Millisecond)
+			app.Get("/probe", Text("probe"))
+		})
+		for i := range 40 {
+			if resp, body := sendTo(t, "GET", "http://"+addr+"/late", ""); resp.StatusCode != 503 || body != problemLate {
+				t.Fatalf("request %d: %d %.60q", i, resp.StatusCode, body)
+			}
+		}
+		if resp, _ := sendTo(t, "GET", "http://"+addr+"/probe", ""); resp.StatusCode != 200 {
+			t.Errorf("afterwards: %d", resp.StatusCode)
+		}
+	})
+}
+
+// The deadline is gone once the answer has begun: what heeds the context goes on.
+func TestTimeoutLiftsTheDeadline(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	outlive := func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(3 * limit): // what would end the context otherwise
+		}
+		if until, ok := ctx.Deadline(); ok {
+			return fmt.Errorf("the deadline is still %v", until)
+		}
+		return ctx.Err()
+	}
+	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		child, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		_, _ = fmt.Fprint(w, outlive(child))
+	})
+	pass := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+	}
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit}, func(app *dunlin.App) {
+			register := func(g *dunlin.Group) {
+				g.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+					return dunlin.Stream("text/plain", func(w io.Writer) error {
+						if _, err := io.WriteString(w, "begun "); err != nil {
+							return err
+						}
+						if err := dunlin.Flush(w); err != nil {
+							return err
+						}
+						_, err := fmt.Fprint(w, outlive(r.Context()))
+						return err
+					})
+				})
+				g.Get("/sse", func(*dunlin.Request) dunlin.Response {
+					return dunlin.SSE(func(e *dunlin.Events) error {
+						if err := e.Send(dunlin.Event{Data: "begun"}); err != nil {
+							return err
+						}
+						return e.Send(dunlin.Event{Data: fmt.Sprint(outlive(e.Context()))})
+					})
+				})
+				g.Get("/handler", dunlin.FromStd(std))
+				g.Get("/hijack", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, _, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer conn.Close()
+					err = outlive(r.Context())
+					_, _ = fmt.Fprintf(conn, "HTTP/1.0 200 OK\r\n\r\nbegun %v", err)
+				})))
+			}
+			register(app.Group("/plain"))
+			behind := app.Group("/behind")
+			behind.UseStd(pass)
+			register(behind)
+		})
+		for _, group := range []string{"/plain", "/behind"} {
+			for path, want := range map[string]string{
+				"/stream": "begun <nil>", "/handler": "begun <nil>", "/hijack": "begun <nil>", "/sse": "data: begun\n\ndata: <nil>\n\n",
+			} {
+				if resp, got := askStd(t, "GET", "http://"+addr+group+path, ""); resp.StatusCode != 200 || got != want {
+					t.Errorf("%s%s: %d %q, want %q", group, path, resp.StatusCode, got, want)
+				}
+			}
+		}
+	})
+}
+
+// The deadline stays where it is while the time passes, and what derives from the
+// context ends with it.
+func TestTimeoutDeadline(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		type seen struct {
+			left  time.Duration
+			err   error
+			cause error
+		}
+		got := make(chan seen, 1)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				<-time.After(limit / 2) // the clock of the loop's turn is old then
+				until, _ := r.Context().Deadline()
+				s := seen{left: time.Until(until)}
+				child, cancel := context.WithCancel(r.Context())
+				defer cancel()
+				<-child.Done()
+				s.err, s.cause = child.Err(), context.Cause(child)
+				got <- s
+				return dunlin.Error(child.Err())
+			}).Timeout(limit)
+		})
+		if resp, body := sendTo(t, "GET", "http://"+addr+"/", ""); resp.StatusCode != 503 || body != problemLate {
+			t.Errorf("answered %d %s", resp.StatusCode, body)
+		}
+		s := Await(t, "the late action", got)
+		if s.left > limit/2 || s.err != context.DeadlineExceeded || s.cause != context.DeadlineExceeded {
+			t.Errorf("%v left, %v, %v; want %v at most", s.left, s.err, s.cause, limit/2)
+		}
+	})
+}
+
+// A client that leaves is nobody's failure.
+func TestClientGone(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		entered := make(chan struct{}, 10)
+		logs := new(LogBuffer)
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: logs.Logger(slog.LevelDebug)}, func(a *dunlin.App) {
+			app = a
+			wait := func(r *dunlin.Request) dunlin.Response {
+				entered <- struct{}{}
+				<-r.Context().Done()
+				return dunlin.Error(fmt.Errorf("loading: %w", r.Context().Err()))
+			}
+			a.Get("/plain", wait)
+			behind := a.Group("")
+			behind.UseStd(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+			})
+			behind.Get("/behind", wait)
+		})
+		for i, path := range []string{"/plain", "/behind"} {
+			conn := AskConn(t, addr, Request("GET "+path))
+			Await(t, "the action", entered)
+			_ = conn.Close()
+			Soon(t, path+" is counted as dropped", func() bool {
+				s := app.Stats().Routes[i].Status
+				if s.ServerError > 0 {
+					t.Fatalf("%s: %+v", path, s)
+				}
+				return s.Dropped == 1
+			})
+		}
+		WantContains(t, "the log", logs.String(), "client gone")
+		WantLacks(t, "the log", logs.String(), "level=ERROR")
+	})
+}
+
+func TestVersionsVary(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/plain", Text("plain"))
+			app.Get("/both", Text("old"))
+			app.Version("v2").Get("/both", Text("new"))
+			app.Version("v2").Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Vary", "Accept-Encoding, accept")
+				_, _ = io.WriteString(w, strings.Repeat("long ", 20_000))
+			})))
+			app.Version("v2").Get("/own", Constant(dunlin.Text("own").Headers(dunlin.NewHeaderBlock("Vary", "Origin"))))
+		})
+		for _, c := range []struct{ path, accept, vary string }{
+			{"/plain", "", ""}, {"/both", "", "Accept"}, {"/both", "application/vnd.x.v2+json", "Accept"},
+			{"/both", "application/vnd.x.v3+json", "Accept"}, {"/own", "", "Origin, Accept"}, {"/std", "", "Accept-Encoding, accept"},
+		} {
+			resp, _ := askStd(t, "GET", "http://"+addr+c.path, "", "Accept", c.accept)
+			if got := strings.Join(resp.Header["Vary"], ", "); got != c.vary {
+				t.Errorf("%s for %q: Vary: %s, want %s", c.path, c.accept, got, c.vary)
+			}
+		}
+	})
+}
+
+// Handlers and what wraps them see what was matched.
+func TestStdPattern(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		show := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			_, _ = fmt.Fprint(w, r.Pattern, " ", r.PathValue("id"), " ", r.PathValue("rest"), " ", r.PathValue("none"), " ", string(b))
+		})
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Post("/users/{id:int}/{rest...}", dunlin.FromStd(show))
+			app.Mount("/mounted/{id}", show)
+			behind := app.Group("/behind")
+			behind.UseStd(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("X-Pattern", r.Pattern+" "+r.PathValue("id"))
+					next.ServeHTTP(w, r)
+				})
+			})
+			behind.Post("/{id}", dunlin.FromStd(show))
+		})
+		for path, want := range map[string]string{
+			"/users/7/a%20b/c": "/users/{id:int}/{rest...} 7 a b/c  body",
+			"/mounted/x/y":     "/mounted/{id} x   body",
+			"/behind/z":        "/behind/{id} z   body",
+		} {
+			resp, got := askStd(t, "POST", "http://"+addr+path, "body")
+			if got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+			if strings.HasPrefix(path, "/behind") && resp.Header.Get("X-Pattern") != "/behind/{id} z" {
+				t.Errorf("middleware saw %q", resp.Header.Get("X-Pattern"))
+			}
+		}
+	})
+}
+
+func TestOtherRoutersSyntax(t *testing.T) {
+	app, _ := NewApp(dunlin.Config{})
+	for pattern, hint := range map[string]string{
+		"/users/:id":      "a parameter is written {id}, not :id",
+		"/users/:id/edit": "{id}",
+		"/:":              "{name}",
+		"/a/:id([0-9]+)":  "{name}",
+		"/files/*":        "the rest of a path is written {rest...}, not *",
+		"/files/*path":    "{path...}",
+	} {
+		WantContains(t, pattern, PanicText(func() { app.Get(pattern, Text("")) }), hint)
+	}
+	app.Get("/a:b/c*/%3Ameant/%2A", Text("literal"))
+	if w := Do(app, "GET", "/a:b/c*/:meant/*"); w.Code != 200 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// A Request that is kept shows itself in builds that look for it.
+func TestRequestUsedTooLate(t *testing.T) {
+	if !invariants.Enabled {
+		t.Skip("only builds with the race detector see it")
+	}
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		kept := make(chan *dunlin.Request, 100)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/{id}", func(r *dunlin.Request) dunlin.Response {
+				kept <- r
+				return dunlin.Text(r.Param("id"))
+			})
+			app.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+				kept <- r
+				return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, r.Path()); return err })
+			})
+		})
+		conn := Dial(t, addr)
+		br := bufio.NewReader(conn)
+		Send(t, conn, Request("GET /1")+Request("GET /2")) // pipelined
+		Answered(t, br, 200, "1")
+		Answered(t, br, 200, "2")
+		Send(t, conn, Request("GET /stream"))
+		Answered(t, br, 200, "/stream")
+		for range 3 {
+			Send(t, conn, Request("GET /next")) // the request before has ended
+			Answered(t, br, 200, "next")
+			r := Await(t, "a request", kept)
+			for what, use := range map[string]func(){
+				"Param": func() { r.Param("id") }, "Path": func() { r.Path() }, "Header": func() { r.Header("X") },
+				"Query": func() { r.Query("x") }, "ID": func() { r.ID() }, "Context": func() { r.Context() }, "Int": func() { _, _ = r.Int("id") },
+			} {
+				if text := PanicText(use); !strings.Contains(text, "after its action has returned") {
+					t.Errorf("%s: panics with %q", what, text)
+				}
+			}
+		}
+	})
+}

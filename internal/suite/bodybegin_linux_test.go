@@ -1,0 +1,110 @@
+//go:build linux
+
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// An action answers before the body has come that it does not want. Net/http reads what
+// is left of a short body first.
+func TestAnswerBeforeBody(t *testing.T) {
+	for name, c := range framings {
+		t.Run(name, func(t *testing.T) {
+			_, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+				app.Post("/", Constant(dunlin.Text("no").Status(http.StatusUnauthorized)))
+			})
+			conn := AskConn(t, addr, Request("POST /", c.head)+c.first)
+			br := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil || resp.StatusCode != http.StatusUnauthorized {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			if want := name == "chunked"; resp.Close != want {
+				t.Errorf("Connection: close is %v, want %v", resp.Close, want)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Fatal(err)
+			}
+			if resp.Close {
+				WantEnd(t, br)
+				return
+			}
+			Send(t, conn, c.rest+Request("GET /probe"))
+			if got, err := ReadAnswer(br, "GET"); got != Plain("probe") {
+				t.Errorf("the next request: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// Slow clients get no more than their part of the goroutines that MaxConcurrent allows;
+// what they send beyond is gathered, and answered when it has come.
+func TestEarlyActionsAreBounded(t *testing.T) {
+	const clients = 8
+	var running, most atomic.Int32
+	begun := make(chan struct{}, clients)
+	_, addr, _ := StartLoop(t, dunlin.Config{MaxConcurrent: 8}, func(app *dunlin.App) { // 2 of them
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			begun <- struct{}{}
+			b, err := io.ReadAll(r.Body)
+			running.Add(-1)
+			_, _ = fmt.Fprintf(w, "%q %v", b, err)
+		}))
+	})
+	c := framings["length"]
+	var rests []func()
+	for range clients {
+		conn := AskConn(t, addr, Request("POST /", c.head)+c.first)
+		rests = append(rests, func() {
+			Send(t, conn, c.rest)
+			if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, `"one\ntwo\n" <nil>`) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	Await(t, "the first", begun)
+	Await(t, "the second", begun)
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // more would begin now if they did
+		Exchange(t, addr, false, Request("GET /probe"))
+	}
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d actions wait for small bodies, want 2", n)
+	}
+	for _, rest := range rests {
+		rest()
+	}
+}
+
+// A short body that is refused while it is gathered is not begun with afterwards.
+func TestRefusedBodyDoesNotBegin(t *testing.T) {
+	_, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			if b, err := io.ReadAll(r.Body()); err == nil {
+				t.Errorf("the body is %q", b)
+			}
+			return dunlin.Text("").Status(http.StatusBadRequest)
+		})
+	})
+	for range 20 {
+		conn := AskConn(t, addr, Request("POST /", "Transfer-Encoding: chunked", "", "3\r\na"))
+		Send(t, conn, "bcX")
+		br := bufio.NewReader(conn)
+		if got, err := ReadAnswer(br, "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+			t.Errorf("%q, %v", got, err)
+		}
+		WantEnd(t, br) // the server lingers
+	}
+}

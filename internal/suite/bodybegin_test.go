@@ -1,0 +1,149 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// How an action deals with a body that has not come in whole when it could begin.
+
+// framings are the ways to send a small body in two parts.
+var framings = map[string]struct{ head, first, rest string }{
+	"length":  {"Content-Length: 8", "one\n", "two\n"},
+	"chunked": {"Transfer-Encoding: chunked", "4\r\none\n\r\n", "4\r\ntwo\n\r\n0\r\n\r\n"},
+}
+
+func onFramings(t *testing.T, f func(t *testing.T, engine dunlin.Engine, head, first, rest string)) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		for name, c := range framings {
+			t.Run(name, func(t *testing.T) { f(t, engine, c.head, c.first, c.rest) })
+		}
+	})
+}
+
+// A handler has the first part before the second is sent, and answers to each.
+func TestBodyAsItComes(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c := http.NewResponseController(w)
+				if err := c.EnableFullDuplex(); err != nil {
+					t.Error(err)
+				}
+				for lines := bufio.NewReader(r.Body); ; {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(w, strings.ToUpper(line))
+					if err := c.Flush(); err != nil {
+						t.Error(err)
+					}
+				}
+			}))
+		})
+		conn := AskConn(t, addr, Request("POST /", head)+first)
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := bufio.NewReader(resp.Body)
+		for i, want := range []string{"ONE\n", "TWO\n"} {
+			if i == 1 {
+				Send(t, conn, rest)
+			}
+			if line, err := answer.ReadString('\n'); line != want || err != nil {
+				t.Fatalf("%q, %v, want %q", line, err, want)
+			}
+		}
+		if rest, err := io.ReadAll(answer); err != nil || len(rest) > 0 || resp.Close {
+			t.Errorf("at the end %q, %v, close %v", rest, err, resp.Close)
+		}
+		Send(t, conn, Request("GET /"))
+		if _, err := http.ReadResponse(br, nil); err != nil {
+			t.Errorf("the next request: %v", err)
+		}
+	})
+}
+
+// Actions of all kinds get the whole of a body that comes in two parts.
+func TestBodyInTwoParts(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			for name, read := range readers {
+				app.Post("/"+name, read)
+			}
+		})
+		for _, name := range []string{"bytes", "body", "std", "bytes"} {
+			conn := AskConn(t, addr, Request("POST /"+name, head)+first)
+			time.AfterFunc(5*time.Millisecond, func() { _, _ = io.WriteString(conn, rest) }) // any time will do
+			if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, "\n\none\ntwo\n") {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+	})
+}
+
+// What reads a body learns that it comes too slowly, and answers itself.
+func TestActionSeesSlowBody(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, _ string) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+			app.Post("/", func(r *dunlin.Request) dunlin.Response {
+				b, err := io.ReadAll(r.Body())
+				return dunlin.Text(fmt.Sprintf("%q %d", b, dunlin.Error(err).StatusCode())).Status(http.StatusAccepted)
+			})
+		})
+		got, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, Request("POST /", head)+first)), "POST")
+		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 202 ") || !strings.HasSuffix(got, `"one\n" 408`) {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A connection is kept if the answer says so, however much of a chunked body is left.
+func TestUnreadChunks(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/probe", Text("probe"))
+			app.Post("/", Text("ignored"))
+			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, strings.Repeat("ignored", 10_000))
+			})))
+		})
+		for _, path := range []string{"/", "/std"} {
+			for _, size := range []int{10, 60_000, 70_000, 200_000, 1_000_000} {
+				conn := Dial(t, addr)
+				go func() {
+					_, _ = io.WriteString(conn, Request("POST "+path, "Transfer-Encoding: chunked"))
+					for left := size; left > 0; left -= 5_000 {
+						n := min(left, 5_000)
+						_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n", n, strings.Repeat("x", n))
+					}
+					_, _ = io.WriteString(conn, "0\r\n\r\n"+Request("GET /probe"))
+				}()
+				br := bufio.NewReader(conn)
+				resp, err := http.ReadResponse(br, nil)
+				if err != nil {
+					t.Fatalf("%s, %d bytes: %v", path, size, err)
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatalf("%s, %d bytes: %v", path, size, err)
+				}
+				if resp.Close {
+					continue
+				}
+				if got, err := ReadAnswer(br, "GET"); got != Plain("probe") {
+					t.Errorf("%s, %d bytes: keep-alive was promised, but then came %q, %v", path, size, got, err)
+				}
+			}
+		}
+	})
+}

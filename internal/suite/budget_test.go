@@ -1,0 +1,167 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// smallMemory is a limit below what any program takes, which leaves a budget of
+// 1 MiB.
+const smallMemory, smallBudget = 1 << 20, 1 << 20
+
+// startSmall is start with a memory budget of 1 MiB and an action that reads the
+// whole body.
+func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr string) {
+	t.Helper()
+	config := dunlin.Config{Engine: engine, MemoryLimit: smallMemory}
+	addr, _ = Start(t, config, func(a *dunlin.App) {
+		app = a
+		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(fmt.Sprint(len(body)))
+		})
+	})
+	if got := app.Stats().Memory.Budget; got != smallBudget {
+		t.Fatalf("the budget is %d bytes, want %d", got, smallBudget)
+	}
+	return app, addr
+}
+
+// upload sends a body and returns status, Retry-After and text of the answer.
+func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text string) {
+	t.Helper()
+	transport := http.DefaultTransport.(*http.Transport).Clone() // which dials by TLS where that is spoken
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Post("http://"+addr+"/length", "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Retry-After"), string(b)
+}
+
+// A body that is larger than the whole budget is too large, and is not held to find
+// that out. One of unknown length may fill what is left of the budget first.
+func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startSmall(t, engine)
+		for _, c := range []struct {
+			name string
+			body io.Reader
+		}{
+			{"announced", strings.NewReader(strings.Repeat("x", 3<<20))},
+			{"chunked", io.LimitReader(strings.NewReader(strings.Repeat("x", 3<<20)), 3<<20)},
+		} {
+			status, _, text := upload(t, addr, c.body)
+			refused := status == http.StatusRequestEntityTooLarge || status == http.StatusServiceUnavailable && c.name == "chunked"
+			if !refused || !strings.Contains(text, "memory budget of 1024 KiB") {
+				t.Errorf("%s: %d %s; want 413 and the limit", c.name, status, text)
+			}
+		}
+		if peak := app.Stats().Memory.HeldPeak; peak > smallBudget {
+			t.Errorf("held %d bytes at most, of a budget of %d", peak, smallBudget)
+		}
+	})
+}
+
+// Of two bodies that do not fit together, the one makes room that holds more for longer: it
+// is told so, and the other waits until then.
+func TestBodyThatDoesNotFitNow(t *testing.T) {
+	const size = 700 << 10
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startSmall(t, engine)
+		first := Dial(t, addr)
+		if _, err := fmt.Fprintf(first, "POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size-1)); err != nil {
+			t.Fatal(err)
+		}
+		Soon(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
+		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held < size || s.Largest[0].Remote != first.LocalAddr().String() {
+			t.Errorf("who holds most: %+v", s)
+		}
+
+		status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
+		if status != http.StatusOK || text != fmt.Sprint(size) {
+			t.Errorf("the second: %d: %s", status, text)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(first), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "memory budget of 1024 KiB") {
+			t.Errorf("the first: %v, %s, %v; want 503 and the limit", resp, body, err)
+		}
+		if s := app.Stats(); s.Shed["largest-holder"] != 1 {
+			t.Errorf("counted: %v", s.Shed)
+		}
+		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+	})
+}
+
+// A body for which no room is made is refused: here nobody is waited for but the actions that
+// hold the memory. It is no failure of the service: of many there is a line now and then.
+func TestBodyThatFindsNoRoom(t *testing.T) {
+	t.Parallel() // with TestBodiesThatWaitShow, which waits as long
+	const size = 600 << 10
+	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		entered, leave := make(chan struct{}, 1), make(chan struct{})
+		var app *dunlin.App
+		addr, logs := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				entered <- struct{}{}
+				<-leave
+				return dunlin.Text(fmt.Sprint(len(body)))
+			})
+		})
+		first := make(chan int, 1)
+		go func() {
+			resp, err := http.Post("http://"+addr+"/length", "", strings.NewReader(strings.Repeat("x", size)))
+			if err != nil {
+				first <- 0
+				return
+			}
+			defer resp.Body.Close()
+			first <- resp.StatusCode
+		}()
+		Await(t, "the first action", entered)
+		var others sync.WaitGroup
+		for range 2 {
+			others.Go(func() {
+				status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
+				if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
+					t.Errorf("%d, Retry-After %q: %s; want 503 and the limit", status, retry, text)
+				}
+			})
+		}
+		others.Wait()
+		if s := app.Stats(); s.Shed["no-memory"] != 2 || s.Memory.Refused != 2 {
+			t.Errorf("not counted: %v, %d refused", s.Shed, s.Memory.Refused)
+		}
+		close(leave)
+		if status := <-first; status != http.StatusOK {
+			t.Errorf("the first: %d", status)
+		}
+		if text := logs.String(); text != "" {
+			t.Errorf("logged at level Error:\n%s", text)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// LogBuffer is what an app under test logs, one line of text a record.
+type LogBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *LogBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *LogBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Logger returns a logger that writes to the buffer from level on.
+func (l *LogBuffer) Logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}
+
+// NewApp returns an app that logs errors to the buffer it returns.
+func NewApp(config dunlin.Config) (*dunlin.App, *LogBuffer) {
+	logs := new(LogBuffer)
+	if config.Logger == nil {
+		config.Logger = logs.Logger(slog.LevelError)
+	}
+	return dunlin.New(config), logs
+}
+
+// Do runs one request through App.ServeHTTP.
+func Do(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
+	return DoBody(app, method, target, "", headers...)
+}
+
+// DoBody is Do with a body.
+func DoBody(app *dunlin.App, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	var src io.Reader
+	if body != "" {
+		src = strings.NewReader(body)
+	}
+	req := httptest.NewRequest(method, target, src)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+// Respond answers GET / with an action, once, and returns what the client
+// sees and what was logged.
+func Respond(t *testing.T, act dunlin.Action) (w *httptest.ResponseRecorder, logged string) {
+	t.Helper()
+	app, logs := NewApp(dunlin.Config{})
+	app.Get("/", act)
+	return Do(app, http.MethodGet, "/"), logs.String()
+}
+
+// RespondWith is Respond for a response that needs no request.
+func RespondWith(t *testing.T, build func() dunlin.Response) (w *httptest.ResponseRecorder, logged string) {
+	t.Helper()
+	return Respond(t, func(*dunlin.Request) dunlin.Response { return build() })
+}
+
+// Constant is the action that always answers resp.
+func Constant(resp dunlin.Response) dunlin.Action {
+	return func(*dunlin.Request) dunlin.Response { return resp }
+}
+
+// Text is the action that answers 200 with s.
+func Text(s string) dunlin.Action { return Constant(dunlin.Text(s)) }
+
+// PanicText returns what f panics with, "" when it does not.
+func PanicText(f func()) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text, _ = v.(string)
+			if text == "" {
+				text = "not a string"
+			}
+		}
+	}()
+	f()
+	return ""
+}
+
+// WantContains reports which of the parts text lacks.
+func WantContains(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// WantLacks reports which of the parts text holds.
+func WantLacks(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s holds %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// A Gate holds actions up until the test lets them go.
+type Gate struct {
+	Entered chan struct{} // one for each action that has come
+	Open    chan struct{} // one lets one action go
+}
+
+// NewGate returns a closed gate.
+func NewGate() *Gate { return &Gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
+
+// Pass is called by the action that is to be held up.
+func (g *Gate) Pass() {
+	g.Entered <- struct{}{}
+	<-g.Open
+}
+
+// Await waits until an action has come to the gate.
+func (g *Gate) Await(t *testing.T) {
+	t.Helper()
+	Await(t, "an action at the gate", g.Entered)
+}
+
+// WantEnd checks that the server closes the connection without a further byte.
+func WantEnd(t *testing.T, br *bufio.Reader) {
+	t.Helper()
+	if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
+		t.Fatalf("instead of the end came %q, %v", rest, err)
+	}
+}
+
+// Answered reads one answer to GET, which must have the status and the body.
+func Answered(t *testing.T, br *bufio.Reader, status int, body string) {
+	t.Helper()
+	got, err := ReadAnswer(br, http.MethodGet)
+	if err != nil {
+		t.Fatalf("instead of %d %q: %v", status, body, err)
+	}
+	head, gotBody, _ := strings.Cut(got, "\n\n")
+	if head[9:12] != strconv.Itoa(status) || gotBody != body {
+		t.Fatalf("answered with\n%s\nwant %d %q", got, status, body)
+	}
+}
+
+// Discard is a ResponseWriter that keeps nothing, like that of a server which
+// reuses its header map.
+type Discard struct{ header http.Header }
+
+// NewDiscard returns one with an empty header map.
+func NewDiscard() *Discard { return &Discard{make(http.Header)} }
+
+func (d *Discard) Header() http.Header         { return d.header }
+func (d *Discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *Discard) WriteHeader(int)             {}

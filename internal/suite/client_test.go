@@ -1,0 +1,306 @@
+package suite
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+// whoAsks answers with what is known of the client.
+func whoAsks(r *dunlin.Request) dunlin.Response {
+	host, _, _ := net.SplitHostPort(r.Std().RemoteAddr)
+	return dunlin.Text(fmt.Sprintf("%v peer=%v std=%s secure=%v", r.Remote().Addr(), r.Peer().Addr(), host, r.Secure()))
+}
+
+func TestTrustedProxies(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, c := range []struct {
+			name    string
+			config  dunlin.Config
+			headers []string
+			want    string
+		}{
+			{"nobody is trusted", dunlin.Config{}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
+				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"somebody else is trusted", dunlin.Config{TrustedProxies: []string{"10.0.0.0/8"}}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
+				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"no header", dunlin.Config{TrustedProxies: []string{"loopback"}}, nil,
+				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"the last that is not trusted", dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8"}},
+				[]string{"X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.1.1.1", "X-Forwarded-Proto: https"},
+				"203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=true"},
+			{"two lines", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"X-Forwarded-For: 6.6.6.6", "x-forwarded-for: 203.0.113.7"},
+				"203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"malformed", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"X-Forwarded-For: 6.6.6.6, <script>"},
+				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"the other header is a client's", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"Forwarded: for=6.6.6.6;proto=https"},
+				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+			{"Forwarded", dunlin.Config{TrustedProxies: []string{"loopback"}, ForwardedHeader: "forwarded"},
+				[]string{"X-Forwarded-For: 6.6.6.6", `Forwarded: for="[2a00::1]:99";proto=https`}, "2a00::1 peer=127.0.0.1 std=127.0.0.1 secure=true"},
+			{"a header of one's own", dunlin.Config{TrustedProxies: []string{"loopback"}, ForwardedHeader: "X-Real-IP"},
+				[]string{"X-Forwarded-For: 6.6.6.6", "X-Real-IP: 203.0.113.7"}, "203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=false"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				c.config.Engine = engine
+				observed := make(chan string, 1)
+				addr, _ := Start(t, c.config, func(app *dunlin.App) {
+					app.OnAnswer(func(info *dunlin.AnswerInfo) {
+						observed <- fmt.Sprintf("%v %v", info.Remote().Addr(), info.Secure())
+					})
+					app.Get("/", whoAsks)
+				})
+				got, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, Request("GET /", c.headers...))), "GET")
+				if err != nil || !strings.HasSuffix(got, "\n\n"+c.want) {
+					t.Errorf("%v\n%s\nwant %s", err, got, c.want)
+				}
+				client, _, _ := strings.Cut(c.want, " ")
+				if got, want := Await(t, "the observer", observed), client+" "+c.want[strings.LastIndexByte(c.want, '=')+1:]; got != want {
+					t.Errorf("observed %q, want %q", got, want)
+				}
+			})
+		}
+	})
+}
+
+func TestLimitByClientBehindProxy(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		g := NewGate()
+		config := dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, MaxConnectionsPerAddress: 1}
+		addr, _ := Start(t, config, func(app *dunlin.App) {
+			app.Get("/", func(*dunlin.Request) dunlin.Response { g.Pass(); return dunlin.Text("ok") }).LimitBy(nil, 1)
+		})
+		ask := func(client string) *bufio.Reader {
+			return bufio.NewReader(AskConn(t, addr, Request("GET /", "X-Forwarded-For: "+client)))
+		}
+		first := ask("203.0.113.7")
+		g.Await(t)
+		second := ask("203.0.113.8") // over a further connection of the proxy's, of which it may have any number
+		g.Await(t)
+		refusedBy(t, ask("6.6.6.6, 203.0.113.7"), "429", "the limit is 1")
+		g.letPass(t, first, second)
+	})
+}
+
+func TestBadProxySettings(t *testing.T) {
+	for _, c := range []struct {
+		config dunlin.Config
+		want   string
+	}{
+		{dunlin.Config{TrustedProxies: []string{"10.0.0.1/8"}}, `Config.TrustedProxies: "10.0.0.1/8" has bits set beyond its length`},
+		{dunlin.Config{TrustedProxies: []string{"proxy.internal"}}, `Config.TrustedProxies: "proxy.internal" is no address`},
+		{dunlin.Config{ForwardedHeader: "X Real IP"}, `Config.ForwardedHeader is "X Real IP"`},
+		{dunlin.Config{ProxyProtocol: true}, "Config.ProxyProtocol needs Config.TrustedProxies"},
+	} {
+		WantContains(t, "the panic", PanicText(func() { dunlin.New(c.config) }), c.want)
+	}
+}
+
+// behindProxy is the configuration of a server that proxies on 127.0.0.0/8 pass
+// connections on to.
+func behindProxy(engine dunlin.Engine) dunlin.Config {
+	return dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, ProxyProtocol: true}
+}
+
+const (
+	header1 = "PROXY TCP4 203.0.113.7 198.51.100.1 5000 80\r\n"
+	header2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x21\x00\x24\x2a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
+		"\x2a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x13\x88\x00\x50"
+	headerLocal = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
+)
+
+func TestProxyProtocol(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, behindProxy(engine), func(app *dunlin.App) { app.Handle("*", "/", whoAsks) })
+		request := Request("GET /")
+		for _, c := range []struct {
+			name, want string
+			pieces     []string
+		}{
+			{"version 1", "203.0.113.7 peer=203.0.113.7 std=203.0.113.7 secure=false", []string{header1 + request}},
+			{"version 2", "2a00::1 peer=2a00::1 std=2a00::1 secure=false", []string{header2 + request}},
+			{"the proxy's own", "127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false", []string{headerLocal + request}},
+			{"unknown", "127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false", []string{"PROXY UNKNOWN\r\n" + request}},
+			{"version 1 in pieces", "203.0.113.7 peer=203.0.113.7 std=203.0.113.7 secure=false", []string{"PRO", header1[3:20], header1[20:], request[:5], request[5:]}},
+			{"version 2 in pieces", "2a00::1 peer=2a00::1 std=2a00::1 secure=false", []string{header2[:5], header2[5:15], header2[15:30], header2[30:] + request[:3], request[3:]}},
+			{"the client is no proxy", "203.0.113.7 peer=203.0.113.7 std=203.0.113.7 secure=false",
+				[]string{header1 + Request("GET /", "X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: https")}},
+			{"the client is a proxy as well", "203.0.113.9 peer=127.0.0.9 std=127.0.0.9 secure=true",
+				[]string{"PROXY TCP4 127.0.0.9 198.51.100.1 5000 80\r\n" + Request("GET /", "X-Forwarded-For: 6.6.6.6, 203.0.113.9", "X-Forwarded-Proto: https")}},
+			{"a body", "203.0.113.7 peer=203.0.113.7 std=203.0.113.7 secure=false", []string{header1 + Request("POST /", "", strings.Repeat("x", 100_000))}},
+		} {
+			conn := Dial(t, addr)
+			for _, piece := range c.pieces {
+				Send(t, conn, piece)
+			}
+			br := bufio.NewReader(conn)
+			for range 2 { // the address stays
+				got, err := ReadAnswer(br, "GET")
+				if err != nil || !strings.HasSuffix(got, "\n\n"+c.want) {
+					t.Fatalf("%s: %v\n%s\nwant %s", c.name, err, got, c.want)
+				}
+				if strings.Contains(c.name, "client") || c.name == "a body" {
+					break
+				}
+				Send(t, conn, request)
+			}
+		}
+	})
+}
+
+// What is no good header gets no answer, and is counted and logged once a second.
+func TestProxyProtocolRefused(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		logs := new(LogBuffer)
+		config := behindProxy(engine)
+		config.Logger = logs.Logger(slog.LevelWarn)
+		config.HeadTimeout = 200 * time.Millisecond
+		app, addr := startProbe(t, config)
+		for i, first := range []string{
+			Request("GET /probe"),
+			"PROXY TCP4 203.0.113.7 198.51.100.1 5000\r\n" + Request("GET /probe"),
+			"PROXY TCP4 " + strings.Repeat("1", 200),
+			"\r\n\r\n\x00\r\nQUIT\n\x21\x12\x00\x00",
+			"\r\n\r\n\x00\r\nQUIT\n\x21\x11\xff\xff",
+			"PROXY TCP4 203.0", // and no more in time
+			"",                 // nothing at all
+		} {
+			conn := Dial(t, addr)
+			Send(t, conn, first)
+			if got, _ := io.ReadAll(conn); len(got) > 0 { // a reset is as good as the end
+				t.Errorf("%.40q was answered: %q", first, got)
+			}
+			Soon(t, "the count", func() bool { return app.Stats().Shed["proxy-header"] == uint64(i+1) })
+		}
+		Soon(t, "a log line", func() bool { return strings.Contains(logs.String(), "PROXY protocol header") })
+
+		cut := Dial(t, addr)
+		Send(t, cut, header1[:10])
+		_ = cut.(*net.TCPConn).CloseWrite()
+		if got, _ := io.ReadAll(cut); len(got) > 0 {
+			t.Errorf("half a header was answered: %q", got)
+		}
+		Soon(t, "the count", func() bool { return app.Stats().Shed["proxy-header"] == 8 })
+		Soon(t, "all connections to be closed", func() bool { return app.Stats().Connections.Open == 0 })
+	})
+}
+
+// The header is taken of proxies that are trusted only.
+func TestProxyProtocolOfStrangers(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		config := behindProxy(engine)
+		config.TrustedProxies = []string{"127.0.0.2"}
+		addr, _ := Start(t, config, func(app *dunlin.App) { app.Get("/", whoAsks) })
+		for _, c := range []struct{ from, first, want string }{
+			{"127.0.0.1", "", "127.0.0.1 peer=127.0.0.1"},
+			{"127.0.0.2", header1, "203.0.113.7 peer=203.0.113.7"},
+			{"127.0.0.1", header1, "400 Bad Request"},
+		} {
+			conn := dialFrom(t, c.from, addr)
+			Send(t, conn, c.first+Request("GET /"))
+			if got, err := ReadAnswer(bufio.NewReader(conn), "GET"); err != nil && c.first == "" || !strings.Contains(got, c.want) && !strings.Contains(fmt.Sprint(err), "Date") {
+				t.Errorf("%q from %s: %v\n%s\nwant %s", c.first, c.from, err, got, c.want)
+			}
+		}
+	})
+}
+
+// Connections count for the client that the header names, and no longer when they close.
+func TestProxyProtocolPerAddress(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		config := behindProxy(engine)
+		config.MaxConnectionsPerAddress = 1
+		app, addr := startProbe(t, config)
+		open := func(header string) net.Conn {
+			conn := Dial(t, addr)
+			Send(t, conn, header)
+			return conn
+		}
+		first := open(header1)
+		probe(t, first)
+		probe(t, open(header2))
+		for range 3 {
+			probe(t, open(headerLocal)) // the proxy's own are not bounded
+		}
+		wantRefused(t, open(header1), "as many connections from this address as it takes")
+		_ = first.Close()
+		Soon(t, "the place to be free", func() bool {
+			conn := open(header1)
+			defer conn.Close()
+			return strings.HasPrefix(askOnce(conn), "HTTP/1.1 200 ")
+		})
+		if n := app.Stats().Shed["address-limit"]; n < 1 {
+			t.Errorf("%d refused by the count", n)
+		}
+	})
+}
+
+// A header comes before TLS, and is looked for on connections that say nothing yet.
+func TestProxyProtocolAndTLS(t *testing.T) {
+	config := behindProxy(dunlin.EngineAuto)
+	addr, trusted, _ := StartTLS(t, config, func(app *dunlin.App) { app.Get("/", whoAsks) })
+	conn := Dial(t, addr)
+	Send(t, conn, header2)
+	over := tls.Client(conn, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1"})
+	Send(t, over, Request("GET /"))
+	got, err := ReadAnswer(bufio.NewReader(over), "GET")
+	if want := "\n\n2a00::1 peer=2a00::1 std=2a00::1 secure=true"; err != nil || !strings.HasSuffix(got, want) {
+		t.Errorf("%v\n%s\nwant %s", err, got, want)
+	}
+	if got, _ := io.ReadAll(AskConn(t, addr, "\x16\x03\x01\x00\x05hello")); len(got) > 0 {
+		t.Errorf("TLS without a header was answered: %q", got)
+	}
+}
+
+// A drain does not wait for connections whose header has not come.
+func TestProxyProtocolDrain(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		config := behindProxy(engine)
+		config.HeadTimeout = 300 * time.Millisecond
+		app, addr := startProbe(t, config)
+		conn := Dial(t, addr)
+		Send(t, conn, header1[:8])
+		Soon(t, "the connection", func() bool { return app.Stats().Connections.Open == 1 })
+		// The end of the test shuts the server down.
+	})
+}
+
+// Trust costs a request that passes no proxy nothing, and one that does no allocation.
+func TestTrustedProxiesAllocateNothing(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	var seen atomic.Uint32
+	app, _ := NewApp(dunlin.Config{TrustedProxies: []string{"10.0.0.0/8", "192.0.2.0/24"}})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		seen.Add(uint32(r.Remote().Port()) + 1)
+		return dunlin.Text("hello")
+	})
+	w := nowhere{http.Header{}}
+	for _, headers := range []http.Header{{}, {"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.RemoteAddr, r.Header = "192.0.2.1:1234", headers
+		if n := testing.AllocsPerRun(1000, func() { app.ServeHTTP(w, r) }); n != 0 {
+			t.Errorf("%v: %v allocations", headers, n)
+		}
+	}
+}
+
+type nowhere struct{ header http.Header }
+
+func (d nowhere) Header() http.Header         { return d.header }
+func (d nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (d nowhere) WriteHeader(int)             {}

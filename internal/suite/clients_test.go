@@ -1,0 +1,197 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// startProbe serves GET /probe and returns the app.
+func startProbe(t *testing.T, config dunlin.Config) (app *dunlin.App, addr string) {
+	t.Helper()
+	addr, _ = Start(t, config, func(a *dunlin.App) {
+		app = a
+		a.Get("/probe", Text("probe"))
+	})
+	return app, addr
+}
+
+// dialFrom is dial from a given local address.
+func dialFrom(t *testing.T, ip, addr string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}).Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// probe asks for /probe on a connection.
+func probe(t *testing.T, conn net.Conn) {
+	t.Helper()
+	Send(t, conn, Request("GET /probe"))
+	got, err := ReadAnswer(bufio.NewReader(conn), "GET")
+	if err != nil || !strings.HasSuffix(got, "\n\nprobe") {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// wantRefused reads the answer of a connection that is one too many.
+func wantRefused(t *testing.T, conn net.Conn, why string) {
+	t.Helper()
+	got, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+		t.Fatalf("%q, %v; want a 503 and the end", got, err)
+	}
+	head, body, _ := strings.Cut(string(got), "\r\n\r\n")
+	WantContains(t, "the refusal", head+"\r\n", "Retry-After: 1\r\n", "Connection: close\r\n",
+		"Content-Type: application/problem+json\r\n", fmt.Sprintf("Content-Length: %d\r\n", len(body)))
+	WantContains(t, "the problem", body, why)
+}
+
+func TestMaxConnectionsPerAddress(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnectionsPerAddress: 2})
+		var first net.Conn
+		for i := range 2 {
+			conn := dialFrom(t, "127.0.0.1", addr)
+			probe(t, conn)
+			if i == 0 {
+				first = conn
+			}
+		}
+		wantRefused(t, dialFrom(t, "127.0.0.1", addr), "the server has as many connections from this address as it takes")
+		probe(t, dialFrom(t, "127.0.0.2", addr))
+		if n := app.Stats().Shed["address-limit"]; n != 1 {
+			t.Errorf("%d refused by the count, want 1", n)
+		}
+		_ = first.Close()
+		until := time.Now().Add(Patience)
+		for {
+			conn := dialFrom(t, "127.0.0.1", addr)
+			if strings.HasPrefix(askOnce(conn), "HTTP/1.1 200 ") {
+				return
+			}
+			if time.Now().After(until) {
+				t.Fatal("a connection that closed is counted for ever")
+			}
+		}
+	})
+}
+
+// askOnce sends a request for /probe, as far as that can be sent, and returns what
+// comes back.
+func askOnce(conn net.Conn) string {
+	_, _ = io.WriteString(conn, Request("GET /probe", "Connection: close"))
+	answer, _ := io.ReadAll(conn)
+	return string(answer)
+}
+
+func TestMaxConnections(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 2})
+		open := []net.Conn{Dial(t, addr), Dial(t, addr)}
+		for _, conn := range open {
+			probe(t, conn)
+		}
+		for range 5 {
+			waiting := Dial(t, addr) // in the backlog
+			_ = open[0].Close()
+			probe(t, waiting)
+			open = append(open[1:], waiting)
+		}
+	})
+}
+
+func TestMaxRequestsPerConnection(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 3})
+		for _, together := range []bool{true, false} {
+			conn := Dial(t, addr)
+			br := bufio.NewReader(conn)
+			if together {
+				Send(t, conn, strings.Repeat(Request("GET /probe"), 5))
+			}
+			for i := range 3 {
+				if !together {
+					Send(t, conn, Request("GET /probe"))
+				}
+				got, err := ReadAnswer(br, "GET")
+				if err != nil || !strings.HasSuffix(got, "\n\nprobe") {
+					t.Fatalf("request %d: %q, %v", i+1, got, err)
+				}
+				if closes := strings.Contains(got, "\nConnection: close\n"); closes != (i == 2) {
+					t.Errorf("request %d says that the connection closes: %v", i+1, closes)
+				}
+			}
+			if rest, err := io.ReadAll(br); len(rest) > 0 || !together && err != nil {
+				t.Errorf("after the last answer came %q, %v", rest, err)
+			}
+		}
+	})
+}
+
+// The last answer arrives whole although more was sent behind its request, which nobody reads: the
+// event loops wait for the client's end before they close (RFC 9112, section 9.6). The net/http engine
+// closes at once, as net/http does.
+func TestTheLastAnswerArrivesWhole(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		if engine == dunlin.EngineStd {
+			return
+		}
+		leave, entered := make(chan struct{}), make(chan struct{})
+		large := strings.Repeat("x", 400<<10)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 1}, func(a *dunlin.App) {
+			a.Get("/large", func(*dunlin.Request) dunlin.Response {
+				close(entered)
+				<-leave
+				return dunlin.Text(large)
+			})
+		})
+		conn := Dial(t, addr)
+		Send(t, conn, Request("GET /large"))
+		<-entered
+		Send(t, conn, Request("GET /large"))
+		close(leave)
+		br := bufio.NewReader(conn)
+		Answered(t, br, 200, large)
+		if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil {
+			t.Errorf("after the last answer came %q, %v", rest, err)
+		}
+	})
+}
+
+func TestMaxHeaders(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxHeaders: 20})
+		for _, c := range []struct{ lines, status int }{{19, 200}, {22, 431}} {
+			conn := Dial(t, addr)
+			var lines []string
+			for i := range c.lines {
+				lines = append(lines, fmt.Sprintf("X-%d: v", i))
+			}
+			Send(t, conn, Request("GET /probe", lines...))
+			br := bufio.NewReader(conn)
+			got, err := ReadAnswer(br, "GET")
+			if err != nil || got[9:12] != fmt.Sprint(c.status) {
+				t.Fatalf("%d lines: %q, %v; want %d", c.lines, got, err, c.status)
+			}
+			if c.status == 431 {
+				WantContains(t, "the refusal", got, "too many fields (the limit is 20)", "Connection: close\n", "application/problem+json")
+				if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
+					t.Errorf("after the refusal: %q, %v", rest, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,263 @@
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// slowSizes are those of what slow clients make the server hold.
+const slowAnswer, slowBodySize = 1 << 20, 4 << 20
+
+// startSlow serves answers and bodies for slow clients, and a route that is critical.
+func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *dunlin.App, addr string, logs *LogBuffer) {
+	t.Helper()
+	addr, logs = Start(t, dunlin.Config{Engine: engine, MemoryLimit: limit}, func(a *dunlin.App) {
+		app = a
+		a.Get("/probe", Text("probe"))
+		a.Get("/critical", Text("critical")).Critical()
+		a.Get("/large", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), slowAnswer)) // memory of its own
+		})
+		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(fmt.Sprint(len(body)))
+		})
+	})
+	return app, addr, logs
+}
+
+// slowReader asks for a large answer and takes little of it.
+func slowReader(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn := Dial(t, addr)
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	Send(t, conn, Request("GET /large"))
+	return conn
+}
+
+// slowSender sends half of a large body, as far as the server takes it.
+func slowSender(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn := Dial(t, addr)
+	Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", slowBodySize))
+	go func() { _, _ = conn.Write(make([]byte, slowBodySize/2)) }() // it may be refused
+	return conn
+}
+
+// Whatever slow clients make the server hold, under a limit that they could use up many times:
+// others are served as if they were not there, on connections that were open and on new ones.
+func TestSlowClientsCostOthersNothing(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, limit := range []dunlin.ByteSize{0, 64 << 20} {
+			t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
+				app, addr, logs := startSlow(t, engine, limit)
+				var kept []net.Conn
+				for range 20 {
+					conn := Dial(t, addr)
+					probe(t, conn)
+					kept = append(kept, conn)
+				}
+				const slow = 40
+				var readers, senders []net.Conn
+				for range slow {
+					readers = append(readers, slowReader(t, addr))
+					senders = append(senders, slowSender(t, addr))
+				}
+				Soon(t, "much is held, or was", func() bool { return app.Stats().Memory.HeldPeak > 6<<20 })
+				buf := make([]byte, 1200)
+				for round := range 20 {
+					// The slow ones go on: they are never silent, and may be gone.
+					for i := range slow {
+						_ = readers[i].SetReadDeadline(time.Now().Add(time.Microsecond))
+						_, _ = readers[i].Read(buf)
+						_ = senders[i].SetWriteDeadline(time.Now().Add(time.Microsecond))
+						_, _ = senders[i].Write(buf[:30])
+					}
+					probe(t, kept[round])
+					fresh := Dial(t, addr)
+					probe(t, fresh)
+					Send(t, fresh, Request("GET /critical"))
+					Answered(t, bufio.NewReader(fresh), 200, "critical")
+					_ = fresh.Close()
+				}
+				s := app.Stats()
+				if s.Shed["accept-paused"]+s.Shed["idle-dropped"]+s.Connections.AcceptPauses != 0 || s.Connections.AcceptPaused != 0 {
+					t.Errorf("others were made to pay: %v, %+v", s.Shed, s.Connections)
+				}
+				if m := s.Memory; m.Held > m.Budget+m.Leaving+slowAnswer {
+					t.Errorf("%d bytes held, %d of them leaving, of a budget of %d", m.Held, m.Leaving, m.Budget)
+				}
+				if text := logs.String(); strings.Contains(text, "ERROR") {
+					t.Errorf("logged as failures of the service:\n%.2000s", text)
+				}
+			})
+		}
+	})
+}
+
+// The alerts of docs/DEPLOY.md for slow readers: they show before anything is refused or cut off.
+func TestSlowReadersShow(t *testing.T) {
+	app, addr, _ := startSlow(t, dunlin.EngineAuto, 0)
+	if app.Stats().Connections.PerLoop == nil {
+		t.Skip("answers that wait are counted on the loop engine")
+	}
+	const slow = 10
+	for range slow {
+		slowReader(t, addr)
+	}
+	Soon(t, "they show", func() bool {
+		m := app.Stats().Memory
+		return m.ReadPaused == slow && m.Pending >= slow*slowAnswer && m.Holders == slow && len(m.Largest) == 5
+	})
+	s := app.Stats()
+	for _, x := range s.Memory.Largest {
+		if x.Held < slowAnswer || x.For <= 0 || x.Free <= 0 || !strings.HasPrefix(x.Remote, "127.0.0.1:") {
+			t.Errorf("%+v holds much", x)
+		}
+	}
+	if s.Memory.Fair < 64<<10 || s.Memory.Fair > s.Memory.Budget/2 || s.Shed["largest-holder"] != 0 {
+		t.Errorf("%+v, %v", s.Memory, s.Shed)
+	}
+	for name := range map[string]bool{"readPaused": true, "largest": true, "fair": true, "waiting": true, "acceptPausedNs": true} {
+		if !strings.Contains(s.String(), `"`+name+`":`) {
+			t.Errorf("the snapshot as JSON has no %s", name)
+		}
+	}
+}
+
+// ... for half-sent bodies: what they hold, who does, and that room is made.
+func TestSlowBodiesShow(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr, _ := startSlow(t, engine, 64<<20)
+		for range 8 {
+			slowSender(t, addr)
+		}
+		Soon(t, "the budget is nearly used up", func() bool {
+			m := app.Stats().Memory
+			return m.HeldFor["body"] > m.Budget/2 && len(m.Largest) > 0
+		})
+		Soon(t, "those make room who hold most", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
+	})
+}
+
+// ... for bodies that actions hold for long: those that come wait, and find no room.
+func TestBodiesThatWaitShow(t *testing.T) {
+	t.Parallel() // with TestBodyThatFindsNoRoom, which waits as long
+	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		leave, entered := make(chan struct{}), make(chan struct{}, 1)
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				entered <- struct{}{}
+				<-leave
+				return dunlin.NoContent()
+			})
+		})
+		body := strings.Repeat("x", 600<<10)
+		first, second := Dial(t, addr), Dial(t, addr)
+		Send(t, first, Request("POST /hold", "", body))
+		Await(t, "the first action", entered)
+		Send(t, second, Request("POST /hold", "", body))
+		Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+		resp, err := http.ReadResponse(bufio.NewReader(second), nil)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("the second: %v, %v", resp, err)
+		}
+		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 1 || s.Shed["no-memory"] != 1 || s.Shed["largest-holder"] != 0 {
+			t.Errorf("%+v, %v", s.Memory, s.Shed)
+		}
+		close(leave)
+		if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
+			t.Errorf("the first: %v, %v", resp, err)
+		}
+	})
+}
+
+// ... and for a bound on connections: how long nothing has been accepted.
+func TestAcceptingPausesShow(t *testing.T) {
+	app, addr := startProbe(t, dunlin.Config{MaxConnections: 1})
+	first := Dial(t, addr)
+	probe(t, first)
+	second := Dial(t, addr) // in the backlog
+	Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
+	if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
+		t.Errorf("%+v, %v", s.Connections, s.Shed)
+	}
+	_ = first.Close()
+	probe(t, second)
+	Soon(t, "the second is the only one", func() bool { return app.Stats().Connections.Open == 1 })
+	_ = second.Close()
+	Soon(t, "others are accepted again", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
+}
+
+// Actions that hold large bodies while they work cannot be ended. They leave room for others, who
+// hold little: those are answered at once, and large bodies that find no room wait.
+func TestWorkingHoldersLeaveRoom(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		const large = 5
+		leave, entered := make(chan struct{}), make(chan struct{}, large)
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				entered <- struct{}{}
+				<-leave
+				return dunlin.NoContent()
+			})
+			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text(fmt.Sprint(len(body)))
+			})
+		})
+		var holding []net.Conn
+		for range large {
+			conn := Dial(t, addr)
+			Send(t, conn, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
+			go func() { _, _ = conn.Write(make([]byte, 300<<10)) }()
+			holding = append(holding, conn)
+		}
+		const fit = smallBudget * 3 / 4 / (301 << 10)
+		for range fit {
+			Await(t, "an action with a large body", entered)
+		}
+		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == large-fit })
+		for range 50 {
+			conn := Dial(t, addr)
+			Send(t, conn, Request("POST /length", "", strings.Repeat("x", 40<<10)))
+			Answered(t, bufio.NewReader(conn), 200, fmt.Sprint(40<<10))
+			_ = conn.Close()
+		}
+		close(leave)
+		for range large - fit {
+			Await(t, "an action that has waited", entered)
+		}
+		for _, conn := range holding {
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusNoContent {
+				t.Errorf("one that waited: %v, %v", resp, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,231 @@
+//go:build linux
+
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A client that asks for much at once and reads nothing makes the server hold one
+// answer, not all of them.
+func TestPipeliningWithoutReadingPendsOneAnswer(t *testing.T) {
+	const answer, asked = 8 << 20, 10
+	big := strings.Repeat("x", answer)
+	app, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+		app.Get("/big", func(*dunlin.Request) dunlin.Response { return dunlin.Text(big) })
+	})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(strings.Repeat(Request("GET /big"), asked))); err != nil {
+		t.Fatal(err)
+	}
+	Soon(t, "output is pending", func() bool { return app.Stats().Memory.Pending > 0 })
+	if pending := app.Stats().Memory.Pending; pending > answer+1<<20 {
+		t.Errorf("%d bytes pending, want at most the %d of one answer", pending, answer)
+	}
+	conn.Close()
+	Soon(t, "nothing is pending", func() bool { return app.Stats().Memory.Pending == 0 })
+}
+
+// Clients that send half a request and no more fill the budget; those that wait for
+// longest are told so, and others are served.
+func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
+	app, addr := startSmall(t, dunlin.EngineLoop)
+	part := "POST /length HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	var conns []net.Conn
+	for range 2 * smallBudget / (64 << 10) {
+		conn := Dial(t, addr)
+		Send(t, conn, Request("POST /length", "", "body"))
+		Answered(t, bufio.NewReader(conn), 200, "4")
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		Send(t, conn, part)
+	}
+	Soon(t, "some are refused", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
+	refused := 0
+	for _, conn := range conns {
+		_, _ = io.WriteString(conn, "\r\nContent-Length: 1\r\n\r\nx") // it may be closed already
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == 200 {
+			continue
+		}
+		refused++
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(string(body), "memory budget of 1024 KiB") {
+			t.Errorf("%d %v %s; want 503, Retry-After, the limit, and the end", resp.StatusCode, resp.Header, body)
+		}
+	}
+	if refused == 0 || refused == len(conns) {
+		t.Errorf("%d of %d refused", refused, len(conns))
+	}
+	// One that was chosen may have let go by itself, and been served, before it was told.
+	if s := app.Stats(); s.Shed["largest-holder"] < uint64(refused) {
+		t.Errorf("%d refused, counted %d", refused, s.Shed["largest-holder"])
+	}
+}
+
+// Streams of events whose clients send more behind their requests than the budget has
+// room for: each goes to its own client, others are refused, and whoever is served
+// next may wait for a body.
+func TestEventsBeyondTheBudget(t *testing.T) {
+	const unfinished, streams, bodies = 15, 6, 2 // bodies for each stream
+	waits := make(chan struct{}, bodies)
+	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Get("/events/{n}", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(r.Param("n")) })
+		})
+		a.Post("/body", func(r *dunlin.Request) dunlin.Response {
+			var first [1]byte
+			if _, err := io.ReadFull(r.Body(), first[:]); err != nil {
+				return dunlin.Error(err)
+			}
+			waits <- struct{}{}
+			n, err := io.Copy(io.Discard, r.Body())
+			return dunlin.Text(fmt.Sprint(n, err))
+		})
+	})
+	var conns []net.Conn
+	for range unfinished + streams + streams*bodies {
+		conn := Dial(t, addr)
+		Send(t, conn, Request("GET /probe"))
+		Answered(t, bufio.NewReader(conn), 200, "probe")
+		conns = append(conns, conn)
+	}
+	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	for _, conn := range conns[:unfinished] {
+		Send(t, conn, part)
+	}
+	Soon(t, "the budget is nearly used up", func() bool { return app.Stats().Memory.Held >= unfinished*64<<10 })
+	for n, conn := range conns[unfinished : unfinished+streams] {
+		Send(t, conn, Request(fmt.Sprint("GET /events/", n))+part)
+		Answered(t, bufio.NewReader(conn), 200, fmt.Sprintf(":%d\n\n", n))
+		for _, conn := range conns[unfinished+streams+n*bodies:][:bodies] {
+			Send(t, conn, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx")
+			Await(t, "the action", waits)
+			Send(t, conn, strings.Repeat("x", 99_999))
+			Answered(t, bufio.NewReader(conn), 200, "99999 <nil>")
+		}
+	}
+	if app.Stats().Shed["largest-holder"] == 0 {
+		t.Error("nobody was refused")
+	}
+}
+
+// What is refused for want of memory passes policies and observers, and one that blocks
+// holds up no loop.
+func TestMemoryRefusalsAreAnswers(t *testing.T) {
+	const requests = 40
+	observed := make(chan string, requests)
+	block := make(chan struct{})
+	_, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Policy(stamp)
+		a.OnAnswer(func(info *dunlin.AnswerInfo) {
+			if info.Source() == dunlin.FromMemory {
+				observed <- fmt.Sprint(info.Status(), " ", info.Remote().IsValid())
+				<-block
+			}
+		})
+	})
+	t.Cleanup(func() { close(block) })
+	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	var conns []net.Conn
+	for range requests {
+		conn := Dial(t, addr)
+		Send(t, conn, Request("GET /probe"))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(err, resp)
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		Send(t, conn, part)
+	}
+	if got := Await(t, "a refusal", observed); got != "503 true" {
+		t.Errorf("observed %s", got)
+	}
+	refused, stamped := 0, 0
+	for _, conn := range conns {
+		_, _ = io.WriteString(conn, "\r\n\r\n") // it may be closed already
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == 503 {
+			refused++
+			if resp.Header.Get("X-Policy") == "memory 503" { // else it was not waited for
+				stamped++
+			}
+		}
+	}
+	if refused == 0 || stamped == 0 {
+		t.Errorf("%d refused, %d with the policy's header", refused, stamped)
+	}
+}
+
+// What some clients leave of a route's answers holds up nobody who takes them at once.
+func TestPromptClientsAwaitNoRoom(t *testing.T) {
+	here, release := make(chan struct{}), make(chan struct{})
+	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
+			n, err := strconv.Atoi(r.Param("n"))
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), n))
+		})
+		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			close(here)
+			<-release
+			return dunlin.NoContent()
+		})
+	})
+	slow := Dial(t, addr)
+	Send(t, slow, Request("GET /sized/12000000")) // more than a system keeps
+	Soon(t, "it is pending", func() bool { return app.Stats().Memory.Pending > 0 })
+	_ = slow.Close()
+	Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+
+	prompt := Dial(t, addr)
+	in := bufio.NewReader(prompt)
+	Send(t, prompt, Request("GET /sized/3"))
+	Answered(t, in, 200, "xxx")
+
+	const held = smallBudget * 13 / 16 // the rest has room for the buffers of actions that are taken over
+	holder := Dial(t, addr)
+	Send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
+	<-here
+	newcomer := Dial(t, addr)
+	Send(t, newcomer, Request("GET /sized/4"))
+	Soon(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	for range 3 {
+		Send(t, prompt, Request("GET /sized/3"))
+		Answered(t, in, 200, "xxx")
+	}
+	close(release)
+	Answered(t, bufio.NewReader(newcomer), 200, "xxxx")
+}

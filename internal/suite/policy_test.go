@@ -1,0 +1,280 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// stamp is a policy that says in a header what it knows.
+func stamp(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	if origin := info.Header("Origin"); origin != "" {
+		resp = resp.Header("X-Origin", origin+" at "+info.Host())
+	}
+	return resp.Header("X-Policy", fmt.Sprint(info.Source(), " ", info.Status(), " ", info.Path()))
+}
+
+// observed collects what observers are told.
+type observed struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *observed) add(i *dunlin.AnswerInfo) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	line := fmt.Sprint(i.Method(), " ", i.Path(), " ", i.Route(), " ", i.Source(), " ", i.Status(), " ", i.Bytes(), " ", i.Header("Origin"))
+	if i.Dropped() {
+		line += " dropped"
+	}
+	if i.ID() == "" || i.Duration() < 0 || i.Duration() > time.Minute || !i.Remote().IsValid() {
+		line += fmt.Sprint(" ID ", i.ID(), ", duration ", i.Duration(), ", remote ", i.Remote())
+	}
+	o.lines = append(o.lines, line)
+}
+
+func (o *observed) take() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := o.lines
+	o.lines = nil
+	return lines
+}
+
+func passOn(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+}
+
+// Whoever answers, the policy adds its header and the observer sees what the client got.
+func TestAnswersPassOnePlace(t *testing.T) {
+	long := strings.Repeat("0123456789", 10_000)
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var all, own observed
+		held, release := NewGate(), make(chan struct{})
+		addr, _ := Start(t, dunlin.Config{
+			Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RedirectDirty, MaxHeaders: 20,
+			HeadTimeout: 200 * time.Millisecond, BodyTimeout: 200 * time.Millisecond,
+		}, func(app *dunlin.App) {
+			app.Policy(stamp)
+			app.OnAnswer(all.add)
+			app.Use(func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					r.OnAnswer(own.add)
+					return next(r)
+				}
+			})
+			app.Get("/ok", Text("ok"))
+			app.Get("/long", Text(long))
+			app.Get("/empty", Constant(dunlin.NoContent()))
+			app.Get("/none", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} })
+			app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("it") })
+			app.Get("/abort", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
+			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
+				<-release
+				return dunlin.Text(r.ID())
+			}).Timeout(10 * time.Millisecond)
+			app.Get("/limit", func(*dunlin.Request) dunlin.Response { held.Pass(); return dunlin.Text("held") }).Limit(1)
+			app.Get("/stream", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, long); return err })
+			})
+			app.Get("/broken", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { return dunlin.NotFound().Err() })
+			})
+			app.Get("/failing", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(io.Writer) error { return &dunlin.ProblemDetails{Status: 409} })
+			})
+			app.Get("/cut", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { _, _ = io.WriteString(w, long); panic("it") })
+			})
+			app.Get("/handler", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, long) })))
+			behind := app.Group("/behind")
+			behind.UseStd(passOn)
+			behind.Get("/ok", Text("ok"))
+			behind.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("it") })
+			behind.Get("/long", Text(long))
+		})
+		defer close(release)
+		stay := AskConn(t, addr, Request("GET /limit"))
+		held.Await(t)
+		for _, c := range []struct{ request, policy, line string }{
+			{"GET /ok", "action 200 /ok", "GET /ok /ok action 200 2 o"},
+			{"HEAD /ok", "action 200 /ok", "HEAD /ok /ok action 200 0 o"},
+			{"GET /long", "action 200 /long", "GET /long /long action 200 100000 o"},
+			{"GET /empty", "action 204 /empty", "GET /empty /empty action 204 0 o"},
+			{"GET /none", "action 500 /none", "GET /none /none action 500 46 o"},
+			{"GET /panic", "panic 500 /panic", "GET /panic /panic panic 500 46 o"},
+			{"GET /abort", "", "GET /abort /abort action 0 -1 o dropped"},
+			{"GET /late", "timeout 503 /late", "GET /late /late timeout 503 81 o"},
+			{"GET /limit", "limit 503 /limit", "!GET /limit /limit limit 503 * o"},
+			{"GET /stream", "action 200 /stream", "GET /stream /stream action 200 -1 o"},
+			{"GET /failing", "action 409 /failing", "GET /failing /failing action 409 33 o"},
+			{"GET /cut", "action 200 /cut", "GET /cut /cut action 0 -1 o dropped"},
+			{"GET /handler", "action 200 /handler", "GET /handler /handler action 200 -1 o"},
+			{"GET /behind/ok", "action 200 /behind/ok", "GET /behind/ok /behind/ok action 200 2 o"},
+			{"GET /behind/panic", "panic 500 /behind/panic", "GET /behind/panic /behind/panic panic 500 46 o"},
+			{"GET /behind/long", "action 200 /behind/long", "GET /behind/long /behind/long action 200 -1 o"},
+			{"GET /nowhere", "app 404 /nowhere", "GET /nowhere  app 404 * o"},
+			{"POST /ok", "app 405 /ok", "POST /ok  app 405 * o"},
+			{"OPTIONS /ok", "app 204 /ok", "OPTIONS /ok  app 204 0 o"},
+			{"GET //ok", "app 308 //ok", "GET //ok  app 308 0 o"},
+		} {
+			conn := AskConn(t, addr, Request(c.request, "Origin: o"))
+			method, _, _ := strings.Cut(c.request, " ")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				if got := resp.Header.Get("X-Policy"); got != c.policy || resp.Header.Get("X-Origin") != "o at h.example" {
+					t.Errorf("%s: the policy's headers: %q, %q; want %q", c.request, got, resp.Header.Get("X-Origin"), c.policy)
+				}
+			} else if c.policy != "" && !strings.HasSuffix(c.line, "dropped") {
+				t.Errorf("%s: %v", c.request, err)
+			}
+			conn.Close()
+			line, seenByOwn := strings.CutPrefix(c.line, "!")
+			var got []string
+			Soon(t, c.request+" is observed", func() bool { got = append(got, all.take()...); return len(got) > 0 })
+			wantLine(t, "the app", line, got)
+			got = own.take()
+			if seenByOwn {
+				if len(got) != 0 {
+					t.Errorf("%s: middleware that did not run observes %q", c.request, got)
+				}
+				continue
+			}
+			Soon(t, c.request+" is observed by the request", func() bool { got = append(got, own.take()...); return len(got) > 0 })
+			wantLine(t, "the request", line, got)
+		}
+		held.Open <- struct{}{}
+		_ = stay
+	})
+}
+
+// wantLine compares what was observed; * stands for any length.
+func wantLine(t *testing.T, who, want string, got []string) {
+	t.Helper()
+	before, after, _ := strings.Cut(want, "*")
+	if len(got) != 1 || !strings.HasPrefix(got[0], before) || !strings.HasSuffix(got[0], after) {
+		t.Errorf("observed by %s: %q, want %q", who, got, want)
+	}
+}
+
+// What an engine refuses before there is a request passes it as well. Net/http tells
+// nobody but of too many fields.
+func TestRefusalsPassOnePlace(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var all observed
+		addr, _ := Start(t, dunlin.Config{
+			Engine: engine, MaxHead: 4 << 10, MaxHeaders: 20, HeadTimeout: 100 * time.Millisecond, BodyTimeout: 100 * time.Millisecond,
+		}, func(app *dunlin.App) {
+			app.Policy(stamp)
+			app.OnAnswer(all.add)
+			app.Post("/", func(r *dunlin.Request) dunlin.Response {
+				_, err := r.Bytes()
+				return dunlin.Error(err)
+			})
+		})
+		var fields []string
+		for i := range 30 {
+			fields = append(fields, fmt.Sprintf("X-%d: y", i))
+		}
+		for _, c := range []struct {
+			name, send, policy, line string
+			loopOnly                 bool
+		}{
+			{"malformed", "GET / HTTP/1.1\r\nbad\r\n\r\n", "protocol 400", "* protocol 400 *", true},
+			{"long target", Request("GET /" + strings.Repeat("x", 5<<10)), "protocol 414", "GET   protocol 414 *", true},
+			{"long head", Request("GET /", "X: "+strings.Repeat("x", 5<<10)), "protocol 431", "GET   protocol 431 *", true},
+			{"many fields", Request("GET /", fields...), "protocol 431", "GET *protocol 431 *", false},
+			{"slow head", "POST / HTTP/1.1\r\n", "protocol 408", "*protocol 408 *", true},
+			{"slow body", Request("POST /", "Origin: o", "Content-Length: 10") + "x", "action 408 /", "POST / / action 408 * o", true},
+			{"malformed chunk", Request("POST /", "Origin: o", "Transfer-Encoding: chunked", "", "x\r\n"), "protocol 400 /", "POST /  protocol 400 * o", true},
+		} {
+			if c.loopOnly && engine != dunlin.EngineLoop {
+				continue
+			}
+			conn := AskConn(t, addr, c.send)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			if got := resp.Header.Get("X-Policy"); !strings.HasPrefix(got, c.policy) {
+				t.Errorf("%s: the policy's header is %q, want %q", c.name, got, c.policy)
+			}
+			conn.Close()
+			var got []string
+			Soon(t, c.name+" is observed", func() bool { got = append(got, all.take()...); return len(got) > 0 })
+			parts := strings.Split(c.line, "*")
+			if len(got) != 1 || !strings.HasPrefix(got[0], parts[0]) || !strings.Contains(got[0], strings.Trim(parts[1], "*")) {
+				t.Errorf("%s: observed %q, want %q", c.name, got, c.line)
+			}
+		}
+	})
+}
+
+// An observer that blocks holds up its own client alone, and a policy that panics or
+// changes more than headers does no harm.
+func TestPoliciesAndObserversThatFail(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		held := NewGate()
+		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+				switch info.Path() {
+				case "/panic":
+					panic("in the policy")
+				case "/other":
+					return dunlin.Text("other")
+				case "/field":
+					return resp.Header("X-Bad", "a\nb")
+				}
+				return resp
+			})
+			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+				switch info.Path() {
+				case "/block", "/missing/block":
+					held.Pass()
+				case "/observer":
+					panic("in the observer")
+				}
+			})
+			for _, path := range []string{"/panic", "/other", "/block", "/observer", "/ok", "/field"} {
+				app.Get(path, Text("fine"))
+			}
+		})
+		for _, path := range []string{"/block", "/missing/block"} {
+			conns := make([]net.Conn, 8) // more than there are loops
+			for i := range conns {
+				conns[i] = AskConn(t, addr, Request("GET "+path))
+				held.Await(t)
+			}
+			if resp, got := askStd(t, "GET", "http://"+addr+"/ok", ""); got != "fine" {
+				t.Errorf("meanwhile: %d %s", resp.StatusCode, got)
+			}
+			for _, conn := range conns {
+				held.Open <- struct{}{}
+				_ = conn
+			}
+			for _, conn := range conns {
+				if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != map[string]int{"/block": 200}[path] && resp.StatusCode != 404 {
+					t.Errorf("%s: %v, %v", path, resp, err)
+				}
+			}
+		}
+		for path, want := range map[string]int{"/panic": 200, "/other": 200, "/observer": 200, "/field": 200} {
+			resp, got := askStd(t, "GET", "http://"+addr+path, "")
+			if resp.StatusCode != want || want == 200 && got != "fine" {
+				t.Errorf("%s: %d %s, want %d", path, resp.StatusCode, got, want)
+			}
+		}
+		WantContains(t, "the log", logs.String(), "in the policy", "in the observer", "changed more than headers", "adds what may not be sent")
+	})
+}

@@ -1,0 +1,93 @@
+package suite
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A handler that keeps its writer can do no harm to the requests that follow on
+// the connection.
+func TestWriterIsOverWithItsHandler(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		kept := make(chan http.ResponseWriter, 2)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/keep", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				kept <- w
+				_, _ = io.WriteString(w, "short")
+			})))
+			app.Get("/flushed", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				kept <- w
+				_, _ = io.WriteString(w, "begun")
+				_ = http.NewResponseController(w).Flush()
+			})))
+			app.Get("/next", func(*dunlin.Request) dunlin.Response {
+				w := <-kept // while this request has the connection
+				if n, err := io.WriteString(w, strings.Repeat("late", 100_000)); n != 0 || err == nil {
+					t.Errorf("a late write: %d, %v", n, err)
+				}
+				c := http.NewResponseController(w)
+				if err := c.Flush(); err == nil {
+					t.Error("a late flush succeeded")
+				}
+				if _, _, err := c.Hijack(); err == nil {
+					t.Error("a late hijack succeeded")
+				}
+				w.WriteHeader(http.StatusTeapot)
+				return dunlin.Text("mine")
+			})
+		})
+		conn := Dial(t, addr)
+		br := bufio.NewReader(conn)
+		for _, path := range []string{"/keep", "/flushed"} {
+			for _, send := range []string{path, "/next"} {
+				if _, err := io.WriteString(conn, Request("GET "+send)); err != nil {
+					t.Fatal(err)
+				}
+				got, err := ReadAnswer(br, "GET")
+				want := "mine"
+				if send != "/next" {
+					want = map[string]string{"/keep": "short", "/flushed": "begun"}[send]
+				}
+				if err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 OK\n") || !strings.HasSuffix(got, want) {
+					t.Fatalf("%s: %v\n%s", send, err, got)
+				}
+			}
+		}
+	})
+}
+
+// What a handler says of the length of a body it leaves out is passed on, and
+// nothing is made up.
+func TestLengthOfHead(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Handle("HEAD", "/{length}", func(r *dunlin.Request) dunlin.Response {
+				length := r.Param("length")
+				return dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					switch length {
+					case "unknown":
+					case "written":
+						_, _ = io.WriteString(w, "seven b")
+					default:
+						w.Header().Set("Content-Length", length)
+					}
+				}))(r)
+			})
+		})
+		for path, want := range map[string]int64{"/unknown": -1, "/written": 7, "/0": 0, "/1234567": 1234567} {
+			resp, err := http.Head("http://" + addr + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.ContentLength != want {
+				t.Errorf("%s: Content-Length %d, want %d", path, resp.ContentLength, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+const problemLate = `{"title":"Service Unavailable","status":503,"detail":"the request took too long"}`
+
+func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		release, ended := make(chan struct{}), make(chan error, 4)
+		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
+			slow := app.Timeout(20 * time.Millisecond)
+			slow.Handle("GET,POST", "/slow/{id}", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					ended <- err
+					return dunlin.Error(err)
+				}
+				<-release
+				// The request is still whole, and its context over.
+				if r.Param("id") != "7" || r.Header("X-Test") != "kept" || string(body) != "body" {
+					ended <- fmt.Errorf("the late action reads %q, %q, %q", r.Param("id"), r.Header("X-Test"), body)
+				}
+				ended <- r.Context().Err()
+				return dunlin.Text("late").Header("X-Late", "1")
+			})
+		})
+		resp, body := sendTo(t, "POST", "http://"+addr+"/slow/7", "body")
+		if resp.StatusCode != http.StatusServiceUnavailable || body != problemLate || !resp.Close {
+			t.Errorf("answered %d %s (close: %v)", resp.StatusCode, body, resp.Close)
+		}
+		if resp, body = sendTo(t, "GET", "http://"+addr+"/quick", ""); resp.StatusCode != 200 || body != "quick" {
+			t.Errorf("another request meanwhile: %d %s", resp.StatusCode, body)
+		}
+		close(release)
+		if err := <-ended; err == nil || strings.Contains(err.Error(), "reads") {
+			t.Errorf("the late action found %v", err)
+		}
+		Soon(t, "a line says so", func() bool {
+			return strings.Contains(logs.String(), "took too long") && strings.Contains(logs.String(), "/slow/{id}")
+		})
+	})
+}
+
+func sendTo(t *testing.T, method, url, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Test", "kept")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// The limit counts until the answer begins, whoever begins it.
+func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		long := func(w io.Writer, flush func() error) error {
+			if _, err := io.WriteString(w, "first "); err != nil {
+				return err
+			}
+			if err := flush(); err != nil {
+				return err
+			}
+			<-time.After(50 * time.Millisecond) // more than the limit: it must have been lifted
+			_, err := io.WriteString(w, "second")
+			return err
+		}
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: 20 * time.Millisecond}, func(app *dunlin.App) {
+			app.Get("/stream", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					return long(w, func() error { return dunlin.Flush(w) })
+				})
+			})
+			app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = long(w, http.NewResponseController(w).Flush)
+			})))
+		})
+		for _, path := range []string{"/stream", "/std"} {
+			if resp, body := sendTo(t, "GET", "http://"+addr+path, ""); resp.StatusCode != 200 || body != "first second" {
+				t.Errorf("%s: %d %q", path, resp.StatusCode, body)
+			}
+		}
+	})
+}
+
+// A late standard handler can do its connection no harm.
+func TestTimeoutTakesTheWriterAway(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		release, wrote := make(chan struct{}), make(chan error, 1)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				<-release
+				_, err := w.Write([]byte(strings.Repeat("late ", 100_000)))
+				wrote <- errors.Join(err, http.NewResponseController(w).Flush())
+			}))).Timeout(10 * time.Millisecond)
+		})
+		if resp, body := sendTo(t, "GET", "http://"+addr+"/std", ""); resp.StatusCode != 503 || body != problemLate {
+			t.Errorf("%d %.100q", resp.StatusCode, body)
+		}
+		close(release)
+		if err := <-wrote; err == nil {
+			t.Error("the late handler wrote without an error")
+		}
+	})
+}
+
+// Thousands of late actions under load: each answer is whole, and its own.
+func TestTimeoutsUnderLoad(t *testing.T) {
+	total := 10_000
+	switch {
+	case testing.Short():
+		total = 500
+	case invariants.Enabled:
+		total = 2000 // each costs ten times as much with the race detector
+	}
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var late, done atomic.Int64
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/maybe/{token}", func(r *dunlin.Request) dunlin.Response {
+				token := r.Param("token")
+				if strings.HasSuffix(token, "-slow") {
+					<-r.Context().Done() // returns just as it is given up
+				}
+				done.Add(1)
+				return dunlin.JSON(map[string]string{"token": token}).Header("X-Token", token)
+			}).Timeout(3 * time.Millisecond)
+		})
+		const clients = 32
+		var wg sync.WaitGroup
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+		defer client.CloseIdleConnections()
+		for c := range clients {
+			wg.Go(func() {
+				for i := range 2 * total / clients {
+					token := fmt.Sprintf("%d-%d", c, i)
+					if i%2 == 0 {
+						token += "-slow"
+					}
+					resp, err := client.Get("http://" + addr + "/maybe/" + token)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					body, err := io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+					switch {
+					case err != nil:
+						t.Error(err)
+					case resp.StatusCode == http.StatusServiceUnavailable && string(body) == problemLate:
+						late.Add(1)
+					case resp.StatusCode != http.StatusOK || resp.Header.Get("X-Token") != token || string(body) != `{"token":"`+token+`"}`:
+						t.Errorf("%s was answered %d %q with token %q", token, resp.StatusCode, body, resp.Header.Get("X-Token"))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if late.Load() == 0 {
+			t.Error("no action was late")
+		}
+		if t.Failed() {
+			t.Logf("%d late, %d ended", late.Load(), done.Load())
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package suite
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+func TestTLS(t *testing.T) {
+	for _, c := range []struct {
+		protocol func(*http.Protocols)
+		want     string
+	}{
+		{HTTP1, "HTTP/1.1 TLS"},
+		{HTTP2, "HTTP/2.0 TLS"},
+	} {
+		OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+			addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+			if _, body := Get(t, Client(t, trusted, c.protocol), "https://"+addr+"/proto"); body != c.want {
+				t.Errorf("got %q, want %q", body, c.want)
+			}
+		})
+	}
+}
+
+func TestTLSMinimumVersion(t *testing.T) {
+	addr, trusted, _ := StartTLS(t, dunlin.Config{}, func(*dunlin.App) {})
+	for _, c := range []struct {
+		version uint16
+		ok      bool
+	}{{tls.VersionTLS11, false}, {tls.VersionTLS12, true}, {tls.VersionTLS13, true}} {
+		conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: trusted, MinVersion: c.version, MaxVersion: c.version})
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", tls.VersionName(c.version), err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+// One app at the same time by TLS and in clear text.
+func TestTLSBesideClearText(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		certFile, keyFile, trusted := NewCert(t)
+		type listening struct {
+			addr   string
+			engine dunlin.Engine
+		}
+		ready := make(chan listening, 1)
+		app, _ := NewApp(dunlin.Config{Engine: engine, Ready: func(a net.Addr, e dunlin.Engine) { ready <- listening{a.String(), e} }})
+		app.Get("/proto", Proto)
+		served := [2]chan error{make(chan error, 1), make(chan error, 1)}
+		ln := Listen(t)
+		go func() { served[0] <- app.Serve(ln) }()
+		clear := <-ready
+		go func() { served[1] <- app.ListenAndServeTLS("127.0.0.1:0", certFile, keyFile) }()
+		secure := <-ready
+		if clear.engine != engine || secure.engine != engine {
+			t.Errorf("clear text by %v and TLS by %v, want both by %v", clear.engine, secure.engine, engine)
+		}
+		c := Client(t, trusted, HTTP1, HTTP2)
+		if _, body := Get(t, c, "http://"+clear.addr+"/proto"); body != "HTTP/1.1 clear" {
+			t.Errorf("got %q", body)
+		}
+		if _, body := Get(t, c, "https://"+secure.addr+"/proto"); body != "HTTP/2.0 TLS" {
+			t.Errorf("got %q", body)
+		}
+		c.CloseIdleConnections() // HTTP/2 would wait a second for it
+		Stop(t, app, served[0], served[1])
+	})
+}
+
+func TestH2C(t *testing.T) {
+	addr, _ := Start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+	if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/proto"); body != "HTTP/2.0 clear" {
+		t.Errorf("got %q", body)
+	}
+	if _, body := Get(t, Client(t, nil, HTTP1), "http://"+addr+"/proto"); body != "HTTP/1.1 clear" {
+		t.Errorf("got %q", body)
+	}
+}
+
+func TestH2CIsOffByDefault(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+		resp, err := Client(t, nil, H2C).Get("http://" + addr + "/proto")
+		if err == nil {
+			resp.Body.Close()
+			t.Errorf("got %s, want an error", resp.Proto)
+		}
+	})
+}
+
+// What strangers send to a TLS port must not fill the log.
+func TestTLSHandshakeErrorsAreQuiet(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, c := range []struct {
+			level slog.Level
+			lines int
+		}{{slog.LevelDebug, 1}, {slog.LevelInfo, 0}} {
+			logs := new(LogBuffer)
+			addr, _, _ := StartTLS(t, dunlin.Config{Engine: engine, Logger: logs.Logger(c.level)}, func(*dunlin.App) {})
+			conn := Dial(t, addr)
+			if _, err := io.WriteString(conn, "\x16\x03\x01\x00\x04this is no TLS at all\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = bufio.NewReader(conn).ReadString(0) // to the end of the connection
+			count := func() int { return strings.Count(logs.String(), "TLS handshake") }
+			Soon(t, "the handshake is logged", func() bool { return count() >= c.lines })
+			if n := count(); n != c.lines {
+				t.Errorf("level %v: %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
+			}
+		}
+	})
+}
+
+func TestTLSErrors(t *testing.T) {
+	certFile, keyFile, _ := NewCert(t)
+	app, _ := NewApp(dunlin.Config{})
+	for _, c := range []struct{ cert, key, want string }{
+		{"", "", "no certificate"},
+		{"missing.pem", keyFile, "missing.pem"},
+		{certFile, "missing.pem", "missing.pem"},
+		{keyFile, certFile, "load certificate"},
+	} {
+		err := app.ListenAndServeTLS("127.0.0.1:0", c.cert, c.key)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("certificate %q, key %q: error %v, want one with %q", c.cert, c.key, err, c.want)
+		}
+	}
+}
+
+func TestTLSSettings(t *testing.T) {
+	for _, c := range []struct {
+		config dunlin.Config
+		want   string
+	}{
+		{dunlin.Config{TLSCert: "cert.pem"}, "TLSKey"},
+		{dunlin.Config{TLSKey: "key.pem"}, "TLSCert"},
+		{dunlin.Config{TLSAddr: ":443"}, "TLSAddr"},
+		{dunlin.Config{TLSDevelopment: true, TLSCert: "cert.pem", TLSKey: "key.pem"}, "TLSDevelopment"},
+		{dunlin.Config{TLSDomains: []string{"example.com"}}, "github.com/dunlinhttp/dunlin/acme"},
+		{dunlin.Config{TLSIssuer: new(testIssuer)}, "TLSDomains"},
+		{dunlin.Config{TLSIssuer: new(testIssuer), TLSDomains: []string{"example.com"}, TLSDevelopment: true}, "TLSDevelopment"},
+		{dunlin.Config{HSTS: -time.Second}, "HSTS"},
+		{dunlin.Config{HSTS: time.Millisecond}, "HSTS"},
+		{dunlin.Config{H2C: true, Engine: dunlin.EngineLoop}, "H2C"},
+		{dunlin.Config{DrainGrace: -1}, "DrainGrace"},
+	} {
+		WantContains(t, "the panic", PanicText(func() { dunlin.New(c.config) }), "Config.", c.want)
+	}
+}

@@ -1,0 +1,93 @@
+package suite
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A handler that writes the head of 101 before it hijacks has it sent, as
+// WebSocket libraries expect.
+func TestUpgradeHeadGoesOutBeforeHijack(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/up", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Connection", "Upgrade")
+				w.Header().Set("Upgrade", "echo")
+				w.Header().Set("X-Own", "1")
+				w.WriteHeader(http.StatusSwitchingProtocols)
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				line, _ := rw.ReadString('\n')
+				_, _ = io.WriteString(conn, "echo: "+line)
+			}))
+		})
+		conn := Dial(t, addr)
+		_, _ = io.WriteString(conn, "GET /up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"Connection": "Upgrade", "Upgrade": "echo", "X-Own": "1"} {
+			if got := resp.Header.Get(name); resp.StatusCode != http.StatusSwitchingProtocols || got != want {
+				t.Errorf("%d, %s: %q, want %q", resp.StatusCode, name, got, want)
+			}
+		}
+		_, _ = io.WriteString(conn, "hello\n")
+		if got, err := io.ReadAll(br); err != nil || string(got) != "echo: hello\n" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A proxy whose backend breaks off in the middle must break off, too. It does so
+// only where the request's context says that a server runs it.
+func TestProxyCutsHalfAnAnswer(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "begun")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer backend.Close()
+	target, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var server any
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			proxy := httputil.NewSingleHostReverseProxy(target)
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server = r.Context().Value(http.ServerContextKey)
+				proxy.ServeHTTP(w, r)
+			}))
+		})
+		req, err := http.NewRequestWithContext(context.Background(), "GET", "http://"+addr+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("half an answer was taken for one: %q", got)
+		}
+		if _, ok := server.(*http.Server); !ok {
+			t.Errorf("the context has the server %T", server)
+		}
+	})
+}
