@@ -37,18 +37,16 @@ var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) 
 // is never sent has seq stopped by the garbage collector.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
-	e := &seqEncoder[T]{options: wireOptions(options), buf: append(x.Buf[:0], '[')}
-	next, stop := iter.Pull(e.pieces(seq))
-	e.next = next
+	e, stop := jsonwire.NewSequence(x.Buf[:0], seq, wireOptions(options))
 	outgrown := false
 	defer func() {
 		if !outgrown {
 			stop()
 		}
 	}()
-	more, err := e.encode(seqHeld)
+	more, err := e.Encode(seqHeld)
 	if !more || err != nil {
-		return encoded(x, e.buf, err)
+		return encoded(x, e.Buf, err)
 	}
 	outgrown = true
 	rest := &seqRest{stop: stop}
@@ -61,7 +59,9 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 		}
 		defer runtime.KeepAlive(rest) // or the collector stops it, too
 		defer endSeq(rest.stop, r.app.log)
-		return (&streamWriter{r: r, resp: resp}).run(e.writeRest)
+		return (&streamWriter{r: r, resp: resp}).run(func(w io.Writer) error {
+			return writeSequence(w, e)
+		})
 	})
 }
 
@@ -82,65 +82,15 @@ func endSeq(stop func(), logger *slog.Logger) {
 	stop()
 }
 
-// seqEncoder encodes a sequence as an array, piece by piece. The sequence runs in a
-// coroutine, which the request's goroutine enters once for each piece and not for
-// each element.
-type seqEncoder[T any] struct {
-	next    func() (struct{}, bool) // has the coroutine fill buf
-	options jsonwire.Options
-	buf     []byte
-	most    int // bytes in buf after which the coroutine pauses
-	n       int // elements so far
-	err     error
-}
-
-// pieces is the coroutine. It ends with the array, or with err.
-func (e *seqEncoder[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
-	return func(pause func(struct{}) bool) {
-		for v := range seq {
-			if e.n > 0 {
-				e.buf = append(e.buf, ',')
-			}
-			if e.buf, e.err = jsonwire.Append(e.buf, &v, e.options); e.err != nil {
-				e.err = fmt.Errorf("element %d: %w", e.n, e.err)
-				return
-			}
-			e.n++
-			if len(e.buf) > e.most && !pause(struct{}{}) {
-				return
-			}
-		}
-		e.buf = append(e.buf, ']')
-	}
-}
-
-// encode appends elements until buf has outgrown most bytes or there are no
-// more; then it closes the array.
-func (e *seqEncoder[T]) encode(most int) (more bool, err error) {
-	e.most = most
-	_, more = e.next()
-	return more, e.err
-}
-
-// writeRest writes what is encoded, then what is left of the sequence.
-func (e *seqEncoder[T]) writeRest(w io.Writer) error {
-	if _, err := w.Write(e.buf); err != nil {
+// writeSequence writes what is encoded, then what is left of the sequence.
+func writeSequence[T any](w io.Writer, s *jsonwire.Sequence[T]) error {
+	if _, err := w.Write(s.Buf); err != nil {
 		return err
 	}
 	x := exchange.NewOwn(nil)
-	x.Buf = e.buf
+	x.Buf = s.Buf
 	x.Free() // the large buffer serves another response meanwhile
-	pieces := seqBuffers.Get().(*[seqPiece + 2<<10]byte)
-	defer seqBuffers.Put(pieces)
-	for more := true; more; {
-		e.buf = pieces[:0]
-		var err error
-		if more, err = e.encode(seqPiece); err != nil {
-			return fmt.Errorf("JSON response: %w", err)
-		}
-		if _, err = w.Write(e.buf); err != nil {
-			return err
-		}
-	}
-	return nil
+	piece := seqBuffers.Get().(*[seqPiece + 2<<10]byte)
+	defer seqBuffers.Put(piece)
+	return s.WriteRest(w, piece[:], seqPiece)
 }
