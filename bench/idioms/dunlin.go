@@ -1,0 +1,64 @@
+package idioms
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+var dunlinUser = dunlin.NewKey[string]("user")
+
+// Dunlin is the service on Dunlin.
+func Dunlin(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+
+	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
+		id, err := r.Int("id")
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		u, ok := findUser(id)
+		if !ok {
+			return dunlin.NotFound()
+		}
+		return dunlin.JSON(u)
+	})
+
+	admin := app.Group("/admin", dunlinKey)
+	typed.Post(admin, "/users", dunlinCreate)
+	admin.Get("/me", func(r *dunlin.Request) dunlin.Response {
+		name, _ := dunlinUser.Get(r)
+		return dunlin.Text(name)
+	})
+	return app
+}
+
+// CreateUser says what comes in, and which rules it keeps.
+type CreateUser struct {
+	Body struct {
+		Name string `json:"name" minLength:"1"`
+	}
+}
+
+func dunlinCreate(_ *dunlin.Request, in CreateUser) (typed.Created[User], error) {
+	u := addUser(in.Body.Name)
+	return typed.Created[User]{Location: fmt.Sprintf("/users/%d", u.ID), Body: u}, nil
+}
+
+func dunlinKey(next dunlin.Action) dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		name := whose(r.Header("X-Key"))
+		if name == "" {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: 401})
+		}
+		dunlinUser.Set(r, name)
+		return next(r).Header("X-Served-For", name)
+	}
+}
+
+// ServeDunlin serves until a signal comes, and lets running requests end.
+func ServeDunlin() error {
+	return Dunlin(dunlin.Config{Addr: ":8080"}).Run(context.Background())
+}

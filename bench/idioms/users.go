@@ -1,0 +1,41 @@
+// Package idioms has one small service as it is written for chi, Echo, Fiber, gin and Dunlin: the code that the pages in
+// docs/coming-from show beside each other. A test sees that all do the same.
+package idioms
+
+import "sync"
+
+// A User is what the service keeps.
+type User struct {
+	ID   int    `json:"id"`
+	Name string `json:"name" validate:"required"`
+}
+
+var users = struct {
+	sync.Mutex
+	all []User
+}{all: []User{{1, "Ada"}}}
+
+func findUser(id int) (User, bool) {
+	users.Lock()
+	defer users.Unlock()
+	if id < 1 || id > len(users.all) {
+		return User{}, false
+	}
+	return users.all[id-1], true
+}
+
+func addUser(name string) User {
+	users.Lock()
+	defer users.Unlock()
+	u := User{len(users.all) + 1, name}
+	users.all = append(users.all, u)
+	return u
+}
+
+// whose returns who has a key, "" for nobody.
+func whose(key string) string {
+	if key == "secret" {
+		return "Grace"
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// A service is what its actions have in common.
+type service struct {
+	store    store.Store
+	log      *slog.Logger
+	links    links
+	accounts accounts
+	sessions *middleware.Sessions[visit]
+	clicked  chan string // codes of links, to be counted
+	watchers watchers
+}
+
+func newService(st store.Store, log *slog.Logger) *service {
+	return &service{
+		store: st, log: log, clicked: make(chan string, 10_000),
+		sessions: middleware.NewSessions[visit](middleware.SessionConfig{Store: st}),
+	}
+}
+
+var cors = middleware.CORSConfig{
+	Origins:     []string{"https://app.example.com"},
+	Headers:     []string{"Content-Type", "Idempotency-Key"},
+	Credentials: true,
+	MaxAge:      time.Hour,
+}
+
+// app registers everything.
+func (s *service) app(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+
+	// Every answer, whoever makes it: the app's own 404, a panic's 500, a refusal in an overload.
+	app.Policy(middleware.SendRequestID("X-Request-ID"))
+	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
+	app.Policy(middleware.SendCORS(cors))
+	app.OnAnswer(middleware.LogAnswers(s.log))
+
+	// What must answer also when nothing else does, in front of all middleware.
+	app.Get("/ready", app.Readiness()).Critical()
+	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
+
+	app.Use(
+		middleware.RequestID("X-Request-ID"), // who and what it is
+		traced,
+		middleware.CORS(cors), // before what refuses: preflights carry no credentials
+		middleware.CrossOrigin(cors.Origins...),
+		middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}),
+		s.sessions.Middleware(),
+	)
+
+	logins := app.Group("", middleware.RateLimit(middleware.Rate{
+		Name: "login", Limit: 10, Window: time.Minute, Store: s.store, Away: middleware.RefuseRequests,
+	}))
+	logins.Post("/login", dunlin.Try(s.login))
+	app.Post("/logout", dunlin.Try(s.logout))
+
+	s.registerAPI(app)
+
+	cache := middleware.NewCache(middleware.CacheConfig{App: app, StaleIfError: time.Minute})
+	app.Get("/top", dunlin.Try(s.top), cache.Middleware())
+	app.Get("/{code}", dunlin.Try(s.follow))
+	return app
+}
+
+// registerAPI registers the operations that the OpenAPI document has.
+func (s *service) registerAPI(app *dunlin.App) {
+	cookie := typed.APIKey("session", "cookie", "__Host-session")
+	api := app.Group("/api", typed.Declares(s.onlyUsers, typed.Requires(cookie), typed.Unauthorized))
+	once := typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{Store: s.store, User: s.user}),
+		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},
+		typed.Status{Code: 422, Description: "The Idempotency-Key was used for another request"},
+		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+	typed.Get(api, "/links", s.list).Name("listLinks").Summary("Lists one's links")
+	typed.Post(api, "/links", s.create, once).Name("createLink").Faults(codeTaken).Summary("Shortens a link")
+	typed.Delete(api, "/links/{code}", s.remove).Name("removeLink").Faults(noLink).Summary("Removes a link")
+	typed.Post(api, "/links/import", s.importLinks).Name("importLinks").Summary("Shortens the links of a CSV file").
+		Route().MaxBody(64 << 20)
+	typed.Get(api, "/clicks", s.watch).Name("watchClicks").Summary("Tells of clicks as they happen")
+	openapi.Serve(app, "/docs", openapi.Config{Title: "Links", Version: "1.0.0"})
+}
+
+// follow leads a visitor on.
+func (s *service) follow(r *dunlin.Request) (dunlin.Response, error) {
+	l, ok := s.links.get(r.Param("code"))
+	if !ok {
+		return dunlin.NotFound(), nil
+	}
+	select {
+	case s.clicked <- l.Code:
+	default: // they come faster than they are counted
+		s.log.WarnContext(r.Context(), "a click was not counted", "code", l.Code)
+	}
+	return dunlin.Redirect(l.URL).Status(302), nil
+}
+
+// top is a page that is the same for everybody: it may be kept.
+func (s *service) top(*dunlin.Request) (dunlin.Response, error) {
+	var page strings.Builder
+	for _, l := range s.links.mostClicked(10) {
+		fmt.Fprintf(&page, "<li>%s: %d</li>", html.EscapeString(l.Code), l.Clicks)
+	}
+	return dunlin.HTML("<ol>" + page.String() + "</ol>").Cache(10 * time.Second), nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+// A visit is what a session holds.
+type visit struct {
+	User string `json:"user"`
+}
+
+// accounts are those who may log in. A real service has them in its database.
+type accounts struct {
+	mu     sync.Mutex
+	byName map[string]account
+}
+
+type account struct {
+	salt, hash []byte
+	rounds     int // of PBKDF2
+}
+
+func (a *accounts) add(name, password string, rounds int) {
+	if password == "" {
+		return // nobody can log in by that name
+	}
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // never fails
+	hash, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
+	if err != nil {
+		panic(err) // no such settings
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byName == nil {
+		a.byName = map[string]account{}
+	}
+	a.byName[name] = account{salt, hash, rounds}
+}
+
+// check reports whether a password is right, in a time that does not say whether there is such a name.
+func (a *accounts) check(name, password string) bool {
+	a.mu.Lock()
+	found, ok := a.byName[name]
+	a.mu.Unlock()
+	if !ok {
+		found = account{make([]byte, 16), make([]byte, sha256.Size), 600_000}
+	}
+	hash, err := pbkdf2.Key(sha256.New, password, found.salt, found.rounds, sha256.Size)
+	return err == nil && subtle.ConstantTimeCompare(hash, found.hash) == 1 && ok
+}
+
+func (s *service) login(r *dunlin.Request) (dunlin.Response, error) {
+	form, err := r.Form()
+	if err != nil {
+		return dunlin.Response{}, err
+	}
+	name := form.Get("name")
+	if !s.accounts.check(name, form.Get("password")) {
+		return dunlin.Problem(dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
+	}
+	err = s.sessions.Login(r, func(v *visit) error { v.User = name; return nil })
+	return dunlin.Redirect("/docs/"), err
+}
+
+func (s *service) logout(r *dunlin.Request) (dunlin.Response, error) {
+	return dunlin.NoContent(), s.sessions.End(r)
+}
+
+var userKey = dunlin.NewKey[string]("user")
+
+// onlyUsers lets those pass who have logged in.
+func (s *service) onlyUsers(next dunlin.Action) dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		v, ok, err := s.sessions.Get(r)
+		switch {
+		case err != nil:
+			return dunlin.Error(err) // 503 while the store is away
+		case !ok || v.User == "":
+			return dunlin.Error(typed.Unauthorized)
+		}
+		userKey.Set(r, v.User)
+		return next(r)
+	}
+}
+
+// user is who asks, behind onlyUsers.
+func (s *service) user(r *dunlin.Request) string {
+	name, _ := userKey.Get(r)
+	return name
+}

@@ -1,0 +1,53 @@
+// Command guide is the service of docs/GUIDE.md, a link shortener; a test keeps the two the same.
+package main
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+func main() {
+	if err := run(); err != nil {
+		slog.Error("links", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	config := dunlin.Config{Timeout: 10 * time.Second}
+	flag.StringVar(&config.Addr, "addr", "127.0.0.1:8080", "where to listen")
+	flag.StringVar(&config.TLSAddr, "tls-addr", "", "where to serve by TLS beside it")
+	flag.StringVar(&config.TLSCert, "tls-cert", "", "the certificate")
+	flag.StringVar(&config.TLSKey, "tls-key", "", "its key")
+	flag.DurationVar(&config.DrainGrace, "grace", 0, "how long the balancer takes to notice that this process ends")
+	proxies := flag.String("proxies", "", "whose word on a client's address is taken, with commas between")
+	flag.Parse()
+	if *proxies != "" {
+		config.TrustedProxies = strings.Split(*proxies, ",")
+	}
+
+	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // "" is memory
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	s := newService(st, slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)}))
+	s.accounts.add("ada", os.Getenv("ADA_PASSWORD"), 600_000)
+	app := s.app(config)
+
+	work, stop := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { s.countClicks(work) })
+	err = app.Run(context.Background()) // until a signal; then all requests have ended
+	stop()
+	working.Wait()
+	return err
+}
