@@ -67,7 +67,7 @@ func (s *service) login(r *dunlin.Request) (dunlin.Response, error) {
 		return dunlin.Problem(dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
 	}
 	err = s.sessions.Login(r, func(v *visit) error { v.User = name; return nil })
-	return dunlin.Redirect("/docs/"), err
+	return dunlin.Redirect("/docs"), err
 }
 
 func (s *service) logout(r *dunlin.Request) (dunlin.Response, error) {

@@ -22,6 +22,7 @@ func main() {
 }
 
 func run() error {
+	slog.SetDefault(slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)})) // of the service, and of Dunlin
 	config := dunlin.Config{Timeout: 10 * time.Second}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:8080", "where to listen")
 	flag.StringVar(&config.TLSAddr, "tls-addr", "", "where to serve by TLS beside it")
@@ -39,7 +40,7 @@ func run() error {
 		return err
 	}
 	defer st.Close()
-	s := newService(st, slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)}))
+	s := newService(st, slog.Default())
 	s.accounts.add("ada", os.Getenv("ADA_PASSWORD"), 600_000)
 	app := s.app(config)
 
