@@ -133,6 +133,9 @@ type fleet struct {
 	redis    []*process // three masters, and a replica of the first
 }
 
+// direct asks replicas past the balancer.
+var direct = http.Client{Timeout: patience}
+
 const orderLimit = 10 // of an address in an hour
 
 func newFleet(t *testing.T) *fleet {
@@ -160,7 +163,7 @@ func (f *fleet) startReplica(t *testing.T, i int) {
 		"-store", fmt.Sprintf("redis://%s?addr=%s&addr=%s&timeout=1s", f.redisAddr(0), f.redisAddr(1), f.redisAddr(2)))
 	f.replicas[i].name = fmt.Sprintf("replica %d", i)
 	eventually(t, f.replicas[i].name+" is ready", func() bool {
-		resp, err := http.Get("http://" + f.replicaAddr(i) + "/ready")
+		resp, err := direct.Get("http://" + f.replicaAddr(i) + "/ready")
 		if err != nil {
 			return false
 		}
@@ -172,7 +175,7 @@ func (f *fleet) startReplica(t *testing.T, i int) {
 // storeStats returns how the calls of a replica to Redis go.
 func (f *fleet) storeStats(t *testing.T, i int) store.GuardStats {
 	t.Helper()
-	resp, err := http.Get("http://" + f.replicaAddr(i) + "/stats")
+	resp, err := direct.Get("http://" + f.replicaAddr(i) + "/stats")
 	if err != nil {
 		t.Fatal(err)
 	}
