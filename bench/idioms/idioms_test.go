@@ -70,3 +70,31 @@ func TestAlike(t *testing.T) {
 		}
 	}
 }
+
+func TestLibraries(t *testing.T) {
+	std := func(h http.Handler) func(*http.Request) (*http.Response, error) {
+		return func(r *http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Result(), nil
+		}
+	}
+	onFiber := idioms.FiberLibrary()
+	for name, serve := range map[string]func(*http.Request) (*http.Response, error){
+		"huma":   std(idioms.HumaLibrary()),
+		"fiber":  func(r *http.Request) (*http.Response, error) { return onFiber.Test(r, fiber.TestConfig{Timeout: 0}) },
+		"dunlin": std(idioms.Library(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})),
+	} {
+		for path, want := range map[string]int{"/shelves/sea/books?limit=1&tag=a&tag=b": 200, "/shelves/none/books": 404} {
+			resp, err := serve(httptest.NewRequest("GET", "http://example.com"+path, nil))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != want || (want == 200) != strings.Contains(string(body), "Moby-Dick") {
+				t.Errorf("%s: %s: %d %s", name, path, resp.StatusCode, body)
+			}
+		}
+	}
+}

@@ -30,7 +30,7 @@ func TestGuideCodeCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, filepath.Join(root, "docs/GUIDE.md")) {
+	for _, page := range append(pages, filepath.Join(root, "docs/GUIDE.md"), filepath.Join(root, "docs/COMING-FROM.md")) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,98 @@
+package idioms
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/typed"
+	"github.com/gofiber/fiber/v3"
+)
+
+// One operation of a library, for docs/COMING-FROM.md.
+
+// A Book has a title.
+type Book struct {
+	Title string `json:"title"`
+}
+
+type shelf []Book
+
+var shelves = map[string]shelf{"sea": {{"Moby-Dick"}}}
+
+func (s shelf) books(_ context.Context, limit int, _ []string) []Book { return s[:min(limit, len(s))] }
+
+// ListBooks selects books.
+type ListBooks struct {
+	Shelf string   `path:"shelf"`
+	Limit int      `query:"limit" default:"20" minimum:"1" maximum:"100"`
+	Tags  []string `query:"tag"`
+}
+
+var noShelf = typed.NewFault(404, "no-shelf", "There is no such shelf")
+
+func listBooks(r *dunlin.Request, in ListBooks) ([]Book, error) {
+	shelf, ok := shelves[in.Shelf]
+	if !ok {
+		return nil, noShelf
+	}
+	return shelf.books(r.Context(), in.Limit, in.Tags), nil
+}
+
+// Library is the operation on Dunlin.
+func Library(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+	typed.Get(app, "/shelves/{shelf}/books", listBooks).Name("listBooks").Faults(noShelf)
+	openapi.Serve(app, "/docs", openapi.Config{Title: "Library", Version: "1.0.0"})
+	return app
+}
+
+// ListBooksInput is what huma reads.
+type ListBooksInput struct {
+	Shelf string   `path:"shelf"`
+	Limit int      `query:"limit" default:"20" minimum:"1" maximum:"100"`
+	Tags  []string `query:"tag,explode"`
+}
+
+// ListBooksOutput is what huma writes.
+type ListBooksOutput struct{ Body []Book }
+
+// HumaLibrary is the operation on huma.
+func HumaLibrary() http.Handler {
+	mux := http.NewServeMux()
+	api := humago.New(mux, huma.DefaultConfig("Library", "1.0.0"))
+	huma.Register(api, huma.Operation{OperationID: "listBooks", Method: "GET", Path: "/shelves/{shelf}/books", Errors: []int{404}},
+		func(ctx context.Context, in *ListBooksInput) (*ListBooksOutput, error) {
+			shelf, ok := shelves[in.Shelf]
+			if !ok {
+				return nil, huma.Error404NotFound("no such shelf")
+			}
+			return &ListBooksOutput{shelf.books(ctx, in.Limit, in.Tags)}, nil
+		})
+	return mux
+}
+
+// FiberLibrary is the operation on Fiber.
+func FiberLibrary() *fiber.App {
+	app := fiber.New()
+	app.Get("/shelves/:shelf/books", func(c fiber.Ctx) error {
+		var in struct {
+			Limit int      `query:"limit" validate:"min=1,max=100"`
+			Tags  []string `query:"tag"`
+		}
+		in.Limit = 20
+		if err := c.Bind().Query(&in); err != nil {
+			return err
+		}
+		shelf, ok := shelves[strings.Clone(c.Params("shelf"))]
+		if !ok {
+			return fiber.NewError(404, "no such shelf")
+		}
+		return c.JSON(shelf.books(c.Context(), in.Limit, in.Tags))
+	})
+	return app
+}
