@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"time"
@@ -15,6 +16,7 @@ const dialTimeout = 5 * time.Second
 type client struct {
 	addr    string
 	request []byte
+	byTLS   bool
 	conn    net.Conn
 	in      *bufio.Reader
 }
@@ -36,6 +38,9 @@ func (c *client) do(deadline time.Time) (int, error) {
 		conn, err := net.DialTimeout("tcp", c.addr, min(dialTimeout, time.Until(deadline)))
 		if err != nil {
 			return 0, err
+		}
+		if c.byTLS {
+			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		}
 		c.conn = conn
 		if c.in == nil {

@@ -12,7 +12,15 @@ const firstAnswerPoll = 100 * time.Microsecond
 
 // FirstAnswer asks until the server at addr answers.
 func FirstAnswer(ctx context.Context, addr, path string) error {
-	c := client{addr: addr, request: requestFor(addr, path)}
+	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path)})
+}
+
+// FirstAnswerTLS is FirstAnswer by TLS.
+func FirstAnswerTLS(ctx context.Context, addr, path string) error {
+	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path), byTLS: true})
+}
+
+func firstAnswer(ctx context.Context, c client) error {
 	defer c.close()
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -26,11 +34,11 @@ func FirstAnswer(ctx context.Context, addr, path string) error {
 		c.close()
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no answer from %s: %w", addr, ctx.Err())
+			return fmt.Errorf("no answer from %s: %w", c.addr, ctx.Err())
 		case <-time.After(firstAnswerPoll):
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("no answer from %s: status %d, error %v", addr, status, err)
+			return fmt.Errorf("no answer from %s: status %d, error %v", c.addr, status, err)
 		}
 	}
 }

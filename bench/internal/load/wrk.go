@@ -20,6 +20,7 @@ type Wrk struct {
 	ScriptArgs           []string
 	Headers              []string
 	Path                 string
+	TLS                  bool
 }
 
 // WrkResult is what a call counted.
@@ -48,7 +49,11 @@ func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Comman
 	for _, header := range w.Headers {
 		args = append(args, "-H", header)
 	}
-	args = append(args, "http://"+addr+w.Path)
+	scheme := "http://"
+	if w.TLS {
+		scheme = "https://"
+	}
+	args = append(args, scheme+addr+w.Path)
 	if len(w.ScriptArgs) > 0 {
 		args = append(append(args, "--"), w.ScriptArgs...)
 	}

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,11 +70,11 @@ func echoOf(name string, size int) Check {
 // checkTimeout is for one answer on a machine under load.
 const checkTimeout = 10 * time.Second
 
-// Do asks the server at addr and returns what is wrong with the answer, or nil.
-func (c Check) Do(ctx context.Context, client *http.Client, addr string) error {
+// Do asks the server at addr, by http or https, and returns what is wrong with the answer, or nil.
+func (c Check) Do(ctx context.Context, client *http.Client, scheme, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, c.Method, "http://"+addr+c.Path, bytes.NewReader(c.Body))
+	request, err := http.NewRequestWithContext(ctx, c.Method, scheme+"://"+addr+c.Path, bytes.NewReader(c.Body))
 	if err != nil {
 		return err
 	}
@@ -134,14 +135,18 @@ func firstDifference(got, want []byte) string {
 
 // Verify runs the checks that p is meant to pass and returns the complaints by check.
 func Verify(ctx context.Context, p Peer, addr string) (map[string]string, error) {
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	scheme := "http"
+	if p.TLS {
+		scheme = "https"
+	}
 	defer client.CloseIdleConnections()
 	failed := map[string]string{}
 	for _, check := range Checks {
 		if !p.Serves(check.Name) {
 			continue
 		}
-		if err := check.Do(ctx, client, addr); err != nil {
+		if err := check.Do(ctx, client, scheme, addr); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}

@@ -96,8 +96,13 @@ var nginxServer = kind{
 	},
 }
 
-func flagAddr(_ layout.Folders, p Peer, addr string) ([]string, error) {
-	return append([]string{"-addr", addr}, p.Args...), nil
+func flagAddr(f layout.Folders, p Peer, addr string) ([]string, error) {
+	args := append([]string{"-addr", addr}, p.Args...)
+	if !p.TLS {
+		return args, nil
+	}
+	cert, key, err := certificate(f.Build)
+	return append(args, "-tls-cert", cert, "-tls-key", key), err
 }
 
 // lockedVersion reads a crate's version from a Cargo.lock.

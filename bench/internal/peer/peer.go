@@ -22,6 +22,7 @@ type Peer struct {
 	// Only lists the checks the peer is meant to pass; nil: all.
 	Only    []string
 	InShort bool // part of -short
+	TLS     bool // it is served by TLS
 	// Scenarios restricts a variant to where it has something to say; nil: all.
 	Scenarios []string
 	// On is the peer whose server this framework's handlers run on; "": its own. It has no row of its own
@@ -74,6 +75,9 @@ var All = []Peer{
 	stage("dunlin-slice", "dunlinstages", "", "-stage", "slice", "-engine", "loop"),
 	stage("dunlin-slice-16MiB", "dunlinstages", "", "-stage", "slice", "-engine", "loop", "-memory", "16MiB"),
 	stage("dunlin-std-slice", "dunlinstages", "", "-stage", "slice", "-engine", "std"),
+	secured(Dunlin, "../examples/users", "", "-engine", "loop"),
+	secured(NetHTTP, "./peers/nethttp", "std"),
+	secured("fasthttp", "./peers/fasthttp", "github.com/valyala/fasthttp"),
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
@@ -90,6 +94,19 @@ var All = []Peer{
 var Stages = []string{
 	"nethttp-array", "nethttp-slice", "nethttp-semaphore", "fiber-array", "fiber-slice", "fiber-semaphore",
 	"dunlin-array", "dunlin-slice", "dunlin-slice-16MiB", "dunlin-std-slice",
+}
+
+// ByTLS are the servers of the scenarios by TLS, and Dunlin in clear text beside them.
+var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS}
+
+const overTLS = "-tls"
+
+// secured is a peer by TLS.
+func secured(name, source, module string, args ...string) Peer {
+	return Peer{
+		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
+		Args: args, Only: []string{"plaintext", "json", "health"}, Scenarios: []string{"tls-64", "tls-1000", "tls-handshakes"},
+	}
 }
 
 // stage is one of them.

@@ -68,7 +68,7 @@ func TestCheckJudges(t *testing.T) {
 			w.WriteHeader(test.status)
 			io.WriteString(w, test.body)
 		}))
-		err := Checks[1].Do(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"))
+		err := Checks[1].Do(t.Context(), server.Client(), "http", strings.TrimPrefix(server.URL, "http://"))
 		server.Close()
 		switch {
 		case test.complaint == "" && err != nil:
@@ -87,7 +87,7 @@ func TestCheckSeesAnAnswerWithoutTheWait(t *testing.T) {
 			continue
 		}
 		check.AtLeast = 1 << 62 // no machine is slow enough
-		err := check.Do(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"))
+		err := check.Do(t.Context(), server.Client(), "http", strings.TrimPrefix(server.URL, "http://"))
 		if err == nil || !strings.Contains(err.Error(), "answered after") {
 			t.Errorf("%s: %v, want a complaint that it did not wait", check.Name, err)
 		}

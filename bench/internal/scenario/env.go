@@ -45,6 +45,7 @@ const (
 type server struct {
 	*proc.Process
 	addr string
+	tls  bool
 }
 
 // start starts the peer on a free port and returns once it answers.
@@ -71,7 +72,11 @@ func (e *Env) answers(ctx context.Context, s *server) error {
 		case <-waiting.Done():
 		}
 	}()
-	if err := load.FirstAnswer(waiting, s.addr, "/healthz"); err != nil {
+	first := load.FirstAnswer
+	if s.tls {
+		first = load.FirstAnswerTLS
+	}
+	if err := first(waiting, s.addr, "/healthz"); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -94,7 +99,7 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	if err != nil {
 		return nil, err
 	}
-	return &server{process, addr}, nil
+	return &server{process, addr, p.TLS}, nil
 }
 
 // quote puts the first of what a process said behind an error: a usage or a trace may follow.
@@ -127,6 +132,7 @@ func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, erro
 
 // wrk runs w for d and fails the round if wrk itself does.
 func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (load.WrkResult, error) {
+	w.TLS = s.tls
 	return w.Run(ctx, e.Folders.Bench, s.addr, cores, d)
 }
 
@@ -149,6 +155,7 @@ func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d
 
 // warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.
 func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) error {
+	w.TLS = s.tls
 	process, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, cores, time.Minute))
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 		return err
 	}
 	defer process.Stop()
-	running := &server{process, addr}
+	running := &server{process, addr, p.TLS}
 	if err := e.answers(ctx, running); err != nil {
 		return err
 	}
@@ -103,7 +103,9 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 		return err
 	}
 	return take(&profiledServer{running, profiles, func(d time.Duration) (*proc.Process, error) {
-		return proc.Start(ctx, s.load.Command(e.Folders.Bench, addr, loadCores, d))
+		w := *s.load
+		w.TLS = p.TLS
+		return proc.Start(ctx, w.Command(e.Folders.Bench, addr, loadCores, d))
 	}})
 }
 

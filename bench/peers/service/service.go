@@ -3,6 +3,7 @@
 package service
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -87,15 +88,24 @@ var largeFile = sync.OnceValue(func() *os.File {
 	return f // and stays open
 })
 
-// Listen reads -addr, listens on it and says so in one line on stdout.
+// Listen reads -addr, listens on it, by TLS if there is a certificate, and says so in one line on stdout.
 func Listen(peer string) net.Listener {
 	addr := flag.String("addr", "127.0.0.1:3000", "address to listen on")
+	certFile := flag.String("tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	keyFile := flag.String("tls-key", "", "PEM `file` of its key")
 	flag.Parse()
+	scheme := "http"
 	ln, err := net.Listen("tcp", *addr)
+	if err == nil && *certFile != "" {
+		var cert tls.Certificate
+		if cert, err = tls.LoadX509KeyPair(*certFile, *keyFile); err == nil {
+			scheme, ln = "https", tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}})
+		}
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
 		os.Exit(1)
 	}
-	fmt.Printf("%s ready on http://%s\n", peer, ln.Addr())
+	fmt.Printf("%s ready on %s://%s\n", peer, scheme, ln.Addr())
 	return ln
 }
