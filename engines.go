@@ -72,6 +72,7 @@ func (a *App) loopSettings() loophttp.Settings {
 	return loophttp.Settings{
 		Server:        &a.server,
 		MaxConcurrent: cmp.Or(a.config.MaxConcurrent, a.memory.MaxConcurrent()),
+		SecureMemory:  a.memory.SecureMemory(),
 		OnQuiet:       a.memory.OnQuiet,
 	}
 }

@@ -66,6 +66,7 @@ type MemoryStats struct {
 	HeldFor     map[string]int64 `json:"heldFor"`     // of that for input, body, output, stream, set-aside, handshake and cache
 	HeldPeak    int64            `json:"heldPeak"`    // the most there has been
 	Refused     uint64           `json:"refused"`     // times something found no room in the budget
+	TLS         int64            `json:"tls"`         // what TLS is reckoned to take for open connections to the loop engine, beside the budget
 	Pending     int64            `json:"pending"`     // answers that clients have not taken yet
 	ReadPaused  int              `json:"readPaused"`  // connections to the loop engine that are not read until their clients have taken their answers
 	Waiting     int              `json:"waiting"`     // requests whose bodies are not read on until there is room
@@ -157,7 +158,7 @@ func (a *App) engineStats(s *Stats) {
 		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,
 		Takeovers: from.Takeovers,
 	}
-	s.Memory.ReadPaused = from.ReadPaused
+	s.Memory.ReadPaused, s.Memory.TLS = from.ReadPaused, from.SecureBytes
 }
 
 func (a *App) memoryStats(s *MemoryStats) {

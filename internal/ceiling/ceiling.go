@@ -226,6 +226,9 @@ func (m *Ceiling) MaxConcurrent() int {
 	return int(min(max(m.room/actionShare, fewestActions), mostActions))
 }
 
+// SecureMemory is what TLS may take for open connections, in bytes, beside the budget; 0 without a limit.
+func (m *Ceiling) SecureMemory() int64 { return m.room - m.room/budgetShare }
+
 // State returns the limit, how large the heap may grow before a collection, and GOGC as it was
 // chosen (0: as Go or the user has them); false before Begin.
 func (m *Ceiling) State() (limit admission.Limit, heapGoal int64, percent int, begun bool) {

@@ -217,7 +217,7 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 		unix.EHOSTDOWN, unix.ENONET, unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH:
 	default: // no descriptors or memory, or the listener is broken
 		l.pauseAccept(errno)
-		l.dropIdle()
+		l.dropIdle(false)
 	}
 	return true
 }
@@ -367,9 +367,9 @@ const (
 )
 
 // dropIdle closes some of the loop's idle connections, longest idle first, to free
-// their descriptors. One that has been used within the last second is spared: it may be
+// their descriptors; or of those with TLS alone, to free their memory. One that has been used within the last second is spared: it may be
 // in use.
-func (l *loop) dropIdle() {
+func (l *loop) dropIdle(secure bool) {
 	const busy = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
 	newest := ^uint32(0)
 	if open := l.e.cfg.OpenTimeout; open > 0 {
@@ -377,7 +377,7 @@ func (l *loop) dropIdle() {
 	}
 	var idle []*Conn
 	for _, c := range l.conns {
-		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busy == 0 && !c.queued && c.deadline != 0 && c.deadline < newest {
+		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busy == 0 && !c.queued && c.deadline != 0 && c.deadline < newest && (!secure || c.secure() != nil) {
 			idle = append(idle, c)
 		}
 	}
@@ -387,7 +387,11 @@ func (l *loop) dropIdle() {
 			continue // a request is waiting to be read
 		}
 		if n, due := l.e.cfg.Shed.Note(admission.IdleDropped); due {
-			l.e.cfg.Logger.Warn("engine: no descriptors for more connections: idle ones are closed, the oldest first", "idle", len(idle), "count", n)
+			why := "no descriptors for more connections"
+			if secure {
+				why = "no memory for more connections with TLS"
+			}
+			l.e.cfg.Logger.Warn("engine: "+why+": idle ones are closed, the oldest first", "idle", len(idle), "count", n)
 		}
 		l.close(c)
 	}

@@ -42,6 +42,8 @@ type Engine struct {
 	done     chan struct{} // closed when all loops have ended
 
 	opening      atomic.Int64 // those with TLS that have not shaken hands, or were not passed on yet
+	secured      atomic.Int64 // those with TLS that have shaken hands
+	idlePosted   atomic.Bool  // msgDropIdle is under way
 	conns        atomic.Int64 // open, and one for each loop that is about to accept
 	away         atomic.Int64
 	accepts      atomic.Uint64
@@ -265,6 +267,8 @@ type Stats struct {
 	Handshakes       int // of these, those that are at it
 	HandshakesQueued int // ... and that wait for their turn
 
+	SecureBytes int64 // what TLS is reckoned to take for those that have shaken hands
+
 	// The longest waits of the last second or two, and ever.
 	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
@@ -286,6 +290,7 @@ func (e *Engine) Stats() Stats {
 		PendingConns: int(e.shared.n.Load()),
 		Opening:      int(e.opening.Load()),
 	}
+	s.SecureBytes = e.secured.Load() * secureMemory
 	s.Handshakes, s.HandshakesQueued = e.shakes.counts()
 	now := e.now()
 	if e.pausedLoops.Load() > 0 {

@@ -155,6 +155,10 @@ type Config struct {
 	// is no room. Default: one for Budget.
 	Holders *admission.Holders
 
+	// SecureMemory bounds what the TLS of open connections is reckoned to take, in bytes, beside
+	// Budget. Above it idle connections with TLS are closed, the longest idle first. Default: no bound.
+	SecureMemory int64
+
 	// QueueTarget is how long a request may wait while more come than can be served;
 	// calls of Data for later ones have Driver.Overdue true. Default: 10 ms.
 	// Negative: none ever has.

@@ -35,6 +35,7 @@ const (
 	msgRoom                                 // there may be room for what waits for it
 	msgLook                                 // conn's goroutine is to look what has become of it
 	msgOverdue                              // conn, which was in line for a worker, is to be refused
+	msgDropIdle                             // TLS takes more memory than it may: close idle connections with it
 	msgWake                                 // conn is to be served, though nothing came from its peer
 )
 
@@ -130,6 +131,11 @@ func (l *loop) handle(d *Driver, m message) bool {
 		}
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
+	case msgDropIdle:
+		l.e.idlePosted.Store(false)
+		if l.e.tooSecure() {
+			l.dropIdle(true)
+		}
 	case msgWake:
 		l.woken(m.conn)
 	}

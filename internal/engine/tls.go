@@ -78,6 +78,7 @@ type tlsState struct {
 	bye   bool // we have
 
 	passed bool // it is another server's, and counts there
+	held   bool // it counts in Engine.secured
 	opened bool // it does not count among Engine.opening any more
 
 	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
@@ -115,6 +116,32 @@ func (e *Engine) shakenHands(t *tlsState) {
 		t.opened = true
 		e.opening.Add(-1)
 	}
+}
+
+// secureMemory is what crypto/tls holds for a connection that is open, in bytes, with the buffers that it does not
+// give back. No budget is asked for it: nobody can be refused for what all have.
+const secureMemory = 9 << 10
+
+// hold counts a connection that has shaken hands, and has others closed that are idle if these are too many.
+func (t *tlsState) hold(e *Engine) {
+	t.held = true
+	e.secured.Add(1)
+	if e.tooSecure() && e.idlePosted.CompareAndSwap(false, true) {
+		e.broadcast(message{kind: msgDropIdle})
+	}
+}
+
+// letGo says that the connection is not the engine's any more.
+func (t *tlsState) letGo(e *Engine) {
+	if t.held {
+		t.held = false
+		e.secured.Add(-1)
+	}
+}
+
+// tooSecure reports whether connections with TLS take more than they may.
+func (e *Engine) tooSecure() bool {
+	return e.cfg.SecureMemory > 0 && e.secured.Load()*secureMemory > e.cfg.SecureMemory
 }
 
 // A connection's generation is even without TLS and odd with it; it does not change once the
@@ -279,6 +306,7 @@ func (t *tlsState) keepRecords(c *Conn, b []byte) {
 
 // drop gives back what the connection holds for TLS.
 func (t *tlsState) drop(e *Engine) {
+	t.letGo(e)
 	e.buffers.put(t.buf)
 	t.buf, t.lent = nil, 0
 }

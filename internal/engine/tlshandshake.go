@@ -216,6 +216,7 @@ func (h *shake) open() (other func()) {
 		return func() { serve(agreed) }
 	}
 	h.e.shakenHands(t)
+	t.hold(h.e)
 	t.left = true // what came with the client's last words
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {

@@ -57,6 +57,7 @@ func (s *Service) start(settings *Settings) {
 		WriteGrace:       from.WriteTimeout,
 		Budget:           from.Budget,
 		Holders:          from.Holders,
+		SecureMemory:     settings.SecureMemory,
 		MaxWorkers:       settings.MaxConcurrent,
 		AdaptiveWorkers:  from.AdaptiveLimit,
 		QueueTarget:      from.QueueTarget,
@@ -91,8 +92,8 @@ func (s *Service) Stats() (stats Stats, serving bool) {
 	return Stats{
 		Connections: from.Conns, PerLoop: from.ConnsPerLoop,
 		Accepted: from.Accepts, AcceptPauses: from.AcceptPauses, AcceptPaused: from.AcceptPaused,
-		ReadPaused: from.PendingConns,
-		Away:       from.Away, Working: from.WorkersBusy, MostWorking: from.WorkersMost, Queued: from.JobsQueued,
+		ReadPaused: from.PendingConns, SecureBytes: from.SecureBytes,
+		Away: from.Away, Working: from.WorkersBusy, MostWorking: from.WorkersMost, Queued: from.JobsQueued,
 		Takeovers: from.Takeovers,
 		LoopWait:  from.LoopWait, LoopWaitMost: from.LoopWaitMost,
 		QueueWait: from.QueueWait, QueueWaitMost: from.QueueWaitMost,

@@ -9,7 +9,8 @@ import (
 // Settings are what a Service needs to know.
 type Settings struct {
 	Server        *exchange.Server
-	MaxConcurrent int // actions that may wait at once
+	MaxConcurrent int   // actions that may wait at once
+	SecureMemory  int64 // bytes, beside the budget, for TLS; 0: no bound
 
 	// OnQuiet is given the function that lets go of buffers kept for later, and returns
 	// how many bytes that is. It is to be called when the process has become quiet.
@@ -23,6 +24,7 @@ type Stats struct {
 	Accepted     uint64
 	AcceptPauses uint64        // times accepting has paused
 	AcceptPaused time.Duration // for how long it has; 0: it has not
+	SecureBytes  int64         // what TLS is reckoned to take
 	ReadPaused   int           // connections that are not read until their answers are taken
 
 	Away        int    // connections with a goroutine of their own
