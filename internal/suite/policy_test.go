@@ -173,7 +173,7 @@ func TestRefusalsPassOnePlace(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var all observed
 		addr, _ := Start(t, dunlin.Config{
-			Engine: engine, MaxHead: 4 << 10, MaxHeaders: 20, HeadTimeout: 100 * time.Millisecond, BodyTimeout: 100 * time.Millisecond,
+			Engine: engine, MaxHead: 4 << 10, MaxHeaders: 20, HeadTimeout: 400 * time.Millisecond, BodyTimeout: 400 * time.Millisecond, // a handshake is in the first
 		}, func(app *dunlin.App) {
 			app.Policy(stamp)
 			app.OnAnswer(all.add)
