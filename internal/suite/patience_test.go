@@ -140,7 +140,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 // A body that came, and that its action left unread, has no part in how long the answer
 // takes, or the next request.
 func TestBodyTimeoutEndsUnread(t *testing.T) {
-	const pause = 20 * time.Millisecond
+	const pause = 150 * time.Millisecond
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
 			app.Post("/", func(r *dunlin.Request) dunlin.Response {
@@ -151,7 +151,7 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 					select {
 					case <-r.Context().Done():
 						return errors.New("cancelled")
-					case <-time.After(4 * pause):
+					case <-time.After(2 * pause):
 					}
 					_, err := io.WriteString(w, "done")
 					return err

@@ -85,11 +85,11 @@ func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
 			if err := flush(); err != nil {
 				return err
 			}
-			<-time.After(50 * time.Millisecond) // more than the limit: it must have been lifted
+			<-time.After(300 * time.Millisecond) // more than the limit: it must have been lifted
 			_, err := io.WriteString(w, "second")
 			return err
 		}
-		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: 20 * time.Millisecond}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: 250 * time.Millisecond}, func(app *dunlin.App) {
 			app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
 					return long(w, func() error { return dunlin.Flush(w) })
