@@ -14,7 +14,12 @@ import (
 
 // ContentLength returns the length of the body in bytes as the client announced it:
 // 0 when there is none, -1 when it comes without a length (chunked).
-func (r *Request) ContentLength() int64 { return r.wire.ContentLength() }
+func (r *Request) ContentLength() int64 {
+	if r.decoded() {
+		return int64(len(r.s.Whole))
+	}
+	return r.wire.ContentLength()
+}
 
 // MaxBody returns a group whose routes take request bodies of up to n bytes, in
 // place of Config.MaxBody; more is answered with 413, before anything is read

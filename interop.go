@@ -40,7 +40,7 @@ func stdAction(h http.Handler) Action {
 				return Error(err)
 			}
 		}
-		return newStdWriter(r).serve(h, r.wire.StdRequest(), nil)
+		return newStdWriter(r).serve(h, r.stdRequest(), nil)
 	}
 }
 
@@ -76,8 +76,7 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 		return w.suspension.pause()
 	}
 	resp := Response{*head}
-	w.r.app.apply(w.r, &resp)
-	sink := w.r.wire.Begin(&resp.a, length)
+	sink := w.r.beginEncoded(&resp, length, false, func() { w.r.app.apply(w.r, &resp) })
 	if resp.a.Own() != nil && resp.a.Claim() {
 		resp.letGo()
 	}

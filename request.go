@@ -50,10 +50,12 @@ type Request struct {
 
 // uncommon is what few requests have.
 type uncommon struct {
-	suspended *suspension  // a standard handler whose answer has not been sent
-	rest      *restOfChain // which it is the request of, behind standard middleware
-	location  string       // where to, when no route takes this path but one like it
-	slots     []slot       // places it has under limits
+	suspended *suspension        // a standard handler whose answer has not been sent
+	rest      *restOfChain       // which it is the request of, behind standard middleware
+	location  string             // where to, when no route takes this path but one like it
+	slots     []slot             // places it has under limits
+	encoding  *exchange.Encoding // of the answer that is being carried out
+	decoded   bool               // the body is not in a content coding any more
 }
 
 // more returns what the request has that few have.
@@ -98,7 +100,7 @@ func (r *Request) end() {
 	r.ended.Set(true)
 	r.id = ""
 	if r.uncommon != nil {
-		r.uncommon.rest = nil
+		r.uncommon.rest, r.uncommon.decoded = nil, false
 	}
 	if len(r.values) > 0 {
 		clear(r.values)
@@ -201,6 +203,9 @@ func (r *Request) paramAt(i int) string {
 // none. Names compare without regard to case.
 func (r *Request) Header(name string) string {
 	r.alive()
+	if r.hides(name) {
+		return ""
+	}
 	s, _ := r.wire.Header(name)
 	return s
 }
@@ -209,12 +214,20 @@ func (r *Request) Header(name string) string {
 // in several lines (RFC 9110 section 5.3); "" when there is none.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
+	if r.hides(name) {
+		return ""
+	}
 	return r.own(r.wire.List(name))
 }
 
 // Headers yields every request header, a name as often as it was sent.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
+	if r.decoded() {
+		return func(yield func(name, value string) bool) {
+			r.wire.Headers(func(name, value string) bool { return r.hides(name) || yield(name, value) })
+		}
+	}
 	return r.wire.Headers
 }
 
@@ -239,7 +252,7 @@ func (r *Request) Context() context.Context {
 // that of the request, or what Bytes has read of it before.
 func (r *Request) Std() *http.Request {
 	r.alive()
-	return r.wire.StdRequest()
+	return r.stdRequest()
 }
 
 // ID returns an identifier of this request, 26 random characters unless a

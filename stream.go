@@ -50,8 +50,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 
 // beginAnswer sends the head of a claimed response.
 func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
-	r.app.applyLate(r, resp)
-	return r.wire.Begin(&resp.a, length)
+	return r.beginEncoded(resp, length, true, func() { r.app.applyLate(r, resp) })
 }
 
 // letGo gives the extra back of a claimed response whose head has been sent.

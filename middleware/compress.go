@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -15,7 +17,7 @@ import (
 // Compression says what Compress compresses. The zero value of every field
 // stands for its default.
 type Compression struct {
-	// MinSize is the smallest body, in bytes, that is worth it. Default: 1024.
+	// MinSize is the smallest body, in bytes, that is worth it, and the smallest piece of a stream. Default: 1024.
 	MinSize int
 
 	// Level is that of package gzip, from 1 (fast) to 9 (small). Default:
@@ -27,6 +29,14 @@ type Compression struct {
 	// text/*, *+json, *+xml, application/json, application/javascript,
 	// application/xml and application/wasm.
 	MediaTypes []string
+
+	// Codings are what to compress with, the best first: of those that a client likes as much, it gets the first.
+	// Module compress has zstd and Brotli. Default: Gzip(Level).
+	Codings []*Coding
+
+	// Streams bounds how many streams have a compressor at once; each has up to about 1 MB. What others send meanwhile is in
+	// the coding, too, but not compressed. Default: 64.
+	Streams int
 }
 
 var compressible = []string{
@@ -34,16 +44,46 @@ var compressible = []string{
 	"application/json", "application/javascript", "application/xml", "application/wasm",
 }
 
-// Compress sends bodies with gzip to clients that accept it (RFC 9110 section
-// 12.5.3). It leaves alone what is small, a stream, a part (206) or encoded
-// already, and a body that would not get smaller. Responses that depend on
+// Compress sends bodies compressed to clients that accept it (RFC 9110 section
+// 12.5.3), with gzip or what Codings says. It leaves alone what is small, a part (206), encoded
+// already or not to be transformed (Cache-Control: no-transform), and a body that would not get smaller. Responses that depend on
 // Accept-Encoding say so in Vary, compressed or not. A strong ETag becomes a weak
-// one, for the bytes are not the same any more.
+// one, for the bytes are not the same any more, and Accept-Ranges none: ranges are of the plain body.
+//
+// Streams, events, files and long answers of standard handlers are compressed as they are sent, and what is flushed can be read at once.
+// Between a flush and what is written next a stream holds no compressor, which therefore knows nothing of what was sent before: events
+// of less than MinSize are sent as they are.
 //
 // Put it before ETag, so that a tag is made of the plain body. Do not compress
 // answers that hold a secret beside text that a client chose (the BREACH
 // attack). Compress panics when a setting cannot hold.
 func Compress(c Compression) dunlin.Middleware {
+	k := newCompressor(c)
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			resp := next(r)
+			if resp.Len() >= 0 {
+				resp = k.compress(r, resp)
+			}
+			return resp.EncodeLater(func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+				if head.Len() >= 0 {
+					return k.compress(r, head), nil
+				}
+				return k.begin(r, head, size)
+			})
+		}
+	}
+}
+
+// A compressor is a Compression in use.
+type compressor struct {
+	Compression
+	streaming []*Coding // those that are for streams
+	running   atomic.Int64
+	buffers   sync.Pool // of *[]byte
+}
+
+func newCompressor(c Compression) *compressor {
 	if c.MinSize == 0 {
 		c.MinSize = 1024
 	}
@@ -53,40 +93,182 @@ func Compress(c Compression) dunlin.Middleware {
 	if c.MediaTypes == nil {
 		c.MediaTypes = compressible
 	}
-	if c.MinSize < 0 {
-		panic(fmt.Sprintf("middleware: Compress: MinSize is %d: it must not be negative", c.MinSize))
+	if c.Streams == 0 {
+		c.Streams = 64
+	}
+	if c.MinSize < 0 || c.Streams < 0 {
+		panic(fmt.Sprintf("middleware: Compress: MinSize is %d and Streams %d: they must not be negative", c.MinSize, c.Streams))
 	}
 	if _, err := gzip.NewWriterLevel(nil, c.Level); err != nil {
 		panic("middleware: Compress: Level: " + err.Error())
 	}
-	z := &zipper{level: c.Level}
-	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) dunlin.Response {
-			resp := next(r)
-			if !c.covers(resp) {
-				return resp
-			}
-			if !varies(resp) {
-				resp = resp.AddHeader("Vary", "Accept-Encoding")
-			}
-			if !acceptsGzip(r.Header("Accept-Encoding")) {
-				return resp
-			}
-			if resp.StatusCode() == http.StatusNotModified {
-				return weaken(resp) // as the 200 would say
-			}
-			packed := z.pack(resp.Body())
-			if packed == nil {
-				return resp
-			}
-			return weaken(resp.WithBody(packed).Header("Content-Encoding", "gzip"))
+	if c.Codings == nil {
+		c.Codings = []*Coding{Gzip(c.Level)}
+	}
+	k := &compressor{Compression: c}
+	for i, coding := range c.Codings {
+		if coding == nil || coding.Name == "" || coding.Append == nil {
+			panic(fmt.Sprintf("middleware: Compress: Codings[%d] has no name or no Append", i))
 		}
+		if coding.Begin != nil {
+			k.streaming = append(k.streaming, coding)
+		}
+	}
+	return k
+}
+
+// compress returns a complete response as the client gets it.
+func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
+	if !k.covers(resp, int64(resp.Len())) {
+		return k.revalidated(r, resp)
+	}
+	if !varies(resp) {
+		resp = resp.AddHeader("Vary", "Accept-Encoding")
+	}
+	coding := choose(r.HeaderList("Accept-Encoding"), k.Codings)
+	if coding == nil {
+		return resp
+	}
+	if resp.StatusCode() == http.StatusNotModified {
+		return weaken(resp) // as the 200 would say
+	}
+	packed := k.pack(coding, resp.Body())
+	if packed == nil {
+		return resp
+	}
+	return encodedBy(coding, resp.WithBody(packed))
+}
+
+// begin decides about a stream.
+func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+	if !k.covers(head, size) || len(k.streaming) == 0 {
+		return head, nil
+	}
+	if !varies(head) {
+		head = head.AddHeader("Vary", "Accept-Encoding")
+	}
+	coding := choose(r.HeaderList("Accept-Encoding"), k.streaming)
+	if coding == nil {
+		return head, nil
+	}
+	return encodedBy(coding, head), func(w io.Writer) dunlin.BodyEncoder {
+		return &piecewise{k: k, coder: coding.Begin(w)}
 	}
 }
 
-// covers reports whether the response is of the kind to compress.
-func (c *Compression) covers(resp dunlin.Response) bool {
-	if resp.Len() < c.MinSize || resp.Get("Content-Encoding") != "" {
+// encodedBy says in the headers that the body is in a coding.
+func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
+	if resp.Get("Accept-Ranges") != "" {
+		resp = resp.Header("Accept-Ranges", "none")
+	}
+	return weaken(resp.Header("Content-Encoding", coding.Name))
+}
+
+// revalidated returns a response; a 304 has a weak tag if the client asked with that, which it has got with a compressed body.
+func (k *compressor) revalidated(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
+	if resp.StatusCode() != http.StatusNotModified {
+		return resp
+	}
+	if tag := resp.Get(etag); tag != "" && strings.Contains(r.HeaderList("If-None-Match"), "W/"+tag) {
+		return weaken(resp)
+	}
+	return resp
+}
+
+// keptPack is the largest buffer, in bytes, that the pool keeps.
+const keptPack = 1 << 20
+
+// pack returns body compressed, in memory of its own, or nil when that would not
+// be smaller.
+func (k *compressor) pack(coding *Coding, body []byte) (packed []byte) {
+	buf, ok := k.buffers.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	*buf = coding.Append((*buf)[:0], body)
+	if len(*buf) < len(body) {
+		packed = bytes.Clone(*buf)
+	}
+	if cap(*buf) <= keptPack {
+		k.buffers.Put(buf)
+	}
+	return packed
+}
+
+// piecewise encodes a stream. Pieces that are small, or for which there is no compressor, are encoded without one.
+type piecewise struct {
+	k        *compressor
+	coder    StreamCoder
+	has      bool   // a compressor
+	gathered []byte // of a piece that is still small
+}
+
+func (s *piecewise) Write(p []byte) (int, error) {
+	if s.has {
+		return s.coder.Write(p)
+	}
+	if len(s.gathered)+len(p) < s.k.MinSize {
+		s.gathered = append(s.gathered, p...)
+		return len(p), nil
+	}
+	s.has = s.k.running.Add(1) <= int64(s.k.Streams)
+	if !s.has {
+		s.k.running.Add(-1)
+		if err := s.plain(); err != nil {
+			return 0, err
+		}
+		if err := s.coder.Plain(p); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	if gathered := s.gathered; len(gathered) > 0 {
+		s.gathered = nil
+		if _, err := s.coder.Write(gathered); err != nil {
+			return 0, err
+		}
+	}
+	return s.coder.Write(p)
+}
+
+// plain encodes what is gathered.
+func (s *piecewise) plain() error {
+	gathered := s.gathered
+	s.gathered = nil
+	if len(gathered) == 0 {
+		return nil
+	}
+	return s.coder.Plain(gathered)
+}
+
+// leave gives the compressor back, if there is one.
+func (s *piecewise) leave() {
+	if s.has {
+		s.has = false
+		s.k.running.Add(-1)
+	}
+}
+
+func (s *piecewise) Flush() error {
+	if !s.has {
+		return s.plain()
+	}
+	defer s.leave()
+	return s.coder.Flush()
+}
+
+func (s *piecewise) Close() error {
+	defer s.leave()
+	if err := s.plain(); err != nil {
+		_ = s.coder.Close() // which fails, too
+		return err
+	}
+	return s.coder.Close()
+}
+
+// covers reports whether the response, of size bytes or -1, is of the kind to compress.
+func (c *Compression) covers(resp dunlin.Response, size int64) bool {
+	if size >= 0 && size < int64(c.MinSize) || resp.Get("Content-Encoding") != "" || untouchable(resp) {
 		return false
 	}
 	switch resp.StatusCode() {
@@ -141,77 +323,14 @@ func weaken(resp dunlin.Response) dunlin.Response {
 	return resp
 }
 
-// acceptsGzip reports whether Accept-Encoding allows gzip and does not prefer
-// the plain body. Without the header a client gets what every client can read.
-func acceptsGzip(accept string) bool {
-	const unsaid = -1.0
-	packed, plain, rest := unsaid, unsaid, unsaid
-	for item := range strings.SplitSeq(accept, ",") {
-		coding, params, _ := strings.Cut(item, ";")
-		switch coding = strings.TrimSpace(coding); {
-		case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-			packed = max(packed, quality(params))
-		case strings.EqualFold(coding, "identity"):
-			plain = quality(params)
-		case coding == "*":
-			rest = quality(params)
+// untouchable reports whether Cache-Control says no-transform (RFC 9111 section 5.2.2.6).
+func untouchable(resp dunlin.Response) bool {
+	for name, value := range resp.Fields() {
+		if name == "Cache-Control" && slices.ContainsFunc(strings.Split(value, ","), func(directive string) bool {
+			return strings.EqualFold(strings.TrimSpace(directive), "no-transform")
+		}) {
+			return true
 		}
 	}
-	if packed == unsaid {
-		packed = rest
-	}
-	return packed > 0 && packed >= plain
-}
-
-// quality returns the weight among parameters (RFC 9110 section 12.4.2): 1
-// when there is none, 0 when it is malformed.
-func quality(params string) float64 {
-	for param := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
-		if !strings.EqualFold(name, "q") {
-			continue
-		}
-		q, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(q >= 0 && q <= 1) {
-			return 0
-		}
-		return q
-	}
-	return 1
-}
-
-// A zipper compresses with pooled writers, which are large.
-type zipper struct {
-	level int
-	pool  sync.Pool // of *pack
-}
-
-type pack struct {
-	buf bytes.Buffer
-	gz  *gzip.Writer
-}
-
-// keptPack is the largest buffer, in bytes, that the pool keeps.
-const keptPack = 1 << 20
-
-// pack returns body compressed, in memory of its own, or nil when that would not
-// be smaller.
-func (z *zipper) pack(body []byte) []byte {
-	p, ok := z.pool.Get().(*pack)
-	if !ok {
-		p = new(pack)
-		p.gz, _ = gzip.NewWriterLevel(&p.buf, z.level) // Compress has tried the level
-	}
-	p.buf.Reset()
-	p.gz.Reset(&p.buf)
-	_, _ = p.gz.Write(body) // a bytes.Buffer takes everything
-	_ = p.gz.Close()
-	var packed []byte
-	if p.buf.Len() < len(body) {
-		packed = bytes.Clone(p.buf.Bytes())
-	}
-	if p.buf.Cap() <= keptPack {
-		z.pool.Put(p)
-	}
-	return packed
+	return false
 }

@@ -59,7 +59,8 @@ func TestCompress(t *testing.T) {
 		"noise, not smaller": {bytesOf("text/plain", noise), false, "Accept-Encoding"},
 		"a stream": {func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, long); return err })
-		}, false, ""},
+		}, true, "Accept-Encoding"},
+		"not to be transformed": {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Cache-Control", "public, No-Transform") }), false, ""},
 	} {
 		plain := send(newApp(test.act), "GET")
 		for _, accept := range []string{"gzip", "br"} {
@@ -135,6 +136,10 @@ func TestCompressSettings(t *testing.T) {
 		t.Error("text was compressed, though MediaTypes does not list it")
 	}
 	mustPanic(t, "Level 10", func() { middleware.Compress(middleware.Compression{Level: 10}) })
+	mustPanic(t, "Streams -1", func() { middleware.Compress(middleware.Compression{Streams: -1}) })
+	mustPanic(t, "a coding that cannot encode", func() {
+		middleware.Compress(middleware.Compression{Codings: []*middleware.Coding{middleware.Deflate()}})
+	})
 	mustPanic(t, "MinSize -1", func() { middleware.Compress(middleware.Compression{MinSize: -1}) })
 }
 

@@ -92,5 +92,6 @@
 //	fields.go   its header fields          block.go    fields that were rendered once
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
 //	copy.go     copying what is read to a sink
+//	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
 //	stdhead.go  the head of a request of net/http
 package exchange

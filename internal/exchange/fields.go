@@ -60,7 +60,7 @@ func (r Answer) Push(f Field) (Answer, error) {
 		if r.meta.fields() == maxFields {
 			return r, ErrManyFields
 		}
-		branch, ok := r.branch()
+		branch, ok := r.Branch()
 		if !ok {
 			return r, ErrStale
 		}
@@ -72,9 +72,9 @@ func (r Answer) Push(f Field) (Answer, error) {
 	return r, nil
 }
 
-// branch returns the answer on memory of its own, with room for another
+// Branch returns the answer, which must have memory of its own, on other such memory with room for another
 // field; false when the answer is gone.
-func (r Answer) branch() (Answer, bool) {
+func (r Answer) Branch() (Answer, bool) {
 	from, n := r.on.x, r.meta.fields()
 	if !from.version().sameAs(r.meta.version()) {
 		return Answer{}, false

@@ -1,0 +1,61 @@
+package middleware
+
+import (
+	"strconv"
+	"strings"
+)
+
+// choose returns which of some codings, the server's favourite first, Accept-Encoding prefers (RFC 9110 section 12.5.3); nil when
+// that is the plain body. Without the header a client gets what every client can read.
+func choose(accept string, codings []*Coding) *Coding {
+	if accept == "" {
+		return nil
+	}
+	var best *Coding
+	most := max(weight(accept, "identity"), 0)
+	for _, c := range codings {
+		w := weight(accept, c.Name)
+		if c.Name == "gzip" {
+			w = max(w, weight(accept, "x-gzip"))
+		}
+		if w == unsaid {
+			w = weight(accept, "*")
+		}
+		if w > 0 && (w > most || w == most && best == nil) {
+			best, most = c, w
+		}
+	}
+	return best
+}
+
+// unsaid is the weight of a coding that Accept-Encoding does not name.
+const unsaid = -1.0
+
+// weight returns the greatest weight that a list gives a name.
+func weight(list, name string) float64 {
+	w := unsaid
+	for item := range strings.SplitSeq(list, ",") {
+		coding, params, _ := strings.Cut(item, ";")
+		if strings.EqualFold(strings.TrimSpace(coding), name) {
+			w = max(w, quality(params))
+		}
+	}
+	return w
+}
+
+// quality returns the weight among parameters (RFC 9110 section 12.4.2): 1
+// when there is none, 0 when it is malformed.
+func quality(params string) float64 {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if !strings.EqualFold(name, "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(q >= 0 && q <= 1) {
+			return 0
+		}
+		return q
+	}
+	return 1
+}

@@ -1,0 +1,192 @@
+package middleware
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"sync"
+)
+
+// A Coding is a content coding (RFC 9110 section 8.4.1): what Compress encodes with, and Decompress decodes. Functions that are nil are
+// for what it cannot do. They are called by any number of goroutines.
+type Coding struct {
+	// Name is that in Content-Encoding, in small letters: gzip.
+	Name string
+
+	// Append appends body, encoded, to dst.
+	Append func(dst, body []byte) []byte
+
+	// Begin returns the encoder of a body that goes to w piece by piece.
+	Begin func(w io.Writer) StreamCoder
+
+	// Open returns the reader of what src holds encoded. If it is an io.Closer, it is closed.
+	Open func(src io.Reader) (io.Reader, error)
+}
+
+// A StreamCoder encodes a body piece by piece. A piece is what is written before Flush, Plain or Close; only within one it
+// may hold a compressor, or other memory that is worth mentioning: streams last as long as their clients like.
+type StreamCoder interface {
+	// Write encodes p as part of a piece.
+	Write(p []byte) (int, error)
+	// Flush ends the piece: all of it can be decoded from what has been written then.
+	Flush() error
+	// Plain writes p, of any length, as a piece that is not compressed: without a compressor.
+	Plain(p []byte) error
+	// Close ends the body, and the piece if there is one. It is called once.
+	Close() error
+}
+
+// Gzip returns the coding gzip (RFC 1952) with a level of package gzip, which must be valid.
+func Gzip(level int) *Coding {
+	z := &zipper{level: level}
+	return &Coding{
+		Name:   "gzip",
+		Append: z.append,
+		Begin:  func(w io.Writer) StreamCoder { return &gzipStream{pool: &z.streams, level: level, w: w} },
+		Open:   func(src io.Reader) (io.Reader, error) { return gzip.NewReader(src) },
+	}
+}
+
+// Deflate returns the coding deflate, which is zlib's format (RFC 1950), for requests: clients do not agree about what it means in
+// answers.
+func Deflate() *Coding {
+	return &Coding{Name: "deflate", Open: func(src io.Reader) (io.Reader, error) { return zlib.NewReader(src) }}
+}
+
+// A zipper compresses with pooled writers, which are large.
+type zipper struct {
+	level   int
+	whole   sync.Pool // of *gzip.Writer
+	streams sync.Pool // of *flate.Writer
+}
+
+func (z *zipper) append(dst, body []byte) []byte {
+	buf := bytes.NewBuffer(dst)
+	gz, ok := z.whole.Get().(*gzip.Writer)
+	if !ok {
+		gz, _ = gzip.NewWriterLevel(buf, z.level) // the level is valid
+	}
+	gz.Reset(buf)
+	_, _ = gz.Write(body) // a bytes.Buffer takes everything
+	_ = gz.Close()
+	z.whole.Put(gz)
+	return buf.Bytes()
+}
+
+// A gzipStream is a stream in gzip. Each piece is compressed without regard to those before, so that none needs what they
+// were: blocks of deflate (RFC 1951), which a flush ends at the boundary of a byte, follow on another from whatever
+// compressor they come.
+type gzipStream struct {
+	pool  *sync.Pool // of *flate.Writer
+	level int
+	w     io.Writer
+	fw    *flate.Writer // within a piece
+	crc   uint32
+	size  uint32
+	begun bool
+}
+
+// gzipHeader says deflate, no name, no time, no system.
+const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+func (s *gzipStream) begin() error {
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	_, err := io.WriteString(s.w, gzipHeader)
+	return err
+}
+
+func (s *gzipStream) count(p []byte) {
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, p)
+	s.size += uint32(len(p)) // modulo 2^32, as the format has it
+}
+
+func (s *gzipStream) Write(p []byte) (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	if s.fw == nil {
+		fw, ok := s.pool.Get().(*flate.Writer)
+		if !ok {
+			fw, _ = flate.NewWriter(s.w, s.level) // the level is valid
+		}
+		fw.Reset(s.w)
+		s.fw = fw
+	}
+	s.count(p)
+	return s.fw.Write(p)
+}
+
+// leave gives the compressor back.
+func (s *gzipStream) leave() {
+	s.fw.Reset(io.Discard) // or it would keep the writer
+	s.pool.Put(s.fw)
+	s.fw = nil
+}
+
+func (s *gzipStream) Flush() error {
+	if s.fw == nil {
+		return nil
+	}
+	err := s.fw.Flush()
+	s.leave()
+	return err
+}
+
+// Plain writes stored blocks, each with its length and that length's complement, and an empty one, as a flush does: decoders
+// pass on then what they have.
+func (s *gzipStream) Plain(p []byte) error {
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.count(p)
+	for len(p) > 0 {
+		n := min(len(p), 1<<16-1)
+		if err := s.stored(0, n); err != nil {
+			return err
+		}
+		if _, err := s.w.Write(p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return s.stored(0, 0)
+}
+
+// stored writes the head of a stored block of n bytes.
+func (s *gzipStream) stored(final byte, n int) error {
+	head := [5]byte{final}
+	binary.LittleEndian.PutUint16(head[1:], uint16(n))
+	binary.LittleEndian.PutUint16(head[3:], ^uint16(n))
+	_, err := s.w.Write(head[:])
+	return err
+}
+
+func (s *gzipStream) Close() error {
+	err := s.begin()
+	if s.fw != nil {
+		if err == nil {
+			err = s.fw.Close()
+		}
+		s.leave()
+	} else if err == nil {
+		err = s.stored(1, 0)
+	}
+	if err != nil {
+		return err
+	}
+	var tail [8]byte
+	binary.LittleEndian.PutUint32(tail[:], s.crc)
+	binary.LittleEndian.PutUint32(tail[4:], s.size)
+	_, err = s.w.Write(tail[:])
+	return err
+}

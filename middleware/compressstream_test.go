@@ -1,0 +1,307 @@
+package middleware_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// get asks for what is at a path, over a connection of its own, and decodes nothing.
+func get(t *testing.T, method, addr, path string, headers ...string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+addr+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	transport := &http.Transport{DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// pages has bodies of all kinds that are made when they are sent.
+func pages(app *dunlin.App) (big string) {
+	big = strings.Repeat("<p>hello, world!</p>\n", 5000)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	files := fstest.MapFS{"big.html": {Data: []byte(big), ModTime: at}, "small.html": {Data: []byte(long), ModTime: at}, "tiny.html": {Data: []byte("x"), ModTime: at}}
+	write := func(text string) dunlin.Action {
+		return func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/html", func(w io.Writer) error {
+				for piece := range strings.Lines(text) {
+					if _, err := io.WriteString(w, piece); err != nil {
+						return err
+					}
+				}
+				return nil
+			}).Header("ETag", `"1"`)
+		}
+	}
+	app.Get("/stream", write(big))
+	app.Get("/shortstream", write(long))
+	app.Get("/files/{name}", dunlin.Files(files))
+	handler := func(text string, flush bool) dunlin.Action {
+		return dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			for piece := range strings.Lines(text) {
+				_, _ = io.WriteString(w, piece)
+			}
+			if flush {
+				_ = http.NewResponseController(w).Flush()
+			}
+		}))
+	}
+	app.Get("/handler", handler(big, false))
+	app.Get("/flushing", handler(long, true))
+	app.Get("/seq", func(*dunlin.Request) dunlin.Response {
+		return dunlin.JSONSeq(func(yield func(string) bool) {
+			for range 20_000 {
+				if !yield("hello, world") {
+					return
+				}
+			}
+		})
+	})
+	app.Get("/image", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Stream("image/png", func(w io.Writer) error { _, err := io.WriteString(w, big); return err })
+	})
+	app.Get("/encoded", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Stream("text/html", func(w io.Writer) error { _, err := io.WriteString(w, big); return err }).Header("Content-Encoding", "br")
+	})
+	app.Get("/asitis", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Stream("text/html", func(w io.Writer) error { _, err := io.WriteString(w, big); return err }).Header("Cache-Control", "no-transform")
+	})
+	return big
+}
+
+func TestCompressStreams(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Compress(middleware.Compression{}))
+		pages(app)
+		addr := serve()
+		for path, packed := range map[string]bool{
+			"/stream": true, "/shortstream": true, "/files/big.html": true, "/files/small.html": true, "/handler": true, "/flushing": true, "/seq": true,
+			"/image": false, "/encoded": false, "/asitis": false, "/files/tiny.html": false, "/files/none": false,
+		} {
+			plain := get(t, "GET", addr, path)
+			want, err := io.ReadAll(plain.Body)
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			resp := get(t, "GET", addr, path, "Accept-Encoding", "gzip")
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			if got := resp.Header.Get("Content-Encoding") == "gzip"; got != packed {
+				t.Errorf("%s: compressed is %v, want %v: %v", path, got, packed, resp.Header)
+				continue
+			}
+			head := get(t, "HEAD", addr, path, "Accept-Encoding", "gzip")
+			if h := head.Header; h.Get("Content-Encoding") != resp.Header.Get("Content-Encoding") || h.Get("ETag") != resp.Header.Get("ETag") || h.Get("Vary") != resp.Header.Get("Vary") {
+				t.Errorf("%s: GET has the headers %v, HEAD %v", path, resp.Header, h)
+			}
+			if !packed {
+				if string(body) != string(want) {
+					t.Errorf("%s: %d bytes, want %d", path, len(body), len(want))
+				}
+				continue
+			}
+			if got := gunzip(t, body); got != string(want) || len(body) > len(want)/4 {
+				t.Errorf("%s: %d bytes became %d, and %d again", path, len(want), len(body), len(got))
+			}
+			if resp.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s: Vary is %q, and %q of the plain answer", path, resp.Header.Get("Vary"), plain.Header.Get("Vary"))
+			}
+			if tag := plain.Header.Get("ETag"); tag != "" && resp.Header.Get("ETag") != "W/"+strings.TrimPrefix(tag, "W/") {
+				t.Errorf("%s: the ETag is %s, of the plain answer %s", path, resp.Header.Get("ETag"), tag)
+			}
+			if length := head.Header.Get("Content-Length"); length != "" && head.ContentLength != int64(len(body)) {
+				t.Errorf("%s: HEAD announces %s bytes, GET sends %d", path, length, len(body))
+			}
+		}
+	})
+}
+
+// A client that resumes what it has got encoded must not get a part of the plain file.
+func TestCompressRanges(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Compress(middleware.Compression{}))
+		big := pages(app)
+		addr := serve()
+		whole := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip")
+		tag := whole.Header.Get("ETag")
+		if whole.Header.Get("Accept-Ranges") != "none" || !strings.HasPrefix(tag, "W/") {
+			t.Errorf("encoded: %v", whole.Header)
+		}
+		again := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199", "If-Range", tag)
+		if again.StatusCode != 200 || again.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("a range if the encoded file has not changed: %d %v", again.StatusCode, again.Header)
+		}
+		part := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199")
+		body, _ := io.ReadAll(part.Body)
+		if part.StatusCode != 206 || part.Header.Get("Content-Encoding") != "" || string(body) != big[100:200] {
+			t.Errorf("a range: %d %v %q", part.StatusCode, part.Header, body)
+		}
+		same := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "If-None-Match", tag)
+		if same.StatusCode != 304 || same.Header.Get("ETag") != tag {
+			t.Errorf("asked again: %d %v, want 304 with %s", same.StatusCode, same.Header, tag)
+		}
+		same = get(t, "GET", addr, "/files/big.html", "If-None-Match", strings.TrimPrefix(tag, "W/"))
+		if same.StatusCode != 304 || same.Header.Get("ETag") != strings.TrimPrefix(tag, "W/") {
+			t.Errorf("the plain file asked for again: %d %v", same.StatusCode, same.Header)
+		}
+	})
+}
+
+// What is flushed arrives, while the stream goes on.
+func TestCompressFlushes(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Compress(middleware.Compression{}))
+		next := make(chan string)
+		app.Get("/events", func(*dunlin.Request) dunlin.Response {
+			return dunlin.SSE(func(e *dunlin.Events) error {
+				for data := range next {
+					if err := e.Send(dunlin.Event{Data: data}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		addr := serve()
+		resp := get(t, "GET", addr, "/events", "Accept-Encoding", "gzip")
+		if resp.Header.Get("Content-Encoding") != "gzip" || resp.Header.Get("Vary") != "Accept-Encoding" {
+			t.Fatal("the stream's head:", resp.Header)
+		}
+		var lines *bufio.Reader
+		for i, data := range []string{"small", strings.Repeat("large ", 1000), "small again", strings.Repeat("large again ", 1000)} {
+			next <- data
+			if i == 0 {
+				z, err := gzip.NewReader(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = bufio.NewReader(z)
+			}
+			if line, err := lines.ReadString('\n'); err != nil || line != "data: "+data+"\n" {
+				t.Fatalf("event %d: %.40q, %v", i, line, err)
+			}
+			if line, err := lines.ReadString('\n'); err != nil || line != "\n" {
+				t.Fatalf("the end of event %d: %q, %v", i, line, err)
+			}
+		}
+		close(next)
+		if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
+			t.Errorf("after the last event: %q, %v", rest, err)
+		}
+	})
+}
+
+// No more streams have a compressor than Streams says. What others send is in the coding, too; and who fails gives it back.
+func TestCompressBoundsStreams(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Compress(middleware.Compression{Streams: 1}))
+		has, release := make(chan bool), make(chan bool)
+		big := pages(app)
+		app.Get("/holding", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/html", func(w io.Writer) error {
+				if err := dunlin.Flush(w); err != nil {
+					return err
+				}
+				_, err := io.WriteString(w, big)
+				has <- true
+				<-release
+				return err
+			})
+		})
+		app.Get("/failing", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/html", func(w io.Writer) error {
+				if _, err := io.WriteString(w, big); err != nil {
+					return err
+				}
+				return errors.New("no")
+			})
+		})
+		addr := serve()
+		ask := func() int {
+			t.Helper()
+			resp := get(t, "GET", addr, "/stream", "Accept-Encoding", "gzip")
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.Header.Get("Content-Encoding") != "gzip" || gunzip(t, body) != big {
+				t.Errorf("%v, %v, %d bytes", err, resp.Header, len(body))
+			}
+			return len(body)
+		}
+		holding := get(t, "GET", addr, "/holding", "Accept-Encoding", "gzip")
+		<-has
+		if n := ask(); n < len(big) {
+			t.Errorf("with the only compressor in use, %d bytes became %d", len(big), n)
+		}
+		close(release)
+		if body, err := io.ReadAll(holding.Body); err != nil || gunzip(t, body) != big {
+			t.Errorf("the stream that had it: %v", err)
+		}
+		if resp, err := http.Get("http://" + addr + "/failing"); err == nil { // which asks for gzip by itself
+			defer resp.Body.Close()
+			if _, err := io.ReadAll(resp.Body); err == nil {
+				t.Error("a stream that fails ends as if it were whole")
+			}
+		}
+		if n := ask(); n > len(big)/4 {
+			t.Errorf("with the compressor free, %d bytes became %d", len(big), n)
+		}
+	})
+}
+
+// Two that encode do so in the order in which they were added, as middleware around each other.
+func TestEncodeLaterTwice(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		lines := func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response {
+				return next(r).EncodeLater(func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+					if head.Len() >= 0 {
+						return head.WithBody([]byte(strings.ToUpper(string(head.Body())))), nil
+					}
+					return head, func(w io.Writer) dunlin.BodyEncoder { return upper{w} }
+				})
+			}
+		}
+		app.Use(middleware.Compress(middleware.Compression{}), lines)
+		big := pages(app)
+		addr := serve()
+		for path, want := range map[string]string{"/stream": big, "/shortstream": long, "/files/big.html": big, "/handler": big} {
+			resp := get(t, "GET", addr, path, "Accept-Encoding", "gzip")
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || gunzip(t, body) != strings.ToUpper(want) {
+				t.Errorf("%s: %v, %v, %d bytes", path, err, resp.Header, len(body))
+			}
+		}
+	})
+}
+
+// upper is an encoder.
+type upper struct{ w io.Writer }
+
+func (u upper) Write(p []byte) (int, error) {
+	_, err := io.WriteString(u.w, strings.ToUpper(string(p)))
+	return len(p), err
+}
+func (u upper) Flush() error { return nil }
+func (u upper) Close() error { return nil }
