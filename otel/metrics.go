@@ -1,0 +1,141 @@
+package otel
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A Producer gives what an app counts to a reader of the SDK, see [metric.WithProducer]. Nothing is measured twice, and
+// requests pay nothing.
+type Producer struct {
+	app   *dunlin.App
+	began time.Time
+}
+
+var _ metric.Producer = (*Producer)(nil)
+
+// NewProducer returns the producer of an app. See [dunlin.Config].RouteStats for when requests are counted.
+func NewProducer(app *dunlin.App) *Producer { return &Producer{app, time.Now()} }
+
+// bounds are those of the buckets, in seconds: where the app's own end, so that nothing is guessed.
+var bounds, boundsAt = func() (seconds []float64, at []time.Duration) {
+	for shift := 6; shift <= 24; shift++ {
+		d := 1024 * time.Nanosecond << shift // 66 µs to 17 s, each twice the one before
+		seconds, at = append(seconds, d.Seconds()), append(at, d)
+	}
+	return seconds, at
+}()
+
+// Produce is metric.Producer's.
+func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+	s := p.app.Stats()
+	c := collecting{began: p.began, now: time.Now()}
+	var duration []metricdata.HistogramDataPoint[float64]
+	var requests, active, panics, timeouts []metricdata.DataPoint[int64]
+	for _, r := range append(s.Routes, s.Unmatched) {
+		route := routeAttributes(&r)
+		set := attribute.NewSet(route...)
+		duration = append(duration, c.histogram(set, r.Latency))
+		active = append(active, c.point(set, uint64(max(r.InFlight, 0))))
+		panics = append(panics, c.point(set, r.Panics))
+		timeouts = append(timeouts, c.point(set, r.Timeouts))
+		for _, class := range []struct {
+			name string
+			n    uint64
+		}{
+			{"1xx", r.Status.Informational}, {"2xx", r.Status.Success}, {"3xx", r.Status.Redirection},
+			{"4xx", r.Status.ClientError}, {"5xx", r.Status.ServerError}, {"dropped", r.Status.Dropped},
+		} {
+			labeled := append(route[:len(route):len(route)], attribute.String("status", class.name))
+			requests = append(requests, c.point(attribute.NewSet(labeled...), class.n))
+		}
+	}
+	var shed, held []metricdata.DataPoint[int64]
+	for reason, n := range s.Shed {
+		shed = append(shed, c.point(attribute.NewSet(attribute.String("reason", reason)), n))
+	}
+	for use, n := range s.Memory.HeldFor {
+		held = append(held, c.point(attribute.NewSet(attribute.String("use", use)), uint64(max(n, 0))))
+	}
+	none := *attribute.EmptySet()
+	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope}, Metrics: []metricdata.Metrics{
+		{Name: "http.server.request.duration", Unit: "s", Description: "Duration of HTTP server requests.",
+			Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: duration}},
+		gauge("http.server.active_requests", "{request}", "Number of active HTTP server requests.", active),
+		count("dunlin.http.requests", "{request}", "Requests that have ended, by class of status; dropped: without an answer, or not to its end.", requests),
+		count("dunlin.http.panics", "{panic}", "Actions that panicked.", panics),
+		count("dunlin.http.timeouts", "{request}", "Requests that were answered with 503 while their actions went on.", timeouts),
+		count("dunlin.shed", "{event}", "What was refused, put off or cut off, by reason.", shed),
+		gauge("dunlin.connections.open", "{connection}", "Connections.", []metricdata.DataPoint[int64]{c.point(none, uint64(max(s.Connections.Open, 0)))}),
+		count("dunlin.connections.accepted", "{connection}", "Connections that were accepted.", []metricdata.DataPoint[int64]{c.point(none, s.Connections.Accepted)}),
+		gauge("dunlin.memory.held", "By", "What clients make the server hold, by use.", held),
+	}}}, nil
+}
+
+// routeAttributes returns what says which route it is: methods and pattern as registered.
+func routeAttributes(r *dunlin.RouteStats) []attribute.KeyValue {
+	method := r.Methods
+	if method == "*" || method == "" {
+		method = other
+	}
+	all := []attribute.KeyValue{attribute.String("http.request.method", method)}
+	for _, a := range []struct{ name, value string }{{"http.route", r.Pattern}, {"server.address", r.Host}, {"dunlin.version", r.Version}} {
+		if a.value != "" {
+			all = append(all, attribute.String(a.name, a.value))
+		}
+	}
+	return all
+}
+
+func count(name, unit, about string, points []metricdata.DataPoint[int64]) metricdata.Metrics {
+	return metricdata.Metrics{Name: name, Unit: unit, Description: about,
+		Data: metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: points}}
+}
+
+func gauge(name, unit, about string, points []metricdata.DataPoint[int64]) metricdata.Metrics {
+	return metricdata.Metrics{Name: name, Unit: unit, Description: about,
+		Data: metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points}}
+}
+
+// collecting is the times of what is collected.
+type collecting struct{ began, now time.Time }
+
+func (c *collecting) point(set attribute.Set, n uint64) metricdata.DataPoint[int64] {
+	return metricdata.DataPoint[int64]{Attributes: set, StartTime: c.began, Time: c.now, Value: int64(min(n, math.MaxInt64))}
+}
+
+func (c *collecting) histogram(set attribute.Set, l dunlin.Latency) metricdata.HistogramDataPoint[float64] {
+	h := metricdata.HistogramDataPoint[float64]{
+		Attributes: set, StartTime: c.began, Time: c.now, Bounds: bounds, BucketCounts: make([]uint64, len(bounds)+1),
+	}
+	var last time.Duration
+	for end, below := range l.Buckets {
+		n := below - h.Count
+		h.Count = below
+		if n > 0 {
+			i := 0
+			for i < len(boundsAt) && end > boundsAt[i] {
+				i++
+			}
+			h.BucketCounts[i] += n
+			middle := (max(last, end-end/4) + end) / 2 // a bucket is a quarter of a doubling wide, or less
+			if end == math.MaxInt64 {
+				middle = l.Max
+			}
+			h.Sum += float64(n) * middle.Seconds()
+		}
+		last = end
+	}
+	if h.Count > 0 {
+		h.Max = metricdata.NewExtrema(l.Max.Seconds())
+	}
+	return h
+}

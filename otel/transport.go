@@ -1,0 +1,80 @@
+package otel
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Transport returns base, or http.DefaultTransport, with the trace context of each request's context put into its headers. If that is within a span
+// that records, the call has a span of its own, which ends when the head of the answer has come. Ratio and Public do not matter. The
+// context to give a request is [dunlin.Request.Context].
+func Transport(base http.RoundTripper, c Config) http.RoundTripper {
+	c.setDefaults()
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &transport{base, c.Propagator, c.TracerProvider.Tracer(scope)}
+}
+
+type transport struct {
+	base       http.RoundTripper
+	propagator propagation.TextMapPropagator
+	tracer     trace.Tracer
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	within := trace.SpanFromContext(ctx)
+	if !within.SpanContext().IsValid() {
+		return t.base.RoundTrip(req)
+	}
+	var span trace.Span
+	if within.IsRecording() {
+		method, known := knownMethod(req.Method)
+		if req.Method == "" {
+			method, known = http.MethodGet, true
+		}
+		name := method
+		if !known {
+			name = "HTTP"
+		}
+		all := append(address("server", req.URL.Host), attribute.String("http.request.method", method), attribute.String("url.full", bare(req.URL)))
+		ctx, span = t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
+	}
+	own := req.Clone(ctx) // a RoundTripper must not change its request
+	t.propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
+	resp, err := t.base.RoundTrip(own)
+	if span == nil {
+		return resp, err
+	}
+	defer span.End()
+	if err != nil {
+		span.SetAttributes(attribute.String("error.type", "transport"))
+		span.SetStatus(codes.Error, err.Error())
+		return resp, err
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	if resp.StatusCode >= http.StatusBadRequest {
+		span.SetAttributes(attribute.String("error.type", strconv.Itoa(resp.StatusCode)))
+		span.SetStatus(codes.Error, "")
+	}
+	return resp, nil
+}
+
+// bare returns a URL without what may be secret: the user, the values of the query.
+func bare(u *url.URL) string {
+	own := *u
+	if own.User != nil {
+		own.User = url.UserPassword("REDACTED", "REDACTED")
+	}
+	if own.RawQuery != "" {
+		own.RawQuery = "REDACTED"
+	}
+	return own.String()
+}
