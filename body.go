@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -225,4 +226,42 @@ func tooLargeEver(m *ceiling.Ceiling) error {
 		Status: http.StatusRequestEntityTooLarge,
 		Detail: fmt.Sprintf("the request body is larger than the %v", &m.Budget),
 	}
+}
+
+// DecodeBody is for middleware that takes the content coding off a request's body (RFC 9110 section 8.4). It reads the body, in
+// whole, and what the reader makes of it that open returns; from then on that is the body: for [Request.Bytes], Body, forms, Decode and
+// standard handlers. Content-Encoding and Content-Length are not seen any more.
+//
+// Both the body as sent and what becomes of it are bounded by the limit on bodies (Config.MaxBody, Group.MaxBody), and
+// their memory counts in the budget while it is held. The errors are those of Bytes, and a 400 problem when open or its reader
+// fails, unless that is a problem. An empty body is not decoded.
+func (r *Request) DecodeBody(open func(io.Reader) (io.Reader, error)) error {
+	encoded, err := r.Bytes()
+	if err == nil && len(encoded) > 0 {
+		before := cap(r.s.Payload)
+		var src io.Reader
+		var plain []byte
+		if src, err = open(bytes.NewReader(encoded)); err != nil {
+			err = r.app.server.NotDecoded(err)
+		} else {
+			plain, err = r.app.server.Decode(src, r.maxBody(), func(capacity int) error { return r.holdBody(before+capacity, -1) })
+		}
+		r.s.Payload, r.s.Whole, r.s.Loaded, r.bodyErr = plain, plain, err == nil, err
+	}
+	if err != nil {
+		return err
+	}
+	r.more().decoded = true
+	return nil
+}
+
+// decoded reports whether DecodeBody has taken the coding off the body.
+func (r *Request) decoded() bool { return r.uncommon != nil && r.uncommon.decoded }
+
+// stdRequest is the wire's, which says what the body has become.
+func (r *Request) stdRequest() *http.Request {
+	if r.decoded() {
+		return exchange.WithBody(r.wire.StdRequest(), r.s.Whole)
+	}
+	return r.wire.StdRequest()
 }

@@ -203,7 +203,7 @@ func (r *Request) paramAt(i int) string {
 // none. Names compare without regard to case.
 func (r *Request) Header(name string) string {
 	r.alive()
-	if r.hides(name) {
+	if r.decoded() && exchange.AboutCoding(name) {
 		return ""
 	}
 	s, _ := r.wire.Header(name)
@@ -214,7 +214,7 @@ func (r *Request) Header(name string) string {
 // in several lines (RFC 9110 section 5.3); "" when there is none.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
-	if r.hides(name) {
+	if r.decoded() && exchange.AboutCoding(name) {
 		return ""
 	}
 	return r.own(r.wire.List(name))
@@ -225,7 +225,7 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
 	if r.decoded() {
 		return func(yield func(name, value string) bool) {
-			r.wire.Headers(func(name, value string) bool { return r.hides(name) || yield(name, value) })
+			r.wire.Headers(func(name, value string) bool { return r.decoded() && exchange.AboutCoding(name) || yield(name, value) })
 		}
 	}
 	return r.wire.Headers

@@ -204,3 +204,23 @@ func (s *Server) NotDecoded(err error) error {
 	}
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body is not what its Content-Encoding says", err)
 }
+
+// AboutCoding reports whether a header field says of the body what is not so once it has been decoded.
+func AboutCoding(name string) bool {
+	if len(name) != len("Content-Encoding") && len(name) != len("Content-Length") {
+		return false
+	}
+	name = http.CanonicalHeaderKey(name)
+	return name == "Content-Encoding" || name == "Content-Length"
+}
+
+// WithBody returns a copy of a request with a body that was decoded.
+func WithBody(req *http.Request, body []byte) *http.Request {
+	own := *req
+	own.Header = req.Header.Clone()
+	own.Header.Del("Content-Encoding")
+	own.Header.Del("Content-Length")
+	own.ContentLength, own.TransferEncoding = int64(len(body)), nil
+	own.Body = io.NopCloser(&Reader{Rest: body})
+	return &own
+}
