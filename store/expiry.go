@@ -10,24 +10,40 @@ const sampled = 4
 
 // reserve takes n bytes, or reports that there is no room for them. A negative n gives back.
 func (m *Memory) reserve(n int64) bool {
-	if m.held.Add(n) <= m.max || n <= 0 {
+	if n <= 0 {
+		m.giveBack(-n)
+		return true
+	}
+	if m.held.Add(n) <= m.max && (m.budget == nil || m.budget.Reserve(n)) {
 		return true
 	}
 	m.held.Add(-n)
 	return false
 }
 
-// sweepAll removes what has expired, unless that was done a moment ago. No shard is locked by the
-// caller.
-func (m *Memory) sweepAll() {
+// giveBack ends what reserve has begun.
+func (m *Memory) giveBack(n int64) {
+	m.held.Add(-n)
+	if m.budget != nil && n != 0 {
+		m.budget.Release(n)
+	}
+}
+
+// sweepAll removes what has expired, unless that was done a moment ago; without waiting, from what is not in use. No shard is
+// locked by the caller.
+func (m *Memory) sweepAll(wait bool) {
 	now, last := nowMicros(), m.swept.Load()
 	if now-last < sweepInterval || !m.swept.CompareAndSwap(last, now) {
 		return
 	}
 	for i := range m.shards {
 		s := &m.shards[i]
-		s.mu.Lock()
-		m.held.Add(-s.drop(func(expires int64) bool { return expires <= now }))
+		if wait {
+			s.mu.Lock()
+		} else if !s.mu.TryLock() {
+			continue
+		}
+		m.giveBack(s.drop(func(expires int64) bool { return expires <= now }))
 		s.mu.Unlock()
 	}
 }
@@ -57,7 +73,7 @@ func (m *Memory) sweepSome(s *shard, now int64) {
 	for key, v := range s.values {
 		if v.expires <= now {
 			delete(s.values, key)
-			m.held.Add(-v.cost(key))
+			m.giveBack(v.cost(key))
 		}
 		if seen++; seen == sampled {
 			break
@@ -67,7 +83,7 @@ func (m *Memory) sweepSome(s *shard, now int64) {
 	for key, n := range s.numbers {
 		if n.expires <= now {
 			delete(s.numbers, key)
-			m.held.Add(-numberCostOf(key))
+			m.giveBack(numberCostOf(key))
 		}
 		if seen++; seen == sampled {
 			break

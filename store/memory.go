@@ -15,6 +15,27 @@ type MemoryConfig struct {
 	// the bound what has expired is let go; what has not is never dropped for
 	// something new, which fails with ErrFull. Default: 32 MiB.
 	MaxBytes int64
+
+	// Budget has what is kept counted elsewhere, too, such as in the memory budget of an app:
+	//
+	//	store.NewMemory(store.MemoryConfig{Budget: store.Within(app.CacheMemory)})
+	//
+	// Where it has no room, what is new fails with ErrFull; when others need the room, what has expired is let go. Default:
+	// none, only MaxBytes bounds the store.
+	Budget func(drop func(bytes int64)) Budget
+}
+
+// A Budget is asked for memory before it is used.
+type Budget interface {
+	// Reserve takes n bytes, or reports false.
+	Reserve(n int64) bool
+	// Release gives n bytes back.
+	Release(n int64)
+}
+
+// Within makes a MemoryConfig.Budget of a function that opens one.
+func Within[B Budget](open func(drop func(bytes int64)) B) func(drop func(bytes int64)) Budget {
+	return func(drop func(int64)) Budget { return open(drop) }
 }
 
 const defaultBytes = 32 << 20
@@ -24,6 +45,7 @@ const defaultBytes = 32 << 20
 // keys come.
 type Memory struct {
 	max      int64
+	budget   Budget // nil for none
 	held     atomic.Int64
 	versions atomic.Uint64
 	closed   atomic.Bool
@@ -72,6 +94,9 @@ func NewMemory(c MemoryConfig) *Memory {
 	m := &Memory{max: c.MaxBytes, seed: maphash.MakeSeed()}
 	for i := range m.shards {
 		m.shards[i].values, m.shards[i].numbers = map[string]value{}, map[string]number{}
+	}
+	if c.Budget != nil {
+		m.budget = c.Budget(func(int64) { m.sweepAll(false) })
 	}
 	return m
 }
@@ -127,7 +152,7 @@ func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version
 	own := append([]byte(nil), bytes...)
 	version, full, err := m.set(key, own, have, ttl)
 	if full {
-		m.sweepAll()
+		m.sweepAll(true)
 		if version, full, err = m.set(key, own, have, ttl); full {
 			return Absent, ErrFull
 		}
@@ -178,7 +203,7 @@ func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) erro
 	}
 	if ttl <= 0 {
 		delete(s.values, key)
-		m.held.Add(-v.cost(key))
+		m.giveBack(v.cost(key))
 		return nil
 	}
 	v.expires = until(now, ttl)
@@ -193,7 +218,7 @@ func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args)
 	}
 	result, full := m.run(key, script, &args)
 	if full {
-		m.sweepAll()
+		m.sweepAll(true)
 		if result, full = m.run(key, script, &args); full {
 			return 0, ErrFull
 		}
@@ -215,7 +240,7 @@ func (m *Memory) run(key string, script *Script, args *Args) (result int64, full
 	if next == 0 || keep == 0 || keep == KeepTTL && old.n == 0 {
 		if there {
 			delete(s.numbers, key)
-			m.held.Add(-numberCostOf(key))
+			m.giveBack(numberCostOf(key))
 		}
 		return result, false
 	}
@@ -261,7 +286,7 @@ func (m *Memory) Close() error {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		m.held.Add(-s.drop(func(int64) bool { return true }))
+		m.giveBack(s.drop(func(int64) bool { return true }))
 		s.mu.Unlock()
 	}
 	return nil

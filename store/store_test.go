@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,59 @@ import (
 )
 
 var ctx = context.Background()
+
+// budget is one that has room for so much.
+type budget struct {
+	left atomic.Int64
+	drop func(int64)
+}
+
+func (b *budget) Reserve(n int64) bool {
+	if b.left.Add(-n) >= 0 {
+		return true
+	}
+	b.left.Add(n)
+	return false
+}
+
+func (b *budget) Release(n int64) { b.left.Add(n) }
+
+// What is kept counts in a budget: without room there what is new is refused, and what has expired goes when others need room.
+func TestMemoryWithinBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room = 50 << 10
+		b := new(budget)
+		b.left.Store(room)
+		m := store.NewMemory(store.MemoryConfig{Budget: store.Within(func(drop func(int64)) *budget { b.drop = drop; return b })})
+		var err error
+		n := 0
+		for ; err == nil; n++ {
+			_, err = m.Set(ctx, fmt.Sprint("key", n), make([]byte, 1000), store.Absent, time.Minute)
+		}
+		if !errors.Is(err, store.ErrFull) || n < 30 || b.left.Load() != room-m.Held() {
+			t.Fatalf("after %d values: %v, %d of the budget left, %d held", n, err, b.left.Load(), m.Held())
+		}
+		if _, err := store.Increment(ctx, m, strings.Repeat("n", 2000), 1, time.Minute); !errors.Is(err, store.ErrFull) {
+			t.Errorf("a number is added: %v, want ErrFull", err)
+		}
+		<-time.After(time.Second)
+		b.drop(1000)
+		if _, err := m.Get(ctx, "key0"); err != nil {
+			t.Errorf("what has not expired is dropped: %v", err)
+		}
+		<-time.After(time.Minute)
+		b.drop(1000)
+		if m.Held() != 0 || b.left.Load() != room {
+			t.Errorf("what has expired stays: %d bytes, %d of the budget left", m.Held(), b.left.Load())
+		}
+		if _, err := store.Increment(ctx, m, "n", 1, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if m.Close(); b.left.Load() != room {
+			t.Errorf("a closed store has %d bytes of the budget", room-b.left.Load())
+		}
+	})
+}
 
 // At its bound the store refuses what is new; what it has stays, and may change within its size.
 func TestMemoryIsBounded(t *testing.T) {

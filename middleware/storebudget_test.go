@@ -1,0 +1,31 @@
+package middleware_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// A store in memory counts in the budget of an app.
+func TestStoreWithinAppBudget(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Get("/", text("hello"))
+		m := store.NewMemory(store.MemoryConfig{Budget: store.Within(app.CacheMemory)})
+		if _, err := m.Set(context.Background(), "key", make([]byte, 10_000), store.Absent, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // now it serves
+		if held := app.Stats().Memory.HeldFor["cache"]; held < 10_000 || held != m.Held() {
+			t.Errorf("the app holds %d bytes, the store %d", held, m.Held())
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if held := app.Stats().Memory.HeldFor["cache"]; held != 0 {
+			t.Errorf("%d bytes are held for a closed store", held)
+		}
+	})
+}
