@@ -223,6 +223,9 @@ func (r Response) Body() []byte {
 // several, "" when it has none. Content-Length, Date and the headers of the
 // connection are written later and never seen here.
 func (r Response) Get(name string) string {
+	if r.a.Lacks(name) {
+		return ""
+	}
 	for n, v := range r.a.Headers {
 		if strings.EqualFold(n, name) {
 			return v

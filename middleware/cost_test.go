@@ -3,14 +3,19 @@ package middleware_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 // BenchmarkAlone has what a middleware costs by itself: the chain of one, run in an action, so that nothing of the engine
 // is counted. Subtract bare.
 func BenchmarkAlone(b *testing.B) {
-	for _, c := range append([]edgeCase{{name: "bare", mw: []dunlin.Middleware{func(next dunlin.Action) dunlin.Action { return next }}}}, edgeCases()...) {
+	cases := append([]edgeCase{{name: "bare", mw: []dunlin.Middleware{func(next dunlin.Action) dunlin.Action { return next }}}}, edgeCases()...)
+	plenty := middleware.Rate{Limit: 1_000_000_000, Window: time.Hour, Burst: 1_000_000_000}
+	cases = append(cases, edgeCase{name: "RateLimit", mw: []dunlin.Middleware{middleware.RateLimit(plenty)}})
+	for _, c := range cases {
 		if len(c.mw) == 0 {
 			continue
 		}

@@ -188,6 +188,21 @@ func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string)
 	return true
 }
 
+// Lacks reports that the named field will not be sent; false says nothing.
+func (r *Answer) Lacks(name string) bool {
+	mask := maskOf(name)
+	if b := r.Base(); b != nil && b.names&mask != 0 {
+		return false
+	}
+	for i := range r.Fields() {
+		f := &r.on.x.fields[i]
+		if f.Block == nil && maskOf(f.Name) == mask || f.Block != nil && f.Block.names&mask != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Has reports whether the named field will be sent.
 func (r *Answer) Has(name string) bool {
 	for n := range r.Headers {
