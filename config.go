@@ -60,7 +60,8 @@ type Config struct {
 	HSTS time.Duration
 
 	// H2C also takes HTTP/2 in clear text, from clients that know beforehand
-	// (RFC 9113, section 3.3). Listeners are then served by net/http.
+	// (RFC 9113, section 3.3): what a connection begins with decides. Clients that would
+	// upgrade from HTTP/1.1 are answered by HTTP/1.1.
 	H2C bool
 
 	// Ready, if set, is called when a listener is being served, with its
@@ -190,13 +191,13 @@ type Config struct {
 	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
 	// long a client may take nothing of an answer; then its connection is cut. Only
 	// the time counts in which part of the answer waits for the client. On net/http
-	// it may be twice as long; of HTTP/2 it ends the stream. Default: 30 s.
+	// it may be twice as long. Of HTTP/2 it ends the stream. Default: 30 s.
 	WriteTimeout time.Duration
 
 	// MinWriteRate is how many bytes a second of an answer a client must take, on
 	// average over each WriteTimeout. A standard handler that sets a write deadline
 	// has that instead. On net/http a client must take something at all, as its
-	// server sees by the room that the system has for more; a client of HTTP/2 must
+	// server sees by the room that the system has for more; there a client of HTTP/2 must
 	// take 16 KiB in each WriteTimeout, or what is left. Default: 256. Negative:
 	// something must be taken at all.
 	MinWriteRate int
@@ -282,7 +283,7 @@ type Engine uint8
 
 const (
 	EngineAuto Engine = iota // the loop engine where it can run, else net/http
-	EngineLoop               // event loops: Linux, HTTP/1.1; HTTP/2 by TLS is passed on to net/http
+	EngineLoop               // event loops: Linux
 	EngineStd                // net/http
 )
 
@@ -434,8 +435,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, TLSDomains or TLSDevelopment", c.TLSAddr)
 	case c.HSTS < 0 || c.HSTS > 0 && c.HSTS < time.Second:
 		return fmt.Errorf("Config.HSTS is %v: it must be a second at least; SecurityConfig of package middleware ends what browsers were told", c.HSTS)
-	case c.H2C && c.Engine == EngineLoop:
-		return fmt.Errorf("Config.H2C needs net/http: Config.Engine must not be EngineLoop")
 	case http1.CheckField(c.ForwardedHeader, "") != nil:
 		return fmt.Errorf("Config.ForwardedHeader is %q: that is no name of a header", c.ForwardedHeader)
 	case c.ProxyProtocol && len(c.TrustedProxies) == 0:

@@ -42,6 +42,7 @@ func (a *App) tellAdapters() {
 
 		ProxyHeader:             c.proxyHeader(),
 		H2C:                     c.H2C,
+		ForeignH2:               foreignH2,
 		AdaptiveLimit:           c.AdaptiveLimit,
 		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
 	}

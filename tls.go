@@ -15,8 +15,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
-// By TLS clients choose between HTTP/1.1 and HTTP/2. On the loop engine, HTTP/2 is
-// served by net/http, on the same listener.
+// foreignH2 has net/http serve HTTP/2 on the listeners of the loop engine, too: those that
+// have agreed to it by TLS are passed on, and EngineAuto leaves H2C to it.
+var foreignH2 = false
 
 // ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
 // the certificate in the named PEM files, see Config.TLSCert; when both names
@@ -127,7 +128,10 @@ func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
 			config.NextProtos = append(config.NextProtos, proto)
 		}
 	}
-	by := &loophttp.TLS{Config: config, HTTP2: a.std.NewTaker()}
+	by := &loophttp.TLS{Config: config}
+	if foreignH2 {
+		by.HTTP2 = a.std.NewTaker()
+	}
 	if a.secure != nil && a.secure.issued.Load() != nil {
 		by.Close = (*a.secure.issued.Load()).Protocols()
 	}

@@ -27,6 +27,21 @@ const (
 	TLSError                     // a client has broken the protocol of TLS, or has refused ours
 	ClearText                    // a client has sent clear text where TLS is spoken
 	ProxyHeader                  // a proxy's connection did not begin with a good PROXY protocol header
+
+	// Clients of HTTP/2 did too much that serves no request; by what it was, in the order of package
+	// http2's reasons.
+	H2Resets
+	H2Faults
+	H2Refusals
+	H2Continuations
+	H2Pings
+	H2Settings
+	H2EmptyData
+	H2WindowUpdates
+	H2Priorities
+	H2Unknown
+	H2LateFrames
+
 	reasons
 )
 
@@ -36,6 +51,8 @@ func (r Reason) String() string {
 		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "accept-paused", "idle-dropped",
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
 		"handshake-queue", "slow-handshake", "tls-error", "clear-text", "proxy-header",
+		"h2-resets", "h2-faults", "h2-refusals", "h2-continuations", "h2-pings", "h2-settings", "h2-empty-data",
+		"h2-window-updates", "h2-priorities", "h2-unknown-frames", "h2-late-frames",
 	}[r]
 }
 

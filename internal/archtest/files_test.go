@@ -46,6 +46,7 @@ var fileMaps = map[string]string{
 	"internal/hpack":     "internal/hpack/doc.go",
 	"internal/http2":     "internal/http2/doc.go",
 	"internal/lifecycle": "internal/lifecycle/doc.go",
+	"internal/looph2":    "internal/looph2/doc.go",
 	"internal/loophttp":  "internal/loophttp/doc.go",
 	"internal/stdhttp":   "internal/stdhttp/doc.go",
 }

@@ -41,7 +41,7 @@ var floors = [][]string{
 		"internal/schema",
 		"store/storetest",
 	},
-	{"internal/stdwriter"},
+	{"internal/looph2", "internal/stdwriter"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",

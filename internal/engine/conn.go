@@ -47,9 +47,24 @@ type Conn struct {
 	flags  connFlags
 	queued bool // in loop.ready, loop.others, loop.later or loop.held; the loop's
 
-	// Prompt is the handler's: its peer has taken at once what it was last expected to leave.
-	Prompt bool
+	// Notes are the handler's, but that the engine reads Parts.
+	Notes Note
 }
+
+// A Note is what a handler knows of a connection.
+type Note uint8
+
+const (
+	// Parts: the connection is of many parts (part.go). When the engine begins to drain, Data is called
+	// for it, and the handler ends it when nothing is left to do.
+	Parts Note = 1 << iota
+
+	// Begun: it is known what is spoken.
+	Begun
+
+	// Prompt: its peer has taken at once what it was last expected to leave.
+	Prompt
+)
 
 type connFlags uint16
 

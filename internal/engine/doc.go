@@ -103,7 +103,7 @@
 //
 // A handler may say that a call is about one part of its connection (part.go), as a stream of
 // many is: then a takeover takes the connection along with the loop, and what the late code has
-// to say is left for the connection's next turn. No handler does so yet.
+// to say is left for the connection's next turn. internal/looph2 does so.
 //
 // What waits is bounded wherever it waits (internal/engine/places.go): an action that was taken
 // over, or has given up its loop, has one of Config.MaxConcurrent places, as one on a worker

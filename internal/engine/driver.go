@@ -57,6 +57,7 @@ const (
 	leftHandOff                    // pass it to a worker
 	leftBackground                 // keep it until the call has gone on in the background
 	leftRoom                       // keep it until there is room for what it will hold
+	leftMore                       // call Data again even if no input is left
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
@@ -117,6 +118,9 @@ func (d *Driver) HandOffFirst() {
 // without waiting for more to arrive, once the output so far is sent. A
 // handler uses it to bound Out when many requests arrive at once.
 func (d *Driver) Again() { d.leftover = leftAgain }
+
+// More is Again for a handler that has more to send than it has appended, with input or without.
+func (d *Driver) More() { d.leftover = leftMore }
 
 // Draining reports whether the engine is shutting down: answers should say
 // that the connection will be closed.
@@ -339,10 +343,10 @@ func (d *Driver) mustWait(c *Conn) bool {
 	switch {
 	case c.out != nil:
 		return true
-	case d.leftover == leftAgain && d.leftUnread(c):
+	case (d.leftover == leftAgain || d.leftover == leftMore) && d.leftUnread(c):
 		return true
 	}
-	return d.leftover == leftAgain && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
+	return (d.leftover == leftAgain || d.leftover == leftMore) && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
 }
 
 // keep stores input that was not consumed with the connection.

@@ -140,8 +140,8 @@ type sharedBody struct {
 	charge *admission.Account // nil: the budget alone
 }
 
-// take notes that b is pending for c, too, and charges it.
-func (s *sharedBodies) take(c *Conn, b []byte) *sharedBody {
+// take notes that b is pending for an account, too, and charges it.
+func (s *sharedBodies) take(a *admission.Account, b []byte) *sharedBody {
 	key := bodyKey{&b[0], len(b)}
 	s.mu.Lock()
 	x := s.by[key]
@@ -150,7 +150,7 @@ func (s *sharedBodies) take(c *Conn, b []byte) *sharedBody {
 		if s.by == nil {
 			s.by = make(map[bodyKey]*sharedBody)
 		}
-		x = &sharedBody{key: key, held: int64(cap(b)), charge: c.Account()}
+		x = &sharedBody{key: key, held: int64(cap(b)), charge: a}
 		s.by[key] = x
 	}
 	x.users++

@@ -21,11 +21,19 @@ type line struct {
 	waits          waits
 }
 
-// job is a connection that waits for a worker.
+// job is a task that waits for a worker.
 type job struct {
-	conn  *Conn
+	task
 	since int64
 }
+
+// task is what a worker is to do: serve a connection, or what is about a part of one.
+type task struct {
+	conn *Conn
+	part PartJob
+}
+
+func (t task) none() bool { return t.conn == nil && t.part == nil }
 
 // jobQueue is a ring, the oldest job first.
 type jobQueue struct {
@@ -83,16 +91,16 @@ func (w *workers) join(j job, urgent bool, from admission.Origin) {
 	}
 }
 
-// fromLine takes the job whose turn it is, nil if there is none, or as many calls wait as
+// fromLine takes the job whose turn it is, none if there is none, or as many calls wait as
 // may. w.mu is held.
-func (w *workers) fromLine() *Conn {
+func (w *workers) fromLine() task {
 	l := &w.line
 	var j job
 	switch {
 	case l.urgent.size > 0 && w.room(true):
 		j = l.urgent.popOldest()
 	case l.others.size == 0 || !w.room(false):
-		return nil
+		return task{}
 	case l.control.Overloaded():
 		j = l.others.popNewest()
 	default:
@@ -100,7 +108,7 @@ func (w *workers) fromLine() *Conn {
 	}
 	now := w.e.now()
 	l.waits.note(now, now-j.since)
-	return j.conn
+	return j.task
 }
 
 // look judges the line, has those refused who have waited too long, and looks
@@ -120,7 +128,11 @@ func (w *workers) look() {
 		w.e.warnOverload("workers", oldest(), l.others.size, l.control.Target)
 	}
 	for l.others.size > 0 && l.control.Refuse(now, oldest()) {
-		w.giveBack(l.others.popOldest().conn, msgOverdue)
+		if j := l.others.popOldest(); j.part != nil {
+			j.part.Overdue()
+		} else {
+			w.giveBack(j.conn, msgOverdue)
+		}
 	}
 	if l.watched = l.others.size > 0; l.watched {
 		l.watch.Reset(l.control.Target / 2)

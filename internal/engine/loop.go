@@ -430,6 +430,10 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 		l.close(c)
 		return true
 	}
+	if c.Notes&Parts != 0 {
+		l.woken(c)
+		return true
+	}
 	if c.idle() {
 		// What has arrived but was not read yet is still answered.
 		c.flags |= flagReadable

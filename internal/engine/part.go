@@ -123,3 +123,48 @@ func (l *loop) woken(c *Conn) {
 	c.flags |= flagAgain
 	l.serveSoon(c)
 }
+
+// A PartJob is work for a part of a connection that has no goroutine: the action of a stream
+// that is known to block, or that reads its body as it comes.
+type PartJob interface {
+	// Run does it, on a worker, with a driver that has neither a loop nor a connection.
+	Run(d *Driver)
+	// Overdue is called instead of Run, on any goroutine, which must not be held up, for a job that
+	// has waited in line for longer than Config.QueueTarget.
+	Overdue()
+}
+
+// SubmitPart has job done by a worker, before others if it is urgent: at once or, where as many
+// calls wait as Config.MaxWorkers allows, in its turn.
+func (d *Driver) SubmitPart(job PartJob, urgent bool) {
+	d.engine.workers.add(task{part: job}, urgent, admission.Returning)
+}
+
+// workPart carries out a job of a part.
+func (d *Driver) workPart(job PartJob) {
+	d.taking = meter{}
+	d.enter()
+	job.Run(d)
+	d.engine.workers.move(d, placeNone)
+}
+
+// A HeldBody is what a part holds of an answer that its peer has not let out yet. The zero
+// value holds nothing.
+type HeldBody struct {
+	e *Engine
+	x *sharedBody
+}
+
+// HoldBody charges an account for b, with its capacity, until Release. A body that several parts or
+// connections hold is charged to none of them.
+func (c *Conn) HoldBody(a *admission.Account, b []byte) HeldBody {
+	e := c.loop.e
+	return HeldBody{e, e.shared.take(a, b)}
+}
+
+// Release ends the charge.
+func (h HeldBody) Release() {
+	if h.x != nil {
+		h.e.shared.release(h.e, h.x)
+	}
+}

@@ -116,11 +116,11 @@ func (d *Driver) leave() {
 // admit gives jobs to workers as long as there are both. w.mu is held.
 func (w *workers) admit() {
 	for {
-		c := w.fromLine()
-		if c == nil {
+		t := w.fromLine()
+		if t.none() {
 			return
 		}
-		w.start(c)
+		w.start(t)
 	}
 }
 

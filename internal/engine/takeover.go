@@ -157,7 +157,7 @@ func (d *Driver) aborted(cause any) {
 		d.claim.Store(d.call | taken)
 	}
 	defer d.succeed(c, ofPart)
-	if c == nil || d.gone {
+	if c == nil || d.gone && !ofPart {
 		return
 	}
 	defer func() {
@@ -166,6 +166,9 @@ func (d *Driver) aborted(cause any) {
 		}
 	}()
 	d.engine.handler.Abandoned(d, c, cause)
+	if d.gone {
+		return
+	}
 	if ofPart {
 		d.engine.keepRest(c, rest)
 	} else {

@@ -73,9 +73,10 @@ type tlsState struct {
 	lent  int          // the first bytes of buf, which conn was lent
 	idle  int          // bytes of records since one carried plaintext
 	phase tlsPhase
-	left  bool // conn may hold plaintext, because a Read was given less room
-	ended bool // the peer has said close_notify
-	bye   bool // we have
+	proto string // that was agreed, "" for none
+	left  bool   // conn may hold plaintext, because a Read was given less room
+	ended bool   // the peer has said close_notify
+	bye   bool   // we have
 
 	passed bool // it is another server's, and counts there
 	held   bool // it counts in Engine.secured
@@ -163,6 +164,14 @@ func (c *Conn) TLS() *tls.ConnectionState {
 		t.state.CompareAndSwap(nil, &state)
 	}
 	return t.state.Load()
+}
+
+// Protocol returns what protocol was agreed in the handshake (ALPN), "" for none.
+func (c *Conn) Protocol() string {
+	if t := c.secure(); t != nil {
+		return t.proto
+	}
+	return ""
 }
 
 // Secure reports whether the connection is with TLS. Safe for concurrent use.

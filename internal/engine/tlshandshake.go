@@ -203,7 +203,8 @@ func (h *shake) fail(err error) {
 func (h *shake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
-	if serve := t.on.Other[t.conn.State().NegotiatedProtocol]; serve != nil {
+	t.proto = t.conn.State().NegotiatedProtocol
+	if serve := t.on.Other[t.proto]; serve != nil {
 		from := c.peer.addr()
 		wire, secure, err := c.takeSecure(t)
 		if err != nil {

@@ -75,7 +75,7 @@ func (s *shakes) room() int {
 func (s *shakes) submit(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line.push(job{c, s.e.now()})
+	s.line.push(job{task{conn: c}, s.e.now()})
 	s.control.Arrived(admission.New)
 	s.next()
 }

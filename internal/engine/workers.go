@@ -33,20 +33,25 @@ type workers struct {
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
 type worker struct {
-	jobs   chan *Conn // capacity 1; closed: go
+	jobs   chan task // capacity 1; closed: go
 	driver *Driver
 }
 
 // submit has the kept input of c, which has gone away from its loop, served: before
 // others if it is urgent.
 func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
+	w.add(task{conn: c}, urgent, from)
+}
+
+// add is submit for any task.
+func (w *workers) add(t task, urgent bool, from admission.Origin) {
 	w.mu.Lock()
 	defer w.unlock()
 	if w.room(urgent) {
-		w.start(c)
+		w.start(t)
 		return
 	}
-	w.join(job{c, w.e.now()}, urgent, from)
+	w.join(job{t, w.e.now()}, urgent, from)
 }
 
 // working returns how many workers have a job, busy how many calls wait: those of workers
@@ -63,38 +68,38 @@ func (w *workers) most() int {
 }
 
 // start gives a job to an idle worker, or to a new one. w.mu is held.
-func (w *workers) start(c *Conn) {
+func (w *workers) start(t task) {
 	n := len(w.idle)
 	if n == 0 {
 		w.all++
-		go w.run(c)
+		go w.run(t)
 		return
 	}
 	next := w.idle[n-1]
 	w.idle[n-1] = nil
 	w.idle = w.idle[:n-1]
 	w.least = min(w.least, n-1)
-	next.jobs <- c
+	next.jobs <- t
 }
 
-// next returns the next connection for a worker whose job took so long, nil if
+// next returns the next task for a worker whose job took so long, none if
 // it is to go.
-func (w *workers) next(wk *worker, took int64) *Conn {
+func (w *workers) next(wk *worker, took int64) task {
 	w.mu.Lock()
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
 	}
 	w.all-- // wk, which is free
-	c := w.fromLine()
-	if c != nil {
+	t := w.fromLine()
+	if !t.none() {
 		w.all++
 		w.admit() // the bound may have become more
 		w.unlock()
-		return c
+		return t
 	}
 	if w.closed || len(w.idle) >= w.e.cfg.IdleWorkers {
 		w.unlock()
-		return nil
+		return task{}
 	}
 	w.all++
 	w.idle = append(w.idle, wk)
@@ -137,9 +142,9 @@ func (w *workers) reap() {
 	}
 }
 
-// run is a worker's goroutine; c is its first job.
-func (w *workers) run(c *Conn) {
-	wk := &worker{jobs: make(chan *Conn, 1), driver: w.e.newWorkerDriver()}
+// run is a worker's goroutine; t is its first job.
+func (w *workers) run(t task) {
+	wk := &worker{jobs: make(chan task, 1), driver: w.e.newWorkerDriver()}
 	wk.driver.isWorker = true
 	returned := false
 	defer func() {
@@ -150,20 +155,25 @@ func (w *workers) run(c *Conn) {
 		}
 	}()
 	var took int64
-	for ; c != nil; c = w.next(wk, took) {
+	for ; !t.none(); t = w.next(wk, took) {
 		if w.adaptive == nil {
-			wk.driver.work(c)
+			wk.driver.work(t)
 			continue
 		}
 		began := w.e.now()
-		wk.driver.work(c)
+		wk.driver.work(t)
 		took = w.e.now() - began
 	}
 	returned = true
 }
 
-// work serves the kept input of a connection that is away.
-func (d *Driver) work(c *Conn) {
+// work serves the kept input of a connection that is away, or carries out a job of a part.
+func (d *Driver) work(t task) {
+	if t.part != nil {
+		d.workPart(t.part)
+		return
+	}
+	c := t.conn
 	d.conn, c.driver, d.taking = c, d, meter{}
 	d.enter()
 	if c.ended() {

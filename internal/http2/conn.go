@@ -247,6 +247,9 @@ func (c *Conn) Idle() bool {
 	return len(c.streams) == 0 && c.blockStream == 0 && c.dataLeft|c.padLeft == 0
 }
 
+// InBlock reports whether a field block is half here.
+func (c *Conn) InBlock() bool { return c.blockStream != 0 }
+
 // GoingAway reports whether the client has said that it will begin no more streams.
 func (c *Conn) GoingAway() bool { return c.goingAway }
 

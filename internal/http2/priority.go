@@ -155,6 +155,10 @@ func (c *Conn) Turn() (st *Stream, n int) {
 	return st, int(min(st.sendWindow, c.sendWindow, maxFrame))
 }
 
+// Blocked reports whether a window is closed, be it the connection's, so that the stream may send
+// nothing.
+func (c *Conn) Blocked(st *Stream) bool { return st.sendWindow <= 0 || c.sendWindow <= 0 }
+
 // Room returns how many bytes of a body the stream may send at once, without waiting for
 // its turn: none while a stream waits that is as urgent.
 func (c *Conn) Room(st *Stream) int {

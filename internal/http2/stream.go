@@ -31,6 +31,9 @@ func (st *Stream) Closed() bool { return st.closed }
 // Ended reports whether all of the request has come.
 func (st *Stream) Ended() bool { return st.recvEnded }
 
+// Sent reports whether all of the answer was sent.
+func (st *Stream) Sent() bool { return st.sendEnded }
+
 // Answered reports whether the head of a final answer was sent.
 func (st *Stream) Answered() bool { return st.answered }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/looph2"
 )
 
 // A handler gives the engine's connections their meaning: it speaks
@@ -27,6 +28,9 @@ type handler struct {
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
 	late    exchange.Answer // for a request that waited too long
+
+	h2  *looph2.Handler // nil: HTTP/2 is another server's
+	h2c bool            // also in clear text
 
 	policiesFrom atomic.Int64 // when policies are waited for again, see refuseElsewhere
 	early        atomic.Int32 // actions that have begun without the whole of a small body
@@ -48,6 +52,10 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, mostBodies))
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
+	if !s.ForeignH2 {
+		h.h2c = s.H2C
+		h.h2 = looph2.NewHandler(s, h.context, maxConcurrent, func(scratch any) *looph2.Scratch { return scratch.(*wire).parts() })
+	}
 	return h
 }
 
@@ -82,6 +90,14 @@ func (h *handler) NewScratch() any {
 // Data answers every complete request in in, in order.
 func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*wire)
+	if c.Notes&engine.Begun == 0 {
+		if wait := h.find(x, d, c, in); wait {
+			return 0
+		}
+	}
+	if c.Notes&engine.Parts != 0 {
+		return x.serveParts(d, c, in)
+	}
 	if invariants.Enabled {
 		x = x.renewed(d)
 	}
@@ -161,6 +177,9 @@ const (
 // EOF ends a connection whose client has said all it will. What it asked in
 // full has been answered.
 func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
+	if c.Notes&engine.Parts != 0 {
+		return // who sends no more cannot open windows: Closed ends what goes on
+	}
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*wire)
 		x.use(d, c)
@@ -173,6 +192,10 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 // Timeout closes an idle connection, and tells a client that is too slow with a
 // head or a small body.
 func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
+	if c.Notes&engine.Parts != 0 {
+		h.h2.Timeout(d.Scratch.(*wire).parts(), d, c, in)
+		return
+	}
 	u, ok := c.Proto.(*unfinished)
 	if !ok {
 		return
@@ -199,6 +222,9 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 // the middle, is one whose next begin elsewhere.
 func (h *handler) Away(scratch any) (waits bool) {
 	x := scratch.(*wire)
+	if x.inParts {
+		return h.h2.Away(x.h2)
+	}
 	if x.routing {
 		x.goAwayFor(&h.server.Unmatched.Counts) // its route is not known yet
 		return true
@@ -253,6 +279,10 @@ func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 // part of a request or waits for its turn.
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*wire)
+	if c.Notes&engine.Parts != 0 {
+		h.h2.Refused(x.parts(), d, c)
+		return
+	}
 	x.use(d, c)
 	x.count.since = d.Now()
 	u, _ := c.Proto.(*unfinished)
@@ -279,6 +309,10 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 // instead of returning. Panics of actions do not come here.
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
+	if x.inParts {
+		h.h2.Abandoned(x.h2, d)
+		return
+	}
 	x.use(d, c)
 	x.closeStdBody()
 	x.comeBack()
@@ -299,6 +333,10 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 
 // Closed lets go of what a connection still had.
 func (h *handler) Closed(c *engine.Conn) {
+	if c.Notes&engine.Parts != 0 {
+		h.h2.Closed(c)
+		return
+	}
 	if u, ok := c.Proto.(*unfinished); ok {
 		c.Proto = nil
 		u.release()

@@ -19,7 +19,7 @@ const (
 
 // Pended notes that the answer to the latest request was not taken at once.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
-	d.Scratch.(*wire).c.Prompt = false
+	d.Scratch.(*wire).c.Notes &^= engine.Prompt
 	if route := d.Scratch.(*wire).s.Route; route != nil && bytes > route.Pends.Load() {
 		route.Pends.Store(bytes)
 	}
@@ -30,7 +30,7 @@ func (h *handler) Pended(d *engine.Driver, bytes int64) {
 // client that has taken such an answer at once.
 func (x *wire) expectsMuch() bool {
 	route := x.s.Route
-	return route.Pends.Load() > muchPending && !route.Critical && !x.c.Prompt
+	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0
 }
 
 // awaitRoom asks for room for what the answer will leave. When it is done the request was
@@ -54,7 +54,7 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		x.closing = x.closing || x.streaming
 		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer")), exchange.FromMemory), true
 	}
-	x.c.Prompt = true // until Pended
+	x.c.Notes |= engine.Prompt // until Pended
 	p.Add(-p.Load() / pendsDecay)
 	return 0, false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/looph2"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -71,6 +72,9 @@ type wire struct {
 	deadlines *deadlines         // of a standard handler, nil for none
 
 	count counter
+
+	h2      *looph2.Scratch // made when first needed
+	inParts bool            // a call is about streams of HTTP/2
 }
 
 // serveNext takes the next step on the connection, which has sent in: it

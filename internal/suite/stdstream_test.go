@@ -112,232 +112,240 @@ func registerAnswers(app *dunlin.App) {
 // A client of HTTP/2 that takes nothing of its answers loses their streams, whatever
 // their size and whoever writes them; the goroutines that write them end.
 func TestStreamsThatNobodyReads(t *testing.T) {
-	var app *dunlin.App
-	addr, _ := Start(t, dunlin.Config{H2C: true, WriteTimeout: 50 * time.Millisecond}, func(a *dunlin.App) { app = a; registerAnswers(a) })
-	for _, path := range []string{"/small", "/large", "/std", "/stream"} {
-		t.Run(path[1:], func(t *testing.T) {
-			c := dialH2(t, addr)
-			const streams = 50
-			for i := range streams {
-				c.get(uint32(2*i+1), path)
-			}
-			for cut := 0; cut < streams; {
-				if kind, _, stream, n := c.next(); kind == frameReset {
-					cut++
-				} else if kind == frameData && n > 0 {
-					t.Fatalf("%d bytes of stream %d, which was granted none", n, stream)
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: 50 * time.Millisecond}, func(a *dunlin.App) { app = a; registerAnswers(a) })
+		for _, path := range []string{"/small", "/large", "/std", "/stream"} {
+			t.Run(path[1:], func(t *testing.T) {
+				c := dialH2(t, addr)
+				const streams = 50
+				for i := range streams {
+					c.get(uint32(2*i+1), path)
 				}
-			}
-			Soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
-		})
-	}
-	if app.Stats().Shed["slow-reader"] == 0 {
-		t.Error("nobody is counted as a slow reader")
-	}
+				for cut := 0; cut < streams; {
+					if kind, _, stream, n := c.next(); kind == frameReset {
+						cut++
+					} else if kind == frameData && n > 0 {
+						t.Fatalf("%d bytes of stream %d, which was granted none", n, stream)
+					}
+				}
+				Soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
+			})
+		}
+		if app.Stats().Shed["slow-reader"] == 0 {
+			t.Error("nobody is counted as a slow reader")
+		}
+	})
 }
 
 // What waits for its client is in flight, and goes on when there is room.
 func TestStreamsInFlight(t *testing.T) {
-	var app *dunlin.App
-	addr, _ := Start(t, dunlin.Config{H2C: true}, func(a *dunlin.App) { app = a; registerAnswers(a) })
-	for _, path := range []string{"/large", "/std", "/stream"} {
-		c := dialH2(t, addr)
-		const streams = 5
-		for i := range streams {
-			c.get(uint32(2*i+1), path)
-		}
-		Soon(t, "all are in flight", func() bool { return app.Stats().Actions.InFlight == streams })
-		for i := range streams {
-			c.grant(uint32(2*i+1), 1<<20)
-		}
-		for got, ended := 0, 0; ended < streams; {
-			kind, flags, _, n := c.next()
-			if kind == frameData {
-				got += n
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine}, func(a *dunlin.App) { app = a; registerAnswers(a) })
+		for _, path := range []string{"/large", "/std", "/stream"} {
+			c := dialH2(t, addr)
+			const streams = 5
+			for i := range streams {
+				c.get(uint32(2*i+1), path)
 			}
-			if kind == frameReset || flags&flagEnd != 0 {
-				if ended++; ended == streams && got != streams<<20 {
-					t.Errorf("%s: %d bytes, want %d", path, got, streams<<20)
+			Soon(t, "all are in flight", func() bool { return app.Stats().Actions.InFlight == streams })
+			for i := range streams {
+				c.grant(uint32(2*i+1), 1<<20)
+			}
+			for got, ended := 0, 0; ended < streams; {
+				kind, flags, _, n := c.next()
+				if kind == frameData {
+					got += n
+				}
+				if kind == frameReset || flags&flagEnd != 0 {
+					if ended++; ended == streams && got != streams<<20 {
+						t.Errorf("%s: %d bytes, want %d", path, got, streams<<20)
+					}
 				}
 			}
+			Soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
 		}
-		Soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
-	}
+	})
 }
 
 // Only the time counts in which an answer waits for its client: a stream may be quiet
 // for as long as it likes, and a client that takes some of it now and then may go on.
 func TestQuietStreams(t *testing.T) {
-	g := NewGate()
-	const quietTimeout = 500 * time.Millisecond
-	addr, _ := Start(t, dunlin.Config{H2C: true, WriteTimeout: quietTimeout, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
-		registerAnswers(app)
-		app.Get("/quiet", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error {
-				if _, err := io.WriteString(w, "first "); err != nil {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		g := NewGate()
+		const quietTimeout = 500 * time.Millisecond
+		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: quietTimeout, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+			registerAnswers(app)
+			app.Get("/quiet", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					if _, err := io.WriteString(w, "first "); err != nil {
+						return err
+					}
+					if err := dunlin.Flush(w); err != nil {
+						return err
+					}
+					g.Pass()
+					_, err := io.WriteString(w, "last")
 					return err
+				})
+			})
+			app.Post("/late", func(r *dunlin.Request) dunlin.Response {
+				g.Pass() // the body is not read meanwhile, which is not the client's fault
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
 				}
-				if err := dunlin.Flush(w); err != nil {
-					return err
-				}
-				g.Pass()
-				_, err := io.WriteString(w, "last")
-				return err
+				return dunlin.Text(string(body))
 			})
 		})
-		app.Post("/late", func(r *dunlin.Request) dunlin.Response {
-			g.Pass() // the body is not read meanwhile, which is not the client's fault
-			body, err := r.Bytes()
-			if err != nil {
-				return dunlin.Error(err)
-			}
-			return dunlin.Text(string(body))
-		})
-	})
-	var answers []chan string
-	c := Client(t, nil, H2C)
-	ask := func(method, path, body string) {
-		answer := make(chan string, 1)
-		answers = append(answers, answer)
+		var answers []chan string
+		c := Client(t, nil, H2C)
+		ask := func(method, path, body string) {
+			answer := make(chan string, 1)
+			answers = append(answers, answer)
+			go func() {
+				req, err := http.NewRequest(method, "http://"+addr+path, strings.NewReader(body))
+				if err != nil {
+					answer <- err.Error()
+					return
+				}
+				resp, err := c.Do(req)
+				if err != nil {
+					answer <- err.Error()
+					return
+				}
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				answer <- fmt.Sprint(string(text), err)
+			}()
+			g.Await(t)
+		}
+		ask("GET", "/quiet", "")
+		ask("POST", "/late", "body")
+		slow := dialH2(t, addr)
+		slow.get(1, "/large")
+		// It takes a piece ten times in each period, whatever the others do: it would have to be held
+		// up for nearly a period to be cut off.
+		takes := time.NewTicker(quietTimeout / 10)
+		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
-			req, err := http.NewRequest(method, "http://"+addr+path, strings.NewReader(body))
-			if err != nil {
-				answer <- err.Error()
-				return
+			defer close(stopped)
+			for {
+				select {
+				case <-takes.C:
+					slow.grant(1, 16<<10)
+				case <-stop:
+					return
+				}
 			}
-			resp, err := c.Do(req)
-			if err != nil {
-				answer <- err.Error()
-				return
-			}
-			defer resp.Body.Close()
-			text, err := io.ReadAll(resp.Body)
-			answer <- fmt.Sprint(string(text), err)
 		}()
-		g.Await(t)
-	}
-	ask("GET", "/quiet", "")
-	ask("POST", "/late", "body")
-	slow := dialH2(t, addr)
-	slow.get(1, "/large")
-	// It takes a piece ten times in each period, whatever the others do: it would have to be held
-	// up for nearly a period to be cut off.
-	takes := time.NewTicker(quietTimeout / 10)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-takes.C:
-				slow.grant(1, 16<<10)
-			case <-stop:
-				return
+		for range 2 { // until somebody who takes nothing is cut off, twice
+			other := dialH2(t, addr)
+			other.get(1, "/large")
+			for kind := byte(frameData); kind != frameReset; {
+				kind, _, _, _ = other.next()
 			}
 		}
-	}()
-	for range 2 { // until somebody who takes nothing is cut off, twice
-		other := dialH2(t, addr)
-		other.get(1, "/large")
-		for kind := byte(frameData); kind != frameReset; {
-			kind, _, _, _ = other.next()
+		takes.Stop()
+		close(stop)
+		<-stopped
+		g.Open <- struct{}{}
+		g.Open <- struct{}{}
+		for i, want := range []string{"first last<nil>", "body<nil>"} {
+			if got := Await(t, "the answer", answers[i]); got != want {
+				t.Errorf("answer %d: %q, want %q", i, got, want)
+			}
 		}
-	}
-	takes.Stop()
-	close(stop)
-	<-stopped
-	g.Open <- struct{}{}
-	g.Open <- struct{}{}
-	for i, want := range []string{"first last<nil>", "body<nil>"} {
-		if got := Await(t, "the answer", answers[i]); got != want {
-			t.Errorf("answer %d: %q, want %q", i, got, want)
+		slow.grant(1, 1<<20)
+		for {
+			kind, flags, _, _ := slow.next()
+			if kind == frameReset {
+				t.Fatal("a client that took some of its answer all the time was cut off")
+			}
+			if flags&flagEnd != 0 {
+				break
+			}
 		}
-	}
-	slow.grant(1, 1<<20)
-	for {
-		kind, flags, _, _ := slow.next()
-		if kind == frameReset {
-			t.Fatal("a client that took some of its answer all the time was cut off")
-		}
-		if flags&flagEnd != 0 {
-			break
-		}
-	}
+	})
 }
 
 // A body that does not come is answered for by HTTP/2, too.
 func TestStreamBodies(t *testing.T) {
-	var app *dunlin.App
-	config := dunlin.Config{H2C: true, BodyTimeout: 50 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}
-	addr, _ := Start(t, config, func(a *dunlin.App) {
-		app = a
-		a.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Bytes(); err != nil {
-				return dunlin.Error(err)
-			}
-			return dunlin.Text("read")
-		})
-		a.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, err := io.Copy(io.Discard, r.Body)
-			if problem, ok := errors.AsType[*dunlin.ProblemDetails](err); ok {
-				w.WriteHeader(problem.Status)
-			}
-		})))
-		a.Post("/own", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
-				t.Error(err)
-			}
-			_, err := io.ReadFull(r.Body, make([]byte, 8))
-			_, _ = fmt.Fprint(w, err)
-		})))
-	})
-	c := Client(t, nil, H2C)
-	post := func(t *testing.T, path string, body io.Reader) (int, string) {
-		t.Helper()
-		resp, err := c.Post("http://"+addr+path, "text/plain", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(text)
-	}
-	for _, path := range []string{"/bytes", "/std"} {
-		for name, endless := range map[string]bool{"silent": false, "slow": true} {
-			t.Run(path[1:]+" "+name, func(t *testing.T) {
-				before := app.Stats().Shed["slow-body"]
-				body, w := io.Pipe()
-				defer body.Close()
-				go func() {
-					for _, err := io.WriteString(w, "some"); err == nil && endless; {
-						_, err = io.WriteString(w, "more")
-					}
-				}()
-				if status, text := post(t, path, body); status != http.StatusRequestTimeout {
-					t.Errorf("status %d, %q; want a 408", status, text)
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		config := dunlin.Config{H2C: true, Engine: engine, BodyTimeout: 50 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}
+		addr, _ := Start(t, config, func(a *dunlin.App) {
+			app = a
+			a.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
 				}
-				if n := app.Stats().Shed["slow-body"]; n != before+1 {
-					t.Errorf("%d counted, want 1", n-before)
-				}
+				return dunlin.Text("read")
 			})
-		}
-	}
-	t.Run("own deadline", func(t *testing.T) {
-		body, w := io.Pipe()
-		go func() {
-			_, _ = io.WriteString(w, "some")
-			for range 2 { // until others were cut off
-				slow, pipe := io.Pipe()
-				post(t, "/bytes", slow)
-				_ = pipe.Close()
+			a.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, err := io.Copy(io.Discard, r.Body)
+				if problem, ok := errors.AsType[*dunlin.ProblemDetails](err); ok {
+					w.WriteHeader(problem.Status)
+				}
+			})))
+			a.Post("/own", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+					t.Error(err)
+				}
+				_, err := io.ReadFull(r.Body, make([]byte, 8))
+				_, _ = fmt.Fprint(w, err)
+			})))
+		})
+		c := Client(t, nil, H2C)
+		post := func(t *testing.T, path string, body io.Reader) (int, string) {
+			t.Helper()
+			resp, err := c.Post("http://"+addr+path, "text/plain", body)
+			if err != nil {
+				t.Fatal(err)
 			}
-			_, _ = io.WriteString(w, "more")
-			_ = w.Close()
-		}()
-		if status, text := post(t, "/own", body); status != http.StatusOK || text != "<nil>" {
-			t.Errorf("%d %q, want the body to be read", status, text)
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.StatusCode, string(text)
 		}
+		for _, path := range []string{"/bytes", "/std"} {
+			for name, endless := range map[string]bool{"silent": false, "slow": true} {
+				t.Run(path[1:]+" "+name, func(t *testing.T) {
+					before := app.Stats().Shed["slow-body"]
+					body, w := io.Pipe()
+					defer body.Close()
+					go func() {
+						for _, err := io.WriteString(w, "some"); err == nil && endless; {
+							_, err = io.WriteString(w, "more")
+						}
+					}()
+					if status, text := post(t, path, body); status != http.StatusRequestTimeout {
+						t.Errorf("status %d, %q; want a 408", status, text)
+					}
+					if n := app.Stats().Shed["slow-body"]; n != before+1 {
+						t.Errorf("%d counted, want 1", n-before)
+					}
+				})
+			}
+		}
+		t.Run("own deadline", func(t *testing.T) {
+			body, w := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(w, "some")
+				for range 2 { // until others were cut off
+					slow, pipe := io.Pipe()
+					post(t, "/bytes", slow)
+					_ = pipe.Close()
+				}
+				_, _ = io.WriteString(w, "more")
+				_ = w.Close()
+			}()
+			if status, text := post(t, "/own", body); status != http.StatusOK || text != "<nil>" {
+				t.Errorf("%d %q, want the body to be read", status, text)
+			}
+		})
 	})
 }

@@ -6,6 +6,7 @@
 //	cases.go     requests and answers       answers.go   answers as text
 //	serving.go   apps, connections, waits   https.go     certificates, clients
 //	checks.go    what tests check           learned.go   routes that are known to block
+//	h2.go        adapters that speak HTTP/2
 //
 // What shows on one engine alone is tested beside its adapter (internal/loophttp, internal/stdhttp),
 // beginning and end of serving beside internal/lifecycle, and what needs no connection beside the
@@ -13,6 +14,7 @@
 package suite
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,10 +31,19 @@ type Adapter func(t *testing.T, config dunlin.Config, register func(*dunlin.App)
 type Talker func(t *testing.T, closes bool, requests ...string) (answers []string)
 
 // Run runs the suite on an adapter.
-func Run(t *testing.T, serve Adapter) {
+func Run(t *testing.T, serve Adapter) { run(t, serve, Cases) }
+
+// RunH2 runs on an adapter what HTTP/2 has words for, but the named cases.
+func RunH2(t *testing.T, serve Adapter, except ...string) {
+	run(t, serve, slices.DeleteFunc(slices.Clone(Cases), func(c Case) bool {
+		return OfHTTP1(c.Send) || slices.Contains(except, c.Name)
+	}))
+}
+
+func run(t *testing.T, serve Adapter, cases []Case) {
 	t.Run("each", func(t *testing.T) {
 		talk := serve(t, dunlin.Config{MaxBody: MaxBody}, Register)
-		for _, c := range Cases {
+		for _, c := range cases {
 			t.Run(c.Name, func(t *testing.T) {
 				if got := talk(t, c.Closes, c.Send)[0]; got != c.Want {
 					t.Errorf("answer:\n%s\nwant:\n%s", Clip(got), Clip(c.Want))
@@ -43,7 +54,7 @@ func Run(t *testing.T, serve Adapter) {
 	t.Run("one after the other", func(t *testing.T) {
 		talk := serve(t, dunlin.Config{MaxBody: MaxBody}, Register)
 		var sends, wants []string
-		for _, c := range Cases {
+		for _, c := range cases {
 			if !c.Closes {
 				sends, wants = append(sends, c.Send), append(wants, c.Want)
 			}

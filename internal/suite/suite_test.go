@@ -24,4 +24,15 @@ func TestAdapters(t *testing.T) {
 		}
 		suite.Run(t, suite.OverTLS(dunlin.EngineLoop))
 	})
+	for name, secure := range map[string]bool{"h2": true, "h2c": false} {
+		t.Run("std by "+name, func(t *testing.T) {
+			suite.RunH2(t, suite.OverH2(dunlin.EngineStd, secure), "304 of a response with a body") // net/http says what type the body would have
+		})
+		t.Run("loop by "+name, func(t *testing.T) {
+			if runtime.GOOS != "linux" {
+				t.Skip("the loop engine runs on Linux only")
+			}
+			suite.RunH2(t, suite.OverH2(dunlin.EngineLoop, secure))
+		})
+	}
 }

@@ -80,13 +80,15 @@ func TestTLSBesideClearText(t *testing.T) {
 }
 
 func TestH2C(t *testing.T) {
-	addr, _ := Start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", Proto) })
-	if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/proto"); body != "HTTP/2.0 clear" {
-		t.Errorf("got %q", body)
-	}
-	if _, body := Get(t, Client(t, nil, HTTP1), "http://"+addr+"/proto"); body != "HTTP/1.1 clear" {
-		t.Errorf("got %q", body)
-	}
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/proto"); body != "HTTP/2.0 clear" {
+			t.Errorf("got %q", body)
+		}
+		if _, body := Get(t, Client(t, nil, HTTP1), "http://"+addr+"/proto"); body != "HTTP/1.1 clear" {
+			t.Errorf("got %q", body)
+		}
+	})
 }
 
 func TestH2CIsOffByDefault(t *testing.T) {
@@ -153,7 +155,6 @@ func TestTLSSettings(t *testing.T) {
 		{dunlin.Config{TLSIssuer: new(testIssuer), TLSDomains: []string{"example.com"}, TLSDevelopment: true}, "TLSDevelopment"},
 		{dunlin.Config{HSTS: -time.Second}, "HSTS"},
 		{dunlin.Config{HSTS: time.Millisecond}, "HSTS"},
-		{dunlin.Config{H2C: true, Engine: dunlin.EngineLoop}, "H2C"},
 		{dunlin.Config{DrainGrace: -1}, "DrainGrace"},
 	} {
 		WantContains(t, "the panic", PanicText(func() { dunlin.New(c.config) }), "Config.", c.want)

@@ -1,0 +1,161 @@
+//go:build linux
+
+package looph2
+
+import (
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+// arrive leaves what has come of a body for who reads it.
+func (s *session) arrive(own *stream, ev *http2.Event) {
+	own.came += int64(len(ev.Data))
+	s.mu.Lock()
+	b := &own.in
+	dropped := own.returned || own.late || own.finalized
+	if !dropped {
+		b.unread = append(b.unread, ev.Data...)
+		own.hold(admission.Input, int64(cap(b.unread)+own.req.Fields.Footprint()))
+		own.progress(int64(len(ev.Data)), -1)
+	}
+	if ev.Trailers != nil {
+		own.keepTrailers(ev.Trailers)
+	}
+	b.asked = true
+	b.ended = b.ended || ev.End
+	own.moved.Broadcast()
+	s.mu.Unlock()
+	if dropped {
+		s.h2.Consumed(own.st, len(ev.Data))
+	}
+}
+
+// A bodyReader reads a body as it comes.
+type bodyReader struct {
+	x     *Wire
+	own   *stream
+	limit int64
+	read  int64
+	err   error
+}
+
+func (r *bodyReader) Read(p []byte) (int, error) {
+	if r.err != nil || len(p) == 0 {
+		return 0, r.err
+	}
+	n, err := r.x.readBody(r.own, p)
+	if r.read += int64(n); r.read > r.limit {
+		n, err = 0, r.x.h.server.BodyTooLarge(r.limit)
+	}
+	r.err = err
+	if n > 0 {
+		return n, nil
+	}
+	return 0, err
+}
+
+// readBody reads what has come, or waits for more.
+func (x *Wire) readBody(own *stream, p []byte) (int, error) {
+	s, server := own.s, own.s.h.server
+	b := &own.in
+	s.mu.Lock()
+	if len(b.unread) == 0 && !b.ended && own.unreadable() == nil {
+		x.awaitBody(own)
+	}
+	defer s.mu.Unlock()
+	if err := own.unreadable(); err != nil && (len(b.unread) == 0 || own.late) {
+		return 0, err
+	}
+	switch {
+	case len(b.unread) > 0:
+	case b.ended:
+		return 0, io.EOF
+	default:
+		return 0, server.BodyCut(io.ErrUnexpectedEOF)
+	}
+	n := copy(p, b.unread)
+	b.unread = b.unread[:copy(b.unread, b.unread[n:])]
+	credited := min(n, b.credited)
+	b.credited -= credited
+	b.consumed += n - credited
+	if len(b.unread) == 0 {
+		b.unread = nil
+		own.hold(admission.Input, int64(own.req.Fields.Footprint()))
+	}
+	if b.consumed > 0 && (len(b.unread) == 0 || b.consumed >= streamRoom/2) {
+		s.post(own)
+	}
+	return n, nil
+}
+
+// awaitBody waits until there is something to read, or nothing to wait for. s.mu is held, but not while it
+// lends the action's place.
+func (x *Wire) awaitBody(own *stream) {
+	s := own.s
+	b := &own.in
+	s.mu.Unlock()
+	x.giveUp()
+	lent := x.d != nil && s.h.lend()
+	if lent {
+		x.d.Lend()
+	}
+	s.mu.Lock()
+	if !b.asked && !own.started && !own.late {
+		b.asked = true
+		own.heads = append(own.heads, head{status: http.StatusContinue, length: -1})
+		s.post(own)
+	}
+	own.working(false)
+	for len(b.unread) == 0 && !b.ended && own.unreadable() == nil {
+		if !b.waits {
+			b.waits, b.since = true, x.now()
+		}
+		own.moved.Wait()
+	}
+	if b.waits {
+		b.waits = false
+		b.waited += x.now() - b.since
+	}
+	own.working(true)
+	if lent {
+		s.mu.Unlock()
+		x.d.Regain()
+		s.h.lent.Add(-1)
+		s.mu.Lock()
+	}
+}
+
+// lend reports whether a worker may lend its place: not without bound, since each client
+// may have many streams.
+func (h *Handler) lend() bool {
+	if h.lent.Add(1) <= h.mostLent {
+		return true
+	}
+	h.lent.Add(-1)
+	return false
+}
+
+// unreadable returns why nothing more can be read. s.mu is held.
+func (own *stream) unreadable() error {
+	server := own.s.h.server
+	switch {
+	case own.late:
+		return exchange.ErrLate
+	case own.in.stopped:
+		return http.ErrBodyReadAfterClose
+	case own.noRoom:
+		return server.Pipeline.NoMemory("the request body")
+	case own.cut != nil:
+		return own.cut
+	case own.reading.passed():
+		return server.BodyCut(os.ErrDeadlineExceeded)
+	case own.canceled || own.finalized || own.returned:
+		return server.BodyCut(io.ErrUnexpectedEOF)
+	}
+	return nil
+}

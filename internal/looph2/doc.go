@@ -1,0 +1,46 @@
+// Package looph2 is HTTP/2 on the event loops of package engine: the adapter (exchange.Wire)
+// between the streams of a connection and the calls of the pipeline. The frames are package
+// http2's; this package has the streams' answers, goroutines, memory and time.
+//
+//	handler.go  what loophttp calls               session.go  a connection: events in, frames out
+//	stream.go   a request and its answer          run.go      running its action, here or elsewhere
+//	wire.go     what the pipeline asks of it      std.go      requests for standard handlers
+//	body.go     bodies that the action reads      sink.go     answers that come in pieces
+//	respond.go  sending                           late.go     actions that take too long
+//	judge.go    clients that are slow             memory.go   what a stream holds
+//	drain.go    the end of a connection           count.go    counting by route
+//
+// # Who owns what
+//
+// A connection is always its loop's. Its session, the http2.Conn in it and all fields of a
+// stream that are said to be the loop's belong to who drives the loop. An action runs in the
+// middle of that, as a part of its connection (engine/part.go): when it blocks, the loop and
+// the connection go on with another driver, and what the action has to say from then on it
+// leaves in its stream under session.mu, whose mail the loop collects when it is woken.
+//
+//	inline     on the loop; the answer goes straight into the output
+//	lost       on the goroutine that had the loop; the answer is mailed
+//	worker     of a route known to block, or whose body is read as it comes; mailed
+//	background streams that last: a goroutine without a driver; mailed
+//
+// A stream has a place, of those that http2.Limits.MaxStreams bounds, until its action has
+// returned, whoever has reset it.
+//
+// # Bodies
+//
+// A body that came with its head, or of up to 64 KB that is announced, is gathered and lent
+// to the action in whole. Any other is read as it comes: the loop keeps what has come, which
+// is at most the stream's window, charged to the stream's account, and the window opens again
+// as the action reads.
+//
+// # Answers
+//
+// What is complete goes into the output as far as windows and priorities allow. The rest stays
+// where it lies, charged to the stream, until its turn comes. What comes in pieces is at most
+// streamRoom ahead of what the windows have let out.
+//
+// # What is not here
+//
+// Upgrade from HTTP/1.1 (RFC 9113 has dropped it), server push (browsers have), extended CONNECT.
+// A session's own memory, some KB of tables, is not in the budget.
+package looph2

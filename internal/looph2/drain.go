@@ -1,0 +1,51 @@
+//go:build linux
+
+package looph2
+
+import "time"
+
+// The end of a connection has two steps (RFC 9113 section 6.8): the client is told to begin no more
+// streams, and a while later, which streams were the last. In between what was under way is served.
+//
+//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ gone
+
+type goodbye uint8
+
+const (
+	staying goodbye = iota
+	said
+	final
+	gone
+)
+
+// lastRequests is how long streams may still begin, as on connections of HTTP/1.1 that are closed.
+const lastRequests = 250 * time.Millisecond
+
+// sayGoodbye begins the end.
+func (s *session) sayGoodbye() {
+	if s.goodbye == staying {
+		s.goodbye, s.goodbyeAt = said, s.d.Now()+int64(lastRequests)
+		s.h2.GoAway(false)
+	}
+}
+
+// part takes the next step towards the end, and says when to go on.
+func (s *session) part() {
+	if s.goodbye == gone {
+		return
+	}
+	most := s.h.server.MaxRequestsPerConnection
+	if s.d.Draining() || most > 0 && s.served >= most {
+		s.sayGoodbye()
+	}
+	if s.goodbye == said && s.d.Now() >= s.goodbyeAt {
+		s.goodbye = final
+		s.h2.GoAway(true)
+	}
+	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Idle() && s.half() == 0 {
+		s.goodbye = gone
+		s.c.CloseAfterFlush()
+		return
+	}
+	s.schedule(s.d)
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package looph2
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+// A Handler serves HTTP/2 on connections that another handler of the engine has found to
+// speak it. One for an app. Its methods are called as those of engine.Handler.
+type Handler struct {
+	server    *exchange.Server
+	scratchOf func(scratch any) *Scratch
+	limits    http2.Limits
+	base      context.Context // what those of requests derive from
+	late      exchange.Answer // for a request that waited too long
+	tick      int64           // between judgements of slow clients, in ns
+	mostLent  int32
+	lent      atomic.Int32 // workers that lend their place while they wait for a body
+}
+
+// NewHandler returns the handler of a server. base is what the contexts of requests derive from;
+// scratchOf finds a driver's Scratch in what the engine's handler made for it.
+func NewHandler(s *exchange.Server, base context.Context, maxConcurrent int, scratchOf func(any) *Scratch) *Handler {
+	h := &Handler{server: s, scratchOf: scratchOf, limits: http2.DefaultLimits(), base: base, mostLent: int32(min(maxConcurrent, 1<<30))}
+	h.limits.Fields.MaxList = s.MaxHead
+	h.limits.Fields.MaxFields = s.MaxHeaders
+	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
+	h.limits.MaxBlock = max(h.limits.MaxBlock, s.MaxHead)
+	h.limits.MaxTarget = s.MaxHead
+	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
+	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/4, 50*time.Millisecond), 5*time.Second))
+	return h
+}
+
+// A Scratch is what a driver carries for this package. The zero value is ready.
+type Scratch struct {
+	wire  *Wire      // made when first needed; another one when it has gone to the background
+	pool  http2.Pool // its request is the present one's: it goes along with an action that loses its loop
+	count counter
+	date  string
+	dated int64 // the second that date says
+}
+
+// wireOf returns the wire for the next request.
+func (h *Handler) wireOf(sc *Scratch) *Wire {
+	if x := sc.wire; x != nil && !x.call.Ended() {
+		return x
+	}
+	sc.wire = h.newWire(sc)
+	return sc.wire
+}
+
+// Data reads what a client has sent, answers what can be answered, and sends what may be sent.
+func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
+	s, _ := c.Proto.(*session)
+	if s == nil {
+		s = h.open(sc, d, c)
+	} else {
+		s.enter(sc, d)
+	}
+	consumed, mine := s.work(in)
+	if mine {
+		s.leave(consumed, len(in))
+	}
+	return consumed
+}
+
+// Timeout does what was put off until now.
+func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) {
+	s, _ := c.Proto.(*session)
+	if s == nil {
+		return
+	}
+	s.enter(sc, d)
+	s.expire()
+	s.leave(0, len(in))
+}
+
+// Refused ends a connection that holds too much.
+func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
+	s, _ := c.Proto.(*session)
+	if s == nil {
+		return
+	}
+	s.enter(sc, d)
+	s.h2.GoAway(true)
+	d.Out, s.h2.Out = s.h2.Out, nil
+}
+
+// Away is called when the loop is taken from an action, or given up.
+func (h *Handler) Away(sc *Scratch) (waits bool) { return sc.wire.away() }
+
+// Abandoned answers for an action that has ended in runtime.Goexit, or in a panic of what is around it. The
+// connection may be another driver's.
+func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
+	sc.flushCount(d)
+	sc.wire.giveUpOn()
+}
+
+// Closed is called when the connection is over.
+func (h *Handler) Closed(c *engine.Conn) {
+	if s, ok := c.Proto.(*session); ok {
+		s.end()
+	}
+}
+
+// reasonOf returns what is counted for a client that did too much of something.
+func reasonOf(r http2.Reason) admission.Reason {
+	return admission.H2Resets + admission.Reason(r-http2.Resets)
+}

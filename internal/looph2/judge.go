@@ -1,0 +1,171 @@
+//go:build linux
+
+package looph2
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// Slow clients are judged by their loop, every Handler.tick: those whose bodies come below
+// Config.MinBodyRate over BodyTimeout, counting the time in which they are waited for, and those
+// that keep the windows of an answer closed so that less than MinWriteRate of it goes out over
+// WriteTimeout. What the socket does not take is the engine's to judge.
+
+// judge looks at all streams.
+func (s *session) judge() {
+	now := s.d.Now()
+	passed := min(now-s.judged, 2*s.h.tick) // a socket that took nothing meanwhile is no fault of the windows
+	s.judged = now
+	var cut, late []*stream
+	for st := range s.h2.Streams {
+		own, _ := st.Owner.(*stream)
+		if own == nil || own.dropped {
+			continue
+		}
+		switch s.judgeStream(own, now, passed) {
+		case admission.SlowBody:
+			late = append(late, own)
+		case admission.SlowReader:
+			cut = append(cut, own)
+		}
+	}
+	settings := &s.h.server.Settings
+	for _, own := range late {
+		own.gathering = false
+		s.bodies--
+		what := settings.SlowBody()
+		s.h.server.NoteSlow(admission.SlowBody, s.c.RemoteAddr(), what)
+		s.refuse(own, &own.req, s.h.server.Pipeline.Problem(http.StatusRequestTimeout, what, nil), exchange.FromProtocol)
+	}
+	for _, own := range cut {
+		s.h.server.NoteSlowReader(s.c.RemoteAddr())
+		s.mu.Lock()
+		own.slow = true
+		s.mu.Unlock()
+		s.cut(own)
+	}
+}
+
+// fine is what judgeStream returns for a client that is fast enough.
+const fine = admission.QueueTime
+
+// judgeStream judges what one stream's client has done in the time that has passed.
+func (s *session) judgeStream(own *stream, now, passed int64) admission.Reason {
+	settings := &s.h.server.Settings
+	if own.gathering {
+		came := own.came
+		own.came = 0
+		if own.pace.TooSlow(settings, time.Duration(passed), came) {
+			return admission.SlowBody
+		}
+		return fine
+	}
+	s.mu.Lock()
+	b := &own.in
+	if b.streamed && !b.ended {
+		if b.waits {
+			b.waited += now - b.since
+			b.since = now
+		}
+		waited := min(b.waited, passed)
+		b.waited = 0
+		if own.reading.zero() && waited > 0 && own.pace.TooSlow(settings, time.Duration(waited), own.came) {
+			own.cut = s.h.server.CutBody(s.c.RemoteAddr())
+			own.moved.Broadcast()
+		}
+		own.came = 0
+	}
+	waits := len(own.rest) > 0 || len(own.out) > 0
+	s.mu.Unlock()
+	if !waits || !s.h2.Blocked(own.st) {
+		if !waits {
+			own.blocked, own.marked = 0, own.sent
+		}
+		return fine
+	}
+	own.blocked += passed
+	if own.blocked < int64(settings.WriteTimeout) {
+		return fine
+	}
+	least := max(float64(settings.MinWriteRate)*settings.WriteTimeout.Seconds(), 1)
+	slow := float64(own.sent-own.marked) < least
+	own.blocked, own.marked = 0, own.sent
+	if slow {
+		return admission.SlowReader
+	}
+	return fine
+}
+
+// note notes since when something is half here.
+func (s *session) note(consumed, left int) {
+	now := s.d.Now()
+	switch {
+	case left == 0:
+		s.partial = 0
+	case consumed > 0 || s.partial == 0:
+		s.partial = now
+	}
+	if !s.h2.InBlock() {
+		s.block = 0
+	} else if s.block == 0 {
+		s.block = now
+	}
+}
+
+// half returns since when something is half here, 0 for nothing.
+func (s *session) half() int64 {
+	if s.block != 0 && (s.partial == 0 || s.block < s.partial) {
+		return s.block
+	}
+	return s.partial
+}
+
+// expire does what was put off until now.
+func (s *session) expire() {
+	s.collect()
+	s.judge()
+	now := s.d.Now()
+	settings := &s.h.server.Settings
+	switch half := s.half(); {
+	case half != 0 && now-half >= int64(settings.HeadTimeout):
+		s.h.server.NoteSlow(admission.SlowHead, s.c.RemoteAddr(), settings.SlowHead())
+		s.h2.GoAway(true)
+		s.goodbye = gone
+		s.c.CloseLingering()
+	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye == staying:
+		s.h2.GoAway(true)
+		s.goodbye = gone
+		s.c.CloseAfterFlush()
+	}
+	if s.bodies > 0 {
+		s.beginBodies()
+	}
+	s.pump()
+}
+
+// schedule asks for the time at which there is something to do though nothing comes.
+func (s *session) schedule(d *engine.Driver) {
+	now := d.Now()
+	at := int64(1<<63 - 1)
+	settings := &s.h.server.Settings
+	if s.h2.Len() > 0 {
+		at = s.judged + s.h.tick
+	} else {
+		at = s.since + int64(settings.IdleTimeout)
+	}
+	if s.bodies > 0 {
+		at = min(at, now+gatherTime)
+	}
+	if half := s.half(); half != 0 {
+		at = min(at, half+int64(settings.HeadTimeout))
+	}
+	if s.goodbye == said {
+		at = min(at, s.goodbyeAt)
+	}
+	s.c.SetDeadline(time.Duration(max(at-now, 1)))
+}

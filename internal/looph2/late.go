@@ -1,0 +1,121 @@
+//go:build linux
+
+package looph2
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// A limit on an action's time (exchange/late.go) counts here from the beginning of the action. A
+// timer is set once the action has lost its loop, since before that it has not blocked. Who answers
+// is decided under session.mu: late is set by the timer, and only if no answer has begun.
+
+// away is called when the loop is taken from the action of the wire, or given up, on any goroutine;
+// the action is stopped between two of its own steps, or runs.
+func (x *Wire) away() (waits bool) {
+	own := x.own
+	own.kept.Store(true)
+	if x.routing {
+		x.goAway(&x.h.server.Unmatched.Counts) // its route is not known yet
+		return true
+	}
+	route := x.s.Route
+	x.goAway(&route.Counts)
+	switch {
+	case route.NoRoute:
+	case x.producing.Load():
+		route.Streams.TookOver(x.now())
+	default:
+		route.Counts.Takeovers.Add(1)
+		route.Pace.TookOver(x.now())
+	}
+	x.limitTime()
+	return !x.answering.Load()
+}
+
+// limitTime sets the timer of a route with a limit.
+func (x *Wire) limitTime() {
+	limit := x.s.Route.Timeout
+	if limit <= 0 {
+		return
+	}
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.started || own.timer != nil {
+		return
+	}
+	own.limited, own.wire = true, x
+	own.timer = time.AfterFunc(max(limit-x.took(), 1), own.expire)
+}
+
+// unlimit lifts the limit, because the answer begins; false if it has been given without the action.
+func (x *Wire) unlimit() bool {
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.late {
+		return false
+	}
+	own.limited, own.started = false, true
+	if own.timer != nil {
+		own.timer.Stop()
+	}
+	if own.limit != nil {
+		own.limit.Lift()
+	}
+	return true
+}
+
+func (x *Wire) isLate() bool {
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	return own.late
+}
+
+// expire answers for an action that takes too long.
+func (own *stream) expire() {
+	s := own.s
+	s.mu.Lock()
+	if !own.limited || own.late || own.canceled || own.returned {
+		s.mu.Unlock()
+		return
+	}
+	own.late = true
+	x, y := own.wire, s.h.newWire(nil)
+	y.use(s, nil, own, x.req, nil)
+	x.req.CopyTo(&y.copied)
+	y.req, y.since, y.clock = &y.copied, x.since, x.clock
+	y.setState()
+	y.call.Begin(true)
+	y.s.Route = x.s.Route
+	y.call.Succeed(x.call)
+	x.comeBack()
+	limit := own.limit
+	own.moved.Broadcast()
+	s.mu.Unlock()
+	if limit != nil {
+		limit.End(context.DeadlineExceeded)
+	}
+	a := s.h.server.Pipeline.Late(y.s.Route)
+	y.countAway(&y.s.Route.Counts, a.Class())
+	a = y.call.Amend(a, exchange.FromTimeout)
+	if y.s.Watched {
+		y.call.Observe(a, y.took())
+	}
+	p := pending{answer: a, body: y.keepBody(&a, view.Bytes(a.Body)), length: a.Announced(), is: true}
+	y.call.End()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over && own.finalized {
+		p.release()
+		return
+	}
+	own.complete = p
+	s.post(own)
+}

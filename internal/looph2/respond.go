@@ -1,0 +1,316 @@
+//go:build linux
+
+package looph2
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// A pending answer is complete and not begun.
+type pending struct {
+	answer  exchange.Answer
+	body    []byte // in memory of its own
+	length  int64  // as announced
+	undated bool
+	is      bool
+	counts  *exchange.RouteCounts
+}
+
+// release lets go of one that is not sent.
+func (p *pending) release() {
+	if p.is {
+		p.answer.Release()
+		*p = pending{}
+	}
+}
+
+// A head is one that a stream's goroutine has left for the loop.
+type head struct {
+	status  int
+	length  int64 // -1: unknown
+	fields  [][2]string
+	end     bool
+	undated bool
+}
+
+// headOf copies what is to be sent of an answer's head.
+func headOf(a *exchange.Answer, length int64, undated bool) head {
+	h := head{status: a.Status(), length: length, undated: undated}
+	for name, value := range a.Headers {
+		h.fields = append(h.fields, [2]string{name, value})
+	}
+	return h
+}
+
+// ofConnection reports whether a field is about connections, and has no place in HTTP/2 (RFC 9113
+// section 8.2.2).
+func ofConnection(name string) bool {
+	switch len(name) {
+	case len("Upgrade"):
+		return strings.EqualFold(name, "Upgrade")
+	case len("Connection"):
+		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
+	case len("Proxy-Connection"):
+		return strings.EqualFold(name, "Proxy-Connection")
+	case len("Transfer-Encoding"):
+		return strings.EqualFold(name, "Transfer-Encoding")
+	}
+	return false
+}
+
+// field sends one of an answer's fields, if it has a place in it.
+func (s *session) field(status int, name, value string) {
+	if ofConnection(name) || status == http.StatusNotModified && name == "Content-Type" {
+		return
+	}
+	s.h2.Field(name, value)
+}
+
+// endFields sends what every head has, and ends it.
+func (s *session) endFields(status int, length int64, undated, end bool) {
+	if length >= 0 && exchange.BodyAllowed(status) {
+		s.h2.ContentLength(length)
+	}
+	if !undated && status >= 200 {
+		s.h2.Field("Date", s.date())
+	}
+	s.h2.EndHead(end)
+}
+
+// sendHead sends a head that was left.
+func (s *session) sendHead(own *stream, h *head) {
+	if own.dropped || !s.h2.BeginHead(own.st, h.status) {
+		return
+	}
+	for _, f := range h.fields {
+		s.field(h.status, f[0], f[1])
+	}
+	s.endFields(h.status, h.length, h.undated, h.end)
+}
+
+// respond sends a complete answer, as far as there is room, and keeps the rest with the stream.
+// wire is whose memory the body may lie in, nil for an answer that stands alone.
+func (s *session) respond(own *stream, p *pending, x *Wire) {
+	st, a, body := own.st, &p.answer, p.body
+	if own.headOnly || !exchange.BodyAllowed(a.Status()) {
+		body = nil
+	}
+	if own.dropped || !s.h2.BeginHead(st, a.Status()) {
+		a.Release()
+		return
+	}
+	for name, value := range a.Headers {
+		s.field(a.Status(), name, value)
+	}
+	s.endFields(a.Status(), p.length, p.undated, len(body) == 0)
+	if len(body) == 0 {
+		a.Release()
+		return
+	}
+	n := min(s.h2.Room(st), len(body), max(outLimit-len(s.h2.Out), 0))
+	if n > 0 {
+		s.h2.Data(st, body[:n], n == len(body))
+		own.sent += int64(n)
+	}
+	if n == len(body) {
+		a.Release()
+		return
+	}
+	if x != nil {
+		body = x.keepBody(a, body)
+	}
+	own.rest, own.answer = body[n:], *a
+	s.mu.Lock()
+	own.kept.Store(true)
+	account := own.accountOf()
+	account.Answers(int64(len(own.rest)))
+	s.mu.Unlock()
+	own.body = s.c.HoldBody(account, body)
+	if s.h.server.Counting.Load() && own.counts != nil {
+		own.inFlight = own.counts.Shard(0)
+		own.inFlight.InFlight.Add(1)
+	}
+	s.h2.Want(st)
+}
+
+// keepBody returns the body of an answer in memory that outlasts the request.
+func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
+	text := view.String(body)
+	switch {
+	case view.Within(text, x.s.Payload) && len(text) > 0 && cap(x.s.Payload) > exchange.KeptPayload:
+		return x.call.PassOn(text)
+	case view.Within(text, x.s.Payload), view.Within(text, x.s.Whole), view.Within(text, x.whole):
+		return append([]byte(nil), body...)
+	case a.OwnsBody():
+		return a.Own().Buf[:len(body)]
+	}
+	return body
+}
+
+// freeRest lets go of what waits to be sent of a complete answer.
+func (own *stream) freeRest() {
+	if own.rest == nil {
+		return
+	}
+	own.rest = nil
+	own.body.Release()
+	own.body = engine.HeldBody{}
+	own.answer.Release()
+	own.answer = exchange.Answer{}
+	if own.inFlight != nil {
+		own.inFlight.InFlight.Add(-1)
+		own.inFlight = nil
+	}
+}
+
+// pump sends what may be sent, by priority.
+func (s *session) pump() {
+	for len(s.h2.Out) < outLimit {
+		st, n := s.h2.Turn()
+		if st == nil {
+			return
+		}
+		own := st.Owner.(*stream)
+		if own.rest != nil {
+			s.pumpRest(own, n)
+		} else {
+			s.pumpOut(own, n)
+		}
+	}
+}
+
+func (s *session) pumpRest(own *stream, n int) {
+	n = min(n, len(own.rest))
+	last := n == len(own.rest)
+	s.h2.Data(own.st, own.rest[:n], last)
+	own.sent += int64(n)
+	own.rest = own.rest[n:]
+	s.mu.Lock()
+	own.progress(int64(n), int64(len(own.rest)))
+	s.mu.Unlock()
+	if last {
+		own.freeRest()
+		s.h2.Enough(own.st)
+		s.conclude(own)
+	}
+}
+
+// pumpOut sends a piece that a stream's goroutine has left.
+func (s *session) pumpOut(own *stream, n int) {
+	s.mu.Lock()
+	n = min(n, len(own.out))
+	last := own.finished && n == len(own.out)
+	if n > 0 {
+		s.h2.Data(own.st, own.out[:n], last && len(own.trailers) == 0)
+		own.sent += int64(n)
+		own.progress(int64(n), int64(len(own.out)-n))
+		own.out = own.out[:copy(own.out, own.out[n:])]
+	}
+	empty := len(own.out) == 0
+	if empty {
+		own.out = nil
+		own.hold(admission.Output, 0)
+	}
+	own.moved.Broadcast()
+	s.mu.Unlock()
+	if empty {
+		s.h2.Enough(own.st)
+	}
+	if last {
+		s.endOut(own)
+	}
+}
+
+// endOut ends an answer all of whose pieces are sent.
+func (s *session) endOut(own *stream) {
+	s.mu.Lock()
+	if own.outEnded {
+		s.mu.Unlock()
+		return
+	}
+	own.outEnded = true
+	trailers := own.trailers
+	s.mu.Unlock()
+	switch st := own.st; {
+	case own.dropped || st.Sent():
+	case len(trailers) > 0:
+		if s.h2.BeginTrailers(st) {
+			for _, t := range trailers {
+				s.h2.Field(t[0], t[1])
+			}
+			s.h2.EndTrailers()
+		}
+	default:
+		s.h2.DataHeader(st, 0, true)
+	}
+	s.conclude(own)
+}
+
+// take does what a stream has left for the loop.
+func (s *session) take(own *stream) {
+	s.mu.Lock()
+	own.posted = false
+	if own.finalized {
+		s.mu.Unlock()
+		return
+	}
+	heads, p := own.heads, own.complete
+	own.heads, own.complete = nil, pending{}
+	consumed, noRoom, closing := own.in.consumed, own.noRoom, own.closing
+	own.in.consumed = 0
+	own.ended = own.ended || own.returned
+	left, over := len(own.out), own.finished && len(own.out) == 0 && !own.outEnded
+	aborted := own.aborted
+	s.mu.Unlock()
+	if consumed > 0 && !own.dropped {
+		s.h2.Consumed(own.st, consumed)
+	}
+	for i := range heads {
+		s.sendHead(own, &heads[i])
+	}
+	switch {
+	case p.is:
+		own.counts = p.counts
+		s.respond(own, &p, nil)
+	case own.dropped:
+	case aborted:
+		s.h2.Reset(own.st, http2.InternalError)
+	case left > 0:
+		s.h2.Want(own.st)
+	case over:
+		s.endOut(own)
+		return
+	}
+	if closing {
+		s.sayGoodbye()
+	}
+	if noRoom {
+		s.makeRoom(own)
+		return
+	}
+	s.conclude(own)
+}
+
+// cut ends a stream whose client is too slow, or whose memory others need.
+func (s *session) cut(own *stream) {
+	s.h2.Reset(own.st, http2.EnhanceYourCalm)
+	s.drop(own)
+}
+
+// date returns the value of Date.
+func (s *session) date() string {
+	sc := s.sc
+	if now := s.d.Unix(); now != sc.dated {
+		sc.dated = now
+		sc.date = time.Unix(now, 0).UTC().Format(http.TimeFormat)
+	}
+	return sc.date
+}

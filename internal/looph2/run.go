@@ -1,0 +1,453 @@
+//go:build linux
+
+package looph2
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// serve answers a request all of which is here. It is false when the connection is another
+// driver's now.
+func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed int) bool {
+	if req.Status != 0 {
+		s.refuse(own, req, s.h.server.Pipeline.Problem(req.Status, req.Why, nil), exchange.FromProtocol)
+		return true
+	}
+	d := s.d
+	x := s.h.wireOf(s.sc)
+	x.use(s, d, own, req, body)
+	own.running = true
+	found := x.find()
+	if !found && !x.findWatched(consumed) {
+		x.settleLost(x.act())
+		return false
+	}
+	route := x.s.Route
+	switch {
+	case d.Overdue() && !route.Critical:
+		s.shed(own, x)
+		return true
+	case x.tooSlowForLoop():
+		if req != &own.req {
+			req.CopyTo(&own.req)
+		}
+		if len(body) > 0 && !view.Within(view.String(body), own.here) {
+			own.here = append(own.here[:0], body...)
+		}
+		own.begun = x.since
+		s.enqueue(own, route.Critical)
+		return true
+	}
+	d.Out, s.h2.Out = s.h2.Out, nil
+	d.EnterPart(consumed)
+	a := x.act()
+	if !d.Leave() {
+		x.settleLost(a)
+		return false
+	}
+	s.h2.Out, d.Out = d.Out, nil
+	if x.toBackground {
+		s.sc.wire = nil
+		x.goToBackground(a)
+		return true
+	}
+	s.settle(x, &a)
+	return true
+}
+
+// findWatched has the request routed by code that may block, as an action may. It is false when
+// the connection is another driver's now.
+func (x *Wire) findWatched(consumed int) bool {
+	s, d := x.sess, x.d
+	d.Out, s.h2.Out = s.h2.Out, nil
+	x.routing = true
+	d.EnterPart(consumed)
+	x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+	stayed := d.Leave()
+	x.routing = false
+	if !stayed {
+		x.comeBack()
+		x.goAway(&x.s.Route.Counts)
+		x.limitTime()
+		return false
+	}
+	s.h2.Out, d.Out = d.Out, nil
+	return true
+}
+
+// tooSlowForLoop reports whether the request belongs to a route that is known to block.
+func (x *Wire) tooSlowForLoop() bool {
+	route := x.s.Route
+	if route.NoRoute || !route.Pace.Seen() {
+		return false
+	}
+	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.AtCapacity()
+}
+
+// act runs the action, and carries out what it leaves to be made. It returns an answer of the kind
+// Later, and sets toBackground, for one that is to be carried out elsewhere.
+func (x *Wire) act() (a exchange.Answer) {
+	x.guarded(func() { a = x.actNow() })
+	return a
+}
+
+func (x *Wire) actNow() exchange.Answer {
+	a := x.call.Run()
+	if a.Kind() == exchange.Later {
+		inline := x.d != nil && x.d.Inline()
+		if x.mayMove() && (a.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
+			x.toBackground = true
+			return a
+		}
+		x.producing.Store(inline)
+		a = x.call.CarryOut(a)
+		x.producing.Store(false)
+	}
+	x.observe(&a)
+	return a
+}
+
+// carryOut makes an answer that is made when it is sent, on a goroutine that has no loop.
+func (x *Wire) carryOut(a exchange.Answer) (made exchange.Answer) {
+	x.guarded(func() {
+		made = x.call.CarryOut(a)
+		x.observe(&made)
+	})
+	return made
+}
+
+func (x *Wire) observe(a *exchange.Answer) {
+	x.closeStdBody()
+	if x.s.Watched && !x.isLate() {
+		x.call.Observe(*a, x.took())
+	}
+}
+
+// guarded calls f, which runs code of others. If that ends its goroutine (runtime.Goexit), the
+// request is answered with 500: here or, where there is a loop, in Handler.Abandoned.
+func (x *Wire) guarded(f func()) {
+	if !x.job {
+		f()
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			x.giveUpOn()
+		}
+	}()
+	f()
+	returned = true
+}
+
+// giveUpOn answers for an action that does not come back, by the mail: who has the loop now is not known.
+func (x *Wire) giveUpOn() {
+	server := x.h.server
+	server.Aside.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+	a := server.Pipeline.Answer(server.Pipeline.Problem(http.StatusInternalServerError, "", nil))
+	a.Claim()
+	x.closeStdBody()
+	own := x.own
+	own.kept.Store(true)
+	own.s.mu.Lock()
+	started, late := own.started, own.late
+	own.s.mu.Unlock()
+	if started {
+		a.Release()
+		a = exchange.Bare(0, exchange.Abort)
+	} else if !late {
+		a = x.call.Amend(a, exchange.FromPanic)
+	}
+	if x.s.Watched && !late {
+		x.call.Observe(a, x.took())
+	}
+	x.settleAway(&a)
+}
+
+// mayMove reports whether the rest of the request can do without the memory it came in.
+func (x *Wire) mayMove() bool {
+	return x.std == nil && !x.own.in.streamed && (len(x.whole) == 0 || !x.s.Viewed)
+}
+
+// goToBackground carries out a response that lasts, on a goroutine of its own, which has nothing on its stack but that.
+// The wire is not its driver's any more.
+func (x *Wire) goToBackground(a exchange.Answer) {
+	x.toBackground = false
+	x.keepRequest()
+	x.d, x.job = nil, true
+	x.own.kept.Store(true)
+	x.goAway(&x.s.Route.Counts)
+	x.limitTime()
+	go func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				x.h.server.Aside.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
+			}
+		}()
+		a := x.carryOut(a)
+		x.settleAway(&a)
+	}()
+}
+
+// keepRequest copies head and body to memory of the stream.
+func (x *Wire) keepRequest() {
+	own, st := x.own, x.s
+	if x.req != &own.req {
+		viewed := view.Within(st.Path, x.req.Path())
+		x.req.CopyTo(&own.req)
+		x.req = &own.req
+		if viewed {
+			st.Path = view.String(x.req.Path())
+		}
+		st.Query = view.String(x.req.Query())
+	}
+	if len(x.whole) > 0 {
+		x.whole = append([]byte(nil), x.whole...)
+		if st.Loaded {
+			st.Whole = x.whole
+		}
+	}
+}
+
+// settle sends the answer of an action that has stayed on its loop.
+func (s *session) settle(x *Wire, a *exchange.Answer) {
+	own, route := x.own, x.s.Route
+	s.sc.countAnswer(s.d, &route.Counts, a.Class())
+	if !route.NoRoute {
+		route.Pace.Returned(s.d.Now())
+	}
+	own.ended, own.counts = true, &route.Counts
+	if x.kept {
+		own.kept.Store(true)
+	}
+	switch a.Kind() {
+	case exchange.Sent:
+		a.Release()
+	case exchange.Abort:
+		a.Release()
+		if !own.dropped {
+			s.h2.Reset(own.st, http2.InternalError)
+		}
+	default:
+		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true}
+		s.respond(own, &p, x)
+	}
+	if x.closing {
+		s.sayGoodbye()
+	}
+	x.end()
+	s.conclude(own)
+}
+
+// settleLost is settleAway for an action that has lost its loop.
+func (x *Wire) settleLost(a exchange.Answer) {
+	if x.toBackground {
+		x.toBackground = false
+		a = x.carryOut(a)
+	}
+	x.settleAway(&a)
+}
+
+// settleAway leaves the answer for the loop, on a goroutine that does not have it.
+func (x *Wire) settleAway(a *exchange.Answer) {
+	own := x.own
+	s := own.s
+	s.mu.Lock()
+	own.limited = false
+	late := own.late
+	s.mu.Unlock()
+	p := pending{}
+	switch kind := a.Kind(); {
+	case late && kind == exchange.Later:
+		x.call.Drop(*a)
+	case late:
+		a.Release()
+	case kind == exchange.Sent || kind == exchange.Abort:
+		x.countAway(&x.s.Route.Counts, a.Class())
+		a.Release()
+	default:
+		x.countAway(&x.s.Route.Counts, a.Class())
+		p = pending{answer: *a, length: a.Announced(), undated: x.undated, is: true}
+		if !own.headOnly {
+			p.body = x.keepBody(a, view.Bytes(a.Body))
+		}
+	}
+	if !late {
+		x.comeBack()
+	}
+	closing, counts := x.closing, &x.s.Route.Counts
+	x.end()
+	s.mu.Lock()
+	if a.Kind() == exchange.Abort && !late {
+		own.aborted = true
+	}
+	if p.is {
+		own.complete = p
+		own.complete.counts = counts
+	}
+	own.wire, own.returned = nil, true
+	own.working(false)
+	own.closing = own.closing || closing
+	s.post(own)
+	s.mu.Unlock()
+}
+
+// A refusal is an answer that no action makes.
+type refusal struct {
+	answer exchange.Answer
+	source exchange.Source
+}
+
+// refuse answers a request with a problem. Policies and observers, which may block, run elsewhere.
+func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
+	s.h.server.Refused.Add(1)
+	x := s.h.wireOf(s.sc)
+	x.use(s, s.d, own, req, nil)
+	x.setState()
+	x.call.Begin(req.Status == 0)
+	s.answerAlone(own, x, refusal{s.h.server.Pipeline.Answer(problem), source})
+}
+
+// shed refuses an overdue request.
+func (s *session) shed(own *stream, x *Wire) {
+	s.h.server.Shed.Add(admission.QueueTime)
+	s.sc.countAnswer(s.d, &x.s.Route.Counts, exchange.ServerError)
+	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload})
+}
+
+// answerAlone sends an answer that no action made.
+func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
+	if x.call.Hooked() {
+		if x.req != &own.req {
+			x.req.CopyTo(&own.req)
+		}
+		x.call.End()
+		own.refusal = &r
+		s.enqueue(own, true)
+		return
+	}
+	a := x.call.Amend(r.answer, r.source)
+	own.running, own.ended = true, true
+	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
+	s.respond(own, &p, x)
+	x.end()
+	s.conclude(own)
+}
+
+// submit has an action run on a worker; streamed says that it reads the body as it comes.
+func (s *session) submit(own *stream, streamed bool) {
+	x := s.h.wireOf(s.sc)
+	x.use(s, s.d, own, &own.req, nil)
+	urgent := false
+	if x.find() {
+		urgent = x.s.Route.Critical
+		if s.d.Overdue() && !urgent {
+			s.shed(own, x)
+			return
+		}
+	}
+	x.call.End()
+	s.mu.Lock()
+	b := &own.in
+	b.streamed = streamed
+	b.unread, own.here = own.here, nil
+	b.credited = len(b.unread)
+	b.asked = !own.req.Expect100 || len(b.unread) > 0
+	own.hold(admission.Input, int64(cap(b.unread)+own.req.Fields.Footprint()))
+	s.mu.Unlock()
+	s.enqueue(own, urgent)
+}
+
+// enqueue has a stream's job done by a worker.
+func (s *session) enqueue(own *stream, urgent bool) {
+	own.running = true
+	own.kept.Store(true)
+	s.d.SubmitPart((*job)(own), urgent)
+}
+
+// A job is a stream whose action runs on a worker.
+type job stream
+
+// Run runs it.
+func (j *job) Run(d *engine.Driver) {
+	own := (*stream)(j)
+	s := own.s
+	x := s.h.wireOf(s.h.scratchOf(d.Scratch))
+	s.mu.Lock()
+	canceled := own.canceled
+	s.mu.Unlock()
+	if canceled {
+		j.skip()
+		return
+	}
+	whole := own.here
+	if own.in.streamed {
+		whole = nil
+	}
+	x.use(s, d, own, &own.req, whole)
+	x.job = true
+	if x.since = own.begun; x.since == 0 {
+		x.since = d.Now()
+	}
+	if r := own.refusal; r != nil {
+		x.setState()
+		x.call.Begin(own.req.Status == 0)
+		a := r.answer
+		x.guarded(func() {
+			a = x.call.Amend(a, r.source)
+			x.observe(&a)
+		})
+		x.settleAway(&a)
+		return
+	}
+	if !x.find() {
+		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+	}
+	x.goAway(&x.s.Route.Counts)
+	x.limitTime()
+	a := x.act()
+	if x.toBackground {
+		s.h.scratchOf(d.Scratch).wire = nil
+		x.goToBackground(a)
+		return
+	}
+	x.settleAway(&a)
+}
+
+// skip ends a job that is not to be done any more.
+func (j *job) skip() {
+	own := (*stream)(j)
+	own.s.mu.Lock()
+	own.returned = true
+	own.s.post(own)
+	own.s.mu.Unlock()
+}
+
+// Overdue refuses the request: it has waited in line for too long.
+func (j *job) Overdue() {
+	go func() {
+		own := (*stream)(j)
+		s := own.s
+		s.h.server.Shed.Add(admission.QueueTime)
+		a := s.h.late
+		if own.refusal != nil {
+			a = own.refusal.answer
+		}
+		x := s.h.newWire(nil)
+		x.use(s, nil, own, &own.req, nil)
+		x.since, x.job = own.begun, true
+		x.find()
+		x.guarded(func() {
+			a = x.call.Amend(a, exchange.FromOverload)
+			x.observe(&a)
+		})
+		x.settleAway(&a)
+	}()
+}

@@ -1,0 +1,290 @@
+//go:build linux
+
+package looph2
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+const (
+	// smallBody is the largest body, in bytes, that is gathered for its action.
+	smallBody = 64 << 10
+	// outLimit is how many bytes of frames a turn gathers before they are sent.
+	outLimit = 64 << 10
+	// streamRoom is how much a streamed answer may be ahead of what its client has let out, in bytes.
+	streamRoom = 32 << 10
+	// tightShare: windows do not grow while so many eighths of the budget are held.
+	tightShare = 6
+)
+
+// A session is the state of a connection: Conn.Proto. All but what mu guards belongs to who
+// drives its loop.
+type session struct {
+	h  *Handler
+	c  *engine.Conn
+	h2 http2.Conn
+
+	local net.Addr // of the server's side
+
+	// Of the present call.
+	sc *Scratch
+	d  *engine.Driver
+
+	since     int64 // when the connection began, or the last stream ended: since when it is idle
+	partial   int64 // since when an incomplete frame is here, 0 for none
+	block     int64 // since when an incomplete field block is
+	judged    int64 // when slow clients were judged last
+	bodies    int   // streams whose bodies are gathered
+	served    int
+	goodbye   goodbye
+	goodbyeAt int64
+
+	mu     sync.Mutex
+	mail   []*stream // streams with news for the loop, once each
+	posted bool      // the loop has been woken for them
+	over   bool      // the connection is
+}
+
+// open begins a connection.
+func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
+	s := &session{h: h, c: c, sc: sc, d: d, since: d.Now(), judged: d.Now()}
+	c.Proto = s
+	if at := c.LocalAddr(); at.IsValid() {
+		s.local = net.TCPAddrFromAddrPort(at)
+	} else {
+		s.local = &net.UnixAddr{Net: "unix"}
+	}
+	s.h2.Init(&h.limits, &sc.pool, d.Out, d.Now())
+	d.Out = nil
+	sc.count.begin(h, d)
+	return s
+}
+
+// enter lends the session what a driver has.
+func (s *session) enter(sc *Scratch, d *engine.Driver) {
+	s.sc, s.d = sc, d
+	s.h2.Adopt(&sc.pool)
+	s.h2.Out, d.Out = d.Out, nil
+	s.h2.Now = d.Now()
+	sc.count.begin(s.h, d)
+}
+
+// work does what there is to do. mine is false when the connection is another driver's.
+func (s *session) work(in []byte) (consumed int, mine bool) {
+	if b := &s.h.server.Budget; (*b).Bound() > 0 {
+		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8
+	}
+	s.collect()
+	if s.d.Now()-s.judged >= s.h.tick {
+		s.judge()
+	}
+	for len(s.h2.Out) < outLimit {
+		n, ev, err := s.h2.Next(in[consumed:])
+		consumed += n
+		if err != nil {
+			s.fail(err)
+			return len(in), true
+		}
+		if ev.Kind == http2.NeedMore {
+			break
+		}
+		if !s.event(&ev, consumed) {
+			return 0, false
+		}
+	}
+	if s.bodies > 0 && !s.beginBodies() {
+		return 0, false
+	}
+	s.pump()
+	return consumed, true
+}
+
+// leave gives back what enter has lent, and says when to go on. left is how much input there was.
+func (s *session) leave(consumed, had int) {
+	d := s.d
+	s.note(consumed, had-consumed)
+	s.part()
+	full := len(s.h2.Out) >= outLimit
+	st, _ := s.h2.Turn()
+	d.Out, s.h2.Out = s.h2.Out, nil
+	s.sc.flushCount(d)
+	s.sc, s.d = nil, nil
+	if full || st != nil {
+		d.More()
+	}
+	if s.h2.Len() == 0 && !full {
+		s.h2.Rest()
+	}
+}
+
+// fail ends a connection whose client broke the protocol, or did too much that serves no request.
+func (s *session) fail(err error) {
+	s.h.server.Refused.Add(1)
+	var e http2.Error
+	if errors.As(err, &e) && e.Reason() != 0 {
+		r := reasonOf(e.Reason())
+		if n, due := s.h.server.Shed.Note(r); due {
+			s.h.server.Aside.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
+				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
+		}
+	}
+	s.goodbye = gone
+	s.c.CloseLingering()
+}
+
+// event serves an event. It is false when the connection is another driver's now.
+func (s *session) event(ev *http2.Event, consumed int) bool {
+	switch ev.Kind {
+	case http2.RequestBegun:
+		own := newStream(s, ev.Stream)
+		own.headOnly = string(ev.Request.Method()) == http.MethodHead
+		s.served++
+		if ev.End {
+			return s.serve(own, ev.Request, nil, consumed)
+		}
+		own.bodied = true
+		ev.Request.CopyTo(&own.req)
+		own.begun = s.d.Arrived()
+		n := own.req.ContentLength
+		if own.req.Status != 0 {
+			return s.serve(own, &own.req, nil, consumed)
+		}
+		if own.req.Expect100 || n > smallBody || n > s.h.server.Pipeline.LeastBody() {
+			s.submit(own, true)
+			return true
+		}
+		own.gathering = true
+		s.bodies++
+	case http2.BodyData, http2.BodyTrailers:
+		own, _ := ev.Stream.Owner.(*stream)
+		switch {
+		case own == nil || own.dropped:
+			s.h2.Consumed(ev.Stream, len(ev.Data))
+		case own.gathering:
+			return s.gather(own, ev, consumed)
+		default:
+			s.arrive(own, ev)
+		}
+	case http2.StreamOver:
+		if own, _ := ev.Stream.Owner.(*stream); own != nil {
+			s.drop(own)
+		} else {
+			s.h2.Done(ev.Stream)
+		}
+	}
+	return true
+}
+
+// gather takes a piece of a body that is gathered for its action.
+func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
+	body := ev.Data
+	own.came += int64(len(body))
+	if ev.Trailers != nil {
+		own.keepTrailers(ev.Trailers)
+	}
+	if len(own.here) > 0 || !ev.End {
+		own.here = append(own.here, body...)
+		body = own.here
+	}
+	s.h2.Consumed(ev.Stream, len(ev.Data))
+	switch {
+	case ev.End:
+		own.gathering = false
+		s.bodies--
+		return s.serve(own, &own.req, body, consumed)
+	case len(own.here) > smallBody:
+		s.beginEarly(own)
+		return true
+	}
+	s.mu.Lock()
+	own.hold(admission.Input, int64(cap(own.here)+own.req.Fields.Footprint()))
+	s.mu.Unlock()
+	return true
+}
+
+// beginBodies has those actions begin whose bodies have not come in whole and may not for long:
+// what is not announced may be sent only when the answer has begun.
+func (s *session) beginBodies() bool {
+	for st := range s.h2.Streams {
+		own, _ := st.Owner.(*stream)
+		if own == nil || !own.gathering {
+			continue
+		}
+		if own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime {
+			s.beginEarly(own)
+		}
+	}
+	return true
+}
+
+// gatherTime is for how long a small body that is announced is waited for, in ns, before its action
+// begins without the rest.
+const gatherTime = int64(50e6)
+
+// beginEarly has an action begin that reads the rest of its body as it comes.
+func (s *session) beginEarly(own *stream) {
+	own.gathering = false
+	s.bodies--
+	s.submit(own, true)
+}
+
+// post says that the stream has news for the loop. s.mu is held.
+func (s *session) post(own *stream) {
+	if own.posted {
+		return
+	}
+	if s.over {
+		if own.returned {
+			own.finalize()
+		}
+		return
+	}
+	own.posted = true
+	s.mail = append(s.mail, own)
+	if !s.posted {
+		s.posted = true
+		s.c.Wake()
+	}
+}
+
+// collect takes what streams have left.
+func (s *session) collect() {
+	s.mu.Lock()
+	mail := s.mail
+	s.mail, s.posted = nil, false
+	s.mu.Unlock()
+	for _, own := range mail {
+		s.take(own)
+	}
+}
+
+// end drops all streams: the connection is over.
+func (s *session) end() {
+	s.mu.Lock()
+	s.over = true
+	s.mail = nil
+	s.mu.Unlock()
+	for st := range s.h2.Streams {
+		own, _ := st.Owner.(*stream)
+		if own == nil {
+			continue
+		}
+		own.freeRest()
+		running := own.running && !own.ended
+		s.mu.Lock()
+		own.posted = false
+		own.leaveTo()
+		if !running || own.returned {
+			own.finalize()
+		}
+		s.mu.Unlock()
+		own.cancelAll()
+	}
+}

@@ -1,0 +1,151 @@
+//go:build linux
+
+package looph2
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A sink is where an answer goes piece by piece: to memory that the loop sends from, at most
+// streamRoom ahead of the client.
+type sink struct {
+	x      *Wire
+	own    *stream
+	silent bool // there is no body
+}
+
+var errGone = errors.New("the client has gone")
+
+// over returns why nothing can be written any more. s.mu is held.
+func (own *stream) over() error {
+	switch {
+	case own.slow:
+		return fmt.Errorf("the client takes too little of the answer: %w", os.ErrDeadlineExceeded)
+	case own.canceled || own.finalized:
+		return errGone
+	case own.writing.passed():
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+func (k *sink) Write(p []byte) (written int, err error) {
+	own := k.own
+	s := own.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.silent {
+		return len(p), own.over()
+	}
+	for len(p) > 0 {
+		for len(own.out) >= streamRoom && own.over() == nil {
+			s.post(own)
+			own.working(false)
+			own.moved.Wait()
+		}
+		if err := own.over(); err != nil {
+			return written, err
+		}
+		n := min(len(p), streamRoom-len(own.out))
+		own.out = append(own.out, p[:n]...)
+		p = p[n:]
+		written += n
+		own.hold(admission.Output, int64(cap(own.out)))
+	}
+	if len(own.out) >= streamRoom/2 {
+		s.post(own)
+	}
+	return written, nil
+}
+
+func (k *sink) ReadFrom(src io.Reader) (int64, error) { return exchange.CopyPieces(k, src) }
+
+func (k *sink) Flush() error {
+	own := k.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if err := own.over(); err != nil {
+		return err
+	}
+	if own.late {
+		return exchange.ErrLate
+	}
+	own.s.post(own)
+	return nil
+}
+
+// Hijack fails, as on net/http: a connection of HTTP/2 has many users.
+func (k *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, http.ErrNotSupported
+}
+
+func (k *sink) Finish(trailers http.Header) {
+	own := k.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	for _, key := range exchange.SortedKeys(trailers) {
+		name := strings.TrimPrefix(key, http.TrailerPrefix)
+		for _, v := range trailers[key] {
+			if exchange.CheckField(name, v) == nil {
+				own.trailers = append(own.trailers, [2]string{name, exchange.TrimBlanks(v)})
+			}
+		}
+	}
+	own.finished = true
+	own.outEnded = own.outEnded || k.silent
+	own.s.post(own)
+}
+
+func (k *sink) SetReadDeadline(t time.Time) error  { return k.own.setDeadline(&k.own.reading, t) }
+func (k *sink) SetWriteDeadline(t time.Time) error { return k.own.setDeadline(&k.own.writing, t) }
+func (k *sink) EnableFullDuplex() error            { return nil }
+
+// A deadline is one that a standard handler has set, guarded by session.mu. It holds at once, also for a
+// Read or a Write that waits.
+type deadline struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+func (d *deadline) zero() bool   { return d.at.IsZero() }
+func (d *deadline) passed() bool { return !d.at.IsZero() && time.Until(d.at) <= 0 }
+
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+func (own *stream) setDeadline(d *deadline, t time.Time) error {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.finalized {
+		return errGone
+	}
+	d.at = t
+	d.stop()
+	if !t.IsZero() {
+		d.timer = time.AfterFunc(max(time.Until(t), 0), func() { wake(own.moved.L, &own.moved) })
+	}
+	own.moved.Broadcast()
+	return nil
+}
+
+// wake has those look again who wait.
+func wake(mu sync.Locker, moved *sync.Cond) {
+	mu.Lock()
+	defer mu.Unlock()
+	moved.Broadcast()
+}

@@ -1,0 +1,193 @@
+//go:build linux
+
+package looph2
+
+import (
+	"context"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// StdRequest makes the *http.Request of the request, once, as net/http's server of HTTP/2 does.
+func (x *Wire) StdRequest() *http.Request {
+	if x.std != nil {
+		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
+			std := x.std.WithContext(ctx)
+			if b := x.stdBody; b != nil {
+				b.withRequest(std)
+			}
+			x.std = std
+		}
+		x.rewindStdBody()
+		return x.std
+	}
+	x.kept = true
+	req := &http.Request{
+		Method: x.s.Method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, x.req.Fields.Len()), Host: x.Host(),
+		RequestURI: string(x.req.Target()), ContentLength: x.ContentLength(), Body: http.NoBody, TLS: x.TLS(),
+	}
+	if remote := x.Remote(); remote.IsValid() {
+		req.RemoteAddr = remote.String()
+	}
+	for name, value := range x.Headers {
+		if name != "Host" {
+			req.Header[name] = append(req.Header[name], value)
+		}
+	}
+	if x.req.Expect100 {
+		delete(req.Header, "Expect")
+	}
+	if req.RequestURI == "" { // CONNECT
+		req.RequestURI = req.Host
+		req.URL = &url.URL{Host: req.Host}
+	} else if u, err := url.ParseRequestURI(req.RequestURI); err == nil {
+		req.URL = u
+	} else { // what the parser let pass and package url does not
+		req.URL = &url.URL{Path: req.RequestURI}
+	}
+	announceTrailers(req)
+	req = req.WithContext(x.call.Context(x.Context()))
+	if x.own.in.streamed || len(x.whole) > 0 || x.own.in.trailers != nil {
+		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
+		if x.own.in.streamed {
+			x.stdBody.reader = &bodyReader{x: x, own: x.own, limit: math.MaxInt64}
+		} else {
+			x.stdBody.reader = &exchange.Reader{Rest: x.whole}
+		}
+		req.Body = x.stdBody
+		if limit := x.s.Route.MaxBody; limit > 0 {
+			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
+		}
+	}
+	x.call.SetMatch(req)
+	x.std = req
+	x.rewindStdBody()
+	return x.std
+}
+
+// announceTrailers makes keys without a value of the names in the Trailer header, as net/http does.
+func announceTrailers(req *http.Request) {
+	for _, list := range req.Header["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			switch name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); name {
+			case "", "Transfer-Encoding", "Trailer", "Content-Length":
+			default:
+				if req.Trailer == nil {
+					req.Trailer = make(http.Header)
+				}
+				req.Trailer[name] = nil
+			}
+		}
+	}
+	delete(req.Header, "Trailer")
+}
+
+// A stdBody is the body of a request that a standard handler got. Such handlers read it on any
+// goroutine, also when they have returned: so it is closed then.
+type stdBody struct {
+	s   *session
+	own *stream
+
+	mu      sync.Mutex // held by a Read
+	setting sync.Mutex // guards what follows; taken behind mu
+	req     *http.Request
+	reader  io.Reader
+	closed  bool
+}
+
+func (b *stdBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.setting.Lock()
+	reader, closed := b.reader, b.closed
+	b.setting.Unlock()
+	if closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := reader.Read(p)
+	if err == io.EOF {
+		b.addTrailers()
+	}
+	return n, err
+}
+
+// Close does nothing, so that whatever is not read is dealt with after the answer.
+func (b *stdBody) Close() error { return nil }
+
+func (b *stdBody) withRequest(req *http.Request) {
+	b.setting.Lock()
+	defer b.setting.Unlock()
+	if b.req != nil {
+		b.req = req // whose trailers it sets
+	}
+}
+
+// addTrailers gives the request those that came behind the body.
+func (b *stdBody) addTrailers() {
+	b.setting.Lock()
+	defer b.setting.Unlock()
+	if b.req == nil {
+		return
+	}
+	b.s.mu.Lock()
+	trailers := b.own.in.trailers
+	b.s.mu.Unlock()
+	for name, values := range trailers {
+		if b.req.Trailer == nil {
+			b.req.Trailer = make(http.Header)
+		}
+		b.req.Trailer[name] = append(b.req.Trailer[name], values...)
+	}
+	b.req = nil
+}
+
+// rewindStdBody lets a standard handler read again what Request.Bytes has read.
+func (x *Wire) rewindStdBody() {
+	if x.stdBody == nil || !x.s.Loaded {
+		return
+	}
+	x.stdBody.setting.Lock()
+	defer x.stdBody.setting.Unlock()
+	x.stdBody.reader = &exchange.Reader{Rest: x.s.Whole}
+	x.std.Body = x.stdBody // Bytes has kept to the limit
+}
+
+// closeStdBody ends the use of the body by a standard handler. A Read that is under way fails.
+func (x *Wire) closeStdBody() {
+	b := x.stdBody
+	if b == nil {
+		return
+	}
+	x.stdBody = nil
+	b.setting.Lock()
+	b.closed = true
+	b.setting.Unlock()
+	x.own.s.mu.Lock()
+	x.own.in.stopped = true
+	x.own.moved.Broadcast()
+	x.own.s.mu.Unlock()
+	b.mu.Lock() // until a Read that is under way has ended
+	//lint:ignore SA2001 whoever had it has finished
+	b.mu.Unlock()
+}
+
+// A localContext has the address that a connection was accepted on as the value of
+// http.LocalAddrContextKey, as contexts of net/http have it.
+type localContext struct {
+	context.Context
+	addr net.Addr
+}
+
+func (c *localContext) Value(key any) any {
+	if key != http.LocalAddrContextKey {
+		return c.Context.Value(key)
+	}
+	return c.addr
+}

@@ -1,0 +1,236 @@
+//go:build linux
+
+package looph2
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/hpack"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// A stream is what the adapter has of a request until its answer is sent and its action has
+// returned: Stream.Owner.
+type stream struct {
+	s  *session
+	st *http2.Stream // the loop's; used for another once done and over
+
+	// The loop's.
+	req       http2.Request // of one that is not answered at once
+	here      []byte        // what has come of a body that is gathered
+	begun     int64         // when it came
+	came      int64         // bytes of its body since the last judgement
+	pace      exchange.BodyPace
+	bodied    bool // the head did not end it
+	gathering bool // more of the body must come before the action begins
+	running   bool // the action has begun, or is in line for a worker
+	ended     bool // ... and the loop knows that it has returned
+	dropped   bool // it was over before its answer was sent
+	done      bool // its place is free
+	concluded bool // it is over in every way
+	headOnly  bool // the answer to HEAD
+	rest      []byte
+	answer    exchange.Answer       // whose body rest lies in
+	body      engine.HeldBody       // likewise, what is charged
+	counts    *exchange.RouteCounts // of its route, once it has been answered
+	inFlight  *tally.Shard          // while rest waits, where that is counted
+	sent      int64                 // bytes of the answer's body
+	marked    int64                 // of these, those at the beginning of the time that is judged
+	blocked   int64                 // ns of it in which its windows were closed
+
+	kept atomic.Bool // it was known to more than its loop: it is not used again
+
+	// Guarded by s.mu: what its goroutine has for the loop, and the loop for it.
+	posted    bool
+	heads     []head // to be sent: interim ones, and the answer's
+	complete  pending
+	out       []byte // pieces of the body, in order
+	started   bool   // the answer has begun
+	finished  bool   // out is the end
+	outEnded  bool   // ... and was sent
+	aborted   bool   // the answer is cut off
+	late      bool   // it was answered without its action
+	limited   bool   // the action's time is limited
+	returned  bool   // the action has returned
+	canceled  bool   // nobody listens any more
+	closing   bool   // the connection is to end after the answer
+	noRoom    bool   // others need the memory that it holds
+	slow      bool   // the client takes too little of the answer
+	cut       error  // ... or sends too little of its body
+	finalized bool
+	moved     sync.Cond
+	trailers  [][2]string // of the answer
+	cancel    context.CancelFunc
+	limit     *exchange.LimitedContext
+	timer     *time.Timer // of the limit
+	wire      *Wire       // while the action runs
+
+	in      incoming
+	reading deadline
+	writing deadline
+
+	refusal *refusal // what it is answered with instead of by its action, by code of others
+
+	account *admission.Account
+	held    [2]int64 // charged to it: input, output
+}
+
+// incoming is the body of a request that the action reads as it comes. Guarded by session.mu.
+type incoming struct {
+	streamed bool   // the body is one
+	unread   []byte // what has come and was not read
+	credited int    // the first bytes of it, for which the window is open again
+	consumed int    // bytes read that the loop is to open it for
+	ended    bool
+	asked    bool // 100 Continue was sent, or need not be
+	wanted   bool // it waits for that
+	waits    bool // a Read waits for more
+	stopped  bool // nothing is to be read any more
+	since    int64
+	waited   int64 // ns that Reads have waited since the last judgement
+	trailers http.Header
+}
+
+var streams = sync.Pool{New: func() any { return new(stream) }}
+
+func newStream(s *session, st *http2.Stream) *stream {
+	own := streams.Get().(*stream)
+	own.s, own.st, own.moved.L = s, st, &s.mu
+	st.Owner = own
+	return own
+}
+
+const (
+	keptHere = 8 << 10 // bytes of a gathered body that a stream keeps for the next
+	keptReq  = 4 << 10 // of a request
+)
+
+// recycle has the stream used again, if only its loop knows it.
+func (own *stream) recycle() {
+	if own.kept.Load() {
+		return
+	}
+	here, req := own.here[:0], own.req
+	if cap(here) > keptHere {
+		here = nil
+	}
+	if req.Fields.Footprint() > keptReq {
+		req = http2.Request{}
+	}
+	fresh := streams.New().(*stream)
+	fresh.here, fresh.req = here, req
+	streams.Put(fresh)
+}
+
+// keepTrailers keeps those of a request.
+func (own *stream) keepTrailers(fields *hpack.List) {
+	trailers := make(http.Header, fields.Len())
+	for i := range fields.Len() {
+		name, value := fields.Field(i)
+		trailers.Add(string(name), string(value))
+	}
+	own.in.trailers = trailers
+}
+
+// leaveTo tells the stream's goroutine that nobody listens any more. s.mu is held.
+func (own *stream) leaveTo() {
+	own.canceled = true
+	own.moved.Broadcast()
+}
+
+// cancelAll ends the request's context.
+func (own *stream) cancelAll() {
+	own.s.mu.Lock()
+	cancel := own.cancel
+	own.s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// drop ends what goes on for a stream that is over on the wire before its answer was sent.
+func (s *session) drop(own *stream) {
+	own.dropped = true
+	own.freeRest()
+	if own.gathering {
+		own.gathering = false
+		s.bodies--
+	}
+	s.mu.Lock()
+	own.leaveTo()
+	s.mu.Unlock()
+	own.cancelAll()
+	s.conclude(own)
+}
+
+// conclude gives the stream's place to others when its action has returned and its answer
+// is sent.
+func (s *session) conclude(own *stream) {
+	if own.concluded || own.running && !own.ended {
+		return
+	}
+	st := own.st
+	if !own.dropped && !st.Closed() {
+		if len(own.rest) > 0 || own.pendingOut() {
+			return
+		}
+		switch {
+		case !st.Sent():
+			s.h2.Reset(st, http2.InternalError) // there is no answer, or half of one
+		default:
+			s.h2.Reset(st, http2.NoError) // the rest of the body is of no use
+		}
+	}
+	if !own.done {
+		own.done = true
+		s.h2.Done(st)
+	}
+	own.concluded = true
+	st.Owner = nil
+	s.mu.Lock()
+	own.finalize()
+	s.mu.Unlock()
+	if s.h2.Len() == 0 {
+		s.since = s.d.Now()
+	}
+	own.recycle()
+}
+
+// pendingOut reports whether pieces of the answer are still to be sent.
+func (own *stream) pendingOut() bool {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	return !own.canceled && !own.aborted && own.started && !own.outEnded && own.finished
+}
+
+// finalize gives back what the stream holds. s.mu is held.
+func (own *stream) finalize() {
+	if own.finalized {
+		return
+	}
+	own.finalized = true
+	own.out, own.heads = nil, nil
+	own.in.unread = nil
+	own.complete.release()
+	own.reading.stop()
+	own.writing.stop()
+	if own.timer != nil {
+		own.timer.Stop()
+	}
+	own.hold(admission.Input, 0)
+	own.hold(admission.Output, 0)
+	if a := own.account; a != nil {
+		own.account = nil
+		if !a.CloseIdle() {
+			a.Close()
+		}
+	}
+}

@@ -1,0 +1,369 @@
+//go:build linux
+
+package looph2
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/tally"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// A Wire is one stream's request and the way back, for one request after the other: the
+// exchange.Wire of its call. A driver has one; it goes along with an action that has lost its loop.
+type Wire struct {
+	h     *Handler
+	call  exchange.Call
+	s     *exchange.State
+	canon []byte
+	lower []byte
+
+	sess   *session
+	own    *stream
+	d      *engine.Driver // nil on a goroutine of the stream's own
+	clock  *engine.Driver // whose clock counts
+	req    *http2.Request
+	copied http2.Request // req of a wire that answers for a late action
+	whole  []byte
+	since  int64
+
+	ctx      context.Context
+	end2     context.CancelFunc
+	std      *http.Request
+	stdBody  *stdBody
+	inFlight *tally.Shard
+
+	job          bool // it has no loop to lose
+	kept         bool // code of others may still know the stream
+	undated      bool
+	closing      bool
+	routing      bool
+	toBackground bool
+	producing    atomic.Bool
+	answering    atomic.Bool
+}
+
+// newWire returns a wire.
+func (h *Handler) newWire(*Scratch) *Wire {
+	x := &Wire{h: h}
+	x.call = h.server.Pipeline.NewCall(x)
+	x.s = x.call.State()
+	return x
+}
+
+// use makes the wire that of a request.
+func (x *Wire) use(s *session, d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
+	x.sess, x.own, x.d, x.req, x.whole = s, own, d, req, whole
+	x.clock, x.since = d, 0
+	if d != nil {
+		x.since = d.Arrived()
+	}
+	x.ctx, x.end2, x.std, x.stdBody = nil, nil, nil, nil
+	x.job, x.kept, x.undated, x.closing, x.toBackground = false, false, false, false, false
+	x.answering.Store(false)
+}
+
+// now reads the engine's clock.
+func (x *Wire) now() int64 {
+	if x.clock == nil {
+		return x.since
+	}
+	return x.clock.Clock()
+}
+
+// end drops what belonged to the request.
+func (x *Wire) end() {
+	if x.end2 != nil {
+		x.end2()
+	}
+	if x.std != nil {
+		exchange.RemoveForm(x.std)
+	}
+	x.ctx, x.end2, x.std = nil, nil, nil
+	x.call.End()
+	if cap(x.canon) > 1<<10 {
+		x.canon = nil
+	}
+	x.req, x.whole = nil, nil
+}
+
+// setState makes the state that of the request.
+func (x *Wire) setState() {
+	path := view.String(x.req.Path())
+	if x.req.Escaped && x.req.Status == 0 {
+		x.canon, _ = exchange.AppendCanonical(x.canon[:0], path)
+		path = view.String(x.canon)
+	}
+	x.s.Set(methodOf(x.req.Method(), &x.s.Strings), path, view.String(x.req.Query()), true)
+}
+
+func methodOf(m []byte, strings *exchange.Strings) string {
+	switch string(m) {
+	case "GET":
+		return http.MethodGet
+	case "POST":
+		return http.MethodPost
+	case "HEAD":
+		return http.MethodHead
+	case "PUT":
+		return http.MethodPut
+	case "DELETE":
+		return http.MethodDelete
+	case "PATCH":
+		return http.MethodPatch
+	case "OPTIONS":
+		return http.MethodOptions
+	}
+	return strings.Copy(m)
+}
+
+func (x *Wire) find() bool {
+	x.setState()
+	return x.call.Find(view.String(x.req.Authority()))
+}
+
+// giveUp gives up the loop, before something that may block.
+func (x *Wire) giveUp() {
+	if x.d != nil && !x.job {
+		x.d.DetachPart()
+	}
+}
+
+func (x *Wire) Host() string { return x.s.Strings.Copy(x.req.Authority()) }
+
+// index returns the first field at or after from with a name.
+func (x *Wire) index(name string, from int) int {
+	x.lower = append(x.lower[:0], name...)
+	for i, c := range x.lower {
+		if 'A' <= c && c <= 'Z' {
+			x.lower[i] = c + 'a' - 'A'
+		}
+	}
+	return x.req.Fields.Index(view.String(x.lower), max(from, x.req.Begin()))
+}
+
+func isCookie(name string) bool {
+	return len(name) == len("Cookie") && strings.EqualFold(name, "Cookie")
+}
+
+func (x *Wire) Header(name string) (string, bool) {
+	i := x.index(name, 0)
+	if i < 0 {
+		if len(name) == len("Host") && strings.EqualFold(name, "Host") {
+			host := x.Host()
+			return host, host != ""
+		}
+		return "", false
+	}
+	if isCookie(name) {
+		return strings.Clone(x.List(name)), true
+	}
+	return x.s.Strings.Copy(x.req.Fields.Value(i)), true
+}
+
+// List joins cookies, which clients may send in crumbs (RFC 9113 section 8.2.3), by semicolons.
+func (x *Wire) List(name string) string {
+	i := x.index(name, 0)
+	if i < 0 {
+		return ""
+	}
+	first := x.req.Fields.Value(i)
+	if i = x.index(name, i+1); i < 0 {
+		return view.String(first)
+	}
+	sep := ", "
+	if isCookie(name) {
+		sep = "; "
+	}
+	all := append([]byte(nil), first...)
+	for ; i >= 0; i = x.index(name, i+1) {
+		all = append(append(all, sep...), x.req.Fields.Value(i)...)
+	}
+	return view.String(all)
+}
+
+func (x *Wire) Headers(yield func(name, value string) bool) {
+	host, cookie := false, false
+	for i := x.req.Begin(); i < x.req.Fields.Len(); i++ {
+		field, value := x.req.Fields.Field(i)
+		name := http.CanonicalHeaderKey(x.s.Strings.Copy(field))
+		switch name {
+		case "Host":
+			host = true
+		case "Cookie":
+			if cookie {
+				continue
+			}
+			cookie = true
+			if !yield(name, strings.Clone(x.List(name))) {
+				return
+			}
+			continue
+		}
+		if !yield(name, x.s.Strings.Copy(value)) {
+			return
+		}
+	}
+	if authority := x.Host(); !host && authority != "" {
+		yield("Host", authority)
+	}
+}
+
+func (x *Wire) ContentLength() int64 {
+	switch n := x.req.ContentLength; {
+	case n >= 0:
+		return n
+	case x.own.bodied:
+		return -1
+	}
+	return 0
+}
+
+func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.in.streamed }
+
+func (x *Wire) Body(limit int64) io.Reader {
+	if x.own.in.streamed {
+		return &bodyReader{x: x, own: x.own, limit: limit}
+	}
+	if int64(len(x.whole)) > limit {
+		return exchange.FailedReader{Err: x.h.server.BodyTooLarge(limit)}
+	}
+	return &exchange.Reader{Rest: x.whole}
+}
+
+func (x *Wire) RefuseBody() {}
+
+func (x *Wire) Remote() netip.AddrPort { return x.sess.c.RemoteAddr() }
+
+func (x *Wire) Secure() bool { return x.sess.c.Secure() }
+
+func (x *Wire) TLS() *tls.ConnectionState { return x.sess.c.TLS() }
+
+func (x *Wire) Context() context.Context {
+	ctx, _ := x.Endable()
+	return ctx
+}
+
+func (x *Wire) Endable() (context.Context, context.CancelFunc) {
+	if x.ctx != nil {
+		return x.ctx, x.end2
+	}
+	own := x.own
+	if x.isLate() {
+		return exchange.LateContext, func() {}
+	}
+	base := &localContext{Context: x.h.base, addr: x.sess.local}
+	if limit := x.s.Route.Timeout; limit > 0 {
+		limited := exchange.NewLimitedContext(base, time.Now().Add(limit-x.took()))
+		x.ctx, x.end2 = limited, func() { limited.End(context.Canceled) }
+		own.s.mu.Lock()
+		own.limit = limited
+		if own.started {
+			limited.Lift()
+		}
+		own.s.mu.Unlock()
+	} else {
+		x.ctx, x.end2 = context.WithCancel(base)
+	}
+	x.kept = true
+	own.s.mu.Lock()
+	own.cancel = x.end2
+	canceled := own.canceled
+	own.s.mu.Unlock()
+	if canceled {
+		x.end2()
+	}
+	return x.ctx, x.end2
+}
+
+func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
+	x.giveUp()
+	if !x.unlimit() {
+		return exchange.LateSink{}
+	}
+	if x.d != nil && !x.answering.Load() {
+		x.answering.Store(true)
+		x.d.Answering()
+	}
+	own := x.own
+	h := headOf(a, length, x.undated)
+	h.end = own.headOnly || !exchange.BodyAllowed(a.Status())
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.heads = append(own.heads, h)
+	own.closing = own.closing || x.closing
+	own.s.post(own)
+	return &sink{x: x, own: own, silent: h.end}
+}
+
+func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }
+
+func (x *Wire) Interim(status int, fields http.Header) {
+	if status == http.StatusSwitchingProtocols {
+		return // there is no such thing in HTTP/2
+	}
+	x.giveUp()
+	h := head{status: status, length: -1}
+	for _, name := range exchange.SortedKeys(fields) {
+		for _, v := range fields[name] {
+			if exchange.CheckField(name, v) == nil {
+				h.fields = append(h.fields, [2]string{name, exchange.TrimBlanks(v)})
+			}
+		}
+	}
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.late || own.started || own.canceled {
+		return
+	}
+	if status == http.StatusContinue {
+		own.in.asked = true
+	}
+	own.heads = append(own.heads, h)
+	own.s.post(own)
+}
+
+func (x *Wire) CloseAfter() { x.closing = true }
+func (x *Wire) OmitDate()   { x.undated = true }
+func (x *Wire) Abandoned()  {}
+
+// Account returns that of the stream.
+func (x *Wire) Account() *admission.Account {
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.late || own.finalized {
+		return nil
+	}
+	x.kept = true
+	return own.accountOf().Lend()
+}
+
+func (x *Wire) LeaveAccount(*admission.Account) {} // it is the stream's
+
+// MayWait gives up the loop, and lends the action's place to others.
+func (x *Wire) MayWait() {
+	x.giveUp()
+	if x.d != nil {
+		x.d.Lend()
+	}
+}
+
+// Waited ends that.
+func (x *Wire) Waited() {
+	if x.d != nil {
+		x.d.Regain()
+	}
+}
