@@ -15,6 +15,7 @@
 //	listener.go bounds on connections              backlog*.go  emptying the backlog of a listener
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly
+//	malformed.go requests of HTTP/2 that net/http lets pass
 //	stream.go   the same for streams of HTTP/2     deadline.go read deadlines that are left to pass
 //	proxy.go    whose connections proxies pass on
 //

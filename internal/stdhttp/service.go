@@ -47,6 +47,10 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.ProtoMajor == 2 {
+		if what := malformed(req); what != "" {
+			s.refuseMalformed(w, req, what)
+			return
+		}
 		s.serveStream(w, req)
 		return
 	}

@@ -105,7 +105,9 @@ func (x *wire) answer() {
 // tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
 // are not counted again: net/http has bounded their bytes.
 func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
-	w.Header().Set("Connection", "close")
+	if req.ProtoMajor < 2 { // there the others of the connection have nothing to do with it
+		w.Header().Set("Connection", "close")
+	}
 	x := s.wires.Get().(*wire)
 	x.w, x.Req = w, req
 	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)

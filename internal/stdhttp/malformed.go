@@ -1,0 +1,96 @@
+package stdhttp
+
+import (
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// malformed says what is wrong with a request of HTTP/2 that net/http lets pass, as its server of
+// HTTP/1.1 and the loop engine would not; empty for nothing (RFC 9113, section 8.1.1). Such requests
+// are a way to have two servers in line read one request as two different ones.
+func malformed(req *http.Request) string {
+	if !http1.IsToken(view.Bytes(req.Method)) {
+		return "invalid method"
+	}
+	if what := malformedTarget(req); what != "" {
+		return what
+	}
+	if what := malformedHost(req); what != "" {
+		return what
+	}
+	if what := malformedLength(req); what != "" {
+		return what
+	}
+	for _, values := range req.Header {
+		for _, v := range values {
+			if v != "" && (isBlank(v[0]) || isBlank(v[len(v)-1])) {
+				return "field value with white space around it"
+			}
+		}
+	}
+	return ""
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// malformedTarget is about :path, which is a path, or an asterisk that only OPTIONS may have.
+func malformedTarget(req *http.Request) string {
+	target := req.RequestURI
+	switch {
+	case req.Method == http.MethodConnect && req.Header[":protocol"] == nil: // net/http has looked at it
+	case target == "*" && req.Method == http.MethodOptions:
+	case target == "" || target[0] != '/':
+		return "path that does not begin with a slash"
+	default:
+		if _, _, ok := http1.ScanTarget(view.Bytes(target)); !ok {
+			return "invalid path"
+		}
+	}
+	return ""
+}
+
+// malformedHost is about :authority and Host, of which there is one, or both are the same.
+func malformedHost(req *http.Request) string {
+	if req.Host != "" && !http1.ValidAuthority(view.Bytes(req.Host)) {
+		return "invalid host"
+	}
+	switch host := req.Header["Host"]; {
+	case len(host) > 1:
+		return "repeated Host"
+	case len(host) == 1 && host[0] != "" && !http1.EqualFold(view.Bytes(host[0]), view.Bytes(req.Host)):
+		return "Host that differs from :authority"
+	}
+	return ""
+}
+
+// malformedLength is about Content-Length, which is one number, and that of a body that there is.
+// What comes of a body is counted by net/http.
+func malformedLength(req *http.Request) string {
+	length := req.Header["Content-Length"]
+	if len(length) == 0 {
+		return ""
+	}
+	n, ok := http1.ParseContentLength(view.Bytes(length[0]))
+	switch {
+	case len(length) > 1:
+		return "repeated Content-Length"
+	case !ok:
+		return "malformed Content-Length"
+	case n != req.ContentLength:
+		return "Content-Length other than the length of the body"
+	}
+	return ""
+}
+
+// refuseMalformed answers a request that is malformed.
+func (s *Service) refuseMalformed(w http.ResponseWriter, req *http.Request, what string) {
+	x := s.wires.Get().(*wire)
+	x.w, x.Req = w, req
+	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)
+	x.call.Begin(true)
+	x.answerAlone(s.Pipeline.Answer(s.Pipeline.Problem(http.StatusBadRequest, what, nil)), exchange.FromProtocol)
+	x.release()
+}
