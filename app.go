@@ -40,20 +40,20 @@ type App struct {
 	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
-	secure  *secureOnly // what becomes of requests in clear text; nil: they are served
-	ports   lifecycle.Ports
-	renewal lifecycle.Task // of certificates
-	tickets tickets.Keys   // of TLS sessions
-	servers lifecycle.Servers
-	memory  ceiling.Ceiling
-	shed    admission.Shed   // what was refused or cut off, and why
-	logs    *logqueue.Queue  // to the handler of config.Logger
-	aside   *slog.Logger     // by logs: for code that must not wait for the handler
-	log     *slog.Logger     // ... and for code that need not, but never for long
-	drains  sse.Drain        // open streams of events
-	server  exchange.Server  // what adapters know of the app
-	loop    loophttp.Service // what event loops serve
-	std     *stdhttp.Service // what net/http serves
+	secure   *secureOnly // what becomes of requests in clear text; nil: they are served
+	ports    lifecycle.Ports
+	renewal  lifecycle.Task // of certificates
+	tickets  tickets.Keys   // of TLS sessions
+	servers  lifecycle.Servers
+	memory   ceiling.Ceiling
+	shed     admission.Shed   // what was refused or cut off, and why
+	logs     *logqueue.Queue  // to the handler of config.Logger
+	asyncLog *slog.Logger     // by logs: for code that must not wait for the handler
+	log      *slog.Logger     // ... and for code that need not, but never for long
+	drains   sse.Drain        // open streams of events
+	server   exchange.Server  // what adapters know of the app
+	loop     loophttp.Service // what event loops serve
+	std      *stdhttp.Service // what net/http serves
 }
 
 // routes is Group under a name that leaves App.Group free for the method.
@@ -67,7 +67,7 @@ func New(config Config) *App {
 	}
 	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
-	a.aside, a.log = a.logs.Logger(), a.logs.Patient()
+	a.asyncLog, a.log = a.logs.Logger(), a.logs.Patient()
 	a.memory.Init()
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}

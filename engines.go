@@ -47,7 +47,7 @@ func (a *App) tellAdapters() {
 		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
 	}
 	s.Pipeline, s.Handler = (*pipeline)(a), a
-	s.Aside, s.Shed = a.aside, &a.shed
+	s.Log, s.Shed = a.asyncLog, &a.shed
 	s.Addresses = admission.NewAddresses(c.MaxConnectionsPerAddress)
 	trust, _ := clientaddr.ParseTrust(c.TrustedProxies) // validate has tried
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))

@@ -47,7 +47,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 // noRoomForBody refuses a body that there is no memory for.
 func (r *Request) noRoomForBody() error {
 	if n, due := r.app.shed.Note(admission.NoMemory); due {
-		r.app.aside.Warn("the "+r.app.memory.Budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
+		r.app.asyncLog.Warn("the "+r.app.memory.Budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
 	}
 	r.wire.RefuseBody()
 	return r.app.noMemory("the request body")

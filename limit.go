@@ -144,7 +144,7 @@ func (l *limit) take(r *Request) bool {
 		return true
 	}
 	if n, due := l.app.shed.Note(l.reason); due {
-		l.app.aside.Warn("requests refused by a limit", "reason", l.reason.String(), "limit", l.most, "route", l.pattern, "count", n)
+		l.app.asyncLog.Warn("requests refused by a limit", "reason", l.reason.String(), "limit", l.most, "route", l.pattern, "count", n)
 	}
 	return false
 }

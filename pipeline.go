@@ -42,7 +42,7 @@ func (p *pipeline) Answer(err error) exchange.Answer {
 
 func (p *pipeline) Late(route *exchange.Route) exchange.Answer {
 	route.Counts.Timeouts.Add(1)
-	p.aside.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern)
+	p.asyncLog.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern)
 	return Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
 }
 

@@ -63,7 +63,7 @@ type MemoryStats struct {
 	LimitSource string           `json:"limitSource"` // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
 	Budget      int64            `json:"budget"`      // what clients may make the server hold
 	Held        int64            `json:"held"`        // what they make it hold now
-	HeldFor     map[string]int64 `json:"heldFor"`     // of that for input, body, output, stream, set-aside, handshake and cache
+	HeldFor     map[string]int64 `json:"heldFor"`     // of that for input, body, output, stream, queued, handshake and cache
 	HeldPeak    int64            `json:"heldPeak"`    // the most there has been
 	Refused     uint64           `json:"refused"`     // times something found no room in the budget
 	TLS         int64            `json:"tls"`         // what TLS is reckoned to take for open connections to the loop engine, beside the budget

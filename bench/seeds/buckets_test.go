@@ -112,24 +112,24 @@ func BenchmarkMillionHeaders(b *testing.B) {
 	for _, h := range bucketHandlers {
 		b.Run(h.name, func(b *testing.B) {
 			check(b, h.make(), httptest.NewRequest("GET", "/headers", nil), bucketAnswer)
-			crowd := newCrowd(h.make, h.shared)
-			crowd.call(goroutines) // what is made once is made
+			all := newCallers(h.make, h.shared)
+			all.call(goroutines) // what is made once is made
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			b.ReportAllocs()
 			for b.Loop() {
-				crowd.call(calls)
+				all.call(calls)
 			}
 			runtime.ReadMemStats(&after)
-			crowd.verify(b)
+			all.verify(b)
 			b.ReportMetric(float64(after.NumGC-before.NumGC)/float64(b.N), "GCs")
 		})
 	}
 }
 
-// crowd is as many callers as goroutines, each with its own writer and request.
-type crowd []caller
+// callers are as many callers as goroutines, each with its own writer and request.
+type callers []caller
 
 type caller struct {
 	handler http.Handler
@@ -137,8 +137,8 @@ type caller struct {
 	writer  *discard
 }
 
-func newCrowd(handler func() http.Handler, shared bool) crowd {
-	c := make(crowd, goroutines)
+func newCallers(handler func() http.Handler, shared bool) callers {
+	c := make(callers, goroutines)
 	one := handler()
 	for i := range c {
 		c[i] = caller{one, httptest.NewRequest("GET", "/headers", nil), newDiscard()}
@@ -150,7 +150,7 @@ func newCrowd(handler func() http.Handler, shared bool) crowd {
 }
 
 // call makes n calls in all.
-func (c crowd) call(n int) {
+func (c callers) call(n int) {
 	var done sync.WaitGroup
 	for i := range c {
 		done.Go(func() {
@@ -165,7 +165,7 @@ func (c crowd) call(n int) {
 }
 
 // verify looks at each caller's last answer.
-func (c crowd) verify(b *testing.B) {
+func (c callers) verify(b *testing.B) {
 	for i := range c {
 		w := c[i].writer
 		if w.status != http.StatusOK || w.bytes != len(bucketBody) || len(w.header) != 3 {

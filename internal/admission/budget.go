@@ -13,7 +13,7 @@ const (
 	Body                 // request bodies read in whole by an action
 	Output               // answers that clients have not taken
 	Stream               // buffers of answers that are being produced
-	SetAside             // complete requests that wait for a goroutine
+	Queued               // complete requests that wait for a goroutine
 	Handshake            // TLS handshakes under way
 	InCache              // what can be made again, see Kept
 	uses
@@ -21,7 +21,7 @@ const (
 
 // String returns the use's name as statistics show it.
 func (u Use) String() string {
-	return [...]string{"input", "body", "output", "stream", "set-aside", "handshake", "cache"}[u]
+	return [...]string{"input", "body", "output", "stream", "queued", "handshake", "cache"}[u]
 }
 
 // Uses yields every use.

@@ -57,17 +57,17 @@ const (
 
 // counts is what happened in a part of an interval.
 type counts struct {
-	arrived int
-	fresh   int
-	new     int
-	gone    int // clients that closed before their turn came
-	longest int // the longest queue
-	looks   int
-	lengths int // the sum of the queue's lengths at looks
+	arrived   int
+	fresh     int
+	new       int
+	abandoned int // clients that closed before their turn came
+	longest   int // the longest queue
+	looks     int
+	lengths   int // the sum of the queue's lengths at looks
 }
 
 // hurt reports whether many clients closed before their turn came.
-func (c *counts) hurt() bool { return c.gone > c.arrived/8 }
+func (c *counts) hurt() bool { return c.abandoned > c.arrived/8 }
 
 func (c *counts) add(other *counts) {
 	c.arrived += other.arrived
@@ -100,8 +100,8 @@ func (q *QueueControl) Arrived(o Origin) {
 	}
 }
 
-// Gone counts a client that did not wait for its turn.
-func (q *QueueControl) Gone() { q.recent[q.at].gone++ }
+// Abandoned counts a client that did not wait for its turn.
+func (q *QueueControl) Abandoned() { q.recent[q.at].abandoned++ }
 
 // Look is to be called every few milliseconds while there is a queue, and when it has
 // ended: oldest is how long the first has waited, waiting how many there are,

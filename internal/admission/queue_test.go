@@ -69,7 +69,7 @@ func (s *queueSim) turn(next func(c *simClient)) {
 	if s.patience > 0 {
 		for i, c := range s.queue {
 			if c != nil && s.now > c.due+s.patience {
-				s.control.Gone()
+				s.control.Abandoned()
 				s.queue[i] = nil // it is served for nobody
 				c.queued, c.asked, c.last = false, false, 0
 				next(c)

@@ -29,7 +29,7 @@
 //   - The budget (internal/admission/budget.go), a quarter of the room and at most 256 MB, which
 //     it has without a limit, is for what clients make the server hold, by use: input that is
 //     not complete, bodies that an action reads in whole, output that is not taken, buffers of
-//     streams, and requests set aside for a worker. The capacity of a buffer is reserved before
+//     streams, and requests queued for a worker. The capacity of a buffer is reserved before
 //     it is filled and released with it, so everything is zero when all connections are closed;
 //     tests check that after every case. A request that is read, answered and written in one go
 //     touches no budget.

@@ -39,7 +39,7 @@ func (d *Driver) runBackground(c *Conn) {
 		}
 	}()
 	d.engine.handler.Background(d, c)
-	if d.gone {
+	if d.expired {
 		d.end(c)
 		returned = true
 		d.engine.retire(d)

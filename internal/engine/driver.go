@@ -138,8 +138,8 @@ func (d *Driver) begin(c *Conn) {
 // drives the loop.
 func (d *Driver) end(c *Conn) bool {
 	d.releaseLent()
-	if d.gone {
-		d.gone, d.conn = false, nil
+	if d.expired {
+		d.expired, d.conn = false, nil
 		d.dropOutput()
 		return false
 	}
@@ -293,7 +293,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		d.lends = d.unheld()
 		n := d.engine.handler.Data(d, c, in)
 		in, n = d.in, n-d.moved
-		if d.gone {
+		if d.expired {
 			invariants.EndLoan(in)
 			return
 		}
@@ -331,7 +331,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.leftover == leftHandOff && !d.detached {
 			c.flags |= flagHandOff
-			d.keepFor(c, in, admission.SetAside)
+			d.keepFor(c, in, admission.Queued)
 			return
 		}
 	}

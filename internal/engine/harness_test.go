@@ -123,7 +123,7 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 			d.EnterFor(limit)
 			run(d, c, args)
 			d.Leave()
-			if d.Gone() {
+			if d.Expired() {
 				h.gone.Add(1)
 				return 0
 			}

@@ -122,7 +122,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.resumeAccept()
 	case msgRoom:
 		l.e.roomPosted.Store(false)
-		return l.retryHeld(d)
+		return l.retryRoom(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:

@@ -142,7 +142,7 @@ func (w *workers) look() {
 // giveBack returns a connection from the line to its loop, with an order.
 func (w *workers) giveBack(c *Conn, order messageKind) {
 	w.e.away.Add(-1)
-	c.state.Store(leaving)
+	c.state.Store(closing)
 	c.loop.post(message{kind: order, conn: c})
 }
 

@@ -49,7 +49,7 @@ type loop struct {
 	ready   connQueue // still to be served, in this turn unless the loop is saturated
 	others  connQueue // likewise, and every second time only, see queue.go
 	later   []*Conn   // to be served in the next turn
-	held    connQueue // they wait for room for what their requests will hold
+	noRoom  connQueue // they wait for room for what their requests will hold
 	retried *Conn     // the one of them that asks again
 	roomAt  int64     // when to look at them again at the latest, 0 if there are none
 	mail    []message
@@ -200,7 +200,7 @@ func (l *loop) chores(d *Driver) bool {
 	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
 		l.retryAccept()
 	}
-	if l.roomAt != 0 && l.now >= l.roomAt && !l.retryHeld(d) {
+	if l.roomAt != 0 && l.now >= l.roomAt && !l.retryRoom(d) {
 		return false
 	}
 	if at := l.recalls.dueAt(); at != 0 && l.now >= at {
@@ -283,7 +283,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		if ev.Events&hungUp != 0 {
 			if c.queued && c.flags&(flagPeerDone|flagAwaitsRoom) == 0 {
 				l.pressure.gone++
-				l.pressure.control.Gone()
+				l.pressure.control.Abandoned()
 			}
 			c.flags |= flagPeerDone
 		}
@@ -305,7 +305,7 @@ func (l *loop) serveSoon(c *Conn) {
 	}
 	c.queued = true
 	if c.flags&flagAwaitsRoom != 0 {
-		l.hold(c)
+		l.awaitRoom(c)
 		return
 	}
 	c.mark = stampAt(l.now)
@@ -371,7 +371,7 @@ func (l *loop) close(c *Conn) {
 	l.conns[c.slot] = nil
 	l.free = append(l.free, c.slot)
 	c.slot = -1
-	c.state.Store(leaving)
+	c.state.Store(closing)
 	t := c.secure()
 	if t != nil {
 		t.farewellNow(c)

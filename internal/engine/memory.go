@@ -23,7 +23,7 @@ type memory struct {
 	inBuf  *buffer // what in lies in, nil if that is own
 	moved  int     // how much of the input MoveInput has cut off
 	outBuf *buffer // what Out lies in, nil if that is not of the pool
-	second []byte  // another Out, see leaveOut
+	second []byte  // another Out, see returnOut
 	lends  int     // the capacity of input and Out when the call began, less what was moved
 	lent   int64   // bytes of the budget for them, since the loop was lost
 }
@@ -73,16 +73,16 @@ func (d *Driver) takeInput(n int) []byte {
 // nothing, between Enter and Leave.
 const mostOut = 16 << 10
 
-// leaveOut is called by Enter when Out is large. It leaves Out to the loop unless there is
+// returnOut is called by Enter when Out is large. It leaves Out to the loop unless there is
 // something in it.
-func (d *Driver) leaveOut() {
+func (d *Driver) returnOut() {
 	if len(d.Out) == 0 {
 		d.loop.out, d.Out, d.second = d.Out, d.second, nil
 	}
 	d.lends = d.unheld()
 }
 
-// takeOut undoes leaveOut, perhaps of another driver's. What was appended meanwhile moves.
+// takeOut undoes returnOut, perhaps of another driver's. What was appended meanwhile moves.
 func (d *Driver) takeOut() {
 	l := d.loop
 	small := d.Out
@@ -97,7 +97,7 @@ func (d *Driver) takeOut() {
 // loop from it.
 func (d *Driver) lend(n int) {
 	d.lent = int64(n)
-	d.engine.cfg.Budget.Force(admission.SetAside, d.lent)
+	d.engine.cfg.Budget.Force(admission.Queued, d.lent)
 	d.engine.cfg.Holders.Balance()
 }
 
@@ -108,7 +108,7 @@ func (d *Driver) relend() {
 		return
 	}
 	n := int64(d.unheld())
-	d.engine.cfg.Budget.Force(admission.SetAside, n-d.lent)
+	d.engine.cfg.Budget.Force(admission.Queued, n-d.lent)
 	d.lent = n
 }
 
@@ -124,7 +124,7 @@ func (d *Driver) unheld() int {
 // releaseLent ends lend.
 func (d *Driver) releaseLent() {
 	if d.lent != 0 {
-		d.engine.cfg.Budget.Release(admission.SetAside, d.lent)
+		d.engine.cfg.Budget.Release(admission.Queued, d.lent)
 		d.lent = 0
 	}
 }
@@ -174,7 +174,7 @@ func (d *Driver) lendsLess(n int64) {
 	}
 	if d.lent != 0 {
 		d.lent -= n
-		d.engine.cfg.Budget.Release(admission.SetAside, n)
+		d.engine.cfg.Budget.Release(admission.Queued, n)
 	}
 }
 

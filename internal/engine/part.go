@@ -11,7 +11,7 @@ import "github.com/dunlinhttp/dunlin/internal/admission"
 //	driver   EnterPart  in: │ consumed │ rest │   Out: answers so far
 //	monitor             takes the loop; the rest of the input is copied, Out moves
 //	fresh               sends Out, and calls Data with the rest, as if nothing were
-//	driver   Leave      finds that it is Gone; its input is still its own
+//	driver   Leave      finds that it is Expired; its input is still its own
 //
 // What the code has to say when it is done, the handler leaves where the next call of Data
 // finds it, and has the connection woken. A panic, or runtime.Goexit, in such code is the
@@ -26,7 +26,7 @@ type part struct {
 
 // EnterPart is Enter for code that is about a part of the connection. If it does not reach
 // Leave soon, the loop and the connection go to another driver, which gets what is in Out
-// and the input from byte consumed on; then Gone is true, and the handler must return
+// and the input from byte consumed on; then Expired is true, and the handler must return
 // without touching the connection or Out. The input stays valid until it returns.
 // A driver that is detached already keeps the connection, as with Enter. There must be no limit.
 func (d *Driver) EnterPart(consumed int) {
@@ -96,7 +96,7 @@ func (d *Driver) partRest() []byte {
 // endPart is Leave's part: a driver that has lost its loop has lost its connection.
 func (d *Driver) endPart() {
 	if d.isPart {
-		d.isPart, d.gone = false, true
+		d.isPart, d.expired = false, true
 	}
 }
 

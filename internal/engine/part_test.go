@@ -61,7 +61,7 @@ func (h *partHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		} else {
 			text = id + " " + args
 		}
-		if !d.Gone() {
+		if !d.Expired() {
 			answer(d, text)
 			continue
 		}

@@ -135,7 +135,7 @@ func TestTakenOverCallsAreSmall(t *testing.T) {
 	eventually(t, "all are taken over", func() bool { return s.Stats().WorkersBusy == calls })
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	held := budget.HeldFor(admission.SetAside)
+	held := budget.HeldFor(admission.Queued)
 	heap := int64(after.HeapAlloc-before.HeapAlloc) / calls
 	t.Logf("%d bytes of heap and %d of the budget for each call", heap, held/calls)
 	if heap > most || held > calls*most {

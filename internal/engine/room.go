@@ -28,7 +28,7 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
 	if d.Inline() {
 		l := d.loop
-		if l.held.size() > 0 && l.retried != c {
+		if l.noRoom.size() > 0 && l.retried != c {
 			return admission.MustWait // else the room of those who wait would go to those who come
 		}
 		l.retried = nil
@@ -40,27 +40,27 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 // may be room.
 func (d *Driver) AwaitRoom() { d.leftover = leftRoom }
 
-// hold has c wait for room.
-func (l *loop) hold(c *Conn) {
-	l.held.push(c)
+// awaitRoom has c wait for room.
+func (l *loop) awaitRoom(c *Conn) {
+	l.noRoom.push(c)
 	if l.roomAt == 0 {
 		l.roomAt = l.now + roomPause
 	}
 }
 
-// retryHeld serves those that wait for room, until one must wait on. It reports whether d
+// retryRoom serves those that wait for room, until one must wait on. It reports whether d
 // still drives the loop.
-func (l *loop) retryHeld(d *Driver) bool {
+func (l *loop) retryRoom(d *Driver) bool {
 	l.roomAt = 0
-	for range l.held.size() {
-		l.held.leastFirst()
-		c := l.held.pop()
+	for range l.noRoom.size() {
+		l.noRoom.leastFirst()
+		c := l.noRoom.pop()
 		c.queued = false
 		c.flags &^= flagAwaitsRoom
 		if c.slot < 0 {
 			continue // it was closed
 		}
-		if l.held.size() > 0 {
+		if l.noRoom.size() > 0 {
 			l.roomAt = l.now // should d lose the loop, its next driver goes on
 		}
 		l.retried = c
@@ -68,13 +68,13 @@ func (l *loop) retryHeld(d *Driver) bool {
 			return false // and nothing of the loop is d's any more
 		}
 		if c.slot >= 0 && c.queued && c.flags&flagAwaitsRoom != 0 {
-			l.held.toFront()
+			l.noRoom.toFront()
 			break
 		}
 	}
 	l.roomAt = 0
 	l.retried = nil
-	if l.held.size() > 0 {
+	if l.noRoom.size() > 0 {
 		l.roomAt = l.now + roomPause
 	}
 	return true

@@ -13,7 +13,7 @@ import "golang.org/x/sys/unix"
 //	missed    the goroutine     do nothing: one note is enough
 //	waiting   the goroutine,    CAS waiting → missed, then wake the goroutine
 //	          parked in block
-//	leaving   nobody            do nothing; the inbox holds the order to close
+//	closing   nobody            do nothing; the inbox holds the order to close
 //
 //	change              by                          when
 //	atLoop  → away      the driver, or the monitor  Detach, HandOff, takeover
@@ -24,16 +24,16 @@ import "golang.org/x/sys/unix"
 //	away    → waiting   the goroutine               the socket had nothing
 //	waiting → missed    the loop                    an event came
 //	waiting → away      the goroutine               its timeout passed first
-//	any but atLoop → leaving   the goroutine        it wants the connection closed
-//	leaving → atLoop    the loop                    it takes the order from its inbox
-//	atLoop  → leaving   the loop                    the connection is closed, for good
+//	any but atLoop → closing   the goroutine        it wants the connection closed
+//	closing → atLoop    the loop                    it takes the order from its inbox
+//	atLoop  → closing   the loop                    the connection is closed, for good
 //
 // Two more states are not the connection's but of one call for it:
 //
 //	overdue   what it has sent waited for longer than Config.QueueTarget: during the call of Data
 //	          Driver.Overdue is true, and the handler refuses the request (queue.go)
 //	given back to be refused
-//	          the same for one that waited in line for a worker: it goes away → leaving with the
+//	          the same for one that waited in line for a worker: it goes away → closing with the
 //	          order msgOverdue, since only a loop's driver refuses (line.go)
 //
 // Events are edge-triggered, so an away connection that keeps receiving does
@@ -54,7 +54,7 @@ const (
 	away
 	missed
 	waiting
-	leaving
+	closing
 )
 
 // goAway makes the connection the current goroutine's, or a worker's.
@@ -115,7 +115,7 @@ func (c *Conn) giveBack(look bool) {
 func (c *Conn) leave() {
 	l := c.loop
 	l.e.away.Add(-1)
-	c.state.Store(leaving)
+	c.state.Store(closing)
 	l.post(message{kind: msgLeave, conn: c})
 }
 

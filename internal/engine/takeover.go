@@ -27,7 +27,7 @@ func (d *Driver) Enter() {
 		return
 	}
 	if cap(d.Out) > mostOut {
-		d.leaveOut()
+		d.returnOut()
 	}
 	d.epoch++
 	d.loop.epoch.Store(d.epoch)
@@ -152,12 +152,12 @@ func (d *Driver) aborted(cause any) {
 		d.Leave()
 	}
 	d.engine.buffers.abandon(d.inBuf) // whose views the handler may have left to others
-	if d.gone {
+	if d.expired {
 		// What the handler left behind finds the connection taken for ever.
 		d.claim.Store(d.call | taken)
 	}
 	defer d.succeed(c, ofPart)
-	if c == nil || d.gone && !ofPart {
+	if c == nil || d.expired && !ofPart {
 		return
 	}
 	defer func() {
@@ -166,7 +166,7 @@ func (d *Driver) aborted(cause any) {
 		}
 	}()
 	d.engine.handler.Abandoned(d, c, cause)
-	if d.gone {
+	if d.expired {
 		return
 	}
 	if ofPart {
@@ -181,7 +181,7 @@ func (d *Driver) aborted(cause any) {
 // it, and in the loop.
 func (d *Driver) succeed(c *Conn, ofPart bool) {
 	if c != nil {
-		if !d.gone && !ofPart {
+		if !d.expired && !ofPart {
 			c.flags |= flagCloseAfter
 		}
 		if !d.end(c) {

@@ -18,10 +18,10 @@ import (
 //	change             by           when
 //	untimed → running  the driver   EnterFor
 //	running → untimed  the driver   Leave in time, or Unlimit
-//	running → holding  the driver   Hold: the code uses the connection itself
-//	holding → running  the driver   Release
+//	running → claimed  the driver   Claim: the code uses the connection itself
+//	claimed → running  the driver   Release
 //	running → taken    the timer    the limit has passed
-//	taken   → untimed  the driver   Leave, too late: Gone is true
+//	taken   → untimed  the driver   Leave, too late: Expired is true
 //
 // A quick action on a loop costs two stores: the timer is set only when the
 // driver is detached, since before that the goroutine has not blocked.
@@ -30,7 +30,7 @@ import (
 const (
 	untimed = iota
 	running
-	holding
+	claimed
 	taken
 
 	claimStep  = 4 // one call of EnterFor
@@ -45,7 +45,7 @@ type limit struct {
 	until   atomic.Int64               // the limit, in ns since the engine was made
 	timer   atomic.Pointer[time.Timer] // made when first needed
 	handing sync.Mutex                 // held while the connection changes drivers
-	gone    bool                       // the connection was taken; only for the driver
+	expired bool                       // the connection was taken; only for the driver
 }
 
 // limited reports whether a limit is set.
@@ -58,7 +58,7 @@ func (l *limit) move(from, to uint64) bool {
 
 // EnterFor is Enter for code that may take at most d. If it takes longer,
 // Handler.Expired is called for the connection, on another goroutine and with
-// another driver, and the driver that called EnterFor has lost it: see Gone.
+// another driver, and the driver that called EnterFor has lost it: see Expired.
 func (d *Driver) EnterFor(most time.Duration) {
 	d.call += claimStep
 	d.until.Store(d.Now() + int64(most))
@@ -69,21 +69,21 @@ func (d *Driver) EnterFor(most time.Duration) {
 	d.Enter()
 }
 
-// Gone reports, after Leave, that the connection was taken because the limit of
+// Expired reports, after Leave, that the connection was taken because the limit of
 // EnterFor had passed. The handler must return at once, and touch neither the
 // connection nor Out.
-func (d *Driver) Gone() bool { return d.gone }
+func (d *Driver) Expired() bool { return d.expired }
 
-// Hold keeps the connection from being taken until Release, for code under a
+// Claim keeps the connection from being taken until Release, for code under a
 // limit that is about to use it. It is false when the connection has been
 // taken. Without a limit it is always true.
-func (d *Driver) Hold() bool {
-	return !d.limited() || d.move(running, holding)
+func (d *Driver) Claim() bool {
+	return !d.limited() || d.move(running, claimed)
 }
 
-// Release ends Hold.
+// Release ends Claim.
 func (d *Driver) Release() {
-	if d.move(holding, running) && d.armed.Load() == d.call && d.engine.now() >= d.until.Load() {
+	if d.move(claimed, running) && d.armed.Load() == d.call && d.engine.now() >= d.until.Load() {
 		d.setTimer() // it may have found the connection held
 	}
 }
@@ -94,7 +94,7 @@ func (d *Driver) Unlimit() bool {
 	if !d.limited() {
 		return true
 	}
-	if !d.move(running, untimed) && !d.move(holding, untimed) {
+	if !d.move(running, untimed) && !d.move(claimed, untimed) {
 		return false
 	}
 	d.stopTimer()
@@ -143,7 +143,7 @@ func (d *Driver) unclaim() {
 	d.stopTimer()
 	if !d.move(running, untimed) {
 		d.handing.Lock() // until the other has all that it takes along
-		d.gone = true
+		d.expired = true
 		d.claim.Store(untimed)
 		d.handing.Unlock()
 	}

@@ -98,7 +98,7 @@ func TestHoldKeepsTheConnection(t *testing.T) {
 	held, again := make(chan bool, 1), make(chan bool, 1)
 	h.limits = map[string]time.Duration{"hold": time.Millisecond}
 	h.commands["hold"] = func(d *engine.Driver, c *engine.Conn, _ string) {
-		held <- d.Hold()
+		held <- d.Claim()
 		// The limit passes within these reads, which give up because of it.
 		var b [1]byte
 		for {
@@ -107,11 +107,11 @@ func TestHoldKeepsTheConnection(t *testing.T) {
 			}
 		}
 		d.Release()
-		for d.Hold() {
+		for d.Claim() {
 			d.Release()
 			runtime.Gosched()
 		}
-		again <- d.Hold()
+		again <- d.Claim()
 	}
 	s := serve(t, engine.Config{Loops: 1}, h)
 	c := s.dial()

@@ -21,7 +21,7 @@ type Server struct {
 	Pipeline Pipeline
 	Handler  http.Handler // the app, as net/http knows it
 
-	Aside     *slog.Logger         // never blocks
+	Log       *slog.Logger         // never blocks
 	Shed      *admission.Shed      // what was refused or cut off, and why
 	Addresses *admission.Addresses // connections by remote address; nil: no bound
 	Budget    *admission.Budget    // memory for what clients make the server hold
@@ -98,7 +98,7 @@ func (s *Server) Secure(w Wire) bool {
 // NoteSlow counts a client that is cut off, and logs it now and then.
 func (s *Server) NoteSlow(reason admission.Reason, remote netip.AddrPort, what string) {
 	if n, due := s.Shed.Note(reason); due {
-		s.Aside.Warn("slow clients cut off", "reason", what, "latest", remote, "count", n)
+		s.Log.Warn("slow clients cut off", "reason", what, "latest", remote, "count", n)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 // NoteEnded counts, and logs now and then, that one who held much is ended to make room.
 func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
 	if n, due := s.Shed.Note(admission.LargestHolder); due {
-		s.Aside.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused",
+		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused",
 			"latest", remote, "held", account.Held(), "fair", s.Holders.Fair(), "count", n)
 	}
 }

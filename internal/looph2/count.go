@@ -47,9 +47,9 @@ func (sc *Scratch) flushCount(d *engine.Driver) {
 	k.n = 0
 }
 
-// goAway counts the present request as in flight, which those that are answered at once on a
+// countInFlight counts the present request as in flight, which those that are answered at once on a
 // loop never are.
-func (x *Wire) goAway(counts *exchange.RouteCounts) {
+func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	if x.h.server.Counting.Load() && x.inFlight == nil {
 		shard := counts.Shard(0)
 		shard.InFlight.Add(1)
@@ -57,8 +57,8 @@ func (x *Wire) goAway(counts *exchange.RouteCounts) {
 	}
 }
 
-// comeBack ends what goAway began.
-func (x *Wire) comeBack() {
+// endInFlight ends what countInFlight began.
+func (x *Wire) endInFlight() {
 	if x.inFlight != nil {
 		x.inFlight.InFlight.Add(-1)
 		x.inFlight = nil

@@ -20,11 +20,11 @@ func (x *Wire) away() (waits bool) {
 	own := x.own
 	own.kept.Store(true)
 	if x.routing {
-		x.goAway(&x.h.server.Unmatched.Counts) // its route is not known yet
+		x.countInFlight(&x.h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
 	route := x.s.Route
-	x.goAway(&route.Counts)
+	x.countInFlight(&route.Counts)
 	switch {
 	case route.NoRoute:
 	case x.producing.Load():
@@ -95,7 +95,7 @@ func (own *stream) expire() {
 	y.call.Begin(true)
 	y.s.Route = x.s.Route
 	y.call.Succeed(x.call)
-	x.comeBack()
+	x.endInFlight()
 	limit := own.limit
 	own.moved.Broadcast()
 	s.mu.Unlock()

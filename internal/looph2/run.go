@@ -73,8 +73,8 @@ func (x *Wire) findWatched(consumed int) bool {
 	stayed := d.Leave()
 	x.routing = false
 	if !stayed {
-		x.comeBack()
-		x.goAway(&x.s.Route.Counts)
+		x.endInFlight()
+		x.countInFlight(&x.s.Route.Counts)
 		x.limitTime()
 		return false
 	}
@@ -150,7 +150,7 @@ func (x *Wire) guarded(f func()) {
 // giveUpOn answers for an action that does not come back, by the mail: who has the loop now is not known.
 func (x *Wire) giveUpOn() {
 	server := x.h.server
-	server.Aside.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
 	a := server.Pipeline.Answer(server.Pipeline.Problem(http.StatusInternalServerError, "", nil))
 	a.Claim()
 	x.closeStdBody()
@@ -183,12 +183,12 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.keepRequest()
 	x.d, x.job = nil, true
 	x.own.kept.Store(true)
-	x.goAway(&x.s.Route.Counts)
+	x.countInFlight(&x.s.Route.Counts)
 	x.limitTime()
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil {
-				x.h.server.Aside.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
+				x.h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
 			}
 		}()
 		a := x.carryOut(a)
@@ -280,7 +280,7 @@ func (x *Wire) settleAway(a *exchange.Answer) {
 		}
 	}
 	if !late {
-		x.comeBack()
+		x.endInFlight()
 	}
 	closing, counts := x.closing, &x.s.Route.Counts
 	x.end()
@@ -410,7 +410,7 @@ func (j *job) Run(d *engine.Driver) {
 	if !x.find() {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
-	x.goAway(&x.s.Route.Counts)
+	x.countInFlight(&x.s.Route.Counts)
 	x.limitTime()
 	a := x.act()
 	if x.toBackground {

@@ -131,7 +131,7 @@ func (s *session) fail(err error) {
 	if errors.As(err, &e) && e.Reason() != 0 {
 		r := reasonOf(e.Reason())
 		if n, due := s.h.server.Shed.Note(r); due {
-			s.h.server.Aside.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
+			s.h.server.Log.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
 				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
 		}
 	}

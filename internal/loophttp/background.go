@@ -28,7 +28,7 @@ func (x *wire) moveToBackground(resp *exchange.Answer) progress {
 		p.left = x.d.TimeLeft(0)
 	}
 	x.d.Leave()
-	if x.d.Gone() {
+	if x.d.Expired() {
 		x.call.Drop(*resp)
 		return x.drop()
 	}
@@ -42,8 +42,8 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.given, x.moved = 0, true
-	if x.count.away == nil {
-		x.goAway()
+	if x.count.inFlight == nil {
+		x.countInFlight()
 	}
 	resp, left := x.planned.resp, x.planned.left
 	x.planned = nil
@@ -52,12 +52,12 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	}
 	resp = x.call.CarryOut(resp)
 	d.Leave()
-	if d.Gone() {
+	if d.Expired() {
 		x.dropLate(&resp)
 		return
 	}
 	x.countAnswer(resp.Class())
-	x.comeBack()
+	x.endInFlight()
 	if x.conclude(&resp) == moreRequests {
 		c.SetDeadline(h.server.IdleTimeout)
 	}

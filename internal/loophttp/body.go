@@ -169,10 +169,10 @@ func (b *bodyStream) receive(p []byte) (int, error) {
 	if b.noWait {
 		return 0, errNotHere
 	}
-	if !x.hold() {
+	if !x.claim() {
 		return 0, exchange.ErrLate
 	}
-	defer x.unhold()
+	defer x.unclaim()
 	if !b.asked {
 		if err := b.ask(x.d.TimeLeft(x.handler.server.WriteTimeout)); err != nil {
 			return 0, x.handler.server.BodyCut(err)

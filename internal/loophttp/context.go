@@ -17,7 +17,7 @@ import (
 func (x *wire) Context() context.Context {
 	switch {
 	case x.ctx != nil:
-	case !x.d.Hold():
+	case !x.d.Claim():
 		return exchange.LateContext
 	default:
 		defer x.d.Release()

@@ -17,12 +17,12 @@ import (
 // The time counted begins when the loop learned that there is something to read, so it
 // includes what the request waited for others.
 type counter struct {
-	on      bool
-	since   int64 // when the present call began, on the engine's clock
-	counts  *exchange.RouteCounts
-	outcome uint8
-	n       uint64 // requests not yet counted
-	away    *tally.Shard
+	on       bool
+	since    int64 // when the present call began, on the engine's clock
+	counts   *exchange.RouteCounts
+	outcome  uint8
+	n        uint64 // requests not yet counted
+	inFlight *tally.Shard
 }
 
 // countAnswer counts the present request. answer looks itself
@@ -49,22 +49,22 @@ func (x *wire) flushCount() {
 	k.n = 0
 }
 
-// goAway counts the present request as in flight, which those that are answered
+// countInFlight counts the present request as in flight, which those that are answered
 // at once on a loop never are.
-func (x *wire) goAway() { x.goAwayFor(&x.s.Route.Counts) }
+func (x *wire) countInFlight() { x.countInFlightFor(&x.s.Route.Counts) }
 
-func (x *wire) goAwayFor(counts *exchange.RouteCounts) {
+func (x *wire) countInFlightFor(counts *exchange.RouteCounts) {
 	if x.count.on {
-		x.count.away = counts.Shard(0)
-		x.count.away.InFlight.Add(1)
+		x.count.inFlight = counts.Shard(0)
+		x.count.inFlight.InFlight.Add(1)
 	}
 }
 
-// comeBack ends what goAway began.
-func (x *wire) comeBack() {
-	if s := x.count.away; s != nil {
+// endInFlight ends what countInFlight began.
+func (x *wire) endInFlight() {
+	if s := x.count.inFlight; s != nil {
 		s.InFlight.Add(-1)
-		x.count.away = nil
+		x.count.inFlight = nil
 	}
 }
 

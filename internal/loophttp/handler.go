@@ -226,10 +226,10 @@ func (h *handler) Away(scratch any) (waits bool) {
 		return h.h2.Away(x.h2)
 	}
 	if x.routing {
-		x.goAwayFor(&h.server.Unmatched.Counts) // its route is not known yet
+		x.countInFlightFor(&h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
-	x.goAway()
+	x.countInFlight()
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:
@@ -259,7 +259,7 @@ func (h *handler) Expiring(late, fresh any) {
 	if limited, ok := from.ctx.(*exchange.LimitedContext); ok {
 		limited.End(context.DeadlineExceeded)
 	}
-	from.comeBack()
+	from.endInFlight()
 }
 
 // Expired answers for an action that took too long, and may still run.
@@ -315,7 +315,7 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	}
 	x.use(d, c)
 	x.closeStdBody()
-	x.comeBack()
+	x.endInFlight()
 	x.countAnswer(exchange.ServerError)
 	x.flushCount()
 	if x.begun {
@@ -324,7 +324,7 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 			x.observe(exchange.Bare(0, exchange.Abort))
 		}
 	} else if cause == nil {
-		h.server.Aside.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+		h.server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
 		x.sendAlone(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil), exchange.FromPanic)
 	}
 	x.abandon()

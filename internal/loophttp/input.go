@@ -64,25 +64,25 @@ func (x *wire) keepRequest() {
 	}
 }
 
-// hold keeps a limit on the action's time from taking the connection until
-// unhold; false if it has. Reading and writing may both hold it.
-func (x *wire) hold() bool {
-	if x.holds == 0 && !x.d.Hold() {
+// claim keeps a limit on the action's time from taking the connection until
+// unclaim; false if it has. Reading and writing may both claim it.
+func (x *wire) claim() bool {
+	if x.claims == 0 && !x.d.Claim() {
 		return false
 	}
-	x.holds++
+	x.claims++
 	return true
 }
 
-func (x *wire) unhold() {
-	if x.holds--; x.holds == 0 {
+func (x *wire) unclaim() {
+	if x.claims--; x.claims == 0 {
 		x.d.Release()
 	}
 }
 
 // flush sends the output. The caller holds writing and using.
 func (x *wire) flush(timeout time.Duration) error {
-	x.unsent = -1
+	x.begunAt = -1
 	return x.d.Flush(timeout)
 }
 

@@ -61,7 +61,7 @@ func (x *wire) observe(resp exchange.Answer) {
 // leave ends what d.Enter has begun, if it is not an action.
 func (x *wire) leave() {
 	if !x.d.Leave() {
-		x.comeBack()
+		x.endInFlight()
 		x.flushCount()
 	}
 }

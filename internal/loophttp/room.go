@@ -49,7 +49,7 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		return needRoom, true
 	case admission.NoRoom:
 		if k, due := server.Shed.Note(admission.NoMemory); due {
-			server.Aside.Warn("the "+server.Budget.String()+" is used up: requests are refused whose answers are large", "route", x.s.Route.Pattern, "count", k)
+			server.Log.Warn("the "+server.Budget.String()+" is used up: requests are refused whose answers are large", "route", x.s.Route.Pattern, "count", k)
 		}
 		x.closing = x.closing || x.streaming
 		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer")), exchange.FromMemory), true

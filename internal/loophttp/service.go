@@ -64,7 +64,7 @@ func (s *Service) start(settings *Settings) {
 		Shed:             from.Shed,
 		LeaveDescriptors: from.DisableDescriptorGrowth,
 
-		Logger: from.Aside,
+		Logger: from.Log,
 
 		MinWriteRate:   from.MinWriteRate,
 		KeepAlive:      max(from.TCPKeepAlive, 0),

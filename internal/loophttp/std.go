@@ -55,7 +55,7 @@ func (x *wire) StdRequest() *http.Request {
 	}
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.call.Context(x.Context()))
-	if !x.streaming && x.cancel != nil && x.d.Hold() {
+	if !x.streaming && x.cancel != nil && x.d.Claim() {
 		x.c.SetHangupAfterInput(x.cancel) // as on net/http, which looks no further than the next byte
 		x.d.Release()
 	}
@@ -127,7 +127,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	}
 	x.beginAnswering()
 	x.moveInput()
-	x.begun, x.unsent = true, len(x.d.Out)
+	x.begun, x.begunAt = true, len(x.d.Out)
 	x.d.Reserve(headRoom)
 	x.appendHead(resp, length)
 	if !x.d.Inline() {
@@ -150,10 +150,10 @@ func (x *wire) Interim(status int, h http.Header) {
 	}
 	x.beginWrite()
 	defer x.endWrite()
-	if !x.hold() {
+	if !x.claim() {
 		return
 	}
-	defer x.unhold()
+	defer x.unclaim()
 	if status == http.StatusContinue && x.streaming {
 		x.stream.asked = true
 	}
@@ -196,10 +196,10 @@ func (s *sink) ReadFrom(src io.Reader) (int64, error) {
 func (s *sink) Flush() error {
 	s.x.beginWrite()
 	defer s.x.endWrite()
-	if !s.x.hold() { // a 101 has gone out, but no answer has begun
+	if !s.x.claim() { // a 101 has gone out, but no answer has begun
 		return exchange.ErrLate
 	}
-	defer s.x.unhold()
+	defer s.x.unclaim()
 	return s.stream.Flush()
 }
 

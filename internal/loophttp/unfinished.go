@@ -134,10 +134,10 @@ func (x *wire) abandon() {
 // Account returns the account of the connection. A late action may still have it when the
 // connection is another's.
 func (x *wire) Account() *admission.Account {
-	if !x.hold() {
+	if !x.claim() {
 		return nil
 	}
-	defer x.unhold()
+	defer x.unclaim()
 	x.using.Lock()
 	defer x.using.Unlock()
 	return x.c.Account().Lend()
@@ -148,12 +148,12 @@ func (x *wire) LeaveAccount(*admission.Account) {} // it is the connection's
 // MayWait gives up the loop and the buffer that the request was read into, and lends the
 // action's place to others.
 func (x *wire) MayWait() {
-	if x.hold() {
+	if x.claim() {
 		if x.stdBody == nil {
 			x.moveInput()
 		}
 		x.d.Detach()
-		x.unhold()
+		x.unclaim()
 	}
 	x.d.Lend()
 }

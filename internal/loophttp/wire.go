@@ -58,9 +58,9 @@ type wire struct {
 	inPlace   bool               // head and whole lie in the input
 	moved     bool               // the input of the call lies elsewhere now, see moveInput
 	hijacked  bool               // the connection is not ours any more
-	gone      bool               // likewise, because the action was late
-	unsent    int                // where in the output the begun answer begins, -1 if part of it was sent
-	holds     int                // calls of hold without unhold
+	expired   bool               // likewise, because the action was late
+	begunAt   int                // where in the output the begun answer begins, -1 if part of it was sent
+	claims    int                // calls of claim without unclaim
 	planned   *planned           // what goes on in the background
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
@@ -228,7 +228,7 @@ func (x *wire) findWatched() {
 	x.call.FindCarefully(view.String(x.head.Host()))
 	inline := x.d.Inline()
 	if stayed := x.d.Leave(); inline && !stayed {
-		x.comeBack()
+		x.endInFlight()
 	}
 	x.routing = false
 }
@@ -253,7 +253,7 @@ func (x *wire) answer() progress {
 	}
 	inline := x.d.Inline()
 	if !inline {
-		x.goAway()
+		x.countInFlight()
 	}
 	if x.s.Route.Timeout > 0 {
 		x.d.EnterFor(x.s.Route.Timeout)
@@ -269,7 +269,7 @@ func (x *wire) answer() progress {
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp)
 		}
-		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Hold() { // an answer without the action reads the head
+		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // an answer without the action reads the head
 			x.moveInput()
 			x.d.Release()
 		}
@@ -280,7 +280,7 @@ func (x *wire) answer() progress {
 	}
 	x.closeStdBody()
 	stayed := x.d.Leave()
-	if x.d.Gone() {
+	if x.d.Expired() {
 		return x.dropLate(&resp)
 	}
 	if counts, outcome := &x.s.Route.Counts, resp.Class(); counts == x.count.counts && outcome == x.count.outcome {
@@ -289,7 +289,7 @@ func (x *wire) answer() progress {
 		x.countOther(counts, outcome)
 	}
 	if !stayed {
-		x.comeBack()
+		x.endInFlight()
 		x.flushCount()
 	}
 	switch {
@@ -356,8 +356,8 @@ func (x *wire) cut() {
 	switch {
 	case !x.begun:
 		x.c.CloseAfterFlush()
-	case x.unsent >= 0:
-		x.d.Out = x.d.Out[:x.unsent]
+	case x.begunAt >= 0:
+		x.d.Out = x.d.Out[:x.begunAt]
 		x.c.CloseAfterFlush()
 	default:
 		x.c.Close() // half an answer is not to be taken for one
@@ -373,7 +373,7 @@ func (x *wire) dropLate(resp *exchange.Answer) progress {
 
 // drop ends a request that was answered without its action.
 func (x *wire) drop() progress {
-	x.gone = true
+	x.expired = true
 	x.end()
 	return connectionOver
 }
@@ -381,7 +381,7 @@ func (x *wire) drop() progress {
 // end drops what belonged to the request.
 func (x *wire) end() {
 	if x.cancel != nil {
-		if !x.gone {
+		if !x.expired {
 			x.c.SetHangup(nil)
 		}
 		x.cancel()
@@ -392,7 +392,7 @@ func (x *wire) end() {
 		exchange.RemoveForm(x.std)
 	}
 	x.endEarly()
-	x.gone, x.undated, x.duplex = false, false, false
+	x.expired, x.undated, x.duplex = false, false, false
 	if x.answering.Load() {
 		x.answering.Store(false)
 	}

@@ -69,7 +69,7 @@ var (
 // patient is a server that never gets to judge by its own clock.
 var patient = &exchange.Server{
 	Settings: exchange.Settings{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
-	Aside:    slog.New(slog.DiscardHandler),
+	Log:      slog.New(slog.DiscardHandler),
 	Shed:     new(admission.Shed),
 	Pipeline: causes{},
 }

@@ -68,7 +68,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // turnAway closes a connection that is one too many.
 func (s *Service) turnAway(c net.Conn, from string, tls bool) {
 	if n, due := s.Shed.Note(admission.AddressLimit); due {
-		s.Aside.Warn("connections refused: their address has as many as it may",
+		s.Log.Warn("connections refused: their address has as many as it may",
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
 	if !tls {

@@ -80,7 +80,7 @@ func (c *timedConn) readHeader() error {
 // why.
 func (s *Service) noteHeader(c net.Conn, err error) error {
 	if n, due := s.Shed.Note(admission.ProxyHeader); due {
-		s.Aside.Warn("connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr().String(), "count", n)
+		s.Log.Warn("connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr().String(), "count", n)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	srv.IdleTimeout = s.IdleTimeout
 	srv.MaxHeaderBytes = s.MaxHead
 	srv.DisableGeneralOptionsHandler = true
-	srv.ErrorLog = log.New(errorLog{s.Aside}, "", 0)
+	srv.ErrorLog = log.New(errorLog{s.Log}, "", 0)
 	srv.ConnContext = withConn
 	srv.ConnState = srv.count
 	srv.TLSConfig = config.Clone()

@@ -32,7 +32,7 @@ func (f *runFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.peers, "peer", "", "only these peers, by `names` with commas")
 	flags.IntVar(&f.rounds, "rounds", 0, "rounds of each scenario (0: 6, with -short 1); slow scenarios have their own maximum")
 	flags.DurationVar(&f.duration, "duration", 0, "usual length of a measurement (0: 500ms)")
-	flags.BoolVar(&f.short, "short", false, "a few scenarios, a few peers, smaller crowds: a first look in under three minutes")
+	flags.BoolVar(&f.short, "short", false, "a few scenarios, a few peers, fewer clients: a first look in under three minutes")
 	flags.IntVar(&f.benchmarks, "benchmarks", -1, "repetitions of the Go benchmarks (-1: 6, with -short or -scenario 0)")
 }
 

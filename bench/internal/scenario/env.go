@@ -29,7 +29,7 @@ type Env struct {
 	Folders  layout.Folders
 	Place    proc.Placement
 	Duration time.Duration // of one measurement, unless a scenario takes longer to show
-	Short    bool          // smaller crowds and shorter waits, for a first look
+	Short    bool          // fewer clients and shorter waits, for a first look
 	Self     string        // this program, which is also a load generator
 
 	settling errgroup.Group

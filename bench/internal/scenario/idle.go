@@ -35,7 +35,7 @@ var idleMemory = Scenario{
 	MaxRounds: 1,
 	InShort:   true,
 	Commands: func(e *Env) []string {
-		return []string{proc.Command{Path: "compare", Args: holdArgs(crowd(e, exampleAddr)), Cores: e.Place.Load}.String()}
+		return []string{proc.Command{Path: "compare", Args: holdArgs(idleClients(e, exampleAddr)), Cores: e.Place.Load}.String()}
 	},
 	Round: idleMemoryRound,
 }
@@ -43,7 +43,7 @@ var idleMemory = Scenario{
 // spareFiles are for everything but the held connections.
 const spareFiles = 500
 
-func crowd(e *Env, addr string) load.Hold {
+func idleClients(e *Env, addr string) load.Hold {
 	h := load.Hold{Addr: addr, Path: "/plaintext", Connections: 15_000}
 	if e.Short {
 		h.Connections = 2_000
@@ -71,7 +71,7 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 	if err != nil {
 		return nil, err
 	}
-	hold := crowd(e, s.addr)
+	hold := idleClients(e, s.addr)
 	held, err := e.hold(ctx, hold)
 	if err != nil {
 		return nil, err

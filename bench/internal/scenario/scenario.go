@@ -50,7 +50,7 @@ var All = []Scenario{
 	}),
 	closedLoop(closed{
 		name: "plaintext-1000", title: "Plain text, 1,000 connections", check: "plaintext",
-		about: "The same from a crowd: what a connection costs shows as the crowd grows.",
+		about: "The same over many connections: what one costs shows as their number grows.",
 		load:  load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"},
 	}),
 	closedLoop(closed{

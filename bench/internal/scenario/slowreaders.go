@@ -15,11 +15,11 @@ import (
 
 var slowReaders = Scenario{
 	Name: "slow-readers", Title: "1,000 clients that ask and never read",
-	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of what the server could do. Then a crowd comes: each " +
+	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of what the server could do. Then slow readers come: each " +
 		"asks for 50 times 108 KB in one write and reads nothing. The ordinary clients' p99, from the moment each request was " +
-		"due and with those given up after two seconds, is that of the eight seconds that begin with the crowd; beside it is " +
+		"due and with those given up after two seconds, is that of the eight seconds that begin with them; beside it is " +
 		"the one they had before. Unserved is how many of their 20,000 requests were refused or given up, cut off how many of " +
-		"the crowd the server had sent away after the eight seconds. Then the crowd leaves; the last memory is that of 30 seconds later.",
+		"the slow readers the server had cut off after the eight seconds. Then they leave; the last memory is that of 30 seconds later.",
 	Metrics: []results.Metric{
 		results.PeakRSS, results.QuietP99, results.P50, results.P99, results.P99Ratio, results.CutOff, results.StartRSS, results.RSSAfter,
 		results.Unserved,
@@ -29,7 +29,7 @@ var slowReaders = Scenario{
 	ServersOnly: true,
 	Commands: func(e *Env) []string {
 		return []string{
-			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, crowdTime)), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, slowTime)), Cores: e.Place.Load}.String(),
 			proc.Command{Path: "compare", Args: holdArgs(stalled(e, exampleAddr)), Cores: e.Place.Load}.String(),
 		}
 	},
@@ -38,9 +38,9 @@ var slowReaders = Scenario{
 
 const (
 	quietTime = 2 * time.Second
-	crowdTime = 8 * time.Second
-	// beforeCrowd is how long the ordinary clients have been there when the crowd comes.
-	beforeCrowd = time.Second
+	slowTime = 8 * time.Second
+	// beforeSlow is how long the ordinary clients have been there when the slow readers come.
+	beforeSlow = time.Second
 	// afterLeaving is how long a server may take to give back memory before it is looked at.
 	afterLeaving = 30 * time.Second
 )
@@ -49,7 +49,7 @@ const (
 // see less of the stall.
 func ordinary(addr string, d time.Duration) load.OpenLoop {
 	return load.OpenLoop{
-		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeCrowd,
+		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeSlow,
 	}
 }
 
@@ -82,7 +82,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	if err != nil {
 		return nil, err
 	}
-	beside, cut, err := besideCrowd(ctx, e, s)
+	beside, cut, err := besideSlow(ctx, e, s)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +99,11 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 		defer s.Stop()
 		rss, err := s.RSS()
 		if err != nil {
-			return fmt.Errorf("slow-readers, %s, after the crowd: %w", p.Name, err)
+			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
-		peak, err := s.PeakRSS() // what the crowd had asked for was answered after it had gone, too
+		peak, err := s.PeakRSS() // what they had asked for was answered after they had gone, too
 		if err != nil {
-			return fmt.Errorf("slow-readers, %s, after the crowd: %w", p.Name, err)
+			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
 		sample[results.RSSAfter.Key], sample[results.PeakRSS.Key] = megabytes(rss), megabytes(peak)
 		return nil
@@ -111,30 +111,30 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	return sample, nil
 }
 
-// besideCrowd lets the ordinary clients ask and the crowd come to them, and go when they
+// besideSlow lets the ordinary clients ask and the slow readers come to them, and go when they
 // have finished.
-func besideCrowd(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
+func besideSlow(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
 	type outcome struct {
 		load.OpenLoopResult
 		err error
 	}
 	asking := make(chan outcome, 1)
 	go func() {
-		result, err := e.openLoop(ctx, ordinary(s.addr, crowdTime))
+		result, err := e.openLoop(ctx, ordinary(s.addr, slowTime))
 		asking <- outcome{result, err}
 	}()
-	if err := pause(ctx, beforeCrowd); err != nil {
+	if err := pause(ctx, beforeSlow); err != nil {
 		return beside, 0, err
 	}
-	crowd, err := e.hold(ctx, stalled(e, s.addr))
+	slow, err := e.hold(ctx, stalled(e, s.addr))
 	asked := <-asking
 	if err != nil {
 		return beside, 0, err
 	}
-	defer crowd.Stop()
+	defer slow.Stop()
 	if asked.err != nil {
 		return beside, 0, asked.err
 	}
-	cut, err = crowd.cutOff()
+	cut, err = slow.cutOff()
 	return asked.OpenLoopResult, cut, err
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bufio"
@@ -47,10 +47,10 @@ func TestWithinTheLimit(t *testing.T) {
 func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	t.Helper()
 	need(t, "wrk", "wrk")
-	crowd := everythingAtOnce(t, addr)
+	mixed := everythingAtOnce(t, addr)
 	w := load.Wrk{Threads: 2, Connections: either(250, 1000), Path: listPath}
 	got, err := w.Run(t.Context(), folders(t).Bench, addr, nil, either(2*time.Second, 30*time.Second))
-	crowd.end()
+	mixed.end()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +60,12 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 		t.Errorf("%d connections failed, %d reads or writes", got.Connect, got.IO)
 	}
 	t.Logf("uploads: %d answered, %d refused with 503, %d cut off in the middle of the answer (bar: 0); %d lost (bar: 0)",
-		crowd.uploaded.Load(), crowd.shed.Load(), crowd.cut.Load(), crowd.lost.Load())
-	if cut := crowd.cut.Load(); cut > 0 {
+		mixed.uploaded.Load(), mixed.shed.Load(), mixed.cut.Load(), mixed.lost.Load())
+	if cut := mixed.cut.Load(); cut > 0 {
 		t.Errorf("%d uploads were cut off in the middle of the answer (bar: 0)", cut)
 	}
-	if crowd.lost.Load() > 0 || crowd.uploaded.Load() == 0 {
-		t.Errorf("%d uploads came to no answer", crowd.lost.Load())
+	if mixed.lost.Load() > 0 || mixed.uploaded.Load() == 0 {
+		t.Errorf("%d uploads came to no answer", mixed.lost.Load())
 	}
 	select {
 	case <-p.Done():
@@ -77,8 +77,8 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	}
 }
 
-// A crowd is everything that clients can do to a server's memory at the same time.
-type crowd struct {
+// A mixedLoad is everything that clients can do to a server's memory at the same time.
+type mixedLoad struct {
 	t        *testing.T
 	addr     string
 	ending   atomic.Bool
@@ -91,11 +91,11 @@ type crowd struct {
 	lost     atomic.Int64
 }
 
-// everythingAtOnce starts the crowd: clients that pipeline and never read, heads that do not come
+// everythingAtOnce starts a mixedLoad: clients that pipeline and never read, heads that do not come
 // to their end, and uploads of a megabyte that the service keeps in whole to send them back.
-func everythingAtOnce(t *testing.T, addr string) *crowd {
+func everythingAtOnce(t *testing.T, addr string) *mixedLoad {
 	t.Helper()
-	c := &crowd{t: t, addr: addr}
+	c := &mixedLoad{t: t, addr: addr}
 	n := either(100, 1000)
 	var err error
 	if c.neverIn, err = (load.Hold{Addr: addr, Path: listPath, Connections: n, Unread: 50}).Open(t.Context()); err != nil {
@@ -117,7 +117,7 @@ func everythingAtOnce(t *testing.T, addr string) *crowd {
 }
 
 // dribble keeps the slow heads going.
-func (c *crowd) dribble() {
+func (c *mixedLoad) dribble() {
 	for !c.ending.Load() {
 		for _, conn := range c.slow {
 			_, _ = io.WriteString(conn, "x") // those it may cut off
@@ -127,7 +127,7 @@ func (c *crowd) dribble() {
 }
 
 // upload sends megabytes until the end.
-func (c *crowd) upload() {
+func (c *mixedLoad) upload() {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	var conn net.Conn
 	var in *bufio.Reader
@@ -151,7 +151,7 @@ func (c *crowd) upload() {
 	}
 }
 
-func (c *crowd) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bool) {
+func (c *mixedLoad) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bool) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	sent := make(chan error, 1)
 	go func() { // an answer may come before all is sent
@@ -185,8 +185,8 @@ func (c *crowd) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bo
 	return <-sent == nil
 }
 
-// end ends the crowd.
-func (c *crowd) end() {
+// end ends the load.
+func (c *mixedLoad) end() {
 	c.ending.Store(true)
 	c.running.Wait()
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bufio"
@@ -106,9 +106,9 @@ func build(t *testing.T, pkg string, flags ...string) string {
 	return program
 }
 
-const servicePackage = "github.com/dunlinhttp/dunlin/bench/holds/service"
+const servicePackage = "github.com/dunlinhttp/dunlin/bench/stress/service"
 
-// A service is the program of bench/holds/service, and the processes that took over from it.
+// A service is the program of bench/stress/service, and the processes that took over from it.
 type service struct {
 	t     *testing.T
 	first *exec.Cmd

@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bufio"
@@ -58,7 +58,7 @@ type habit struct {
 
 const keptAlive = " HTTP/1.1\r\nHost: holds\r\n\r\n"
 
-// habits are those of an ordinary crowd.
+// habits are those of ordinary callers.
 var habits = []habit{
 	{request: "GET /pid" + keptAlive, size: -1},
 	{request: "GET /pid" + keptAlive, size: -1, think: 30 * time.Millisecond},

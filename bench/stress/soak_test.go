@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bytes"
@@ -57,12 +57,12 @@ const leastSoak = 15 * time.Second
 // soakEnd is about what a soak needs to begin and to end, beside its time.
 const soakEnd = 15 * time.Second
 
-// A soakCase is a service and how large the crowd is.
+// A soakCase is a service and how many clients it has.
 type soakCase struct {
 	name   string
 	share  float64 // of the time
 	race   bool
-	size   float64 // of the crowd, 1 as promised
+	size   float64 // of the load, 1 as promised
 	limit  int64   // of its memory, 0 for none that is judged
 	args   []string
 	judged bool // its latencies
@@ -100,17 +100,17 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 	quietTime := max(d/10, 2*time.Second)
 	first := s.measure(quietTime)()
 	measured := s.measure(d - 2*quietTime)
-	crowd := s.crowd(c.size)
+	clients := s.load(c.size)
 	for range 2 {
 		time.Sleep((d-2*quietTime)/3 - c.drain)
 		s.handover()
 	}
 	beside := measured()
-	crowd.end()
+	clients.end()
 	last := s.measure(quietTime)()
 	ordinary.ending.Store(true)
 	ordinary.wantAllAnswered()
-	crowd.wantNothingLost()
+	clients.wantNothingLost()
 
 	for _, phase := range []struct {
 		name string
@@ -123,9 +123,9 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 		}
 	}
 	bar := max(2*max(first.All.P99, last.All.P99), 5*time.Millisecond)
-	t.Logf("ordinary clients' p99 beside the crowd: %v (bar: %v)", beside.All.P99, bar)
+	t.Logf("ordinary clients' p99 beside the load: %v (bar: %v)", beside.All.P99, bar)
 	if c.judged && beside.All.P99 > bar {
-		t.Errorf("ordinary clients' p99 beside the crowd: %v, more than %v", beside.All.P99, bar)
+		t.Errorf("ordinary clients' p99 beside the load: %v, more than %v", beside.All.P99, bar)
 	}
 	s.wantNothingLeft(before)
 	s.stop()

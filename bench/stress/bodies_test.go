@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
 // bodyConnections is over how many connections a mass of bytes is spread.

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
 func main() {

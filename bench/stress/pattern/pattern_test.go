@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
 func gathered(t *testing.T, seed uint64, size int64) (all []byte, pieces int) {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package holds_test
+package stress_test
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dunlinhttp/dunlin/bench/holds/pattern"
+	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
 // soakHabits are those of clients that must not notice anything. All together they ask some hundred times a second.
@@ -53,26 +53,26 @@ type soakKind struct {
 	name  string
 	count int
 	think time.Duration // at most, between one round and the next
-	round func(c *soakCrowd, kept *keptConn) error
+	round func(c *soakLoad, kept *keptConn) error
 	free  bool // no round need come to its end in a short soak
 }
 
 var soakKinds = []soakKind{
-	{"pipelining", 8, 200 * time.Millisecond, (*soakCrowd).pipeline, false},
-	{"half-closing", 8, 500 * time.Millisecond, (*soakCrowd).halfClose, false},
-	{"panicking", 4, time.Second, (*soakCrowd).panicking, false},
-	{"uploading", 16, time.Second, (*soakCrowd).upload, false},
-	{"upload kept whole", 8, time.Second, (*soakCrowd).uploadKept, false},
-	{"listening for events", 40, time.Second, (*soakCrowd).listen, true},
-	{"resetting", 8, 200 * time.Millisecond, (*soakCrowd).reset, false},
-	{"reading slowly", 60, time.Second, (*soakCrowd).readSlowly, true},
-	{"sending slowly", 60, time.Second, (*soakCrowd).sendSlowly, true},
-	{"blocking", 40, 10 * time.Millisecond, (*soakCrowd).block, false},
-	{"HTTP/2", 8, 200 * time.Millisecond, (*soakCrowd).http2, false},
+	{"pipelining", 8, 200 * time.Millisecond, (*soakLoad).pipeline, false},
+	{"half-closing", 8, 500 * time.Millisecond, (*soakLoad).halfClose, false},
+	{"panicking", 4, time.Second, (*soakLoad).panicking, false},
+	{"uploading", 16, time.Second, (*soakLoad).upload, false},
+	{"upload kept whole", 8, time.Second, (*soakLoad).uploadKept, false},
+	{"listening for events", 40, time.Second, (*soakLoad).listen, true},
+	{"resetting", 8, 200 * time.Millisecond, (*soakLoad).reset, false},
+	{"reading slowly", 60, time.Second, (*soakLoad).readSlowly, true},
+	{"sending slowly", 60, time.Second, (*soakLoad).sendSlowly, true},
+	{"blocking", 40, 10 * time.Millisecond, (*soakLoad).block, false},
+	{"HTTP/2", 8, 200 * time.Millisecond, (*soakLoad).http2, false},
 }
 
-// A soakCrowd is everybody else. The clients of each kind have a name under which is counted what became of them.
-type soakCrowd struct {
+// A soakLoad is everybody else. The clients of each kind have a name under which is counted what became of them.
+type soakLoad struct {
 	t                 *testing.T
 	addr              string
 	tlsAddr           string
@@ -84,9 +84,9 @@ type soakCrowd struct {
 	complaints        atomic.Int64
 }
 
-// crowd starts clients of all kinds, size times as many as promised.
-func (s *soaked) crowd(size float64) *soakCrowd {
-	c := &soakCrowd{t: s.t, addr: s.addr, tlsAddr: s.tlsAddr}
+// load starts clients of all kinds, size times as many as promised.
+func (s *soaked) load(size float64) *soakLoad {
+	c := &soakLoad{t: s.t, addr: s.addr, tlsAddr: s.tlsAddr}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	s.t.Cleanup(c.end)
 	transport := &http.Transport{
@@ -104,7 +104,7 @@ func (s *soaked) crowd(size float64) *soakCrowd {
 }
 
 // end sends them all away.
-func (c *soakCrowd) end() {
+func (c *soakLoad) end() {
 	c.cancel()
 	c.running.Wait()
 	c.h2.CloseIdleConnections()
@@ -114,7 +114,7 @@ func (c *soakCrowd) end() {
 var errFree = errors.New("it need not be served")
 
 // client goes through its round again and again.
-func (c *soakCrowd) client(kind soakKind) {
+func (c *soakLoad) client(kind soakKind) {
 	kept := &keptConn{ctx: c.ctx, addr: c.addr}
 	defer kept.close()
 	for c.ctx.Err() == nil {
@@ -128,7 +128,7 @@ func (c *soakCrowd) client(kind soakKind) {
 	}
 }
 
-func (c *soakCrowd) count(kind string, err error) {
+func (c *soakLoad) count(kind string, err error) {
 	if c.ctx.Err() != nil {
 		return // it was sent away in the middle
 	}
@@ -145,7 +145,7 @@ func (c *soakCrowd) count(kind string, err error) {
 }
 
 // wantNothingLost says what became of each kind.
-func (c *soakCrowd) wantNothingLost() {
+func (c *soakLoad) wantNothingLost() {
 	c.t.Helper()
 	c.t.Logf("begun: %s", c.begun.String())
 	c.t.Logf("of these ended well: %s", c.done.String())
@@ -198,7 +198,7 @@ type keptConn struct {
 	in *bufio.Reader
 }
 
-// open makes sure that there is one, as callers do. It is closed when the crowd is sent away.
+// open makes sure that there is one, as callers do. It is closed when the clients are sent away.
 func (k *keptConn) open() error {
 	if k.Conn != nil && closed(k.Conn) {
 		k.close()
@@ -244,7 +244,7 @@ const pipelined = 16
 
 // pipeline expects its answers in order. After one that says that the connection is closed it may send the others
 // again (RFC 9112, section 9.3.2).
-func (c *soakCrowd) pipeline(k *keptConn) error {
+func (c *soakLoad) pipeline(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (c *soakCrowd) pipeline(k *keptConn) error {
 }
 
 // halfClose says that it has no more to ask, and waits for the answer.
-func (c *soakCrowd) halfClose(k *keptConn) error {
+func (c *soakLoad) halfClose(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (c *soakCrowd) halfClose(k *keptConn) error {
 	return err
 }
 
-func (c *soakCrowd) panicking(k *keptConn) error {
+func (c *soakLoad) panicking(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (c *soakCrowd) panicking(k *keptConn) error {
 }
 
 // block asks for what takes a while on the server.
-func (c *soakCrowd) block(k *keptConn) error {
+func (c *soakLoad) block(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
 	}
@@ -316,12 +316,12 @@ func (c *soakCrowd) block(k *keptConn) error {
 }
 
 // upload sends a megabyte, of which the server keeps nothing.
-func (c *soakCrowd) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 1_000_000) }
+func (c *soakLoad) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 1_000_000) }
 
 // uploadKept sends what the server has as a whole before it looks at it. There may be no room for it.
-func (c *soakCrowd) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
+func (c *soakLoad) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
 
-func (c *soakCrowd) uploadTo(k *keptConn, path string, size int64) error {
+func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	hash := sha256.New()
 	var body bytes.Buffer
 	fmt.Fprintf(&body, "POST %s HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n", path, size)
@@ -359,7 +359,7 @@ func (c *soakCrowd) uploadTo(k *keptConn, path string, size int64) error {
 
 // listen takes numbered events until the server or somebody else ends them. None may be missing, and the end must
 // be one.
-func (c *soakCrowd) listen(k *keptConn) error {
+func (c *soakLoad) listen(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
@@ -398,7 +398,7 @@ func (c *soakCrowd) listen(k *keptConn) error {
 }
 
 // reset vanishes in the middle of something.
-func (c *soakCrowd) reset(k *keptConn) error {
+func (c *soakLoad) reset(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
@@ -423,7 +423,7 @@ func (c *soakCrowd) reset(k *keptConn) error {
 const slowRate = 12_000 // bytes a second
 
 // readSlowly downloads a megabyte at a rate at which that takes more than a minute.
-func (c *soakCrowd) readSlowly(k *keptConn) error {
+func (c *soakLoad) readSlowly(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
@@ -448,7 +448,7 @@ func (c *soakCrowd) readSlowly(k *keptConn) error {
 }
 
 // sendSlowly sends half of a body, and the rest as slowly as is allowed.
-func (c *soakCrowd) sendSlowly(k *keptConn) error {
+func (c *soakLoad) sendSlowly(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
@@ -476,7 +476,7 @@ func (c *soakCrowd) sendSlowly(k *keptConn) error {
 
 // http2 asks for four things at once by HTTP/2, over the connection that all clients of the kind share, as Go's
 // client does: what a GOAWAY says was not served it sends again by itself.
-func (c *soakCrowd) http2(*keptConn) error {
+func (c *soakLoad) http2(*keptConn) error {
 	var all errgroup.Group
 	for range 4 {
 		all.Go(func() error { return c.stream(c.h2) })
@@ -484,7 +484,7 @@ func (c *soakCrowd) http2(*keptConn) error {
 	return all.Wait()
 }
 
-func (c *soakCrowd) stream(client *http.Client) error {
+func (c *soakLoad) stream(client *http.Client) error {
 	n := strconv.Itoa(rand.N(1_000_000))
 	method, path, body, want := http.MethodGet, "/number/"+n, []byte(nil), []byte(n)
 	if rand.N(4) == 0 {
