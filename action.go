@@ -11,15 +11,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// An Action answers a request by returning the response. It runs on whatever
-// goroutine the engine chooses and may block.
-type Action func(*Request) Response
-
-// A Middleware wraps an action: it may look at the request before, at the
-// response after, or answer itself. It runs once for each registration, when
-// the route is registered, not for each request.
-type Middleware func(Action) Action
-
 // chain wraps act in middleware, the first of which sees the request first. Each
 // sees the 500 of what panics behind it. chain panics, naming the place of the
 // registration, when a middleware makes nil of its action.

@@ -389,6 +389,10 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// mostRequests is the highest MaxRequestsPerConnection: connections of the loop
+// engine count in 16 bits.
+const mostRequests = 1<<16 - 1
+
 // validate names the first setting that cannot hold.
 func (c Config) validate() error {
 	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {

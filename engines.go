@@ -13,10 +13,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
-// mostRequests is the highest MaxRequestsPerConnection: connections of the loop
-// engine count in 16 bits.
-const mostRequests = 1<<16 - 1
-
 // tellAdapters fills in what adapters know of the app.
 func (a *App) tellAdapters() {
 	c, s := &a.config, &a.server

@@ -16,6 +16,15 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
+// An Action answers a request by returning the response. It runs on whatever
+// goroutine the engine chooses and may block.
+type Action func(*Request) Response
+
+// A Middleware wraps an action: it may look at the request before, at the
+// response after, or answer itself. It runs once for each registration, when
+// the route is registered, not for each request.
+type Middleware func(Action) Action
+
 // A Request is what an action answers. It belongs to the action: it must not be
 // used, by any goroutine, after the action has returned, or after the function has
 // that sends its response piece by piece ([Stream], [SSE], [JSONSeq]). Strings taken

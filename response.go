@@ -318,3 +318,9 @@ func (r Response) fail(err error) Response {
 }
 
 var errNoResponse = errors.New("action returned the zero Response, which says nothing")
+
+// letGo gives the extra back of a claimed response whose head has been sent.
+func (r *Response) letGo() {
+	r.a.Release()
+	r.a.LetGo()
+}

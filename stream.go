@@ -53,12 +53,6 @@ func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
 	return r.beginEncoded(resp, length, true, func() { r.app.applyLate(r, resp) })
 }
 
-// letGo gives the extra back of a claimed response whose head has been sent.
-func (r *Response) letGo() {
-	r.a.Release()
-	r.a.LetGo()
-}
-
 // failLate returns the failure that takes the place of r: the headers that do
 // not speak of the content stay.
 func (r *Response) failLate(err error) Response {

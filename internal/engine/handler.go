@@ -73,7 +73,7 @@ type Handler interface {
 	// Abandoned is called when a call for c ended in a panic or in
 	// runtime.Goexit. The handler may complete or truncate d.Out; the
 	// connection is then closed, unless the call was about a part of it (part.go): then, if
-	// Driver.Gone, connection and output are not d's any more. cause is the panic's value, nil for
+	// Driver.Expired, connection and output are not d's any more. cause is the panic's value, nil for
 	// Goexit.
 	Abandoned(d *Driver, c *Conn, cause any)
 

@@ -38,7 +38,7 @@ var slowReaders = Scenario{
 
 const (
 	quietTime = 2 * time.Second
-	slowTime = 8 * time.Second
+	slowTime  = 8 * time.Second
 	// beforeSlow is how long the ordinary clients have been there when the slow readers come.
 	beforeSlow = time.Second
 	// afterLeaving is how long a server may take to give back memory before it is looked at.
