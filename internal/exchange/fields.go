@@ -188,6 +188,53 @@ func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string)
 	return true
 }
 
+// AppendHeaders appends the header lines that Headers yields. Blocks whose names nothing replaces go as they were rendered.
+func (r *Answer) AppendHeaders(out []byte) []byte {
+	own := r.Fields()
+	out = r.appendBlock(out, r.Base(), 0)
+	for i := range own {
+		f := &own[i]
+		switch {
+		case f.Block != nil:
+			out = r.appendBlock(out, f.Block, i+1)
+		case i+1 == len(own) || !r.replaced(f.Name, i+1):
+			out = appendLine(out, f.Name, f.Value)
+		}
+	}
+	return out
+}
+
+// appendBlock appends what of a block is not replaced by the fields from `from` on.
+func (r *Answer) appendBlock(out []byte, b *Block, from int) []byte {
+	if b == nil {
+		return out
+	}
+	var names nameMask // of what replaces others
+	for _, f := range r.Fields()[from:] {
+		if f.Block != nil {
+			names |= f.Block.names
+		} else if f.Replace {
+			names |= maskOf(f.Name)
+		}
+	}
+	if names&b.names == 0 {
+		return append(out, b.Wire...)
+	}
+	for i := range b.Fields {
+		if f := &b.Fields[i]; names&maskOf(f.Name) == 0 || !r.replaced(f.Name, from) {
+			for _, v := range f.Values {
+				out = appendLine(out, f.Name, v)
+			}
+		}
+	}
+	return out
+}
+
+func appendLine(out []byte, name, value string) []byte {
+	out = append(append(out, name...), ": "...)
+	return append(append(out, value...), "\r\n"...)
+}
+
 // Lacks reports that the named field will not be sent; false says nothing.
 func (r *Answer) Lacks(name string) bool {
 	mask := maskOf(name)

@@ -62,9 +62,11 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		block, own = own[0].Block.Over(block), nil
 	}
 	switch {
-	case len(own) > 0 || status == http.StatusNotModified:
+	case len(own) > 0 && status != http.StatusNotModified:
+		out = resp.AppendHeaders(out)
+	case status == http.StatusNotModified:
 		for name, value := range resp.Headers {
-			if status == http.StatusNotModified && strings.EqualFold(name, "Content-Type") {
+			if strings.EqualFold(name, "Content-Type") {
 				continue // it describes a body that is not sent; net/http leaves it out, too
 			}
 			out = http1.AppendField(out, name, value)
