@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,15 +22,18 @@ type CacheConfig struct {
 	// go that have not been asked for longest. Default: 32 MiB.
 	MaxBytes int64
 
-	// App has the memory budget that what is kept counts in, see [dunlin.App.CacheMemory]: it is the first to go when
-	// clients need room. Default: none, only MaxBytes bounds it.
+	// App is the app whose actions the cache stands around. What is kept counts in its memory budget, see
+	// [dunlin.App.CacheMemory]: it is the first to go when clients need room. And stale answers are made anew by requests of the cache's
+	// own, see StaleWhileRevalidate. Default: none, only MaxBytes bounds it.
 	App *dunlin.App
 
 	// MaxEntry bounds one answer, in bytes of its body. Default: a sixteenth of MaxBytes.
 	MaxEntry int
 
 	// StaleWhileRevalidate and StaleIfError are for how long an answer that has become stale may be sent while a new one is
-	// made, and instead of a 500, 502, 503 or 504, where its own Cache-Control does not say so. Default: not at all.
+	// made, and instead of a 500, 502, 503 or 504, where its own Cache-Control does not say so. With App, the new one is made by a request of
+	// the cache's own, a copy of the client's that passes all middleware; without it, and beyond 64 of them, the
+	// client that has found it stale waits. Default: not at all.
 	StaleWhileRevalidate, StaleIfError time.Duration
 
 	// Key returns what else chooses an answer beside host, path, query and what Vary names: a tenant, say, or the
@@ -53,8 +57,10 @@ type ResponseCache struct {
 	held   atomic.Int64
 	memory *dunlin.CacheMemory // nil without a budget
 	turn   atomic.Uint32       // which shard is to give up something next
-	counts cacheCounts
-	shards [cacheShards]cacheShard
+
+	refreshes atomic.Int64 // answers that are being made by requests of its own
+	counts    cacheCounts
+	shards    [cacheShards]cacheShard
 }
 
 // CacheStats says how a ResponseCache does.
@@ -123,7 +129,7 @@ func (k *ResponseCache) Stats() CacheStats {
 //
 // Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
 // one to keep, nobody waits for the next minute. A stale answer is sent, where it
-// may be, while the first request that has found it so makes the new one.
+// may be, while a new one is made: see CacheConfig.StaleWhileRevalidate.
 //
 // A request with another method that was carried out removes the answer to its own URL
 // (RFC 9111 section 4.4). Answers have Age and Cache-Status (RFC 9211).
@@ -263,10 +269,15 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 			asked, req.NoStore = &d, d.NoStore
 		}
 	}
+	if f := k.refreshing(r); f != nil {
+		return k.make(r, &key, req, nil, f, next)
+	}
 	for waited := 0; ; waited++ {
 		e, f, leads := k.look(r, &key, req, asked)
 		switch {
 		case e != nil && !leads:
+			return k.send(r, e)
+		case e != nil && f != nil && k.now() < e.staleUntil && (asked == nil || asked.Accepts(k.now()-e.born, e.freshUntil-e.born)) && k.refresh(r, &key, f):
 			return k.send(r, e)
 		case f == nil || leads:
 			if asked != nil && asked.OnlyIfCached {
@@ -339,6 +350,7 @@ func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
 type cacheFlight struct {
 	id   uint64
 	done chan struct{}
+	once sync.Once // for its end
 }
 
 // wait waits for the end of the flight.

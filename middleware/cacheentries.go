@@ -163,7 +163,7 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	if f = s.flights[id]; f != nil {
 		return nil, f, false
 	}
-	f = &cacheFlight{id, make(chan struct{})}
+	f = &cacheFlight{id: id, done: make(chan struct{})}
 	s.flights[id] = f
 	return e, f, true
 }
@@ -204,11 +204,13 @@ func (k *ResponseCache) finish(key *cacheKey, f *cacheFlight) {
 	if f == nil {
 		return
 	}
-	s := k.shard(key.base)
-	s.mu.Lock()
-	delete(s.flights, f.id)
-	s.mu.Unlock()
-	close(f.done)
+	f.once.Do(func() {
+		s := k.shard(key.base)
+		s.mu.Lock()
+		delete(s.flights, f.id)
+		s.mu.Unlock()
+		close(f.done)
+	})
 }
 
 // store keeps an answer if it may be, and returns its entry.
