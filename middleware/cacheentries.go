@@ -262,13 +262,13 @@ func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache
 	vary, always := httpcache.ParseVary(resp.Values("Vary")...)
 	about := httpcache.Response{
 		Status: resp.StatusCode(), Directives: httpcache.ParseDirectives(resp.Values("Cache-Control")...),
-		Expires: resp.Get("Expires"), HasExpires: len(resp.Values("Expires")) > 0, Date: resp.Get("Date"),
+		Expires: strings.Join(resp.Values("Expires"), ", "), HasExpires: len(resp.Values("Expires")) > 0, Date: resp.Get("Date"),
 		SetsCookie: len(resp.Values("Set-Cookie")) > 0, VariesAlways: always,
 	}
 	if !about.MayStore(req, time.Now()) {
 		return nil
 	}
-	now, age := k.now(), httpcache.Seconds(resp.Get("Age"))
+	now, age := k.now(), about.Age(resp.Get("Age"), time.Now())
 	fresh := about.Freshness(time.Now()) - age
 	if fresh <= 0 {
 		return nil

@@ -179,3 +179,30 @@ func FuzzDirectives(f *testing.F) {
 		}
 	})
 }
+
+// Dates are as HTTP writes them, or none; an age is the greater of what is said and what the date says.
+func TestAgeAndDates(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	date := func(ago time.Duration) string { return now.Add(-ago).Format(http.TimeFormat) }
+	for _, c := range []struct {
+		age, date string
+		want      time.Duration
+	}{
+		{"", "", 0}, {"7", "", 7 * time.Second}, {"7200, 0", "", 2 * time.Hour}, {"0, 7200", "", 0}, {"x", "", 0}, {"-1", "", 0},
+		{"", date(time.Hour), time.Hour}, {"7", date(time.Hour), time.Hour}, {"7200", date(time.Hour), 2 * time.Hour}, {"7", date(-time.Hour), 7 * time.Second},
+	} {
+		r := httpcache.Response{Date: c.date}
+		if got := r.Age(c.age, now); got != c.want {
+			t.Errorf("Age %q, Date %q: %v, want %v", c.age, c.date, got, c.want)
+		}
+	}
+	for expires, fresh := range map[string]bool{
+		"Sun, 22 Nov 2026 11:00:00 GMT": true, "Sunday, 22-Nov-26 11:00:00 GMT": true, "Sun Nov 22 11:00:00 2026": true,
+		"Sun, 22 Nov 2026  11:00:00 GMT": false, "Sun, 22 Nov 2026 11:0:00 GMT": false, "0": false, "Sun, 22 Nov 2026 11:00:00 GMT, Sun, 22 Nov 2026 11:00:00 GMT": false,
+	} {
+		r := httpcache.Response{Expires: expires, HasExpires: true, Directives: httpcache.ParseDirectives("")}
+		if got := r.Freshness(now) > 0; got != fresh {
+			t.Errorf("Expires %q: fresh is %v", expires, got)
+		}
+	}
+}

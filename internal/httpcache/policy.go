@@ -2,6 +2,7 @@ package httpcache
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -43,14 +44,39 @@ func (r *Response) Freshness(now time.Time) time.Duration {
 	case !r.HasExpires:
 		return 0
 	}
-	expires, err := http.ParseTime(r.Expires)
-	if err != nil {
+	expires, ok := parseDate(r.Expires)
+	if !ok {
 		return 0 // "0" and the like say: expired
 	}
 	if date, err := http.ParseTime(r.Date); err == nil {
 		now = date
 	}
 	return min(max(expires.Sub(now), 0), longest)
+}
+
+// parseDate reads a date that is written as HTTP writes dates, and not nearly so (RFC 9110 section 5.6.7).
+func parseDate(s string) (time.Time, bool) {
+	t, err := http.ParseTime(s)
+	if err != nil {
+		return t, false
+	}
+	for _, layout := range [...]string{http.TimeFormat, time.RFC850, time.ANSIC} {
+		if t.Format(layout) == s {
+			return t, true
+		}
+	}
+	return t, false
+}
+
+// Age returns how old a response was when it came, by its field Age, the first of a list, and by its date, the greater of both (RFC 9111
+// section 4.2.3).
+func (r *Response) Age(field string, now time.Time) time.Duration {
+	first, _, _ := strings.Cut(field, ",")
+	age := Seconds(strings.TrimSpace(first))
+	if date, ok := parseDate(r.Date); ok {
+		age = max(age, min(now.Sub(date).Truncate(time.Second), longest))
+	}
+	return age
 }
 
 // Shareable reports whether a response says that it may be sent to others than who asked, also when those

@@ -1,0 +1,31 @@
+// Command cachetests serves what another server answers through Proxy and NewCache of package middleware: for the tests of HTTP caches,
+// https://github.com/http-tests/cache-tests.
+//
+//	npm run server &                                    # there: the origin, on port 8000
+//	go run -C interop ./cachetests -listen 127.0.0.1:8100 -origin http://127.0.0.1:8000 &
+//	npm run --silent cli --base=http://127.0.0.1:8100   # there: the results as JSON
+package main
+
+import (
+	"flag"
+	"log"
+	"net/url"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8100", "address to serve")
+	origin := flag.String("origin", "http://127.0.0.1:8000", "URL of the server whose answers are kept")
+	flag.Parse()
+	target, err := url.Parse(*origin)
+	if err != nil {
+		log.Fatal(err)
+	}
+	app := dunlin.New(dunlin.Config{})
+	cache := middleware.NewCache(middleware.CacheConfig{App: app})
+	app.Use(cache.Middleware())
+	app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+	log.Fatal(app.ListenAndServe(*listen))
+}
