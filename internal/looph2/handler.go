@@ -68,8 +68,12 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 		s.enter(sc, d)
 	}
 	consumed, mine := s.work(in)
-	if mine {
-		s.leave(consumed, len(in))
+	if !mine {
+		sc.flushCount(d)
+		return 0
+	}
+	if s.leave(consumed, len(in)) {
+		d.More()
 	}
 	return consumed
 }
@@ -82,7 +86,9 @@ func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []by
 	}
 	s.enter(sc, d)
 	s.expire()
-	s.leave(0, len(in))
+	if s.leave(0, len(in)) {
+		c.Wake()
+	}
 }
 
 // Refused ends a connection that holds too much.

@@ -142,11 +142,18 @@ func (s *session) expire() {
 		s.goodbye = gone
 		s.c.CloseAfterFlush()
 	}
+	if s.h2.Len() == 0 && !s.rested {
+		s.rested = true
+		s.h2.Rest()
+	}
 	if s.bodies > 0 {
 		s.beginBodies()
 	}
 	s.pump()
 }
+
+// restAfter is how long a connection is idle, in ns, before it gives back memory.
+const restAfter = int64(time.Second)
 
 // schedule asks for the time at which there is something to do though nothing comes.
 func (s *session) schedule(d *engine.Driver) {
@@ -157,6 +164,9 @@ func (s *session) schedule(d *engine.Driver) {
 		at = s.judged + s.h.tick
 	} else {
 		at = s.since + int64(settings.IdleTimeout)
+		if !s.rested {
+			at = min(at, s.since+restAfter)
+		}
 	}
 	if s.bodies > 0 {
 		at = min(at, now+gatherTime)

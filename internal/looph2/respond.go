@@ -270,6 +270,9 @@ func (s *session) take(own *stream) {
 	left, over := len(own.out), own.finished && len(own.out) == 0 && !own.outEnded
 	aborted := own.aborted
 	s.mu.Unlock()
+	if closing {
+		s.sayGoodbye()
+	}
 	if consumed > 0 && !own.dropped {
 		s.h2.Consumed(own.st, consumed)
 	}
@@ -288,9 +291,6 @@ func (s *session) take(own *stream) {
 	case over:
 		s.endOut(own)
 		return
-	}
-	if closing {
-		s.sayGoodbye()
 	}
 	if noRoom {
 		s.makeRoom(own)

@@ -26,6 +26,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	own.running = true
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
+		x.job = true // it has no loop to lose any more
 		x.settleLost(x.act())
 		return false
 	}
@@ -443,7 +444,9 @@ func (j *job) Overdue() {
 		x := s.h.newWire(nil)
 		x.use(s, nil, own, &own.req, nil)
 		x.since, x.job = own.begun, true
-		x.find()
+		if !x.find() {
+			x.call.Begin(true)
+		}
 		x.guarded(func() {
 			a = x.call.Amend(a, exchange.FromOverload)
 			x.observe(&a)

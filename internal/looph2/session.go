@@ -43,6 +43,7 @@ type session struct {
 	judged    int64 // when slow clients were judged last
 	bodies    int   // streams whose bodies are gathered
 	served    int
+	rested    bool // it has given back what it does not need while it is idle
 	goodbye   goodbye
 	goodbyeAt int64
 
@@ -99,15 +100,16 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 			return 0, false
 		}
 	}
-	if s.bodies > 0 && !s.beginBodies() {
-		return 0, false
+	if s.bodies > 0 {
+		s.beginBodies()
 	}
 	s.pump()
 	return consumed, true
 }
 
-// leave gives back what enter has lent, and says when to go on. left is how much input there was.
-func (s *session) leave(consumed, had int) {
+// leave gives back what enter has lent, and says when to go on; had is how much input there was. It
+// reports whether there is more to send already.
+func (s *session) leave(consumed, had int) (more bool) {
 	d := s.d
 	s.note(consumed, had-consumed)
 	s.part()
@@ -116,12 +118,7 @@ func (s *session) leave(consumed, had int) {
 	d.Out, s.h2.Out = s.h2.Out, nil
 	s.sc.flushCount(d)
 	s.sc, s.d = nil, nil
-	if full || st != nil {
-		d.More()
-	}
-	if s.h2.Len() == 0 && !full {
-		s.h2.Rest()
-	}
+	return full || st != nil
 }
 
 // fail ends a connection whose client broke the protocol, or did too much that serves no request.
@@ -146,6 +143,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 		own := newStream(s, ev.Stream)
 		own.headOnly = string(ev.Request.Method()) == http.MethodHead
 		s.served++
+		s.rested = false
 		if ev.End {
 			return s.serve(own, ev.Request, nil, consumed)
 		}
@@ -175,8 +173,6 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	case http2.StreamOver:
 		if own, _ := ev.Stream.Owner.(*stream); own != nil {
 			s.drop(own)
-		} else {
-			s.h2.Done(ev.Stream)
 		}
 	}
 	return true
@@ -211,17 +207,17 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 
 // beginBodies has those actions begin whose bodies have not come in whole and may not for long:
 // what is not announced may be sent only when the answer has begun.
-func (s *session) beginBodies() bool {
+func (s *session) beginBodies() {
+	var early []*stream
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
-		if own == nil || !own.gathering {
-			continue
-		}
-		if own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime {
-			s.beginEarly(own)
+		if own != nil && own.gathering && (own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime) {
+			early = append(early, own)
 		}
 	}
-	return true
+	for _, own := range early { // which may end it
+		s.beginEarly(own)
+	}
 }
 
 // gatherTime is for how long a small body that is announced is waited for, in ns, before its action

@@ -125,9 +125,8 @@ func (own *stream) recycle() {
 	if req.Fields.Footprint() > keptReq {
 		req = http2.Request{}
 	}
-	fresh := streams.New().(*stream)
-	fresh.here, fresh.req = here, req
-	streams.Put(fresh)
+	*own = stream{here: here, req: req}
+	streams.Put(own)
 }
 
 // keepTrailers keeps those of a request.
