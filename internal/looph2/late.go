@@ -112,10 +112,11 @@ func (own *stream) expire() {
 	y.call.End()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over && own.finalized {
+	if own.finalized {
 		p.release()
 		return
 	}
-	own.complete = p
+	own.complete, own.lateDone = p, true
+	own.returned = own.lateBack
 	s.post(own)
 }

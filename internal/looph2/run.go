@@ -293,7 +293,9 @@ func (x *Wire) settleAway(a *exchange.Answer) {
 		own.complete = p
 		own.complete.counts = counts
 	}
-	own.wire, own.returned = nil, true
+	own.wire = nil
+	own.returned = !late || own.lateDone
+	own.lateBack = late
 	own.working(false)
 	own.closing = own.closing || closing
 	s.post(own)

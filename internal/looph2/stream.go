@@ -58,6 +58,8 @@ type stream struct {
 	outEnded  bool   // ... and was sent
 	aborted   bool   // the answer is cut off
 	late      bool   // it was answered without its action
+	lateDone  bool   // ... and that answer is here
+	lateBack  bool   // ... and the action has returned
 	limited   bool   // the action's time is limited
 	returned  bool   // the action has returned
 	canceled  bool   // nobody listens any more
