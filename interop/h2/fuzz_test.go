@@ -153,7 +153,9 @@ func (z *fuzzer) frames() string {
 		id := z.some()
 		return frame(tWindow, 0, id, u32(uint32(z.byte())))
 	case 9:
-		return frame(tPriority, 0, z.some(), u32(uint32(z.byte()))+"x") + frame(tPriorityUpdate, 0, 0, u32(z.some())+"u=1")
+		id, on := z.some(), uint32(z.byte())
+		z.wrong = z.wrong || id == on
+		return frame(tPriority, 0, id, u32(on)+"x") + frame(tPriorityUpdate, 0, 0, u32(z.some())+"u=1")
 	case 10:
 		settings := []string{setting(setWindow, uint32(z.byte())<<8), setting(setTable, uint32(z.byte()))}
 		if z.p.netHTTP() {

@@ -78,13 +78,13 @@ func TestTrailers(t *testing.T) {
 	})
 }
 
-// An answer that fails half-way is no answer.
+// An answer that fails half-way is no answer, whether or not what was sent of it still arrives.
 func TestAbortedAnswers(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		p.send(get(1, "/std/abort"), get(3, "/hello"))
-		if a := p.answer(1); !a.reset || a.ended || a.code == noError || a.body.String() != "half" {
+		if a := p.answer(1); !a.reset || a.ended || a.code == noError || !strings.HasPrefix("half", a.body.String()) {
 			t.Errorf("%v: %q", a, a.body.String())
 		}
 		p.want(3, "200", "hello")

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -87,9 +88,7 @@ func (a *answer) String() string {
 // dial connects, and greets with the given settings (setting).
 func (s *server) dial(t *testing.T, settings ...string) *peer {
 	t.Helper()
-	p := s.open(t, preface)
-	p.set(settings...)
-	return p
+	return s.open(t, preface+frame(tSettings, 0, 0, settings...))
 }
 
 // open connects, and says first what may be no preface.
@@ -115,6 +114,9 @@ func (s *server) open(t *testing.T, first string) *peer {
 	}
 	p.changed = sync.NewCond(&p.mu)
 	p.out.WriteString(first)
+	if greeting, ok := strings.CutPrefix(first, preface); ok {
+		p.note(greeting)
+	}
 	var both sync.WaitGroup
 	both.Go(p.write)
 	both.Go(p.read)
