@@ -3,11 +3,8 @@ package dunlin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,41 +52,30 @@ func SSE(stream func(e *Events) error) Response {
 	return resp
 }
 
-var (
-	errNoEvents   = errors.New("SSE was given a nil function")
-	errEventsOver = errors.New("the event stream has ended")
-)
+var errNoEvents = errors.New("SSE was given a nil function")
 
 // Events is an event stream being sent. Its methods are safe for any number of
 // goroutines, until the function given to SSE returns.
 type Events struct {
-	r     *Request
-	ctx   context.Context // the request's
-	end   context.CancelFunc
-	told  atomic.Bool // that the server is about to stop
-	drain sse.Listener
-
-	mu       sync.Mutex
-	w        *streamWriter
-	buf      []byte
-	interval time.Duration // between signs of life
-	timer    *time.Timer   // when the next may be due; nil before the first
-	sent     time.Time     // when something was last sent
-	over     bool
+	r      *Request
+	w      *streamWriter
+	ctx    context.Context // the request's
+	end    context.CancelFunc
+	told   atomic.Bool // that the server is about to stop
+	drain  sse.Listener
+	sender sse.Sender // by way of w
 }
 
-const (
-	// heartbeat is how long an event stream is silent by default, shorter than
-	// the idle timeout of common proxies.
-	heartbeat = 15 * time.Second
-	// keptEvent is the largest event buffer, in bytes, that an open stream keeps.
-	keptEvent = 4 << 10
-)
+// heartbeat is how long an event stream is silent by default, shorter than
+// the idle timeout of common proxies.
+const heartbeat = 15 * time.Second
 
 // run has stream send its events.
 func (e *Events) run(stream func(*Events) error) error {
 	e.ctx, e.end = e.r.wire.Endable()
-	defer e.close()
+	e.sender.To, e.sender.Lost = e.w, e.end
+	defer e.sender.Close() // for whoever still holds e
+	defer e.end()
 	drains := &e.r.app.drains
 	e.drain.Stream = (*draining)(e)
 	drains.Add(&e.drain, e.r.app.Draining())
@@ -101,106 +87,27 @@ func (e *Events) run(stream func(*Events) error) error {
 	err := stream(e)
 	switch {
 	case err == nil || e.ctx.Err() == nil:
-		return err
 	case !e.told.Load():
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		_, err = e.w.note(0, err) // the client has gone, whatever came of it
-		return err
+		e.sender.While(func() { _, err = e.w.note(0, err) }) // the client has gone, whatever came of it
 	case errors.Is(err, context.Canceled):
 		return nil // the server is about to stop, and stream has obeyed
 	}
 	return err
 }
 
-// close ends the stream for whoever still holds e.
-func (e *Events) close() {
-	e.end()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.over = true
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-}
-
 // Send sends one event. It fails for an ID or a Type that holds a line break,
 // and when the client has gone.
 func (e *Events) Send(ev Event) error {
-	if strings.ContainsAny(ev.ID, "\r\n\x00") {
-		return fmt.Errorf("event ID %q: it may hold no line break and no NUL", ev.ID)
-	}
-	if strings.ContainsAny(ev.Type, "\r\n") {
-		return fmt.Errorf("event type %q: it may hold no line break", ev.Type)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.buf = (&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry}).Append(e.buf[:0])
-	return e.write()
+	return e.sender.Send(&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry})
 }
 
 // Comment sends lines that clients ignore.
-func (e *Events) Comment(text string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.buf = append(sse.AppendLines(e.buf[:0], ":", text), '\n')
-	return e.write()
-}
+func (e *Events) Comment(text string) error { return e.sender.Comment(text) }
 
 // Heartbeat sets how long the stream may be silent before an empty comment is
 // sent, which keeps proxies from closing it and finds out whether the client is
 // still there; 0 is for ever. Default: 15 s.
-func (e *Events) Heartbeat(every time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.interval = every
-	switch {
-	case e.over:
-	case e.timer == nil && every > 0:
-		e.timer = time.AfterFunc(every, e.beat)
-	case every > 0:
-		e.timer.Reset(every)
-	case e.timer != nil:
-		e.timer.Stop()
-	}
-}
-
-// beat is called when a sign of life may be due. No goroutine waits for that.
-func (e *Events) beat() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.over || e.interval <= 0 {
-		return
-	}
-	wait := e.interval - time.Since(e.sent)
-	if wait <= 0 {
-		e.buf = append(e.buf[:0], ":\n\n"...)
-		if e.write() != nil {
-			return
-		}
-		wait = e.interval
-	}
-	e.timer.Reset(wait)
-}
-
-// write sends what is in buf. e.mu is held.
-func (e *Events) write() error {
-	if e.over {
-		return errEventsOver
-	}
-	_, err := e.w.Write(e.buf)
-	if err == nil {
-		err = e.w.Flush()
-	}
-	if err != nil {
-		e.end()
-	}
-	if cap(e.buf) > keptEvent {
-		e.buf = nil
-	}
-	e.sent = time.Now()
-	return err
-}
+func (e *Events) Heartbeat(every time.Duration) { e.sender.Heartbeat(every) }
 
 // Done returns a channel that is closed when the stream should end: the client
 // has gone, or the server is about to stop.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 	"reflect"
-	"runtime"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/suspend"
 )
 
 // A standard handler writes its answer, and an action returns it to the middleware
@@ -26,17 +26,9 @@ import (
 
 // A suspension is a standard handler that runs on a goroutine of its own.
 type suspension struct {
-	w      *stdWriter
-	rest   *restOfChain
-	end    context.CancelFunc // ends the request's context
-	paused chan struct{}      // closed when it is suspended
-	resume chan *Response     // the response to send, nil for none
-	done   chan struct{}      // closed when it has ended
-
-	// How, once it has.
-	resp  Response
-	abort bool // by http.ErrAbortHandler
-	exit  bool // by runtime.Goexit
+	*suspend.Call[Response, Response]
+	w   *stdWriter
+	end context.CancelFunc // ends the request's context
 }
 
 // isStd reports whether an action is the very one that FromStd or UseStd made.
@@ -64,11 +56,10 @@ func (r *Request) alone() bool {
 // serve runs a handler and returns its answer. rest is what standard middleware leads
 // on to, nil for a handler that leads nowhere.
 func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) Response {
-	ctx := req.Context()
-	s := &suspension{w: w, rest: rest}
+	ctx, end := req.Context(), context.CancelFunc(nil)
 	alone := w.r.alone()
 	if !alone {
-		_, s.end = w.r.wire.Endable()
+		_, end = w.r.wire.Endable()
 		ctx = w.r.context()
 	}
 	if rest != nil {
@@ -78,22 +69,32 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 		req = req.WithContext(ctx)
 	}
 	if alone {
-		if rest != nil {
-			defer rest.leave()
-		}
-		w.run(h, req)
-		return w.response().because(rest)
+		return w.answer(h, req, rest)
 	}
-	s.paused, s.resume, s.done = make(chan struct{}), make(chan *Response), make(chan struct{})
+	s := &suspension{suspend.New[Response, Response](), w, end}
 	w.suspension = s
-	go s.run(h, req)
-	select {
-	case <-s.done:
-		return s.ended()
-	case <-s.paused:
+	s.Go(func() Response { return w.answer(h, req, rest) }, s.recovered)
+	if resp, ended := s.Wait(); ended {
+		return resp
 	}
 	w.r.more().suspended = s
 	return Response{w.Head()}.because(rest).producing(s.carryOut)
+}
+
+func (w *stdWriter) answer(h http.Handler, req *http.Request, rest *restOfChain) Response {
+	if rest != nil {
+		defer rest.leave()
+	}
+	w.run(h, req)
+	return w.response().because(rest)
+}
+
+// recovered makes the answer of a handler that has panicked; [http.ErrAbortHandler] is the action's panic.
+func (s *suspension) recovered(v any) (Response, bool) {
+	if v == http.ErrAbortHandler {
+		return Response{}, false
+	}
+	return s.w.r.app.recovered(s.w.r, v), true
 }
 
 // because returns the response with the cause of the failure that the action behind rest
@@ -107,46 +108,9 @@ func (r Response) because(rest *restOfChain) Response {
 	return r
 }
 
-// run is the handler's goroutine.
-func (s *suspension) run(h http.Handler, req *http.Request) {
-	returned := false
-	defer close(s.done)
-	if s.rest != nil {
-		defer s.rest.leave()
-	}
-	defer func() {
-		if returned {
-			return
-		}
-		switch v := recover(); v {
-		case nil:
-			s.exit = true
-		case http.ErrAbortHandler:
-			s.abort = true
-		default:
-			s.resp = s.w.r.app.recovered(s.w.r, v)
-		}
-	}()
-	s.w.run(h, req)
-	s.resp = s.w.response().because(s.rest)
-	returned = true
-}
-
-// ended returns the answer of a handler that has ended, as if it had run here.
-func (s *suspension) ended() Response {
-	switch {
-	case s.abort:
-		panic(http.ErrAbortHandler)
-	case s.exit:
-		runtime.Goexit()
-	}
-	return s.resp
-}
-
 // pause suspends the handler, and sends the head when it goes on.
 func (s *suspension) pause() (exchange.Sink, error) {
-	close(s.paused)
-	resp := <-s.resume
+	resp := s.Pause()
 	if resp == nil {
 		return nil, errDiscarded
 	}
@@ -158,9 +122,7 @@ func (s *suspension) pause() (exchange.Sink, error) {
 // carryOut is the producer of the response that the handler was suspended for.
 func (s *suspension) carryOut(r *Request, resp *Response) Response {
 	r.uncommon.suspended = nil
-	s.resume <- resp
-	<-s.done
-	return s.ended()
+	return s.Resume(resp)
 }
 
 // discard ends a handler whose response is not sent, because middleware has returned
@@ -172,6 +134,5 @@ func (r *Request) discard() {
 	s := r.uncommon.suspended
 	r.uncommon.suspended = nil
 	s.end()
-	s.resume <- nil
-	<-s.done
+	s.GiveUp()
 }

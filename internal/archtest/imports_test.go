@@ -27,6 +27,7 @@ var floors = [][]string{
 		"internal/logqueue",
 		"internal/proxyproto",
 		"internal/sse",
+		"internal/suspend",
 		"internal/tally",
 		"internal/tickets",
 		"internal/tlsmem",
