@@ -23,6 +23,10 @@ import (
 //	running → taken    the timer    the limit has passed
 //	taken   → untimed  the driver   Leave, too late: Expired is true
 //
+// When the timer succeeds it moves the connection, and the earlier answers that are still to be
+// sent, to a fresh driver, which answers. The late driver keeps input, parsed head and request.
+// A timer that finds claimed leaves the decision to Release, which looks at the time again.
+//
 // A quick action on a loop costs two stores: the timer is set only when the
 // driver is detached, since before that the goroutine has not blocked.
 // The claim also counts the calls of EnterFor, so that a timer that could not be

@@ -5,11 +5,32 @@
 //
 // # The order of the end
 //
-//  1. [Servers.Unready]: health checks fail, balancers look elsewhere.
-//  2. [Servers.Shutdown] has every server stop accepting, and only then marks the
-//     drain: clients whose connections are closed make new ones.
-//  3. The channel of [Servers.Draining] is closed; answers close their connections.
-//  4. All servers end, until the deadline.
+//  1. [Servers.Unready]: health checks fail, balancers look elsewhere, for as long as the grace.
+//  2. [Servers.Shutdown] has every server stop accepting: each empties the backlog of its
+//     listener, whose clients take their connections for made, and closes it. On the loop engine
+//     the last loop to let go of a listener does that, with net/http a lastListener
+//     (internal/stdhttp).
+//  3. The channel of [Servers.Draining] is closed, which ends event streams. From now on every answer
+//     that begins closes its connection; for HTTP/2 a GOAWAY says so. It comes after step 2
+//     because clients whose connections are closed make new ones.
+//  4. All servers end. Each loop looks at its connections once: an idle one may send a
+//     request for another 250 ms, is read a last time and closed. So is one that becomes idle later
+//     without having been told, because its answer had begun before. The server of net/http
+//     grants 250 ms for last requests, and calls http.Server.Shutdown.
+//  5. At the deadline, what is left is closed. On the loop engine the goroutine that has
+//     such a connection fails in its next read or write, and the request's context is cancelled.
+//
+// What remains is what HTTP/1.1 leaves to clients (RFC 9112, section 9.5): a request that is sent
+// in the very moment in which its connection is closed after 250 ms of silence; and, when no
+// other process has the listener, a connection that is made between the last accept and the close.
+//
+// # The handover
+//
+// SIGHUP begins the end without the grace, once a new process serves. The program's file is started anew
+// with duplicates of the listeners, in the protocol of systemd (LISTEN_FDS), and a pipe, to which
+// the new process writes a byte once it serves. Without that byte, within a minute, the new process
+// is killed and the old one goes on. Both accept from the same sockets in between, so nothing
+// is refused.
 //
 // # Where to look
 //

@@ -8,6 +8,11 @@
 //	checks.go    what tests check           learned.go   routes that are known to block
 //	h2.go        adapters that speak HTTP/2
 //
+// The cases need no connection, and run in memory too. The tests beside them need one: they are about
+// how bytes come and go (in pieces, half, slowly, never), about connections (their number,
+// addresses, TLS, HTTP/2, hijacking, keep-alive, drain), about who holds memory over them, or about requests
+// that are under way at once and seen from another connection.
+//
 // What shows on one engine alone is tested beside its adapter (internal/loophttp, internal/stdhttp),
 // beginning and end of serving beside internal/lifecycle, and what needs no connection beside the
 // public API, in the root.
