@@ -93,7 +93,6 @@ type incoming struct {
 	consumed int    // bytes read that the loop is to open it for
 	ended    bool
 	asked    bool // 100 Continue was sent, or need not be
-	wanted   bool // it waits for that
 	waits    bool // a Read waits for more
 	stopped  bool // nothing is to be read any more
 	since    int64
