@@ -6,11 +6,13 @@
 //
 // Requests take the same way through routes, middleware, policies and limits on time as those of
 // a server. What belongs to connections is left out: limits on their number, on slowness and on
-// heads, HTTP/2, hijacking. Tests of these start a server.
+// heads, HTTP/2, hijacking. Tests of these start a server. Requests for https URLs have come by TLS, as
+// the app sees them.
 package dunlintest
 
 import (
 	"cmp"
+	"crypto/tls"
 	"io"
 	"net/http"
 
@@ -40,6 +42,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	own.Host = cmp.Or(req.Host, req.URL.Host)
 	own.RequestURI = req.URL.RequestURI()
 	own.RemoteAddr = cmp.Or(req.RemoteAddr, "192.0.2.1:1234") // of the block for examples (RFC 5737)
+	if req.URL.Scheme == "https" && own.TLS == nil {
+		own.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: req.URL.Hostname()}
+	}
 	own.Proto, own.ProtoMajor, own.ProtoMinor = "HTTP/1.1", 1, 1
 	switch {
 	case req.Body == nil:

@@ -211,3 +211,20 @@ func TestClientStreamBegins(t *testing.T) {
 		t.Error("the stream waits for somebody who reads")
 	}
 }
+
+// A client that follows the redirect to https gets there.
+func TestClientByTLS(t *testing.T) {
+	app := dunlin.New(dunlin.Config{HSTS: time.Minute})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.Text(fmt.Sprint(r.Secure(), r.TLS().ServerName))
+	})
+	resp, err := dunlintest.NewClient(app).Get("http://example.com:80/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if got := resp.Header.Get("Strict-Transport-Security"); err != nil || string(body) != "trueexample.com" || got != "max-age=60" {
+		t.Errorf("%s: %q (%v), %q", resp.Request.URL, body, err, got)
+	}
+}
