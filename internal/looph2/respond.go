@@ -214,7 +214,7 @@ func (s *session) pumpOut(own *stream, n int) {
 		own.progress(int64(n), int64(len(own.out)-n))
 		own.out = own.out[:copy(own.out, own.out[n:])]
 	}
-	empty := len(own.out) == 0
+	empty, aborted := len(own.out) == 0, own.aborted
 	if empty {
 		own.out = nil
 		own.hold(admission.Output, 0)
@@ -224,7 +224,11 @@ func (s *session) pumpOut(own *stream, n int) {
 	if empty {
 		s.h2.Enough(own.st)
 	}
-	if last {
+	switch {
+	case empty && aborted:
+		s.h2.Reset(own.st, http2.InternalError)
+		s.conclude(own)
+	case last:
 		s.endOut(own)
 	}
 }
@@ -284,9 +288,9 @@ func (s *session) take(own *stream) {
 		own.counts = p.counts
 		s.respond(own, &p, nil)
 	case own.dropped:
-	case aborted:
+	case aborted && left == 0:
 		s.h2.Reset(own.st, http2.InternalError)
-	case left > 0:
+	case left > 0: // also of one that is aborted: its client gets what was made
 		s.h2.Want(own.st)
 	case over:
 		s.endOut(own)

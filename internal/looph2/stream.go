@@ -208,7 +208,7 @@ func (s *session) conclude(own *stream) {
 func (own *stream) pendingOut() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	return !own.canceled && !own.aborted && own.started && !own.outEnded && own.finished
+	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || len(own.out) > 0)
 }
 
 // finalize gives back what the stream holds. s.mu is held.
