@@ -198,7 +198,7 @@ func TestLateStreams(t *testing.T) {
 					_, err := io.WriteString(w, "in time")
 					return err
 				})
-			}).Timeout(2 * time.Second)
+			}).Timeout(time.Minute)
 		})
 		status, body := s.get("/late")
 		want(t, status, body, 503, "too long")
