@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -168,6 +167,9 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more, to see the end
 			}
+			if most := r.app.mostHeld(); most > int64(len(b)) {
+				want = int(min(int64(want), most))
+			}
 			if err := r.growPayload(want, announced); err != nil {
 				return nil, err
 			}
@@ -218,14 +220,6 @@ func (r *Request) passOn(body string) []byte {
 	r.s.Payload, r.s.Whole = nil, nil
 	r.releaseBody()
 	return b
-}
-
-// tooLargeEver is the problem of a body that the budget could never hold.
-func tooLargeEver(m *ceiling.Ceiling) error {
-	return &ProblemDetails{
-		Status: http.StatusRequestEntityTooLarge,
-		Detail: fmt.Sprintf("the request body is larger than the %v", &m.Budget),
-	}
 }
 
 // DecodeBody is for middleware that takes the content coding off a request's body (RFC 9110 section 8.4). It reads the body, in

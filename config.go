@@ -83,7 +83,8 @@ type Config struct {
 	// complete, bodies that an action reads in whole, answers that are not taken.
 	// When it is used up, those clients make room who hold most for longest: they are
 	// refused with 503, or cut off if their answer has begun. Clients that hold no more than a
-	// fair share, 80 KiB or more, are served as before. Bodies that could never fit are
+	// fair share, 80 KiB or more, are served as before; to those who hold less than that a
+	// quarter of the budget is left by bodies of others. Bodies that could never fit are
 	// refused with 413. From the limit follow also, on the loop engine, the default of
 	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
 	// limit, from the first Serve to the end of Shutdown), without a limit only if the loop engine
@@ -95,6 +96,21 @@ type Config struct {
 	// with a budget of 256 MiB. A control group that leaves less than this, beside what
 	// the kernel needs in it for sockets and page tables, goes before it.
 	MemoryLimit ByteSize
+
+	// MaxMemoryPerConnection bounds what one connection may make the server hold of that
+	// budget for a request, in bytes; on net/http it bounds each request. A larger body that is read in
+	// whole is answered with 413. What reading takes is beside it, up to 256 KiB and
+	// twice MaxHead, and the answer, which the action has made, counts for MaxMemoryPerAddress only. At
+	// least 128 KiB. Default: the whole budget.
+	MaxMemoryPerConnection ByteSize
+
+	// MaxMemoryPerAddress bounds what all connections from one remote address may make the
+	// server hold of the budget together, their answers included. When it is reached, others of that address
+	// make room, as MemoryLimit says; what finds none waits, for ten seconds at most if it is large, and is
+	// answered with 503. One answer may be larger if the address holds nothing else. Addresses count as for
+	// MaxConnectionsPerAddress: not for TrustedProxies' own connections, and all that come by another proxy
+	// are one. At least 128 KiB. Default: the whole budget.
+	MaxMemoryPerAddress ByteSize
 
 	// MaxConcurrent is how many actions may wait at once on the loop engine: those of
 	// routes known to block, and those that are found to. Further requests of such routes
@@ -378,6 +394,10 @@ const defaultKeepAlive = 15 * time.Second
 // mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers.
 const mostHead = 1 << 30
 
+// leastCap bounds MaxMemoryPerConnection and MaxMemoryPerAddress from below, in bytes: a body of
+// 64 KiB, its head, and what reading them takes.
+const leastCap = 128 << 10
+
 // longest stands for all durations beyond it, such as math.MaxInt64: the clock would
 // go around.
 const longest = 365 * 24 * time.Hour
@@ -403,6 +423,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
 	case c.MemoryLimit < 0:
 		return fmt.Errorf("Config.MemoryLimit is %d: it must not be negative", c.MemoryLimit)
+	case c.MaxMemoryPerConnection != 0 && c.MaxMemoryPerConnection < leastCap || c.MaxMemoryPerAddress != 0 && c.MaxMemoryPerAddress < leastCap:
+		return fmt.Errorf("Config.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d (128 KiB): less would refuse ordinary requests",
+			c.MaxMemoryPerConnection, c.MaxMemoryPerAddress, leastCap)
 	case c.MaxConcurrent < 0:
 		return fmt.Errorf("Config.MaxConcurrent is %d: it must not be negative", c.MaxConcurrent)
 	case c.MaxBody < 0:

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -220,10 +221,15 @@ func statusOf(err error) int {
 
 // noMemory is the problem of something of the request that the memory budget has no
 // room for.
-func (a *App) noMemory(what string) *ProblemDetails {
-	return &ProblemDetails{
-		Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("no room for %s: the %v is used up", what, &a.memory.Budget), passing: true,
+func (a *App) noMemory(what string, met admission.Cap) *ProblemDetails {
+	why := fmt.Sprintf("the %v is used up", &a.memory.Budget)
+	switch met {
+	case admission.ConnectionCap:
+		why = "the connection holds as much memory as one may"
+	case admission.AddressCap:
+		why = "its address holds as much memory as one may"
 	}
+	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + why, passing: true}
 }
 
 // passing reports whether err is, or wraps, a problem that only says that there is no room now.

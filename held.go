@@ -1,7 +1,9 @@
 package dunlin
 
 import (
+	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -15,11 +17,10 @@ import (
 // that could never fit is a 413 problem, one for which no room is made a 503. Who holds
 // little never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
-	m := &r.app.memory
-	bound := m.Budget.Bound()
+	bound := r.app.mostHeld()
 	if need := max(int64(capacity), announced); bound > 0 && need > bound {
 		r.wire.RefuseBody()
-		return tooLargeEver(m)
+		return r.tooLargeEver()
 	}
 	if r.account == nil {
 		if r.account = r.wire.Account(); r.account == nil {
@@ -44,13 +45,36 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	return nil
 }
 
+// mostHeld returns how many bytes may be held for one request, 0 for no bound.
+func (a *App) mostHeld() int64 {
+	bound := a.memory.Budget.Bound()
+	for _, most := range [...]ByteSize{a.config.MaxMemoryPerConnection, a.config.MaxMemoryPerAddress} {
+		if most > 0 && (bound <= 0 || int64(most) < bound) {
+			bound = int64(most)
+		}
+	}
+	return bound
+}
+
+// tooLargeEver is the problem of a body that could never be held.
+func (r *Request) tooLargeEver() error {
+	m := &r.app.memory
+	detail := fmt.Sprintf("the request body is larger than the %v", &m.Budget)
+	if most := r.app.mostHeld(); most != m.Budget.Bound() {
+		detail = fmt.Sprintf("the request body is larger than what one client may have held, %v", ByteSize(most))
+	}
+	return &ProblemDetails{Status: http.StatusRequestEntityTooLarge, Detail: detail}
+}
+
 // noRoomForBody refuses a body that there is no memory for.
 func (r *Request) noRoomForBody() error {
-	if n, due := r.app.shed.Note(admission.NoMemory); due {
-		r.app.asyncLog.Warn("the "+r.app.memory.Budget.String()+" is used up: request bodies are refused", "route", r.Route(), "count", n)
-	}
+	met := r.account.Met()
 	r.wire.RefuseBody()
-	return r.app.noMemory("the request body")
+	if met == admission.ConnectionCap {
+		return r.tooLargeEver()
+	}
+	r.app.server.NoteNoMemory("request bodies", r.Route(), met)
+	return r.app.noMemory("the request body", met)
 }
 
 // noteBody notes that n more bytes of the body have come, for which its account is judged,
@@ -69,7 +93,7 @@ func (r *Request) bodyEnded(err error) error {
 	case err == io.EOF && r.account.Working(true): // from here on nobody waits for the client
 	case r.account.Ending():
 		r.wire.RefuseBody()
-		return r.app.noMemory("the request body")
+		return r.app.noMemory("the request body", r.account.Met())
 	}
 	return err
 }

@@ -44,6 +44,7 @@ type Account struct {
 	ahead     int64 // bytes reserved for output that is to come, see ReserveAhead
 	much      int64 // what it adds to holders.much
 	working   bool  // it is stopped because the server works
+	met       Cap   // see Met
 	waits     int64 // since when it waits for room, 0 if it does not
 	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
@@ -82,7 +83,7 @@ func (a *Account) Force(u Use, n int64) {
 	}
 	a.holders.budget.Force(u, n)
 	a.add(n)
-	a.holders.balance(a)
+	a.holders.balance(a, u)
 }
 
 // takeAhead takes up to n bytes of what is reserved for output, and returns how many.
@@ -130,6 +131,7 @@ func (a *Account) add(n int64) {
 	}
 	if a.ending {
 		h.leaving.Add(n)
+		a.source.leaving.Add(n)
 	}
 	if a.lone {
 		h.spared.Add(n)

@@ -8,6 +8,7 @@
 //	account.go    one of them
 //	room.go       who gets room, waits for it or has it made
 //	victims.go    who makes room when there is none
+//	caps.go       what one connection or address may hold, whatever room there is
 //	collector.go  the garbage collector, paced to use the rest
 //	settings.go   what is set of the runtime, and what of that is the program's own
 //	lows.go       how much of the heap is really live

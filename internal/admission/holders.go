@@ -40,7 +40,7 @@ type Holders struct {
 	now    func() int64 // ns on a monotonic clock
 
 	// MaxConnection and MaxAddress bound what one account and the accounts of one
-	// address may hold, in bytes; 0 is no bound but the budget's. They must not change
+	// address may hold, in bytes, see caps.go; 0 is no bound but the budget's. They must not change
 	// after the first call of Open.
 	MaxConnection, MaxAddress int64
 
@@ -57,6 +57,7 @@ type Holders struct {
 	ended   atomic.Uint64
 
 	taking  sync.Mutex // held while one that holds much takes more
+	capping sync.Mutex // held while memory is taken, if there is a MaxAddress
 	mu      sync.Mutex
 	large   []*Account  // those that hold more than leastShare
 	next    []candidate // to be ended, the first last; see victim
@@ -81,8 +82,10 @@ type source struct {
 	key      addressKey
 	known    bool // it is an address
 	held     atomic.Int64
-	accounts *Account // a list
+	leaving  atomic.Int64 // of that by those who are being ended
+	accounts *Account     // a list
 	n        int
+	searchAt int64 // when somebody is looked for again who could make room, see costliestAt
 }
 
 // leastShare is what every holder may hold, in bytes: a body of 64 KiB that comes in
@@ -131,7 +134,7 @@ func (h *Holders) Open(holder Holder, from netip.Addr) *Account {
 	src := s.sources[key]
 	if src == nil {
 		src = sources.Get().(*source)
-		src.key, src.known = key, from.IsValid()
+		src.key, src.known, src.searchAt = key, from.IsValid(), 0
 		s.sources[key] = src
 	}
 	a.source, a.nextOf = src, src.accounts

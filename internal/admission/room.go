@@ -120,10 +120,24 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	h := a.holders
 	a.mu.Lock()
 	after, ending, waits := a.held.Load()+n, a.ending || a.closed, a.waits
+	if !ending {
+		a.met = NoCap
+	}
 	a.mu.Unlock()
 	bound := h.budget.Bound()
+	if !ending && h.overAddress(a, n) > 0 {
+		h.makeRoomAt(a, n)
+	}
 	switch {
-	case ending || bound > 0 && after > bound || h.overCap(a, after, n):
+	case ending || bound > 0 && after > bound:
+		return NoRoom
+	case h.overConnection(u, after):
+		a.meets(ConnectionCap)
+		return NoRoom
+		a.meets(ConnectionCap)
+		return NoRoom
+	case h.MaxAddress > 0 && after > h.MaxAddress && u != Output || after <= leastShare && h.overAddress(a, n) > 0:
+		a.meets(AddressCap)
 		return NoRoom
 	case after <= leastShare:
 		if h.take(a, u, n, h.leaving.Load()) {
@@ -164,7 +178,14 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	if waited >= roomWait {
 		times = 1
 	}
-	if costliest := h.makeRoom(a, n, times); costliest || waited >= mostWait {
+	capped := h.overAddress(a, n) > 0
+	if !capped && h.makeRoom(a, n, times) {
+		return NoRoom
+	}
+	if waited >= mostWait {
+		if capped {
+			a.meets(AddressCap)
+		}
 		return NoRoom
 	}
 	for want := h.want.Load(); n < want && !h.want.CompareAndSwap(want, n); want = h.want.Load() {
@@ -217,6 +238,13 @@ func (a *Account) AcquireBody(capacity int64, done <-chan struct{}) bool {
 
 // take takes n bytes if they fit, with so many bytes beyond the bound.
 func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
+	if h.MaxAddress > 0 {
+		h.capping.Lock()
+		defer h.capping.Unlock()
+		if !h.fitsAddress(a, n) {
+			return false
+		}
+	}
 	if !h.budget.reserve(u, n, beyond+h.spared.Load()) {
 		return false
 	}
@@ -273,20 +301,15 @@ func (h *Holders) overFor(a *Account, n int64) int64 {
 	return over
 }
 
-// overCap reports whether an account that holds so many bytes, the last n of them new, has
-// more than one connection or its address may have.
-func (h *Holders) overCap(a *Account, held, n int64) bool {
-	return h.MaxConnection > 0 && held > h.MaxConnection ||
-		h.MaxAddress > 0 && a.source.known && a.source.held.Load()+n > h.MaxAddress
-}
-
 // balance makes room for what a has been forced to hold.
-func (h *Holders) balance(a *Account) {
-	if h.MaxConnection > 0 || h.MaxAddress > 0 {
-		if h.overCap(a, a.Held(), 0) {
-			h.end(a)
-			return
-		}
+func (h *Holders) balance(a *Account, u Use) {
+	if h.overConnection(u, a.Held()) {
+		a.meets(ConnectionCap)
+		h.end(a)
+		return
+	}
+	if h.overAddress(a, 0) > 0 {
+		h.makeRoomAt(a, 0)
 	}
 	if h.over(0) > 0 {
 		h.makeRoom(a, 0, 0)
@@ -358,6 +381,7 @@ func (h *Holders) markEnding(a *Account) bool {
 	}
 	a.ending = true
 	h.leaving.Add(a.held.Load())
+	a.source.leaving.Add(a.held.Load())
 	if a.lone {
 		h.spared.Add(-a.held.Load())
 		a.lone, h.lone = false, nil

@@ -15,6 +15,7 @@ const (
 	KeyLimit                     // one client had as many requests in flight as the limit allows: 429
 	NoMemory                     // the budget had no room for a request: 503
 	LargestHolder                // who held most, for longest, was refused or cut off to make room
+	MemoryCap                    // one connection or address held as much as it may
 	AcceptPaused                 // no connections were accepted for want of descriptors, or at their bound
 	IdleDropped                  // an idle connection was closed to free its descriptor
 	AddressLimit                 // one address had as many connections as it may
@@ -48,7 +49,7 @@ const (
 // String returns the reason's name as statistics and logs show it.
 func (r Reason) String() string {
 	return [...]string{
-		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "accept-paused", "idle-dropped",
+		"queue-time", "route-limit", "key-limit", "no-memory", "largest-holder", "memory-cap", "accept-paused", "idle-dropped",
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
 		"handshake-queue", "slow-handshake", "tls-error", "clear-text", "proxy-header",
 		"h2-resets", "h2-faults", "h2-refusals", "h2-continuations", "h2-pings", "h2-settings", "h2-empty-data",

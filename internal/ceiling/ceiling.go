@@ -43,10 +43,18 @@
 //     opens its account when it first holds something. Whoever holds more than a fair share
 //     stands in a list; when there is no room, the costliest of the slow ones among these is
 //     ended: its loop gets a message, and refuses or closes it; a goroutine that has it fails
-//     when it would next wait. Until it has let go, its bytes count as leaving. Those who hold
-//     more than 80 KiB reserve three quarters of the budget together at most, and a large body
-//     in whole (body.go). What was reserved for a request is its answer's until that has been
-//     sent. Nothing else happens to anybody: there are no stages for all.
+//     when it would next wait. Until it has let go, its bytes count as leaving. A large body
+//     is reserved in whole (body.go). What was reserved for a request is its answer's until that
+//     has been sent. Nothing else happens to anybody: there are no stages for all.
+//   - A quarter of the budget stays for those who hold little: all who hold more than 80 KiB
+//     reserve three quarters of it together at most, unless there is only one, since those of
+//     them for whom the service works cannot be ended. What they ask for beyond that waits; heads
+//     and small bodies find the rest. An answer that has been made cannot wait: it is not bound by
+//     that, and has others make room like everything else.
+//   - Caps (internal/admission/caps.go): Config.MaxMemoryPerConnection bounds the body of a
+//     request, and Config.MaxMemoryPerAddress what an address holds in all, by the same rules
+//     within it as in the budget: who is costliest there makes room. Without them the budget is
+//     the bound, and an address that holds more than half of it makes room before others.
 //   - Requests whose answers are large, as the route has shown (internal/loophttp/room.go), are
 //     begun when there is room for as much as will be left; until then they wait with their loop
 //     (internal/engine/room.go), in order.

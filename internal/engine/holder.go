@@ -51,10 +51,23 @@ func (c *Conn) Working(working bool) {
 	}
 }
 
+// Met returns the cap because of which the connection got no memory, or is ended.
+func (c *Conn) Met() admission.Cap {
+	if a := c.acct.Load(); a != nil {
+		return a.Met()
+	}
+	return admission.NoCap
+}
+
 // End is called by admission.Holders, on any goroutine.
 func (c *Conn) End(a *admission.Account) {
 	e := c.loop.e
-	if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
+	if a.Met() != admission.NoCap {
+		if n, due := e.cfg.Shed.Note(admission.MemoryCap); due {
+			e.cfg.Logger.Warn("engine: one connection or address holds as much memory as it may: those are refused or cut off who hold most",
+				"latest", c.RemoteAddr(), "held", a.Held(), "count", n)
+		}
+	} else if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
 		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
 			"latest", c.RemoteAddr(), "held", a.Held(), "fair", e.cfg.Holders.Fair(), "count", n)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Pipeline is where adapters take requests to: it finds and runs actions and makes
@@ -35,7 +37,7 @@ type Pipeline interface {
 	NotNow(detail string) Answer
 
 	// NoMemory returns the error for what the memory budget has no room for.
-	NoMemory(what string) error
+	NoMemory(what string, met admission.Cap) error
 
 	// Late counts and logs that an action of the route took too long, and returns the
 	// answer that is given without it.

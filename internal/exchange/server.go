@@ -109,8 +109,27 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 
 // NoteEnded counts, and logs now and then, that one who held much is ended to make room.
 func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
-	if n, due := s.Shed.Note(admission.LargestHolder); due {
-		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused",
+	if account.Met() != admission.NoCap {
+		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
+	} else if n, due := s.Shed.Note(admission.LargestHolder); due {
+		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
 			"latest", remote, "held", account.Held(), "fair", s.Holders.Fair(), "count", n)
+	}
+}
+
+// NoteNoMemory counts, and logs now and then, that something is refused for want of memory, or
+// because of a cap.
+func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
+	if met != admission.NoCap {
+		s.noteCap(what+" are refused", "route", route)
+	} else if n, due := s.Shed.Note(admission.NoMemory); due {
+		s.Log.Warn("the "+s.Budget.String()+" is used up: "+what+" are refused", "route", route, "count", n)
+	}
+}
+
+// noteCap counts, and logs now and then, that a connection or an address holds as much as it may.
+func (s *Server) noteCap(what string, args ...any) {
+	if n, due := s.Shed.Note(admission.MemoryCap); due {
+		s.Log.Warn("one connection or address holds as much memory as it may: "+what, append(args, "count", n)...)
 	}
 }

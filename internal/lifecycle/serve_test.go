@@ -175,6 +175,8 @@ func TestConfigIsChecked(t *testing.T) {
 	for want, config := range map[string]dunlin.Config{
 		"Config.Engine is Engine(9)":   {Engine: 9},
 		"Config.MaxBody is -1":         {MaxBody: -1},
+		"PerAddress (1000, 0) must":    {MaxMemoryPerConnection: 1000},
+		"PerAddress (0, -1) must":      {MaxMemoryPerAddress: -1},
 		"Config.MaxHead is 511":        {MaxHead: 511},
 		"Config.MaxHead is -1":         {MaxHead: -1},
 		"Config.MaxHead is 1073741825": {MaxHead: 1<<30 + 1},

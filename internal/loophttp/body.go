@@ -206,7 +206,7 @@ func (b *bodyStream) await(p []byte) (int, error) {
 		case err == engine.ErrRetimed:
 			// A handler has set another deadline meanwhile.
 		case errors.Is(err, engine.ErrNoRoom):
-			return 0, server.Pipeline.NoMemory("the request body")
+			return 0, server.Pipeline.NoMemory("the request body", x.c.Met())
 		case !errors.Is(err, os.ErrDeadlineExceeded) || timeout != left || !x.readBy().IsZero():
 			return n, server.BodyCut(err)
 		}

@@ -290,7 +290,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u != nil {
 		x.head.Method = u.head.Method
 	}
-	problem := h.server.Pipeline.NoMemory("the request")
+	problem := h.server.Pipeline.NoMemory("the request", c.Met())
 	if d.Inline() && x.call.Hooked() {
 		h.server.Refused.Add(1)
 		x.closing, x.minor = true, 1

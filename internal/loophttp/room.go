@@ -44,15 +44,17 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		// is within Fair could not wait.
 		n = min(n, max(bound/4, server.Holders.Fair()+1))
 	}
+	if most := server.Holders.MaxAddress; most > 0 {
+		n = min(n, most)
+	}
 	switch x.d.ReserveRoom(x.c, n) {
 	case admission.MustWait:
 		return needRoom, true
 	case admission.NoRoom:
-		if k, due := server.Shed.Note(admission.NoMemory); due {
-			server.Log.Warn("the "+server.Budget.String()+" is used up: requests are refused whose answers are large", "route", x.s.Route.Pattern, "count", k)
-		}
+		met := x.c.Met()
+		server.NoteNoMemory("requests whose answers are large", x.s.Route.Pattern, met)
 		x.closing = x.closing || x.streaming
-		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer")), exchange.FromMemory), true
+		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer", met)), exchange.FromMemory), true
 	}
 	x.c.Notes |= engine.Prompt // until Pended
 	p.Add(-p.Load() / pendsDecay)

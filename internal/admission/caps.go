@@ -1,0 +1,115 @@
+package admission
+
+import "time"
+
+// A Cap is a bound on what one may hold, however much room there is.
+type Cap uint8
+
+const (
+	NoCap         Cap = iota
+	ConnectionCap     // Holders.MaxConnection
+	AddressCap        // Holders.MaxAddress
+)
+
+// Met returns the cap because of which the account was refused memory, or was ended; NoCap if
+// that was for want of room.
+func (a *Account) Met() Cap {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.met
+}
+
+func (a *Account) meets(c Cap) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.met = c
+}
+
+// overConnection reports whether so many bytes are more than one account may hold, which takes
+// the last of them for a use. An answer is made by the server, and cannot be held back.
+func (h *Holders) overConnection(u Use, held int64) bool {
+	return h.MaxConnection > 0 && held > h.MaxConnection && u != Output
+}
+
+// overAddress returns by how many bytes a's address would pass what it may hold, were it to hold
+// n more, when all have gone that are being ended.
+func (h *Holders) overAddress(a *Account, n int64) int64 {
+	if h.MaxAddress <= 0 || !a.source.known {
+		return 0
+	}
+	return a.source.held.Load() - a.source.leaving.Load() + n - h.MaxAddress
+}
+
+// fitsAddress is what take asks for n more bytes, with h.capping held: what is being let go of is
+// room for those who hold little only.
+func (h *Holders) fitsAddress(a *Account, n int64) bool {
+	over := h.overAddress(a, n)
+	if a.Held()+n > leastShare {
+		over += a.source.leaving.Load()
+	}
+	return over <= 0
+}
+
+// searchPause is for how long nobody is looked for again at an address where there was nobody
+// who could make room.
+const searchPause = int64(20 * time.Millisecond)
+
+// makeRoomAt ends holders of a's address until it may hold n bytes more, or nobody is left who is
+// to be ended for that: the slow ones first, of them the costliest. For one that will
+// hold little everybody makes room who holds much or is slow, for another only
+// who is slow and costlier. With n = 0, for what a has been forced to hold already, it is anybody,
+// a too, but for the answer of one that is alone there and takes it.
+func (h *Holders) makeRoomAt(a *Account, n int64) {
+	for h.overAddress(a, n) > 0 {
+		v := h.costliestAt(a, n)
+		if v == nil {
+			return
+		}
+		v.meets(AddressCap)
+		h.end(v)
+	}
+}
+
+// costliestAt returns who of a's address is to be ended next, nil for nobody.
+func (h *Holders) costliestAt(a *Account, n int64) *Account {
+	now := h.now()
+	a.mu.Lock()
+	little, cost := a.held.Load()+n <= leastShare, a.cost(now)
+	a.mu.Unlock()
+	src := a.source
+	s := h.shardOf(src.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < src.searchAt {
+		return nil
+	}
+	var most candidate
+	holding := 0
+	for b := src.accounts; b != nil; b = b.nextOf {
+		b.mu.Lock()
+		held := b.held.Load()
+		if held > 0 {
+			holding++
+		}
+		c := candidate{account: b, standing: b.standing(now), cost: b.cost(now), since: b.since}
+		ok := held > 0 && b.endable() && (n == 0 || b != a)
+		switch {
+		case n == 0: // it cannot be refused
+		case little:
+			ok = ok && (held > leastShare || c.standing == slow)
+		default:
+			ok = ok && c.standing == slow && now-b.since >= provenAfter && c.cost > cost
+		}
+		b.mu.Unlock()
+		if ok && (most.account == nil || compareCandidates(c, most) > 0) {
+			most = c
+		}
+	}
+	if most.account != nil && most.standing == answering && (holding == 1 || n == 0 && h.overAddress(a, 0) <= h.MaxAddress/slackShare) {
+		return nil // it will be done soon
+	}
+	if most.account == nil && n > 0 {
+		src.searchAt = now + searchPause
+	}
+	return most.account
+}

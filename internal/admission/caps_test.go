@@ -1,0 +1,160 @@
+package admission
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// A cappedPeer is a holder that lets go at once when it is ended.
+type cappedPeer struct {
+	*Account
+	ended bool
+}
+
+func (p *cappedPeer) End(*Account)               { p.ended = true }
+func (p *cappedPeer) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
+
+var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+
+// cappedHolders has room for everybody; now is its clock.
+func cappedHolders(connection, address int64) (h *Holders, now *int64, open func(netip.Addr) *cappedPeer) {
+	now = new(int64)
+	*now = int64(time.Hour)
+	h = NewHolders(NewBudget(64<<20), func() int64 { return *now })
+	h.MaxConnection, h.MaxAddress = connection, address
+	return h, now, func(from netip.Addr) *cappedPeer {
+		p := new(cappedPeer)
+		p.Account = h.Open(p, from)
+		return p
+	}
+}
+
+// What one connection sends is bounded, whatever room there is; its answer is not.
+func TestConnectionCap(t *testing.T) {
+	_, _, open := cappedHolders(1<<20, 0)
+	p := open(here)
+	if got := p.Reserve(Body, 1<<20); got != Granted {
+		t.Fatalf("as much as it may: %v", got)
+	}
+	if got := p.Reserve(Body, 1); got != NoRoom || p.Met() != ConnectionCap {
+		t.Errorf("one byte more: %v, %v", got, p.Met())
+	}
+	p.Force(Output, 2<<20)
+	if p.ended {
+		t.Error("it was ended for its answer")
+	}
+	p.Force(Input, 1)
+	if !p.ended || p.Met() != ConnectionCap {
+		t.Errorf("ended: %v, %v", p.ended, p.Met())
+	}
+}
+
+// Who holds little at an address that holds as much as it may gets room from those who hold much
+// there, and others know nothing of it.
+func TestAddressCapIsPaidByTheAddress(t *testing.T) {
+	h, now, open := cappedHolders(0, 4<<20)
+	other := open(there)
+	other.Answers(8 << 20)
+	other.Force(Output, 8<<20) // larger than the cap, and alone
+	if other.ended {
+		t.Fatal("an answer that is alone was cut off")
+	}
+	var large []*cappedPeer
+	for range 4 {
+		p := open(here)
+		if got := p.ReserveBody(1 << 20); got != Granted {
+			t.Fatalf("a body: %v", got)
+		}
+		large = append(large, p)
+		*now += int64(time.Millisecond)
+	}
+	*now += int64(time.Second)
+	large[0].Moved(900<<10, 100<<10) // it goes well
+	for i := range 20 {
+		small := open(here)
+		if got := small.Reserve(Input, 16<<10); got != Granted {
+			t.Fatalf("the small one %d: %v", i, got)
+		}
+	}
+	ended := 0
+	for _, p := range large {
+		if p.ended {
+			ended++
+			if p.Met() != AddressCap {
+				t.Errorf("ended because of %v", p.Met())
+			}
+		}
+	}
+	if ended != 1 || !large[1].ended || other.ended {
+		t.Errorf("%d ended, the costliest %v, one of another address %v", ended, large[1].ended, other.ended)
+	}
+	if h.Ended() != 1 {
+		t.Errorf("%d ended by the count", h.Ended())
+	}
+}
+
+// Who asks for much there waits for those who move along, and is refused when it has waited long.
+func TestAddressCapIsWaitedFor(t *testing.T) {
+	_, now, open := cappedHolders(0, 4<<20)
+	first, second := open(here), open(here)
+	if got := first.ReserveBody(3 << 20); got != Granted {
+		t.Fatal(got)
+	}
+	first.Working(true)
+	if got := second.ReserveBody(2 << 20); got != MustWait || first.ended {
+		t.Fatalf("%v; the one that the server works for was ended: %v", got, first.ended)
+	}
+	*now += mostWait
+	if got := second.ReserveBody(2 << 20); got != NoRoom || second.Met() != AddressCap {
+		t.Errorf("after the longest wait: %v, %v", got, second.Met())
+	}
+	first.Release(Body, 3<<20)
+	if got := second.ReserveBody(2 << 20); got != Granted || second.Met() != NoCap {
+		t.Errorf("with room: %v, %v", got, second.Met())
+	}
+	if got := open(here).ReserveBody(5 << 20); got != NoRoom {
+		t.Errorf("more than an address may hold: %v", got)
+	}
+}
+
+// Answers that clients leave make room for each other, those that are not taken first.
+func TestAddressCapOfAnswers(t *testing.T) {
+	_, now, open := cappedHolders(0, 4<<20)
+	answer := func(n int64) *cappedPeer {
+		p := open(here)
+		p.Answers(n)
+		p.Force(Output, n)
+		return p
+	}
+	taken, silent := answer(2<<20), answer(1<<20)
+	for range 2 {
+		*now += int64(500 * time.Millisecond)
+		taken.Moved(512<<10, 1<<20)
+	}
+	fresh := answer(2 << 20)
+	if taken.ended || fresh.ended || !silent.ended {
+		t.Errorf("ended: %v %v %v; want the one that takes nothing", taken.ended, fresh.ended, silent.ended)
+	}
+}
+
+// The bound holds for any number at once: everything that is granted is within it.
+func TestAddressCapWithManyAtOnce(t *testing.T) {
+	const most, each = 4 << 20, 64 << 10
+	h, _, open := cappedHolders(0, most)
+	granted := make(chan bool)
+	for range 200 {
+		p := open(here)
+		p.Working(true) // nobody is ended
+		go func() { granted <- p.Reserve(Body, each) == Granted }()
+	}
+	n := 0
+	for range 200 {
+		if <-granted {
+			n++
+		}
+	}
+	if n != most/each || h.budget.Held() != most {
+		t.Errorf("%d granted, %d bytes held", n, h.budget.Held())
+	}
+}
