@@ -7,7 +7,7 @@ package engine
 // code allows. The goroutine it began on goes on at once, with its loop if it
 // has one.
 
-// Background asks that this call of Data go on by Handler.Background: after Data has returned, and
+// Background asks that this call of Data, or of Refused, go on by Handler.Background: after Data has returned, and
 // after what is in Out has been sent. The input not consumed is kept until
 // then. Nothing of the input may be viewed any more.
 func (d *Driver) Background() { d.leftover = leftBackground }

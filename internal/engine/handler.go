@@ -63,7 +63,7 @@ type Handler interface {
 	// Refused is called when there is no memory to go on with what a connection
 	// has sent, which may be part of a request or wait to be served. The handler lets
 	// go of Conn.Proto and may append an answer to d.Out; the connection is then
-	// closed.
+	// closed. It may ask for Background to do so, since it must not hold up a loop.
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data that left so many bytes of output, more than a

@@ -109,7 +109,7 @@ func (d *Driver) refuse(c *Conn) {
 		return
 	}
 	d.engine.handler.Refused(d, c, c.kept())
-	c.flags = c.flags&^(flagAgain|flagHandOff) | flagCloseAfter | flagLinger
+	c.flags = c.flags&^(flagAgain|flagHandOff|flagAwaitsRoom) | flagCloseAfter | flagLinger
 	d.send(c)
 	d.engine.buffers.put(c.in)
 	c.in = nil

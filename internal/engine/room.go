@@ -56,10 +56,10 @@ func (l *loop) retryRoom(d *Driver) bool {
 		l.noRoom.leastFirst()
 		c := l.noRoom.pop()
 		c.queued = false
-		c.flags &^= flagAwaitsRoom
-		if c.slot < 0 {
-			continue // it was closed
+		if c.slot < 0 || !c.noteEvent(0) {
+			continue // it was closed, or is being refused
 		}
+		c.flags &^= flagAwaitsRoom
 		if l.noRoom.size() > 0 {
 			l.roomAt = l.now // should d lose the loop, its next driver goes on
 		}

@@ -37,10 +37,14 @@ func (x *wire) moveToBackground(resp *exchange.Answer) progress {
 	return goesToBackground
 }
 
-// Background carries out a response that lasts.
+// Background carries out a response that lasts, or refuses a request.
 func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
+	if x.refusal != nil {
+		x.refuseApart()
+		return
+	}
 	x.given, x.moved = 0, true
 	if x.count.inFlight == nil {
 		x.countInFlight()

@@ -32,9 +32,8 @@ type handler struct {
 	h2  *looph2.Handler // nil: HTTP/2 is another server's
 	h2c bool            // also in clear text
 
-	policiesFrom atomic.Int64 // when policies are waited for again, see refuseElsewhere
-	early        atomic.Int32 // actions that have begun without the whole of a small body
-	mostEarly    int32
+	early     atomic.Int32 // actions that have begun without the whole of a small body
+	mostEarly int32
 
 	bodies     admission.FreeList[[]byte] // smallBody bytes each, see unfinished
 	keptBodies int                        // of them at most
@@ -286,23 +285,19 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.use(d, c)
 	x.count.since = d.Now()
 	u, _ := c.Proto.(*unfinished)
-	x.head.Method = 0
-	if u != nil {
-		x.head.Method = u.head.Method
-	}
 	problem := h.server.Pipeline.NoMemory("the request", c.Met())
-	if d.Inline() && x.call.Hooked() {
-		h.server.Refused.Add(1)
-		x.closing, x.minor = true, 1
-		x.refuseElsewhere(problem, u)
-	} else {
-		x.knowHead(u)
-		x.refuseWith(problem, exchange.FromMemory)
-	}
+	x.keepHead(u, in)
 	if u != nil {
 		c.Proto = nil
 		u.release()
 	}
+	if d.Inline() && x.call.Hooked() {
+		// A loop that makes room cannot be taken over: code of others runs elsewhere.
+		x.refusal = problem
+		d.Background()
+		return
+	}
+	x.refuseWith(problem, exchange.FromMemory)
 }
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit)

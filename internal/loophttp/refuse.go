@@ -82,53 +82,48 @@ func (x *wire) knowHead(u *unfinished) {
 	x.call.Begin(true)
 }
 
-// policyPatience is how long a loop waits for the policies of an answer that it gives in
-// the middle of something else, and policyPause how long it does without them when that
-// was not enough.
-const (
-	policyPatience = 100 * time.Millisecond
-	policyPause    = time.Second
-)
+// keepHead makes what is refused known as knowHead does, when its memory is given back before
+// it is answered: it is u, or lies in the input.
+func (x *wire) keepHead(u *unfinished, in []byte) {
+	switch {
+	case u != nil && u.complete:
+		x.kept = append(x.kept[:0], u.raw...)
+		u.head.CopyTo(&x.head, x.kept)
+	case u == nil && x.parseWhole(in):
+	default:
+		x.head.Method = 0
+		if u != nil {
+			x.head.Method = u.head.Method
+		}
+		x.knowHead(nil)
+		return
+	}
+	x.readHead()
+	x.call.Begin(true)
+}
 
-// refuseElsewhere answers while the loop makes room and cannot be taken over: policies and
-// observers run on a goroutine of their own. Policies that take too long are left
-// out, observers are not waited for.
-func (x *wire) refuseElsewhere(problem error, u *unfinished) {
-	pipeline := x.handler.server.Pipeline
-	y := x.handler.NewScratch().(*wire)
-	y.c, y.head.Method = x.c, x.head.Method
-	if u != nil && u.complete {
-		y.kept = append(y.kept, u.raw...)
-		u.head.CopyTo(&y.head, y.kept)
-		y.readHead()
-		y.call.Begin(true)
-	} else {
-		y.s.Set(x.head.Method.String(), "", "", false)
-		y.call.Begin(false)
+// parseWhole parses the head that a copy of the input begins with, and reports whether there is one.
+func (x *wire) parseWhole(in []byte) bool {
+	x.kept = append(x.kept[:0], in[:min(len(in), x.handler.limits.MaxHead)]...)
+	x.head.Reset()
+	n, err := x.head.Parse(x.kept, &x.handler.limits)
+	if n == 0 || err != nil {
+		x.head.Reset()
+		return false
 	}
-	result := make(chan exchange.Answer, 1)
-	go func() {
-		resp := y.call.Amend(pipeline.Answer(problem), exchange.FromMemory)
-		seen := exchange.Bare(resp.Status(), exchange.Complete)
-		seen.SetBody(resp.Body) // for its length
-		result <- resp
-		if y.s.Watched {
-			y.call.Observe(seen, 0)
-		}
-	}()
-	h, resp := x.handler, exchange.Answer{}
-	if x.d.Now() >= h.policiesFrom.Load() {
-		late := time.NewTimer(policyPatience)
-		defer late.Stop()
-		select {
-		case resp = <-result:
-		case <-late.C:
-			h.policiesFrom.Store(x.d.Clock() + int64(policyPause))
-		}
-	}
-	if resp.Kind() == exchange.Missing {
-		resp = pipeline.Answer(problem)
-		resp.Claim()
+	return true
+}
+
+// refuseApart carries out what Refused has left to a goroutine of its own. It takes none of
+// the places of actions: who sends what there is no room for holds up no other's.
+func (x *wire) refuseApart() {
+	server := x.handler.server
+	server.Refused.Add(1)
+	x.closing, x.minor = true, 1
+	resp := x.call.Amend(server.Pipeline.Answer(x.refusal), exchange.FromMemory)
+	x.refusal = nil
+	if x.s.Watched {
+		x.call.Observe(resp, x.took())
 	}
 	x.respond(&resp)
 	x.c.CloseLingering()
