@@ -1,6 +1,9 @@
 package dunlin
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,15 +37,32 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	outcome := r.account.ReserveBody(want)
 	if outcome == admission.MustWait {
 		r.wire.MayWait()
-		if r.account.AcquireBody(want, r.Context().Done()) {
-			outcome = admission.Granted
-		}
+		outcome = r.account.AcquireBody(want, r.Context().Done(), func() bool { return r.lost(announced) })
 		r.wire.Waited()
 	}
-	if outcome != admission.Granted {
-		return r.noRoomForBody()
+	switch outcome {
+	case admission.Granted:
+		return nil
+	case admission.MustWait:
+		r.wire.RefuseBody()
+		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
-	return nil
+	return r.noRoomForBody()
+}
+
+// lost reports whether nobody waits for the request any more, of whose body so many bytes were
+// announced (-1: unknown).
+func (r *Request) lost(announced int64) bool {
+	err := r.Context().Err()
+	w, knows := r.wire.(exchange.Watcher)
+	if !knows || errors.Is(err, context.DeadlineExceeded) {
+		return err != nil
+	}
+	left := int64(-1)
+	if announced >= 0 {
+		left = announced - int64(len(r.s.Payload))
+	}
+	return w.Lost(left)
 }
 
 // mostHeld returns how many bytes may be held for one request, 0 for no bound.

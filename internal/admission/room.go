@@ -134,8 +134,6 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	case h.overConnection(u, after):
 		a.meets(ConnectionCap)
 		return NoRoom
-		a.meets(ConnectionCap)
-		return NoRoom
 	case h.MaxAddress > 0 && after > h.MaxAddress && u != Output || after <= leastShare && h.overAddress(a, n) > 0:
 		a.meets(AddressCap)
 		return NoRoom
@@ -209,29 +207,27 @@ func (a *Account) Unwait() {
 }
 
 // AcquireBody is ReserveBody for those who can wait: it returns when the bytes are granted or
-// refused, or with false when done is closed.
-func (a *Account) AcquireBody(capacity int64, done <-chan struct{}) bool {
-	var timer *time.Timer
+// refused, or with MustWait when over, which is asked when done is closed and now and then, says
+// that nobody waits for them any more.
+func (a *Account) AcquireBody(capacity int64, done <-chan struct{}, over func() bool) Outcome {
+	timer := time.NewTimer(time.Duration(roomWait / 4))
+	defer timer.Stop()
 	for {
 		room := a.holders.room()
-		switch a.ReserveBody(capacity) {
-		case Granted:
-			return true
-		case NoRoom:
-			return false
+		if outcome := a.ReserveBody(capacity); outcome != MustWait {
+			return outcome
 		}
-		if timer == nil {
-			timer = time.NewTimer(time.Duration(roomWait / 4))
-			defer timer.Stop()
-		} else {
-			timer.Reset(time.Duration(roomWait / 4))
-		}
+		timer.Reset(time.Duration(roomWait / 4))
 		select {
 		case <-room:
+			continue
 		case <-timer.C:
 		case <-done:
+			done = nil
+		}
+		if over() {
 			a.Unwait()
-			return false
+			return MustWait
 		}
 	}
 }

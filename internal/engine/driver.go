@@ -320,6 +320,10 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			return
 		}
 		if d.leftover == leftRoom {
+			if c.flags&flagPeerDone != 0 && c.Lost(-1) {
+				c.flags |= flagCloseNow // and no event will say so again
+				return
+			}
 			c.flags |= flagAgain | flagAwaitsRoom
 			d.keep(c, in)
 			return

@@ -289,7 +289,10 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		}
 	}
 	if c.flags&flagAwaitsRoom != 0 {
-		return true // in its turn
+		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
+			return true // in its turn
+		}
+		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // nobody waits for the answer
 	}
 	if l.pressure.on && c.out == nil {
 		l.enqueue(c)

@@ -66,6 +66,14 @@ type Wire interface {
 	Waited()
 }
 
+// A Watcher is a Wire that can tell a client which has gone from one which has finished sending,
+// and waits for its answer.
+type Watcher interface {
+	// Lost reports whether the client is seen to have gone, of whose body so many bytes have not
+	// been read (-1: unknown). It must not wait.
+	Lost(left int64) bool
+}
+
 // A Sink is where an answer goes once it cannot be held back any longer.
 type Sink interface {
 	io.Writer

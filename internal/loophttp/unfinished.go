@@ -158,6 +158,15 @@ func (x *wire) MayWait() {
 	x.d.Lend()
 }
 
+// Lost reports whether the client has gone, of whose body so many bytes have not been read.
+func (x *wire) Lost(left int64) bool {
+	if !x.hold() {
+		return true
+	}
+	defer x.unhold()
+	return x.c.Lost(left)
+}
+
 // Waited ends that.
 func (x *wire) Waited() { x.d.Regain() }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -260,4 +262,60 @@ func TestWorkingHoldersLeaveRoom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who hangs up while its body waits for room is not waited for: what it holds is free at once.
+func TestHangupWhileABodyWaits(t *testing.T) {
+	const size = 600 << 10
+	for _, how := range []string{"resets", "finishes"} {
+		t.Run(how, func(t *testing.T) {
+			onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+				if engine == dunlin.EngineStd && runtime.GOOS != "linux" {
+					t.Skip("net/http's connections are asked on Linux only")
+				}
+				leave, entered := make(chan struct{}), make(chan struct{}, 1)
+				gone := make(chan error, 1)
+				var app *dunlin.App
+				addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+					app = a
+					a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+						if _, err := r.Bytes(); err != nil {
+							gone <- err
+							return dunlin.Error(err)
+						}
+						entered <- struct{}{}
+						<-leave
+						return dunlin.NoContent()
+					})
+				})
+				release := sync.OnceFunc(func() { close(leave) })
+				t.Cleanup(release)
+				first, second := dial(t, addr), dial(t, addr)
+				send(t, first, req("POST /hold", "", strings.Repeat("x", size)))
+				await(t, "the first action", entered)
+				send(t, second, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", 100<<10)))
+				eventually(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+				tcp := second
+				if over, ok := second.(interface{ NetConn() net.Conn }); ok {
+					tcp = over.NetConn()
+				}
+				if how == "resets" {
+					if err := tcp.(*net.TCPConn).SetLinger(0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = tcp.Close()
+				if err := await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+					t.Errorf("reading the body: %v", err)
+				}
+				if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {
+					t.Errorf("%+v, %v", s.Memory, s.Shed)
+				}
+				release()
+				if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
+					t.Errorf("the first: %v, %v", resp, err)
+				}
+			})
+		})
+	}
 }

@@ -238,9 +238,20 @@ func TestPromptClientsAwaitNoRoom(t *testing.T) {
 	holder := Dial(t, addr)
 	Send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
 	<-here
-	newcomer := Dial(t, addr)
-	Send(t, newcomer, Request("GET /sized/4"))
-	Soon(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	newcomer := dial(t, addr)
+	send(t, newcomer, req("GET /sized/4"))
+	eventually(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	gone := dial(t, addr)
+	send(t, gone, req("GET /sized/5"))
+	eventually(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
+	if err := gone.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	eventually(t, "who hangs up waits no more", func() bool { return app.Stats().Connections.Open == 3 })
+	if s := app.Stats(); s.Shed["no-memory"] != 0 {
+		t.Errorf("it was waited for: %v", s.Shed)
+	}
 	for range 3 {
 		Send(t, prompt, Request("GET /sized/3"))
 		Answered(t, in, 200, "xxx")
