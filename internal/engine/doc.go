@@ -44,7 +44,7 @@
 //	state.go     who owns a connection              conn.go     what a connection is
 //	output.go    sending, back pressure             unread.go   peers that ask and do not read
 //	buffers.go   memory for the unfinished          holder.go   who holds it, and is ended
-//	room.go      who waits for it
+//	room.go      who waits for it                  lost.go     peers that have gone meanwhile
 //	workers.go   the pool for handed-off requests   line.go     who waits for it
 //	places.go    how many calls may wait
 //	queue.go     a loop that does not keep up       waits.go    how long requests waited
