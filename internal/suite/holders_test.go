@@ -269,14 +269,14 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 	const size = 600 << 10
 	for _, how := range []string{"resets", "finishes"} {
 		t.Run(how, func(t *testing.T) {
-			onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+			OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 				if engine == dunlin.EngineStd && runtime.GOOS != "linux" {
 					t.Skip("net/http's connections are asked on Linux only")
 				}
 				leave, entered := make(chan struct{}), make(chan struct{}, 1)
 				gone := make(chan error, 1)
 				var app *dunlin.App
-				addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+				addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
 					app = a
 					a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
 						if _, err := r.Bytes(); err != nil {
@@ -290,11 +290,11 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 				})
 				release := sync.OnceFunc(func() { close(leave) })
 				t.Cleanup(release)
-				first, second := dial(t, addr), dial(t, addr)
-				send(t, first, req("POST /hold", "", strings.Repeat("x", size)))
-				await(t, "the first action", entered)
-				send(t, second, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", 100<<10)))
-				eventually(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+				first, second := Dial(t, addr), Dial(t, addr)
+				Send(t, first, Request("POST /hold", "", strings.Repeat("x", size)))
+				Await(t, "the first action", entered)
+				Send(t, second, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", 100<<10)))
+				Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
 				tcp := second
 				if over, ok := second.(interface{ NetConn() net.Conn }); ok {
 					tcp = over.NetConn()
@@ -305,7 +305,7 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 					}
 				}
 				_ = tcp.Close()
-				if err := await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+				if err := Await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
 					t.Errorf("reading the body: %v", err)
 				}
 				if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {

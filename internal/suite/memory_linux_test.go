@@ -136,7 +136,7 @@ func TestEventsBeyondTheBudget(t *testing.T) {
 // What is refused for want of memory passes policies and observers, each time, however long they
 // take: those hold up no loop.
 func TestMemoryRefusalsAreAnswers(t *testing.T) {
-	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			t.Skip("net/http's heads are its own: none is refused for want of memory")
 		}
@@ -144,8 +144,8 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 		observed, block := make(chan string, requests), make(chan struct{})
 		release := sync.OnceFunc(func() { close(block) })
 		t.Cleanup(release)
-		addr, _ := start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
-			a.Get("/probe", text("probe"))
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			a.Get("/probe", Text("probe"))
 			a.Policy(stamp)
 			a.OnAnswer(func(info *dunlin.AnswerInfo) {
 				if info.Source() == dunlin.FromMemory {
@@ -157,8 +157,8 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 		part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
 		var conns []net.Conn
 		for range requests {
-			conn := dial(t, addr)
-			send(t, conn, req("GET /probe"))
+			conn := Dial(t, addr)
+			Send(t, conn, Request("GET /probe"))
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatal(err, resp)
@@ -166,11 +166,11 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 			conns = append(conns, conn)
 		}
 		for _, conn := range conns {
-			send(t, conn, part)
+			Send(t, conn, part)
 		}
-		eventually(t, "a refusal is observed", func() bool { return len(observed) > 0 })
+		Soon(t, "a refusal is observed", func() bool { return len(observed) > 0 })
 		for range 20 { // more than there are loops
-			resp, err := http.ReadResponse(bufio.NewReader(askConn(t, addr, req("GET /probe"))), nil)
+			resp, err := http.ReadResponse(bufio.NewReader(AskConn(t, addr, Request("GET /probe"))), nil)
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("while an observer blocks: %v, %v", resp, err)
 			}
@@ -193,7 +193,7 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 			}
 		}
 		for range refused {
-			if got := await(t, "a refusal is observed", observed); got != "503 true" {
+			if got := Await(t, "a refusal is observed", observed); got != "503 true" {
 				t.Errorf("observed %s", got)
 			}
 		}
@@ -238,17 +238,17 @@ func TestPromptClientsAwaitNoRoom(t *testing.T) {
 	holder := Dial(t, addr)
 	Send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
 	<-here
-	newcomer := dial(t, addr)
-	send(t, newcomer, req("GET /sized/4"))
-	eventually(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
-	gone := dial(t, addr)
-	send(t, gone, req("GET /sized/5"))
-	eventually(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
+	newcomer := Dial(t, addr)
+	Send(t, newcomer, Request("GET /sized/4"))
+	Soon(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	gone := Dial(t, addr)
+	Send(t, gone, Request("GET /sized/5"))
+	Soon(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
 	if err := gone.(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
-	eventually(t, "who hangs up waits no more", func() bool { return app.Stats().Connections.Open == 3 })
+	Soon(t, "who hangs up waits no more", func() bool { return app.Stats().Connections.Open == 3 })
 	if s := app.Stats(); s.Shed["no-memory"] != 0 {
 		t.Errorf("it was waited for: %v", s.Shed)
 	}

@@ -1,4 +1,4 @@
-package dunlin_test
+package suite
 
 import (
 	"bufio"
@@ -14,9 +14,9 @@ import (
 )
 
 // startCapped serves bodies and large answers, with room for all of them.
-func startCapped(t *testing.T, config dunlin.Config) (app *dunlin.App, addr string, logs *logBuffer) {
+func startCapped(t *testing.T, config dunlin.Config) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
-	addr, logs = start(t, config, func(a *dunlin.App) {
+	addr, logs = Start(t, config, func(a *dunlin.App) {
 		app = a
 		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
 			body, err := r.Bytes()
@@ -47,69 +47,69 @@ func readWhole(t *testing.T, conn net.Conn) (status int, body string) {
 }
 
 func TestMaxMemoryPerConnection(t *testing.T) {
-	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerConnection: 256 << 10})
 		body := strings.Repeat("x", 200<<10)
-		conn := dial(t, addr)
-		send(t, conn, req("POST /length", "", body))
+		conn := Dial(t, addr)
+		Send(t, conn, Request("POST /length", "", body))
 		if status, text := readWhole(t, conn); status != 200 || text != fmt.Sprint(len(body)) {
 			t.Errorf("a body within the bound: %d %s", status, text)
 		}
-		conn = dial(t, addr)
-		send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
+		conn = Dial(t, addr)
+		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
 		if status, text := readWhole(t, conn); status != 200 || text != fmt.Sprint(len(body)) {
 			t.Errorf("a chunked body within the bound: %d %s", status, text)
 		}
-		conn = dial(t, addr)
-		send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
+		conn = Dial(t, addr)
+		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
 		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "larger than what one client may have held, 256KiB") {
 			t.Errorf("a body beyond it: %d %s", status, text)
 		}
-		conn = dial(t, addr)
-		send(t, conn, "POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+		conn = Dial(t, addr)
+		Send(t, conn, "POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 		go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s", 300<<10, strings.Repeat("x", 300<<10)) }() // it is refused on the way
 		if status, _ := readWhole(t, conn); status != 413 {
 			t.Errorf("a chunked body beyond it: %d", status)
 		}
-		conn = dial(t, addr)
-		send(t, conn, req("GET /large"))
+		conn = Dial(t, addr)
+		Send(t, conn, Request("GET /large"))
 		if status, text := readWhole(t, conn); status != 200 || len(text) != slowAnswer {
 			t.Errorf("a large answer: %d, %d bytes", status, len(text))
 		}
-		eventually(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})
 }
 
 // Who holds most at an address makes room for others there, and nothing happens to other addresses.
 func TestMaxMemoryPerAddress(t *testing.T) {
 	const size = 700 << 10
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, logs := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerAddress: 1 << 20})
 		body := strings.Repeat("x", size)
 		half := func(from string) net.Conn {
 			conn := dialFrom(t, from, addr)
-			send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, body[:size-1]))
+			Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, body[:size-1]))
 			return conn
 		}
 		first := half("127.0.0.1")
-		eventually(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
+		Soon(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
 		other := half("127.0.0.2")
-		eventually(t, "so is that of another address", func() bool { return app.Stats().Memory.HeldFor["body"] >= 2*size })
+		Soon(t, "so is that of another address", func() bool { return app.Stats().Memory.HeldFor["body"] >= 2*size })
 
 		second := dialFrom(t, "127.0.0.1", addr)
-		send(t, second, req("POST /length", "", body))
+		Send(t, second, Request("POST /length", "", body))
 		if status, text := readWhole(t, second); status != 200 || text != fmt.Sprint(size) {
 			t.Errorf("the second of the address: %d %s", status, text)
 		}
 		if status, text := readWhole(t, first); status != 503 || !strings.Contains(text, "its address holds as much memory as one may") {
 			t.Errorf("the first: %d %s", status, text)
 		}
-		send(t, other, "x")
+		Send(t, other, "x")
 		if status, text := readWhole(t, other); status != 200 || text != fmt.Sprint(size) {
 			t.Errorf("the other address: %d %s", status, text)
 		}
 		conn := dialFrom(t, "127.0.0.1", addr)
-		send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 2<<20))
+		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 2<<20))
 		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "1MiB") {
 			t.Errorf("more than an address may hold: %d %s", status, text)
 		}
@@ -119,13 +119,13 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 		if text := logs.String(); strings.Contains(text, "ERROR") {
 			t.Errorf("logged as a failure of the service:\n%s", text)
 		}
-		eventually(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
+		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})
 }
 
 // Answers that the clients of one address leave are within the bound; those of others are taken.
 func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
-	onEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			t.Skip("net/http's answers are its goroutines': none are charged")
 		}
@@ -135,14 +135,14 @@ func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
 			if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 				t.Fatal(err)
 			}
-			send(t, conn, req("GET /large"))
+			Send(t, conn, Request("GET /large"))
 		}
 		conn := dialFrom(t, "127.0.0.1", addr)
-		send(t, conn, req("GET /large"))
+		Send(t, conn, Request("GET /large"))
 		if status, text := readWhole(t, conn); status != 200 || len(text) != slowAnswer {
 			t.Errorf("another address: %d, %d bytes", status, len(text))
 		}
-		eventually(t, "it keeps to the bound", func() bool {
+		Soon(t, "it keeps to the bound", func() bool {
 			s := app.Stats()
 			return s.Shed["memory-cap"] > 0 && s.Memory.Held-s.Memory.Leaving <= 4<<20+4<<20/8
 		})
