@@ -90,7 +90,7 @@ func (r *Request) tooLargeEver() error {
 func (r *Request) noRoomForBody() error {
 	met := r.account.Met()
 	r.wire.RefuseBody()
-	if met == admission.ConnectionCap {
+	if met == admission.ConnectionCap || met == admission.BudgetCap {
 		return r.tooLargeEver()
 	}
 	r.app.server.NoteNoMemory("request bodies", r.Route(), met)

@@ -46,6 +46,7 @@ type Account struct {
 	working   bool  // it is stopped because the server works
 	met       Cap   // see Met
 	waits     int64 // since when it waits for room, 0 if it does not
+	modest    bool  // meanwhile: its address asks for no more than half of the budget, or is new
 	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
 	// What the peer has sent or taken: in this window, and in the one before.

@@ -9,6 +9,7 @@ const (
 	NoCap         Cap = iota
 	ConnectionCap     // Holders.MaxConnection
 	AddressCap        // Holders.MaxAddress
+	BudgetCap         // the budget is smaller than what was asked for
 )
 
 // Met returns the cap because of which the account was refused memory, or was ended; NoCap if
@@ -18,6 +19,9 @@ func (a *Account) Met() Cap {
 	defer a.mu.Unlock()
 	return a.met
 }
+
+// Capped reports whether a cap was the reason that is set.
+func (c Cap) Capped() bool { return c == ConnectionCap || c == AddressCap }
 
 func (a *Account) meets(c Cap) {
 	a.mu.Lock()

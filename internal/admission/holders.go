@@ -20,6 +20,12 @@ import (
 //	more                it waits, alone, and others much costlier make room; when it has
 //	                    waited for roomWait, the costliest of all does, which may be itself
 //
+// Those who hold little and wait for much can fill the budget together, and none would get on: if
+// nobody else can, they make room for each other. An address that would hold more than half of the
+// budget leaves what room there is to those that wait at others (yields), and its waiters, and
+// bodies that come, make room for them first. A client whose address holds nothing does
+// not wait for its answer's room while there is some (ReserveFirst).
+//
 // Those who hold more than leastShare leave a quarter of the budget to the others, as far as they
 // ask before.
 //
@@ -53,6 +59,7 @@ type Holders struct {
 	spared  atomic.Int64 // bytes of the one answer that is larger than the budget
 	much    atomic.Int64 // bytes of those that hold more than leastShare, without leaving and spared
 	waiting atomic.Int64 // accounts that wait for room
+	modest  atomic.Int64 // of these those whose addresses are modest, see yields
 	want    atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
 	ended   atomic.Uint64
 
@@ -63,6 +70,7 @@ type Holders struct {
 	next    []candidate // to be ended, the first last; see victim
 	nextAt  int64       // when they were found
 	all     bool        // they are not large
+	waiters bool        // some of them are not, and wait for much
 	lone    *Account    // whose bytes are spared
 	changed chan struct{}
 

@@ -265,11 +265,12 @@ func (s *sim) check() {
 	}
 }
 
-// endable reports whether anybody but one holds more than what is fair and may be ended.
+// endable reports whether anybody but one holds more than what is fair and may be ended; for one
+// that waits for much, whose answer is not being taken at a good rate.
 func (s *sim) endable(but *simClient) bool {
 	fair := s.h.Fair()
 	for _, c := range s.clients {
-		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() {
+		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() && (but.a == nil || but.a.waits == 0 || c.a.standing(s.now) < answering) {
 			return true
 		}
 	}

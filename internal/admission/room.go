@@ -88,6 +88,21 @@ func (a *Account) ReserveAhead(n int64) Outcome {
 	return outcome
 }
 
+// ReserveFirst is ReserveAhead for one whose address holds nothing else: it gets what room there is,
+// also that which is left to those who hold little, so that a client of whom nothing is known
+// does not wait behind those that hold much. It does not wait, and nobody makes room for it.
+func (a *Account) ReserveFirst(n int64) bool {
+	h := a.holders
+	if !a.source.known || a.source.held.Load() != a.Held() || a.Ending() || !h.take(a, Output, n, 0) {
+		return false
+	}
+	a.Unwait()
+	a.mu.Lock()
+	a.ahead += n
+	a.mu.Unlock()
+	return true
+}
+
 // EndRequest makes what ReserveBody has granted a reservation for the answer, which was
 // made and may not have been taken yet: nobody else can get that room in between.
 func (a *Account) EndRequest() {
@@ -129,7 +144,10 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		h.makeRoomAt(a, n)
 	}
 	switch {
-	case ending || bound > 0 && after > bound:
+	case ending:
+		return NoRoom
+	case bound > 0 && after > bound:
+		a.meets(BudgetCap)
 		return NoRoom
 	case h.overConnection(u, after):
 		a.meets(ConnectionCap)
@@ -165,11 +183,15 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	now := h.now()
 	if waits == 0 {
 		waits = now
+		modest := !h.greedy(a.source, n) || a.source.held.Load() == a.Held()
 		a.mu.Lock()
-		a.waits = now
+		a.waits, a.modest = now, modest
 		a.stop(now)
 		a.mu.Unlock()
 		h.waiting.Add(1)
+		if modest {
+			h.modest.Add(1)
+		}
 	}
 	waited := now - waits
 	times := float64(muchCostlier)
@@ -177,7 +199,7 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 		times = 1
 	}
 	capped := h.overAddress(a, n) > 0
-	if !capped && h.makeRoom(a, n, times) {
+	if !capped && !h.yields(a, n) && h.makeRoom(a, n, times) {
 		return NoRoom
 	}
 	if waited >= mostWait {
@@ -204,6 +226,10 @@ func (a *Account) Unwait() {
 	a.waits = 0
 	a.start(a.holders.now())
 	a.holders.waiting.Add(-1)
+	if a.modest {
+		a.modest = false
+		a.holders.modest.Add(-1)
+	}
 }
 
 // AcquireBody is ReserveBody for those who can wait: it returns when the bytes are granted or
@@ -253,7 +279,23 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 func (h *Holders) takeMuch(a *Account, u Use, n, beyond int64) bool {
 	h.taking.Lock()
 	defer h.taking.Unlock()
-	return h.overMuch(a, n) <= 0 && h.take(a, u, n, beyond)
+	return !h.yields(a, n) && h.overMuch(a, n) <= 0 && h.take(a, u, n, beyond)
+}
+
+// greedy reports whether an address that holds n bytes more would hold more than half of the budget.
+func (h *Holders) greedy(s *source, n int64) bool {
+	return s.known && s.held.Load()+n > h.budget.Bound()/2
+}
+
+// yields reports whether an account must leave the room there is to others, that wait at
+// modest addresses: however many ask at a greedy one, they go first.
+func (h *Holders) yields(a *Account, n int64) bool {
+	if h.modest.Load() == 0 || !h.greedy(a.source, n) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.modest
 }
 
 // overMuch returns by how many bytes those that hold much would pass what they may hold

@@ -68,11 +68,18 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 		asker.mu.Unlock()
 	}
 	last := h.next[len(h.next)-1].standing
+	unequal := times > 0 && a.source != asker.source && h.greedy(a.source, 0) && !h.greedy(asker.source, n)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	standing := a.standing(now)
 	switch held := a.held.Load(); {
 	case held == 0 || !a.endable() && a != asker || a.ending || a.closed:
+		return isNone
+	case h.waiters && held <= h.Fair() && a.waits != 0 && a != asker:
+		// It has little, and will not do with it.
+		if times == 0 || unequal || times == 1 && now-a.since >= provenAfter {
+			return isVictim
+		}
 		return isNone
 	case !h.all && held <= h.Fair():
 		return isNone
@@ -80,10 +87,12 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 		return isNone // it is better than it was
 	case times > 0 && now-a.answers < provenAfter:
 		return isNone // it has hardly been able to take any of its answer
-	case standing != slow && times > 0:
+	case standing != slow && times > 0 && !(standing == sending && times == 1 && unequal):
 		return nobodyIs
 	case standing == answering && !h.all && h.over(n) <= h.slack():
 		return nobodyIs
+	case standing == sending && times > 0 && now-a.since < provenAfter:
+		return isNone
 	case times > 1 && (now-a.since < provenAfter || a.cost(now) <= least):
 		return nobodyIs
 	}
@@ -102,10 +111,10 @@ func (a *Account) endable() bool {
 func (h *Holders) list(n int64, times float64) {
 	now := h.now()
 	fresh := h.nextAt != 0 && now-h.nextAt < listLife && (times > 0 || len(h.next) > 0)
-	if fresh && !(h.all && (times > 0 || h.anyLarge())) {
+	if fresh && !(h.all && (times > 0 || h.anyLarge(answering+1))) && !(h.waiters && h.anyLarge(answering)) {
 		return
 	}
-	h.next, h.nextAt, h.all = h.next[:0], now, false
+	h.next, h.nextAt, h.all, h.waiters = h.next[:0], now, false, false
 	fair, bound := h.Fair(), h.budget.Bound()
 	var most *source
 	several := false
@@ -128,22 +137,26 @@ func (h *Holders) list(n int64, times float64) {
 		}
 		greedy = false // it does so by many small ones
 	}
+	if !slices.ContainsFunc(h.next, func(c candidate) bool { return c.standing < answering }) {
+		h.listWaiting(now)
+	}
 	if len(h.next) == 0 && times == 0 && h.over(n) > 0 {
 		h.listSmall(now)
 	}
 	slices.SortFunc(h.next, compareCandidates)
 }
 
-// anyLarge reports whether somebody holds more than Fair who may be ended. h.mu is held.
-func (h *Holders) anyLarge() bool {
-	fair := h.Fair()
+// anyLarge reports whether somebody holds more than Fair who may be ended and stands worse than
+// that. h.mu is held.
+func (h *Holders) anyLarge(than int) bool {
+	fair, now := h.Fair(), h.now()
 	return slices.ContainsFunc(h.large, func(a *Account) bool {
 		if a.held.Load() <= fair {
 			return false
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.endable()
+		return a.endable() && a.standing(now) < than
 	})
 }
 
@@ -182,19 +195,56 @@ func (h *Holders) sparedIs(a *Account) {
 	}
 }
 
-// listSmall lists holders of little: memory is full of them. h.mu is held.
-func (h *Holders) listSmall(now int64) {
-	h.all = true
+// listWaiting lists those that hold little and wait for much: memory may be full of them, and none
+// would get on. If there is an address that holds more than half of the budget, it is its own.
+// h.mu is held.
+func (h *Holders) listWaiting(now int64) {
+	if h.waiting.Load() == 0 {
+		return
+	}
+	h.waiters = true
+	fair := h.Fair()
+	var greedy *source
+	h.eachSource(func(src *source) {
+		if h.greedy(src, 0) {
+			greedy = src
+		}
+	})
+	h.eachSource(func(src *source) {
+		if greedy != nil && src != greedy {
+			return
+		}
+		for a := src.accounts; a != nil; a = a.nextOf {
+			a.mu.Lock()
+			waits := a.waits != 0 && a.held.Load() <= fair
+			a.mu.Unlock()
+			if waits {
+				h.consider(a, 0, now)
+			}
+		}
+	})
+}
+
+// eachSource calls f for every address, with the lock of its shard held.
+func (h *Holders) eachSource(f func(*source)) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.mu.Lock()
 		for _, src := range s.sources {
-			for a := src.accounts; a != nil; a = a.nextOf {
-				h.consider(a, src.held.Load(), now)
-			}
+			f(src)
 		}
 		s.mu.Unlock()
 	}
+}
+
+// listSmall lists holders of little: memory is full of them. h.mu is held.
+func (h *Holders) listSmall(now int64) {
+	h.all = true
+	h.eachSource(func(src *source) {
+		for a := src.accounts; a != nil; a = a.nextOf {
+			h.consider(a, src.held.Load(), now)
+		}
+	})
 }
 
 // consider lists a if it may be ended and is among the costliest so far. h.mu is held.

@@ -62,7 +62,7 @@ func (c *Conn) Met() admission.Cap {
 // End is called by admission.Holders, on any goroutine.
 func (c *Conn) End(a *admission.Account) {
 	e := c.loop.e
-	if a.Met() != admission.NoCap {
+	if a.Met().Capped() {
 		if n, due := e.cfg.Shed.Note(admission.MemoryCap); due {
 			e.cfg.Logger.Warn("engine: one connection or address holds as much memory as it may: those are refused or cut off who hold most",
 				"latest", c.RemoteAddr(), "held", a.Held(), "count", n)

@@ -26,6 +26,9 @@ const roomPause = int64(250 * time.Millisecond)
 // of this call of Data; what is left of it when that has been sent is given back.
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
+	if a.ReserveFirst(n) {
+		return admission.Granted
+	}
 	if d.Inline() {
 		l := d.loop
 		if l.noRoom.size() > 0 && l.retried != c {

@@ -109,7 +109,7 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 
 // NoteEnded counts, and logs now and then, that one who held much is ended to make room.
 func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
-	if account.Met() != admission.NoCap {
+	if account.Met().Capped() {
 		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
 	} else if n, due := s.Shed.Note(admission.LargestHolder); due {
 		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
@@ -120,7 +120,7 @@ func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
 // NoteNoMemory counts, and logs now and then, that something is refused for want of memory, or
 // because of a cap.
 func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
-	if met != admission.NoCap {
+	if met.Capped() {
 		s.noteCap(what+" are refused", "route", route)
 	} else if n, due := s.Shed.Note(admission.NoMemory); due {
 		s.Log.Warn("the "+s.Budget.String()+" is used up: "+what+" are refused", "route", route, "count", n)

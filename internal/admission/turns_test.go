@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// Memory can be full of those who hold little and wait for much, so that none would get on. They
+// make room: those of an address that holds more than half of it at once.
+func TestWaitersMakeRoom(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	var waiting []*cappedPeer
+	for h.budget.Held()+64<<10 <= 4<<20 {
+		p := open(there)
+		p.Force(Input, 64<<10)
+		if got := p.ReserveBody(1 << 20); got == Granted {
+			p.Working(true) // it cannot be ended
+		} else {
+			waiting = append(waiting, p)
+		}
+	}
+	ended := func() (n int) {
+		for _, p := range waiting {
+			if p.ended {
+				n++
+			}
+		}
+		return n
+	}
+	*now += int64(time.Second)
+	p := open(here)
+	if got := p.ReserveBody(512 << 10); got != MustWait {
+		t.Fatalf("with nothing given back yet: %v", got)
+	}
+	if n := ended(); n == 0 || n > (512<<10)/(64<<10)+2 {
+		t.Fatalf("%d of %d that wait were ended", n, len(waiting))
+	}
+	for _, w := range waiting {
+		if w.ended {
+			w.Release(Input, w.Held())
+		}
+	}
+	// What they leave is for who waits at another address, not for the others there.
+	for _, w := range waiting {
+		if !w.ended && w.Reserve(Body, 256<<10) == Granted {
+			t.Fatal("an address that holds more than half of the budget came first")
+		}
+	}
+	if got := p.ReserveBody(512 << 10); got != Granted {
+		t.Errorf("the one they were ended for: %v", got)
+	}
+}
+
+// Nobody who holds little and waits is ended while somebody holds much and can be.
+func TestLargeHoldersMakeRoomBeforeWaiters(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	large := open(there)
+	large.ReserveBody(3 << 20)
+	waiter := open(there)
+	waiter.Force(Input, 64<<10)
+	waiter.ReserveBody(2 << 20)
+	*now += int64(10 * time.Second)
+	p := open(here)
+	p.Reserve(Input, 64<<10)
+	p.Force(Input, 1<<20)
+	if waiter.ended || !large.ended {
+		t.Errorf("ended: the one that waits %v, the one that holds much %v", waiter.ended, large.ended)
+	}
+}
+
+// A client whose address holds nothing does not wait behind those that hold much: it gets what they
+// leave to small holders. Others wait, and who has no address.
+func TestReserveFirst(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	for range 3 {
+		open(there).ReserveBody(1 << 20)
+	}
+	if open(there).ReserveFirst(512<<10) || open(netip.Addr{}).ReserveFirst(512<<10) {
+		t.Error("one whose address holds much, or that has none, went first")
+	}
+	p := open(here)
+	if !p.ReserveFirst(512<<10) || p.Held() != 512<<10 {
+		t.Errorf("a new client has to wait; it holds %d", p.Held())
+	}
+	if p.EndAhead(); p.Held() != 0 {
+		t.Errorf("%d bytes are not given back", p.Held())
+	}
+	if open(here).ReserveFirst(2 << 20) {
+		t.Error("more was given than there is")
+	}
+}
