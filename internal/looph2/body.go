@@ -149,7 +149,7 @@ func (own *stream) unreadable() error {
 	case own.in.stopped:
 		return http.ErrBodyReadAfterClose
 	case own.noRoom:
-		return server.Pipeline.NoMemory("the request body")
+		return own.noMemory()
 	case own.cut != nil:
 		return own.cut
 	case own.reading.passed():

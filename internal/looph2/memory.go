@@ -82,6 +82,15 @@ func (h *holder) End(a *admission.Account) {
 	}()
 }
 
+// noMemory is the error of a body that there is no room for.
+func (own *stream) noMemory() error {
+	met := admission.NoCap
+	if own.account != nil {
+		met = own.account.Met()
+	}
+	return own.s.h.server.Pipeline.NoMemory("the request body", met)
+}
+
 // makeRoom ends a stream that holds most.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
@@ -92,7 +101,7 @@ func (s *session) makeRoom(own *stream) {
 	case own.gathering:
 		own.gathering = false
 		s.bodies--
-		s.refuse(own, &own.req, s.h.server.Pipeline.NoMemory("the request body"), exchange.FromMemory)
+		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)
 	case own.rest != nil || pending:
 		s.cut(own)
 	default:

@@ -9,10 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// planned is a response that goes on in the background.
+// planned is a response that goes on in the background, or why the request is refused there.
 type planned struct {
-	resp exchange.Answer
-	left time.Duration // of the limit on the action's time; 0: there is none
+	resp    exchange.Answer
+	left    time.Duration // of the limit on the action's time; 0: there is none
+	refusal error         // nil: it is not
 }
 
 // mayMoveToBackground reports whether the rest of the request can do without the input.
@@ -41,7 +42,7 @@ func (x *wire) moveToBackground(resp *exchange.Answer) progress {
 func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
-	if x.refusal != nil {
+	if x.planned.refusal != nil {
 		x.refuseApart()
 		return
 	}

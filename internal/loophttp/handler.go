@@ -293,7 +293,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	}
 	if d.Inline() && x.call.Hooked() {
 		// A loop that makes room cannot be taken over: code of others runs elsewhere.
-		x.refusal = problem
+		x.planned = &planned{refusal: problem}
 		d.Background()
 		return
 	}

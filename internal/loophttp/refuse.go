@@ -120,8 +120,8 @@ func (x *wire) refuseApart() {
 	server := x.handler.server
 	server.Refused.Add(1)
 	x.closing, x.minor = true, 1
-	resp := x.call.Amend(server.Pipeline.Answer(x.refusal), exchange.FromMemory)
-	x.refusal = nil
+	resp := x.call.Amend(server.Pipeline.Answer(x.planned.refusal), exchange.FromMemory)
+	x.planned = nil
 	if x.s.Watched {
 		x.call.Observe(resp, x.took())
 	}

@@ -62,7 +62,6 @@ type wire struct {
 	begunAt   int                // where in the output the begun answer begins, -1 if part of it was sent
 	claims    int                // calls of claim without unclaim
 	planned   *planned           // what goes on in the background
-	refusal   error              // likewise: why the request is refused
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
 	ctx       context.Context    // made when first asked for
