@@ -160,10 +160,10 @@ func (x *wire) MayWait() {
 
 // Lost reports whether the client has gone, of whose body so many bytes have not been read.
 func (x *wire) Lost(left int64) bool {
-	if !x.hold() {
+	if !x.claim() {
 		return true
 	}
-	defer x.unhold()
+	defer x.unclaim()
 	return x.c.Lost(left)
 }
 
