@@ -97,11 +97,10 @@ type Config struct {
 	// the kernel needs in it for sockets and page tables, goes before it.
 	MemoryLimit ByteSize
 
-	// MaxMemoryPerConnection bounds what one connection may make the server hold of that
-	// budget for a request, in bytes; on net/http it bounds each request. A larger body that is read in
-	// whole is answered with 413. What reading takes is beside it, up to 256 KiB and
-	// twice MaxHead, and the answer, which the action has made, counts for MaxMemoryPerAddress only. At
-	// least 128 KiB. Default: the whole budget.
+	// MaxMemoryPerConnection bounds what one connection, or on net/http one request, may make the server
+	// hold of that budget: a larger body that is read in whole is answered with 413. What reading takes is
+	// beside it, 256 KiB and twice MaxHead at most, and the answer, which the action has made, counts for
+	// MaxMemoryPerAddress only. At least 128 KiB. Default: the whole budget.
 	MaxMemoryPerConnection ByteSize
 
 	// MaxMemoryPerAddress bounds what all connections from one remote address may make the
@@ -394,9 +393,7 @@ const defaultKeepAlive = 15 * time.Second
 // mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers.
 const mostHead = 1 << 30
 
-// leastCap bounds MaxMemoryPerConnection and MaxMemoryPerAddress from below, in bytes: a body of
-// 64 KiB, its head, and what reading them takes.
-const leastCap = 128 << 10
+const leastCap = 128 << 10 // of MaxMemoryPerConnection and MaxMemoryPerAddress: a body of 64 KiB, and what reading it takes
 
 // longest stands for all durations beyond it, such as math.MaxInt64: the clock would
 // go around.

@@ -48,10 +48,7 @@ func (a *App) tellAdapters() {
 	trust, _ := clientaddr.ParseTrust(c.TrustedProxies) // validate has tried
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
 	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
-	s.Holders.MaxAddress = int64(c.MaxMemoryPerAddress)
-	if most := c.MaxMemoryPerConnection; most > 0 {
-		s.Holders.MaxConnection = int64(most) + 2*(leastCap+int64(c.MaxHead)) // the body, and what reading it takes
-	}
+	s.Holders.SetCaps(int64(c.MaxMemoryPerConnection), 2*int64(leastCap+c.MaxHead), int64(c.MaxMemoryPerAddress))
 	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
 	s.ClearTextRefusal = clearTextRefusal
 	s.Unmatched.NoRoute = true

@@ -222,14 +222,7 @@ func statusOf(err error) int {
 // noMemory is the problem of something of the request that the memory budget has no
 // room for.
 func (a *App) noMemory(what string, met admission.Cap) *ProblemDetails {
-	why := fmt.Sprintf("the %v is used up", &a.memory.Budget)
-	switch met {
-	case admission.ConnectionCap:
-		why = "the connection holds as much memory as one may"
-	case admission.AddressCap:
-		why = "its address holds as much memory as one may"
-	}
-	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + why, passing: true}
+	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Holders.Why(met), passing: true}
 }
 
 // passing reports whether err is, or wraps, a problem that only says that there is no room now.

@@ -3,10 +3,7 @@ package dunlin
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -20,10 +17,9 @@ import (
 // that could never fit is a 413 problem, one for which no room is made a 503. Who holds
 // little never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
-	bound := r.app.mostHeld()
-	if need := max(int64(capacity), announced); bound > 0 && need > bound {
+	if most := r.app.memory.Holders.MostBody(); most > 0 && max(int64(capacity), announced) > most {
 		r.wire.RefuseBody()
-		return r.tooLargeEver()
+		return r.app.server.BodyTooLargeEver()
 	}
 	if r.account == nil {
 		if r.account = r.wire.Account(); r.account == nil {
@@ -37,61 +33,26 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	outcome := r.account.ReserveBody(want)
 	if outcome == admission.MustWait {
 		r.wire.MayWait()
-		outcome = r.account.AcquireBody(want, r.Context().Done(), func() bool { return r.lost(announced) })
+		outcome = r.account.AcquireBody(want, r.Context().Done(), func() bool {
+			return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload))
+		})
 		r.wire.Waited()
 	}
-	switch outcome {
-	case admission.Granted:
+	if outcome == admission.Granted {
 		return nil
-	case admission.MustWait:
-		r.wire.RefuseBody()
+	}
+	r.wire.RefuseBody()
+	if outcome == admission.MustWait {
 		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
 	return r.noRoomForBody()
 }
 
-// lost reports whether nobody waits for the request any more, of whose body so many bytes were
-// announced (-1: unknown).
-func (r *Request) lost(announced int64) bool {
-	err := r.Context().Err()
-	w, knows := r.wire.(exchange.Watcher)
-	if !knows || errors.Is(err, context.DeadlineExceeded) {
-		return err != nil
-	}
-	left := int64(-1)
-	if announced >= 0 {
-		left = announced - int64(len(r.s.Payload))
-	}
-	return w.Lost(left)
-}
-
-// mostHeld returns how many bytes may be held for one request, 0 for no bound.
-func (a *App) mostHeld() int64 {
-	bound := a.memory.Budget.Bound()
-	for _, most := range [...]ByteSize{a.config.MaxMemoryPerConnection, a.config.MaxMemoryPerAddress} {
-		if most > 0 && (bound <= 0 || int64(most) < bound) {
-			bound = int64(most)
-		}
-	}
-	return bound
-}
-
-// tooLargeEver is the problem of a body that could never be held.
-func (r *Request) tooLargeEver() error {
-	m := &r.app.memory
-	detail := fmt.Sprintf("the request body is larger than the %v", &m.Budget)
-	if most := r.app.mostHeld(); most != m.Budget.Bound() {
-		detail = fmt.Sprintf("the request body is larger than what one client may have held, %v", ByteSize(most))
-	}
-	return &ProblemDetails{Status: http.StatusRequestEntityTooLarge, Detail: detail}
-}
-
 // noRoomForBody refuses a body that there is no memory for.
 func (r *Request) noRoomForBody() error {
 	met := r.account.Met()
-	r.wire.RefuseBody()
 	if met == admission.ConnectionCap || met == admission.BudgetCap {
-		return r.tooLargeEver()
+		return r.app.server.BodyTooLargeEver()
 	}
 	r.app.server.NoteNoMemory("request bodies", r.Route(), met)
 	return r.app.noMemory("the request body", met)

@@ -29,11 +29,9 @@ func (p *pipeline) Problem(status int, detail string, cause error) error {
 	return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
 }
 
-func (p *pipeline) Status(err error) int { return statusOf(err) }
-func (p *pipeline) NoMemory(what string, met admission.Cap) error {
-	return p.app().noMemory(what, met)
-}
-func (p *pipeline) NotNow(detail string) exchange.Answer { return overloaded(detail).a }
+func (p *pipeline) Status(err error) int                          { return statusOf(err) }
+func (p *pipeline) NoMemory(what string, met admission.Cap) error { return p.app().noMemory(what, met) }
+func (p *pipeline) NotNow(detail string) exchange.Answer          { return overloaded(detail).a }
 
 // Answer is Error for a problem of an adapter's, whose cause alone is for the log.
 func (p *pipeline) Answer(err error) exchange.Answer {

@@ -12,6 +12,37 @@ const (
 	BudgetCap         // the budget is smaller than what was asked for
 )
 
+// SetCaps bounds the body of a request, beside which its connection may hold as much as reading
+// takes, and what an address holds; 0 is no bound.
+func (h *Holders) SetCaps(body, reading, address int64) {
+	h.maxBody, h.MaxAddress = body, address
+	if body > 0 {
+		h.MaxConnection = body + reading
+	}
+}
+
+// MostBody returns how large a body may be, 0 for any size.
+func (h *Holders) MostBody() int64 {
+	most := h.budget.Bound()
+	for _, bound := range [...]int64{h.maxBody, h.MaxAddress} {
+		if bound > 0 && (most <= 0 || bound < most) {
+			most = bound
+		}
+	}
+	return most
+}
+
+// Why says why there is no room.
+func (h *Holders) Why(met Cap) string {
+	switch met {
+	case ConnectionCap:
+		return "the connection holds as much memory as one may"
+	case AddressCap:
+		return "its address holds as much memory as one may"
+	}
+	return "the " + h.budget.String() + " is used up"
+}
+
 // Met returns the cap because of which the account was refused memory, or was ended; NoCap if
 // that was for want of room.
 func (a *Account) Met() Cap {

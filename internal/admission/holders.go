@@ -50,6 +50,8 @@ type Holders struct {
 	// after the first call of Open.
 	MaxConnection, MaxAddress int64
 
+	maxBody int64 // of a request, see SetCaps
+
 	// OnRoom, if set, is called when something was given back while somebody waits. It must not
 	// wait, nor change after the first call of Open.
 	OnRoom func()

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,29 @@ func (s *Server) BodyLimit(r *Route) int64 {
 // BodyTooLarge is the problem of a body over the limit.
 func (s *Server) BodyTooLarge(limit int64) error {
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", limit), nil)
+}
+
+// BodyTooLargeEver is the problem of a body that could never be held.
+func (s *Server) BodyTooLargeEver() error {
+	detail := fmt.Sprintf("the request body is larger than the %v", s.Budget)
+	if most := s.Holders.MostBody(); most != s.Budget.Bound() {
+		detail = fmt.Sprintf("the request body is larger than the %d bytes that one client may have held", most)
+	}
+	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, detail, nil)
+}
+
+// Lost reports whether nobody waits for a request any more, of whose body so many bytes were
+// announced (-1: unknown) and read.
+func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
+	watcher, knows := w.(Watcher)
+	if err := ctx.Err(); !knows || errors.Is(err, context.DeadlineExceeded) {
+		return err != nil
+	}
+	left := int64(-1)
+	if announced >= 0 {
+		left = announced - int64(read)
+	}
+	return watcher.Lost(left)
 }
 
 // BodyCut is the problem of a body that ended early or came too slowly.

@@ -62,7 +62,7 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
-		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "larger than what one client may have held, 256KiB") {
+		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "larger than the 262144 bytes that one client may have held") {
 			t.Errorf("a body beyond it: %d %s", status, text)
 		}
 		conn = Dial(t, addr)
@@ -110,7 +110,7 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 		}
 		conn := dialFrom(t, "127.0.0.1", addr)
 		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 2<<20))
-		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "1MiB") {
+		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "1048576 bytes") {
 			t.Errorf("more than an address may hold: %d %s", status, text)
 		}
 		if s := app.Stats(); s.Shed["memory-cap"] != 1 || s.Shed["largest-holder"]+s.Shed["no-memory"] != 0 {
