@@ -167,9 +167,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more, to see the end
 			}
-			if most := r.app.memory.Holders.MostBody(); most > int64(len(b)) {
-				want = int(min(int64(want), most))
-			}
+			want = r.app.memory.Holders.MostGrown(want, len(b))
 			if err := r.growPayload(want, announced); err != nil {
 				return nil, err
 			}

@@ -103,12 +103,10 @@ type Config struct {
 	// MaxMemoryPerAddress only. At least 128 KiB. Default: the whole budget.
 	MaxMemoryPerConnection ByteSize
 
-	// MaxMemoryPerAddress bounds what all connections from one remote address may make the
-	// server hold of the budget together, their answers included. When it is reached, others of that address
-	// make room, as MemoryLimit says; what finds none waits, for ten seconds at most if it is large, and is
-	// answered with 503. One answer may be larger if the address holds nothing else. Addresses count as for
-	// MaxConnectionsPerAddress: not for TrustedProxies' own connections, and all that come by another proxy
-	// are one. At least 128 KiB. Default: the whole budget.
+	// MaxMemoryPerAddress bounds what all connections from one remote address may make the server hold of the
+	// budget together, answers included. Beyond it others of that address make room, as MemoryLimit says; who
+	// finds none gets a 503, for a large body after ten seconds. One answer may be larger if the address holds
+	// nothing else. Addresses are those of MaxConnectionsPerAddress. At least 128 KiB. Default: the whole budget.
 	MaxMemoryPerAddress ByteSize
 
 	// MaxConcurrent is how many actions may wait at once on the loop engine: those of
@@ -390,10 +388,9 @@ func (c Config) withDefaults() Config {
 // call.
 const defaultKeepAlive = 15 * time.Second
 
-// mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers.
-const mostHead = 1 << 30
-
-const leastCap = 128 << 10 // of MaxMemoryPerConnection and MaxMemoryPerAddress: a body of 64 KiB, and what reading it takes
+// mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers. leastCap bounds
+// MaxMemoryPerConnection and MaxMemoryPerAddress.
+const mostHead, leastCap = 1 << 30, 128 << 10
 
 // longest stands for all durations beyond it, such as math.MaxInt64: the clock would
 // go around.
@@ -421,8 +418,7 @@ func (c Config) validate() error {
 	case c.MemoryLimit < 0:
 		return fmt.Errorf("Config.MemoryLimit is %d: it must not be negative", c.MemoryLimit)
 	case c.MaxMemoryPerConnection != 0 && c.MaxMemoryPerConnection < leastCap || c.MaxMemoryPerAddress != 0 && c.MaxMemoryPerAddress < leastCap:
-		return fmt.Errorf("Config.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d (128 KiB): less would refuse ordinary requests",
-			c.MaxMemoryPerConnection, c.MaxMemoryPerAddress, leastCap)
+		return fmt.Errorf("Config.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d", c.MaxMemoryPerConnection, c.MaxMemoryPerAddress, leastCap)
 	case c.MaxConcurrent < 0:
 		return fmt.Errorf("Config.MaxConcurrent is %d: it must not be negative", c.MaxConcurrent)
 	case c.MaxBody < 0:

@@ -33,9 +33,8 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	outcome := r.account.ReserveBody(want)
 	if outcome == admission.MustWait {
 		r.wire.MayWait()
-		outcome = r.account.AcquireBody(want, r.Context().Done(), func() bool {
-			return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload))
-		})
+		lost := func() bool { return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload)) }
+		outcome = r.account.AcquireBody(want, r.Context().Done(), lost)
 		r.wire.Waited()
 	}
 	if outcome == admission.Granted {
@@ -45,17 +44,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	if outcome == admission.MustWait {
 		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
-	return r.noRoomForBody()
-}
-
-// noRoomForBody refuses a body that there is no memory for.
-func (r *Request) noRoomForBody() error {
-	met := r.account.Met()
-	if met == admission.ConnectionCap || met == admission.BudgetCap {
-		return r.app.server.BodyTooLargeEver()
-	}
-	r.app.server.NoteNoMemory("request bodies", r.Route(), met)
-	return r.app.noMemory("the request body", met)
+	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
 }
 
 // noteBody notes that n more bytes of the body have come, for which its account is judged,

@@ -32,6 +32,14 @@ func (h *Holders) MostBody() int64 {
 	return most
 }
 
+// MostGrown returns how large a buffer of so many bytes may become that is to have want.
+func (h *Holders) MostGrown(want, has int) int {
+	if most := h.MostBody(); most > int64(has) {
+		return int(min(int64(want), most))
+	}
+	return want
+}
+
 // Why says why there is no room.
 func (h *Holders) Why(met Cap) string {
 	switch met {

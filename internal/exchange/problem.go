@@ -40,6 +40,16 @@ func (s *Server) BodyTooLargeEver() error {
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, detail, nil)
 }
 
+// NoRoomForBody counts, and logs now and then, that there is no memory for the body of a request, and
+// returns the problem.
+func (s *Server) NoRoomForBody(route string, met admission.Cap) error {
+	if met == admission.ConnectionCap || met == admission.BudgetCap {
+		return s.BodyTooLargeEver()
+	}
+	s.NoteNoMemory("request bodies", route, met)
+	return s.Pipeline.NoMemory("the request body", met)
+}
+
 // Lost reports whether nobody waits for a request any more, of whose body so many bytes were
 // announced (-1: unknown) and read.
 func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
