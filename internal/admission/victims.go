@@ -77,7 +77,7 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 		return isNone
 	case h.waiters && held <= h.Fair() && a.waits != 0 && a != asker:
 		// It has little, and will not do with it.
-		if times == 0 || unequal || times == 1 && now-a.since >= provenAfter {
+		if times == 0 || unequal || times == 1 && now-a.since >= 4*provenAfter {
 			return isVictim
 		}
 		return isNone
