@@ -17,7 +17,12 @@ import (
 func (own *stream) accountOf() *admission.Account {
 	if own.account == nil && !own.finalized {
 		own.kept.Store(true) // the account knows it
-		own.account = own.s.h.server.Holders.Open(&holder{own: own, remote: own.s.c.RemoteAddr()}, own.s.c.RemoteAddr().Addr())
+		server, remote := own.s.h.server, own.s.c.RemoteAddr()
+		from := remote.Addr()
+		if server.TrustedProxies().Trusts(from) {
+			from = netip.Addr{} // it stands for many clients
+		}
+		own.account = server.Holders.Open(&holder{own: own, remote: remote}, from)
 	}
 	return own.account
 }

@@ -123,6 +123,57 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 	})
 }
 
+// A trusted proxy stands for many clients: what they hold together is not bounded as one client's.
+func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
+	const size = 700 << 10
+	for _, h2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("HTTP/2 ", h2), func(t *testing.T) {
+			app, addr, _ := startCapped(t, dunlin.Config{
+				Engine: dunlin.EngineAuto, H2C: true, MaxMemoryPerAddress: 1 << 20, TrustedProxies: []string{"127.0.0.0/8"},
+			})
+			client := &http.Transport{Protocols: new(http.Protocols)}
+			client.Protocols.SetHTTP1(!h2)
+			client.Protocols.SetUnencryptedHTTP2(h2)
+			defer client.CloseIdleConnections()
+			var bodies []*io.PipeWriter
+			answers := make(chan string, 2)
+			for i := range 2 {
+				r, w := io.Pipe()
+				req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/length", r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.ContentLength = size
+				req.Header.Set("X-Forwarded-For", fmt.Sprint("10.0.0.", i))
+				go func() {
+					resp, err := client.RoundTrip(req)
+					if err != nil {
+						answers <- err.Error()
+						return
+					}
+					defer resp.Body.Close()
+					text, _ := io.ReadAll(resp.Body)
+					answers <- fmt.Sprint(resp.StatusCode, " ", string(text))
+				}()
+				if _, err := w.Write(make([]byte, size-1)); err != nil {
+					t.Fatal(err)
+				}
+				bodies = append(bodies, w)
+				Soon(t, "the body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= int64(i+1)*size })
+			}
+			for _, w := range bodies {
+				_, _ = w.Write([]byte("x"))
+				_ = w.Close()
+			}
+			for range 2 {
+				if got := <-answers; got != fmt.Sprint("200 ", size) {
+					t.Error(got)
+				}
+			}
+		})
+	}
+}
+
 // Answers that the clients of one address leave are within the bound; those of others are taken.
 func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
