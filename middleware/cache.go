@@ -124,7 +124,7 @@ func (k *ResponseCache) Stats() CacheStats {
 //
 // Kept are complete answers to GET that say for how long they are fresh, and neither set a cookie nor are for one client
 // alone. Requests with Authorization or cookies share only what says public or s-maxage. An
-// answer is found by host, path, query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// answer is found by scheme, host, path, query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
 // Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
@@ -160,7 +160,7 @@ func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Act
 	return resp
 }
 
-// Invalidate forgets all answers to a URL: host as in the Host field, path as Request.Path has it. Those that are being
+// Invalidate forgets all answers to a URL, by http and https: host as in the Host field, path as Request.Path has it. Those that are being
 // made at this moment are not stored either.
 func (k *ResponseCache) Invalidate(host, path, query string) {
 	base := k.baseHash(host, path, query)
@@ -197,11 +197,15 @@ var rerouting = [...]string{
 	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
 }
 
+// secureMix tells the hashes of https from those of http.
+const secureMix = 0x9e3779b97f4a7c15
+
 // A cacheKey is what chooses an answer, but for Vary.
 type cacheKey struct {
-	base              uint64 // hash of host, path and query, which also chooses the shard
+	base              uint64 // hash of host, path and query, which also chooses the shard, of either scheme
 	hash              uint64 // of everything
 	host, path, query string
+	secure            bool                   // the scheme is https
 	extra             string                 // CacheConfig.Key
 	rerouted          [len(rerouting)]string // values of these fields
 }
@@ -226,7 +230,10 @@ func writeParts(h *maphash.Hash, parts ...string) {
 func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	key.host, key.path, key.query = r.Host(), r.Path(), r.RawQuery()
 	key.base = k.baseHash(key.host, key.path, key.query)
-	key.hash = key.base
+	if key.hash = key.base; r.Secure() {
+		key.secure = true
+		key.hash ^= secureMix
+	}
 	var h maphash.Hash
 	h.SetSeed(k.seed)
 	mixed := false

@@ -621,3 +621,28 @@ func ExampleResponseCache() {
 	// made 1 - Dunlin; fwd=miss; stored
 	// made 1 - Dunlin; hit
 }
+
+// http and https are two URLs: what sends the clients of one to the other is not for those.
+func TestCacheKeepsSchemesApart(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+		if !r.Secure() {
+			return dunlin.Redirect("https://"+r.Host()+r.Path()).Header("Cache-Control", "public, max-age=60").Status(308)
+		}
+		return dunlin.Text("by TLS").Header("Cache-Control", "public, max-age=60")
+	})
+	for range 2 {
+		if w := k.get("http://example.com/items/1"); w.Code != 308 {
+			t.Errorf("in clear text: %d %s", w.Code, w.Body)
+		}
+		if w := k.get("https://example.com/items/1"); w.Code != 200 || w.Body.String() != "by TLS" {
+			t.Errorf("by TLS: %d, to %s", w.Code, w.Header().Get("Location"))
+		}
+	}
+	if n := k.runs.Load(); n != 2 {
+		t.Errorf("the action ran %d times, want 2", n)
+	}
+	k.cache.Invalidate("example.com", "/items/1", "")
+	if s := k.cache.Stats(); s.Entries != 0 {
+		t.Errorf("%d answers are left when the URL's are to be forgotten", s.Entries)
+	}
+}

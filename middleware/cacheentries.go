@@ -196,7 +196,7 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 
 // same reports whether two keys are the same, not their hashes only.
 func (key *cacheKey) same(other *cacheKey) bool {
-	return key.path == other.path && key.query == other.query && key.host == other.host && key.extra == other.extra && key.rerouted == other.rerouted
+	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.rerouted == other.rerouted
 }
 
 // finish ends a flight, if there is one.
