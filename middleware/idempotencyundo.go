@@ -16,14 +16,15 @@ import (
 // To give a key back is to write that it is free, also where nothing is there yet: a claim that arrives after that
 // meets a conflict.
 type claimsToUndo struct {
-	config *IdempotencyConfig
-	mu     sync.Mutex
-	claims []*claim
-	runs   bool // a goroutine is at it
+	config  *IdempotencyConfig
+	mu      sync.Mutex
+	claims  []*claim // that were not tried yet
+	waiting int      // these, and those that the goroutine has
+	runs    bool     // a goroutine is at it
 }
 
 const (
-	mostToUndo   = 10_000
+	mostToUndo   = 10_000          // so many wait at most, however long the store is away
 	undoInterval = time.Second     // between two tries of all, while the store does not answer
 	undoTimeout  = 2 * time.Second // of a try
 	freeFor      = 10 * time.Minute
@@ -33,11 +34,12 @@ const (
 func (u *claimsToUndo) add(k *claim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.claims) == mostToUndo {
+	if u.waiting == mostToUndo {
 		u.config.Logger.Warn("an idempotency key cannot be given back: repetitions get 409 until its lease is over")
 		return
 	}
 	u.claims = append(u.claims, k)
+	u.waiting++
 	if !u.runs {
 		u.runs = true
 		go u.run()
@@ -62,6 +64,9 @@ func (u *claimsToUndo) run() {
 				left = append(left, k)
 			}
 		}
+		u.mu.Lock()
+		u.waiting -= len(todo) - len(left)
+		u.mu.Unlock()
 		if len(left) > 0 {
 			time.Sleep(undoInterval)
 		}
