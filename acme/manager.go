@@ -179,29 +179,43 @@ func (m *manager) renew(ctx context.Context, n *name) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		n.failures++
-		pause := min(firstPause<<min(n.failures-1, 12), longPause)
-		pause += rand.N(pause / 4) // so that all the world does not come back at once
-		var limited *acme.Error
-		if errors.As(err, &limited) {
-			if wait, ok := acme.RateLimit(limited); ok {
-				pause = max(pause, wait)
-			}
-		}
-		n.due = time.Now().Add(pause)
-		level := slog.LevelError
-		if have := n.cert.Load(); have != nil && time.Now().Before(have.Leaf.NotAfter) {
-			level = slog.LevelWarn // nobody has noticed yet
-		}
-		m.log.Log(ctx, level, "no certificate was got", "name", n.name, "error", err.Error(), "again", pause.Round(time.Second).String())
-		return
+	if err == nil {
+		err = m.got(n, cert)
 	}
-	n.failures = 0
+	if err != nil {
+		m.failed(ctx, n, err)
+	}
+}
+
+// got takes a new certificate. It is an error if that is to be renewed at once.
+func (m *manager) got(n *name, cert *tls.Certificate) error {
 	n.cert.Store(cert)
-	n.due = renewal(cert)
 	m.log.Info("certificate got", "name", n.name, "until", cert.Leaf.NotAfter)
 	if err := m.store.save(n.name, cert); err != nil {
 		m.log.Error("a certificate could not be kept: the next start will ask for another", "name", n.name, "error", err.Error())
 	}
+	if n.due = renewal(cert); !time.Now().Before(n.due) {
+		return fmt.Errorf("acme: the new certificate, from %v until %v, is to be renewed already: is the clock right?", cert.Leaf.NotBefore, cert.Leaf.NotAfter)
+	}
+	n.failures = 0
+	return nil
+}
+
+// failed notes when to try again.
+func (m *manager) failed(ctx context.Context, n *name, err error) {
+	n.failures++
+	pause := min(firstPause<<min(n.failures-1, 12), longPause)
+	pause += rand.N(pause / 4) // so that all the world does not come back at once
+	var limited *acme.Error
+	if errors.As(err, &limited) {
+		if wait, ok := acme.RateLimit(limited); ok {
+			pause = max(pause, wait)
+		}
+	}
+	n.due = time.Now().Add(pause)
+	level := slog.LevelError
+	if have := n.cert.Load(); have != nil && time.Now().Before(have.Leaf.NotAfter) {
+		level = slog.LevelWarn // nobody has noticed yet
+	}
+	m.log.Log(ctx, level, "no certificate was got", "name", n.name, "error", err.Error(), "again", pause.Round(time.Second).String())
 }
