@@ -170,6 +170,9 @@ func (k *compressor) revalidated(r *dunlin.Request, resp dunlin.Response) dunlin
 		return resp
 	}
 	if tag := resp.Get(etag); tag != "" && strings.Contains(r.HeaderList("If-None-Match"), "W/"+tag) {
+		if !varies(resp) {
+			resp = resp.AddHeader("Vary", "Accept-Encoding") // as the 200 has (RFC 9110 section 15.4.5)
+		}
 		return weaken(resp)
 	}
 	return resp

@@ -160,8 +160,8 @@ func TestCompressRanges(t *testing.T) {
 			t.Errorf("a range: %d %v %q", part.StatusCode, part.Header, body)
 		}
 		same := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "If-None-Match", tag)
-		if same.StatusCode != 304 || same.Header.Get("ETag") != tag {
-			t.Errorf("asked again: %d %v, want 304 with %s", same.StatusCode, same.Header, tag)
+		if same.StatusCode != 304 || same.Header.Get("ETag") != tag || same.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("asked again: %d %v, want 304 with %s and Vary", same.StatusCode, same.Header, tag)
 		}
 		same = get(t, "GET", addr, "/files/big.html", "If-None-Match", strings.TrimPrefix(tag, "W/"))
 		if same.StatusCode != 304 || same.Header.Get("ETag") != strings.TrimPrefix(tag, "W/") {
