@@ -7,6 +7,10 @@ import "time"
 // The end of a connection has two steps (RFC 9113 section 6.8): the client is told to begin no more
 // streams, and a while later, which streams were the last. In between what was under way is served.
 //
+// It is told before the answer of a stream, not behind it, where it may have begun another one that it
+// must not send any more. So a client that has been served lately, and waits for nothing, is told with its
+// next request, or when none has come for a while.
+//
 //	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ gone
 
 type goodbye uint8
@@ -21,6 +25,12 @@ const (
 // lastRequests is how long streams may still begin, as on connections of HTTP/1.1 that are closed.
 const lastRequests = 250 * time.Millisecond
 
+// ends reports whether the connection is to end.
+func (s *session) ends() bool {
+	most := s.h.server.MaxRequestsPerConnection
+	return s.d.Draining() || most > 0 && s.served >= most
+}
+
 // sayGoodbye begins the end.
 func (s *session) sayGoodbye() {
 	if s.goodbye == staying {
@@ -34,9 +44,11 @@ func (s *session) part() {
 	if s.goodbye == gone {
 		return
 	}
-	most := s.h.server.MaxRequestsPerConnection
-	if s.d.Draining() || most > 0 && s.served >= most {
-		s.sayGoodbye()
+	if s.goodbye == staying && s.ends() {
+		s.goodbyeAt = s.since + int64(lastRequests)
+		if s.h2.Len() > 0 || s.d.Now() >= s.goodbyeAt {
+			s.sayGoodbye()
+		}
 	}
 	if s.goodbye == said && s.d.Now() >= s.goodbyeAt {
 		s.goodbye = final

@@ -174,7 +174,7 @@ func (s *session) schedule(d *engine.Driver) {
 	if half := s.half(); half != 0 {
 		at = min(at, half+int64(settings.HeadTimeout))
 	}
-	if s.goodbye == said {
+	if s.goodbye == said || s.goodbye == staying && s.goodbyeAt != 0 {
 		at = min(at, s.goodbyeAt)
 	}
 	s.c.SetDeadline(time.Duration(max(at-now, 1)))

@@ -228,6 +228,9 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 	if x.kept {
 		own.kept.Store(true)
 	}
+	if x.closing {
+		s.sayGoodbye()
+	}
 	switch a.Kind() {
 	case exchange.Sent:
 		a.Release()
@@ -239,9 +242,6 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 	default:
 		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true}
 		s.respond(own, &p, x)
-	}
-	if x.closing {
-		s.sayGoodbye()
 	}
 	x.end()
 	s.conclude(own)

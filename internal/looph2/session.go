@@ -144,6 +144,9 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 		own.headOnly = string(ev.Request.Method()) == http.MethodHead
 		s.served++
 		s.rested = false
+		if s.ends() {
+			s.sayGoodbye()
+		}
 		if ev.End {
 			return s.serve(own, ev.Request, nil, consumed)
 		}
