@@ -137,8 +137,10 @@ func (s *session) expire() {
 		s.h2.GoAway(true)
 		s.goodbye = gone
 		s.c.CloseLingering()
-	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye == staying:
-		s.h2.GoAway(true)
+	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye != gone:
+		if s.goodbye != final {
+			s.h2.GoAway(true)
+		}
 		s.goodbye = gone
 		s.c.CloseAfterFlush()
 	}
