@@ -247,6 +247,17 @@ func (c *Conn) Idle() bool {
 	return len(c.streams) == 0 && c.blockStream == 0 && c.dataLeft|c.padLeft == 0
 }
 
+// BlockSize returns how many bytes of memory it has for a field block that is half here.
+func (c *Conn) BlockSize() int {
+	if c.blockStream == 0 {
+		return 0
+	}
+	return cap(c.block)
+}
+
+// DropBlock gives that memory back, of a connection that reads no more.
+func (c *Conn) DropBlock() { c.block = nil }
+
 // InBlock reports whether a field block is half here.
 func (c *Conn) InBlock() bool { return c.blockStream != 0 }
 

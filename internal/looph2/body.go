@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
@@ -17,10 +16,13 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
 	b := &own.in
-	dropped := own.returned || own.late || own.finalized
+	dropped := own.returned || own.late || own.finalized || own.noRoom
 	if !dropped {
+		if len(b.unread)+len(ev.Data) > cap(b.unread) {
+			b.front = 0 // what is not read yet moves
+		}
 		b.unread = append(b.unread, ev.Data...)
-		own.hold(admission.Input, int64(cap(b.unread)+own.req.Fields.Footprint()))
+		own.holdInput()
 		own.progress(int64(len(ev.Data)), -1)
 	}
 	if ev.Trailers != nil {
@@ -79,13 +81,13 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 		return 0, server.BodyCut(io.ErrUnexpectedEOF)
 	}
 	n := copy(p, b.unread)
-	b.unread = b.unread[:copy(b.unread, b.unread[n:])]
+	b.unread, b.front = b.unread[n:], b.front+n
 	credited := min(n, b.credited)
 	b.credited -= credited
 	b.consumed += n - credited
 	if len(b.unread) == 0 {
-		b.unread = nil
-		own.hold(admission.Input, int64(own.req.Fields.Footprint()))
+		b.unread, b.front = nil, 0
+		own.holdInput()
 	}
 	if b.consumed > 0 && (len(b.unread) == 0 || b.consumed >= streamRoom/2) {
 		s.post(own)
@@ -100,7 +102,7 @@ func (x *Wire) awaitBody(own *stream) {
 	b := &own.in
 	s.mu.Unlock()
 	x.giveUp()
-	lent := x.d != nil && s.h.lend()
+	lent := x.d != nil
 	if lent {
 		x.d.Lend()
 	}
@@ -114,6 +116,7 @@ func (x *Wire) awaitBody(own *stream) {
 	for len(b.unread) == 0 && !b.ended && own.unreadable() == nil {
 		if !b.waits {
 			b.waits, b.since = true, x.now()
+			own.holdInput()
 		}
 		own.moved.Wait()
 	}
@@ -121,23 +124,13 @@ func (x *Wire) awaitBody(own *stream) {
 		b.waits = false
 		b.waited += x.now() - b.since
 	}
+	own.holdInput()
 	own.working(true)
 	if lent {
 		s.mu.Unlock()
 		x.d.Regain()
-		s.h.lent.Add(-1)
 		s.mu.Lock()
 	}
-}
-
-// lend reports whether a worker may lend its place: not without bound, since each client
-// may have many streams.
-func (h *Handler) lend() bool {
-	if h.lent.Add(1) <= h.mostLent {
-		return true
-	}
-	h.lent.Add(-1)
-	return false
 }
 
 // unreadable returns why nothing more can be read. s.mu is held.

@@ -42,5 +42,5 @@
 // # What is not here
 //
 // Upgrade from HTTP/1.1 (RFC 9113 has dropped it), server push (browsers have), extended CONNECT.
-// A session's own memory, some KB of tables, is not in the budget.
+// A session's own memory, some KB of tables, is not in the budget; a field block that is half here is.
 package looph2

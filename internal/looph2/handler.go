@@ -5,7 +5,6 @@ package looph2
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -23,14 +22,12 @@ type Handler struct {
 	base      context.Context // what those of requests derive from
 	late      exchange.Answer // for a request that waited too long
 	tick      int64           // between judgements of slow clients, in ns
-	mostLent  int32
-	lent      atomic.Int32 // workers that lend their place while they wait for a body
 }
 
 // NewHandler returns the handler of a server. base is what the contexts of requests derive from;
 // scratchOf finds a driver's Scratch in what the engine's handler made for it.
-func NewHandler(s *exchange.Server, base context.Context, maxConcurrent int, scratchOf func(any) *Scratch) *Handler {
-	h := &Handler{server: s, scratchOf: scratchOf, limits: http2.DefaultLimits(), base: base, mostLent: int32(min(maxConcurrent, 1<<30))}
+func NewHandler(s *exchange.Server, base context.Context, scratchOf func(any) *Scratch) *Handler {
+	h := &Handler{server: s, scratchOf: scratchOf, limits: http2.DefaultLimits(), base: base}
 	h.limits.Fields.MaxList = s.MaxHead
 	h.limits.Fields.MaxFields = s.MaxHeaders
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
@@ -99,6 +96,8 @@ func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	}
 	s.enter(sc, d)
 	s.h2.GoAway(true)
+	s.h2.DropBlock()
+	s.end() // what streams hold is not to wait until the connection has lingered
 	d.Out, s.h2.Out = s.h2.Out, nil
 }
 

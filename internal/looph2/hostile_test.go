@@ -1,8 +1,10 @@
 package looph2_test
 
 import (
+	"bytes"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +83,138 @@ func TestHalfAFrameAtTheEnd(t *testing.T) {
 	c.request(1, false, "POST", "/")
 	_, _ = c.Write([]byte{0, 0, 100, 0, 0, 0, 0, 0, 1, 'x'}) // 1 byte of 100
 	c.wantEnd()
+}
+
+// What streams hold while they wait for a worker, whose actions do not read their bodies or
+// whose answers last, and field blocks that are half here, keep to the budget.
+func TestMemoryOfStreams(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a longer test")
+	}
+	onLoop(t)
+	long := strings.Repeat("h", 15<<10)
+	for _, test := range []struct {
+		name string
+		send func(s *h2Server)
+	}{
+		{"heads", func(s *h2Server) {
+			for range 4 {
+				for c, i := s.open(), 0; i < 120; i++ {
+					c.request(uint32(2*i+1), true, "GET", "/blocks", "a", long, "b", long, "c", long)
+				}
+			}
+		}},
+		{"lasting answers", func(s *h2Server) {
+			for range 4 {
+				for c, i := s.open(), 0; i < 120; i++ {
+					c.request(uint32(2*i+1), true, "GET", "/lasts", "a", long, "b", long, "c", long)
+				}
+			}
+		}},
+		{"bodies", func(s *h2Server) {
+			for range 12 {
+				for c, i := s.open(), 0; i < 32; i++ {
+					c.request(uint32(2*i+1), false, "POST", "/blocks")
+					_ = c.frame(0, 0, uint32(2*i+1), make([]byte, 16<<10)...)
+					_ = c.frame(0, 0, uint32(2*i+1), make([]byte, 16<<10)...)
+				}
+			}
+		}},
+		{"blocks", func(s *h2Server) {
+			for range 150 {
+				c := s.open()
+				_ = c.frame(1, 1, 1, make([]byte, 16<<10)...)
+				for range 3 {
+					_ = c.frame(9, 0, 1, make([]byte, 15<<10)...)
+				}
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			open := make(chan bool)
+			s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 32 << 20, QueueTarget: -1, MaxConcurrent: 10}, func(app *dunlin.App) {
+				blocks := func(*dunlin.Request) dunlin.Response {
+					<-open
+					return dunlin.Text("done")
+				}
+				app.Get("/blocks", blocks)
+				app.Post("/blocks", blocks)
+				app.Get("/lasts", func(r *dunlin.Request) dunlin.Response {
+					return dunlin.SSE(func(e *dunlin.Events) error {
+						if err := e.Comment("begun"); err != nil {
+							return err
+						}
+						<-r.Context().Done()
+						return nil
+					})
+				})
+			})
+			test.send(s)
+			soon(t, "somebody is ended", func() bool { return s.app.Stats().Shed["largest-holder"] > 0 })
+			soon(t, "the budget is kept", func() bool {
+				m := s.app.Stats().Memory
+				return m.Held-m.HeldFor["cache"] <= m.Budget+m.Budget/4
+			})
+			close(open)
+		})
+	}
+}
+
+// Clients that send nothing of their bodies do not take the places of other requests.
+func TestBodiesThatDoNotCome(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		s := startH2(t, dunlin.Config{Engine: engine, MaxConcurrent: 2}, func(app *dunlin.App) {
+			app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Bytes("text/plain", body)
+			})
+		})
+		c := s.open()
+		const waiting = 30
+		for i := range waiting {
+			c.request(uint32(2*i+1), false, "POST", "/reads", "content-length", "70000")
+		}
+		soon(t, "all wait for their bodies", func() bool { return s.app.Stats().Actions.InFlight == waiting })
+		for range 5 {
+			body := strings.Repeat("b", 70<<10)
+			status, got := s.post("/reads", strings.NewReader(body))
+			if status != 200 || got != body {
+				t.Fatalf("%d with %d bytes, want %d back", status, len(got), len(body))
+			}
+		}
+	})
+}
+
+// Reading what has come in small steps gives what was sent, and does not move the rest each time.
+func TestBodiesReadInSmallSteps(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Post("/", func(r *dunlin.Request) dunlin.Response {
+				var all []byte
+				body := r.Body()
+				for n := 1; ; n = n%13 + 1 {
+					var step [16]byte
+					k, err := body.Read(step[:n])
+					all = append(all, step[:k]...)
+					if err == io.EOF {
+						return dunlin.Bytes("text/plain", all)
+					}
+					if err != nil {
+						return dunlin.Error(err)
+					}
+				}
+			})
+		})
+		var want bytes.Buffer
+		for i := range 300_000 {
+			want.WriteByte(byte(i>>8) ^ byte(i))
+		}
+		status, got := s.post("/", io.MultiReader(bytes.NewReader(want.Bytes()))) // of unknown length
+		if status != 200 || got != want.String() {
+			t.Errorf("%d with %d bytes, not what was sent", status, len(got))
+		}
+	})
 }

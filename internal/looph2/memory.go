@@ -7,11 +7,14 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
 // What a stream makes the server hold is charged to an account of its own, since a connection
-// carries many: the body that has come, as it is gathered or not read yet, and the answer that
-// its client does not take. When others need the room, the stream alone is ended.
+// carries many: its head and body, as long as they wait for more, for a worker, or for an answer that
+// lasts, and the answer that its client does not take. When others need the room, the stream alone
+// is ended: reset with REFUSED_STREAM if its action has not begun, and what has come of a body that
+// is not read is dropped.
 
 // accountOf returns the stream's account. s.mu is held.
 func (own *stream) accountOf() *admission.Account {
@@ -47,6 +50,30 @@ func (own *stream) hold(u admission.Use, n int64) {
 	} else {
 		a.Release(u, -by)
 	}
+}
+
+// holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
+func (own *stream) holdInput() {
+	n := cap(own.in.unread) + own.in.front + cap(own.here) + own.req.Fields.Footprint()
+	if own.in.waits {
+		n += waitingCost
+	}
+	own.hold(admission.Input, int64(n))
+}
+
+// waitingCost is what is charged for an action that waits for its body: about what its goroutine takes.
+const waitingCost = 16 << 10
+
+// holdBlock corrects what is charged for a field block that is half here: to the connection, since it is no
+// stream's yet.
+func (s *session) holdBlock(n int64) {
+	switch by := n - s.blockHeld; {
+	case by > 0:
+		s.c.Account().Force(admission.Input, by)
+	case by < 0:
+		s.c.Account().Release(admission.Input, -by)
+	}
+	s.blockHeld = n
 }
 
 // working says whether the client has done its part for now. s.mu is held.
@@ -99,15 +126,23 @@ func (own *stream) noMemory() error {
 // makeRoom ends a stream that holds most.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
-	own.noRoom = own.running && !own.ended // reading fails
-	pending := len(own.out) > 0
+	own.noRoom = own.running && !own.ended
+	if own.noRoom { // reading fails
+		own.in.unread, own.in.front, own.in.credited = nil, 0, 0
+		own.holdInput()
+	}
+	inLine := own.inLine
+	sends := len(own.out) > 0 || own.started && !own.finished
 	s.mu.Unlock()
 	switch {
+	case inLine:
+		s.h2.Reset(own.st, http2.RefusedStream) // its action has not begun
+		s.drop(own)
 	case own.gathering:
 		own.gathering = false
 		s.bodies--
 		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)
-	case own.rest != nil || pending:
+	case own.rest != nil || sends:
 		s.cut(own)
 	default:
 		s.conclude(own)

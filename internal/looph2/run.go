@@ -184,6 +184,9 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.keepRequest()
 	x.d, x.job = nil, true
 	x.own.kept.Store(true)
+	x.own.s.mu.Lock()
+	x.own.holdInput()
+	x.own.s.mu.Unlock()
 	x.countInFlight(&x.s.Route.Counts)
 	x.limitTime()
 	go func() {
@@ -211,6 +214,7 @@ func (x *Wire) keepRequest() {
 	}
 	if len(x.whole) > 0 {
 		x.whole = append([]byte(nil), x.whole...)
+		x.own.here = x.whole // by which it is charged
 		if st.Loaded {
 			st.Whole = x.whole
 		}
@@ -363,7 +367,7 @@ func (s *session) submit(own *stream, streamed bool) {
 	b.unread, own.here = own.here, nil
 	b.credited = len(b.unread)
 	b.asked = !own.req.Expect100 || len(b.unread) > 0
-	own.hold(admission.Input, int64(cap(b.unread)+own.req.Fields.Footprint()))
+	own.holdInput()
 	s.mu.Unlock()
 	s.enqueue(own, urgent)
 }
@@ -372,6 +376,10 @@ func (s *session) submit(own *stream, streamed bool) {
 func (s *session) enqueue(own *stream, urgent bool) {
 	own.running = true
 	own.kept.Store(true)
+	s.mu.Lock()
+	own.inLine = true
+	own.holdInput()
+	s.mu.Unlock()
 	s.d.SubmitPart((*job)(own), urgent)
 }
 
@@ -383,10 +391,7 @@ func (j *job) Run(d *engine.Driver) {
 	own := (*stream)(j)
 	s := own.s
 	x := s.h.wireOf(s.h.scratchOf(d.Scratch))
-	s.mu.Lock()
-	canceled := own.canceled
-	s.mu.Unlock()
-	if canceled {
+	if !own.leaveLine() {
 		j.skip()
 		return
 	}
@@ -424,6 +429,17 @@ func (j *job) Run(d *engine.Driver) {
 	x.settleAway(&a)
 }
 
+// leaveLine notes that the job is done now. It is false if nobody wants that any more.
+func (own *stream) leaveLine() bool {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.inLine = false
+	if !own.in.streamed {
+		own.working(true)
+	}
+	return !own.canceled
+}
+
 // skip ends a job that is not to be done any more.
 func (j *job) skip() {
 	own := (*stream)(j)
@@ -438,6 +454,10 @@ func (j *job) Overdue() {
 	go func() {
 		own := (*stream)(j)
 		s := own.s
+		if !own.leaveLine() {
+			j.skip()
+			return
+		}
 		s.h.server.Shed.Add(admission.QueueTime)
 		a := s.h.late
 		if own.refusal != nil {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
@@ -40,6 +39,7 @@ type session struct {
 	since     int64 // when the connection began, or the last stream ended: since when it is idle
 	partial   int64 // since when an incomplete frame is here, 0 for none
 	block     int64 // since when an incomplete field block is
+	blockHeld int64 // what is charged to the connection for it
 	judged    int64 // when slow clients were judged last
 	bodies    int   // streams whose bodies are gathered
 	served    int
@@ -203,7 +203,7 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 		return true
 	}
 	s.mu.Lock()
-	own.hold(admission.Input, int64(cap(own.here)+own.req.Fields.Footprint()))
+	own.holdInput()
 	s.mu.Unlock()
 	return true
 }
@@ -266,6 +266,7 @@ func (s *session) collect() {
 
 // end drops all streams: the connection is over.
 func (s *session) end() {
+	s.holdBlock(0)
 	s.mu.Lock()
 	s.over = true
 	s.mail = nil

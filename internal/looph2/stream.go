@@ -67,6 +67,7 @@ type stream struct {
 	noRoom    bool   // others need the memory that it holds
 	slow      bool   // the client takes too little of the answer
 	cut       error  // ... or sends too little of its body
+	inLine    bool   // its job waits for a worker
 	finalized bool
 	moved     sync.Cond
 	trailers  [][2]string // of the answer
@@ -89,6 +90,7 @@ type stream struct {
 type incoming struct {
 	streamed bool   // the body is one
 	unread   []byte // what has come and was not read
+	front    int    // bytes in front of it in its memory, which were
 	credited int    // the first bytes of it, for which the window is open again
 	consumed int    // bytes read that the loop is to open it for
 	ended    bool
@@ -140,10 +142,15 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 	own.in.trailers = trailers
 }
 
-// leaveTo tells the stream's goroutine that nobody listens any more. s.mu is held.
+// leaveTo tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
+// is given back. s.mu is held.
 func (own *stream) leaveTo() {
 	own.canceled = true
 	own.moved.Broadcast()
+	if own.inLine { // its job will not look at it
+		own.req, own.here, own.in.unread, own.in.front = http2.Request{}, nil, nil, 0
+		own.holdInput()
+	}
 }
 
 // cancelAll ends the request's context.
