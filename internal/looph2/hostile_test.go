@@ -218,3 +218,19 @@ func TestBodiesReadInSmallSteps(t *testing.T) {
 		}
 	})
 }
+
+// A stream that its action begins after its time is not in flight for ever.
+func TestLateActionsThatReturnStreams(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				<-r.Context().Done()
+				return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment("never seen") })
+			}).Timeout(10 * time.Millisecond)
+		})
+		for range 30 { // the later ones by workers
+			status, body := s.get("/")
+			want(t, status, body, 503, "")
+		}
+	})
+}

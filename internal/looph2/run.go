@@ -186,8 +186,10 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.own.kept.Store(true)
 	x.own.s.mu.Lock()
 	x.own.holdInput()
+	if !x.own.late { // else it was answered for, and is not in flight any more
+		x.countInFlight(&x.s.Route.Counts)
+	}
 	x.own.s.mu.Unlock()
-	x.countInFlight(&x.s.Route.Counts)
 	x.limitTime()
 	go func() {
 		defer func() {
