@@ -54,9 +54,13 @@ func (s *session) part() {
 		s.goodbye = final
 		s.h2.GoAway(true)
 	}
-	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Idle() && s.half() == 0 {
+	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Len() == 0 && s.half() == 0 {
 		s.goodbye = gone
-		s.c.CloseAfterFlush()
+		if s.h2.Idle() {
+			s.c.CloseAfterFlush()
+		} else { // the rest of a DATA frame of a stream that is over is of no use
+			s.c.CloseLingering()
+		}
 		return
 	}
 	s.schedule(s.d)

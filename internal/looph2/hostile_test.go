@@ -75,7 +75,7 @@ func onLoop(t *testing.T) {
 // A client that leaves a frame half sent does not keep a connection that is to end.
 func TestHalfAFrameAtTheEnd(t *testing.T) {
 	onLoop(t)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1, IdleTimeout: time.Second}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1}, func(app *dunlin.App) {
 		app.Post("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("early") })
 	})
 	c := newH2Conn(t, s.addr)
