@@ -1,0 +1,216 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// errUnreachable says that the provider did not answer as one.
+var errUnreachable = errors.New("auth: the provider is not to be reached")
+
+// A provider is asked what it is when that is first needed, by one request at a time, and again once an hour, beside what is going on:
+// keys that it has withdrawn count that long at most.
+type provider struct {
+	issuer   string
+	timeout  time.Duration
+	insecure bool
+	inBody   bool // is where the client says who it is
+	client   *http.Client
+	oauth    oauth2.Config // without the endpoints
+
+	mu     sync.Mutex
+	known  *metadata // nil: not yet
+	asked  time.Time // or tried to
+	err    error     // of the latest attempt
+	flight chan struct{}
+}
+
+const (
+	askAgain = time.Hour   // what is known
+	tryAgain = time.Second // after a failure
+)
+
+// metadata is what a provider says of itself (OpenID Connect Discovery 1.0, RP-Initiated Logout 1.0, RFC 9207). It is not changed.
+type metadata struct {
+	issuer     string
+	oauth      oauth2.Config
+	verifier   *oidc.IDTokenVerifier
+	endSession string // "" for none
+	saysIssuer bool   // its answers have a parameter iss
+}
+
+// get returns what is known of the provider, which is asked first if need be.
+func (p *provider) get(ctx context.Context) (*metadata, error) {
+	p.mu.Lock()
+	known, wait := p.known, tryAgain
+	if p.err == nil {
+		wait = askAgain
+	}
+	if p.flight == nil && (p.asked.IsZero() || time.Since(p.asked) >= wait) {
+		p.flight = make(chan struct{})
+		go p.ask(p.flight)
+	}
+	flight, err := p.flight, p.err
+	p.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	if flight == nil {
+		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
+	}
+	select {
+	case <-flight:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil {
+		return nil, fmt.Errorf("%w: %w", errUnreachable, p.err)
+	}
+	return p.known, nil
+}
+
+func (p *provider) ask(flight chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+	defer cancel()
+	known, err := p.discover(oidc.ClientContext(ctx, p.client))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.known = known // else what was known stays
+	}
+	p.err, p.asked, p.flight = err, time.Now(), nil
+	close(flight)
+}
+
+func (p *provider) discover(ctx context.Context) (*metadata, error) {
+	found, err := oidc.NewProvider(ctx, p.issuer) // which compares the issuer
+	if err != nil {
+		return nil, err
+	}
+	var more struct {
+		KeySet     string   `json:"jwks_uri"`
+		EndSession string   `json:"end_session_endpoint"`
+		SaysIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+		Auth       []string `json:"token_endpoint_auth_methods_supported"`
+		Challenges []string `json:"code_challenge_methods_supported"`
+	}
+	if err := found.Claims(&more); err != nil {
+		return nil, fmt.Errorf("the discovery document: %w", err)
+	}
+	m := &metadata{issuer: p.issuer, oauth: p.oauth, endSession: more.EndSession, saysIssuer: more.SaysIssuer}
+	m.oauth.Endpoint = found.Endpoint()
+	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; to try both would cost the code
+	if p.inBody || len(more.Auth) > 0 && !slices.Contains(more.Auth, "client_secret_basic") && slices.Contains(more.Auth, "client_secret_post") {
+		m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	m.verifier = found.VerifierContext(ctx, &oidc.Config{ClientID: p.oauth.ClientID})
+	if len(more.Challenges) > 0 && !slices.Contains(more.Challenges, "S256") {
+		return nil, errors.New("the discovery document: the provider does not take PKCE by S256 (RFC 7636)")
+	}
+	for name, value := range map[string]string{
+		"authorization_endpoint": m.oauth.Endpoint.AuthURL, "token_endpoint": m.oauth.Endpoint.TokenURL, "jwks_uri": more.KeySet, "end_session_endpoint": m.endSession,
+	} {
+		if name == "end_session_endpoint" && value == "" {
+			continue
+		}
+		if _, err := endpoint(value, p.insecure); err != nil {
+			return nil, fmt.Errorf("the discovery document: %s: %w", name, err)
+		}
+	}
+	return m, nil
+}
+
+// futureLeeway is by how much a token may seem to come from the future.
+const futureLeeway = 5 * time.Minute
+
+// identity returns whom a token answer is about, if its ID token holds for this client and this login (OpenID Connect Core 1.0, section 3.1.3.7).
+func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
+	text, _ := token.Extra("id_token").(string)
+	if text == "" || len(text) > longestToken {
+		return nil, fmt.Errorf("auth: the provider sends no ID token, or one longer than %d bytes", longestToken)
+	}
+	id, err := m.verifier.Verify(ctx, text) // signature, iss, aud, exp, nbf
+	if err != nil {
+		if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("%w: %w", errUnreachable, err) // its keys are
+		}
+		return nil, fmt.Errorf("auth: the ID token does not hold: %w", err)
+	}
+	var more struct {
+		Party string `json:"azp"`
+	}
+	switch err := id.Claims(&more); {
+	case err != nil:
+		return nil, fmt.Errorf("auth: the ID token: %w", err)
+	case id.Nonce != nonce:
+		return nil, errors.New("auth: the ID token is that of another login: its nonce is not the one that was sent")
+	case id.Subject == "":
+		return nil, errors.New("auth: the ID token is about nobody")
+	case more.Party != "" && more.Party != client, more.Party == "" && len(id.Audience) > 1:
+		return nil, fmt.Errorf("auth: the ID token is for %q and was issued to %q", id.Audience, more.Party)
+	case id.IssuedAt.After(time.Now().Add(futureLeeway)):
+		return nil, fmt.Errorf("auth: the ID token was issued in the future, at %v", id.IssuedAt)
+	}
+	if id.AccessTokenHash != "" {
+		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
+			return nil, fmt.Errorf("auth: the access token is not the one that the ID token came with: %w", err)
+		}
+	}
+	return &Identity{Issuer: m.issuer, Subject: id.Subject, IDToken: text, Token: token, id: id}, nil
+}
+
+// endpoint returns a URL that may be asked, or sent to: absolute, by TLS, for a host, without a fragment.
+func endpoint(text string, insecure bool) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		return nil, fmt.Errorf("%q is no absolute URL of https", text)
+	case u.Scheme == "http" && !insecure:
+		return nil, fmt.Errorf("%q is not by TLS, and LoginConfig.Insecure is not set", text)
+	case u.Fragment != "" || u.User != nil:
+		return nil, fmt.Errorf("%q has a fragment or a user", text)
+	}
+	return u, nil
+}
+
+// largestAnswer bounds what a provider answers, in bytes.
+const largestAnswer = 1 << 20
+
+// boundedClient returns a client for calls of the provider: none is longer than timeout, no answer larger than largestAnswer, and
+// no secret is sent on to where an answer redirects.
+func boundedClient(client *http.Client, timeout time.Duration) *http.Client {
+	c := *client
+	if c.Timeout == 0 || c.Timeout > timeout {
+		c.Timeout = timeout
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	transport := c.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	c.Transport = boundedTransport{transport}
+	return &c
+}
+
+type boundedTransport struct{ next http.RoundTripper }
+
+func (t boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, largestAnswer)
+	}
+	return resp, err
+}
