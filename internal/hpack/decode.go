@@ -9,7 +9,8 @@ type Limits struct {
 	// §6.5.2 counts: those of names and values, and 32 for each field.
 	MaxList int
 
-	// MaxFields is how many fields a list may have.
+	// MaxFields is how many fields a list may have. As in the lines of HTTP/1.1, a method, a path and a
+	// scheme are none, and all pieces of Cookie are one (RFC 9113 §8.2.3); MaxList bounds these.
 	MaxFields int
 
 	// MaxWork is the size, counted in the same way, from which a block is an error.

@@ -13,6 +13,8 @@ type List struct {
 	buf      []byte
 	fields   []field
 	size     int // by RFC 9113 §6.5.2
+	lines    int // fields that count, see Limits.MaxFields
+	cookie   bool
 	tooLarge bool
 }
 
@@ -31,7 +33,7 @@ type field struct {
 
 // Reset empties the list.
 func (l *List) Reset() {
-	l.buf, l.fields, l.size, l.tooLarge = l.buf[:0], l.fields[:0], 0, false
+	l.buf, l.fields, l.size, l.lines, l.cookie, l.tooLarge = l.buf[:0], l.fields[:0], 0, 0, false, false
 }
 
 // Len returns the number of fields.
@@ -106,7 +108,10 @@ func (l *List) view(s span) []byte {
 func (l *List) add(f field, text int, lim *Limits) {
 	size := int(f.name.end-f.name.start&^inStatic) + int(f.value.end-f.value.start&^inStatic) + entryOverhead
 	l.size += size
-	if l.size > lim.MaxList || len(l.fields) >= lim.MaxFields {
+	if l.counts(Name(f.index)) {
+		l.lines++
+	}
+	if l.size > lim.MaxList || l.lines > lim.MaxFields {
 		l.tooLarge = true
 	}
 	if l.tooLarge {
@@ -114,4 +119,17 @@ func (l *List) add(f field, text int, lim *Limits) {
 		return
 	}
 	l.fields = append(l.fields, f)
+}
+
+// counts reports whether the next field, of that name, is one more line.
+func (l *List) counts(name Name) bool {
+	switch name {
+	case Method, Path, Scheme, Status:
+		return false
+	case Cookie:
+		another := l.cookie
+		l.cookie = true
+		return !another
+	}
+	return true
 }

@@ -30,11 +30,15 @@ func plainFate(fields []string) string {
 	var lengths, expects []string
 	regular, tooLarge := false, false
 	size := 0
-	for i, f := range fields {
+	var lines []string
+	for _, f := range fields {
 		name, value, _ := strings.Cut(f[1:], ": ")
 		name = f[:1] + name
 		size += len(name) + len(value) + 32
-		if size > 500 || i >= 9 {
+		if !slices.Contains([]string{":method", ":scheme", ":path", ":status"}, name) && (name != "cookie" || !slices.Contains(lines, name)) {
+			lines = append(lines, name)
+		}
+		if size > 500 || len(lines) > 6 {
 			tooLarge = true
 			break
 		}

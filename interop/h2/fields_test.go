@@ -92,6 +92,14 @@ func many(n int) (pairs []string) {
 	return pairs
 }
 
+// crumbs are the pieces of one cookie, as browsers send them.
+func crumbs(n int) (pairs []string) {
+	for i := range n {
+		pairs = append(pairs, "cookie", fmt.Sprintf("c%d=v", i))
+	}
+	return pairs
+}
+
 // What requests may say, and what an action sees of it.
 func TestRequests(t *testing.T) {
 	st := newStage()
@@ -124,6 +132,8 @@ func TestRequests(t *testing.T) {
 			"no route":                     {get(9, "/nothing"), "404", ""},
 			"a method that the path lacks": {headers(9, endStream, request("DELETE", "/hello")), "405", ""},
 			"too many fields":              {get(9, "/fields", many(150)...), "431", ""},
+			"as many fields as may be":     {get(9, "/size/1", many(99)...), "200", "0"},
+			"a cookie in many crumbs":      {get(9, "/size/1", crumbs(150)...), "200", "0"},
 			"a long path":                  {get(9, "/fields/"+strings.Repeat("p", 5000)), "404", ""},
 		} {
 			t.Run(what, func(t *testing.T) {
