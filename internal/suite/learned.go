@@ -8,7 +8,7 @@ import (
 )
 
 // LearnBlocking makes the routes whose patterns contain a part ones that are known to block, for
-// good, when a request finds them. It belongs before the app serves.
+// good, when their first action begins. It belongs before the app serves.
 func LearnBlocking(app *dunlin.App, part string) {
 	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
 	server.Pipeline = learned{server.Pipeline, part}
@@ -28,23 +28,12 @@ type learnedCall struct {
 	part string
 }
 
-func (c *learnedCall) Find(host string) bool {
-	found := c.Call.Find(host)
-	if found {
-		c.learn()
-	}
-	return found
-}
-
-func (c *learnedCall) FindCarefully(host string) {
-	c.Call.FindCarefully(host)
-	c.learn()
-}
-
-func (c *learnedCall) learn() {
+// Run learns when the action begins: the first one still runs where its request was read.
+func (c *learnedCall) Run() exchange.Answer {
 	if route := c.State().Route; strings.Contains(route.Pattern, c.part) {
 		route.Pace.Learn()
 	}
+	return c.Call.Run()
 }
 
 func (c *learnedCall) Succeed(late exchange.Call) { c.Call.Succeed(late.(*learnedCall).Call) }

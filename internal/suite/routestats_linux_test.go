@@ -14,7 +14,7 @@ func TestRouteStatsLearnBlocking(t *testing.T) {
 		app.Get("/learned", Constant(dunlin.NoContent()))
 		LearnBlocking(app, "/learned")
 	})
-	for n := range uint64(3) {
+	for n := range uint64(3) { // on a loop, then on workers
 		if status := statusOf(t, "GET", "http://"+addr+"/learned"); status != 204 {
 			t.Errorf("answered %d", status)
 		}
