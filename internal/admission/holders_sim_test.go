@@ -266,15 +266,20 @@ func (s *sim) check() {
 }
 
 // endable reports whether anybody but one holds more than what is fair and may be ended; for one
-// that waits for much, whose answer is not being taken at a good rate.
+// that waits for much at an address that holds more than half of the budget, whose answer is not being taken at a good rate.
 func (s *sim) endable(but *simClient) bool {
 	fair := s.h.Fair()
 	for _, c := range s.clients {
-		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() && (but.a == nil || but.a.waits == 0 || c.a.standing(s.now) < answering) {
+		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() && (but == nil || !but.greedyWaiter() || c.a.standing(s.now) < answering) {
 			return true
 		}
 	}
 	return false
+}
+
+// greedyWaiter reports whether the client waits for much at an address that holds more than half of the budget.
+func (c *simClient) greedyWaiter() bool {
+	return c.a != nil && c.a.waits != 0 && c.s.h.greedy(c.a.source, 0)
 }
 
 func (c *simClient) account() *Account {

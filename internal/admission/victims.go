@@ -138,7 +138,7 @@ func (h *Holders) list(n int64, times float64) {
 		greedy = false // it does so by many small ones
 	}
 	if !slices.ContainsFunc(h.next, func(c candidate) bool { return c.standing < answering }) {
-		h.listWaiting(now)
+		h.listWaiting(now, len(h.next) == 0)
 	}
 	if len(h.next) == 0 && times == 0 && h.over(n) > 0 {
 		h.listSmall(now)
@@ -196,13 +196,13 @@ func (h *Holders) sparedIs(a *Account) {
 }
 
 // listWaiting lists those that hold little and wait for much: memory may be full of them, and none
-// would get on. If there is an address that holds more than half of the budget, it is its own.
+// would get on. If there is an address that holds more than half of the budget, it is its own, which go
+// before an answer that is being taken; those of others only if nobody else can go, which alone says.
 // h.mu is held.
-func (h *Holders) listWaiting(now int64) {
+func (h *Holders) listWaiting(now int64, alone bool) {
 	if h.waiting.Load() == 0 {
 		return
 	}
-	h.waiters = true
 	fair := h.Fair()
 	var greedy *source
 	h.eachSource(func(src *source) {
@@ -210,6 +210,10 @@ func (h *Holders) listWaiting(now int64) {
 			greedy = src
 		}
 	})
+	if greedy == nil && !alone {
+		return
+	}
+	h.waiters = true
 	h.eachSource(func(src *source) {
 		if greedy != nil && src != greedy {
 			return
