@@ -93,3 +93,45 @@ func TestReserveFirst(t *testing.T) {
 		t.Error("more was given than there is")
 	}
 }
+
+// What those who wait hold is of no use to one for whom the share of large holders is full, of
+// holders that work: all wait, for as long as they may.
+func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(1 << 20)
+	var working []*cappedPeer
+	for range 2 {
+		p := open(there)
+		if got := p.ReserveBody(300 << 10); got != Granted {
+			t.Fatalf("the first: %v", got)
+		}
+		p.Working(true)
+		working = append(working, p)
+	}
+	waiting := []*cappedPeer{open(there), open(there), open(here)}
+	for range 9 {
+		for _, p := range waiting {
+			p.Force(Input, 1<<10)
+			if got := p.ReserveBody(300 << 10); got != MustWait {
+				t.Fatalf("waiting: %v", got)
+			}
+		}
+		small := open(there)
+		if got := small.ReserveBody(40 << 10); got != Granted {
+			t.Fatalf("one that wants little: %v", got)
+		}
+		small.EndRequest()
+		small.EndAhead()
+		*now += int64(time.Second)
+	}
+	for _, p := range waiting {
+		if p.ended {
+			t.Error("one that waits was ended")
+		}
+	}
+	working[0].EndRequest()
+	working[0].EndAhead()
+	if got := waiting[2].ReserveBody(300 << 10); got != Granted { // whose address holds nothing else
+		t.Errorf("when there is room: %v", got)
+	}
+}

@@ -69,6 +69,7 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 	}
 	last := h.next[len(h.next)-1].standing
 	unequal := times > 0 && a.source != asker.source && h.greedy(a.source, 0) && !h.greedy(asker.source, n)
+	full := asker != nil && a != asker && h.overMuch(asker, n) > 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	standing := a.standing(now)
@@ -77,6 +78,9 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 		return isNone
 	case h.waiters && held <= h.Fair() && a.waits != 0 && a != asker:
 		// It has little, and will not do with it.
+		if full && a.much == 0 {
+			return isNone // the asker could have no more of what it gives back
+		}
 		if times == 0 || unequal || times == 1 && now-a.since >= 4*provenAfter {
 			return isVictim
 		}

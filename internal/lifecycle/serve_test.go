@@ -142,7 +142,7 @@ func TestRunUntilContextEnds(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 		refused(t, addr)
-		suite.WantContains(t, "log", logs.String(), "serving", addr, "engine="+engine.String(), "draining")
+		suite.WantLogged(t, logs, "serving", addr, "engine="+engine.String(), "draining")
 	})
 }
 

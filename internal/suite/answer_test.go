@@ -48,6 +48,7 @@ func TestPanicInsideItsMiddleware(t *testing.T) {
 		if resp, err := http.Get("http://" + addr + "/abort"); err == nil {
 			t.Errorf("abort: answered %d", resp.StatusCode)
 		}
+		Soon(t, "both panics are logged", func() bool { return strings.Count(logs.String(), "panic in an action") >= 2 })
 		if n := strings.Count(logs.String(), "panic in an action"); n != 2 {
 			t.Errorf("%d panics logged, want 2:\n%s", n, logs)
 		}
@@ -222,7 +223,7 @@ func TestClientGone(t *testing.T) {
 				return s.Dropped == 1
 			})
 		}
-		WantContains(t, "the log", logs.String(), "client gone")
+		WantLogged(t, logs, "client gone")
 		WantLacks(t, "the log", logs.String(), "level=ERROR")
 	})
 }

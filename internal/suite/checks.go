@@ -3,6 +3,7 @@ package suite
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -111,6 +112,15 @@ func WantContains(t *testing.T, what, text string, parts ...string) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s lacks %q:\n%s", what, part, text)
 		}
+	}
+}
+
+// WantLogged reports which of the parts the log lacks; records reach it a moment after what they tell of,
+// since nobody waits for a logger.
+func WantLogged(t *testing.T, logs *LogBuffer, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		Soon(t, fmt.Sprintf("%q in the log", part), func() bool { return strings.Contains(logs.String(), part) })
 	}
 }
 

@@ -166,7 +166,7 @@ func TestTLSDevelopment(t *testing.T) {
 		}
 		addrs := running(t, 1, config, func(app *dunlin.App) { app.Get("/proto", Proto) })
 		authority := filepath.Join(dir, "dunlin", "localhost-ca.pem")
-		WantContains(t, "the log", logs.String(), authority, "trust", "command=")
+		WantLogged(t, logs, authority, "trust", "command=")
 		text, err := os.ReadFile(authority)
 		if err != nil {
 			t.Fatal(err)

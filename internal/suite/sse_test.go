@@ -188,7 +188,7 @@ func TestSSEFailures(t *testing.T) {
 		if err != nil || !strings.Contains(string(got), "data: x\n\n") || strings.Contains(string(got), "\r\n0\r\n") {
 			t.Errorf("%q, %v: want the connection cut behind the event", got, err)
 		}
-		WantContains(t, "log", logs.String(), "out of luck")
+		WantLogged(t, logs, "out of luck")
 	})
 }
 

@@ -172,7 +172,7 @@ func TestStreamsCut(t *testing.T) {
 			}
 		}
 		Exchange(t, addr, false, Request("GET /short"))
-		WantContains(t, "log", logs.String(), "out of luck", "panic=late", "element 30000")
+		WantLogged(t, logs, "out of luck", "panic=late", "element 30000")
 	})
 }
 

@@ -293,7 +293,7 @@ func TestUseStdFailures(t *testing.T) {
 		if resp.StatusCode != 500 {
 			t.Errorf("lost: %d", resp.StatusCode)
 		}
-		WantContains(t, "the log", logs.String(), "in the action", "does not derive")
+		WantLogged(t, logs, "in the action", "does not derive")
 		resp, got := askStd(t, "POST", "http://"+addr+"/limited", "123456")
 		if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(got, "limit of 5 bytes") {
 			t.Errorf("over the limit: %d %s", resp.StatusCode, got)
@@ -422,6 +422,6 @@ func TestUseStdFlush(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 		}
-		WantContains(t, "log", logs.String(), "stream failed", "neither Flush nor Unwrap")
+		WantLogged(t, logs, "stream failed", "neither Flush nor Unwrap")
 	})
 }
