@@ -109,8 +109,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // When it returns, the response is the sender's.
 func (a *App) settle(r *Request, resp *Response) {
 	if r.uncommon != nil {
-		defer r.discard()     // unless it is carried out
-		defer r.leaveLimits() // of a stream
+		defer r.discard()       // unless it is carried out
+		defer r.releaseLimits() // of a stream
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
 		r.wire.CloseAfter()
@@ -142,7 +142,7 @@ func (a *App) settle(r *Request, resp *Response) {
 }
 
 // clientGone reports whether an action failed and nobody waits for its answer any
-// more: its context has ended, and not by a limit on its time.
+// more: its context has ended, and not by its timeout.
 func (r *Request) clientGone(resp *Response) bool {
 	return (resp.a.Status() >= http.StatusInternalServerError || errors.Is(resp.a.Own().Err, context.Canceled)) &&
 		r.Context().Err() == context.Canceled

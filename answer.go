@@ -12,7 +12,7 @@ import (
 )
 
 // Every answer to a request passes this place, whoever made it: an action, the app
-// where no route matches, a limit on time or number, an overloaded server, or the
+// where no route matches, a timeout, a limit, an overloaded server, or the
 // engine for what it could not read. Policies add headers to it, and observers learn
 // what the client got. Two kinds of answers do not come here: those of net/http's own
 // server to what it cannot read (400, 431, 505 and the like), which it sends without

@@ -25,22 +25,22 @@ func (r *Request) ContentLength() int64 {
 // place of Config.MaxBody; more is answered with 413, before anything is read
 // where the client announces the length. It also limits what standard handlers
 // read, with an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for
-// no limit.
+// no bound.
 func (g *Group) MaxBody(n int64) *Group {
 	sub := g.derive()
-	sub.maxBody = g.app.lowerBodyLimit(n)
+	sub.maxBody = g.app.lowerMaxBody(n)
 	return sub
 }
 
 // MaxBody sets the limit of one route, see Group.MaxBody. It belongs before the
 // route's first request.
 func (r *Route) MaxBody(n int64) *Route {
-	r.shared.MaxBody = r.app.lowerBodyLimit(n)
+	r.shared.MaxBody = r.app.lowerMaxBody(n)
 	return r
 }
 
-// lowerBodyLimit returns n, a limit of some routes, and keeps the least of all.
-func (a *App) lowerBodyLimit(n int64) int64 {
+// lowerMaxBody returns n, the MaxBody of some routes, and keeps the least of all.
+func (a *App) lowerMaxBody(n int64) int64 {
 	if n <= 0 {
 		panic(fmt.Sprintf("dunlin: MaxBody(%d): it must be positive (called at %s)", n, callerPlace()))
 	}
@@ -52,8 +52,8 @@ func (a *App) lowerBodyLimit(n int64) int64 {
 
 // maxBody returns the limit on the body of the request, in bytes.
 func (r *Request) maxBody() int64 {
-	if limit := r.maxStdBody(); limit > 0 {
-		return limit
+	if most := r.maxStdBody(); most > 0 {
+		return most
 	}
 	return r.app.config.MaxBody
 }
@@ -76,21 +76,21 @@ func (r *Request) Body() io.Reader {
 	if r.s.Loaded {
 		return &exchange.Reader{Rest: r.s.Whole}
 	}
-	limit := r.maxBody()
-	if err := r.announced(limit); err != nil {
+	most := r.maxBody()
+	if err := r.announced(most); err != nil {
 		return exchange.FailedReader{Err: err}
 	}
-	return r.wire.Body(limit)
+	return r.wire.Body(most)
 }
 
 // announced returns the problem of a body that is announced to be longer than
-// limit, and has it refused.
-func (r *Request) announced(limit int64) error {
-	if r.wire.ContentLength() <= limit {
+// MaxBody, and has it refused.
+func (r *Request) announced(most int64) error {
+	if r.wire.ContentLength() <= most {
 		return nil
 	}
 	r.wire.RefuseBody()
-	return r.app.server.BodyTooLarge(limit)
+	return r.app.server.BodyTooLarge(most)
 }
 
 // Bytes returns the whole body, borrowed: it is valid until the response has
@@ -102,25 +102,25 @@ func (r *Request) Bytes() ([]byte, error) {
 	return r.bytes(r.maxBody())
 }
 
-func (r *Request) bytes(limit int64) ([]byte, error) {
+func (r *Request) bytes(most int64) ([]byte, error) {
 	if r.s.Loaded {
-		if int64(len(r.s.Whole)) > limit {
-			return nil, r.app.server.BodyTooLarge(limit)
+		if int64(len(r.s.Whole)) > most {
+			return nil, r.app.server.BodyTooLarge(most)
 		}
 		return r.s.Whole, nil
 	}
 	if r.bodyErr != nil {
 		return nil, r.bodyErr // what is left of the body is not the body
 	}
-	if err := r.announced(limit); err != nil {
+	if err := r.announced(most); err != nil {
 		return nil, err
 	}
 	if b, whole := r.wire.Received(); whole {
 		r.s.Whole, r.s.Loaded = b, true
-		return r.bytes(limit)
+		return r.bytes(most)
 	}
 	r.bodyErr = errBodyPartly // unless reading comes to its end
-	b, err := r.readAll(r.wire.Body(limit), r.wire.ContentLength())
+	b, err := r.readAll(r.wire.Body(most), r.wire.ContentLength())
 	if err != nil {
 		r.bodyErr = r.app.server.BodyUnreadable(err)
 		return nil, r.bodyErr

@@ -75,6 +75,6 @@ func (r *Request) releaseBody() {
 		return
 	}
 	r.account.EndRequest()
-	r.wire.LeaveAccount(r.account)
+	r.wire.ReleaseAccount(r.account)
 	r.account = nil
 }

@@ -17,7 +17,7 @@ import (
 // handler runs on a goroutine of its own.
 //
 // The handler reads the body as it comes, or what Request.Bytes has
-// read, in whole. Group.MaxBody and Route.MaxBody limit it; Config.MaxBody does
+// read, in whole. Group.MaxBody and Route.MaxBody bound it; Config.MaxBody does
 // not. Request.Pattern is that of the route, without a method or host, and
 // Request.PathValue gives its parameters.
 func FromStd(h http.Handler) Action {
@@ -35,8 +35,8 @@ func stdAction(h http.Handler) Action {
 		if r.options {
 			return answerOptions(r)
 		}
-		if limit := r.maxStdBody(); limit > 0 {
-			if err := r.announced(limit); err != nil {
+		if most := r.maxStdBody(); most > 0 {
+			if err := r.announced(most); err != nil {
 				return Error(err)
 			}
 		}

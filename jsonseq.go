@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// seqHeld is how much of a sequence JSONSeq encodes at once, in bytes.
-	seqHeld = 64 << 10
+	// seqAtOnce is how much of a sequence JSONSeq encodes at once, in bytes.
+	seqAtOnce = 64 << 10
 	// seqPiece is how much a longer one encodes before it sends, in bytes.
 	seqPiece = 12 << 10
 )
@@ -44,7 +44,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 			stop()
 		}
 	}()
-	more, err := e.Encode(seqHeld)
+	more, err := e.Encode(seqAtOnce)
 	if !more || err != nil {
 		return encoded(x, e.Buf, err)
 	}
@@ -65,7 +65,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	})
 }
 
-// seqRest is what is left of a sequence that has outgrown seqHeld.
+// seqRest is what is left of a sequence that has outgrown seqAtOnce.
 type seqRest struct {
 	stop func()
 	used atomic.Bool

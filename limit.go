@@ -108,7 +108,7 @@ func (e *endpoint) guard(limits ...*limit) {
 func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	defer func() {
 		if resp.a.Kind() != exchange.Later { // settle ends that; a panic left the zero Response
-			r.leaveLimits()
+			r.releaseLimits()
 		}
 	}()
 	for _, l := range e.limits {
@@ -149,8 +149,8 @@ func (l *limit) take(r *Request) bool {
 	return false
 }
 
-// leaveLimits gives up the places that the request has.
-func (r *Request) leaveLimits() {
+// releaseLimits gives up the places that the request has.
+func (r *Request) releaseLimits() {
 	u := r.uncommon
 	if u == nil || len(u.slots) == 0 {
 		return

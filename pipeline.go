@@ -108,7 +108,7 @@ func (c *call) Drop(a exchange.Answer) {
 		a.Release()
 	}
 	r := c.request()
-	r.leaveLimits()
+	r.releaseLimits()
 	r.discard()
 }
 

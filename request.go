@@ -247,8 +247,8 @@ func (r *Request) TLS() *tls.ConnectionState {
 	return r.wire.TLS()
 }
 
-// Context returns the request's context: cancelled when the client goes away,
-// when the server is told to stop at once, when the time limit of the route has passed,
+// Context returns the request's context: cancelled when the client hangs up,
+// when the server is told to stop at once, when the timeout of the route has passed,
 // and when the action has returned and its response, which may stream, has been sent. While
 // events are sent ([SSE]) it is that of [Events.Context]. SetContext adds values to it.
 func (r *Request) Context() context.Context {

@@ -20,7 +20,7 @@ import (
 // from and with the same arguments, and hands it the listeners. As soon as the
 // new process serves, this one drains, without the grace, and Run returns. If
 // the new process does not come that far, that is logged and this one goes on.
-// Not so for the SIGHUP of a terminal that went away: it stops the program. With
+// Not so for the SIGHUP of a terminal that was closed: it stops the program. With
 // Config.DisableRestart SIGHUP is left to the program.
 func (a *App) Run(ctx context.Context) error {
 	c := &a.config

@@ -72,7 +72,7 @@ type MemoryStats struct {
 	Waiting     int              `json:"waiting"`     // requests whose bodies are not read on until there is room
 	Holders     int              `json:"holders"`     // connections and requests that hold something
 	Fair        int64            `json:"fair"`        // what each may hold without being refused or cut off because of others
-	Leaving     int64            `json:"leaving"`     // held by those who are being ended to make room
+	Ending      int64            `json:"ending"`      // held by those who are being ended to make room
 	Largest     []Holding        `json:"largest"`     // those who hold most, the largest first
 	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection; 0: as Go has it
 	GOGC        int              `json:"gogc"`        // as chosen after the latest collection; 0: the user's
@@ -176,7 +176,7 @@ func (a *App) memoryStats(s *MemoryStats) {
 	}
 	h := a.memory.Holders
 	s.Pending = b.HeldFor(admission.Output)
-	s.Waiting, s.Holders, s.Fair, s.Leaving = h.Waiting(), h.Count(), min(h.Fair(), bound), h.Leaving()
+	s.Waiting, s.Holders, s.Fair, s.Ending = h.Waiting(), h.Count(), min(h.Fair(), bound), h.Ending()
 	for _, x := range h.Largest(mostHoldings) {
 		s.Largest = append(s.Largest, Holding{x.Remote.String(), x.Held, x.For, x.Free})
 	}

@@ -65,10 +65,10 @@ func (r *Response) failLate(err error) Response {
 	return failure
 }
 
-// streamHeld is how much of a stream is held back, in bytes: until then an
+// maxHeldBack is how much of a stream is held back, in bytes: until then an
 // error is still a clean answer, and a stream that ends is an ordinary response
 // with a length.
-const streamHeld = 8 << 10
+const maxHeldBack = 8 << 10
 
 // Stream answers 200 with a body that write produces piece by piece, when the
 // response is sent: after the action has returned, on the same goroutine or on one of
@@ -86,7 +86,7 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 		return r.fail(errNoStream)
 	}
 	return r.producing(func(r *Request, resp *Response) Response {
-		return (&streamWriter{r: r, resp: resp, most: streamHeld}).run(write)
+		return (&streamWriter{r: r, resp: resp, most: maxHeldBack}).run(write)
 	})
 }
 

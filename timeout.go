@@ -6,10 +6,10 @@ import (
 )
 
 // Timeout returns a group whose routes are answered with 503 when their action
-// has not returned after d; zero sets no limit. It counts until the answer
+// has not returned after d; zero sets none. It counts until the answer
 // begins: a response that streams may take as long as it needs.
 //
-// The context of the request ends with the limit, so that the action can stop. Once
+// The context of the request ends with the timeout, so that the action can stop. Once
 // the answer has begun the context has no deadline any more: what streams, and a
 // connection that was hijacked, go on until the client leaves.
 func (g *Group) Timeout(d time.Duration) *Group {
@@ -21,7 +21,7 @@ func (g *Group) Timeout(d time.Duration) *Group {
 	return sub
 }
 
-// Timeout sets the limit of one route, see Group.Timeout. It belongs before the
+// Timeout sets the timeout of one route, see Group.Timeout. It belongs before the
 // route's first request.
 func (r *Route) Timeout(d time.Duration) *Route {
 	if d < 0 {

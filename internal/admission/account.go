@@ -131,8 +131,8 @@ func (a *Account) add(n int64) {
 		h.count.Add(-1)
 	}
 	if a.ending {
-		h.leaving.Add(n)
-		a.source.leaving.Add(n)
+		h.ending.Add(n)
+		a.source.ending.Add(n)
 	}
 	if a.lone {
 		h.spared.Add(n)

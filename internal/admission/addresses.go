@@ -11,7 +11,7 @@ import (
 type Addresses struct {
 	most int
 	mu   sync.Mutex
-	open held[addressKey]
+	open keyCount[addressKey]
 }
 
 // addressKey is what counts as one address: an IPv4 address, written as IPv6 has

@@ -80,7 +80,7 @@ func (h *Holders) overAddress(a *Account, n int64) int64 {
 	if h.MaxAddress <= 0 || !a.source.known {
 		return 0
 	}
-	return a.source.held.Load() - a.source.leaving.Load() + n - h.MaxAddress
+	return a.source.held.Load() - a.source.ending.Load() + n - h.MaxAddress
 }
 
 // fitsAddress is what take asks for n more bytes, with h.capping held: what is being let go of is
@@ -88,7 +88,7 @@ func (h *Holders) overAddress(a *Account, n int64) int64 {
 func (h *Holders) fitsAddress(a *Account, n int64) bool {
 	over := h.overAddress(a, n)
 	if a.Held()+n > leastShare {
-		over += a.source.leaving.Load()
+		over += a.source.ending.Load()
 	}
 	return over <= 0
 }

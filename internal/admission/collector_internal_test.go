@@ -167,7 +167,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
 	c := PaceCollector(roomOf(64 << 20))
 	defer c.Stop()
-	if got := FindLimit(0, fstest.MapFS{}); got.Source != "none" {
+	if got := FindMemoryLimit(0, fstest.MapFS{}); got.Source != "none" {
 		t.Errorf("beside a limit of our own the limit found is %+v, want none", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Package admission decides what a server takes on: how much memory it may hold,
 // and for what. It knows neither connections nor HTTP.
 //
-//	limit.go      how much memory the process may have
+//	memorylimit.go how much memory the process may have
 //	budget.go     how much of it is held, for what
 //	kept.go       what of it is the first to go: caches
 //	holders.go    by whom
@@ -17,7 +17,7 @@
 //	freelist.go   what is kept for later, and how much of it
 //	addresses.go  how much each remote address has open
 //	keys.go       how much each key of a limit has in flight
-//	held.go       counting by key, for these two
+//	keycount.go   counting by key, for these two
 //	queue.go      how long requests wait, and who goes when they wait too long
 //	gradient.go   how many actions at once suit what they wait for
 package admission

@@ -38,8 +38,8 @@ import (
 // One answer may be larger than the budget. It has been made, so it is kept beside the
 // budget, as long as it is the only one and nobody needs to be ended.
 //
-// Invariant: held − leaving − spared ≤ bound after each call, unless nobody is left who
-// could be ended but answers that are taken at a good rate; then it is an eighth more. leaving is what those hold who are being ended. Locks are taken in the
+// Invariant: held − ending − spared ≤ bound after each call, unless nobody is left who
+// could be ended but answers that are taken at a good rate; then it is an eighth more. ending is what those hold who are being ended. Locks are taken in the
 // order mu, that of a shard, that of an account.
 type Holders struct {
 	budget *Budget
@@ -57,9 +57,9 @@ type Holders struct {
 	OnRoom func()
 
 	count   atomic.Int64 // accounts that hold something
-	leaving atomic.Int64 // bytes
+	ending  atomic.Int64 // bytes
 	spared  atomic.Int64 // bytes of the one answer that is larger than the budget
-	much    atomic.Int64 // bytes of those that hold more than leastShare, without leaving and spared
+	much    atomic.Int64 // bytes of those that hold more than leastShare, without ending and spared
 	waiting atomic.Int64 // accounts that wait for room
 	modest  atomic.Int64 // of these those whose addresses are modest, see yields
 	want    atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
@@ -92,7 +92,7 @@ type source struct {
 	key      addressKey
 	known    bool // it is an address
 	held     atomic.Int64
-	leaving  atomic.Int64 // of that by those who are being ended
+	ending   atomic.Int64 // of that by those who are being ended
 	accounts *Account     // a list
 	n        int
 	searchAt int64 // when somebody is looked for again who could make room, see costliestAt
@@ -246,8 +246,8 @@ func (h *Holders) Count() int { return int(h.count.Load()) }
 // Waiting returns how many accounts wait for room.
 func (h *Holders) Waiting() int { return int(h.waiting.Load()) }
 
-// Leaving returns the bytes of holders that are being ended.
-func (h *Holders) Leaving() int64 { return h.leaving.Load() }
+// Ending returns the bytes of holders that are being ended.
+func (h *Holders) Ending() int64 { return h.ending.Load() }
 
 // Ended returns how many holders were ended to make room.
 func (h *Holders) Ended() uint64 { return h.ended.Load() }

@@ -221,8 +221,8 @@ func (s *sim) run(d time.Duration) {
 	for _, c := range s.clients {
 		c.over()
 	}
-	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Leaving() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
-		s.t.Errorf("left behind: %d held, %d leaving, %d accounts, %d spared, %d waiting, %d large", s.budget.Held(), s.h.Leaving(), s.h.Count(), s.h.spared.Load(), s.h.Waiting(), len(s.h.large))
+	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Ending() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
+		s.t.Errorf("left behind: %d held, %d ending, %d accounts, %d spared, %d waiting, %d large", s.budget.Held(), s.h.Ending(), s.h.Count(), s.h.spared.Load(), s.h.Waiting(), len(s.h.large))
 	}
 	for i := range s.h.shards {
 		if n := len(s.h.shards[i].sources); n != 0 {
@@ -235,13 +235,13 @@ func (s *sim) run(d time.Duration) {
 func (s *sim) check() {
 	bound := s.budget.Bound()
 	if over := s.h.over(0); over > s.h.slack() && s.endable(nil) {
-		s.t.Errorf("%d held, %d leaving, %d spared, of %d, and somebody could be ended", s.budget.Held(), s.h.Leaving(), s.h.spared.Load(), bound)
+		s.t.Errorf("%d held, %d ending, %d spared, of %d, and somebody could be ended", s.budget.Held(), s.h.Ending(), s.h.spared.Load(), bound)
 	}
 	s.counts.beyond = max(s.counts.beyond, s.budget.Held()-bound-s.h.spared.Load())
 	if s.seq%64 != 0 {
 		return
 	}
-	var held, leaving, count, much int64
+	var held, ending, count, much int64
 	for _, c := range s.clients {
 		if c.a == nil {
 			continue
@@ -251,7 +251,7 @@ func (s *sim) check() {
 			count++
 			switch {
 			case c.a.Ending():
-				leaving += n
+				ending += n
 			case n > leastShare && !c.a.lone:
 				much += n
 			}
@@ -260,8 +260,8 @@ func (s *sim) check() {
 	if much != s.h.much.Load() {
 		s.t.Errorf("%d held by those who hold much; counted are %d", much, s.h.much.Load())
 	}
-	if held != s.budget.Held() || leaving != s.h.Leaving() || int(count) != s.h.Count() {
-		s.t.Errorf("%d held by %d, %d leaving; counted are %d by %d, %d", held, count, leaving, s.budget.Held(), s.h.Count(), s.h.Leaving())
+	if held != s.budget.Held() || ending != s.h.Ending() || int(count) != s.h.Count() {
+		s.t.Errorf("%d held by %d, %d ending; counted are %d by %d, %d", held, count, ending, s.budget.Held(), s.h.Count(), s.h.Ending())
 	}
 }
 

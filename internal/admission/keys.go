@@ -19,7 +19,7 @@ const keyShards = 16
 
 type keyShard struct {
 	mu      sync.Mutex
-	running held[string]
+	running keyCount[string]
 	_       [40]byte // the next is another processor's
 }
 

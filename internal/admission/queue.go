@@ -38,7 +38,7 @@ type QueueControl struct {
 	since      int64 // when the queue began to stand, 0: it does not
 	refused    int64 // when a request was last refused, or overload began
 	futile     int   // for how many windows refusing has not made the queue shorter
-	holdOff    int64 // overload does not begin before
+	notBefore  int64 // overload does not begin before
 
 	// The latest manyIntervals intervals, in windows: a ring.
 	window int64 // when recent[at] began
@@ -148,13 +148,13 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		}
 		switch {
 		case q.futile >= 2*windows:
-			q.overloaded, q.holdOff = false, now+manyIntervals*interval
+			q.overloaded, q.notBefore = false, now+manyIntervals*interval
 		case now-q.refused >= manyIntervals*interval:
 			q.overloaded = false
 		}
 		return false
 	}
-	if q.Target <= 0 || q.since == 0 || now-q.since < interval || now < q.holdOff || waiting < leastQueue {
+	if q.Target <= 0 || q.since == 0 || now-q.since < interval || now < q.notBefore || waiting < leastQueue {
 		return false
 	}
 	stood := now - q.since

@@ -156,20 +156,20 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		a.meets(AddressCap)
 		return NoRoom
 	case after <= leastShare:
-		if h.take(a, u, n, h.leaving.Load()) {
+		if h.take(a, u, n, h.ending.Load()) {
 			return Granted
 		}
 		h.makeRoom(a, n, 0)
-		if h.take(a, u, n, h.leaving.Load()+h.slack()) {
+		if h.take(a, u, n, h.ending.Load()+h.slack()) {
 			return Granted
 		}
 		return NoRoom
 	case after <= h.Fair():
-		if h.takeMuch(a, u, n, h.leaving.Load()) {
+		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
 		}
 		h.makeRoom(a, n, 0)
-		if h.takeMuch(a, u, n, h.leaving.Load()) {
+		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
 		}
 	case h.takeMuch(a, u, n, 0):
@@ -327,7 +327,7 @@ func (h *Holders) over(n int64) int64 {
 		return 0
 	}
 	cached := h.budget.HeldFor(InCache) // which goes by itself
-	return h.budget.Held() + n - cached - h.leaving.Load() - h.spared.Load() - bound
+	return h.budget.Held() + n - cached - h.ending.Load() - h.spared.Load() - bound
 }
 
 // overFor is over for n more bytes of an account, which may be nil.
@@ -418,8 +418,8 @@ func (h *Holders) markEnding(a *Account) bool {
 		return false
 	}
 	a.ending = true
-	h.leaving.Add(a.held.Load())
-	a.source.leaving.Add(a.held.Load())
+	h.ending.Add(a.held.Load())
+	a.source.ending.Add(a.held.Load())
 	if a.lone {
 		h.spared.Add(-a.held.Load())
 		a.lone, h.lone = false, nil

@@ -137,7 +137,7 @@ type Ceiling struct {
 	mu        sync.Mutex
 	begun     bool // or ended before that
 	settings  Settings
-	limit     admission.Limit
+	limit     admission.MemoryLimit
 	program   *program
 	room      int64        // beside the program when the app began; 0 without a limit
 	roomNow   func() int64 // for the collector's pace; nil without a limit
@@ -239,11 +239,11 @@ func (m *Ceiling) SecureMemory() int64 { return m.room - m.room/budgetShare }
 
 // State returns the limit, how large the heap may grow before a collection, and GOGC as it was
 // chosen (0: as Go or the user has them); false before Begin.
-func (m *Ceiling) State() (limit admission.Limit, heapGoal int64, percent int, begun bool) {
+func (m *Ceiling) State() (limit admission.MemoryLimit, heapGoal int64, percent int, begun bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.program == nil {
-		return admission.Limit{}, 0, 0, false
+		return admission.MemoryLimit{}, 0, 0, false
 	}
 	return m.limit, m.collector.Goal(), m.collector.Percent(), true
 }
@@ -263,7 +263,7 @@ type program struct {
 // milliseconds: a service that starts has other things to do.
 const dropAfter = 250 * time.Millisecond
 
-func newProgram(limit admission.Limit, keep bool) *program {
+func newProgram(limit admission.MemoryLimit, keep bool) *program {
 	p := &program{most: admission.ProgramBytes(), drops: !keep && !ofGroup(limit)}
 	if p.drops {
 		p.most = p.most * comesBack / 16
@@ -281,7 +281,7 @@ func (p *program) dropNow() {
 // taken back some of the program, as it does where memory is short, is no reason to take more
 // for the heap; that all of it is there, because nothing has been dropped yet, is one to take
 // less.
-func (p *program) room(limit admission.Limit) int64 {
+func (p *program) room(limit admission.MemoryLimit) int64 {
 	now := max(p.most, admission.ProgramBytes())
 	if p.settled.Load() {
 		p.most = now
@@ -290,7 +290,7 @@ func (p *program) room(limit admission.Limit) int64 {
 }
 
 // beside returns what a limit leaves to Go beside so many bytes of the program.
-func (p *program) beside(limit admission.Limit, bytes int64) int64 {
+func (p *program) beside(limit admission.MemoryLimit, bytes int64) int64 {
 	switch {
 	case limit.Source == "GOMEMLIMIT":
 		return limit.Bytes // it does not count the program
@@ -302,10 +302,10 @@ func (p *program) beside(limit admission.Limit, bytes int64) int64 {
 
 // findLimit finds the limit that holds: the configured one, unless the process's control group
 // leaves less.
-func findLimit(configured int64, root fs.FS) admission.Limit {
-	limit := admission.FindLimit(configured, root)
+func findLimit(configured int64, root fs.FS) admission.MemoryLimit {
+	limit := admission.FindMemoryLimit(configured, root)
 	if configured > 0 {
-		if group := admission.FindLimit(0, root); ofGroup(group) && leftToProcesses(group) < configured {
+		if group := admission.FindMemoryLimit(0, root); ofGroup(group) && leftToProcesses(group) < configured {
 			return group
 		}
 	}
@@ -313,8 +313,8 @@ func findLimit(configured int64, root fs.FS) admission.Limit {
 }
 
 // leftToProcesses returns what a control group's limit leaves to its processes.
-func leftToProcesses(group admission.Limit) int64 {
+func leftToProcesses(group admission.MemoryLimit) int64 {
 	return group.Bytes - min(group.Bytes/kernelShare, mostKernel)
 }
 
-func ofGroup(limit admission.Limit) bool { return strings.HasPrefix(limit.Source, "cgroup") }
+func ofGroup(limit admission.MemoryLimit) bool { return strings.HasPrefix(limit.Source, "cgroup") }

@@ -19,14 +19,14 @@ func TestFindLimit(t *testing.T) {
 		name       string
 		configured int64
 		root       fstest.MapFS
-		want       admission.Limit
+		want       admission.MemoryLimit
 	}{
-		{"configured, no group", 32 * mb, nil, admission.Limit{Bytes: 32 * mb, Source: "config"}},
-		{"configured, an unlimited group", 32 * mb, group("max"), admission.Limit{Bytes: 32 * mb, Source: "config"}},
-		{"a group with room for it and the kernel", 32 * mb, group("50331648"), admission.Limit{Bytes: 32 * mb, Source: "config"}},
-		{"a group of the same size", 32 * mb, group("33554432"), admission.Limit{Bytes: 32 * mb, Source: "cgroup v2"}},
-		{"a large group that leaves 64 MB to the kernel", 1000 * mb, group("1073741824"), admission.Limit{Bytes: 1024 * mb, Source: "cgroup v2"}},
-		{"nothing configured", 0, group("33554432"), admission.Limit{Bytes: 32 * mb, Source: "cgroup v2"}},
+		{"configured, no group", 32 * mb, nil, admission.MemoryLimit{Bytes: 32 * mb, Source: "config"}},
+		{"configured, an unlimited group", 32 * mb, group("max"), admission.MemoryLimit{Bytes: 32 * mb, Source: "config"}},
+		{"a group with room for it and the kernel", 32 * mb, group("50331648"), admission.MemoryLimit{Bytes: 32 * mb, Source: "config"}},
+		{"a group of the same size", 32 * mb, group("33554432"), admission.MemoryLimit{Bytes: 32 * mb, Source: "cgroup v2"}},
+		{"a large group that leaves 64 MB to the kernel", 1000 * mb, group("1073741824"), admission.MemoryLimit{Bytes: 1024 * mb, Source: "cgroup v2"}},
+		{"nothing configured", 0, group("33554432"), admission.MemoryLimit{Bytes: 32 * mb, Source: "cgroup v2"}},
 	} {
 		if got := findLimit(test.configured, test.root); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)

@@ -1,7 +1,7 @@
 // Package devcert makes a TLS certificate for development: for this machine's own names, and
 // kept in a folder, so that it need be trusted once.
 //
-// It is issued by an authority whose key is thrown away at once: to trust that is to trust this one
+// It is issued by an authority whose key is discarded at once: to trust that is to trust this one
 // certificate. Were the key kept, who could read it could speak for any site.
 package devcert
 

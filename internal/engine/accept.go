@@ -175,7 +175,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 	}
 	e := l.e
 	batch := acceptBatch
-	if l.pressure.on {
+	if l.saturation.on {
 		batch = saturatedBatch
 	}
 	for range batch {
@@ -228,7 +228,7 @@ func (l *loop) admit(d *Driver, c *Conn) {
 	e := l.e
 	if !e.cfg.Addresses.Take(e.source(c.peer.addr())) {
 		e.noteAddressLimit(c.RemoteAddr())
-		d.turnAway(c, e.cfg.AddressRefusal)
+		d.refuseConn(c, e.cfg.AddressRefusal)
 		return
 	}
 	to := l.place()
@@ -237,7 +237,7 @@ func (l *loop) admit(d *Driver, c *Conn) {
 		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
 			e.cfg.Logger.Warn("engine: connections refused: every loop has as many as it may", "limit", e.cfg.MaxLoopConns, "count", n)
 		}
-		d.turnAway(c, e.cfg.LoopRefusal)
+		d.refuseConn(c, e.cfg.LoopRefusal)
 		return
 	}
 	e.accepts.Add(1)
@@ -285,10 +285,10 @@ func (l *loop) place() *loop {
 	return nil
 }
 
-// turnAway closes a connection that was accepted and is one too many. The peer is
+// refuseConn closes a connection that was accepted and is one too many. The peer is
 // told why if that costs no wait; what it has sent already is read, because
 // closing would otherwise reset the connection under the answer.
-func (d *Driver) turnAway(c *Conn, answer []byte) {
+func (d *Driver) refuseConn(c *Conn, answer []byte) {
 	e := d.engine
 	e.conns.Add(-1)
 	if t := c.secure(); t != nil {

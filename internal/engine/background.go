@@ -23,7 +23,7 @@ func (d *Driver) moveToBackground(c *Conn) bool {
 	s.detached, s.conn, s.taking = true, c, meter{}
 	s.Scratch, d.Scratch = d.Scratch, s.Scratch
 	if !d.detached {
-		c.goAway()
+		c.setAway()
 	}
 	c.driver, d.conn = s, nil
 	go s.runBackground(c)

@@ -22,7 +22,7 @@ import (
 
 // waiter is what a goroutine parks on until its connection is ready.
 type waiter struct {
-	ready chan struct{} // capacity 1: the loop never waits for the goroutine
+	woken chan struct{} // capacity 1: the loop never waits for the goroutine
 	poke  chan struct{} // capacity 1: another goroutine has it look again
 	timer *time.Timer
 }
@@ -95,7 +95,7 @@ func (c *Conn) block(wants int, until int64) error {
 	}
 	if first {
 		if why != byEvent && !c.state.CompareAndSwap(waiting, away) {
-			<-w.ready // the loop was faster
+			<-w.woken // the loop was faster
 			why = byEvent
 		}
 		c.state.Store(away)
@@ -133,7 +133,7 @@ func (d *Driver) park(w *waiter, until int64) (why int) {
 		late = w.timer.C
 	}
 	select {
-	case <-w.ready:
+	case <-w.woken:
 		return byEvent
 	case <-w.poke:
 		return byOther

@@ -34,7 +34,7 @@ type Driver struct {
 	unix     int64         // between Enter and Leave
 	owned    []owned
 	gather   *gather // made when it is needed
-	limit            // on handler code, see timed.go
+	timeout          // of handler code, see timed.go
 	parking          // of a call that waits, see blocking.go
 	memory           // of a call, see memory.go
 	part             // likewise, see part.go
@@ -164,13 +164,13 @@ func (d *Driver) end(c *Conn) bool {
 	switch {
 	case c.over():
 		l.finish(c)
-	case t != nil && t.phase == tlsReady:
-		c.goAway()
+	case t != nil && t.phase == tlsHello:
+		c.setAway()
 		d.engine.shakes.submit(c)
 	case c.flags&flagHandOff != 0:
 		urgent, from := c.flags&flagUrgent != 0, l.originServed(c, mark)
 		c.flags &^= flagHandOff | flagUrgent
-		c.goAway()
+		c.setAway()
 		d.engine.workers.submit(c, urgent, from)
 	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
 		l.serveSoon(c)
@@ -188,7 +188,7 @@ func (d *Driver) end(c *Conn) bool {
 // of c may be touched after it.
 func (d *Driver) letGo(c *Conn) {
 	if c.over() {
-		c.leave()
+		c.askClose()
 		return
 	}
 	look := c.flags&(flagLook|flagReadable|flagPeerDone) != 0
@@ -269,7 +269,7 @@ func (d *Driver) serveKept(c *Conn) {
 // visitTime is how long into a turn, in ns, the loop goes on with a connection that has
 // sent many requests at once.
 func (l *loop) visitTime() int64 {
-	if l.pressure.on {
+	if l.saturation.on {
 		return shortTurnTime
 	}
 	return turnTime

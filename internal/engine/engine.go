@@ -104,7 +104,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		go e.newDriver(l, 0).run()
 	}
 	go e.watch()
-	if !e.cfg.LeaveDescriptors {
+	if !e.cfg.DisableDescriptorGrowth {
 		descriptors.begin()
 	}
 	return e, nil

@@ -44,11 +44,11 @@ type Handler interface {
 	// deadline again. The connection is closed unless a deadline was set.
 	Timeout(d *Driver, c *Conn, in []byte)
 
-	// Away is called when a driver loses its loop, or gives it up, between Enter and
+	// Detached is called when a driver loses its loop, or gives it up, between Enter and
 	// Leave. The handler's code may be running: only what it leaves alone until
 	// Leave may be used of the scratch. It reports whether the code is to count against
 	// Config.MaxWorkers, which it does unless it sends its answer already.
-	Away(scratch any) (waits bool)
+	Detached(scratch any) (waits bool)
 
 	// Expiring is called when the limit of [Driver.EnterFor] passed, to copy what
 	// the answer depends on from the scratch of the driver whose code is late to
@@ -166,8 +166,8 @@ type Config struct {
 	// Negative: none ever has.
 	QueueTarget time.Duration
 
-	// LeaveDescriptors leaves the size of the process's table of descriptors to the system.
-	LeaveDescriptors bool
+	// DisableDescriptorGrowth leaves the size of the process's table of descriptors to the system.
+	DisableDescriptorGrowth bool
 
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.

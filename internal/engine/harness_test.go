@@ -161,7 +161,7 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	answer(d, "timeout")
 }
 
-func (h *lineHandler) Away(any) bool { return true }
+func (h *lineHandler) Detached(any) bool { return true }
 
 func (h *lineHandler) Background(d *engine.Driver, c *engine.Conn) {
 	args, asked := h.asides.LoadAndDelete(c)

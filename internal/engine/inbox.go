@@ -27,7 +27,7 @@ const (
 	msgAdopt         messageKind = iota + 1 // conn is new
 	msgListen                               // accept from listener
 	msgCheck                                // conn was given back and may need filing, closing or serving
-	msgLeave                                // conn is to be closed
+	msgClose                                // conn is to be closed
 	msgStopAccepting                        // let go of all listeners
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
@@ -92,7 +92,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.adopt(m.conn)
 	case msgListen:
 		l.listen(d, m.listener)
-	case msgLeave:
+	case msgClose:
 		m.conn.state.Store(atLoop)
 		l.finish(m.conn)
 	case msgCheck:

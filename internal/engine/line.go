@@ -14,11 +14,11 @@ import (
 // served in time, and who has waited longer than the target is given back to
 // its loop to be refused. Urgent ones go before all others and are never refused.
 type line struct {
-	urgent, others jobQueue
-	control        admission.QueueControl
-	watch          *time.Timer // runs while somebody is in line
-	watched        bool
-	waits          waits
+	urgent, ordinary jobQueue
+	control          admission.QueueControl
+	watch            *time.Timer // runs while somebody is in line
+	watched          bool
+	waits            waits
 }
 
 // job is a task that waits for a worker.
@@ -69,7 +69,7 @@ func (q *jobQueue) popNewest() job {
 }
 
 // size returns how many wait.
-func (l *line) size() int { return l.urgent.size + l.others.size }
+func (l *line) size() int { return l.urgent.size + l.ordinary.size }
 
 // join has a job wait in line. w.mu is held.
 func (w *workers) join(j job, urgent bool, from admission.Origin) {
@@ -78,7 +78,7 @@ func (w *workers) join(j job, urgent bool, from admission.Origin) {
 		l.urgent.push(j)
 		return
 	}
-	l.others.push(j)
+	l.ordinary.push(j)
 	l.control.Arrived(from)
 	if l.watched || l.control.Target <= 0 {
 		return
@@ -99,12 +99,12 @@ func (w *workers) fromLine() task {
 	switch {
 	case l.urgent.size > 0 && w.room(true):
 		j = l.urgent.popOldest()
-	case l.others.size == 0 || !w.room(false):
+	case l.ordinary.size == 0 || !w.room(false):
 		return task{}
 	case l.control.Overloaded():
-		j = l.others.popNewest()
+		j = l.ordinary.popNewest()
 	default:
-		j = l.others.popOldest()
+		j = l.ordinary.popOldest()
 	}
 	now := w.e.now()
 	l.waits.note(now, now-j.since)
@@ -119,22 +119,22 @@ func (w *workers) look() {
 	l := &w.line
 	now := w.e.now()
 	oldest := func() time.Duration {
-		if l.others.size == 0 {
+		if l.ordinary.size == 0 {
 			return 0
 		}
-		return time.Duration(now - l.others.ring[l.others.first].since)
+		return time.Duration(now - l.ordinary.ring[l.ordinary.first].since)
 	}
-	if l.control.Look(now, oldest(), l.others.size, int(w.e.conns.Load())) {
-		w.e.warnOverload("workers", oldest(), l.others.size, l.control.Target)
+	if l.control.Look(now, oldest(), l.ordinary.size, int(w.e.conns.Load())) {
+		w.e.warnOverload("workers", oldest(), l.ordinary.size, l.control.Target)
 	}
-	for l.others.size > 0 && l.control.Refuse(now, oldest()) {
-		if j := l.others.popOldest(); j.part != nil {
+	for l.ordinary.size > 0 && l.control.Refuse(now, oldest()) {
+		if j := l.ordinary.popOldest(); j.part != nil {
 			j.part.Overdue()
 		} else {
 			w.giveBack(j.conn, msgOverdue)
 		}
 	}
-	if l.watched = l.others.size > 0; l.watched {
+	if l.watched = l.ordinary.size > 0; l.watched {
 		l.watch.Reset(l.control.Target / 2)
 	}
 }

@@ -44,17 +44,17 @@ type loop struct {
 	poll   func(uintptr) bool // fills events; made once
 	polls  int                // calls of poll in this wait
 
-	events  [eventBatch]unix.EpollEvent
-	n, next int       // events[next:n] are still to be served
-	ready   connQueue // still to be served, in this turn unless the loop is saturated
-	others  connQueue // likewise, and every second time only, see queue.go
-	later   []*Conn   // to be served in the next turn
-	noRoom  connQueue // they wait for room for what their requests will hold
-	retried *Conn     // the one of them that asks again
-	roomAt  int64     // when to look at them again at the latest, 0 if there are none
-	mail    []message
-	mailAt  int // mail[mailAt:] are still to be handled
-	sweepAt int // conns[sweepAt:] are still to be swept
+	events    [eventBatch]unix.EpollEvent
+	n, next   int       // events[next:n] are still to be served
+	primary   connQueue // still to be served, in this turn unless the loop is saturated
+	secondary connQueue // likewise, and every second time only, see queue.go
+	later     []*Conn   // to be served in the next turn
+	noRoom    connQueue // they wait for room for what their requests will hold
+	retried   *Conn     // the one of them that asks again
+	roomAt    int64     // when to look at them again at the latest, 0 if there are none
+	mail      []message
+	mailAt    int // mail[mailAt:] are still to be handled
+	sweepAt   int // conns[sweepAt:] are still to be swept
 
 	sweepers []*sync.WaitGroup // who waits for the end of the sweep
 
@@ -63,14 +63,14 @@ type loop struct {
 	gen   uint32
 	count atomic.Int32 // connections, those on their way here included; any goroutine
 
-	wheel    wheel
-	recalls  recalls
-	pressure pressure
-	now      int64 // ns since the engine was made, once a turn
-	unix     int64 // wall clock in s
-	second   int64 // now at which unix is to be read again
-	yielded  int64 // when the driver last let others run
-	armed    int64 // the park deadline set, 0 for none
+	wheel      wheel
+	recalls    recalls
+	saturation saturation
+	now        int64 // ns since the engine was made, once a turn
+	unix       int64 // wall clock in s
+	second     int64 // now at which unix is to be read again
+	yielded    int64 // when the driver last let others run
+	armed      int64 // the park deadline set, 0 for none
 
 	acceptor acceptor
 	inbox    inbox
@@ -110,7 +110,7 @@ func newLoop(e *Engine) (*loop, error) {
 	l.now = e.now()
 	l.wheel.init(tickAt(l.now))
 	l.sweepAt = sweepDone
-	l.pressure.control = e.newQueueControl()
+	l.saturation.control = e.newQueueControl()
 	return l, nil
 }
 
@@ -139,11 +139,11 @@ func (l *loop) turn(d *Driver) bool {
 			return false
 		}
 	}
-	if l.pressure.on {
+	if l.saturation.on {
 		if !l.fetchAll(d) {
 			return false
 		}
-		if l.pressure.served == 0 {
+		if l.saturation.served == 0 {
 			l.look()
 		}
 	}
@@ -228,7 +228,7 @@ func (l *loop) wait() {
 		}
 	}
 	l.now = l.e.now()
-	l.press(began)
+	l.saturate(began)
 	if l.polls > 1 {
 		l.yielded = l.now
 	}
@@ -282,8 +282,8 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
 			if c.queued && c.flags&(flagPeerDone|flagAwaitsRoom) == 0 {
-				l.pressure.gone++
-				l.pressure.control.Abandoned()
+				l.saturation.finished++
+				l.saturation.control.Abandoned()
 			}
 			c.flags |= flagPeerDone
 		}
@@ -294,7 +294,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		}
 		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // nobody waits for the answer
 	}
-	if l.pressure.on && c.out == nil {
+	if l.saturation.on && c.out == nil {
 		l.enqueue(c)
 		return true
 	}
@@ -313,7 +313,7 @@ func (l *loop) serveSoon(c *Conn) {
 	}
 	c.mark = stampAt(l.now)
 	if c.flags&flagPeerDone != 0 {
-		l.pressure.gone++
+		l.saturation.finished++
 	}
 	l.later = append(l.later, c)
 }

@@ -70,7 +70,7 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 	c.willSend(muchOutput) // its answers leave one by one from now on
 	l.e.keepRest(c, d.partRest())
 	d.lend(max(held, 0))
-	if l.e.handler.Away(d.Scratch) {
+	if l.e.handler.Detached(d.Scratch) {
 		d.enter()
 	}
 	go fresh.run()

@@ -19,10 +19,10 @@ package engine
 type place uint8
 
 const (
-	placeNone place = iota
-	placeHeld       // its call may wait
-	placeLent       // ... but waits for its peer
-	placeOver       // its call has begun its answer
+	placeNone  place = iota
+	placeTaken       // its call may wait
+	placeLent        // ... but waits for its peer
+	placeOver        // its call has begun its answer
 )
 
 // urgentShare says how many urgent jobs may go beyond the bound, one in so many of it: they
@@ -52,7 +52,7 @@ func (w *workers) move(d *Driver, to place) (moved bool) {
 	from := d.place
 	switch {
 	case from == to,
-		from == placeNone && to != placeHeld,
+		from == placeNone && to != placeTaken,
 		from == placeOver && to == placeLent:
 		return false
 	}
@@ -65,7 +65,7 @@ func (w *workers) move(d *Driver, to place) (moved bool) {
 // counts returns what d adds to the calls that wait, beside the workers that have a job.
 func (d *Driver) counts(p place) int {
 	n := 0
-	if p == placeHeld {
+	if p == placeTaken {
 		n = 1
 	}
 	if d.isWorker && p != placeNone {
@@ -98,13 +98,13 @@ func (w *workers) regain(d *Driver) {
 	w.mu.Lock()
 	defer w.unlock()
 	if d.place == placeLent { // else the call has begun its answer, or has ended
-		d.place = placeHeld
+		d.place = placeTaken
 		w.taken++
 	}
 }
 
 // enter is Enter for a driver without a loop.
-func (d *Driver) enter() { d.engine.workers.move(d, placeHeld) }
+func (d *Driver) enter() { d.engine.workers.move(d, placeTaken) }
 
 // leave is Leave for it.
 func (d *Driver) leave() {

@@ -66,16 +66,16 @@ func (e *Engine) newQueueControl() admission.QueueControl {
 	return admission.QueueControl{Target: e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
 }
 
-// pressure is a loop's part in this. The queues themselves are loop.ready and loop.others.
-type pressure struct {
-	on      bool
-	served  int   // connections of the queues served in this turn
-	began   int64 // when the first of them was
-	latest  int64 // ... and the latest, which was one
-	other   bool  // ... of loop.others
-	ahead   int64 // by how many ns loop.ready was served for longer than loop.others, lately
-	gone    int   // of the queues, those whose peer has finished: they make no burst
-	control admission.QueueControl
+// saturation is a loop's part in this. The queues themselves are loop.primary and loop.secondary.
+type saturation struct {
+	on       bool
+	served   int   // connections of the queues served in this turn
+	began    int64 // when the first of them was
+	latest   int64 // ... and the latest, which was one
+	second   bool  // ... of loop.secondary
+	ahead    int64 // by how many ns loop.primary was served for longer than loop.secondary, lately
+	finished int   // of the queues, those whose peer has finished: they make no burst
+	control  admission.QueueControl
 }
 
 // A stamp is a time in units of 2^16 ns since the engine was made, for spans of up
@@ -92,28 +92,28 @@ func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
-	to := &l.ready
+	to := &l.primary
 	if c.idle() && c.flags&flagPeerDone == 0 {
 		from := l.originOf(c.mark)
 		c.flags &^= flagNew | flagFresh
 		switch from {
 		case admission.New:
 			c.flags |= flagNew
-			to = &l.others
+			to = &l.secondary
 		case admission.Fresh:
 			c.flags |= flagFresh
 		}
-		l.pressure.control.Arrived(from)
+		l.saturation.control.Arrived(from)
 	}
 	if c.flags&flagPeerDone != 0 {
-		l.pressure.gone++
+		l.saturation.finished++
 	}
 	c.queued, c.mark = true, stampAt(l.now)
 	to.push(c)
 }
 
 // waiting returns how many connections wait for their turn.
-func (l *loop) waiting() int { return l.ready.size() + l.others.size() }
+func (l *loop) waiting() int { return l.primary.size() + l.secondary.size() }
 
 // originOf says where the request comes from that has just arrived on a connection
 // answered last at the given stamp.
@@ -121,7 +121,7 @@ func (l *loop) originOf(answered uint32) admission.Origin {
 	switch {
 	case answered == 0:
 		return admission.New
-	case between(answered, stampAt(l.now)) > l.pressure.control.Target:
+	case between(answered, stampAt(l.now)) > l.saturation.control.Target:
 		return admission.Fresh
 	}
 	return admission.Returning
@@ -131,7 +131,7 @@ func (l *loop) originOf(answered uint32) admission.Origin {
 // the connection's was.
 func (l *loop) originServed(c *Conn, mark uint32) admission.Origin {
 	switch {
-	case !l.pressure.on:
+	case !l.saturation.on:
 		return l.originOf(mark)
 	case c.flags&flagNew != 0:
 		return admission.New
@@ -159,9 +159,9 @@ func (l *loop) fetchAll(d *Driver) bool {
 
 // look judges the queues, once a turn.
 func (l *loop) look() {
-	p := &l.pressure
-	oldest := max(l.oldest(&l.ready), l.oldest(&l.others))
-	waiting := max(l.waiting()-p.gone, 0)
+	p := &l.saturation
+	oldest := max(l.oldest(&l.primary), l.oldest(&l.secondary))
+	waiting := max(l.waiting()-p.finished, 0)
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, int(l.count.Load())) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
@@ -182,14 +182,14 @@ func (l *loop) oldest(q *connQueue) time.Duration {
 
 // visitNext serves the connection whose turn it is.
 func (l *loop) visitNext(d *Driver) bool {
-	p := &l.pressure
+	p := &l.saturation
 	c := l.nextQueue().pop()
 	c.queued = false
 	if c.slot >= 0 && !c.noteEvent(0) {
 		return true
 	}
 	if c.flags&flagPeerDone != 0 {
-		p.gone--
+		p.finished--
 	}
 	if c.slot < 0 {
 		return true
@@ -207,18 +207,18 @@ func (l *loop) visitNext(d *Driver) bool {
 
 // nextQueue returns the queue whose turn it is, one of which must not be empty.
 func (l *loop) nextQueue() *connQueue {
-	p := &l.pressure
-	p.other = l.ready.size() == 0 || p.ahead > 0 && l.others.size() > 0
-	if p.other {
-		return &l.others
+	p := &l.saturation
+	p.second = l.primary.size() == 0 || p.ahead > 0 && l.secondary.size() > 0
+	if p.second {
+		return &l.secondary
 	}
-	return &l.ready
+	return &l.primary
 }
 
 // turnOver reports whether a saturated loop has served for long enough to look for events
 // again.
 func (l *loop) turnOver() bool {
-	p := &l.pressure
+	p := &l.saturation
 	if !p.on {
 		return false
 	}
@@ -229,12 +229,12 @@ func (l *loop) turnOver() bool {
 	case p.served == 0:
 		p.began = now
 		return false
-	case p.other:
+	case p.second:
 		p.ahead = max(p.ahead-took, -longTurn)
 	default:
 		p.ahead = min(p.ahead+took, turnTime)
 	}
-	if l.others.size() > 0 {
+	if l.secondary.size() > 0 {
 		return now-p.began >= shortTurnTime
 	}
 	return now-p.began >= turnTime
@@ -243,11 +243,11 @@ func (l *loop) turnOver() bool {
 // carryOver ends a turn: what waits goes on waiting, beside what is for the next
 // turn. It relaxes the loop when nothing does.
 func (l *loop) carryOver() {
-	p := &l.pressure
+	p := &l.saturation
 	p.served = 0
-	to := &l.ready
+	to := &l.primary
 	if p.on {
-		to = &l.others
+		to = &l.secondary
 	}
 	for i, c := range l.later {
 		l.later[i] = nil
@@ -255,19 +255,19 @@ func (l *loop) carryOver() {
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {
-		p.on, p.gone = false, 0
+		p.on, p.finished = false, 0
 		p.control.Look(l.now, 0, 0, int(l.count.Load()))
 	}
 }
 
-// press begins to queue when the turn that began at the given time was long.
-func (l *loop) press(began int64) {
-	p := &l.pressure
+// saturate begins to queue when the turn that began at the given time was long.
+func (l *loop) saturate(began int64) {
+	p := &l.saturation
 	if p.on || l.n == 0 || l.polls > 1 || l.now-began < longTurn {
 		return
 	}
 	p.on = true
-	l.ready, l.others = l.others, l.ready // what is in the middle of what it has sent
+	l.primary, l.secondary = l.secondary, l.primary // what is in the middle of what it has sent
 }
 
 // Overdue reports whether the requests of this call have waited so long that they are

@@ -33,7 +33,7 @@ import "golang.org/x/sys/unix"
 //	overdue   what it has sent waited for longer than Config.QueueTarget: during the call of Data
 //	          Driver.Overdue is true, and the handler refuses the request (queue.go)
 //	given back to be refused
-//	          the same for one that waited in line for a worker: it goes away → closing with the
+//	          the same for one that waited in line for a worker: away → closing with the
 //	          order msgOverdue, since only a loop's driver refuses (line.go)
 //
 // Events are edge-triggered, so an away connection that keeps receiving does
@@ -57,9 +57,9 @@ const (
 	closing
 )
 
-// goAway makes the connection the current goroutine's, or a worker's.
+// setAway makes the connection the current goroutine's, or a worker's.
 // The caller drives c.loop.
-func (c *Conn) goAway() {
+func (c *Conn) setAway() {
 	c.mark = c.filed
 	c.Working(true)
 	c.state.Store(away)
@@ -81,7 +81,7 @@ func (c *Conn) noteEvent(events uint32) bool {
 			if !c.state.CompareAndSwap(waiting, missed) {
 				continue
 			}
-			c.driver.first.ready <- struct{}{}
+			c.driver.first.woken <- struct{}{}
 		}
 		if events&hungUp != 0 {
 			c.noteHangup(events)
@@ -111,12 +111,12 @@ func (c *Conn) giveBack(look bool) {
 	}
 }
 
-// leave asks the loop to close the connection.
-func (c *Conn) leave() {
+// askClose asks the loop to close the connection.
+func (c *Conn) askClose() {
 	l := c.loop
 	l.e.away.Add(-1)
 	c.state.Store(closing)
-	l.post(message{kind: msgLeave, conn: c})
+	l.post(message{kind: msgClose, conn: c})
 }
 
 // lookAgain makes epoll report the connection's present readiness once more.

@@ -12,7 +12,7 @@ import "runtime/debug"
 //
 //	driver   Enter  5 → (store) 6+1=7    in the handler's action
 //	driver   Leave  7 → (CAS) 8          quick: the driver keeps the loop
-//	monitor         7 → (CAS) 8          slow: the loop is the monitor's to give away,
+//	monitor         7 → (CAS) 8          slow: the loop is the monitor's to give,
 //	                                     and the driver's own CAS will fail
 //
 // The epoch also publishes the loop's fields: they were written before Enter, the
@@ -84,13 +84,13 @@ func (d *Driver) Detach() {
 		return
 	}
 	d.detached, d.taking = true, meter{}
-	d.conn.goAway()
+	d.conn.setAway()
 	d.lend(d.unheld())
-	if d.epoch&1 == 1 && d.engine.handler.Away(d.Scratch) {
+	if d.epoch&1 == 1 && d.engine.handler.Detached(d.Scratch) {
 		d.enter()
 	}
 	go d.engine.newDriver(l, next).run()
-	if d.limited() {
+	if d.hasTimeout() {
 		d.setTimer()
 	}
 }
@@ -109,12 +109,12 @@ func (l *loop) takeOver(epoch uint64) bool {
 		l.passPart(d, epoch+1)
 		return true
 	}
-	l.current.goAway()
+	l.current.setAway()
 	d.lend(d.lends)
-	if l.e.handler.Away(d.Scratch) {
+	if l.e.handler.Detached(d.Scratch) {
 		d.enter()
 	}
-	if d.limited() {
+	if d.hasTimeout() {
 		d.setTimer()
 	}
 	l.e.takeovers.Add(1)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Handler code may be given a limit (EnterFor). When it has not reached Leave by
+// Handler code may be given a timeout (EnterFor). When it has not reached Leave by
 // then, the connection is taken from its driver and answered by another, while
 // the code runs on, for as long as it likes, with memory that is its alone: the
 // driver's buffers and scratch. Who may use the connection is said by the
@@ -17,10 +17,10 @@ import (
 //
 //	change             by           when
 //	untimed → running  the driver   EnterFor
-//	running → untimed  the driver   Leave in time, or Unlimit
+//	running → untimed  the driver   Leave in time, or LiftTimeout
 //	running → claimed  the driver   Claim: the code uses the connection itself
 //	claimed → running  the driver   Release
-//	running → taken    the timer    the limit has passed
+//	running → taken    the timer    the timeout has passed
 //	taken   → untimed  the driver   Leave, too late: Expired is true
 //
 // When the timer succeeds it moves the connection, and the earlier answers that are still to be
@@ -41,8 +41,8 @@ const (
 	claimState = claimStep - 1
 )
 
-// limit is a driver's part in this.
-type limit struct {
+// timeout is a driver's part in this.
+type timeout struct {
 	claim   atomic.Uint64              // calls × claimStep + state
 	call    uint64                     // calls × claimStep; only for the driver
 	armed   atomic.Uint64              // the call that the timer is set for
@@ -52,12 +52,12 @@ type limit struct {
 	expired bool                       // the connection was taken; only for the driver
 }
 
-// limited reports whether a limit is set.
-func (l *limit) limited() bool { return l.claim.Load()&claimState != untimed }
+// hasTimeout reports whether a timeout is set.
+func (t *timeout) hasTimeout() bool { return t.claim.Load()&claimState != untimed }
 
 // move changes the claim of the present call; false if it is not in state from.
-func (l *limit) move(from, to uint64) bool {
-	return l.claim.CompareAndSwap(l.call|from, l.call|to)
+func (t *timeout) move(from, to uint64) bool {
+	return t.claim.CompareAndSwap(t.call|from, t.call|to)
 }
 
 // EnterFor is Enter for code that may take at most d. If it takes longer,
@@ -73,16 +73,16 @@ func (d *Driver) EnterFor(most time.Duration) {
 	d.Enter()
 }
 
-// Expired reports, after Leave, that the connection was taken because the limit of
+// Expired reports, after Leave, that the connection was taken because the timeout of
 // EnterFor had passed. The handler must return at once, and touch neither the
 // connection nor Out.
 func (d *Driver) Expired() bool { return d.expired }
 
 // Claim keeps the connection from being taken until Release, for code under a
-// limit that is about to use it. It is false when the connection has been
-// taken. Without a limit it is always true.
+// timeout that is about to use it. It is false when the connection has been
+// taken. Without a timeout it is always true.
 func (d *Driver) Claim() bool {
-	return !d.limited() || d.move(running, claimed)
+	return !d.hasTimeout() || d.move(running, claimed)
 }
 
 // Release ends Claim.
@@ -92,10 +92,10 @@ func (d *Driver) Release() {
 	}
 }
 
-// Unlimit lifts the limit, because the answer has begun. It is false when the
+// LiftTimeout lifts the timeout, because the answer has begun. It is false when the
 // connection has been taken.
-func (d *Driver) Unlimit() bool {
-	if !d.limited() {
+func (d *Driver) LiftTimeout() bool {
+	if !d.hasTimeout() {
 		return true
 	}
 	if !d.move(running, untimed) && !d.move(claimed, untimed) {
@@ -105,10 +105,10 @@ func (d *Driver) Unlimit() bool {
 	return true
 }
 
-// TimeLeft returns how long the limit still allows, at least a nanosecond, or
-// most if that is shorter or there is no limit. A most of 0 stands for no bound.
+// TimeLeft returns how long the timeout still allows, at least a nanosecond, or
+// most if that is shorter or there is no timeout. A most of 0 stands for no bound.
 func (d *Driver) TimeLeft(most time.Duration) time.Duration {
-	if !d.limited() {
+	if !d.hasTimeout() {
 		return most
 	}
 	left := max(time.Duration(d.until.Load()-d.engine.now()), time.Nanosecond)
@@ -118,10 +118,10 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 	return left
 }
 
-// Limited reports whether a limit of EnterFor is in force.
-func (d *Driver) Limited() bool { return d.limited() }
+// HasTimeout reports whether a timeout of EnterFor is in force.
+func (d *Driver) HasTimeout() bool { return d.hasTimeout() }
 
-// setTimer arranges for limitPassed at the limit. It is called by the driver, or
+// setTimer arranges for timeoutPassed at the timeout. It is called by the driver, or
 // with takeMu held by who takes the loop from it.
 func (d *Driver) setTimer() {
 	d.armed.Store(d.call)
@@ -130,18 +130,18 @@ func (d *Driver) setTimer() {
 		t.Reset(left)
 		return
 	}
-	d.timer.Store(time.AfterFunc(left, d.limitPassed))
+	d.timer.Store(time.AfterFunc(left, d.timeoutPassed))
 }
 
-func (l *limit) stopTimer() {
-	if t := l.timer.Load(); t != nil {
+func (t *timeout) stopTimer() {
+	if t := t.timer.Load(); t != nil {
 		t.Stop()
 	}
 }
 
-// unclaim ends the limit on Leave.
+// unclaim ends the timeout on Leave.
 func (d *Driver) unclaim() {
-	if !d.limited() {
+	if !d.hasTimeout() {
 		return
 	}
 	d.stopTimer()
@@ -153,9 +153,9 @@ func (d *Driver) unclaim() {
 	}
 }
 
-// limitPassed takes the connection from a driver whose limit has passed and has the
+// timeoutPassed takes the connection from a driver whose timeout has passed and has the
 // handler answer it.
-func (d *Driver) limitPassed() {
+func (d *Driver) timeoutPassed() {
 	e := d.engine
 	call := d.armed.Load()
 	if d.until.Load() > e.now() || d.claim.Load() != call|running {

@@ -131,7 +131,7 @@ func TestUnlimit(t *testing.T) {
 	g := &gate{make(chan struct{}, 1), make(chan struct{})}
 	h.limits = map[string]time.Duration{"lift": 5 * time.Millisecond}
 	h.commands["lift"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
-		lifted <- d.Unlimit()
+		lifted <- d.LiftTimeout()
 		g.entered <- struct{}{}
 		<-g.open
 	}
@@ -139,7 +139,7 @@ func TestUnlimit(t *testing.T) {
 	c := s.dial()
 	c.send("lift x\n")
 	if !<-lifted {
-		t.Fatal("Unlimit was refused although the limit had not passed")
+		t.Fatal("LiftTimeout was refused although the limit had not passed")
 	}
 	<-g.entered
 	// Longer than the limit, so that a timer left behind would have fired.

@@ -22,7 +22,7 @@ import (
 // without a socket of its own (internal/tlsmem): the engine lends it the records that have come,
 // and sends what it has made. All that the engine counts, bounds and judges by rate is ciphertext.
 //
-//	greeting ──(a ClientHello is here)──▶ ready ──▶ shaking ──▶ open ──▶ gone
+//	greeting ──(a ClientHello is here)──▶ hello ──▶ shaking ──▶ open ──▶ released
 //	   loop                               in line    goroutine    as any    hijacked, or handed over
 //
 // A tls.Conn of a connection that is the loop's holds no input: no plaintext and no part of a record.
@@ -54,9 +54,9 @@ type Agreed struct {
 	Secure func(wire net.Conn) *tls.Conn
 	// Remote is the client's address, which is not that of Wire if a proxy has passed it on.
 	Remote netip.AddrPort
-	// Gone is to be called once, when the connection is closed: until then it counts among those
+	// Closed is to be called once, when the connection is closed: until then it counts among those
 	// that are open.
-	Gone func()
+	Closed func()
 }
 
 // secureConn is a Conn of a listener with TLS: one without pays nothing for it.
@@ -89,10 +89,10 @@ type tlsPhase uint8
 
 const (
 	tlsGreeting tlsPhase = iota
-	tlsReady
+	tlsHello
 	tlsShaking
 	tlsOpen
-	tlsGone // nothing is sealed any more
+	tlsReleased // nothing is sealed any more
 )
 
 // mostIdleRecords bounds what a peer may send without plaintext, in bytes: crypto/tls keeps the
@@ -217,7 +217,7 @@ func (c *Conn) saysGoodbye(unread int) bool {
 
 // quiet reports whether nothing of TLS is unfinished.
 func (t *tlsState) quiet() bool {
-	return t.buf == nil && (t.phase == tlsGreeting || t.phase == tlsOpen || t.phase == tlsGone)
+	return t.buf == nil && (t.phase == tlsGreeting || t.phase == tlsOpen || t.phase == tlsReleased)
 }
 
 // greet reads what a client sends first, until its ClientHello is here. The driver runs a loop.
@@ -238,7 +238,7 @@ func (d *Driver) greet(c *Conn, t *tlsState) {
 	}
 	t.keepRecords(c, raw[:have])
 	if greeting == tlsmem.Complete || have == len(raw) {
-		t.phase = tlsReady
+		t.phase = tlsHello
 	}
 }
 

@@ -498,7 +498,7 @@ func TestTLSOtherProtocolsArePassedOn(t *testing.T) {
 	}
 	conn.Close()
 	c.wantEOF()
-	agreed.Gone()
+	agreed.Closed()
 	lines := tlstest.Client()
 	lines.NextProtos = []string{"lines"}
 	c = s.dialTLS(lines)

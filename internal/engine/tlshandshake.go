@@ -189,7 +189,7 @@ func (h *shake) fail(err error) {
 	alert := t.conn.Out
 	t.conn.Out = nil
 	t.drop(h.e)
-	t.phase = tlsGone
+	t.phase = tlsReleased
 	if len(alert) == 0 || h.fault != nil {
 		c.flags |= flagCloseNow
 		return
@@ -213,7 +213,7 @@ func (h *shake) open() (other func()) {
 			return nil
 		}
 		t.passed, t.opened = true, true // by who calls this
-		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Gone: func() { h.e.forget(from) }}
+		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.forget(from) }}
 		return func() { serve(agreed) }
 	}
 	h.e.shakenHands(t)
@@ -235,7 +235,7 @@ func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tl
 	}
 	conn, rest := t.conn, append(append([]byte(nil), t.conn.Lent()...), t.records()...)
 	t.drop(c.loop.e)
-	t.phase = tlsGone
+	t.phase = tlsReleased
 	return wire, func(wire net.Conn) *tls.Conn { return conn.Attach(wire, rest) }, nil
 }
 

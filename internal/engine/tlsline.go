@@ -71,7 +71,7 @@ func (s *shakes) room() int {
 	return 1<<31 - 1
 }
 
-// submit has the hands of c shaken, which has gone away from its loop, in its turn.
+// submit has the hands of c shaken, which is away from its loop, in its turn.
 func (s *shakes) submit(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *shakes) judge() {
 			c := s.line.popOldest().conn
 			s.e.noteTLS(admission.HandshakeQueue, c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
 			c.flags |= flagCloseNow
-			c.leave()
+			c.askClose()
 		}
 	}
 	s.next()

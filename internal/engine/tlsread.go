@@ -122,7 +122,7 @@ var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothi
 func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
 	d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
 	alert := t.conn.Out
-	t.conn.Out, t.phase = nil, tlsGone
+	t.conn.Out, t.phase = nil, tlsReleased
 	d.dropOutput()
 	if len(alert) == 0 || c.out != nil {
 		c.flags |= flagCloseNow

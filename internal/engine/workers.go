@@ -37,7 +37,7 @@ type worker struct {
 	driver *Driver
 }
 
-// submit has the kept input of c, which has gone away from its loop, served: before
+// submit has the kept input of c, which is away from its loop, served: before
 // others if it is urgent.
 func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
 	w.add(task{conn: c}, urgent, from)

@@ -56,7 +56,7 @@
 //     changes. Release gives it back once it is sent; Lend and Call.PassOn take the buffer along
 //     for longer than the request. Wire.Begin keeps nothing of its answer.
 //   - What a request makes the server hold is charged to an account ([Wire.Account]); the
-//     pipeline opens it before it reads a body in whole, and leaves it with LeaveAccount.
+//     pipeline opens it before it reads a body in whole, and leaves it with ReleaseAccount.
 //
 // # A blocked action, a late answer
 //
@@ -64,12 +64,12 @@
 // loophttp does when an action blocks (takeover): to the pipeline nothing changes, as long as
 // there is one goroutine at a time.
 //
-// A route may have a time limit (Route.Timeout). It ends when the answer begins: with the
+// A route may have a timeout (Route.Timeout). It ends when the answer begins: with the
 // return of Run, or with Wire.Begin. When it passes before, the adapter answers by
 // Pipeline.Late on another wire, whose call has taken over what observers need (Call.Succeed),
 // and the connection is closed, or the stream ended. From then on the late wire must not touch
 // the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails
-// with [ErrLate]. Its context, a [LimitedContext], ends with context.DeadlineExceeded. That one
+// with [ErrLate]. Its context, a [TimeoutContext], ends with context.DeadlineExceeded. That one
 // of the two answers is decided in one place; where each request has a goroutine, that is a
 // [Race] and its method Run. What the late action returns is given to Release or to Call.Drop; its wire is used
 // again only after the action has returned, or left to the collector after Call.Abandon.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A limit on the time an action may take works like this: when the time has
+// A timeout on the time an action may take works like this: when the time has
 // passed, the client is answered with 503 and its connection closed, while the
 // action runs on for as long as it likes. What it returns then is discarded. It
 // keeps the memory of its request to itself until it ends, so nothing it does
@@ -32,10 +32,10 @@ var LateContext = func() context.Context {
 	return ctx
 }()
 
-// A LimitedContext is the context of a request under a limit. It ends with
+// A TimeoutContext is the context of a request under a timeout. It ends with
 // context.DeadlineExceeded when the action has lost its answer, and not before: that is
 // decided in one place, by who answers. Once the answer has begun it has no deadline.
-type LimitedContext struct {
+type TimeoutContext struct {
 	context.Context // what it derives from
 	until           time.Time
 	done            chan struct{}
@@ -47,8 +47,8 @@ type LimitedContext struct {
 	after  map[*byte]func()
 }
 
-func NewLimitedContext(parent context.Context, until time.Time) *LimitedContext {
-	c := &LimitedContext{Context: parent, until: until, done: make(chan struct{})}
+func NewTimeoutContext(parent context.Context, until time.Time) *TimeoutContext {
+	c := &TimeoutContext{Context: parent, until: until, done: make(chan struct{})}
 	if parent.Done() != nil {
 		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) })
 	}
@@ -56,7 +56,7 @@ func NewLimitedContext(parent context.Context, until time.Time) *LimitedContext 
 }
 
 // End ends the context, unless it has ended.
-func (c *LimitedContext) End(err error) {
+func (c *TimeoutContext) End(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *LimitedContext) End(err error) {
 	}
 }
 
-// Lift takes the deadline away, because the answer has begun.
-func (c *LimitedContext) Lift() {
+// Lift lifts the deadline, because the answer has begun.
+func (c *TimeoutContext) Lift() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lifted = true
 }
 
-func (c *LimitedContext) Deadline() (time.Time, bool) {
+func (c *TimeoutContext) Deadline() (time.Time, bool) {
 	c.mu.Lock()
 	lifted := c.lifted
 	c.mu.Unlock()
@@ -93,9 +93,9 @@ func (c *LimitedContext) Deadline() (time.Time, bool) {
 	return until, ok
 }
 
-func (c *LimitedContext) Done() <-chan struct{} { return c.done }
+func (c *TimeoutContext) Done() <-chan struct{} { return c.done }
 
-func (c *LimitedContext) Err() error {
+func (c *TimeoutContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
@@ -103,7 +103,7 @@ func (c *LimitedContext) Err() error {
 
 // AfterFunc spares package context a goroutine for each context that derives from
 // this one.
-func (c *LimitedContext) AfterFunc(f func()) (stop func() bool) {
+func (c *TimeoutContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -124,18 +124,18 @@ func (c *LimitedContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// A Race decides who answers a request under a limit, where its action has a goroutine of
-// its own: that one, or the one that waits for it. Where there is no limit it is nil.
+// A Race decides who answers a request under a timeout, where its action has a goroutine of
+// its own: that one, or the one that waits for it. Where there is no timeout it is nil.
 type Race struct {
-	Context *LimitedContext // of the request
-	limit   time.Duration
+	Context *TimeoutContext // of the request
+	timeout time.Duration
 
 	mu    sync.Mutex
-	late  bool // the limit has passed: the action has lost its connection
-	begun bool // the answer has begun: the limit is lifted
+	late  bool // the timeout has passed: the action has lost its connection
+	begun bool // the answer has begun: the timeout is lifted
 }
 
-// Begin reports whether the action may answer, and lifts the limit.
+// Begin reports whether the action may answer, and lifts the timeout.
 func (r *Race) Begin() bool {
 	if r == nil {
 		return true
@@ -190,11 +190,11 @@ func (LateSink) Finish(http.Header)                           {}
 func (LateSink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, ErrLate }
 
 // NewRace returns the race for a request whose context derives from parent.
-func NewRace(parent context.Context, limit time.Duration) *Race {
-	return &Race{Context: NewLimitedContext(parent, time.Now().Add(limit)), limit: limit}
+func NewRace(parent context.Context, timeout time.Duration) *Race {
+	return &Race{Context: NewTimeoutContext(parent, time.Now().Add(timeout)), timeout: timeout}
 }
 
-// Run is Finish on a goroutine of its own, until the limit passes. Then, unless its answer
+// Run is Finish on a goroutine of its own, until the timeout passes. Then, unless its answer
 // has begun, the action is late: the caller answers without it, and leaves the wire to the
 // action, after which the call is abandoned.
 func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
@@ -210,7 +210,7 @@ func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
 		returned = true
 		done <- a
 	}()
-	timer := time.NewTimer(r.limit)
+	timer := time.NewTimer(r.timeout)
 	defer timer.Stop()
 	select {
 	case a = <-done:

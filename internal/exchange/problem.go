@@ -14,12 +14,12 @@ import (
 
 // What clients are told of bodies that cannot be had, by every adapter alike.
 
-// DrainLimit is how many unread bytes of a body are thrown away to keep a
+// MaxDiscard is how many unread bytes of a body are discarded to keep a
 // connection; with more to come it is closed.
-const DrainLimit = 64 << 10
+const MaxDiscard = 64 << 10
 
-// BodyLimit returns the limit on the body of a request to the route, in bytes.
-func (s *Server) BodyLimit(r *Route) int64 {
+// MaxBodyOf returns the limit on the body of a request to the route, in bytes.
+func (s *Server) MaxBodyOf(r *Route) int64 {
 	if r.MaxBody > 0 {
 		return r.MaxBody
 	}

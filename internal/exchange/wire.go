@@ -57,9 +57,9 @@ type Wire interface {
 	// Abandoned notes that the action ends its goroutine.
 	Abandoned()
 	// Account returns what is charged with memory that is held for the request; nil if it has
-	// been answered without its action. LeaveAccount ends its use.
+	// been answered without its action. ReleaseAccount ends its use.
 	Account() *admission.Account
-	LeaveAccount(*admission.Account)
+	ReleaseAccount(*admission.Account)
 	// MayWait is called before the action waits for something else than its wire, which does not
 	// count against Config.MaxConcurrent, and Waited after that.
 	MayWait()

@@ -39,11 +39,11 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 
 // A bodyReader reads a body as it comes.
 type bodyReader struct {
-	x     *Wire
-	own   *stream
-	limit int64
-	read  int64
-	err   error
+	x    *Wire
+	own  *stream
+	most int64
+	read int64
+	err  error
 }
 
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -51,8 +51,8 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.x.readBody(r.own, p)
-	if r.read += int64(n); r.read > r.limit {
-		n, err = 0, r.x.h.server.BodyTooLarge(r.limit)
+	if r.read += int64(n); r.read > r.most {
+		n, err = 0, r.x.h.server.BodyTooLarge(r.most)
 	}
 	r.err = err
 	if n > 0 {

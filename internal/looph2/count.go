@@ -65,8 +65,8 @@ func (x *Wire) endInFlight() {
 	}
 }
 
-// countAway counts a request that was answered elsewhere.
-func (x *Wire) countAway(counts *exchange.RouteCounts, outcome uint8) {
+// countElsewhere counts a request that was answered elsewhere.
+func (x *Wire) countElsewhere(counts *exchange.RouteCounts, outcome uint8) {
 	if x.h.server.Counting.Load() {
 		counts.Shard(0).Add(outcome, 1, x.took())
 	}

@@ -11,7 +11,7 @@ import "time"
 // must not send any more. So a client that has been served lately, and waits for nothing, is told with its
 // next request, or when none has come for a while.
 //
-//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ gone
+//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ ended
 
 type goodbye uint8
 
@@ -19,7 +19,7 @@ const (
 	staying goodbye = iota
 	said
 	final
-	gone
+	ended
 )
 
 // lastRequests is how long streams may still begin, as on connections of HTTP/1.1 that are closed.
@@ -41,7 +41,7 @@ func (s *session) sayGoodbye() {
 
 // part takes the next step towards the end, and says when to go on.
 func (s *session) part() {
-	if s.goodbye == gone {
+	if s.goodbye == ended {
 		return
 	}
 	if s.goodbye == staying && s.ends() {
@@ -55,7 +55,7 @@ func (s *session) part() {
 		s.h2.GoAway(true)
 	}
 	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Len() == 0 && s.half() == 0 {
-		s.goodbye = gone
+		s.goodbye = ended
 		if s.h2.Idle() {
 			s.c.CloseAfterFlush()
 		} else { // the rest of a DATA frame of a stream that is over is of no use

@@ -62,14 +62,14 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 	if s == nil {
 		s = h.open(sc, d, c)
 	} else {
-		s.enter(sc, d)
+		s.beginTurn(sc, d)
 	}
 	consumed, mine := s.work(in)
 	if !mine {
 		sc.flushCount(d)
 		return 0
 	}
-	if s.leave(consumed, len(in)) {
+	if s.endTurn(consumed, len(in)) {
 		d.More()
 	}
 	return consumed
@@ -81,9 +81,9 @@ func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []by
 	if s == nil {
 		return
 	}
-	s.enter(sc, d)
+	s.beginTurn(sc, d)
 	s.expire()
-	if s.leave(0, len(in)) {
+	if s.endTurn(0, len(in)) {
 		c.Wake()
 	}
 }
@@ -94,15 +94,15 @@ func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	if s == nil {
 		return
 	}
-	s.enter(sc, d)
+	s.beginTurn(sc, d)
 	s.h2.GoAway(true)
 	s.h2.DropBlock()
 	s.end() // what streams hold is not to wait until the connection has lingered
 	d.Out, s.h2.Out = s.h2.Out, nil
 }
 
-// Away is called when the loop is taken from an action, or given up.
-func (h *Handler) Away(sc *Scratch) (waits bool) { return sc.wire.away() }
+// Detached is called when the loop is taken from an action, or given up.
+func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached() }
 
 // Abandoned answers for an action that has ended in runtime.Goexit, or in a panic of what is around it. The
 // connection may be another driver's.

@@ -136,13 +136,13 @@ func (s *session) expire() {
 	case half != 0 && now-half >= int64(settings.HeadTimeout):
 		s.h.server.NoteSlow(admission.SlowHead, s.c.RemoteAddr(), settings.SlowHead())
 		s.h2.GoAway(true)
-		s.goodbye = gone
+		s.goodbye = ended
 		s.c.CloseLingering()
-	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye != gone:
+	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye != ended:
 		if s.goodbye != final {
 			s.h2.GoAway(true)
 		}
-		s.goodbye = gone
+		s.goodbye = ended
 		s.c.CloseAfterFlush()
 	}
 	if s.h2.Len() == 0 && !s.rested {

@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A limit on an action's time (exchange/late.go) counts here from the beginning of the action. A
+// A timeout on an action's time (exchange/late.go) counts here from the beginning of the action. A
 // timer is set once the action has lost its loop, since before that it has not blocked. Who answers
 // is decided under session.mu: late is set by the timer, and only if no answer has begun.
 
-// away is called when the loop is taken from the action of the wire, or given up, on any goroutine;
+// detached is called when the loop is taken from the action of the wire, or given up, on any goroutine;
 // the action is stopped between two of its own steps, or runs.
-func (x *Wire) away() (waits bool) {
+func (x *Wire) detached() (waits bool) {
 	own := x.own
 	own.kept.Store(true)
 	if x.routing {
@@ -33,14 +33,14 @@ func (x *Wire) away() (waits bool) {
 		route.Counts.Takeovers.Add(1)
 		route.Pace.TookOver(x.now())
 	}
-	x.limitTime()
+	x.startTimeout()
 	return !x.answering.Load()
 }
 
-// limitTime sets the timer of a route with a limit.
-func (x *Wire) limitTime() {
-	limit := x.s.Route.Timeout
-	if limit <= 0 {
+// startTimeout sets the timer of a route with a timeout.
+func (x *Wire) startTimeout() {
+	timeout := x.s.Route.Timeout
+	if timeout <= 0 {
 		return
 	}
 	own := x.own
@@ -49,24 +49,24 @@ func (x *Wire) limitTime() {
 	if own.started || own.timer != nil {
 		return
 	}
-	own.limited, own.wire = true, x
-	own.timer = time.AfterFunc(max(limit-x.took(), 1), own.expire)
+	own.timed, own.wire = true, x
+	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
-// unlimit lifts the limit, because the answer begins; false if it has been given without the action.
-func (x *Wire) unlimit() bool {
+// liftTimeout lifts the timeout, because the answer begins; false if it has been given without the action.
+func (x *Wire) liftTimeout() bool {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	if own.late {
 		return false
 	}
-	own.limited, own.started = false, true
+	own.timed, own.started = false, true
 	if own.timer != nil {
 		own.timer.Stop()
 	}
-	if own.limit != nil {
-		own.limit.Lift()
+	if own.timeout != nil {
+		own.timeout.Lift()
 	}
 	return true
 }
@@ -82,7 +82,7 @@ func (x *Wire) isLate() bool {
 func (own *stream) expire() {
 	s := own.s
 	s.mu.Lock()
-	if !own.limited || own.late || own.canceled || own.returned {
+	if !own.timed || own.late || own.canceled || own.returned {
 		s.mu.Unlock()
 		return
 	}
@@ -96,14 +96,14 @@ func (own *stream) expire() {
 	y.s.Route = x.s.Route
 	y.call.Succeed(x.call)
 	x.endInFlight()
-	limit := own.limit
+	timeout := own.timeout
 	own.moved.Broadcast()
 	s.mu.Unlock()
-	if limit != nil {
-		limit.End(context.DeadlineExceeded)
+	if timeout != nil {
+		timeout.End(context.DeadlineExceeded)
 	}
 	a := s.h.server.Pipeline.Late(y.s.Route)
-	y.countAway(&y.s.Route.Counts, a.Class())
+	y.countElsewhere(&y.s.Route.Counts, a.Class())
 	a = y.call.Amend(a, exchange.FromTimeout)
 	if y.s.Watched {
 		y.call.Observe(a, y.took())

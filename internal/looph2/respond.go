@@ -115,7 +115,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		a.Release()
 		return
 	}
-	n := min(s.h2.Room(st), len(body), max(outLimit-len(s.h2.Out), 0))
+	n := min(s.h2.Room(st), len(body), max(maxTurnOutput-len(s.h2.Out), 0))
 	if n > 0 {
 		s.h2.Data(st, body[:n], n == len(body))
 		own.sent += int64(n)
@@ -173,7 +173,7 @@ func (own *stream) freeRest() {
 
 // pump sends what may be sent, by priority.
 func (s *session) pump() {
-	for len(s.h2.Out) < outLimit {
+	for len(s.h2.Out) < maxTurnOutput {
 		st, n := s.h2.Turn()
 		if st == nil {
 			return

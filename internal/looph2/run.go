@@ -27,7 +27,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
 		x.job = true // it has no loop to lose any more
-		x.settleLost(x.act())
+		x.settleDetached(x.act())
 		return false
 	}
 	route := x.s.Route
@@ -50,7 +50,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	d.EnterPart(consumed)
 	a := x.act()
 	if !d.Leave() {
-		x.settleLost(a)
+		x.settleDetached(a)
 		return false
 	}
 	s.h2.Out, d.Out = d.Out, nil
@@ -76,7 +76,7 @@ func (x *Wire) findWatched(consumed int) bool {
 	if !stayed {
 		x.endInFlight()
 		x.countInFlight(&x.s.Route.Counts)
-		x.limitTime()
+		x.startTimeout()
 		return false
 	}
 	s.h2.Out, d.Out = d.Out, nil
@@ -169,7 +169,7 @@ func (x *Wire) giveUpOn() {
 	if x.s.Watched && !late {
 		x.call.Observe(a, x.took())
 	}
-	x.settleAway(&a)
+	x.postAnswer(&a)
 }
 
 // mayMove reports whether the rest of the request can do without the memory it came in.
@@ -190,7 +190,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 		x.countInFlight(&x.s.Route.Counts)
 	}
 	x.own.s.mu.Unlock()
-	x.limitTime()
+	x.startTimeout()
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -198,7 +198,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 			}
 		}()
 		a := x.carryOut(a)
-		x.settleAway(&a)
+		x.postAnswer(&a)
 	}()
 }
 
@@ -253,21 +253,21 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 	s.conclude(own)
 }
 
-// settleLost is settleAway for an action that has lost its loop.
-func (x *Wire) settleLost(a exchange.Answer) {
+// settleDetached is postAnswer for an action that has lost its loop.
+func (x *Wire) settleDetached(a exchange.Answer) {
 	if x.toBackground {
 		x.toBackground = false
 		a = x.carryOut(a)
 	}
-	x.settleAway(&a)
+	x.postAnswer(&a)
 }
 
-// settleAway leaves the answer for the loop, on a goroutine that does not have it.
-func (x *Wire) settleAway(a *exchange.Answer) {
+// postAnswer leaves the answer for the loop, on a goroutine that does not have it.
+func (x *Wire) postAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
 	s.mu.Lock()
-	own.limited = false
+	own.timed = false
 	late := own.late
 	s.mu.Unlock()
 	p := pending{}
@@ -277,10 +277,10 @@ func (x *Wire) settleAway(a *exchange.Answer) {
 	case late:
 		a.Release()
 	case kind == exchange.Sent || kind == exchange.Abort:
-		x.countAway(&x.s.Route.Counts, a.Class())
+		x.countElsewhere(&x.s.Route.Counts, a.Class())
 		a.Release()
 	default:
-		x.countAway(&x.s.Route.Counts, a.Class())
+		x.countElsewhere(&x.s.Route.Counts, a.Class())
 		p = pending{answer: *a, length: a.Announced(), undated: x.undated, is: true}
 		if !own.headOnly {
 			p.body = x.keepBody(a, view.Bytes(a.Body))
@@ -393,7 +393,7 @@ func (j *job) Run(d *engine.Driver) {
 	own := (*stream)(j)
 	s := own.s
 	x := s.h.wireOf(s.h.scratchOf(d.Scratch))
-	if !own.leaveLine() {
+	if !own.dequeue() {
 		j.skip()
 		return
 	}
@@ -414,25 +414,25 @@ func (j *job) Run(d *engine.Driver) {
 			a = x.call.Amend(a, r.source)
 			x.observe(&a)
 		})
-		x.settleAway(&a)
+		x.postAnswer(&a)
 		return
 	}
 	if !x.find() {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
 	x.countInFlight(&x.s.Route.Counts)
-	x.limitTime()
+	x.startTimeout()
 	a := x.act()
 	if x.toBackground {
 		s.h.scratchOf(d.Scratch).wire = nil
 		x.goToBackground(a)
 		return
 	}
-	x.settleAway(&a)
+	x.postAnswer(&a)
 }
 
-// leaveLine notes that the job is done now. It is false if nobody wants that any more.
-func (own *stream) leaveLine() bool {
+// dequeue notes that the job is done now. It is false if nobody wants that any more.
+func (own *stream) dequeue() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	own.inLine = false
@@ -456,7 +456,7 @@ func (j *job) Overdue() {
 	go func() {
 		own := (*stream)(j)
 		s := own.s
-		if !own.leaveLine() {
+		if !own.dequeue() {
 			j.skip()
 			return
 		}
@@ -475,6 +475,6 @@ func (j *job) Overdue() {
 			a = x.call.Amend(a, exchange.FromOverload)
 			x.observe(&a)
 		})
-		x.settleAway(&a)
+		x.postAnswer(&a)
 	}()
 }

@@ -15,8 +15,8 @@ import (
 const (
 	// smallBody is the largest body, in bytes, that is gathered for its action.
 	smallBody = 64 << 10
-	// outLimit is how many bytes of frames a turn gathers before they are sent.
-	outLimit = 64 << 10
+	// maxTurnOutput is how many bytes of frames a turn gathers before they are sent.
+	maxTurnOutput = 64 << 10
 	// streamRoom is how much a streamed answer may be ahead of what its client has let out, in bytes.
 	streamRoom = 32 << 10
 	// tightShare: windows do not grow while so many eighths of the budget are held.
@@ -68,8 +68,8 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	return s
 }
 
-// enter lends the session what a driver has.
-func (s *session) enter(sc *Scratch, d *engine.Driver) {
+// beginTurn lends the session what a driver has.
+func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	s.sc, s.d = sc, d
 	s.h2.Adopt(&sc.pool)
 	s.h2.Out, d.Out = d.Out, nil
@@ -86,7 +86,7 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.d.Now()-s.judged >= s.h.tick {
 		s.judge()
 	}
-	for len(s.h2.Out) < outLimit {
+	for len(s.h2.Out) < maxTurnOutput {
 		n, ev, err := s.h2.Next(in[consumed:])
 		consumed += n
 		if err != nil {
@@ -107,13 +107,13 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	return consumed, true
 }
 
-// leave gives back what enter has lent, and says when to go on; had is how much input there was. It
+// endTurn gives back what beginTurn has lent, and says when to go on; had is how much input there was. It
 // reports whether there is more to send already.
-func (s *session) leave(consumed, had int) (more bool) {
+func (s *session) endTurn(consumed, had int) (more bool) {
 	d := s.d
 	s.note(consumed, had-consumed)
 	s.part()
-	full := len(s.h2.Out) >= outLimit
+	full := len(s.h2.Out) >= maxTurnOutput
 	st, _ := s.h2.Turn()
 	d.Out, s.h2.Out = s.h2.Out, nil
 	s.sc.flushCount(d)
@@ -132,7 +132,7 @@ func (s *session) fail(err error) {
 				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
 		}
 	}
-	s.goodbye = gone
+	s.goodbye = ended
 	s.c.CloseLingering()
 }
 
@@ -280,7 +280,7 @@ func (s *session) end() {
 		running := own.running && !own.ended
 		s.mu.Lock()
 		own.posted = false
-		own.leaveTo()
+		own.setCanceled()
 		if !running || own.returned {
 			own.finalize()
 		}

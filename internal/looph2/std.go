@@ -57,13 +57,13 @@ func (x *Wire) StdRequest() *http.Request {
 	if x.own.in.streamed || len(x.whole) > 0 || x.own.in.trailers != nil {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
 		if x.own.in.streamed {
-			x.stdBody.reader = &bodyReader{x: x, own: x.own, limit: math.MaxInt64}
+			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
 		} else {
 			x.stdBody.reader = &exchange.Reader{Rest: x.whole}
 		}
 		req.Body = x.stdBody
-		if limit := x.s.Route.MaxBody; limit > 0 {
-			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
+		if most := x.s.Route.MaxBody; most > 0 {
+			req.Body = http.MaxBytesReader(nil, x.stdBody, most)
 		}
 	}
 	x.call.SetMatch(req)
@@ -156,7 +156,7 @@ func (x *Wire) rewindStdBody() {
 	x.stdBody.setting.Lock()
 	defer x.stdBody.setting.Unlock()
 	x.stdBody.reader = &exchange.Reader{Rest: x.s.Whole}
-	x.std.Body = x.stdBody // Bytes has kept to the limit
+	x.std.Body = x.stdBody // Bytes has kept to MaxBody
 }
 
 // closeStdBody ends the use of the body by a standard handler. A Read that is under way fails.

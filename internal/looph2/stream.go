@@ -60,7 +60,7 @@ type stream struct {
 	late      bool   // it was answered without its action
 	lateDone  bool   // ... and that answer is here
 	lateBack  bool   // ... and the action has returned
-	limited   bool   // the action's time is limited
+	timed     bool   // the action's time is limited
 	returned  bool   // the action has returned
 	canceled  bool   // nobody listens any more
 	closing   bool   // the connection is to end after the answer
@@ -72,8 +72,8 @@ type stream struct {
 	moved     sync.Cond
 	trailers  [][2]string // of the answer
 	cancel    context.CancelFunc
-	limit     *exchange.LimitedContext
-	timer     *time.Timer // of the limit
+	timeout   *exchange.TimeoutContext
+	timer     *time.Timer // of the timeout
 	wire      *Wire       // while the action runs
 
 	in      incoming
@@ -142,9 +142,9 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 	own.in.trailers = trailers
 }
 
-// leaveTo tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
+// setCanceled tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
 // is given back. s.mu is held.
-func (own *stream) leaveTo() {
+func (own *stream) setCanceled() {
 	own.canceled = true
 	own.moved.Broadcast()
 	if own.inLine { // its job will not look at it
@@ -172,7 +172,7 @@ func (s *session) drop(own *stream) {
 		s.bodies--
 	}
 	s.mu.Lock()
-	own.leaveTo()
+	own.setCanceled()
 	s.mu.Unlock()
 	own.cancelAll()
 	s.conclude(own)

@@ -415,7 +415,7 @@ func TestCanceledStreams(t *testing.T) {
 	})
 }
 
-// Nobody is turned away by a shutdown: what was begun is answered, and the client is told to go.
+// Nobody is refused by a shutdown: what was begun is answered, and the client is told to go.
 func TestDrainOfStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 10), make(chan bool)

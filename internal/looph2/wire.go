@@ -232,12 +232,12 @@ func (x *Wire) ContentLength() int64 {
 
 func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.in.streamed }
 
-func (x *Wire) Body(limit int64) io.Reader {
+func (x *Wire) Body(most int64) io.Reader {
 	if x.own.in.streamed {
-		return &bodyReader{x: x, own: x.own, limit: limit}
+		return &bodyReader{x: x, own: x.own, most: most}
 	}
-	if int64(len(x.whole)) > limit {
-		return exchange.FailedReader{Err: x.h.server.BodyTooLarge(limit)}
+	if int64(len(x.whole)) > most {
+		return exchange.FailedReader{Err: x.h.server.BodyTooLarge(most)}
 	}
 	return &exchange.Reader{Rest: x.whole}
 }
@@ -264,13 +264,13 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 		return exchange.LateContext, func() {}
 	}
 	base := &localContext{Context: x.h.base, addr: x.sess.local}
-	if limit := x.s.Route.Timeout; limit > 0 {
-		limited := exchange.NewLimitedContext(base, time.Now().Add(limit-x.took()))
-		x.ctx, x.end2 = limited, func() { limited.End(context.Canceled) }
+	if timeout := x.s.Route.Timeout; timeout > 0 {
+		timed := exchange.NewTimeoutContext(base, time.Now().Add(timeout-x.took()))
+		x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
 		own.s.mu.Lock()
-		own.limit = limited
+		own.timeout = timed
 		if own.started {
-			limited.Lift()
+			timed.Lift()
 		}
 		own.s.mu.Unlock()
 	} else {
@@ -289,7 +289,7 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 
 func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	x.giveUp()
-	if !x.unlimit() {
+	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
 	if x.d != nil && !x.answering.Load() {
@@ -351,7 +351,7 @@ func (x *Wire) Account() *admission.Account {
 	return own.accountOf().Lend()
 }
 
-func (x *Wire) LeaveAccount(*admission.Account) {} // it is the stream's
+func (x *Wire) ReleaseAccount(*admission.Account) {} // it is the stream's
 
 // MayWait gives up the loop, and lends the action's place to others.
 func (x *Wire) MayWait() {

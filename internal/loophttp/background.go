@@ -12,7 +12,7 @@ import (
 // planned is a response that goes on in the background, or why the request is refused there.
 type planned struct {
 	resp    exchange.Answer
-	left    time.Duration // of the limit on the action's time; 0: there is none
+	left    time.Duration // of the action's timeout; 0: there is none
 	refusal error         // nil: it is not
 }
 
@@ -25,7 +25,7 @@ func (x *wire) mayMoveToBackground() bool {
 // gets a goroutine of its own, which has nothing on its stack but that.
 func (x *wire) moveToBackground(resp *exchange.Answer) progress {
 	p := &planned{resp: *resp}
-	if x.d.Limited() {
+	if x.d.HasTimeout() {
 		p.left = x.d.TimeLeft(0)
 	}
 	x.d.Leave()

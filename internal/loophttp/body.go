@@ -26,7 +26,7 @@ type bodyStream struct {
 	taken   int    // how many bytes of the input the body has used
 	left    int64  // bytes of the body to come after early, when not chunked
 	read    int64  // bytes handed out
-	limit   int64  // most bytes to hand out
+	most    int64  // most bytes to hand out
 	chunked bool
 	asked   bool // 100 Continue has been sent, or need not be
 	decoder http1.Chunked
@@ -51,7 +51,7 @@ func (x *wire) needStream() {
 // begin prepares for the body that follows x.head, of which rest has arrived;
 // rest may hold what comes after the body too.
 func (b *bodyStream) begin(x *wire, rest []byte) {
-	*b = bodyStream{x: x, rest: rest, limit: x.handler.server.BodyLimit(x.s.Route), raw: b.raw[:0], chunked: x.head.Chunked}
+	*b = bodyStream{x: x, rest: rest, most: x.handler.server.MaxBodyOf(x.s.Route), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0
 	if b.chunked {
 		b.decoder.Reset(&x.handler.limits, -1)
@@ -71,26 +71,26 @@ func (b *bodyStream) beginGathered(x *wire, u *unfinished, rest []byte) {
 	}
 }
 
-// Read reads the body, up to the limit.
+// Read reads the body, up to MaxBody.
 func (b *bodyStream) Read(p []byte) (int, error) {
 	x := b.x
 	x.reading.Lock()
 	defer x.reading.Unlock()
 	x.using.Lock()
 	defer x.using.Unlock()
-	return b.readHeld(p)
+	return b.readLocked(p)
 }
 
-// readHeld is Read for callers that hold reading and using.
-func (b *bodyStream) readHeld(p []byte) (int, error) {
+// readLocked is Read for callers that hold reading and using.
+func (b *bodyStream) readLocked(p []byte) (int, error) {
 	b.busy = true
 	defer func() { b.busy = false }()
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
 	n, err := b.next(p)
-	if b.read += int64(n); b.read > b.limit {
-		n, err = 0, b.x.handler.server.BodyTooLarge(b.limit)
+	if b.read += int64(n); b.read > b.most {
+		n, err = 0, b.x.handler.server.BodyTooLarge(b.most)
 	}
 	b.err = err
 	if n > 0 {
@@ -279,7 +279,7 @@ func (b *bodyStream) tooMuchLeft() bool {
 	case b.x.head.Expect100:
 		return b.left > 0
 	}
-	return b.left-int64(len(b.rest)) > exchange.DrainLimit
+	return b.left-int64(len(b.rest)) > exchange.MaxDiscard
 }
 
 // lookAhead finds the end of a chunked body of which all data was read.
@@ -298,7 +298,7 @@ func (b *bodyStream) lookAhead() {
 	}
 }
 
-// skipHere throws away what has arrived of the rest of the body.
+// skipHere discards what has arrived of the rest of the body.
 func (b *bodyStream) skipHere() {
 	if b.x.head.Expect100 {
 		return
@@ -311,7 +311,7 @@ func (b *bodyStream) skipHere() {
 	}
 }
 
-// finish throws away what the action has not read, so that the next request is
+// finish discards what the action has not read, so that the next request is
 // not taken from the middle of this body. The client, which may have a reason to wait,
 // gets the answer first. It is false when too much is left, or the
 // body is broken: the connection must close then.
@@ -325,12 +325,12 @@ func (b *bodyStream) finish() bool {
 	return x.flush(0) == nil && b.skip() == io.EOF
 }
 
-// skip throws away the rest of the body. It returns io.EOF at its end, nil when
+// skip discards the rest of the body. It returns io.EOF at its end, nil when
 // there is too much of it.
 func (b *bodyStream) skip() error {
 	b.early = nil
 	var sink [4 << 10]byte
-	for drained := 0; drained <= exchange.DrainLimit && b.err == nil; {
+	for drained := 0; drained <= exchange.MaxDiscard && b.err == nil; {
 		var n int
 		n, b.err = b.next(sink[:])
 		drained += n

@@ -22,10 +22,10 @@ func (x *wire) Context() context.Context {
 	default:
 		defer x.d.Release()
 		x.local = &localContext{Context: x.handler.context, conn: x.c}
-		if x.d.Limited() {
+		if x.d.HasTimeout() {
 			x.local.find() // the action may outlive its connection
-			limited := exchange.NewLimitedContext(x.local, time.Now().Add(x.d.TimeLeft(0)))
-			x.ctx, x.cancel = limited, func() { limited.End(context.Canceled) }
+			timed := exchange.NewTimeoutContext(x.local, time.Now().Add(x.d.TimeLeft(0)))
+			x.ctx, x.cancel = timed, func() { timed.End(context.Canceled) }
 		} else {
 			x.ctx, x.cancel = context.WithCancel(x.local)
 		}
@@ -34,14 +34,14 @@ func (x *wire) Context() context.Context {
 	return x.ctx
 }
 
-// unlimit lifts a limit on the action's time, because the answer begins; false if
+// liftTimeout lifts a timeout on the action's time, because the answer begins; false if
 // the connection was taken from it.
-func (x *wire) unlimit() bool {
-	if !x.d.Unlimit() {
+func (x *wire) liftTimeout() bool {
+	if !x.d.LiftTimeout() {
 		return false
 	}
-	if limited, ok := x.ctx.(*exchange.LimitedContext); ok {
-		limited.Lift()
+	if timed, ok := x.ctx.(*exchange.TimeoutContext); ok {
+		timed.Lift()
 	}
 	return true
 }

@@ -69,9 +69,9 @@ const (
 	// gather.go. A larger one is read by the action, which then has a goroutine of
 	// its own.
 	smallBody = 64 << 10
-	// outLimit is how many bytes of answers a driver gathers from pipelined
+	// maxTurnOutput is how many bytes of answers a driver gathers from pipelined
 	// requests before it sends them.
-	outLimit = 64 << 10
+	maxTurnOutput = 64 << 10
 	// ownedBody is the length from which a body is sent from where it lies
 	// instead of being copied behind its head.
 	ownedBody = 8 << 10
@@ -135,7 +135,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
-			if x.moved || d.Gathered() >= outLimit {
+			if x.moved || d.Gathered() >= maxTurnOutput {
 				d.Again()
 				return consumed
 			}
@@ -216,13 +216,13 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Away counts a request whose action blocks as in flight. Its route has shown that it
+// Detached counts a request whose action blocks as in flight. Its route has shown that it
 // does at once, not only when it comes back. A route whose streams leave the loop, be it in
 // the middle, is one whose next begin elsewhere.
-func (h *handler) Away(scratch any) (waits bool) {
+func (h *handler) Detached(scratch any) (waits bool) {
 	x := scratch.(*wire)
 	if x.inParts {
-		return h.h2.Away(x.h2)
+		return h.h2.Detached(x.h2)
 	}
 	if x.routing {
 		x.countInFlightFor(&h.server.Unmatched.Counts) // its route is not known yet
@@ -255,8 +255,8 @@ func (h *handler) Expiring(late, fresh any) {
 	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
 	x.call.Succeed(from.call)
 	x.count.since = from.count.since
-	if limited, ok := from.ctx.(*exchange.LimitedContext); ok {
-		limited.End(context.DeadlineExceeded)
+	if timed, ok := from.ctx.(*exchange.TimeoutContext); ok {
+		timed.End(context.DeadlineExceeded)
 	}
 	from.endInFlight()
 }

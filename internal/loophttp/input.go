@@ -64,7 +64,7 @@ func (x *wire) keepRequest() {
 	}
 }
 
-// claim keeps a limit on the action's time from taking the connection until
+// claim keeps the action's timeout from taking the connection until
 // unclaim; false if it has. Reading and writing may both claim it.
 func (x *wire) claim() bool {
 	if x.claims == 0 && !x.d.Claim() {

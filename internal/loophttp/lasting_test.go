@@ -79,7 +79,7 @@ func registerLasting(app *dunlin.App) {
 // with the race detector that buffer is poisoned.
 func TestLoopStreamKeepsRequest(t *testing.T) {
 	s := startPieces(t, dunlin.Config{}, registerLasting)
-	// More than one read gets, and never more than exchange.DrainLimit behind the first.
+	// More than one read gets, and never more than exchange.MaxDiscard behind the first.
 	large := strings.Repeat("large ", 11_000)
 	const head = "/7?q=x%20y HTTP/1.1\r\nHost: a.example\r\nX-A: av\r\n"
 	described := func(method, path string) string { return method + " " + path + " q=x%20y a.example av 7 x y\n" }

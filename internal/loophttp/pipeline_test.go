@@ -168,7 +168,7 @@ func TestLoopTakeoverWithinBody(t *testing.T) {
 	}
 }
 
-// A client that goes away leaves nothing behind, whatever its request was
+// A client that hangs up leaves nothing behind, whatever its request was
 // about to do.
 func TestLoopClientGone(t *testing.T) {
 	g := suite.NewGate()

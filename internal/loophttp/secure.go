@@ -24,8 +24,8 @@ type Taker interface {
 	Serve() error
 	// Take passes a connection on to Serve. wire is the socket; secure returns the connection
 	// with wire, or what was made around it, below it. from is the client's address, of which
-	// the socket may know another. gone is called once it is closed.
-	Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from netip.AddrPort, gone func())
+	// the socket may know another. closed is called once it is closed.
+	Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from netip.AddrPort, closed func())
 	// Shutdown lets running requests finish; what is left when ctx ends is closed. What is taken later is
 	// closed at once.
 	Shutdown(ctx context.Context) error

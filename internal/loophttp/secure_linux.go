@@ -35,11 +35,11 @@ func (s *secureServer) Serve(ln net.Listener) error {
 	for _, proto := range s.by.Close {
 		by.Other[proto] = func(a *engine.Agreed) {
 			_ = a.Secure(a.Wire).Close() // which says so to the client
-			a.Gone()
+			a.Closed()
 		}
 	}
 	if h2 := s.by.HTTP2; h2 != nil {
-		by.Other["h2"] = func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Gone) }
+		by.Other["h2"] = func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Closed) }
 		s.taker.Go(func() { _ = h2.Serve() }) // there is nothing in it that could fail
 		defer s.taker.Wait()
 	}

@@ -62,13 +62,13 @@ func (x *wire) StdRequest() *http.Request {
 	if h.HasBody() {
 		x.stdBody = &stdBody{x: x}
 		if x.streaming {
-			x.stream.limit = math.MaxInt64
+			x.stream.most = math.MaxInt64
 		} else {
 			x.stdBody.whole = &exchange.Reader{Rest: x.whole}
 		}
 		req.Body = x.stdBody
-		if limit := x.s.Route.MaxBody; limit > 0 {
-			req.Body = http.MaxBytesReader(nil, x.stdBody, limit)
+		if most := x.s.Route.MaxBody; most > 0 {
+			req.Body = http.MaxBytesReader(nil, x.stdBody, most)
 		}
 	}
 	if h.Chunked {
@@ -95,13 +95,13 @@ func targetURL(form http1.TargetForm, target string) *url.URL {
 	return u
 }
 
-func (x *wire) Body(limit int64) io.Reader {
+func (x *wire) Body(most int64) io.Reader {
 	if x.streaming {
-		x.stream.limit = limit
+		x.stream.most = most
 		return x.stream
 	}
-	if int64(len(x.whole)) > limit {
-		return exchange.FailedReader{Err: x.handler.server.BodyTooLarge(limit)}
+	if int64(len(x.whole)) > most {
+		return exchange.FailedReader{Err: x.handler.server.BodyTooLarge(most)}
 	}
 	return &exchange.Reader{Rest: x.whole}
 }
@@ -119,7 +119,7 @@ const headRoom = 512
 func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
-	if !x.unlimit() {
+	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
 	if x.d.Draining() || x.streaming && !x.duplex && x.stream.tooMuchLeft() {
@@ -215,7 +215,7 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.beginWrite()
 	defer x.endWrite()
-	if !x.unlimit() {
+	if !x.liftTimeout() {
 		return nil, nil, exchange.ErrLate
 	}
 	s.seal()

@@ -35,7 +35,7 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 	case b.whole != nil:
 		n, err = b.whole.Read(p)
 	default:
-		n, err = x.stream.readHeld(p)
+		n, err = x.stream.readLocked(p)
 	}
 	if err == io.EOF && b.req != nil {
 		b.x.addTrailers(b.req)
@@ -55,7 +55,7 @@ func (x *wire) rewindStdBody() {
 	x.using.Lock()
 	defer x.using.Unlock()
 	x.stdBody.whole = &exchange.Reader{Rest: x.s.Whole}
-	x.std.Body = x.stdBody // Bytes has kept to the limit
+	x.std.Body = x.stdBody // Bytes has kept to MaxBody
 }
 
 // closeStdBody ends the use of the body by a standard handler. A Read that is under

@@ -229,7 +229,7 @@ func (c *stressClient) dial() error {
 	return conn.SetDeadline(time.Now().Add(suite.Patience))
 }
 
-// round sends one batch and checks its answers, or goes away in the middle.
+// round sends one batch and checks its answers, or hangs up in the middle.
 func (c *stressClient) round(n int) error {
 	if c.conn == nil {
 		if err := c.dial(); err != nil {
@@ -279,7 +279,7 @@ func (c *stressClient) round(n int) error {
 	return c.hangUp(false)
 }
 
-// disconnect sends a part of raw, reads a part of the answers and goes away.
+// disconnect sends a part of raw, reads a part of the answers and hangs up.
 func (c *stressClient) disconnect(raw string) error {
 	_, err := io.WriteString(c.conn, raw[:c.rng.IntN(len(raw)+1)])
 	if err == nil && c.rng.IntN(2) == 0 {

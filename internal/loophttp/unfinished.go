@@ -143,7 +143,7 @@ func (x *wire) Account() *admission.Account {
 	return x.c.Account().Lend()
 }
 
-func (x *wire) LeaveAccount(*admission.Account) {} // it is the connection's
+func (x *wire) ReleaseAccount(*admission.Account) {} // it is the connection's
 
 // MayWait gives up the loop and the buffer that the request was read into, and lends the
 // action's place to others.

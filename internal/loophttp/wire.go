@@ -151,7 +151,7 @@ func taken(n int, next progress) int {
 // tooLong reports whether a body is longer than its route takes.
 func (x *wire) tooLong(length int64) bool {
 	x.find()
-	return length > x.handler.server.BodyLimit(x.s.Route)
+	return length > x.handler.server.MaxBodyOf(x.s.Route)
 }
 
 // serveWhole answers a request that is here in full: its head and body are

@@ -22,7 +22,7 @@ type wire struct {
 	s                *exchange.State // that of call
 	ctx              context.Context
 	end              context.CancelFunc
-	race             *exchange.Race // under a limit, between the action and the clock
+	race             *exchange.Race // under a timeout, between the action and the clock
 	answer           chan outcome   // gets one
 	resp             *http.Response // the answer, once its head is there
 	body             *io.PipeWriter // likewise, if it comes in pieces
@@ -31,21 +31,21 @@ type wire struct {
 }
 
 // Received returns nothing: bodies are read as they are asked for.
-func (x *wire) Received() ([]byte, bool)   { return nil, false }
-func (x *wire) Body(limit int64) io.Reader { return &limitedBody{x, limit, limit} }
-func (x *wire) RefuseBody()                {}
+func (x *wire) Received() ([]byte, bool)  { return nil, false }
+func (x *wire) Body(most int64) io.Reader { return &boundedBody{x, most, most} }
+func (x *wire) RefuseBody()               {}
 
-// A limitedBody is the body of a request, up to a limit in bytes.
-type limitedBody struct {
-	x           *wire
-	left, limit int64
+// A boundedBody is the body of a request, up to so many bytes.
+type boundedBody struct {
+	x          *wire
+	left, most int64
 }
 
-func (b *limitedBody) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.x.Req.Body.Read(p)
 	switch b.left -= int64(n); {
 	case b.left < 0:
-		return 0, b.x.server.BodyTooLarge(b.limit)
+		return 0, b.x.server.BodyTooLarge(b.most)
 	case err != nil && err != io.EOF:
 		err = b.x.server.BodyUnreadable(err)
 	}
@@ -63,10 +63,10 @@ func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
 func (x *wire) StdRequest() *http.Request {
 	x.Req = x.Req.WithContext(x.call.Context(x.ctx))
 	x.call.SetMatch(x.Req)
-	if limit := x.s.Route.MaxBody; x.s.Loaded {
+	if most := x.s.Route.MaxBody; x.s.Loaded {
 		x.Req.Body = io.NopCloser(&exchange.Reader{Rest: x.s.Whole})
-	} else if limit > 0 {
-		x.Req.Body = http.MaxBytesReader(nil, x.Req.Body, limit)
+	} else if most > 0 {
+		x.Req.Body = http.MaxBytesReader(nil, x.Req.Body, most)
 	}
 	return x.Req
 }
@@ -83,7 +83,7 @@ func (x *wire) Account() *admission.Account {
 	return x.server.Holders.Open((*holder)(x), x.server.Client(x).Addr())
 }
 
-func (x *wire) LeaveAccount(a *admission.Account) {
+func (x *wire) ReleaseAccount(a *admission.Account) {
 	if !a.CloseIdle() {
 		a.Close()
 	}

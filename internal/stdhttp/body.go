@@ -123,9 +123,9 @@ func (b *TimedBody) Begun() bool {
 	return b.set
 }
 
-// Leave is Stop for a body that was not read to its end, the rest of which net/http
+// StopUnread is Stop for a body that was not read to its end, the rest of which net/http
 // reads once the answer is sent.
-func (b *TimedBody) Leave() {
+func (b *TimedBody) StopUnread() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true

@@ -24,7 +24,7 @@ type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64 // so far, if they are counted
-	gone     func()       // of a connection that another server has accepted, and counts: it is told of the end
+	closed   func()       // of a connection that another server has accepted, and counts: it is told of the end
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now

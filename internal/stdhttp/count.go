@@ -14,7 +14,7 @@ type counter struct {
 }
 
 // startCount begins to count a request that has been routed. It is in flight until
-// leave is called with what startCount returns, when its answer is written: a client
+// endCount is called with what startCount returns, when its answer is written: a client
 // that does not take it still has a goroutine.
 func (x *wire) startCount() *tally.Shard {
 	x.count.shard = x.s.Route.Counts.Shard(x.number)
@@ -23,8 +23,8 @@ func (x *wire) startCount() *tally.Shard {
 	return x.count.shard
 }
 
-// leave ends what startCount began.
-func leave(s *tally.Shard) { s.InFlight.Add(-1) }
+// endCount ends what startCount began.
+func endCount(s *tally.Shard) { s.InFlight.Add(-1) }
 
 // end counts the request with its outcome.
 func (c *counter) end(outcome uint8) {

@@ -39,8 +39,8 @@ func (x *wire) Account() *admission.Account {
 func (x *wire) MayWait() {}
 func (x *wire) Waited()  {}
 
-// LeaveAccount closes it.
-func (x *wire) LeaveAccount(a *admission.Account) {
+// ReleaseAccount closes it.
+func (x *wire) ReleaseAccount(a *admission.Account) {
 	h := x.holder
 	h.mu.Lock()
 	h.w, h.account = nil, nil

@@ -19,7 +19,7 @@ func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter fun
 			x.Req = req.WithContext(req.Context())
 			x.Req.Host = host
 		}
-		resp := exchange.Finish(x.call) // a limit on the route counts for the whole chain
+		resp := exchange.Finish(x.call) // a timeout of the route counts for the whole chain
 		x.sendSettled(&resp)
 		exit()
 	}

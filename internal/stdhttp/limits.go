@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// answerWithin is answer for a route with a limit on time: the action gets a goroutine
+// answerWithin is answer for a route with a timeout: the action gets a goroutine
 // of its own, so that this one can answer without it. It is false if it has: then the
 // wire is the action's.
 func (x *wire) answerWithin(route *exchange.Route) bool {
@@ -28,7 +28,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	late.w.Header().Set("Connection", "close")
 	late.call.Succeed(x.call)
 	late.answerAlone(resp, exchange.FromTimeout)
-	late.leaveBody()
+	late.stopBody()
 	return false
 }
 

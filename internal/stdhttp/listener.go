@@ -55,7 +55,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		from := addrPortOf(c)
 		if !own.take(from.Addr()) {
-			l.service.turnAway(c, from.String(), l.tls)
+			l.service.refuseConn(c, from.String(), l.tls)
 			continue
 		}
 		if l.service.ProxyHeader > 0 && l.service.TrustedProxies().Trusts(from.Addr()) {
@@ -65,8 +65,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// turnAway closes a connection that is one too many.
-func (s *Service) turnAway(c net.Conn, from string, tls bool) {
+// refuseConn closes a connection that is one too many.
+func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 	if n, due := s.Shed.Note(admission.AddressLimit); due {
 		s.Log.Warn("connections refused: their address has as many as it may",
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)

@@ -90,7 +90,7 @@ var errAddressLimit = errors.New("the address has as many connections as it may"
 // rename makes client the peer of the connection, unless that has as many as it may.
 func (c *timedConn) rename(client netip.AddrPort) error {
 	if !c.take(client.Addr()) {
-		c.proxy.service.turnAway(c.Conn, client.String(), c.proxy.tls)
+		c.proxy.service.refuseConn(c.Conn, client.String(), c.proxy.tls)
 		return errAddressLimit
 	}
 	c.proxy.from = net.TCPAddrFromAddrPort(client)

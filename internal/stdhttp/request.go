@@ -17,13 +17,13 @@ func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.N
 // Received returns nothing: net/http reads bodies as they are asked for.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
 
-func (x *wire) Body(limit int64) io.Reader {
+func (x *wire) Body(most int64) io.Reader {
 	if !x.hasBody() {
 		return &exchange.Reader{}
 	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
 	// was not read to its end.
-	return limitedBody{http.MaxBytesReader(x.w, x.timed(), limit), x.service.Server}
+	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}
 }
 
 // RefuseBody closes the connection after the answer: else the server reads a body
@@ -71,36 +71,36 @@ func (x *wire) skipRest() {
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	if x.Req.ContentLength > exchange.DrainLimit && !b.Begun() {
+	if x.Req.ContentLength > exchange.MaxDiscard && !b.Begun() {
 		x.CloseAfter()
 		return
 	}
-	if _, err := io.CopyN(io.Discard, b, exchange.DrainLimit+1); err == nil {
+	if _, err := io.CopyN(io.Discard, b, exchange.MaxDiscard+1); err == nil {
 		x.CloseAfter()
 	}
 }
 
-// leaveBody bounds how long net/http goes on reading what is left of the body when the
+// stopBody bounds how long net/http goes on reading what is left of the body when the
 // request is over, even if the connection closes then.
-func (x *wire) leaveBody() {
+func (x *wire) stopBody() {
 	if x.Req.ContentLength != 0 {
-		x.leaveRest()
+		x.stopRest()
 	}
 }
 
-func (x *wire) leaveRest() {
+func (x *wire) stopRest() {
 	if b := x.remaining(); b != nil {
-		b.Leave()
+		b.StopUnread()
 	}
 }
 
-// limitedBody gives the errors of net/http as problems: they are the client's fault.
-type limitedBody struct {
+// problemBody gives the errors of net/http as problems: they are the client's fault.
+type problemBody struct {
 	src    io.Reader
 	server *exchange.Server
 }
 
-func (b limitedBody) Read(p []byte) (int, error) {
+func (b problemBody) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	if err != nil && err != io.EOF && err != http.ErrBodyReadAfterClose {
 		err = b.problem(err)
@@ -109,7 +109,7 @@ func (b limitedBody) Read(p []byte) (int, error) {
 }
 
 // problem returns the problem of a body that net/http could not read.
-func (b limitedBody) problem(err error) error {
+func (b problemBody) problem(err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return b.server.BodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
 	}
@@ -125,7 +125,7 @@ func (b limitedBody) problem(err error) error {
 // StdRequest returns the request as it came; with a body of our own if there is
 // a limit on that, or the pipeline has read it.
 func (x *wire) StdRequest() *http.Request {
-	limit := x.s.Route.MaxBody
+	most := x.s.Route.MaxBody
 	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.Req.Context() {
 		x.own = x.lasting()
 		x.Req, x.copied = x.Req.WithContext(ctx), true
@@ -138,9 +138,9 @@ func (x *wire) StdRequest() *http.Request {
 	case x.s.Loaded && len(x.s.Whole) > 0:
 		x.ownRequest().Body, x.bodied = x.replayed(), true
 	case x.bodied || x.ContentLength() == 0:
-	case limit > 0:
+	case most > 0:
 		body := x.timed()
-		x.ownRequest().Body, x.bodied = http.MaxBytesReader(x.w, body, limit), true
+		x.ownRequest().Body, x.bodied = http.MaxBytesReader(x.w, body, most), true
 	default:
 		if body := x.timed(); body != x.Req.Body {
 			x.ownRequest().Body, x.bodied = body, true

@@ -50,7 +50,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	case http.StateNew:
 		s.conns.Add(1)
 		s.service.open.Add(1)
-		if own := connOf(c); own == nil || own.gone == nil {
+		if own := connOf(c); own == nil || own.closed == nil {
 			s.service.accepted.Add(1)
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -58,10 +58,10 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 		if own != nil {
 			own.release()
 		}
-		if own != nil && own.gone != nil {
-			own.gone()
+		if own != nil && own.closed != nil {
+			own.closed()
 		} else {
-			s.service.gone(c)
+			s.service.closed(c)
 		}
 		s.conns.Done()
 		s.service.open.Add(-1)
@@ -99,15 +99,15 @@ const lastRequests = 250 * time.Millisecond
 
 // Shutdown lets running requests finish; what is left when ctx ends is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
-	gone := make(chan struct{})
+	closed := make(chan struct{})
 	go func() {
 		s.conns.Wait()
-		close(gone)
+		close(closed)
 	}()
 	wait := time.NewTimer(lastRequests)
 	defer wait.Stop()
 	select {
-	case <-gone:
+	case <-closed:
 	case <-wait.C:
 	case <-ctx.Done():
 	}

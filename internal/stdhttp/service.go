@@ -70,8 +70,8 @@ func (s *Service) freeSlot() {
 	}
 }
 
-// gone is told of the end of a connection that Accept returned.
-func (s *Service) gone(conn net.Conn) {
+// closed is told of the end of a connection that Accept returned.
+func (s *Service) closed(conn net.Conn) {
 	s.freeSlot()
 	if own := connOf(conn); own != nil {
 		s.Addresses.Release(own.counted)

@@ -47,9 +47,9 @@ func (t *Taker) Serve() error {
 
 // Take passes a connection on to Serve, or closes it if that has ended. wire is the socket; secure returns
 // the connection with wire, or what was made around it, below it. from is the client's address, of
-// which the socket may know another. gone is called once it is closed.
-func (t *Taker) Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from netip.AddrPort, gone func()) {
-	own := &timedConn{Conn: wire, server: t.server.service.Server, gone: gone}
+// which the socket may know another. closed is called once it is closed.
+func (t *Taker) Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from netip.AddrPort, closed func()) {
+	own := &timedConn{Conn: wire, server: t.server.service.Server, closed: closed}
 	if from.IsValid() && from != addrPortOf(wire) { // the header was read by who has accepted it
 		own.proxy = &proxyHeader{service: t.server.service, tls: true, from: net.TCPAddrFromAddrPort(from)}
 		own.proxy.once.Do(func() {})
@@ -57,7 +57,7 @@ func (t *Taker) Take(wire net.Conn, secure func(wire net.Conn) *tls.Conn, from n
 	conn := secure(own)
 	if !t.from.pass(conn) {
 		_ = conn.Close() // which says so to the client
-		gone()
+		closed()
 	}
 }
 

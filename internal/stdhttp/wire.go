@@ -43,7 +43,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		x.call.Clock()
 	}
 	if s.Counting.Load() {
-		defer leave(x.startCount())
+		defer endCount(x.startCount())
 	}
 	if route.Timeout > 0 {
 		if !x.answerWithin(route) {
@@ -64,7 +64,7 @@ type wire struct {
 	w       http.ResponseWriter
 	ctx     context.Context // after Endable
 	own     context.Context // the request's, once req has another with values of middleware
-	race    *exchange.Race  // under a limit, between the action and the clock
+	race    *exchange.Race  // under a timeout, between the action and the clock
 	count   counter
 	number  int    // of all wires of the service: spreads them over shards
 	canon   []byte // the canonical path, while it is made
@@ -146,7 +146,7 @@ func (x *wire) release() {
 		x.replay = nil
 	}
 	x.removeForm()
-	x.leaveBody()
+	x.stopBody()
 	x.w, x.Req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
 	x.copied, x.bodied, x.matched, x.duplex, x.inner = false, false, false, false, false
 	if x.timedBody != nil {
@@ -223,7 +223,7 @@ func (x *wire) Abandoned() {
 	if x.race == nil && !x.inner {
 		x.observe(exchange.Bare(0, exchange.Abort))
 	}
-	x.leaveBody()
+	x.stopBody()
 }
 
 // send writes the response. A failure to write means that the client is gone.
@@ -233,7 +233,7 @@ func (x *wire) send(resp *exchange.Answer) {
 		return
 	case exchange.Abort:
 		x.call.Abandon() // release will not
-		x.leaveBody()
+		x.stopBody()
 		panic(http.ErrAbortHandler)
 	}
 	x.skipBody()

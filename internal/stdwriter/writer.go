@@ -20,9 +20,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// gatherLimit is how many bytes of a standard handler's answer are held back,
+// maxGathered is how many bytes of a standard handler's answer are held back,
 // so that it can still become a Response.
-const gatherLimit = 32 << 10
+const maxGathered = 32 << 10
 
 // An Owner is who has the response that a Writer makes.
 type Owner interface {
@@ -281,7 +281,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.sink == nil {
-		if len(w.body)+len(p) <= gatherLimit {
+		if len(w.body)+len(p) <= maxGathered {
 			w.body = append(w.body, p...)
 			return len(p), nil
 		}
@@ -313,7 +313,7 @@ func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	left := w.length - w.written
-	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= gatherLimit {
+	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= maxGathered {
 		return 0, false, nil
 	}
 	if err := w.commit(nil); err != nil {

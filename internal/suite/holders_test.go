@@ -99,8 +99,8 @@ func TestSlowClientsCostOthersNothing(t *testing.T) {
 				if s.Shed["accept-paused"]+s.Shed["idle-dropped"]+s.Connections.AcceptPauses != 0 || s.Connections.AcceptPaused != 0 {
 					t.Errorf("others were made to pay: %v, %+v", s.Shed, s.Connections)
 				}
-				if m := s.Memory; m.Held > m.Budget+m.Leaving+slowAnswer {
-					t.Errorf("%d bytes held, %d of them leaving, of a budget of %d", m.Held, m.Leaving, m.Budget)
+				if m := s.Memory; m.Held > m.Budget+m.Ending+slowAnswer {
+					t.Errorf("%d bytes held, %d of them of those who are being ended, of a budget of %d", m.Held, m.Ending, m.Budget)
 				}
 				if text := logs.String(); strings.Contains(text, "ERROR") {
 					t.Errorf("logged as failures of the service:\n%.2000s", text)

@@ -195,7 +195,7 @@ func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
 		}
 		Soon(t, "it keeps to the bound", func() bool {
 			s := app.Stats()
-			return s.Shed["memory-cap"] > 0 && s.Memory.Held-s.Memory.Leaving <= 4<<20+4<<20/8
+			return s.Shed["memory-cap"] > 0 && s.Memory.Held-s.Memory.Ending <= 4<<20+4<<20/8
 		})
 	})
 }

@@ -2,9 +2,9 @@ package admission
 
 import "maps"
 
-// held counts what is held for each key. It has an entry for a key only while the
+// keyCount counts what there is for each key. It has an entry for a key only while the
 // count is not zero. It has no lock.
-type held[K comparable] struct {
+type keyCount[K comparable] struct {
 	counts map[K]int
 	peak   int // entries there have been since counts was made
 }
@@ -14,7 +14,7 @@ type held[K comparable] struct {
 const keptEntries = 256
 
 // take counts one more for key, and reports false if it has most already.
-func (h *held[K]) take(key K, most int) bool {
+func (h *keyCount[K]) take(key K, most int) bool {
 	n := h.counts[key]
 	if n >= most {
 		return false
@@ -28,7 +28,7 @@ func (h *held[K]) take(key K, most int) bool {
 }
 
 // release takes back a take that returned true.
-func (h *held[K]) release(key K) {
+func (h *keyCount[K]) release(key K) {
 	if n := h.counts[key]; n > 1 {
 		h.counts[key] = n - 1
 		return

@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// A Limit is how much memory the process may have, and who says so.
-type Limit struct {
+// A MemoryLimit is how much memory the process may have, and who says so.
+type MemoryLimit struct {
 	Bytes  int64  // 0: there is none
 	Source string // "config", "cgroup v2", "cgroup v1", "GOMEMLIMIT" or "none"
 }
 
-// FindLimit returns the process's limit: the configured one unless that is 0,
+// FindMemoryLimit returns the process's limit: the configured one unless that is 0,
 // else the tightest of its control groups, else GOMEMLIMIT (or what was given to
 // debug.SetMemoryLimit), else none. root is the file system's root.
-func FindLimit(configured int64, root fs.FS) Limit {
+func FindMemoryLimit(configured int64, root fs.FS) MemoryLimit {
 	if configured > 0 {
-		return Limit{configured, "config"}
+		return MemoryLimit{configured, "config"}
 	}
 	if l := cgroupLimit(root); l.Bytes > 0 {
 		return l
 	}
 	if n := userLimit(); n < math.MaxInt64 {
-		return Limit{n, "GOMEMLIMIT"}
+		return MemoryLimit{n, "GOMEMLIMIT"}
 	}
-	return Limit{0, "none"}
+	return MemoryLimit{0, "none"}
 }
 
 // unlimited is what a control group of version 1 shows, or more, when it sets no
@@ -39,10 +39,10 @@ const unlimited = 1 << 60
 // cgroupLimit reads the limits of the process's control group and of all groups
 // above it (cgroups(7)). A container often sees its own group as the root, though
 // /proc names it by the host's path: then only the last step, the root, exists.
-func cgroupLimit(root fs.FS) (limit Limit) {
+func cgroupLimit(root fs.FS) (limit MemoryLimit) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
-		return Limit{}
+		return MemoryLimit{}
 	}
 	lines := bufio.NewScanner(bytes.NewReader(groups))
 	for lines.Scan() {
@@ -60,9 +60,9 @@ func cgroupLimit(root fs.FS) (limit Limit) {
 	return limit
 }
 
-func tighter(l Limit, bytes int64, source string) Limit {
+func tighter(l MemoryLimit, bytes int64, source string) MemoryLimit {
 	if bytes > 0 && (l.Bytes == 0 || bytes < l.Bytes) {
-		return Limit{bytes, source}
+		return MemoryLimit{bytes, source}
 	}
 	return l
 }
