@@ -89,6 +89,9 @@ func (i *AnswerInfo) Method() string { return i.r.s.Method }
 // Path returns the path of the request, see Request.Path.
 func (i *AnswerInfo) Path() string { return i.r.Path() }
 
+// SentPath returns the path that the client has sent, see Request.SentPath.
+func (i *AnswerInfo) SentPath() string { return i.r.SentPath() }
+
 // Route returns the pattern of the route that was matched, "" when none was.
 func (i *AnswerInfo) Route() string { return i.r.s.Route.Pattern }
 
@@ -234,6 +237,7 @@ func (r *Request) knownID() string {
 // takeWatch gives r, the request of an answer that is made while another action still
 // has from, the identity and the observers of that.
 func (r *Request) takeWatch(from *Request) {
+	r.s.Follow(&from.s)
 	from.shared.Lock()
 	defer from.shared.Unlock()
 	if from.id == "" {

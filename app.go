@@ -13,6 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
+	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
 	"github.com/dunlinhttp/dunlin/internal/tickets"
@@ -36,6 +37,7 @@ type App struct {
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
 	extensions map[any]any              // see Extension
+	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully
 	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
@@ -127,8 +129,7 @@ func (a *App) Extension(key any, make func() any) any {
 	return v
 }
 
-// findCarefully routes a request and returns the action for it, for an app with versions, or with constraints that are
-// code of others, which may block and panic.
+// findCarefully is for apps with versions, rewritten paths, or constraints that may block and panic.
 func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -140,6 +141,11 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	accept := ""
 	if a.router.Versioned() {
 		accept = r.wire.List("Accept")
+	}
+	if a.rewrites.Any() {
+		if to, ok := a.rewrites.Path(r.s.Path, &r.more().rewrite); ok {
+			r.s.Sent, r.s.Path = r.own(r.s.Path), to
+		}
 	}
 	found := a.found(r, host, a.router.LookupAccept(r.s.Method, host, r.s.Path, accept, &r.match))
 	switch {

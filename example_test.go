@@ -297,6 +297,18 @@ func ExampleRoute_Name() {
 	// true
 }
 
+func ExampleApp_Rewrite() {
+	app := quiet()
+	app.Rewrite("/v1/{path...}", "/api/{path...}")
+	app.Get("/api/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.Text(r.Route() + " for " + r.SentPath())
+	})
+	print(app, "GET", "/v1/users/7")
+	// Output:
+	// 200 text/plain; charset=utf-8
+	// /api/users/{id:int} for /v1/users/7
+}
+
 func ExampleApp_Recover() {
 	app := quiet()
 	app.Recover(func(r *dunlin.Request, panicked any) dunlin.Response {

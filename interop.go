@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
 
@@ -47,6 +48,9 @@ func stdAction(h http.Handler) Action {
 // setMatch says in a standard request, which is the handler's alone, what was
 // matched, as http.ServeMux does: Pattern is that of the route, without a method.
 func (r *Request) setMatch(req *http.Request) {
+	if r.s.Sent != "" {
+		rewrite.SetPath(req, r.s.Path)
+	}
 	if r.route == nil {
 		return
 	}

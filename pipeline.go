@@ -138,7 +138,7 @@ func (c *call) Succeed(late exchange.Call) { c.request().takeWatch(late.(*call).
 
 func (c *call) Context(own context.Context) context.Context { return c.request().contextOver(own) }
 
-func (c *call) Params() bool               { return c.match.Len() > 0 }
+func (c *call) Params() bool               { return c.match.Len() > 0 || c.s.Sent != "" }
 func (c *call) SetMatch(req *http.Request) { c.request().setMatch(req) }
 func (c *call) PassOn(body string) []byte  { return c.request().passOn(body) }
 func (c *call) Abandon()                   { c.request().releaseBody() }

@@ -12,6 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -65,6 +66,7 @@ type uncommon struct {
 	slots     []slot             // places it has under limits
 	encoding  *exchange.Encoding // of the answer that is being carried out
 	decoded   bool               // the body is not in a content coding any more
+	rewrite   rewrite.Match      // of the path, where there are rules for that
 }
 
 // more returns what the request has that few have.
@@ -135,6 +137,15 @@ func (r *Request) Method() string {
 func (r *Request) Path() string {
 	r.alive()
 	return r.own(r.s.Path)
+}
+
+// SentPath returns the path that the client has sent, in the form of Path: another one where
+// [App.Rewrite] has had it stand for that.
+func (r *Request) SentPath() string {
+	if r.s.Sent == "" {
+		return r.Path()
+	}
+	return r.s.Sent
 }
 
 // RawQuery returns the query as sent, without the question mark.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -130,7 +131,25 @@ func (a *App) Explain(method, target string) string {
 	if err != nil {
 		return fmt.Sprintf("%s %s: %v: answered with 400", method, target, err)
 	}
+	if to, ok := a.rewrites.Path(string(path), new(rewrite.Match)); ok {
+		return fmt.Sprintf("%s is rewritten to %s\n", path, to) + a.router.Explain(method, host, to, "")
+	}
 	return a.router.Explain(method, host, string(path), "")
+}
+
+// Rewrite has paths that the pattern from matches stand for the path to, in which {name} is a
+// parameter of from, and {name...} one with slashes:
+//
+//	app.Rewrite("/v1/{path...}", "/api/{path...}")
+//
+// Requests are routed by the new path, with the middleware of its route; the query stays. Path and the
+// URL of standard handlers have the new one, SentPath what was sent. A request is rewritten
+// once, before all routes. Rewrite panics when a rule cannot hold.
+func (a *App) Rewrite(from, to string) {
+	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
+		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))
+	}
+	a.careful.Store(true)
 }
 
 // Constraint defines a constraint for the parameters of routes registered

@@ -65,7 +65,7 @@ func goSecure(r *Request) Response {
 	if host == "" || !strings.HasPrefix(r.s.Path, "/") || r.s.Method == http.MethodConnect {
 		return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the request came in clear text: use https"})
 	}
-	location := string(router.AppendEscaped([]byte("https://"+host), r.s.Path))
+	location := string(router.AppendEscaped([]byte("https://"+host), r.SentPath()))
 	if r.s.Query != "" {
 		location += "?" + r.RawQuery()
 	}

@@ -74,6 +74,7 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 		return "", false
 	}
 	r.s.Path = o.Path()
+	r.s.Follow(&o.s)
 	r.begin()
 	o.match.CopyTo(&r.match)
 	u := r.more()

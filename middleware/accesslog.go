@@ -15,7 +15,7 @@ import (
 // seen, such as requests over a limit, are logged by [LogAnswers] only. The attributes:
 //
 //	method    as sent
-//	path      as matched, without the query, which may hold secrets
+//	path      as sent, without the query, which may hold secrets
 //	route     the pattern that matched, "" for none: what to group by
 //	status    of the answer
 //	bytes     of the body that goes out; left out when it is not known (a stream)
@@ -102,7 +102,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 		var room [9]slog.Attr // on the stack
 		attrs := append(room[:0],
 			slog.String("method", info.Method()),
-			slog.String("path", info.Path()),
+			slog.String("path", info.SentPath()),
 			slog.String("route", info.Route()))
 		message := "request"
 		if info.Dropped() {

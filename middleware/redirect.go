@@ -60,7 +60,7 @@ func checkHost(who, host string) {
 
 // redirect leads to the path and query of the request at another origin.
 func redirect(r *dunlin.Request, origin string) dunlin.Response {
-	to := origin + escapePath(r.Path())
+	to := origin + escapePath(r.SentPath())
 	if query := r.RawQuery(); query != "" {
 		to += "?" + query
 	}
@@ -81,8 +81,8 @@ func escapePath(path string) string {
 //	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
 //
 // The query of the request goes along. Parameters are escaped, so that none can lead to another host: target
-// must name one itself, or begin with a single slash. To serve the same under two paths without redirecting,
-// register the action twice.
+// must name one itself, or begin with a single slash. [dunlin.App.Rewrite] serves the same under
+// another path without redirecting.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))

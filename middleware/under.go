@@ -12,7 +12,8 @@ import (
 //	api := app.Group("/api", middleware.CORS(cors))
 //	app.Policy(middleware.Under("/api", middleware.SendCORS(cors)))
 //
-// The prefix has no parameters. Requests of which no path could be read are below none. Under panics when the prefix is no path.
+// The prefix has no parameters. Requests of which no path could be read are below none; one whose path was
+// rewritten is below both. Under panics when the prefix is no path.
 func Under(prefix string, p dunlin.Policy) dunlin.Policy {
 	if p == nil {
 		panic("middleware: Under: nil policy")
@@ -22,10 +23,15 @@ func Under(prefix string, p dunlin.Policy) dunlin.Policy {
 	}
 	prefix = strings.TrimRight(prefix, "/")
 	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
-		rest, ok := strings.CutPrefix(info.Path(), prefix)
-		if !ok || rest != "" && rest[0] != '/' || rest == "" && info.Path() == "" {
+		if path := info.Path(); !isUnder(path, prefix) && !isUnder(info.SentPath(), prefix) || path == "" {
 			return resp
 		}
 		return p(info, resp)
 	}
+}
+
+// isUnder reports whether a path is prefix, which ends without a slash, or lies below it.
+func isUnder(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || rest[0] == '/')
 }

@@ -181,7 +181,7 @@ func attributes(r *dunlin.Request) []attribute.KeyValue {
 		scheme = "https"
 	}
 	all := make([]attribute.KeyValue, 0, 12)
-	all = append(all, attribute.String("http.request.method", method), attribute.String("url.scheme", scheme), attribute.String("url.path", bounded(r.Path())))
+	all = append(all, attribute.String("http.request.method", method), attribute.String("url.scheme", scheme), attribute.String("url.path", bounded(r.SentPath())))
 	if !known {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
 	}

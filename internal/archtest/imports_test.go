@@ -14,6 +14,7 @@ var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{
 		"internal/admission",
+		"internal/bytesize",
 		"internal/certfile",
 		"internal/clientaddr",
 		"internal/devcert",
@@ -42,7 +43,7 @@ var floors = [][]string{
 		"internal/schema",
 		"store/storetest",
 	},
-	{"internal/looph2", "internal/stdwriter"},
+	{"internal/looph2", "internal/rewrite", "internal/stdwriter"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",

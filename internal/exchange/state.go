@@ -13,6 +13,7 @@ type State struct {
 	Method string
 	Path   string // canonical: percent-decoded, but for %2F and %25
 	Query  string // as sent, without the question mark
+	Sent   string // what Path was before it was rewritten, "" where it was not. Path is nobody's else then
 
 	Lent    bool // Path and Query view memory of the adapter: copy, do not hand out
 	Watched bool // somebody observes the answer: Call.Observe is to be called
@@ -35,7 +36,14 @@ const KeptPayload = 64 << 10
 
 // Set makes the state that of another message, for Call.Begin or Call.Find.
 func (s *State) Set(method, path, query string, lent bool) {
-	s.Method, s.Path, s.Query, s.Lent = method, path, query, lent
+	s.Method, s.Path, s.Query, s.Lent, s.Sent = method, path, query, lent, ""
+}
+
+// Follow makes the path that of a request for whose action this one stands. It may still run.
+func (s *State) Follow(from *State) {
+	if from.Sent != "" {
+		s.Path, s.Sent = from.Path, from.Sent
+	}
 }
 
 // A Route is what adapters need to know of one.

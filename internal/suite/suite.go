@@ -6,7 +6,7 @@
 //	cases.go     requests and answers       answers.go   answers as text
 //	serving.go   apps, connections, waits   https.go     certificates, clients
 //	checks.go    what tests check           learned.go   routes that are known to block
-//	h2.go        adapters that speak HTTP/2
+//	h2.go        adapters that speak HTTP/2 rewrites.go  paths that stand for others
 //
 // The cases need no connection, and run in memory too. The tests beside them need one: they are about
 // how bytes come and go (in pieces, half, slowly, never), about connections (their number,
@@ -71,6 +71,7 @@ func run(t *testing.T, serve Adapter, cases []Case) {
 		}
 	})
 	t.Run("versions", func(t *testing.T) { runVersions(t, serve) })
+	t.Run("rewritten", func(t *testing.T) { runRewrites(t, serve) })
 }
 
 // A list that was sent in several lines counts as one (RFC 9110 section 5.3).

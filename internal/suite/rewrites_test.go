@@ -1,0 +1,90 @@
+package suite
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// The access log has the path that the client has sent, and the route that it led to, also where the answer is not the action's; what is under a
+// policy is so by either path.
+func TestRewrittenPathsInLog(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var mu sync.Mutex
+		var logged bytes.Buffer
+		log := slog.New(slog.NewTextHandler(lockedWriter{&mu, &logged}, nil))
+		release := make(chan struct{})
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			app = a
+			app.OnAnswer(middleware.LogAnswers(log))
+			app.Policy(middleware.Under("/new", func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response { return resp.Header("X-New", "1") }))
+			app.Policy(middleware.Under("/old", func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response { return resp.Header("X-Old", "1") }))
+			app.Rewrite("/old/{path...}", "/new/{path...}")
+			app.Get("/probe", Text("probe"))
+			app.Get("/new/fine", Text("fine"))
+			app.Get("/new/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.Text("late") }).Timeout(time.Millisecond)
+			app.Get("/new/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
+		})
+		defer close(release)
+		for path, status := range map[string]string{"/old/fine": "200", "/old/late": "503", "/old/panic": "500", "/old/nowhere": "404"} {
+			answer := Exchange(t, addr, path == "/old/late", Request("GET "+path))[0]
+			if !strings.Contains(answer, status) || !strings.Contains(answer, "X-New: 1") || !strings.Contains(answer, "X-Old: 1") {
+				t.Errorf("%s: %s", path, answer)
+			}
+			route := strings.Replace(path, "/old", "/new", 1)
+			if status == "404" {
+				route = `""`
+			}
+			want := "path=" + path + " route=" + route + " status=" + status
+			Soon(t, "the line "+want, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return strings.Contains(logged.String(), want)
+			})
+		}
+		counted := false
+		for _, route := range app.Stats().Routes {
+			if counted = counted || route.Pattern == "/new/fine" && route.Requests > 0; strings.HasPrefix(route.Pattern, "/old") {
+				t.Errorf("there is a route %s", route.Pattern)
+			}
+		}
+		if !counted {
+			t.Errorf("/new/fine was not counted: %+v", app.Stats().Routes)
+		}
+	})
+}
+
+// Who comes in clear text is sent to the path that they have asked for.
+func TestRewrittenPathsAndTLS(t *testing.T) {
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Rewrite("/old/{path...}", "/new/{path...}")
+	app.Get("/new/{path...}", Text("never"), middleware.SecureOnly("example.com"))
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/old/x%2Fy?q", nil))
+	if to := w.Header().Get("Location"); to != "https://example.com/old/x%2Fy?q" {
+		t.Errorf("%d to %s", w.Code, to)
+	}
+	if how := app.Explain("GET", "/old/x"); !strings.HasPrefix(how, "/old/x is rewritten to /new/x\n") {
+		t.Error(how)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
