@@ -30,6 +30,7 @@ func main() {
 	flag.StringVar(&config.TLSCert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
 	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
 	flag.DurationVar(&config.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
+	flag.BoolVar(&config.H2C, "h2c", false, "take HTTP/2 in clear text, too")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
 	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
 	flag.IntVar(&config.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")

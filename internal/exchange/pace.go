@@ -23,7 +23,7 @@ import (
 // A route has a second pace, for what its streams do when they are carried out: there
 // to leave the loop, be it because it was taken or given up, stands for blocking.
 type Pace struct {
-	score atomic.Int32 // 0 when nothing has been seen
+	score atomic.Int32 // above 0 when calls were taken over, below when many were not; at least leastScore
 	wait  atomic.Int64 // between trials, in nanoseconds
 	trial atomic.Int64 // when the next one is due, on the engine's clock
 }
@@ -34,6 +34,9 @@ const (
 	takeoverPenalty = 8
 	blockingScore   = 16 * takeoverPenalty
 	mostScore       = 19 * takeoverPenalty // four trials in a row must succeed
+	// What a route has shown that is quick: so many of its calls may be taken over in a row, because the machine
+	// is busy, before it is held up when as many calls wait as may.
+	leastScore = -4 * takeoverPenalty
 
 	firstWait = int64(50 * time.Millisecond)
 	mostWait  = int64(10 * time.Second)
@@ -59,7 +62,7 @@ func (p *Pace) Blocking(now int64) bool {
 // Learned reports whether the route's action is known to block.
 func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
 
-// Seen reports whether a call has been taken over lately.
+// Seen reports whether calls have been taken over lately, more than a busy machine explains.
 func (p *Pace) Seen() bool { return p.score.Load() > 0 }
 
 // TookOver counts a call whose loop had to be taken over, or was given up, at now.
@@ -77,11 +80,11 @@ func (p *Pace) TookOver(now int64) {
 }
 
 // Returned counts a call, ended at now, that stayed on its loop. It costs a load
-// when there is nothing to forget.
+// when there is nothing more to learn.
 func (p *Pace) Returned(now int64) {
 	s := p.score.Load()
 	switch {
-	case s <= 0:
+	case s <= leastScore:
 	case s < blockingScore:
 		p.score.CompareAndSwap(s, s-1)
 	default: // a trial that went well; the next is due at once

@@ -66,3 +66,24 @@ func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 		}
 	}
 }
+
+// A busy machine makes that quick calls are taken over now and then, too: that does not make a route one that has blocked.
+func TestPaceOfQuickRoutes(t *testing.T) {
+	var p Pace
+	p.TookOver(0)
+	if !p.Seen() {
+		t.Error("not seen that the first call has blocked")
+	}
+	for range 100 {
+		p.Returned(0)
+	}
+	for range 4 {
+		if p.TookOver(0); p.Seen() {
+			t.Fatal("called blocking by what a busy machine does to quick calls")
+		}
+	}
+	p.TookOver(0)
+	if !p.Seen() {
+		t.Error("not seen that all of the latest calls have blocked")
+	}
+}
