@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,9 +28,13 @@ func loadCommand(ctx context.Context, args []string) error {
 			return openCommand(ctx, args[1:])
 		case "hold":
 			return holdCommand(ctx, args[1:])
+		case "h2hold":
+			return h2HoldCommand(ctx, args[1:])
+		case "h2attack":
+			return h2AttackCommand(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("load: open (a constant rate) or hold (connections that stay)")
+	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), h2hold (streams that stay) or h2attack")
 }
 
 func openCommand(ctx context.Context, args []string) error {
@@ -63,22 +69,83 @@ func holdCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
-	// They share a core with the clients they are beside, whose latencies are measured: they come as quickly as
-	// those leave them time. Where the kernel refuses, they come all the same.
 	runtime.LockOSThread()
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+	stepBack(0)
 	held, err := h.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
+	return holding(held.CutOff)
+}
+
+// stepBack gives way on the core that clients are on whose latencies are measured: a thread, or 0 for this one, runs
+// when those leave it time. Where the kernel refuses, it runs all the same.
+func stepBack(thread int) {
+	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+}
+
+// holding says that all is held, and answers each line of stdin with a count.
+func holding(count func() (int, error)) error {
 	fmt.Println("holding")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		cut, err := held.CutOff()
+		cut, err := count()
 		if err != nil {
 			return err
 		}
 		fmt.Println(cut)
 	}
 	return nil
+}
+
+// h2HoldCommand is holdCommand for streams of HTTP/2, of which it counts those that are over.
+func h2HoldCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load h2hold", flag.ContinueOnError)
+	var h load.H2Hold
+	flags.StringVar(&h.Addr, "addr", "127.0.0.1:3000", "`address` of the server")
+	flags.StringVar(&h.Path, "path", "/sleep?ms=60000", "what to GET")
+	flags.IntVar(&h.Connections, "connections", 100, "how many")
+	flags.IntVar(&h.Streams, "streams", 100, "of each connection")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	runtime.LockOSThread()
+	stepBack(0)
+	held, err := h.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	over := 0
+	return holding(func() (int, error) {
+		n, err := held.Answered()
+		over += n
+		return over, err
+	})
+}
+
+// h2AttackCommand attacks a server of HTTP/2 in clear text, and says what it has done.
+func h2AttackCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load h2attack", flag.ContinueOnError)
+	var a load.H2Attack
+	flags.StringVar(&a.Addr, "addr", "127.0.0.1:3000", "`address` of the server")
+	flags.StringVar(&a.Kind, "kind", load.H2AttackKinds[0], strings.Join(load.H2AttackKinds, ", "))
+	flags.IntVar(&a.Rate, "rate", 100_000, "steps a second")
+	flags.IntVar(&a.Connections, "connections", 4, "at once")
+	flags.DurationVar(&a.Duration, "duration", 10*time.Second, "for how long")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	// Threads that it starts later inherit this; those that are there already are of the runtime.
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		if id, err := strconv.Atoi(thread.Name()); err == nil {
+			stepBack(id)
+		}
+	}
+	result, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
 }

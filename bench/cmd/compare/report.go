@@ -12,7 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// reportCommand renders the results of the file it is given, or the newest with as many scenarios as any.
+// reportCommand renders the results of the file it is given, or the newest with as many scenarios as any, and has the
+// scenarios of further files in place of its own, or beside them.
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("compare report", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {
@@ -25,6 +26,13 @@ func reportCommand(args []string) error {
 	run, err := readRun(folders, flags.Arg(0))
 	if err != nil {
 		return err
+	}
+	for _, path := range flags.Args()[min(1, flags.NArg()):] {
+		more, err := results.Read(path)
+		if err != nil {
+			return err
+		}
+		run.Add(more)
 	}
 	return writeReport(folders, run)
 }

@@ -2,7 +2,9 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -18,6 +20,39 @@ func FirstAnswer(ctx context.Context, addr, path string) error {
 // FirstAnswerTLS is FirstAnswer by TLS.
 func FirstAnswerTLS(ctx context.Context, addr, path string) error {
 	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path), byTLS: true})
+}
+
+// FirstAnswerH2 is FirstAnswer by HTTP/2, by TLS or in clear text.
+func FirstAnswerH2(byTLS bool) func(ctx context.Context, addr, path string) error {
+	return func(ctx context.Context, addr, path string) error {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+		transport.Protocols.SetHTTP2(byTLS)
+		transport.Protocols.SetUnencryptedHTTP2(!byTLS)
+		defer transport.CloseIdleConnections()
+		scheme := "http://"
+		if byTLS {
+			scheme = "https://"
+		}
+		for {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+addr+path, nil)
+			if err != nil {
+				return err
+			}
+			answer, err := transport.RoundTrip(request)
+			if err == nil {
+				answer.Body.Close()
+				if answer.StatusCode < 500 {
+					return nil
+				}
+				err = fmt.Errorf("status %d", answer.StatusCode)
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("no answer from %s: %w", addr, err)
+			case <-time.After(firstAnswerPoll):
+			}
+		}
+	}
 }
 
 func firstAnswer(ctx context.Context, c client) error {

@@ -135,7 +135,13 @@ func firstDifference(got, want []byte) string {
 
 // Verify runs the checks that p is meant to pass and returns the complaints by check.
 func Verify(ctx context.Context, p Peer, addr string) (map[string]string, error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	if p.H2 {
+		transport.Protocols = new(http.Protocols)
+		transport.Protocols.SetHTTP2(p.TLS)
+		transport.Protocols.SetUnencryptedHTTP2(!p.TLS)
+	}
+	client := &http.Client{Transport: transport}
 	scheme := "http"
 	if p.TLS {
 		scheme = "https"
@@ -145,6 +151,9 @@ func Verify(ctx context.Context, p Peer, addr string) (map[string]string, error)
 	for _, check := range Checks {
 		if !p.Serves(check.Name) {
 			continue
+		}
+		if p.Untyped {
+			check.ContentType = ""
 		}
 		if err := check.Do(ctx, client, scheme, addr); err != nil {
 			if ctx.Err() != nil {

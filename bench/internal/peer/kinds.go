@@ -90,8 +90,19 @@ var nginxServer = kind{
 		if err != nil {
 			return nil, err
 		}
-		conf := strings.NewReplacer("@ADDR@", addr, "@DIR@", dir).Replace(string(template))
-		path := filepath.Join(dir, "nginx.conf")
+		listen, secrets := addr, ""
+		if p.TLS {
+			cert, key, err := certificate(f.Build)
+			if err != nil {
+				return nil, err
+			}
+			listen, secrets = addr+" ssl", "ssl_certificate "+cert+"; ssl_certificate_key "+key+";"
+		}
+		if p.H2 {
+			listen += " http2"
+		}
+		conf := strings.NewReplacer("@ADDR@", addr, "@LISTEN@", listen, "@TLS@", secrets, "@DIR@", dir).Replace(string(template))
+		path := filepath.Join(dir, filepath.Base(p.source))
 		return []string{"-c", path, "-e", "stderr"}, os.WriteFile(path, []byte(conf), 0o644)
 	},
 }

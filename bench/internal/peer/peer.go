@@ -23,6 +23,8 @@ type Peer struct {
 	Only    []string
 	InShort bool // part of -short
 	TLS     bool // it is served by TLS
+	H2      bool // it is asked by HTTP/2
+	Untyped bool // it serves files whose names do not say their media type
 	// Scenarios restricts a variant to where it has something to say; nil: all.
 	Scenarios []string
 	// On is the peer whose server this framework's handlers run on; "": its own. It has no row of its own
@@ -45,8 +47,10 @@ const (
 	NetHTTP       = "nethttp"
 )
 
-// All peers, Dunlin first and the floor last, in the order of the tables.
-var All = []Peer{
+// All peers, Dunlin first and the floor last, in the order of the tables; those of HTTP/2 behind them.
+var All = append(peers, h2Peers()...)
+
+var peers = []Peer{
 	{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}},
 	{Name: DunlinStd, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "std"}},
 	{
@@ -105,7 +109,8 @@ const overTLS = "-tls"
 func secured(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
-		Args: args, Only: []string{"plaintext", "json", "health"}, Scenarios: []string{"tls-64", "tls-1000", "tls-handshakes"},
+		Args: args, Only: []string{"plaintext", "json", "param", "users", "health"},
+		Scenarios: []string{"tls-64", "tls-1000", "tls-handshakes", "h2-64", "h2-json", "h2-param", "h2-users"},
 	}
 }
 

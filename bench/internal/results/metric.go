@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Metric is a quantity measured once a round.
@@ -32,6 +33,9 @@ var (
 	CutOff       = Metric{"cut_off", "cut off", "connections the server closed", true, false}
 	RSSAfter     = Metric{"rss_after_mb", "RSS MB after", "MB of resident memory", false, false}
 	PerConn      = Metric{"bytes_per_connection", "B/connection", "bytes of resident memory per connection", false, true}
+	PerStream    = Metric{"bytes_per_stream", "B/stream", "bytes of resident memory per stream", false, true}
+	Blocked      = Metric{"blocked", "blocked", "streams that stay open", true, false}
+	Growth       = Metric{"growth_mb", "growth MB", "MB of resident memory more at most", false, true}
 	Goroutines   = Metric{"goroutines", "goroutines", "goroutines at most", false, false}
 	Connections  = Metric{"connections", "connections", "connections", true, false}
 	IdleCPU      = Metric{"idle_cpu_ms_per_10s", "CPU ms in 10 s", "ms of CPU in 10 s", false, true}
@@ -48,9 +52,17 @@ var (
 	GeneratorLag = Metric{"generator_lag_p99_ms", "generator lag p99 ms", "ms within which 99 % of the requests left the load generator", false, false}
 )
 
+// WorstP99Ratio is the largest of those of P99RatioOf.
+var WorstP99Ratio = Metric{"worst_p99_ratio", "worst p99 ratio", "times the p99 before", false, false}
+
+// P99RatioOf is the p99 beside something, over that before.
+func P99RatioOf(what string) Metric {
+	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
+}
+
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, Unserved, CutOff, RSSAfter, PerConn, Goroutines,
+	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }
@@ -61,6 +73,9 @@ func MetricByKey(key string) (Metric, bool) {
 		if metric.Key == key {
 			return metric, true
 		}
+	}
+	if what, found := strings.CutPrefix(key, "p99_ratio_"); found {
+		return P99RatioOf(strings.ReplaceAll(what, "_", "-")), true
 	}
 	return Metric{}, false
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,40 @@ type Run struct {
 	Peers      []Peer      `json:"peers"`
 	Scenarios  []Scenario  `json:"scenarios"`
 	Benchmarks []Benchmark `json:"benchmarks,omitempty"`
+
+	Additions []Addition `json:"-"` // see Add
 }
+
+// Addition is a later run of some scenarios.
+type Addition struct {
+	*Run
+	Titles []string // of the scenarios
+}
+
+// Add takes the scenarios of a later run in place of this run's, or beside them.
+func (r *Run) Add(more *Run) {
+	added := Addition{Run: more}
+	for _, s := range more.Scenarios {
+		added.Titles = append(added.Titles, s.Title)
+		if old := r.Scenario(s.Name); old != nil {
+			*old = s
+		} else {
+			r.Scenarios = append(r.Scenarios, s)
+		}
+	}
+	for _, p := range more.Peers {
+		if i := slices.IndexFunc(r.Peers, func(old Peer) bool { return old.Name == p.Name }); i < 0 {
+			r.Peers = append(r.Peers, p)
+		}
+	}
+	r.Additions = append(r.Additions, added)
+}
+
+// Date is the day on which the run began.
+func (r *Run) Date() string { return r.Started.Format("2 January 2006") }
+
+// Names are the titles, in one line.
+func (a Addition) Names() string { return strings.Join(a.Titles, "; ") }
 
 // Machine is where it ran.
 type Machine struct {

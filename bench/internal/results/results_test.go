@@ -73,3 +73,17 @@ func TestEveryMetricIsListedOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAdd(t *testing.T) {
+	run := &results.Run{Scenarios: []results.Scenario{{Name: "a", Title: "A"}, {Name: "b", Title: "B"}}, Peers: []results.Peer{{Name: "p"}}}
+	run.Add(&results.Run{
+		Commit: "later", Peers: []results.Peer{{Name: "p"}, {Name: "q"}},
+		Scenarios: []results.Scenario{{Name: "b", Title: "B anew"}, {Name: "c", Title: "C"}},
+	})
+	if len(run.Scenarios) != 3 || run.Scenario("b").Title != "B anew" || run.Scenario("c") == nil || len(run.Peers) != 2 {
+		t.Errorf("got %+v", run)
+	}
+	if len(run.Additions) != 1 || run.Additions[0].Commit != "later" || run.Additions[0].Names() != "B anew; C" {
+		t.Errorf("additions %+v", run.Additions)
+	}
+}

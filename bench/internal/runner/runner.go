@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
@@ -41,7 +42,10 @@ type Watcher interface {
 // bad luck. If ctx ends it returns what ctx says; nothing it started is left.
 func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*results.Run, error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
-		o.Scenarios = withoutWrk(o.Scenarios, watch)
+		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return !s.WithoutWrk }, "wrk", "wrk", watch)
+	}
+	if _, err := exec.LookPath("h2load"); err != nil {
+		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return s.WithH2Load }, "h2load", "nghttp2-client", watch)
 	}
 	run := describe(ctx, env, o)
 	began := now()
@@ -70,16 +74,11 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	return run, nil
 }
 
-// withoutWrk leaves what can be measured without it.
-func withoutWrk(scenarios []scenario.Scenario, watch Watcher) []scenario.Scenario {
-	var left []scenario.Scenario
-	for _, s := range scenarios {
-		if s.WithoutWrk {
-			left = append(left, s)
-		}
-	}
+// without leaves out the scenarios that need a tool.
+func without(scenarios []scenario.Scenario, needs func(scenario.Scenario) bool, tool, from string, watch Watcher) []scenario.Scenario {
+	left := slices.DeleteFunc(slices.Clone(scenarios), needs)
 	if out := len(scenarios) - len(left); out > 0 {
-		watch.Note("wrk is not installed (Debian: apt-get install wrk): %d scenarios are left out", out)
+		watch.Note("%s is not installed (Debian: apt-get install %s): %d scenarios are left out", tool, from, out)
 	}
 	return left
 }

@@ -46,6 +46,7 @@ type server struct {
 	*proc.Process
 	addr string
 	tls  bool
+	h2   bool
 }
 
 // start starts the peer on a free port and returns once it answers.
@@ -73,7 +74,10 @@ func (e *Env) answers(ctx context.Context, s *server) error {
 		}
 	}()
 	first := load.FirstAnswer
-	if s.tls {
+	switch {
+	case s.h2:
+		first = load.FirstAnswerH2(s.tls)
+	case s.tls:
 		first = load.FirstAnswerTLS
 	}
 	if err := first(waiting, s.addr, "/healthz"); err != nil {
@@ -99,7 +103,7 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	if err != nil {
 		return nil, err
 	}
-	return &server{process, addr, p.TLS}, nil
+	return &server{process, addr, p.TLS, p.H2}, nil
 }
 
 // quote puts the first of what a process said behind an error: a usage or a trace may follow.
@@ -208,8 +212,12 @@ type holder struct {
 
 // hold returns when all connections are open.
 func (e *Env) hold(ctx context.Context, h load.Hold) (*holder, error) {
+	return e.holdWith(ctx, holdArgs(h))
+}
+
+func (e *Env) holdWith(ctx context.Context, args []string) (*holder, error) {
 	out, in := io.Pipe()
-	process, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: holdArgs(h), Cores: e.Place.Load, Out: in})
+	process, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: args, Cores: e.Place.Load, Out: in})
 	if err != nil {
 		return nil, err
 	}

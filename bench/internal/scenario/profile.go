@@ -95,7 +95,7 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 		return err
 	}
 	defer process.Stop()
-	running := &server{process, addr, p.TLS}
+	running := &server{process, addr, p.TLS, p.H2}
 	if err := e.answers(ctx, running); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type Scenario struct {
 	// ServersOnly leaves out frameworks on another peer's server: what is measured is the server.
 	ServersOnly bool
 	WithoutWrk  bool // it needs no load that only wrk can make
+	WithH2Load  bool // it needs h2load
 
 	// Commands are the loads as a person would type them.
 	Commands func(e *Env) []string
@@ -42,7 +43,9 @@ var served = []results.Metric{
 }
 
 // All scenarios, in the order of the report.
-var All = []Scenario{
+var All = slices.Concat(first, h2Scenarios(), last)
+
+var first = []Scenario{
 	closedLoop(closed{
 		name: "plaintext-64", title: "Plain text, 64 connections", check: "plaintext", inShort: true,
 		about: "The least a service can do, on connections that stay open.",
@@ -126,6 +129,9 @@ var All = []Scenario{
 		about: "Connection: close on every request, and no sessions: a whole handshake each, with ECDSA by P-256.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Headers: []string{"Connection: close"}, Path: "/plaintext"},
 	}),
+}
+
+var last = []Scenario{
 	stages,
 	file,
 	sleepers,

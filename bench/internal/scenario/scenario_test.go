@@ -34,6 +34,13 @@ func TestTakes(t *testing.T) {
 		{"tls-64", "dunlin", nil, true},
 		{"tls-64", "nethttp", nil, false},
 		{"json", "dunlin-tls", nil, false},
+		{"h2-json", "dunlin-tls", nil, true},
+		{"h2-json", "dunlin-h2", nil, true},
+		{"h2-json", "nghttpd-h2", nil, false}, // it has files only
+		{"h2-64", "nghttpd-h2", nil, true},
+		{"h2-64", "dunlin-h2c", nil, false},
+		{"h2c-16x32", "dunlin-h2c", nil, true},
+		{"json", "dunlin-h2", nil, false},
 		{"stages", "fiber-array", nil, true},
 		{"stages", "fiber", nil, false},
 		{"json", "fiber-array", nil, false},

@@ -15,9 +15,16 @@ import (
 
 func main() {
 	loop := flag.Bool("loop", false, "have the loop engine serve the handlers")
-	ln := service.Listen("nethttp")
+	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text, too")
+	ln := service.Listen("nethttp", "h2", "http/1.1")
 	if !*loop {
-		log.Fatal(http.Serve(ln, handlers()))
+		server := &http.Server{Handler: handlers()}
+		if *h2c {
+			server.Protocols = new(http.Protocols)
+			server.Protocols.SetHTTP1(true)
+			server.Protocols.SetUnencryptedHTTP2(true)
+		}
+		log.Fatal(server.Serve(ln))
 	}
 	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop})
 	app.Mount("/", handlers())

@@ -88,8 +88,9 @@ var largeFile = sync.OnceValue(func() *os.File {
 	return f // and stays open
 })
 
-// Listen reads -addr, listens on it, by TLS if there is a certificate, and says so in one line on stdout.
-func Listen(peer string) net.Listener {
+// Listen reads -addr, listens on it, by TLS if there is a certificate, and says so in one line on stdout. Clients by TLS
+// choose from the protocols (ALPN), if there are any.
+func Listen(peer string, protocols ...string) net.Listener {
 	addr := flag.String("addr", "127.0.0.1:3000", "address to listen on")
 	certFile := flag.String("tls-cert", "", "PEM `file` of the certificate: serve by TLS")
 	keyFile := flag.String("tls-key", "", "PEM `file` of its key")
@@ -99,7 +100,7 @@ func Listen(peer string) net.Listener {
 	if err == nil && *certFile != "" {
 		var cert tls.Certificate
 		if cert, err = tls.LoadX509KeyPair(*certFile, *keyFile); err == nil {
-			scheme, ln = "https", tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}})
+			scheme, ln = "https", tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: protocols})
 		}
 	}
 	if err != nil {

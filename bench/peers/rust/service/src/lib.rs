@@ -51,13 +51,18 @@ pub struct Sleep {
     pub ms: u64,
 }
 
-/// The value of `-addr`, or the default address.
-pub fn addr() -> String {
+/// The value of an option such as `-addr`.
+pub fn arg(name: &str) -> Option<String> {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
-        if arg == "-addr" {
-            return args.next().expect("-addr needs a value");
+        if arg == name {
+            return Some(args.next().unwrap_or_else(|| panic!("{name} needs a value")));
         }
     }
-    "127.0.0.1:3000".to_string()
+    None
+}
+
+/// The value of `-addr`, or the default address.
+pub fn addr() -> String {
+    arg("-addr").unwrap_or_else(|| "127.0.0.1:3000".to_string())
 }

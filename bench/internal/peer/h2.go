@@ -1,0 +1,151 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/layout"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/peers/service"
+)
+
+// H2ByTLS are the servers of the scenarios of HTTP/2 by TLS, and Dunlin's HTTP/1.1 by TLS beside them.
+var H2ByTLS = []string{Dunlin + overH2, NetHTTP + overH2, "hyper" + overH2, "nginx" + overH2, "nghttpd" + overH2, Dunlin + overTLS}
+
+// H2InClear are those of HTTP/2 in clear text, by prior knowledge.
+var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C, "celeris" + overH2C}
+
+const (
+	overH2  = "-h2"
+	overH2C = "-h2c"
+)
+
+// h2Peers are all of them. Each speaks HTTP/2, by TLS or in clear text; who takes part is said by the scenarios.
+func h2Peers() []Peer {
+	users := Peer{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}}
+	std := Peer{Name: NetHTTP, Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"}
+	rust := Peer{Name: "hyper", Language: "Rust", InShort: true, kind: rustProgram, source: "hyper-peer", module: "hyper"}
+	nginx := Peer{Name: "nginx", Language: "C", InShort: true, kind: nginxServer, source: "peers/nginx/h2.conf"}
+	files := Peer{Name: "nghttpd", Language: "C++", InShort: true, kind: nghttpdServer, source: "peers/nghttpd", Untyped: true}
+	celeris := Peer{Name: "celeris", Language: "Go", kind: celerisProgram, source: "peers/celeris", module: "github.com/goceleris/celeris"}
+	program, fixed := []string{"plaintext", "json", "param", "users", "health"}, []string{"plaintext", "json", "param", "health"}
+	return []Peer{
+		users.by(overH2, true, "plaintext", "json", "param", "users", "sleep", "health"),
+		std.by(overH2, true, program...),
+		rust.by(overH2, true, program...),
+		nginx.by(overH2, true, fixed...),
+		files.by(overH2, true, "plaintext", "health"),
+		users.by(overH2C, false, "plaintext", "json", "param", "users", "sleep", "health"),
+		std.by(overH2C, false, "plaintext", "json", "param", "users", "sleep", "health"),
+		rust.by(overH2C, false, program...),
+		nginx.by(overH2C, false, fixed...),
+		files.by(overH2C, false, "plaintext", "health"),
+		celeris.by(overH2C, false, "plaintext", "json", "param", "health"),
+	}
+}
+
+// by is the peer by HTTP/2.
+func (p Peer) by(suffix string, secure bool, only ...string) Peer {
+	p.Name += suffix
+	p.TLS, p.H2, p.Only = secure, true, only
+	p.Scenarios = []string{}
+	for _, s := range []struct {
+		name  string
+		peers []string
+	}{
+		{"h2-64", H2ByTLS}, {"h2-16x32", H2ByTLS}, {"h2-json", H2ByTLS}, {"h2-param", H2ByTLS}, {"h2-users", H2ByTLS},
+		{"h2c-16x32", H2InClear}, {"h2-blocked", H2InClear[:2]}, {"h2-attacks", H2InClear[:2]},
+	} {
+		for _, name := range s.peers {
+			if name == p.Name {
+				p.Scenarios = append(p.Scenarios, s.name)
+			}
+		}
+	}
+	if !secure && (p.kind.tool == goProgram.tool) && p.module != "github.com/goceleris/celeris" {
+		p.Args = append(p.Args[:len(p.Args):len(p.Args)], "-h2c")
+	}
+	return p
+}
+
+// nghttpdServer is nghttp2's example server, which serves files.
+var nghttpdServer = kind{
+	tool: "nghttpd",
+	build: func(_ context.Context, f layout.Folders, _ Peer) (string, error) {
+		dir := filepath.Join(f.Build, "nghttpd")
+		for name, text := range map[string]string{"plaintext": service.Greeting, "healthz": "ok"} {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return "", err
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				return "", err
+			}
+		}
+		return exec.LookPath("nghttpd")
+	},
+	version: func(_ layout.Folders, _ Peer, binary string) string {
+		out, err := exec.Command(binary, "--version").CombinedOutput()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(strings.TrimPrefix(string(out), "nghttpd nghttp2/"))
+	},
+	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		args := []string{"-d", filepath.Join(f.Build, "nghttpd"), "-a", host}
+		if !p.TLS {
+			return append(args, "--no-tls", port), nil
+		}
+		cert, key, err := certificate(f.Build)
+		return append(args, port, key, cert), err
+	},
+}
+
+// CelerisCheckout names, in the environment, the folder of a checkout of github.com/goceleris/celeris, which the proxy for
+// Go modules does not have.
+const CelerisCheckout = "COMPARE_CELERIS"
+
+// celerisProgram is built in a module of its own, since it needs the checkout.
+var celerisProgram = kind{
+	tool: "go",
+	build: func(ctx context.Context, f layout.Folders, p Peer) (string, error) {
+		checkout := os.Getenv(CelerisCheckout)
+		if checkout == "" {
+			return "", errors.New("no checkout of github.com/goceleris/celeris is named by " + CelerisCheckout)
+		}
+		dir := filepath.Join(f.Build, "celeris")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+		program, err := os.ReadFile(filepath.Join(f.Bench, p.source, "main.go"))
+		if err != nil {
+			return "", err
+		}
+		module := fmt.Sprintf("module celeris-peer\n\ngo 1.26.4\n\nrequire %s v0.0.0\n\nreplace %s => %s\n", p.module, p.module, checkout)
+		for name, data := range map[string][]byte{"main.go": program, "go.mod": []byte(module)} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				return "", err
+			}
+		}
+		binary := filepath.Join(dir, "celeris")
+		_, err = proc.Run(ctx, proc.Command{Path: "go", Args: []string{"build", "-mod=mod", "-o", binary, "main.go"}, Dir: dir})
+		return binary, err
+	},
+	version: func(layout.Folders, Peer, string) string {
+		out, err := exec.Command("git", "-C", os.Getenv(CelerisCheckout), "rev-parse", "--short=10", "HEAD").Output()
+		if err != nil {
+			return "a checkout"
+		}
+		return "commit " + strings.TrimSpace(string(out))
+	},
+	args: flagAddr,
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+// h2Closed is a scenario in which h2load asks as fast as it is answered.
+type h2Closed struct {
+	name, title, about, check string
+	load                      load.H2Load
+	peers                     []string
+	atLeast                   time.Duration // it takes so long to show
+	inShort                   bool
+}
+
+// h2Served are without latencies: h2load's are of a closed loop, and only their mean and range.
+var h2Served = []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors}
+
+func (c h2Closed) scenario() Scenario {
+	return Scenario{
+		Name: c.name, Title: c.title, About: c.about, Metrics: h2Served, Needs: []string{c.check}, Peers: c.peers,
+		InShort: c.inShort, WithoutWrk: true, WithH2Load: true,
+		Commands: func(e *Env) []string {
+			of, err := peer.Named(c.peers[:1])
+			if err != nil {
+				return nil
+			}
+			return []string{c.of(of[0]).Command(exampleAddr, e.Place.Load, 10*c.load.Least()).String()}
+		},
+		Round: c.round,
+	}
+}
+
+// of is the load for one of the peers.
+func (c h2Closed) of(p peer.Peer) load.H2Load {
+	h := c.load
+	h.TLS, h.HTTP1 = p.TLS, !p.H2
+	return h
+}
+
+func (c h2Closed) duration(e *Env) time.Duration { return max(e.Duration, c.atLeast) }
+
+func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+	s, err := e.start(ctx, p, e.Place.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	h := c.of(p.Peer)
+	warm, err := h.Run(ctx, s.addr, e.Place.Load, h.Least())
+	if err != nil {
+		return nil, err
+	}
+	requests := max(h.Least(), int(float64(h.Least())*c.duration(e).Seconds()/warm.Duration.Seconds()))
+	before, err := s.CPU()
+	if err != nil {
+		return nil, err
+	}
+	counted, err := h.Run(ctx, s.addr, e.Place.Load, requests)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.CPU()
+	if err != nil {
+		return nil, err
+	}
+	peak, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	return results.Sample{
+		results.CPU.Key:        perRequest(after-before, counted.Requests),
+		results.Throughput.Key: float64(counted.Requests) / counted.Duration.Seconds(),
+		results.PeakRSS.Key:    megabytes(peak),
+		results.Errors.Key:     float64(counted.Errors()),
+	}, nil
+}
+
+// h2 are the scenarios of HTTP/2 under a closed loop.
+var h2 = []h2Closed{
+	{
+		name: "h2-64", title: "HTTP/2 by TLS, 64 connections with one stream", check: "plaintext", peers: peer.H2ByTLS, inShort: true,
+		about: "Plain text, a request at a time on each connection: what a stream costs beside TLS and the system calls. " +
+			"The row without h2 is HTTP/1.1 by the same generator.",
+		load: load.H2Load{Connections: 64, Streams: 1, Path: "/plaintext"},
+	},
+	{
+		name: "h2-16x32", title: "HTTP/2 by TLS, 16 connections with 32 streams", check: "plaintext", peers: peer.H2ByTLS[:5], inShort: true,
+		about: "Plain text, 32 requests at once on each connection, as of a proxy or a gRPC client: what is left when reads and writes are shared.",
+		load:  load.H2Load{Connections: 16, Streams: 32, Path: "/plaintext"},
+	},
+	{
+		name: "h2c-16x32", title: "HTTP/2 in clear text, 16 connections with 32 streams", check: "plaintext", peers: peer.H2InClear,
+		about: "The same without TLS.",
+		load:  load.H2Load{Connections: 16, Streams: 32, Path: "/plaintext"},
+	},
+	{
+		name: "h2-json", title: "A small JSON object by HTTP/2", check: "json", peers: peer.H2ByTLS,
+		about: "One field, encoded for each request, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/json"},
+	},
+	{
+		name: "h2-param", title: "A path parameter by HTTP/2", check: "param", peers: peer.H2ByTLS,
+		about: "A UUID taken from the path and sent back, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/users/" + peer.UserID},
+	},
+	{
+		name: "h2-users", title: "1,000 users as JSON by HTTP/2", check: "users", peers: peer.H2ByTLS, atLeast: time.Second,
+		about: "108 KB of JSON built anew for each request, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/api/v1/users"},
+	},
+}
+
+// h2Scenarios are all of HTTP/2.
+func h2Scenarios() []Scenario {
+	var all []Scenario
+	for _, c := range h2 {
+		all = append(all, c.scenario())
+	}
+	return append(all, h2Blocked, h2Attacks)
+}

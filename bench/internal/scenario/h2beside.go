@@ -1,0 +1,221 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+// h2Blocked is about streams whose actions block.
+var h2Blocked = Scenario{
+	Name: "h2-blocked", Title: "10,000 blocked streams of HTTP/2",
+	About: "100 connections with 100 streams each, in clear text, whose actions sleep for a minute: growth of the server's resident " +
+		"memory over each. Ordinary clients ask for plain text 2,000 times a second on connections of their own, before and while they do.",
+	Metrics:   []results.Metric{results.PerStream, results.Blocked, results.QuietP99, results.P99, results.P99Ratio, results.Unserved, results.PeakRSS},
+	Needs:     []string{"plaintext", "sleep"},
+	Peers:     peer.H2InClear[:2],
+	MaxRounds: 3, WithoutWrk: true,
+	Commands: func(e *Env) []string {
+		return []string{
+			proc.Command{Path: "compare", Args: h2HoldArgs(h2Sleeping(exampleAddr)), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, h2Beside(e))), Cores: e.Place.Load}.String(),
+		}
+	},
+	Round: h2BlockedRound,
+}
+
+func h2Sleeping(addr string) load.H2Hold {
+	return load.H2Hold{Addr: addr, Path: "/sleep?ms=60000", Connections: 100, Streams: 100}
+}
+
+// h2Beside is how long the ordinary clients are looked at.
+func h2Beside(e *Env) time.Duration { return max(e.Duration, 2*time.Second) }
+
+func h2HoldArgs(h load.H2Hold) []string {
+	return []string{
+		"load", "h2hold", "-addr", h.Addr, "-path", h.Path,
+		"-connections", strconv.Itoa(h.Connections), "-streams", strconv.Itoa(h.Streams),
+	}
+}
+
+func h2BlockedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+	s, err := e.start(ctx, p, e.Place.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	quiet, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.RSS()
+	if err != nil {
+		return nil, err
+	}
+	hold := h2Sleeping(s.addr)
+	held, err := e.holdWith(ctx, h2HoldArgs(hold))
+	if err != nil {
+		return nil, err
+	}
+	defer held.Stop()
+	if err := e.rests(ctx, s); err != nil { // on a busy machine it is a while until all have begun
+		return nil, err
+	}
+	after, err := s.RSS()
+	if err != nil {
+		return nil, err
+	}
+	beside, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
+	if err != nil {
+		return nil, err
+	}
+	answered, err := held.cutOff()
+	if err != nil {
+		return nil, err
+	}
+	peak, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	streams := hold.Connections * hold.Streams
+	return results.Sample{
+		results.PerStream.Key: float64(after-before) / float64(streams),
+		results.Blocked.Key:   float64(streams - answered),
+		results.QuietP99.Key:  milliseconds(quiet.All.P99),
+		results.P99.Key:       milliseconds(beside.All.P99),
+		results.P99Ratio.Key:  beside.All.P99.Seconds() / quiet.All.P99.Seconds(),
+		results.Unserved.Key:  float64(quiet.Failed() + beside.Failed()),
+		results.PeakRSS.Key:   megabytes(peak),
+	}, nil
+}
+
+// rests waits until the server has nothing to do any more, or for restTime.
+func (e *Env) rests(ctx context.Context, s *server) error {
+	const look, little = 200 * time.Millisecond, 4 * time.Millisecond
+	before, err := s.CPU()
+	for range restTime / look {
+		if err == nil {
+			err = pause(ctx, look)
+		}
+		if err != nil {
+			return err
+		}
+		var now time.Duration
+		if now, err = s.CPU(); err == nil && now-before < little {
+			return nil
+		}
+		before = now
+	}
+	return err
+}
+
+const restTime = 20 * time.Second
+
+// h2Attacks is about clients that cost a server more than themselves.
+var h2Attacks = Scenario{
+	Name: "h2-attacks", Title: "Attacks by HTTP/2",
+	About: "Four connections in clear text, for two seconds each: 100,000 requests a second that are reset at once (rapid reset), or that the " +
+		"client has the server reset (MadeYouReset); as many frames that serve no request; and a hundred streams on each whose " +
+		"windows stay shut, or whose bodies do not come. Who is cut off comes again at once. Ordinary clients ask for plain text 2,000 times a second on " +
+		"connections of their own: their p99 beside each attack, over that before. Growth is of resident memory, over all attacks.",
+	Metrics:   h2AttackMetrics(),
+	Needs:     []string{"plaintext", "sleep"},
+	Peers:     peer.H2InClear[:2],
+	MaxRounds: 3, WithoutWrk: true,
+	Commands: func(e *Env) []string {
+		commands := []string{proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, h2Beside(e))), Cores: e.Place.Load}.String()}
+		for _, kind := range load.H2AttackKinds {
+			commands = append(commands, proc.Command{Path: "compare", Args: h2AttackArgs(h2AttackBy(e, kind, exampleAddr)), Cores: e.Place.Load}.String())
+		}
+		return commands
+	},
+	Round: h2AttacksRound,
+}
+
+func h2AttackMetrics() []results.Metric {
+	metrics := []results.Metric{results.WorstP99Ratio, results.QuietP99}
+	for _, kind := range load.H2AttackKinds {
+		metrics = append(metrics, results.P99RatioOf(kind))
+	}
+	return append(metrics, results.Growth, results.Unserved)
+}
+
+func h2AttackBy(e *Env, kind, addr string) load.H2Attack {
+	return load.H2Attack{Addr: addr, Kind: kind, Rate: 100_000, Connections: 4, Duration: h2Beside(e) + beforeSlow + time.Second/2}
+}
+
+func h2AttackArgs(a load.H2Attack) []string {
+	return []string{
+		"load", "h2attack", "-addr", a.Addr, "-kind", a.Kind, "-rate", strconv.Itoa(a.Rate),
+		"-connections", strconv.Itoa(a.Connections), "-duration", a.Duration.String(),
+	}
+}
+
+func h2AttacksRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+	s, err := e.start(ctx, p, e.Place.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	quiet, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	sample := results.Sample{results.QuietP99.Key: milliseconds(quiet.All.P99)}
+	worst, unserved := 0.0, quiet.Failed()
+	for _, kind := range load.H2AttackKinds {
+		beside, err := e.besideAttack(ctx, s, kind)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind, err)
+		}
+		ratio := beside.All.P99.Seconds() / quiet.All.P99.Seconds()
+		sample[results.P99RatioOf(kind).Key] = ratio
+		worst = max(worst, ratio)
+		unserved += beside.Failed()
+	}
+	after, err := s.PeakRSS()
+	if err != nil {
+		return nil, err
+	}
+	sample[results.WorstP99Ratio.Key] = worst
+	sample[results.Growth.Key] = megabytes(after - before)
+	sample[results.Unserved.Key] = float64(unserved)
+	return sample, nil
+}
+
+// besideAttack is what ordinary clients see beside an attack.
+func (e *Env) besideAttack(ctx context.Context, s *server, kind string) (load.OpenLoopResult, error) {
+	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, s.addr)), Cores: e.Place.Load})
+	if err != nil {
+		return load.OpenLoopResult{}, err
+	}
+	defer attack.Stop()
+	beside, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
+	if err != nil {
+		return beside, err
+	}
+	if err := attack.Wait(); err != nil {
+		return beside, err
+	}
+	if err := e.rests(ctx, s); err != nil {
+		return beside, err
+	}
+	if !strings.Contains(attack.Output(), "steps") {
+		return beside, errors.New("the attack has not said what it did")
+	}
+	return beside, nil
+}
