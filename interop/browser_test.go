@@ -130,7 +130,7 @@ func browse(t *testing.T, chromium, url string) {
 	var said strings.Builder
 	cmd := exec.Command(chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--no-proxy-server",
-		"--user-data-dir="+profile, url)
+		"--user-data-dir="+profile, "--ignore-certificate-errors", url)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Env = append(os.Environ(), "HOME="+profile)
 	cmd.WaitDelay = time.Second

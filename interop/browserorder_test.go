@@ -1,0 +1,196 @@
+package interop_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+const (
+	gallery = 200 // images on the page
+	// together are so many of them that are asked for before any is answered; with the others they are fewer than the
+	// streams that a connection may have.
+	together = 110
+	picture  = 200 << 10 // bytes: together they are more than the buffers between server and browser
+)
+
+// A request is what the server has seen of one for a part of the page.
+type pageRequest struct {
+	priority string
+	peer     netip.AddrPort
+	protocol string
+}
+
+// A show is a page with many images, and what a browser has asked for.
+type show struct {
+	mu    sync.Mutex
+	asked map[string]pageRequest
+	ready chan struct{} // closed: enough is asked for
+}
+
+// urgent are the parts of the page that stand behind all images, and go before them.
+var urgent = []string{"/style.css", "/script.js"}
+
+// part answers for a part of the page when enough of them are asked for.
+func (s *show) part(r *dunlin.Request) dunlin.Response {
+	s.mu.Lock()
+	s.asked[r.Path()] = pageRequest{r.Header("Priority"), r.Peer(), r.TLS().NegotiatedProtocol}
+	images := len(s.asked)
+	for _, path := range urgent {
+		if _, here := s.asked[path]; here {
+			images--
+		} else {
+			images = 0
+		}
+	}
+	if images == together {
+		close(s.ready)
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.ready:
+	case <-r.Context().Done():
+	}
+	switch r.Path() {
+	case "/style.css":
+		return dunlin.Bytes("text/css", []byte("body { color: black }"))
+	case "/script.js":
+		return dunlin.Bytes("text/javascript", []byte("1"))
+	}
+	return dunlin.Bytes("image/png", make([]byte, picture)).Header("Cache-Control", "no-store")
+}
+
+// page has the images in front of all else, and reports what ended when.
+func (s *show) page(*dunlin.Request) dunlin.Response {
+	var b strings.Builder
+	b.WriteString("<!doctype html><body><script>performance.setResourceTimingBufferSize(1000)</script>")
+	for i := range gallery {
+		fmt.Fprintf(&b, `<img src="/image/%d" width=20 height=20>`, i)
+	}
+	b.WriteString(`<link rel="stylesheet" href="/style.css"><script src="/script.js"></script><script>
+addEventListener("load", () => {
+	const ended = performance.getEntriesByType("resource").sort((a, b) => a.responseEnd - b.responseEnd);
+	fetch("/report", {method: "POST", body: JSON.stringify(ended.map(e => new URL(e.name).pathname))});
+});</script>`)
+	return dunlin.HTML(b.String())
+}
+
+// A browser that asks for a page with 200 images by one connection of HTTP/2 gets all of it, and what it calls more
+// urgent before what it has asked for earlier (RFC 9218).
+func TestBrowserGetsUrgentPartsFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes a while to start")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the loop engine runs on Linux only")
+	}
+	chromium := needTool(t, "chromium")
+	s := &show{asked: map[string]pageRequest{}, ready: make(chan struct{})}
+	report := make(chan []string, 1)
+	url := serveByTLS(t, func(app *dunlin.App) {
+		app.Get("/", s.page)
+		app.Get("/image/{n}", s.part)
+		for _, path := range urgent {
+			app.Get(path, s.part)
+		}
+		app.Post("/report", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			var ended []string
+			if err := json.Unmarshal(body, &ended); err != nil {
+				return dunlin.Error(err)
+			}
+			select {
+			case report <- ended:
+			default:
+			}
+			return dunlin.NoContent()
+		})
+	})
+	browse(t, chromium, url)
+	var ended []string
+	select {
+	case ended = <-report:
+	case <-time.After(browserPatience):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.Fatalf("the page has not been loaded: %d parts are asked for", len(s.asked))
+	}
+	s.judge(t, ended)
+}
+
+func (s *show) judge(t *testing.T, ended []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	peers := map[netip.AddrPort]bool{}
+	for path, r := range s.asked {
+		peers[r.peer] = true
+		if r.protocol != "h2" {
+			t.Errorf("%s is asked for by %q", path, r.protocol)
+		}
+	}
+	if len(s.asked) != gallery+len(urgent) || len(peers) != 1 {
+		t.Errorf("%d parts are asked for by %d connections, want %d by one", len(s.asked), len(peers), gallery+len(urgent))
+	}
+	images := slices.DeleteFunc(slices.Clone(ended), func(path string) bool { return !strings.HasPrefix(path, "/image/") })
+	if len(images) != gallery {
+		t.Errorf("%d images have ended, want %d", len(images), gallery)
+	}
+	for _, path := range urgent {
+		at := slices.Index(ended, path)
+		t.Logf("%s (%s) is number %d of %d; images have %q", path, s.asked[path].priority, at+1, len(ended), s.asked["/image/0"].priority)
+		if !strings.HasPrefix(s.asked[path].priority, "u=") || s.asked[path].priority >= "u=3" {
+			t.Errorf("the browser does not call %s urgent: Priority %q", path, s.asked[path].priority)
+		}
+		// By the order of requests it would be behind some 50 that were sent before the last had begun.
+		if at < 0 || at > together/4 {
+			t.Errorf("%s is number %d of what has ended, behind images that are less urgent", path, at+1)
+		}
+	}
+}
+
+// serveByTLS serves an app on the loop engine until the test ends, and returns its URL.
+func serveByTLS(t *testing.T, register func(*dunlin.App)) string {
+	t.Helper()
+	pki := httptest.NewUnstartedServer(nil) // for its certificate
+	pki.StartTLS()
+	certificates := pki.TLS.Certificates
+	pki.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, served := make(chan struct{}), make(chan error, 1)
+	app := dunlin.New(dunlin.Config{
+		Engine: dunlin.EngineLoop, Logger: slog.New(slog.DiscardHandler), Ready: func(net.Addr, dunlin.Engine) { close(ready) },
+	})
+	register(app)
+	go func() { served <- app.ServeTLS(ln, &tls.Config{Certificates: certificates}) }()
+	select {
+	case <-ready:
+	case err := <-served:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
+		defer cancel()
+		_ = app.Shutdown(ctx) // the browser is gone, or will be
+		<-served
+	})
+	return "https://" + ln.Addr().String() + "/"
+}
