@@ -89,6 +89,9 @@ func (c *Conn) block(wants int, until int64) error {
 	d.parked[wants] = nil
 	retimed := d.retime[wants]
 	d.retime[wants] = false
+	if t := c.secure(); t != nil && t.used && wants == toWrite {
+		t.noted.Store(true) // nobody else has seen what woke us
+	}
 	select {
 	case <-w.poke: // it came too late to be what woke us
 	default:
@@ -122,6 +125,7 @@ const (
 
 // park waits on w, without the lock.
 func (d *Driver) park(w *waiter, until int64) (why int) {
+	defer d.conn.pauseTLS()()
 	if d.turns != nil {
 		d.turns.Unlock()
 		defer d.turns.Lock()
@@ -189,7 +193,8 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	c.Working(false)
 	defer c.Working(true)
 	until := c.driver.engine.patience(timeout)
-	if t := c.secure(); t != nil {
+	if t := c.useTLS(); t != nil {
+		defer c.leaveTLS(t)
 		return c.readTLS(t, p, until)
 	}
 	for {
@@ -226,10 +231,12 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.willSend(muchOutput) // in the end, for all we know
+	t := c.useTLS()
+	defer c.leaveTLS(t)
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
-	if t := c.secure(); t != nil {
+	if t != nil {
 		return c.writeTLS(t, p, timeout)
 	}
 	e, sent := c.driver.engine, 0
@@ -263,6 +270,7 @@ func (d *Driver) Flush(timeout time.Duration) error {
 	c.willSend(muchOutput) // in the end, for all we know
 	d.send(c)
 	d.releaseOut()
+	defer c.leaveTLS(c.useTLS())
 	return c.flushPending(timeout)
 }
 
@@ -296,7 +304,7 @@ func (c *Conn) ioError(op string, errno syscall.Errno) error {
 
 // Hijack takes the connection out of the engine and returns it as a
 // net.Conn with all deadlines clear, a *tls.Conn if it is one with TLS. It calls [Driver.Detach] first. What of in
-// was not consumed is the caller's to keep; d.Out must be empty.
+// was not consumed is the caller's to keep, and behind it [Conn.Unread]; d.Out must be empty.
 // Handler.Closed follows when the present call returns.
 func (c *Conn) Hijack() (net.Conn, error) {
 	if c.flags&flagCloseNow != 0 {
@@ -304,10 +312,11 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	}
 	c.driver.Detach()
 	c.driver.Answering()
+	t := c.useTLS()
+	defer c.leaveTLS(t)
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}
-	t := c.secure()
 	if t == nil {
 		return c.takeSocket()
 	}

@@ -175,6 +175,10 @@ func (c *Conn) Close() { c.flags |= flagCloseNow }
 func (c *Conn) SetHangup(f func()) {
 	if f == nil {
 		c.hangup.set(nil)
+		if t := c.secure(); t != nil && c.state.Load() != atLoop {
+			t.mu.Lock() // the loop may be looking
+			t.mu.Unlock()
+		}
 		return
 	}
 	c.setHangup(&hangup{f, false})
@@ -189,6 +193,13 @@ func (c *Conn) setHangup(h *hangup) {
 		c.fireHangup()
 	}
 	c.hangup.set(h)
+	switch t := c.secure(); {
+	case t == nil:
+	case c.state.Load() != atLoop || c.flags&flagReadable != 0:
+		c.lookForEnd(t) // whose event may have come before
+	case c.hasEnded():
+		c.fireHangup()
+	}
 }
 
 func (c *Conn) fireHangup() { c.hangup.fire() }
@@ -234,6 +245,12 @@ func (h *hangupHook) set(next *hangup) {
 func (h *hangupHook) afterInput() bool {
 	set := h.h.Load()
 	return set != nil && set.afterInput
+}
+
+// waits reports whether there is a function to call.
+func (h *hangupHook) waits() bool {
+	set := h.h.Load()
+	return set != nil && set != fired
 }
 
 func (h *hangupHook) fire() {

@@ -304,7 +304,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
-			if t := c.secure(); len(in) > 0 || t != nil && !t.ended {
+			if len(in) > 0 || c.Secure() && !c.hasEnded() {
 				c.flags |= flagLinger // by TLS more is to come: close_notify
 			}
 			return

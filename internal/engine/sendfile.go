@@ -29,6 +29,8 @@ const (
 // returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	c.driver.Detach()
+	t := c.useTLS()
+	defer c.leaveTLS(t)
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
@@ -42,7 +44,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	if c.flags&flagCloseNow != 0 {
 		return 0, net.ErrClosed
 	}
-	if t := c.secure(); t != nil {
+	if t != nil {
 		return c.sendFileTLS(t, f, n, timeout)
 	}
 	until := c.driver.engine.patience(timeout)

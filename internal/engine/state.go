@@ -70,6 +70,7 @@ func (c *Conn) setAway() {
 // away. It reports whether the connection is the loop's.
 func (c *Conn) noteEvent(events uint32) bool {
 	for {
+		woken := false
 		switch c.state.Load() {
 		case atLoop:
 			return true
@@ -82,9 +83,15 @@ func (c *Conn) noteEvent(events uint32) bool {
 				continue
 			}
 			c.driver.first.woken <- struct{}{}
+			woken = true
 		}
 		if events&hungUp != 0 {
 			c.noteHangup(events)
+		}
+		if t := c.secure(); t != nil && events&unix.EPOLLIN != 0 && !woken {
+			c.glanceForEnd(t)
+			events = 0
+			continue // the owner may have given it back meanwhile
 		}
 		return false
 	}
@@ -104,6 +111,7 @@ func (c *Conn) giveBack(look bool) {
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)
 		c.lookAgain()
+		check = check || c.hasEnded() // what the loop has seen, see tlsend.go
 	}
 	// From here on c belongs to the loop; its address is all that is used.
 	if check || l.e.draining.Load() {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -74,7 +75,7 @@ type tlsState struct {
 	idle  int          // bytes of records since one carried plaintext
 	phase tlsPhase
 	proto string // that was agreed, "" for none
-	left  bool   // conn may hold plaintext, because a Read was given less room
+	left  bool   // conn may hold plaintext, because a Read was given less room, or why it has failed
 	ended bool   // the peer has said close_notify
 	bye   bool   // we have
 
@@ -83,6 +84,11 @@ type tlsState struct {
 	opened bool // it does not count among Engine.opening any more
 
 	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
+
+	mu    sync.Mutex  // of who uses this while the connection is away, see tlsend.go
+	used  bool        // the owner has mu
+	noted atomic.Bool // the loop would have had it
+	early []byte      // plaintext that came where the end was looked for
 }
 
 type tlsPhase uint8
@@ -197,7 +203,12 @@ func (c *Conn) greeting() bool {
 // hasEnded reports whether the peer has said close_notify, which makes no event.
 func (c *Conn) hasEnded() bool {
 	t := c.secure()
-	return t != nil && t.ended
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
 }
 
 // saysGoodbye reports whether the so many unread bytes of a peer that has finished sending are but its
@@ -211,8 +222,8 @@ func (c *Conn) saysGoodbye(unread int) bool {
 		return false
 	}
 	length := int(header[3])<<8 | int(header[4])
-	const alert, data, sealedAlert = 21, 23, 2 + 1 + 16 // the latter of TLS 1.3
-	return unread == len(header)+length && (header[0] == alert || header[0] == data && length == sealedAlert)
+	const alert, data = 21, 23
+	return unread == len(header)+length && (header[0] == alert || header[0] == data && length == sealedAlert13)
 }
 
 // quiet reports whether nothing of TLS is unfinished.

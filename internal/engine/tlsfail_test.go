@@ -55,6 +55,7 @@ func TestTLSWhatIsNoHandshakeEndsTheConnection(t *testing.T) {
 		{"clear text", []byte("GET / HTTP/1.1\r\n\r\n"), 0, string(notTLS), admission.ClearText},
 		{"a letter", []byte("G"), 0, string(notTLS), admission.ClearText},
 		{"SSL 2", append([]byte{0x80, 0x2e, 1, 0, 2}, make([]byte, 100)...), protocolVersion, "", admission.TLSError},
+		{"no more of SSL 2 than its header", []byte{0x80, 3, 1, 3, 3}, protocolVersion, "", admission.TLSError},
 		{"another type", recordOf(99, 3, []byte("abc")), 0, "", admission.TLSError},
 		{"an empty record", recordOf(22, 0, nil), unexpectedMessage, "", admission.TLSError},
 		{"too long a record", recordOf(22, 0xffff, nil), recordOverflow, "", admission.TLSError},

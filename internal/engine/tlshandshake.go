@@ -92,7 +92,7 @@ func (h *shake) run() error {
 // lend lends the whole records that are here.
 func (h *shake) lend() bool {
 	t := h.t
-	whole := tlsmem.Whole(t.records())
+	whole := tlsmem.InHandshake(t.records())
 	if whole == 0 {
 		return false
 	}

@@ -141,6 +141,10 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			return 0, net.ErrClosed
 		case c.ended():
 			return 0, ErrNoRoom
+		case len(t.early) > 0:
+			n := copy(p, t.early)
+			t.early = t.early[n:]
+			return n, nil
 		case t.ended:
 			return 0, io.EOF
 		}
@@ -149,6 +153,7 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 		t.ended = err == io.EOF
 		if err != nil && !t.ended && !tlsmem.NeedsMore(err) {
 			d.failTLS(c, t, err)
+			c.fireHangup()
 			return n, fmt.Errorf("engine: read: %w", err)
 		}
 		d.sendReplies(c, t)
@@ -157,6 +162,7 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			return n, nil
 		}
 		if t.ended {
+			c.fireHangup()
 			return 0, io.EOF
 		}
 		if err := c.fetchRecords(t, until); err != nil {
@@ -244,6 +250,8 @@ func (d *Driver) endTLS(c *Conn, t *tlsState) {
 		return
 	}
 	if d.detached {
+		t.lock()
+		defer t.unlock()
 		d.takeLeft(c, t)
 	}
 	if c.flags&(flagCloseAfter|flagCloseNow) == flagCloseAfter && c.out == nil {
@@ -256,7 +264,7 @@ func (d *Driver) endTLS(c *Conn, t *tlsState) {
 func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 	whole := tlsmem.Whole(t.records())
 	switch {
-	case !t.left && len(t.conn.Lent()) == 0 && whole == 0, c.flags&flagCloseNow != 0:
+	case !t.left && len(t.early) == 0 && len(t.conn.Lent()) == 0 && whole == 0, c.flags&flagCloseNow != 0:
 		return
 	case c.flags&flagCloseAfter != 0:
 		c.flags |= flagLinger
@@ -265,7 +273,8 @@ func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 	pool := &d.engine.buffers
 	room := pool.scratch(len(c.kept()) + tlsmem.MaxRecord)
 	kept := append(room.b, c.kept()...)
-	plain, err := t.open(kept, nil, -1)
+	plain, err := t.open(append(kept, t.early...), nil, -1)
+	t.early = nil
 	if err == nil && !t.ended && whole > 0 {
 		plain, err = t.open(plain, t.records()[:whole], -1)
 		t.lent += whole

@@ -30,6 +30,10 @@ func sealedLen(n int) int { return n + n/16 + 128 }
 
 // sendTLS is send for a connection with TLS.
 func (d *Driver) sendTLS(c *Conn, t *tlsState) {
+	if d.detached {
+		t.lock()
+		defer c.leaveTLS(t)
+	}
 	if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
 		d.dropOutput()
 		return

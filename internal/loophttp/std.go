@@ -233,6 +233,7 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	rest = append(rest, x.c.Unread()...)
 	x.hijacked = true
 	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), conn), max(4<<10, len(rest)))
 	_, _ = r.Peek(len(rest)) // they are in memory: it cannot fail

@@ -105,7 +105,7 @@ func TestTimeoutLiftsTheDeadline(t *testing.T) {
 	pass := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 	}
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit}, func(app *dunlin.App) {
 			register := func(g *dunlin.Group) {
 				g.Get("/stream", func(r *dunlin.Request) dunlin.Response {

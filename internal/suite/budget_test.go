@@ -57,7 +57,7 @@ func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text 
 // A body that is larger than the whole budget is too large, and is not held to find
 // that out. One of unknown length may fill what is left of the budget first.
 func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
 		for _, c := range []struct {
 			name string
@@ -82,7 +82,7 @@ func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
 // is told so, and the other waits until then.
 func TestBodyThatDoesNotFitNow(t *testing.T) {
 	const size = 700 << 10
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
 		first := Dial(t, addr)
 		if _, err := fmt.Fprintf(first, "POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size-1)); err != nil {

@@ -74,7 +74,7 @@ func TestTrustedProxies(t *testing.T) {
 }
 
 func TestLimitByClientBehindProxy(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
 		config := dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, MaxConnectionsPerAddress: 1}
 		addr, _ := Start(t, config, func(app *dunlin.App) {
@@ -186,7 +186,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 
 		cut := Dial(t, addr)
 		Send(t, cut, header1[:10])
-		_ = cut.(*net.TCPConn).CloseWrite()
+		_ = TCP(cut).CloseWrite()
 		if got, _ := io.ReadAll(cut); len(got) > 0 {
 			t.Errorf("half a header was answered: %q", got)
 		}

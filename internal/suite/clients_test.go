@@ -33,7 +33,7 @@ func dialFrom(t *testing.T, ip, addr string) net.Conn {
 	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		t.Fatal(err)
 	}
-	return conn
+	return overTLS(conn, addr)
 }
 
 // probe asks for /probe on a connection.

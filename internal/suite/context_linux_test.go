@@ -5,9 +5,9 @@ package suite
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -18,7 +18,7 @@ import (
 // A blocked action learns that its client has gone, and never so of one that
 // waits.
 func TestContextCancelled(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		contexts := make(chan context.Context, 1)
 		open := make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -46,7 +46,7 @@ func TestContextCancelled(t *testing.T) {
 				Send(t, conn, Request("GET /until-gone"))
 				ctx := <-contexts
 				if reset {
-					_ = conn.(*net.TCPConn).SetLinger(0)
+					_ = TCP(conn).SetLinger(0)
 				}
 				_ = conn.Close()
 				select {
@@ -61,6 +61,47 @@ func TestContextCancelled(t *testing.T) {
 		}
 		open <- struct{}{}
 		Answered(t, bufio.NewReader(waiting), 200, "alive")
+	})
+}
+
+// By TLS a client says that it has finished sending, and may leave its socket open: that ends the context, too, of
+// an action as of a handler, and their answers are still sent.
+func TestContextEndsWithCloseNotify(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		running := make(chan context.Context, 1)
+		addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/action", func(r *dunlin.Request) dunlin.Response {
+				running <- r.Context()
+				<-r.Context().Done()
+				return dunlin.Text("late")
+			})
+			app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				running <- r.Context()
+				<-r.Context().Done()
+				_, _ = io.WriteString(w, "late")
+			})))
+		})
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for _, path := range []string{"/action", "/std"} {
+				for range 3 { // taken over at first, learned as blocking then
+					conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: trusted, MaxVersion: version})
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = conn.SetDeadline(time.Now().Add(Patience))
+					Send(t, conn, Request("GET "+path))
+					ctx := Await(t, "the action", running)
+					if err := ctx.Err(); err != nil {
+						t.Errorf("the context of a client that waits: %v", err)
+					}
+					if err := conn.CloseWrite(); err != nil {
+						t.Fatal(err)
+					}
+					Answered(t, bufio.NewReader(conn), 200, "late")
+					_ = conn.Close()
+				}
+			}
+		}
 	})
 }
 

@@ -33,7 +33,7 @@ func shown(ctx context.Context) string {
 }
 
 func TestSetContext(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		observed := make(chan any, 1)
 		var late = make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -107,7 +107,7 @@ func TestSetContext(t *testing.T) {
 
 // The client's going away ends the context, whatever that of the values is.
 func TestSetContextKeepsCancellation(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		running, ended := make(chan struct{}), make(chan error, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -148,7 +148,7 @@ func named(name string) dunlin.Middleware {
 
 // OPTIONS is answered behind the middleware of the path's routes.
 func TestOptionsRunsMiddleware(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		std := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "std") })
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/plain", Text("plain"))

@@ -43,7 +43,7 @@ func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *
 func slowReader(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn := Dial(t, addr)
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	if err := TCP(conn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
 	Send(t, conn, Request("GET /large"))
@@ -62,7 +62,7 @@ func slowSender(t *testing.T, addr string) net.Conn {
 // Whatever slow clients make the server hold, under a limit that they could use up many times:
 // others are served as if they were not there, on connections that were open and on new ones.
 func TestSlowClientsCostOthersNothing(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, limit := range []dunlin.ByteSize{0, 64 << 20} {
 			t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
 				app, addr, logs := startSlow(t, engine, limit)
@@ -212,7 +212,7 @@ func TestAcceptingPausesShow(t *testing.T) {
 // Actions that hold large bodies while they work cannot be ended. They leave room for others, who
 // hold little: those are answered at once, and large bodies that find no room wait.
 func TestWorkingHoldersLeaveRoom(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 5
 		leave, entered := make(chan struct{}), make(chan struct{}, large)
 		var app *dunlin.App
@@ -300,7 +300,7 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 					tcp = over.NetConn()
 				}
 				if how == "resets" {
-					if err := tcp.(*net.TCPConn).SetLinger(0); err != nil {
+					if err := TCP(tcp).SetLinger(0); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -244,7 +244,7 @@ func TestPromptClientsAwaitNoRoom(t *testing.T) {
 	gone := Dial(t, addr)
 	Send(t, gone, Request("GET /sized/5"))
 	Soon(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
-	if err := gone.(*net.TCPConn).SetLinger(0); err != nil {
+	if err := TCP(gone).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
 	_ = gone.Close()

@@ -83,7 +83,7 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 // Who holds most at an address makes room for others there, and nothing happens to other addresses.
 func TestMaxMemoryPerAddress(t *testing.T) {
 	const size = 700 << 10
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, logs := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerAddress: 1 << 20})
 		body := strings.Repeat("x", size)
 		half := func(from string) net.Conn {
@@ -176,17 +176,17 @@ func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
 
 // Answers that the clients of one address leave are within the bound; those of others are taken.
 func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			t.Skip("net/http's answers are its goroutines': none are charged")
 		}
 		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerAddress: 4 << 20})
 		for range 12 {
 			conn := dialFrom(t, "127.0.0.2", addr)
-			if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			if err := TCP(conn).SetReadBuffer(4 << 10); err != nil {
 				t.Fatal(err)
 			}
-			Send(t, conn, Request("GET /large"))
+			_, _ = io.WriteString(conn, Request("GET /large")) // by TLS there may be no room for its handshake
 		}
 		conn := dialFrom(t, "127.0.0.1", addr)
 		Send(t, conn, Request("GET /large"))

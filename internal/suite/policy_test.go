@@ -224,7 +224,7 @@ func TestRefusalsPassOnePlace(t *testing.T) {
 // An observer that blocks holds up its own client alone, and a policy that panics or
 // changes more than headers does no harm.
 func TestPoliciesAndObserversThatFail(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		held := NewGate()
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {

@@ -22,7 +22,7 @@ func TestMessagesOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := strings.Repeat("x", 1<<20)
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for name, answer := range map[string]func(*dunlin.Request) dunlin.Response{
 			"short":  Text("short"),
 			"long":   Text(large),
@@ -44,7 +44,7 @@ func TestMessagesOrder(t *testing.T) {
 							return answer(r)
 						})
 					})
-					client := &http.Client{Transport: &http.Transport{}}
+					client := &http.Client{Transport: NewTransport()}
 					defer client.CloseIdleConnections()
 					for i := range 3 {
 						seen++

@@ -70,20 +70,33 @@ func init() {
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		if _, secured := securedAddrs.Load(addr); secured && err == nil {
-			conn = tls.Client(conn, tlstest.Client())
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		return overTLS(conn, addr), nil
 	}
+}
+
+// NewTransport returns a transport of its own that dials by TLS where that is spoken.
+func NewTransport() *http.Transport { return http.DefaultTransport.(*http.Transport).Clone() }
+
+// ClosingTransport is NewTransport with a connection for each request.
+func ClosingTransport() *http.Transport {
+	transport := NewTransport()
+	transport.DisableKeepAlives = true
+	return transport
 }
 
 // CloseWrite ends the client's direction of the socket, also below TLS: a close_notify that the server has
 // not read when it cuts the connection would make a reset of that.
-func CloseWrite(conn net.Conn) error {
+func CloseWrite(conn net.Conn) error { return TCP(conn).CloseWrite() }
+
+// TCP returns the socket of a connection, also below TLS.
+func TCP(conn net.Conn) *net.TCPConn {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
 	}
-	return conn.(*net.TCPConn).CloseWrite()
+	return conn.(*net.TCPConn)
 }
 
 // Patience bounds every wait that a failing test would otherwise make for ever.
@@ -200,6 +213,11 @@ func Dial(t *testing.T, addr string) net.Conn {
 	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		t.Fatal(err)
 	}
+	return overTLS(conn, addr)
+}
+
+// overTLS secures a connection to addr if TLS is spoken there.
+func overTLS(conn net.Conn, addr string) net.Conn {
 	if _, secured := securedAddrs.Load(addr); secured {
 		return tls.Client(conn, tlstest.Client())
 	}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 // Frames of HTTP/2 (RFC 9113, section 6).
@@ -36,11 +38,27 @@ type h2Conn struct {
 // dialH2 connects without granting any stream a byte.
 func dialH2(t *testing.T, addr string) *h2Conn {
 	t.Helper()
-	c := &h2Conn{Dial(t, addr), t}
+	conn := Dial(t, addr)
+	if over, ok := conn.(*tls.Conn); ok { // before its handshake
+		config := tlstest.Client()
+		config.NextProtos = []string{"h2"}
+		conn = tls.Client(over.NetConn(), config)
+	}
+	c := &h2Conn{conn, t}
 	Send(t, c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	c.frame(frameSettings, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
 	c.frame(frameSettings, flagEnd, 0, nil)                // what the server wants is fine
 	return c
+}
+
+// h2Client returns a client of HTTP/2 for the servers of a test, and what its URLs begin with.
+func h2Client(t *testing.T) (c *http.Client, scheme string) {
+	t.Helper()
+	if !secured(t) {
+		return Client(t, nil, H2C), "http://"
+	}
+	_, trusted := tlstest.Certificate()
+	return Client(t, trusted, HTTP2), "https://"
 }
 
 func (c *h2Conn) frame(kind, flags byte, stream uint32, payload []byte) {
@@ -57,6 +75,9 @@ func (c *h2Conn) frame(kind, flags byte, stream uint32, payload []byte) {
 func (c *h2Conn) get(stream uint32, path string) {
 	c.t.Helper()
 	block := []byte{0x82, 0x86, 0x04, byte(len(path))} // GET, http, and the path as a literal (RFC 7541)
+	if secured(c.t) {
+		block[1] = 0x87
+	}
 	block = append(append(block, path...), 0x01, 1, 'a')
 	c.frame(frameHeaders, flagEnd|flagHeaders, stream, block)
 }
@@ -112,7 +133,7 @@ func registerAnswers(app *dunlin.App) {
 // A client of HTTP/2 that takes nothing of its answers loses their streams, whatever
 // their size and whoever writes them; the goroutines that write them end.
 func TestStreamsThatNobodyReads(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: 50 * time.Millisecond}, func(a *dunlin.App) { app = a; registerAnswers(a) })
 		for _, path := range []string{"/small", "/large", "/std", "/stream"} {
@@ -140,7 +161,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 
 // What waits for its client is in flight, and goes on when there is room.
 func TestStreamsInFlight(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine}, func(a *dunlin.App) { app = a; registerAnswers(a) })
 		for _, path := range []string{"/large", "/std", "/stream"} {
@@ -172,7 +193,7 @@ func TestStreamsInFlight(t *testing.T) {
 // Only the time counts in which an answer waits for its client: a stream may be quiet
 // for as long as it likes, and a client that takes some of it now and then may go on.
 func TestQuietStreams(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
 		const quietTimeout = 500 * time.Millisecond
 		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: quietTimeout, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
@@ -200,12 +221,12 @@ func TestQuietStreams(t *testing.T) {
 			})
 		})
 		var answers []chan string
-		c := Client(t, nil, H2C)
+		c, scheme := h2Client(t)
 		ask := func(method, path, body string) {
 			answer := make(chan string, 1)
 			answers = append(answers, answer)
 			go func() {
-				req, err := http.NewRequest(method, "http://"+addr+path, strings.NewReader(body))
+				req, err := http.NewRequest(method, scheme+addr+path, strings.NewReader(body))
 				if err != nil {
 					answer <- err.Error()
 					return
@@ -272,7 +293,7 @@ func TestQuietStreams(t *testing.T) {
 
 // A body that does not come is answered for by HTTP/2, too.
 func TestStreamBodies(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		config := dunlin.Config{H2C: true, Engine: engine, BodyTimeout: 50 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}
 		addr, _ := Start(t, config, func(a *dunlin.App) {
@@ -297,10 +318,10 @@ func TestStreamBodies(t *testing.T) {
 				_, _ = fmt.Fprint(w, err)
 			})))
 		})
-		c := Client(t, nil, H2C)
+		c, scheme := h2Client(t)
 		post := func(t *testing.T, path string, body io.Reader) (int, string) {
 			t.Helper()
-			resp, err := c.Post("http://"+addr+path, "text/plain", body)
+			resp, err := c.Post(scheme+addr+path, "text/plain", body)
 			if err != nil {
 				t.Fatal(err)
 			}

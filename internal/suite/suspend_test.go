@@ -18,7 +18,7 @@ import (
 // is and whoever begins it.
 func TestHeadersAroundStandardHandlers(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(markStatus("Outer"), func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
@@ -89,7 +89,7 @@ func TestHeadersAroundStandardHandlers(t *testing.T) {
 // Middleware may answer instead of a handler that has begun to: its context ends, its
 // writes fail, and nothing is left of it.
 func TestStreamOfAHandlerReplaced(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		ended := make(chan error, 4)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
@@ -183,7 +183,7 @@ func TestHandlersWithMiddlewareThatFail(t *testing.T) {
 // The cause of a failure passes through standard middleware, and is logged once.
 func TestErrBehindUseStd(t *testing.T) {
 	cause := errors.New("the cause")
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan error, 1)
 		logs := new(LogBuffer)
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: logs.Logger(slog.LevelDebug)}, func(app *dunlin.App) {

@@ -137,7 +137,7 @@ func TestTimeoutsUnderLoad(t *testing.T) {
 	case invariants.Enabled:
 		total = 2000 // each costs ten times as much with the race detector
 	}
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var late, done atomic.Int64
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Get("/maybe/{token}", func(r *dunlin.Request) dunlin.Response {
@@ -151,7 +151,8 @@ func TestTimeoutsUnderLoad(t *testing.T) {
 		})
 		const clients = 32
 		var wg sync.WaitGroup
-		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+		client := &http.Client{Transport: NewTransport()}
+		client.Transport.(*http.Transport).MaxIdleConnsPerHost = clients
 		defer client.CloseIdleConnections()
 		for c := range clients {
 			wg.Go(func() {

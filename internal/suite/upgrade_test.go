@@ -65,7 +65,7 @@ func TestProxyCutsHalfAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var server any
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			proxy := httputil.NewSingleHostReverseProxy(target)
@@ -78,7 +78,7 @@ func TestProxyCutsHalfAnAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		resp, err := ClosingTransport().RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}

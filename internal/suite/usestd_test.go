@@ -70,7 +70,7 @@ func askStd(t *testing.T, method, url, body string, headers ...string) (*http.Re
 		}
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: Patience}
+	client := &http.Client{Transport: ClosingTransport(), Timeout: Patience}
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func askStd(t *testing.T, method, url, body string, headers ...string) (*http.Re
 }
 
 func TestUseStdReachesTheAction(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var seen atomic.Int64 // status and length that middleware before it sees
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
@@ -132,7 +132,7 @@ func TestUseStdReachesTheAction(t *testing.T) {
 
 func TestUseStdWrapsTheWriter(t *testing.T) {
 	long := strings.Repeat("0123456789", 20_000)
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.UseStd(stdGzip)
 			app.Get("/short", Text("short"))
@@ -163,7 +163,7 @@ func TestUseStdWrapsTheWriter(t *testing.T) {
 // Standard middleware is made once, wraps groups as middleware does, and sees
 // what no route takes where the app uses it.
 func TestUseStdRegistration(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var made, calls atomic.Int64
 		counting := func(next http.Handler) http.Handler {
 			made.Add(1)
@@ -216,7 +216,7 @@ func TestUseStdRegistration(t *testing.T) {
 // The action that http.TimeoutHandler leaves behind goes on with a request of
 // its own, and what it does is nobody's business any more.
 func TestUseStdLeavesActionBehind(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, done := make(chan struct{}), make(chan error, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/quick", Text("quick"))
@@ -263,7 +263,7 @@ func TestUseStdLeavesActionBehind(t *testing.T) {
 }
 
 func TestUseStdFailures(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			g := app.Group("")
 			g.UseStd(stdGzip)
@@ -306,7 +306,7 @@ func TestUseStdFailures(t *testing.T) {
 
 // A host that middleware replaces does not move the parameters that lie in it.
 func TestUseStdHostParameters(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.UseStd(func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -359,7 +359,7 @@ func (w openWriter) Unwrap() http.ResponseWriter { return w.below }
 
 // A Flush behind standard middleware reaches the client, or says that it cannot.
 func TestUseStdFlush(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		proceed := make(chan struct{}, 1)
 		flushed := make(chan error, 1)
 		stream := func(*dunlin.Request) dunlin.Response {

@@ -13,6 +13,7 @@ const (
 	maxCiphertext = 1<<14 + 2048
 
 	typeHandshake   = 22
+	typeSSL2        = 0x80 // no type of a record: the length of SSL 2's first message begins so
 	typeClientHello = 1
 	maxHello        = 1 << 16 // crypto/tls refuses longer ones
 )
@@ -23,6 +24,14 @@ const (
 func Whole(b []byte) int {
 	n, _ := Records(b)
 	return n
+}
+
+// InHandshake is [Whole] for records of a handshake, in which crypto/tls refuses the greeting of SSL 2 by its header.
+func InHandshake(b []byte) int {
+	if len(b) >= headerLen && b[0] == typeSSL2 {
+		return len(b)
+	}
+	return Whole(b)
 }
 
 // Records is [Whole] that also counts the records.

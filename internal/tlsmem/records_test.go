@@ -68,6 +68,14 @@ func TestGreet(t *testing.T) {
 	}
 }
 
+func TestInHandshake(t *testing.T) {
+	for in, want := range map[string]int{"\x80\x03\x01\x03\x03": 5, "\x80\x03\x01\x03": 0, record(22, "abc") + "\x80": 8, "\x81\x03\x01\x03\x03": 0} {
+		if got := InHandshake([]byte(in)); got != want {
+			t.Errorf("%q: %d bytes are whole, want %d", in, got, want)
+		}
+	}
+}
+
 // FuzzRecords checks that records are found however they are cut: what is whole stays so when more
 // comes, and what is missing of one is just what it lacks.
 func FuzzRecords(f *testing.F) {

@@ -1,0 +1,203 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
+)
+
+// awaitEnd is a command that waits for its peer's end, or until it is let go, and says which it was.
+func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan struct{}, letGo chan struct{}) {
+	entered, letGo = make(chan struct{}), make(chan struct{})
+	h.commands["await"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+		ended := make(chan struct{})
+		set(c, func() { close(ended) })
+		entered <- struct{}{}
+		select {
+		case <-ended:
+			answer(d, "ended")
+		case <-letGo:
+			answer(d, "let go")
+		}
+		c.SetHangup(nil)
+	}
+	return entered, letGo
+}
+
+// A call learns that its peer has said close_notify, which leaves the socket open.
+func TestTLSCloseNotifyIsAHangup(t *testing.T) {
+	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
+		for name, set := range map[string]func(c *engine.Conn, f func()){
+			"at once":     (*engine.Conn).SetHangup,
+			"after input": (*engine.Conn).SetHangupAfterInput,
+		} {
+			for _, command := range []string{"await\n", "hand await\n"} {
+				for _, when := range []string{"before", "with", "while"} {
+					t.Run(fmt.Sprint(name, " ", command[:4], " ", when), func(t *testing.T) {
+						h := newLineHandler()
+						seen := make(chan struct{})
+						entered, _ := awaitEnd(h, func(c *engine.Conn, f func()) {
+							if when == "before" {
+								<-seen
+							}
+							set(c, f)
+						})
+						s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+						c := s.dialTLS(config)
+						end := func() {
+							if err := c.Conn.(*tls.Conn).CloseWrite(); err != nil {
+								t.Fatal(err)
+							}
+						}
+						c.send(command)
+						switch when {
+						case "with":
+							end()
+							<-entered
+						case "while":
+							<-entered
+							end()
+						case "before": // the loop sees it, and nobody waits for it
+							end()
+							other := s.dialTLS(config)
+							other.send("echo seen\n")
+							other.want("seen")
+							close(seen)
+							<-entered
+						}
+						c.want("ended")
+						c.wantEOF()
+					})
+				}
+			}
+		}
+	})
+}
+
+// What is as short as close_notify, and is not, is input.
+func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
+	h := newLineHandler()
+	entered, letGo := awaitEnd(h, (*engine.Conn).SetHangup)
+	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+	other := s.dialTLS(nil)
+	raw, c := s.dialRaw()
+	for range 3 {
+		if err := raw.Send(raw.Record(tlstest.Application, []byte("await\n"), 0)); err != nil {
+			t.Fatal(err)
+		}
+		<-entered
+		for _, piece := range []string{"ec", "ho", " h", "i\n"} {
+			if err := raw.Send(raw.Record(tlstest.Application, []byte(piece), 0)); err != nil {
+				t.Fatal(err)
+			}
+			other.send("echo seen\n")
+			other.want("seen") // the loop has seen the record
+		}
+		letGo <- struct{}{}
+		c.want("let go", "hi")
+	}
+	// An alert that is in the way is one more thing that ends.
+	if err := raw.Send(raw.Record(tlstest.Application, []byte("await\n"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if err := raw.Send(raw.Record(tlstest.Alert, []byte{2, 80}, 0)); err != nil { // internal_error
+		t.Fatal(err)
+	}
+	eventually(t, "the connection is over", func() bool { return s.Stats().Conns == 1 })
+}
+
+// A writer that waits, and one that reads what comes meanwhile, learn of it too.
+func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
+	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
+		h := newLineHandler()
+		begun, ended := make(chan struct{}), make(chan struct{}, 1)
+		h.commands["fill"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			c.SetHangup(func() { ended <- struct{}{} })
+			close(begun)
+			for range 4 { // more than the sockets hold of what nobody reads
+				if _, err := c.Write(make([]byte, 1<<20), time.Minute); err != nil {
+					break
+				}
+			}
+			c.SetHangup(nil)
+		}
+		h.commands["read"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			c.SetHangup(func() { ended <- struct{}{} })
+			begun <- struct{}{}
+			_, err := c.Read(make([]byte, 10), time.Minute)
+			c.SetHangup(nil)
+			answer(d, fmt.Sprint(err))
+		}
+		s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+		c := s.dialTLS(config)
+		c.send("fill\n")
+		<-begun
+		if err := c.Conn.(*tls.Conn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		if n, err := io.Copy(io.Discard, c.r); n != 4<<20 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+
+		begun = make(chan struct{})
+		c = s.dialTLS(config)
+		c.send("read\n")
+		<-begun
+		if err := c.Conn.(*tls.Conn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		c.want("EOF")
+		c.wantEOF()
+	})
+}
+
+// What was read ahead goes to who takes the connection over.
+func TestTLSHijackHasWhatWasReadAhead(t *testing.T) {
+	h := newLineHandler()
+	got := make(chan string, 1)
+	seen := make(chan struct{})
+	entered := make(chan struct{})
+	h.commands["hijack"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+		c.SetHangup(func() {})
+		entered <- struct{}{}
+		<-seen
+		conn, err := c.Hijack()
+		if err != nil {
+			t.Error(err)
+			close(got)
+			return
+		}
+		ahead := string(c.Unread())
+		go func() {
+			rest, _ := io.ReadAll(conn)
+			_ = conn.Close()
+			got <- ahead + string(rest)
+		}()
+	}
+	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+	other := s.dialTLS(nil)
+	c := s.dialTLS(nil)
+	c.send("hijack\n")
+	<-entered
+	c.send("hi")
+	other.send("echo seen\n")
+	other.want("seen")
+	close(seen)
+	c.send(" there")
+	_ = c.Conn.(*tls.Conn).CloseWrite()
+	if s := <-got; s != "hi there" {
+		t.Errorf("the hijacker has got %q", s)
+	}
+	_ = net.Conn(c.Conn).Close()
+}
