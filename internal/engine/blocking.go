@@ -194,7 +194,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	defer c.Working(true)
 	until := c.driver.engine.patience(timeout)
 	if t := c.useTLS(); t != nil {
-		defer c.leaveTLS(t)
+		defer c.doneTLS(t)
 		return c.readTLS(t, p, until)
 	}
 	for {
@@ -232,7 +232,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.willSend(muchOutput) // in the end, for all we know
 	t := c.useTLS()
-	defer c.leaveTLS(t)
+	defer c.doneTLS(t)
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
@@ -270,7 +270,7 @@ func (d *Driver) Flush(timeout time.Duration) error {
 	c.willSend(muchOutput) // in the end, for all we know
 	d.send(c)
 	d.releaseOut()
-	defer c.leaveTLS(c.useTLS())
+	defer c.doneTLS(c.useTLS())
 	return c.flushPending(timeout)
 }
 
@@ -313,7 +313,7 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	c.driver.Detach()
 	c.driver.Answering()
 	t := c.useTLS()
-	defer c.leaveTLS(t)
+	defer c.doneTLS(t)
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}

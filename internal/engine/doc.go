@@ -55,6 +55,7 @@
 //	recall.go    what is likely to be complete soon
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
+//	tlsend.go    peers that say so while a call goes on
 //	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
 //	syscalls.go  the system calls of the hot path, and all unsafe code but unsafetls.go's
 //

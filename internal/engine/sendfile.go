@@ -30,7 +30,7 @@ const (
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	c.driver.Detach()
 	t := c.useTLS()
-	defer c.leaveTLS(t)
+	defer c.doneTLS(t)
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}

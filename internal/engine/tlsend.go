@@ -31,8 +31,8 @@ func (c *Conn) useTLS() *tlsState {
 	return t
 }
 
-// leaveTLS ends it.
-func (c *Conn) leaveTLS(t *tlsState) {
+// doneTLS ends it.
+func (c *Conn) doneTLS(t *tlsState) {
 	if t == nil {
 		return
 	}
@@ -51,7 +51,7 @@ func (c *Conn) pauseTLS() (goOn func()) {
 	if t == nil || !t.used {
 		return func() {}
 	}
-	c.leaveTLS(t)
+	c.doneTLS(t)
 	return t.lock
 }
 
@@ -123,6 +123,6 @@ func (c *Conn) Unread() []byte {
 	if t == nil {
 		return nil
 	}
-	defer c.leaveTLS(t)
+	defer c.doneTLS(t)
 	return t.early
 }

@@ -109,7 +109,8 @@ func (h *shake) more() error {
 		return err
 	}
 	for !h.lend() {
-		n, errno := h.t.fill(h.c)
+		rest := h.t.records()
+		n, errno := h.t.fill(h.c, max(shakeFillSize, len(rest)+tlsmem.Missing(rest)))
 		switch {
 		case n > 0:
 			h.c.Moved(int64(n), -1)

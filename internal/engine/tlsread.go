@@ -157,6 +157,7 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			return n, fmt.Errorf("engine: read: %w", err)
 		}
 		d.sendReplies(c, t)
+		t.spend(c)
 		if n > 0 {
 			t.idle = 0
 			return n, nil
@@ -191,7 +192,7 @@ func (c *Conn) fetchRecords(t *tlsState, until int64) error {
 			return ErrNoRoom
 		}
 		c.flags |= flagLook
-		switch n, errno := t.fill(c); {
+		switch n, errno := t.fill(c, fillSize); {
 		case n > 0:
 			continue
 		case errno == 0:
@@ -216,10 +217,14 @@ func (c *Conn) fetchRecords(t *tlsState, until int64) error {
 	}
 }
 
-// fill reads from the socket into a buffer that is large enough for any record; what was lent
-// of it has been taken.
-func (t *tlsState) fill(c *Conn) (int, syscall.Errno) {
-	const size = 64 << 10
+// fillSize is how much is read at once, in bytes: more than any record. Messages of a handshake are short.
+const (
+	fillSize      = 64 << 10
+	shakeFillSize = 4 << 10
+)
+
+// fill reads from the socket into a buffer of at least a size; what was lent of it has been taken.
+func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	if buf := t.buf; buf != nil && cap(buf.b) >= size {
 		buf.b = buf.b[:copy(buf.b, buf.b[t.lent:])]
 	} else {
@@ -234,6 +239,14 @@ func (t *tlsState) fill(c *Conn) (int, syscall.Errno) {
 	n, errno := recv(c.fd, buf.b[len(buf.b):cap(buf.b)])
 	buf.b = buf.b[:len(buf.b)+n]
 	return n, errno
+}
+
+// spend gives the buffer of records back when crypto/tls has taken all of them: what is done with
+// what they carried may last.
+func (t *tlsState) spend(c *Conn) {
+	if t.buf != nil && t.lent == len(t.buf.b) && len(t.conn.Lent()) == 0 {
+		t.keepRecords(c, nil)
+	}
 }
 
 // shrink gives memory back that is not needed to wait.

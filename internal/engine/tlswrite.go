@@ -32,7 +32,7 @@ func sealedLen(n int) int { return n + n/16 + 128 }
 func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	if d.detached {
 		t.lock()
-		defer c.leaveTLS(t)
+		defer c.doneTLS(t)
 	}
 	if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
 		d.dropOutput()

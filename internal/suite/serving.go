@@ -19,7 +19,11 @@ import (
 // engines are what every test over a real connection runs on.
 var engines = []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop}
 
-// OnEngines runs f once for each engine that can serve here.
+// OnEngines runs f once for each engine that can serve here, in clear text. It is for what is not said of TLS:
+// how clear text is redirected and told from TLS, H2C, the header of the PROXY protocol and addresses whose
+// answers are rendered beforehand (who is one too many by TLS is closed), sockets' settings, what addresses proxies name (there
+// a request's being secure is the proxy's word), what one process's allocations show (a client's TLS makes its
+// own), and tests that have certificates of their own. All else runs by [OnEnginesAndTLS].
 func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	for _, engine := range engines {
