@@ -46,7 +46,7 @@ type onePassDecoder struct{ decoder *jsonwire.Decoder }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
-	if null || !to.decode(o.decoder, body, b.state.limits) {
+	if null || !to.decode(o.decoder, body, &b.state.limits) {
 		to.value(p.typ).SetZero()
 		plainDecoder{}.decode(b, p, body, to)
 	}

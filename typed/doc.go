@@ -76,6 +76,6 @@
 //	security.go  who may call               describe.go  what documents say
 //	encode.go    In into a request          client.go    calling operations
 //	test.go      testing them               follow.go    following their streams
-//	decode.go    the way to the JSON decoder
+//	decode.go    the way to the JSON decoder  direct.go inputs that are a body alone, on the stack
 //	util.go      values as text             unsafe.go    every use of unsafe
 package typed

@@ -126,8 +126,31 @@ type input[In any] struct {
 
 // action is the operation as an ordinary action.
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
-	o := op.Operation
+	o, bound := op.Operation, op.bound(act)
+	direct := op.plan.direct()
+	if direct == nil {
+		return dunlin.Try(bound)
+	}
 	return dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		var in In
+		if ok, err := direct.bind(r, o.state, hidden(&in)); err != nil {
+			return dunlin.Response{}, err
+		} else if !ok {
+			return bound(r)
+		}
+		out, err := act(r, in)
+		if err != nil {
+			o.noteError(r, err)
+			return dunlin.Response{}, err
+		}
+		return op.result.respond(hidden(&out)), nil
+	})
+}
+
+// bound is the action behind a binder.
+func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.Response, error) {
+	o := op.Operation
+	return func(r *dunlin.Request) (dunlin.Response, error) {
 		p := op.plan
 		x := op.inputs.Get().(*input[In])
 		x.binder.r, x.binder.state = r, o.state
@@ -142,7 +165,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 			return dunlin.Response{}, err
 		}
 		return op.result.respond(hidden(&out)), nil
-	})
+	}
 }
 
 // recycle gives an input back to the pool, unless code of others may still know it.

@@ -57,6 +57,6 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // decode decodes a body into the value at the place with a decoder of its type; false
 // when it is refused.
-func (at place) decode(d *jsonwire.Decoder, body []byte, l jsonwire.Limits) bool {
+func (at place) decode(d *jsonwire.Decoder, body []byte, l *jsonwire.Limits) bool {
 	return d.TryAt(body, at.p, l)
 }

@@ -105,13 +105,13 @@ func (d *Decoder) check(v any) {
 }
 
 func (d *Decoder) decode(data []byte, m memory, l Limits) bool {
-	run := decoder{limits: l.filled(), data: data}
+	run := decoder{limits: l.Filled(), data: data}
 	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
 	return run.text(d.plan, m) >= 0
 }
 
-// filled returns l with the defaults for what is zero.
-func (l Limits) filled() Limits {
+// Filled returns l with the defaults for what is zero.
+func (l Limits) Filled() Limits {
 	if l.MaxDepth <= 0 || l.MaxDepth > maxDepth {
 		l.MaxDepth = maxDepth
 	}
@@ -128,7 +128,7 @@ func (l Limits) filled() Limits {
 }
 
 // noLimits are filled Limits of the zero value.
-var noLimits = Limits{}.filled()
+var noLimits = Limits{}.Filled()
 
 // decoder is the state of one call. It lives on that call's stack.
 //

@@ -156,6 +156,9 @@ func (m *member) more() *memberExtra {
 
 func (m *member) setValue(p *decodePlan) {
 	m.value, m.op = p, p.op
+	if p.op == opChecked && p.checks.quick.kind == quickText {
+		m.op = opQuickText
+	}
 	if m.extra != nil && m.extra.indirect() {
 		m.op = opIndirect
 	}

@@ -37,10 +37,12 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 			}
 			at, after := m.at(f.offset), -1
 			switch {
-			case f.op == opString && i < len(data) && data[i] == '"':
+			case (f.op == opString || f.op == opQuickText) && i < len(data) && data[i] == '"':
 				var s string
 				if s, after = d.string(i + 1); after >= 0 {
-					store(at, s)
+					if store(at, s); f.op == opQuickText && !f.value.checks.quick.holdsText(s) {
+						after = d.judge(f.value, at, i, after)
+					}
 				}
 			case f.op == opChecked && i < len(data):
 				after = d.checked(f.value, at, i)
@@ -179,6 +181,20 @@ type memberSet struct {
 
 // add reports whether the member of that index, of n, is new.
 func (s *memberSet) add(index, n int) bool {
+	if n > 64 {
+		return s.addOfMany(index, n)
+	}
+	bit := uint64(1) << (uint(index) % 64)
+	isNew := s.few[0]&bit == 0
+	s.few[0] |= bit
+	return isNew
+}
+
+// addOfMany is add for structs whose members do not fit into one word. It is not inlined,
+// so that add is.
+//
+//go:noinline
+func (s *memberSet) addOfMany(index, n int) bool {
 	words := s.few[:]
 	if n > 64*len(s.few) {
 		if s.many == nil {

@@ -222,3 +222,39 @@ func (c *decodeCompiler) finish() error {
 	}
 	return c.err
 }
+
+// Contained reports whether decoding hands the address of the value itself to nobody but
+// this package: no method of its own types, no function that looks at it, and nothing
+// that reads by way of encoding/json is given one. Then the value may lie on a stack.
+func (d *Decoder) Contained() bool { return d.plan.contained(map[*decodePlan]bool{}) }
+
+func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {
+	if seen[p] {
+		return true
+	}
+	seen[p] = true
+	switch p.op {
+	case opBool, opInt8, opInt16, opInt32, opInt64, opUint8, opUint16, opUint32, opUint64, opFloat32, opFloat64, opString, opNumber:
+		return true
+	case opSlice, opBytes, opPointer, opWrapped:
+		return p.elem.contained(seen)
+	case opChecked:
+		if p.checks.validate != nil {
+			return false
+		}
+		for i := range p.checks.list {
+			if p.checks.list[i].kind == checkValue {
+				return false
+			}
+		}
+		return p.elem.contained(seen)
+	case opStruct:
+		for i := range p.object.members {
+			if !p.object.members[i].value.contained(seen) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

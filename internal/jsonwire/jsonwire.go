@@ -20,7 +20,7 @@
 //	scan.go          the grammar            unquote.go       safe strings
 //	rules.go         what else is demanded  wrapper.go       absent and null
 //	refusal.go       what is wrong          locate.go        where, by JSON pointer
-//	standard_v2.go   methods of encoding/json/v2
+//	standard_v2.go   methods of encoding/json/v2  quickcheck.go rules that are looked at on the way
 //
 //	unsafe.go    every use of unsafe
 //

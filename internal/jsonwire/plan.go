@@ -50,6 +50,7 @@ const (
 	opWrapped       // a Wrapper
 	opChecked       // rules around elem
 	opIndirect      // of members: behind pointers to embedded structs
+	opQuickText     // of members: an opChecked whose quickCheck is quickText
 )
 
 // plan is how values of one type are written. A plan is complete and immutable

@@ -242,7 +242,7 @@ func (d *decoder) check() bool {
 
 // explain says why data was refused.
 func (d *Decoder) explain(data []byte, l Limits) *Refusal {
-	l = l.filled()
+	l = l.Filled()
 	checker := decoder{data: data, limits: l, depth: l.MaxDepth, elements: l.MaxElements}
 	if !checker.check() {
 		return &Refusal{Problems: []Problem{{Kind: checker.why, Offset: checker.at, End: checker.at}}}

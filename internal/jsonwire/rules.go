@@ -260,6 +260,7 @@ type checks struct {
 	list     []Check
 	validate func(any, *Report)
 	plain    bool // what is checked is a string, a number or a slice itself, and not by its text alone
+	quick    quickCheck
 }
 
 // settle notes whether checks of p are plain, once p is complete.
@@ -273,6 +274,7 @@ func (c *checks) settle(p *decodePlan) {
 	default:
 		c.plain = false
 	}
+	c.quick = c.quickOf(p)
 }
 
 // textual reports whether a type with a method of its own decodes the value, of
@@ -312,42 +314,8 @@ func (p *decodePlan) innermost() *decodePlan {
 	return p
 }
 
-// checkedPlain is checked for checks that are plain.
-func (d *decoder) checkedPlain(p *decodePlan, m memory, i int) (next int) {
-	inner, text := p.elem, ""
-	if inner.op == opString && d.data[i] == '"' {
-		if text, next = d.string(i + 1); next < 0 {
-			return next
-		}
-		store(m, text)
-	} else if next = d.value(inner, m, i); next < 0 {
-		return next
-	}
-	for n := range p.checks.list {
-		c := &p.checks.list[n]
-		holds := false
-		switch c.kind { // what is most frequent goes without a call
-		case checkIntRange:
-			v := loadInt(inner.op, m)
-			holds = int64(c.min) <= v && v <= int64(c.max)
-		case checkText:
-			holds = c.text(text)
-		default:
-			holds = c.holds(inner, m, text, d.count)
-		}
-		if !holds && (c.raw == nil || !c.raw(d.data[i:next:next])) &&
-			!d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
-			return -1
-		}
-	}
-	return next
-}
-
-// checked decodes a value and looks at its rules.
-func (d *decoder) checked(p *decodePlan, m memory, i int) int {
-	if p.checks.plain && d.data[i] != 'n' {
-		return d.checkedPlain(p, m, i)
-	}
+// checkedDeep is checked for rules that reach through pointers or see the text.
+func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	next := d.value(p.elem, m, i)
 	if next < 0 || d.data[i] == 'n' {
 		return next

@@ -187,7 +187,13 @@ func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m
 func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
 
 // TryAt is Try for callers that have no pointer with a type: p is the address of a value
-// of the decoder's type. Sound because that is all that Try makes sure of.
-func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l Limits) bool {
-	return d.decode(data, memory{p}, l)
+// of the decoder's type, and l is filled. Sound because that is all that Try makes sure of.
+func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l *Limits) bool {
+	run := decoder{limits: *l, data: data, depth: l.MaxDepth, elements: l.MaxElements}
+	i := skipSpace(data, 0)
+	if d.plan.op != opStruct || i == len(data) || data[i] != '{' {
+		return run.text(d.plan, memory{p}) >= 0
+	}
+	i = run.object(d.plan, memory{p}, i) // saves the steps in between
+	return i >= 0 && skipSpace(data, i) == len(data)
 }

@@ -27,7 +27,7 @@ func DecoderLimits(maxElements int) jsonwire.Limits {
 	return jsonwire.Limits{
 		UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true,
 		MaxDepth: MaxDepth, MaxNumber: MaxNumber, MaxElements: maxElements,
-	}
+	}.Filled()
 }
 
 // ruler tells a decoder's compiler the rules of the structs that a node leads to.

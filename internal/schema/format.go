@@ -170,28 +170,28 @@ var classes = func() (table [256]uint8) {
 
 func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isHostname: RFC 1123 section 2.1.
+// isHostname: RFC 1123 section 2.1. A label is 1 to 63 letters, digits and hyphens, with
+// a hyphen at neither end.
 func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	start := 0 // of the label
+	start, last := 0, byte('-') // of the label; before its first byte, too, no hyphen may stand
 	for i := range len(s) {
-		if s[i] == '.' {
-			if !isLabel(s, start, i) {
+		c := s[i]
+		switch {
+		case classes[c]&inLabel != 0:
+			if c == '-' && i == start {
 				return false
 			}
-			start = i + 1
-		} else if classes[s[i]]&inLabel == 0 {
+		case c != '.' || last == '-' || i-start > 63:
 			return false
+		default:
+			start, c = i+1, '-'
 		}
+		last = c
 	}
-	return isLabel(s, start, len(s))
-}
-
-// isLabel looks at the length and the ends of a label of a host name.
-func isLabel(s string, start, end int) bool {
-	return 0 < end-start && end-start <= 63 && s[start] != '-' && s[end-1] != '-'
+	return last != '-' && len(s)-start <= 63
 }
 
 func isIPv4(s string) bool {

@@ -1,0 +1,138 @@
+package jsonwire
+
+import "math"
+
+// Most checks are one range, of characters, elements or numbers, and perhaps a format. Such
+// are looked at here, where the value is read, without a call for each step: a value that
+// is far from the bounds keeps them. Whatever this leaves open, checks decides.
+
+// quickCheck is a bound that a value keeps, if it is within, and never more than it may.
+type quickCheck struct {
+	kind   quickKind
+	low    uint64 // of an integer, a length or a count
+	span   uint64 // from low on
+	above  float64
+	below  float64
+	text   func(string) bool // of a string, beside its length; or nil
+	signed op                // the integer's
+}
+
+type quickKind uint8
+
+const (
+	quickNone quickKind = iota
+	quickText
+	quickInt
+	quickFloat
+	quickCount
+)
+
+// quickOf returns what is quickly looked at of values of p that have these checks.
+func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
+	if !c.plain || len(c.list) == 0 || len(c.list) > 2 {
+		return q
+	}
+	first := &c.list[0]
+	switch {
+	case p.op == opString:
+		return c.quickTextOf()
+	case len(c.list) > 1:
+	case first.kind == checkIntRange && int64(first.min) <= int64(first.max):
+		q = quickCheck{kind: quickInt, low: first.min, span: first.max - first.min, signed: p.op}
+	case first.kind == checkFloatRange && p.op == opFloat64:
+		q = quickCheck{kind: quickFloat, above: math.Float64frombits(first.min), below: math.Float64frombits(first.max)}
+	case first.kind == checkCount && p.op == opSlice && first.min <= first.max:
+		q = quickCheck{kind: quickCount, low: first.min, span: first.max - first.min}
+	}
+	return q
+}
+
+// quickTextOf is quickOf for strings. A string of n bytes has at most n characters, and at
+// least a quarter of that.
+func (c *checks) quickTextOf() quickCheck {
+	q := quickCheck{kind: quickText, span: math.MaxInt64}
+	for i := range c.list {
+		switch check := &c.list[i]; check.kind {
+		case checkLength:
+			if check.min > 0 {
+				q.low = 4*check.min - 3
+			}
+			if check.min > math.MaxInt64/4 || check.max < q.low || i > 0 {
+				return quickCheck{}
+			}
+			q.span = check.max - q.low
+		case checkText:
+			if q.text != nil {
+				return quickCheck{}
+			}
+			q.text = check.text
+		default:
+			return quickCheck{}
+		}
+	}
+	return q
+}
+
+// holdsText reports whether a string keeps the checks for sure; q is of the kind quickText.
+func (q *quickCheck) holdsText(s string) bool {
+	return uint64(len(s))-q.low <= q.span && (q.text == nil || q.text(s))
+}
+
+// checked reads a value and looks at its rules.
+func (d *decoder) checked(p *decodePlan, m memory, i int) int {
+	next := -1
+	c := d.data[i]
+	q := &p.checks.quick
+	switch {
+	case q.kind == quickText && c == '"':
+		var s string
+		if s, next = d.string(i + 1); next < 0 {
+			return next
+		}
+		store(m, s)
+		if q.holdsText(s) {
+			return next
+		}
+	case q.kind == quickInt && (c == '-' || c-'0' <= 9):
+		if next = d.int(p.elem, m, i); next < 0 || uint64(loadInt(q.signed, m))-q.low <= q.span {
+			return next
+		}
+	case q.kind == quickFloat && (c == '-' || c-'0' <= 9):
+		v, after, ok := d.float64(i)
+		if !ok {
+			return d.badNumber(p.elem, i, after)
+		}
+		store(m, v)
+		if next = after; q.above < v && v < q.below {
+			return next
+		}
+	case q.kind == quickCount && c == '[':
+		if next = d.slice(p.elem, m, i); next < 0 || uint64(d.count)-q.low <= q.span {
+			return next
+		}
+	case p.checks.plain && c != 'n':
+		if next = d.value(p.elem, m, i); next < 0 {
+			return next
+		}
+	default:
+		return d.checkedDeep(p, m, i)
+	}
+	return d.judge(p, m, i, next)
+}
+
+// judge looks at the plain checks of the value at m, which is data[i:next].
+func (d *decoder) judge(p *decodePlan, m memory, i, next int) int {
+	inner, text := p.elem, ""
+	if inner.op == opString {
+		text = load[string](m)
+	}
+	count := d.count
+	for n := range p.checks.list {
+		c := &p.checks.list[n]
+		if !c.holds(inner, m, text, count) && (c.raw == nil || !c.raw(d.data[i:next:next])) &&
+			!d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
+			return -1
+		}
+	}
+	return next
+}
