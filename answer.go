@@ -222,7 +222,7 @@ func (r *Request) identity() string {
 	r.shared.Lock()
 	defer r.shared.Unlock()
 	if r.id == "" {
-		r.id = r.randomID()
+		r.id = r.s.Strings.RandomID()
 	}
 	return r.id
 }
@@ -241,7 +241,7 @@ func (r *Request) takeWatch(from *Request) {
 	from.shared.Lock()
 	defer from.shared.Unlock()
 	if from.id == "" {
-		from.id = r.randomID()
+		from.id = r.s.Strings.RandomID()
 	}
 	r.id = from.id
 	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() && from.watch.values == nil {

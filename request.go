@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"iter"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -286,19 +285,4 @@ func (r *Request) ID() string {
 func (r *Request) SetID(id string) {
 	r.alive()
 	r.setID(id)
-}
-
-// randomID returns 128 random bits in Crockford's base 32: unique for all
-// purposes of tracing, but no secret.
-func (r *Request) randomID() string {
-	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
-	var id [26]byte
-	for half := 0; half < len(id); half += 13 {
-		bits := rand.Uint64()
-		for i := range 13 {
-			id[half+i] = alphabet[bits&31]
-			bits >>= 5
-		}
-	}
-	return r.s.Strings.Copy(id[:])
 }

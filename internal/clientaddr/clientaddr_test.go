@@ -236,3 +236,15 @@ func BenchmarkClient(b *testing.B) {
 		}
 	})
 }
+
+func FuzzAddrPort(f *testing.F) {
+	for _, s := range []string{"127.0.0.1:80", "1.2.3.4:065535", "1.2.3.4:65536", "1.2.3.4:", "1.2.3.4:+1", "01.2.3.4:1", "[::1]:80", "@", "", ":1", "1.2.3.4:1:2", "::ffff:1.2.3.4:5"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, wantErr := netip.ParseAddrPort(s)
+		if got, err := clientaddr.ParseAddrPort(s); got != want || (err == nil) != (wantErr == nil) {
+			t.Errorf("%q: %v, %v, want %v, %v", s, got, err, want, wantErr)
+		}
+	})
+}

@@ -6,4 +6,5 @@
 //
 //	trust.go   who is trusted           list.go  X-Forwarded-For
 //	source.go  finding the client       forwarded.go  RFC 7239
+//	addrport.go the other end of a connection
 package clientaddr

@@ -93,5 +93,5 @@
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
 //	copy.go     copying what is read to a sink
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
-//	stdhead.go  the head of a request of net/http
+//	stdhead.go  the head of a request of net/http  randomid.go identifiers of requests
 package exchange

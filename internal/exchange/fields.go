@@ -235,15 +235,15 @@ func appendLine(out []byte, name, value string) []byte {
 	return append(append(out, value...), "\r\n"...)
 }
 
-// Lacks reports that the named field will not be sent; false says nothing.
+// Lacks reports that the named field will not be sent: nothing of the answer has its name, be it empty
+// or replaced.
 func (r *Answer) Lacks(name string) bool {
-	mask := maskOf(name)
-	if b := r.Base(); b != nil && b.names&mask != 0 {
+	if r.Base().Has(name) {
 		return false
 	}
 	for i := range r.Fields() {
 		f := &r.on.x.fields[i]
-		if f.Block == nil && maskOf(f.Name) == mask || f.Block != nil && f.Block.names&mask != 0 {
+		if f.Block.Has(name) || f.Block == nil && strings.EqualFold(f.Name, name) {
 			return false
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
 
 // A StdHead is the part of a Wire that says what the head of a request has, for a request
@@ -69,7 +71,7 @@ func (h *StdHead) Headers(yield func(name, value string) bool) {
 }
 
 func (h *StdHead) Remote() netip.AddrPort {
-	addr, err := netip.ParseAddrPort(h.Req.RemoteAddr)
+	addr, err := clientaddr.ParseAddrPort(h.Req.RemoteAddr)
 	if err != nil {
 		return netip.AddrPort{} // a unix socket, or a test that set none
 	}
