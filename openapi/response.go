@@ -81,10 +81,12 @@ var plainWords = strings.NewReplacer(" ", "", "'", "", "-", "")
 func describe(a *typed.Answer) string {
 	text := a.Description
 	for _, f := range a.Faults {
-		if text != "" {
-			text += "; "
+		switch {
+		case text == "":
+			text = f.Title()
+		case !slices.Contains(strings.Split(text, "; "), f.Title()): // which typed.Requires may have said
+			text += "; " + f.Title()
 		}
-		text += f.Title()
 	}
 	if text == "" {
 		text = http.StatusText(a.Status)
