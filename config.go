@@ -97,10 +97,10 @@ type Config struct {
 	// the kernel needs in it for sockets and page tables, goes before it.
 	MemoryLimit ByteSize
 
-	// MaxMemoryPerConnection bounds what one connection, or of HTTP/2 and on net/http one request, may make the server
-	// hold of that budget: a larger body that is read in whole is answered with 413. What reading takes is
-	// beside it, 256 KiB and twice MaxHead at most, and the answer, which the action has made, counts for
-	// MaxMemoryPerAddress only. At least 128 KiB. Default: the whole budget.
+	// MaxMemoryPerConnection bounds what one connection, or on net/http one request, may make the server hold of that
+	// budget: a larger body that is read in whole is answered with 413, one that does not fit beside others of an HTTP/2
+	// connection with 503. What reading takes is beside it, 256 KiB and twice MaxHead at most, and answers count for
+	// MaxMemoryPerAddress only. Of trusted proxies' HTTP/2 it bounds each request. At least 128 KiB. Default: the budget.
 	MaxMemoryPerConnection ByteSize
 
 	// MaxMemoryPerAddress bounds what all connections from one remote address may make the server hold of the

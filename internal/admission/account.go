@@ -25,6 +25,7 @@ type Account struct {
 	holders *Holders
 	holder  Holder
 	source  *source
+	group   *Group // nil: it is bounded alone
 
 	slot           int      // in holders.large, -1: not there; under holders.mu
 	prevOf, nextOf *Account // of the source; under the lock of its shard
@@ -83,6 +84,7 @@ func (a *Account) Force(u Use, n int64) {
 		return
 	}
 	a.holders.budget.Force(u, n)
+	a.group.note(u, n)
 	a.add(n)
 	a.holders.balance(a, u)
 }
@@ -103,6 +105,7 @@ func (a *Account) Release(u Use, n int64) (left int64) {
 	}
 	h := a.holders // when nothing is held any more, a may be another's
 	left = h.budget.Release(u, n)
+	a.group.note(u, -n)
 	a.add(-n)
 	h.signal()
 	return left

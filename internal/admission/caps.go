@@ -1,6 +1,9 @@
 package admission
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A Cap is a bound on what one may hold, however much room there is.
 type Cap uint8
@@ -9,8 +12,22 @@ const (
 	NoCap         Cap = iota
 	ConnectionCap     // Holders.MaxConnection
 	AddressCap        // Holders.MaxAddress
+	PartsCap          // the same, because of what other accounts of the group hold
 	BudgetCap         // the budget is smaller than what was asked for
 )
+
+// A Group is accounts that MaxConnection bounds together, but for answers, such as those of a connection
+// and of its parts. The zero value is ready.
+type Group struct{ held atomic.Int64 }
+
+func (g *Group) note(u Use, n int64) {
+	if g != nil && u != Output {
+		g.held.Add(n)
+	}
+}
+
+// Join makes the account, which must hold nothing yet, one of a group's, nil for none.
+func (a *Account) Join(g *Group) { a.group = g }
 
 // SetCaps bounds the body of a request, beside which its connection may hold as much as reading
 // takes, and what an address holds; 0 is no bound.
@@ -43,7 +60,7 @@ func (h *Holders) MostGrown(want, has int) int {
 // Why says why there is no room.
 func (h *Holders) Why(met Cap) string {
 	switch met {
-	case ConnectionCap:
+	case ConnectionCap, PartsCap:
 		return "the connection holds as much memory as one may"
 	case AddressCap:
 		return "its address holds as much memory as one may"
@@ -60,7 +77,7 @@ func (a *Account) Met() Cap {
 }
 
 // Capped reports whether a cap was the reason that is set.
-func (c Cap) Capped() bool { return c == ConnectionCap || c == AddressCap }
+func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == AddressCap }
 
 func (a *Account) meets(c Cap) {
 	a.mu.Lock()
@@ -68,10 +85,17 @@ func (a *Account) meets(c Cap) {
 	a.met = c
 }
 
-// overConnection reports whether so many bytes are more than one account may hold, which takes
-// the last of them for a use. An answer is made by the server, and cannot be held back.
-func (h *Holders) overConnection(u Use, held int64) bool {
-	return h.MaxConnection > 0 && held > h.MaxConnection && u != Output
+// overConnection returns which cap n more bytes for a use would pass, of the account or of its group. An answer
+// is made by the server, and cannot be held back.
+func (h *Holders) overConnection(a *Account, u Use, n int64) Cap {
+	switch {
+	case h.MaxConnection <= 0 || u == Output:
+	case a.Held()+n > h.MaxConnection:
+		return ConnectionCap
+	case a.group != nil && a.group.held.Load()+n > h.MaxConnection:
+		return PartsCap
+	}
+	return NoCap
 }
 
 // overAddress returns by how many bytes a's address would pass what it may hold, were it to hold

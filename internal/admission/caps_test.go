@@ -50,6 +50,44 @@ func TestConnectionCap(t *testing.T) {
 	}
 }
 
+// Accounts of one connection are bounded together, but for answers.
+func TestConnectionCapOfAGroup(t *testing.T) {
+	_, _, open := cappedHolders(1<<20, 0)
+	var g Group
+	one, two, other := open(here), open(here), open(here)
+	one.Join(&g)
+	two.Join(&g)
+	if got := one.ReserveBody(600 << 10); got != Granted {
+		t.Fatalf("the first: %v", got)
+	}
+	one.Force(Output, 2<<20)
+	if got := two.ReserveBody(600 << 10); got != NoRoom || two.Met() != PartsCap {
+		t.Errorf("the second: %v, %v", got, two.Met())
+	}
+	if got := two.ReserveBody(2 << 20); got != NoRoom || two.Met() != ConnectionCap {
+		t.Errorf("more than any may have: %v, %v", got, two.Met())
+	}
+	if got := other.ReserveBody(600 << 10); got != Granted {
+		t.Errorf("another connection: %v", got)
+	}
+	one.EndRequest() // its room is for the answer now
+	if got := two.ReserveBody(600 << 10); got != Granted {
+		t.Errorf("the second, behind the first: %v", got)
+	}
+	two.Force(Input, 600<<10)
+	if !two.ended || one.ended || two.Met() != ConnectionCap {
+		t.Errorf("ended: %v, %v, %v", one.ended, two.ended, two.Met())
+	}
+	one.EndAhead()
+	one.Release(Output, one.Held())
+	two.EndRequest()
+	two.EndAhead()
+	two.Release(Input, 600<<10)
+	if n := g.held.Load(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
+
 // Who holds little at an address that holds as much as it may gets room from those who hold much
 // there, and others know nothing of it.
 func TestAddressCapIsPaidByTheAddress(t *testing.T) {

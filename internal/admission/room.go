@@ -57,6 +57,7 @@ func (a *Account) ReserveBody(capacity int64) Outcome {
 	a.body += ahead
 	a.mu.Unlock()
 	a.holders.budget.change(Output, Body, ahead)
+	a.group.note(Body, ahead)
 	if more -= ahead; more == 0 {
 		return Granted
 	}
@@ -117,6 +118,7 @@ func (a *Account) EndRequest() {
 		a.Release(Body, body)
 	} else {
 		a.holders.budget.change(Body, Output, body)
+		a.group.note(Body, -body)
 	}
 }
 
@@ -143,14 +145,15 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	if !ending && h.overAddress(a, n) > 0 {
 		h.makeRoomAt(a, n)
 	}
+	over := h.overConnection(a, u, n)
 	switch {
 	case ending:
 		return NoRoom
 	case bound > 0 && after > bound:
 		a.meets(BudgetCap)
 		return NoRoom
-	case h.overConnection(u, after):
-		a.meets(ConnectionCap)
+	case over != NoCap:
+		a.meets(over)
 		return NoRoom
 	case h.MaxAddress > 0 && after > h.MaxAddress && u != Output || after <= leastShare && h.overAddress(a, n) > 0:
 		a.meets(AddressCap)
@@ -270,6 +273,7 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	if !h.budget.reserve(u, n, beyond+h.spared.Load()) {
 		return false
 	}
+	a.group.note(u, n)
 	a.add(n)
 	return true
 }
@@ -341,8 +345,8 @@ func (h *Holders) overFor(a *Account, n int64) int64 {
 
 // balance makes room for what a has been forced to hold.
 func (h *Holders) balance(a *Account, u Use) {
-	if h.overConnection(u, a.Held()) {
-		a.meets(ConnectionCap)
+	if over := h.overConnection(a, u, 0); over != NoCap {
+		a.meets(over)
 		h.end(a)
 		return
 	}

@@ -300,7 +300,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
-		if c.out != nil && c.out.bytes > littleOutput {
+		if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {

@@ -67,7 +67,7 @@ type Handler interface {
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data that left so many bytes of output, more than a
-	// little, which the peer did not take at once.
+	// little, which the peer did not take at once. Not for connections of many parts.
 	Pended(d *Driver, bytes int64)
 
 	// Abandoned is called when a call for c ended in a panic or in

@@ -24,6 +24,10 @@ import (
 // A connection opens its account when it first holds something and closes it when it holds
 // nothing, so that ordinary requests, which hold nothing after their turn, have none.
 
+// Grouped is what a Conn.Proto may be whose parts have accounts of their own, with which that of the
+// connection is bounded together.
+type Grouped interface{ Group() *admission.Group }
+
 // Account returns the account of the connection, to which the handler charges what it
 // holds for it. It must be given back before Handler.Closed returns, or by code that was
 // late when that ends.
@@ -31,6 +35,9 @@ func (c *Conn) Account() *admission.Account {
 	a := c.acct.Load()
 	if a == nil {
 		a = c.loop.e.cfg.Holders.Open(c, c.loop.e.source(c.peer.addr()))
+		if p, ok := c.Proto.(Grouped); ok {
+			a.Join(p.Group())
+		}
 		c.acct.Store(a)
 	}
 	return a

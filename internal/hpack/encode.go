@@ -46,8 +46,15 @@ func (e *Encoder) SetAllowed(size uint32) {
 // Footprint returns how many bytes of memory the dynamic table has.
 func (e *Encoder) Footprint() int { return e.table.footprint() }
 
-// Shrink gives back memory that the dynamic table does not need at present.
-func (e *Encoder) Shrink() { e.table.shrink() }
+// Rest gives back all memory: the table is emptied, as the next block will say.
+func (e *Encoder) Rest() {
+	size := e.table.max
+	if e.table.count > 0 {
+		e.least, e.told = 0, false
+	}
+	e.table.setMax(0)
+	e.table.max = size
+}
 
 // Begin must be called at the beginning of each block: it appends size updates, if there
 // is something to say (RFC 7541 §4.2). Where there must be two, the first is to nothing:

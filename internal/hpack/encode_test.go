@@ -131,11 +131,27 @@ func TestTablesGiveMemoryBack(t *testing.T) {
 		t.Errorf("footprints of %d and %d bytes", e.Footprint(), d.Footprint())
 	}
 	for range 2 {
-		e.Shrink()
 		d.Shrink()
 		block := e.Append(e.Begin(nil), "Name", strings.Repeat("x", 509))
 		if err := d.Decode(block, &l, &wide); err != nil || len(block) > 2 {
 			t.Errorf("%x: %v", block, err)
+		}
+	}
+	if d.Footprint() > 4096+160 { // seven entries
+		t.Errorf("%d bytes after Shrink", d.Footprint())
+	}
+	for i := range 3 {
+		if e.Rest(); e.Footprint() != 0 {
+			t.Errorf("%d bytes after Rest", e.Footprint())
+		}
+		for k := range 2 { // what was sent before Rest enters the table at once
+			block := e.Append(e.Begin(nil), "Name", strings.Repeat("x", 509))
+			if err := d.Decode(block, &l, &wide); err != nil || string(l.Value(0)) != strings.Repeat("x", 509) || k > 0 && len(block) > 2 {
+				t.Errorf("%d, %d: %x: %v", i, k, block, err)
+			}
+		}
+		if e.TableSize() != d.TableSize() {
+			t.Errorf("tables of %d and %d", e.TableSize(), d.TableSize())
 		}
 	}
 	e.SetAllowed(0)

@@ -1,6 +1,9 @@
 package hpack
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // entryOverhead is what an entry counts beyond its text (RFC 7541 §4.1).
 const entryOverhead = 32
@@ -126,11 +129,16 @@ func (t *table) makeRoom(n int) {
 
 // growEntries doubles the ring.
 func (t *table) growEntries() {
-	larger := make([]entry, max(8, 2*len(t.entries)))
+	t.moveEntries(max(8, 2*len(t.entries)))
+}
+
+// moveEntries makes a ring of n, a power of two.
+func (t *table) moveEntries(n int) {
+	other := make([]entry, n)
 	for i := range t.count {
-		larger[i] = t.entries[(t.first+i)&uint32(len(t.entries)-1)]
+		other[i] = t.entries[(t.first+i)&uint32(len(t.entries)-1)]
 	}
-	t.entries, t.first = larger, 0
+	t.entries, t.first = other, 0
 }
 
 // footprint returns how many bytes of memory the table has.
@@ -148,10 +156,13 @@ func (t *table) shrink() {
 		return
 	}
 	start := int(t.entries[t.first&uint32(len(t.entries)-1)].at)
-	if cap(t.buf) > 2*(len(t.buf)-start) {
+	if cap(t.buf) > len(t.buf)-start {
 		for i := range t.count {
 			t.entries[(t.first+i)&uint32(len(t.entries)-1)].at -= uint16(start)
 		}
 		t.buf = slices.Clone(t.buf[start:])
+	}
+	if n := 1 << bits.Len32(t.count-1); n < len(t.entries) {
+		t.moveEntries(n)
 	}
 }

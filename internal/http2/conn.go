@@ -30,7 +30,7 @@ type Conn struct {
 
 	streams []*Stream // open, or with an action that runs; by number
 	removed *Stream   // no longer, linked by next
-	ready   schedule
+	ready   *schedule // nil: nothing waits
 	over    recent
 	lastID  uint32 // the largest number so far
 	refused uint32 // larger numbers are ignored: the last of a final GOAWAY
@@ -286,13 +286,16 @@ func (c *Conn) Footprint() int {
 func (c *Conn) Rest() {
 	c.recycle()
 	c.decoder.Shrink()
-	c.encoder.Shrink()
+	c.encoder.Rest()
 	c.later = nil
 	if c.blockStream == 0 {
 		c.block = nil
 	}
 	if len(c.streams) == 0 {
 		c.streams = nil
+	}
+	if c.ready != nil && c.ready.used == 0 {
+		c.ready = nil
 	}
 }
 

@@ -68,7 +68,7 @@ type schedule struct {
 
 // next returns the stream whose turn it is, nil for none.
 func (s *schedule) next() *Stream {
-	if s.used == 0 {
+	if s == nil || s.used == 0 {
 		return nil
 	}
 	return s.lists[bits.TrailingZeros8(s.used)].first
@@ -133,8 +133,16 @@ func (c *Conn) prioritize(st *Stream, p Priority) {
 func (c *Conn) Want(st *Stream) {
 	st.wants = true
 	if !st.queued && st.sendWindow > 0 && !st.sendEnded {
-		c.ready.add(st)
+		c.enqueue(st)
 	}
+}
+
+// enqueue puts a stream in the schedule.
+func (c *Conn) enqueue(st *Stream) {
+	if c.ready == nil {
+		c.ready = new(schedule)
+	}
+	c.ready.add(st)
 }
 
 // Enough says that the stream has nothing more to send at present.
@@ -162,7 +170,7 @@ func (c *Conn) Blocked(st *Stream) bool { return st.sendWindow <= 0 || c.sendWin
 // Room returns how many bytes of a body the stream may send at once, without waiting for
 // its turn: none while a stream waits that is as urgent.
 func (c *Conn) Room(st *Stream) int {
-	if c.ready.used&(1<<(st.priority.Urgency+1)-1) != 0 {
+	if c.ready != nil && c.ready.used&(1<<(st.priority.Urgency+1)-1) != 0 {
 		return 0
 	}
 	return int(max(min(st.sendWindow, c.sendWindow), 0))

@@ -176,6 +176,6 @@ func (c *Conn) moveWindow(st *Stream, by int64) {
 	case st.queued && st.sendWindow <= 0:
 		c.ready.remove(st)
 	case st.wants && !st.queued && st.sendWindow > 0:
-		c.ready.add(st)
+		c.enqueue(st)
 	}
 }

@@ -25,8 +25,9 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 		own.holdInput()
 		own.progress(int64(len(ev.Data)), -1)
 	}
-	if ev.Trailers != nil {
+	if ev.Trailers != nil && !dropped {
 		own.keepTrailers(ev.Trailers)
+		own.holdInput()
 	}
 	b.asked = true
 	b.ended = b.ended || ev.End

@@ -5,6 +5,9 @@ package looph2
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -22,6 +25,7 @@ type Handler struct {
 	base      context.Context // what those of requests derive from
 	late      exchange.Answer // for a request that waited too long
 	tick      int64           // between judgements of slow clients, in ns
+	local     atomic.Pointer[net.TCPAddr]
 }
 
 // NewHandler returns the handler of a server. base is what the contexts of requests derive from;
@@ -33,9 +37,26 @@ func NewHandler(s *exchange.Server, base context.Context, scratchOf func(any) *S
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
 	h.limits.MaxBlock = max(h.limits.MaxBlock, s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
+	if most := s.Holders.MostBody(); most > 0 { // a client that keeps to the windows keeps to the caps
+		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
+		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
+	}
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/4, 50*time.Millisecond), 5*time.Second))
 	return h
+}
+
+// localOf returns an address of the server's side: many connections have the same one.
+func (h *Handler) localOf(at netip.AddrPort) net.Addr {
+	if !at.IsValid() {
+		return &net.UnixAddr{Net: "unix"}
+	}
+	if last := h.local.Load(); last != nil && last.AddrPort() == at {
+		return last
+	}
+	addr := net.TCPAddrFromAddrPort(at)
+	h.local.Store(addr)
+	return addr
 }
 
 // A Scratch is what a driver carries for this package. The zero value is ready.

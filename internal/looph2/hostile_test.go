@@ -34,10 +34,12 @@ func field(b []byte, name, value string) []byte {
 // request sends the head of a request.
 func (c *h2Conn) request(id uint32, end bool, method, path string, fields ...string) {
 	c.t.Helper()
+	c.fields(id, end, append([]string{":method", method, ":scheme", "http", ":authority", "h.example", ":path", path}, fields...)...)
+}
+
+// fields sends a field block.
+func (c *h2Conn) fields(id uint32, end bool, fields ...string) {
 	var b []byte
-	for name, value := range map[string]string{":method": method, ":scheme": "http", ":authority": "h.example", ":path": path} {
-		b = field(b, name, value)
-	}
 	for i := 0; i < len(fields); i += 2 {
 		b = field(b, fields[i], fields[i+1])
 	}
@@ -117,6 +119,16 @@ func TestMemoryOfStreams(t *testing.T) {
 					c.request(uint32(2*i+1), false, "POST", "/blocks")
 					_ = c.frame(0, 0, uint32(2*i+1), make([]byte, 16<<10)...)
 					_ = c.frame(0, 0, uint32(2*i+1), make([]byte, 16<<10)...)
+				}
+			}
+		}},
+		{"trailers", func(s *h2Server) {
+			for range 4 {
+				for c, i := s.open(), 0; i < 120; i++ {
+					id := uint32(2*i + 1)
+					c.request(id, false, "POST", "/blocks")
+					_ = c.frame(0, 0, id, 'x')
+					c.fields(id, true, "a", long, "b", long, "c", long)
 				}
 			}
 		}},

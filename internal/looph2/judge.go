@@ -110,7 +110,7 @@ func (s *session) note(consumed, left int) {
 	case consumed > 0 || s.partial == 0:
 		s.partial = now
 	}
-	s.holdBlock(int64(s.h2.BlockSize()))
+	s.chargeTables(consumed)
 	if !s.h2.InBlock() {
 		s.block = 0
 	} else if s.block == 0 {

@@ -23,6 +23,14 @@ func (x *Wire) detached() (waits bool) {
 		x.countInFlight(&x.h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
+	if own.bodied { // its head, body and trailers are the stream's
+		own.s.mu.Lock()
+		if own.accountOf() != nil {
+			own.working(true)
+			own.holdInput()
+		}
+		own.s.mu.Unlock()
+	}
 	route := x.s.Route
 	x.countInFlight(&route.Counts)
 	switch {

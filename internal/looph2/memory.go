@@ -4,6 +4,7 @@ package looph2
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -11,7 +12,7 @@ import (
 )
 
 // What a stream makes the server hold is charged to an account of its own, since a connection
-// carries many: its head and body, as long as they wait for more, for a worker, or for an answer that
+// carries many, bounded together with that of the connection (Config.MaxMemoryPerConnection): its head and body, as long as they wait for more, for a worker, or for an answer that
 // lasts, and the answer that its client does not take. When others need the room, the stream alone
 // is ended: reset with REFUSED_STREAM if its action has not begun, and what has come of a body that
 // is not read is dropped.
@@ -26,6 +27,7 @@ func (own *stream) accountOf() *admission.Account {
 			from = netip.Addr{} // it stands for many clients
 		}
 		own.account = server.Holders.Open(&holder{own: own, remote: remote}, from)
+		own.account.Join(own.s.Group())
 	}
 	return own.account
 }
@@ -54,7 +56,7 @@ func (own *stream) hold(u admission.Use, n int64) {
 
 // holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
 func (own *stream) holdInput() {
-	n := cap(own.in.unread) + own.in.front + cap(own.here) + own.req.Fields.Footprint()
+	n := streamCost + cap(own.in.unread) + own.in.front + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
 	if own.in.waits {
 		n += waitingCost
 	}
@@ -64,16 +66,52 @@ func (own *stream) holdInput() {
 // waitingCost is what is charged for an action that waits for its body: about what its goroutine takes.
 const waitingCost = 16 << 10
 
-// holdBlock corrects what is charged for a field block that is half here: to the connection, since it is no
-// stream's yet.
-func (s *session) holdBlock(n int64) {
-	switch by := n - s.blockHeld; {
+// streamCost is about what a stream takes itself, in bytes.
+const streamCost = 1 << 10
+
+const (
+	// smallTables is what is not charged of a connection's tables, in bytes: an account takes as much.
+	smallTables = 512
+	// tablesStep is by how much they must change to be charged anew.
+	tablesStep = 256
+	// movedEvery is how often, in ns, the account is told at most that its client does something.
+	movedEvery = int64(time.Second)
+)
+
+// chargeTables corrects what is charged to the connection: its dynamic tables and what else its client has it
+// remember, and a field block that is half here, which is no stream's yet. consumed is how much its client
+// has sent.
+func (s *session) chargeTables(consumed int) {
+	n := int64(s.h2.Footprint())
+	switch by := n - s.charged; {
+	case n <= smallTables:
+		s.charge(0)
+	case by >= tablesStep || by <= -tablesStep || s.charged == 0:
+		s.charge(n)
+	}
+	if s.charged > 0 && consumed > 0 && s.d.Now()-s.movedAt >= movedEvery {
+		s.movedAt = s.d.Now()
+		s.c.Moved(int64(consumed), -1)
+	}
+}
+
+func (s *session) charge(n int64) {
+	switch by := n - s.charged; {
 	case by > 0:
 		s.c.Account().Force(admission.Input, by)
 	case by < 0:
 		s.c.Account().Release(admission.Input, -by)
 	}
-	s.blockHeld = n
+	s.charged = n
+}
+
+// Group returns whose account it is: all that a connection holds is bounded together, but for one that carries
+// many clients, see engine.Grouped.
+func (s *session) Group() *admission.Group {
+	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
+		return nil
+	}
+	return &s.group
 }
 
 // working says whether the client has done its part for now. s.mu is held.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
@@ -39,7 +40,9 @@ type session struct {
 	since     int64 // when the connection began, or the last stream ended: since when it is idle
 	partial   int64 // since when an incomplete frame is here, 0 for none
 	block     int64 // since when an incomplete field block is
-	blockHeld int64 // what is charged to the connection for it
+	charged   int64 // to the connection, see chargeTables
+	movedAt   int64 // when its account was last told that the client is there
+	group     admission.Group
 	judged    int64 // when slow clients were judged last
 	bodies    int   // streams whose bodies are gathered
 	served    int
@@ -57,11 +60,7 @@ type session struct {
 func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	s := &session{h: h, c: c, sc: sc, d: d, since: d.Now(), judged: d.Now()}
 	c.Proto = s
-	if at := c.LocalAddr(); at.IsValid() {
-		s.local = net.TCPAddrFromAddrPort(at)
-	} else {
-		s.local = &net.UnixAddr{Net: "unix"}
-	}
+	s.local = h.localOf(c.LocalAddr())
 	s.h2.Init(&h.limits, &sc.pool, d.Out, d.Now())
 	d.Out = nil
 	sc.count.begin(h, d)
@@ -214,6 +213,11 @@ func (s *session) beginBodies() {
 	var early []*stream
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
+		if own != nil && own.gathering && own.held[0] == 0 { // its head, though nothing of the body has come
+			s.mu.Lock()
+			own.holdInput()
+			s.mu.Unlock()
+		}
 		if own != nil && own.gathering && (own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime) {
 			early = append(early, own)
 		}
@@ -266,7 +270,7 @@ func (s *session) collect() {
 
 // end drops all streams: the connection is over.
 func (s *session) end() {
-	s.holdBlock(0)
+	s.charge(0)
 	s.mu.Lock()
 	s.over = true
 	s.mail = nil

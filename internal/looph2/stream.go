@@ -88,18 +88,19 @@ type stream struct {
 
 // incoming is the body of a request that the action reads as it comes. Guarded by session.mu.
 type incoming struct {
-	streamed bool   // the body is one
-	unread   []byte // what has come and was not read
-	front    int    // bytes in front of it in its memory, which were
-	credited int    // the first bytes of it, for which the window is open again
-	consumed int    // bytes read that the loop is to open it for
-	ended    bool
-	asked    bool // 100 Continue was sent, or need not be
-	waits    bool // a Read waits for more
-	stopped  bool // nothing is to be read any more
-	since    int64
-	waited   int64 // ns that Reads have waited since the last judgement
-	trailers http.Header
+	streamed     bool   // the body is one
+	unread       []byte // what has come and was not read
+	front        int    // bytes in front of it in its memory, which were
+	credited     int    // the first bytes of it, for which the window is open again
+	consumed     int    // bytes read that the loop is to open it for
+	ended        bool
+	asked        bool // 100 Continue was sent, or need not be
+	waits        bool // a Read waits for more
+	stopped      bool // nothing is to be read any more
+	since        int64
+	waited       int64 // ns that Reads have waited since the last judgement
+	trailers     http.Header
+	trailersCost int // bytes of memory they take, about
 }
 
 var streams = sync.Pool{New: func() any { return new(stream) }}
@@ -132,14 +133,19 @@ func (own *stream) recycle() {
 	streams.Put(own)
 }
 
-// keepTrailers keeps those of a request.
+// trailerCost is what a trailer takes beside its text, in bytes: its places in a map and a list.
+const trailerCost = 96
+
+// keepTrailers keeps those of a request. Whoever keeps the stream charges them, see holdInput.
 func (own *stream) keepTrailers(fields *hpack.List) {
 	trailers := make(http.Header, fields.Len())
+	cost := 0
 	for i := range fields.Len() {
 		name, value := fields.Field(i)
 		trailers.Add(string(name), string(value))
+		cost += trailerCost + len(name) + len(value)
 	}
-	own.in.trailers = trailers
+	own.in.trailers, own.in.trailersCost = trailers, cost
 }
 
 // setCanceled tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
@@ -149,6 +155,7 @@ func (own *stream) setCanceled() {
 	own.moved.Broadcast()
 	if own.inLine { // its job will not look at it
 		own.req, own.here, own.in.unread, own.in.front = http2.Request{}, nil, nil, 0
+		own.in.trailers, own.in.trailersCost = nil, 0
 		own.holdInput()
 	}
 }
@@ -225,7 +232,7 @@ func (own *stream) finalize() {
 	}
 	own.finalized = true
 	own.out, own.heads = nil, nil
-	own.in.unread = nil
+	own.in.unread, own.in.trailers, own.in.trailersCost = nil, nil, 0
 	own.complete.release()
 	own.reading.stop()
 	own.writing.stop()
