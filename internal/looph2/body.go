@@ -11,32 +11,39 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// arrive leaves what has come of a body for who reads it.
+// arrive passes on what has come of a body: to the Read that waits for it, else it is left for the next.
 func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
 	b := &own.in
 	dropped := own.returned || own.late || own.finalized || own.noRoom
+	taken := len(ev.Data)
 	if !dropped {
-		if len(b.unread)+len(ev.Data) > cap(b.unread) {
-			b.front = 0 // what is not read yet moves
+		taken = 0
+		if b.unread.len == 0 {
+			taken = copy(b.into, ev.Data)
+			b.into, b.got = b.into[taken:], b.got+taken
 		}
-		b.unread = append(b.unread, ev.Data...)
+		b.unread.add(ev.Data[taken:])
+		s.yields = s.yields || b.unread.len >= yieldFrom
 		own.holdInput()
 		own.progress(int64(len(ev.Data)), -1)
-	}
-	if ev.Trailers != nil && !dropped {
-		own.keepTrailers(ev.Trailers)
-		own.holdInput()
+		if ev.Trailers != nil {
+			own.keepTrailers(ev.Trailers)
+			own.holdInput()
+		}
 	}
 	b.asked = true
 	b.ended = b.ended || ev.End
 	own.moved.Broadcast()
 	s.mu.Unlock()
-	if dropped {
-		s.h2.Consumed(own.st, len(ev.Data))
+	if taken > 0 {
+		s.h2.Consumed(own.st, taken)
 	}
 }
+
+// yieldFrom is how much of a body, in bytes, is unread when those who read are let go first.
+const yieldFrom = 2 * pieceSize
 
 // A bodyReader reads a body as it comes.
 type bodyReader struct {
@@ -67,38 +74,41 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	s, server := own.s, own.s.h.server
 	b := &own.in
 	s.mu.Lock()
-	if len(b.unread) == 0 && !b.ended && own.unreadable() == nil {
-		x.awaitBody(own)
+	if b.unread.len == 0 && !b.ended && own.unreadable() == nil {
+		x.awaitBody(own, p)
 	}
 	defer s.mu.Unlock()
-	if err := own.unreadable(); err != nil && (len(b.unread) == 0 || own.late) {
+	if n := b.got; n > 0 {
+		b.got = 0
+		if own.late {
+			return 0, exchange.ErrLate
+		}
+		return n, nil
+	}
+	if err := own.unreadable(); err != nil && (b.unread.len == 0 || own.late) {
 		return 0, err
 	}
 	switch {
-	case len(b.unread) > 0:
+	case b.unread.len > 0:
 	case b.ended:
 		return 0, io.EOF
 	default:
 		return 0, server.BodyCut(io.ErrUnexpectedEOF)
 	}
-	n := copy(p, b.unread)
-	b.unread, b.front = b.unread[n:], b.front+n
+	n := b.unread.read(p)
 	credited := min(n, b.credited)
 	b.credited -= credited
 	b.consumed += n - credited
-	if len(b.unread) == 0 {
-		b.unread, b.front = nil, 0
-		own.holdInput()
-	}
-	if b.consumed > 0 && (len(b.unread) == 0 || b.consumed >= streamRoom/2) {
+	own.holdInput()
+	if b.consumed > 0 && b.consumed >= b.unread.len {
 		s.post(own)
 	}
 	return n, nil
 }
 
-// awaitBody waits until there is something to read, or nothing to wait for. s.mu is held, but not while it
-// lends the action's place.
-func (x *Wire) awaitBody(own *stream) {
+// awaitBody waits until there is something to read, or nothing to wait for; what comes meanwhile goes to p, and
+// is counted in got. s.mu is held, but not while it lends the action's place.
+func (x *Wire) awaitBody(own *stream, p []byte) {
 	s := own.s
 	b := &own.in
 	s.mu.Unlock()
@@ -114,13 +124,17 @@ func (x *Wire) awaitBody(own *stream) {
 		s.post(own)
 	}
 	own.working(false)
-	for len(b.unread) == 0 && !b.ended && own.unreadable() == nil {
+	if b.unread.len == 0 {
+		b.into = p
+	}
+	for b.got == 0 && b.unread.len == 0 && !b.ended && own.unreadable() == nil {
 		if !b.waits {
 			b.waits, b.since = true, x.now()
 			own.holdInput()
 		}
 		own.moved.Wait()
 	}
+	b.into = nil
 	if b.waits {
 		b.waits = false
 		b.waited += x.now() - b.since

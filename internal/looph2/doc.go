@@ -9,6 +9,7 @@
 //	respond.go  sending                           late.go     actions that take too long
 //	judge.go    clients that are slow             memory.go   what a stream holds
 //	drain.go    the end of a connection           count.go    counting by route
+//	unread.go   what has come of a body
 //
 // # Who owns what
 //
@@ -31,7 +32,7 @@
 // A body that came with its head, or of up to 64 KB that is announced, is gathered and lent
 // to the action in whole. Any other is read as it comes: the loop keeps what has come, which
 // is at most the stream's window, charged to the stream's account, and the window opens again
-// as the action reads.
+// as the action reads. What comes while a Read waits goes straight to it.
 //
 // # Answers
 //

@@ -56,7 +56,7 @@ func (own *stream) hold(u admission.Use, n int64) {
 
 // holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
 func (own *stream) holdInput() {
-	n := streamCost + cap(own.in.unread) + own.in.front + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
+	n := streamCost + own.in.unread.size + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
 	if own.in.waits {
 		n += waitingCost
 	}
@@ -166,7 +166,8 @@ func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
 	own.noRoom = own.running && !own.ended
 	if own.noRoom { // reading fails
-		own.in.unread, own.in.front, own.in.credited = nil, 0, 0
+		own.in.unread.drop()
+		own.in.credited = 0
 		own.holdInput()
 	}
 	inLine := own.inLine

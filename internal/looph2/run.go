@@ -366,9 +366,10 @@ func (s *session) submit(own *stream, streamed bool) {
 	s.mu.Lock()
 	b := &own.in
 	b.streamed = streamed
-	b.unread, own.here = own.here, nil
-	b.credited = len(b.unread)
-	b.asked = !own.req.Expect100 || len(b.unread) > 0
+	b.unread.set(own.here)
+	own.here = nil
+	b.credited = b.unread.len
+	b.asked = !own.req.Expect100 || b.unread.len > 0
 	own.holdInput()
 	s.mu.Unlock()
 	s.enqueue(own, urgent)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -46,6 +47,7 @@ type session struct {
 	judged    int64 // when slow clients were judged last
 	bodies    int   // streams whose bodies are gathered
 	served    int
+	yields    bool // who reads a body is to go on first
 	rested    bool // it has given back what it does not need while it is idle
 	goodbye   goodbye
 	goodbyeAt int64
@@ -110,6 +112,10 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 // reports whether there is more to send already.
 func (s *session) endTurn(consumed, had int) (more bool) {
 	d := s.d
+	if s.yields {
+		s.yields = false
+		runtime.Gosched()
+	}
 	s.note(consumed, had-consumed)
 	s.part()
 	full := len(s.h2.Out) >= maxTurnOutput

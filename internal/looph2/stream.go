@@ -89,10 +89,11 @@ type stream struct {
 // incoming is the body of a request that the action reads as it comes. Guarded by session.mu.
 type incoming struct {
 	streamed     bool   // the body is one
-	unread       []byte // what has come and was not read
-	front        int    // bytes in front of it in its memory, which were
-	credited     int    // the first bytes of it, for which the window is open again
-	consumed     int    // bytes read that the loop is to open it for
+	unread       unread // what has come and was not read
+	into         []byte // where a Read that waits wants more; got is how much came there
+	got          int
+	credited     int // the first bytes of it, for which the window is open again
+	consumed     int // bytes read that the loop is to open it for
 	ended        bool
 	asked        bool // 100 Continue was sent, or need not be
 	waits        bool // a Read waits for more
@@ -154,7 +155,8 @@ func (own *stream) setCanceled() {
 	own.canceled = true
 	own.moved.Broadcast()
 	if own.inLine { // its job will not look at it
-		own.req, own.here, own.in.unread, own.in.front = http2.Request{}, nil, nil, 0
+		own.req, own.here = http2.Request{}, nil
+		own.in.unread.drop()
 		own.in.trailers, own.in.trailersCost = nil, 0
 		own.holdInput()
 	}
@@ -232,7 +234,8 @@ func (own *stream) finalize() {
 	}
 	own.finalized = true
 	own.out, own.heads = nil, nil
-	own.in.unread, own.in.trailers, own.in.trailersCost = nil, nil, 0
+	own.in.trailers, own.in.trailersCost = nil, 0
+	own.in.unread.drop()
 	own.complete.release()
 	own.reading.stop()
 	own.writing.stop()

@@ -132,6 +132,7 @@ func TestGRPC(t *testing.T) {
 				f(t, ctx, client, p)
 			})
 		}
+		_ = conn.Close() // what it has the server remember is held until then
 		wantNothingHeld(t, s)
 	})
 }
