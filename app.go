@@ -73,8 +73,7 @@ func New(config Config) *App {
 	a.memory.Init()
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
-	a.std = stdhttp.NewService(&a.server)
-	a.secure = newSecureOnly(&a.config)
+	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
 	a.leastBody.Store(a.config.MaxBody)
 	a.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },

@@ -22,8 +22,9 @@ func (p *pipeline) NewCall(w exchange.Wire) exchange.Call {
 	return (*call)(r)
 }
 
-func (p *pipeline) IsDraining() bool { return p.servers.IsDraining() }
-func (p *pipeline) LeastBody() int64 { return p.leastBody.Load() }
+func (p *pipeline) IsDraining() bool         { return p.servers.IsDraining() }
+func (p *pipeline) LeastBody() int64         { return p.leastBody.Load() }
+func (p *pipeline) Takes(method string) bool { return p.router.Takes(method) }
 
 func (p *pipeline) Problem(status int, detail string, cause error) error {
 	return &ProblemDetails{Status: status, Detail: detail, Cause: cause}

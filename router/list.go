@@ -1,5 +1,7 @@
 package router
 
+import "slices"
+
 // Info describes a registered route for people.
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
@@ -28,6 +30,14 @@ func (r *Router[T]) Routes() []Info {
 		list = append(list, e.info())
 	}
 	return list
+}
+
+// Takes reports whether a route names the method. Routes for any method do not count.
+func (r *Router[T]) Takes(method string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	bit := r.table.methods.Load().bit(method)
+	return bit != anyMethod && slices.ContainsFunc(r.entries, func(e *entry[T]) bool { return e.route.methods&bit != 0 })
 }
 
 // Info describes the i-th route in the order of registration. It panics when there are

@@ -217,3 +217,18 @@ func TestConstraintDefinitions(t *testing.T) {
 		}
 	}
 }
+
+// A router takes a method that a route names.
+func TestTakes(t *testing.T) {
+	var r router.Router[int]
+	for _, methods := range []string{"GET,PURGE", "*"} {
+		if err := r.Add(router.Route[int]{Methods: methods, Pattern: "/" + strings.Trim(methods, "*")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for method, want := range map[string]bool{"GET": true, "PURGE": true, "CONNECT": false, "POST": false, "OTHER": false} {
+		if got := r.Takes(method); got != want {
+			t.Errorf("Takes(%q) = %v", method, got)
+		}
+	}
+}

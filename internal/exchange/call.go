@@ -21,6 +21,9 @@ type Pipeline interface {
 	// announced to be no longer need not be routed to know that it may come.
 	LeastBody() int64
 
+	// Takes reports whether a route names the method; those for any do not count.
+	Takes(method string) bool
+
 	// Problem returns the error that the client is told by status and detail. The
 	// cause is for the log.
 	Problem(status int, detail string, cause error) error

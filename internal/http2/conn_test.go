@@ -163,33 +163,6 @@ func TestResetWithinAFrame(t *testing.T) {
 	same(t, "the rest", cl.send(in[len(in)-3:]+headers(3, endStream, get())), "3 GET / end")
 }
 
-// A connection may begin with a request of HTTP/1.1, which is stream 1.
-func TestUpgrade(t *testing.T) {
-	cl := dial(t, nil)
-	st, err := cl.conn.Upgrade([]byte(setting(4, 5)))
-	if err != nil || st.ID != 1 || !st.Ended() || cl.conn.Room(st) != 5 || cl.conn.Acknowledged() {
-		t.Fatal(st, err)
-	}
-	cl.receive()
-	cl.streams[1] = st
-	same(t, "the client goes on", cl.send(opening+frame(tSettings, ack, 0, "")+headers(3, endStream, get())), "3 GET / end")
-	if !cl.conn.Acknowledged() {
-		t.Error("not acknowledged")
-	}
-	cl.receive()
-	cl.answer(1, "hello")
-	same(t, "the answer", cl.receive(), "1 :status: 200, content-length: 5", `1 data "hello" end`)
-	cl.send(headers(1, endStream, get()))
-	if cl.err == nil || cl.code() != http2.StreamClosed {
-		t.Errorf("another request on stream 1: %v", cl.err)
-	}
-	for _, wrong := range []string{"12345", setting(4, 1<<31), setting(2, 7)} {
-		if _, err := dial(t, nil).conn.Upgrade([]byte(wrong)); err == nil {
-			t.Errorf("settings %x are taken", wrong)
-		}
-	}
-}
-
 func TestPrefaceIsRecognized(t *testing.T) {
 	for _, c := range []struct {
 		in         string

@@ -85,28 +85,6 @@ func (c *Conn) settings(payload []byte) problem {
 	return noProblem
 }
 
-// Upgrade has the connection be one that began with a request of HTTP/1.1, which is the
-// first stream's (RFC 7540 §3.2): it is called behind Init. settings is the payload that came
-// with the request as HTTP2-Settings, decoded. The client's preface is still to come.
-func (c *Conn) Upgrade(settings []byte) (*Stream, error) {
-	p := noProblem
-	if len(settings)%settingLength != 0 {
-		p = wrongLength
-	} else {
-		p = c.settings(settings)
-	}
-	if p != noProblem {
-		return nil, c.fail(p)
-	}
-	c.lastID = 1
-	st := c.open(1)
-	st.recvEnded, st.priority = true, defaultPriority
-	return st, nil
-}
-
-// Acknowledged reports whether the client has said that it knows our settings.
-func (c *Conn) Acknowledged() bool { return c.acknowledged }
-
 // settingsAck notes that the client knows our settings: from now on they count.
 func (c *Conn) settingsAck() problem {
 	if c.acknowledged {

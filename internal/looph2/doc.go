@@ -40,9 +40,15 @@
 // where it lies, charged to the stream, until its turn comes. What comes in pieces is at most
 // streamRoom ahead of what the windows have let out.
 //
+// # Other protocols
+//
+// Where a route names CONNECT, clients may ask for another protocol on a stream (RFC 8441): its action, or
+// standard handler, reads the body and writes the answer at the same time. Neither has a length or a least rate
+// once the answer has begun.
+//
 // # What is not here
 //
-// Upgrade from HTTP/1.1 (RFC 9113 has dropped it), server push (browsers have), extended CONNECT.
+// Upgrade from HTTP/1.1 (RFC 9113 has dropped it, see docs/RATIONALE.md), server push (browsers have).
 // Of a session's own memory the first 512 bytes of tables are not in the budget: an idle connection that
 // has no more takes less than 1 KB in all.
 package looph2

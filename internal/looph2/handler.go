@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,8 @@ func NewHandler(s *exchange.Server, base context.Context, scratchOf func(any) *S
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
 	h.limits.MaxBlock = max(h.limits.MaxBlock, s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
-	if most := s.Holders.MostBody(); most > 0 { // a client that keeps to the windows keeps to the caps
+	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would ask by it for WebSockets that need HTTP/1.1
+	if most := s.Holders.MostBody(); most > 0 {                     // a client that keeps to the windows keeps to the caps
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
 	}

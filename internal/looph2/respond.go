@@ -85,6 +85,15 @@ func (s *session) endFields(status int, length int64, undated, end bool) {
 	s.h2.EndHead(end)
 }
 
+// lengthOf returns the length that an answer announces: none where it agrees to another protocol (RFC 9110
+// section 9.3.6).
+func (own *stream) lengthOf(status int, length int64) int64 {
+	if own.tunnel && status/100 == 2 {
+		return -1
+	}
+	return length
+}
+
 // sendHead sends a head that was left.
 func (s *session) sendHead(own *stream, h *head) {
 	if own.dropped || !s.h2.BeginHead(own.st, h.status) {
@@ -93,13 +102,14 @@ func (s *session) sendHead(own *stream, h *head) {
 	for _, f := range h.fields {
 		s.field(h.status, f[0], f[1])
 	}
-	s.endFields(h.status, h.length, h.undated, h.end)
+	s.endFields(h.status, own.lengthOf(h.status, h.length), h.undated, h.end)
 }
 
 // respond sends a complete answer, as far as there is room, and keeps the rest with the stream.
 // wire is whose memory the body may lie in, nil for an answer that stands alone.
 func (s *session) respond(own *stream, p *pending, x *Wire) {
 	st, a, body := own.st, &p.answer, p.body
+	p.length = own.lengthOf(a.Status(), p.length)
 	if own.headOnly || !exchange.BodyAllowed(a.Status()) {
 		body = nil
 	}

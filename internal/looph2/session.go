@@ -147,6 +147,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	case http2.RequestBegun:
 		own := newStream(s, ev.Stream)
 		own.headOnly = string(ev.Request.Method()) == http.MethodHead
+		own.tunnel = len(ev.Request.Protocol()) > 0
 		s.served++
 		s.rested = false
 		if s.ends() {
@@ -162,7 +163,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 		if own.req.Status != 0 {
 			return s.serve(own, &own.req, nil, consumed)
 		}
-		if own.req.Expect100 || n > smallBody || n > s.h.server.Pipeline.LeastBody() {
+		if own.tunnel || own.req.Expect100 || n > smallBody || n > s.h.server.Pipeline.LeastBody() {
 			s.submit(own, true)
 			return true
 		}

@@ -41,6 +41,9 @@ func (x *Wire) StdRequest() *http.Request {
 			req.Header[name] = append(req.Header[name], value)
 		}
 	}
+	if x.own.tunnel {
+		req.Header[protocolField] = []string{string(x.req.Protocol())}
+	}
 	if x.req.Expect100 {
 		delete(req.Header, "Expect")
 	}

@@ -37,6 +37,7 @@ type stream struct {
 	done      bool // its place is free
 	concluded bool // it is over in every way
 	headOnly  bool // the answer to HEAD
+	tunnel    bool // an extended CONNECT, whose body is no message but what another protocol says
 	rest      []byte
 	answer    exchange.Answer       // whose body rest lies in
 	body      engine.HeldBody       // likewise, what is charged

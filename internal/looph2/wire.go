@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"math"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -142,6 +143,10 @@ func (x *Wire) giveUp() {
 
 func (x *Wire) Host() string { return x.s.Strings.Copy(x.req.Authority()) }
 
+// protocolField is the name by which the protocol of an extended CONNECT (RFC 8441) is known, as in package
+// net/http.
+const protocolField = ":protocol"
+
 // index returns the first field at or after from with a name.
 func (x *Wire) index(name string, from int) int {
 	x.lower = append(x.lower[:0], name...)
@@ -158,6 +163,9 @@ func isCookie(name string) bool {
 }
 
 func (x *Wire) Header(name string) (string, bool) {
+	if x.own.tunnel && name == protocolField {
+		return x.s.Strings.Copy(x.req.Protocol()), true
+	}
 	i := x.index(name, 0)
 	if i < 0 {
 		if len(name) == len("Host") && strings.EqualFold(name, "Host") {
@@ -234,6 +242,9 @@ func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.in.streamed }
 
 func (x *Wire) Body(most int64) io.Reader {
 	if x.own.in.streamed {
+		if x.own.tunnel && x.s.Route.MaxBody <= 0 {
+			most = math.MaxInt64 // it has no end that could be announced
+		}
 		return &bodyReader{x: x, own: x.own, most: most}
 	}
 	if int64(len(x.whole)) > most {

@@ -51,6 +51,7 @@ func TestCurl(t *testing.T) {
 		option, url, want string
 	}{
 		{"--http1.1", "http://" + clear, "HTTP/1.1 clear"},
+		{"--http2", "http://" + clear, "HTTP/1.1 clear"}, // by Upgrade
 		{"--http2-prior-knowledge", "http://" + clear, "HTTP/2.0 clear"},
 		{"--http1.1", "https://" + secure, "HTTP/1.1 TLS"},
 		{"--http2", "https://" + secure, "HTTP/2.0 TLS"},

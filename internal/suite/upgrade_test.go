@@ -52,6 +52,21 @@ func TestUpgradeHeadGoesOutBeforeHijack(t *testing.T) {
 	})
 }
 
+// A request that asks for HTTP/2 by Upgrade is answered by HTTP/1.1, and what comes behind it is a request of that.
+func TestUpgradeToHTTP2IsNotTaken(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
+			app.Handle("*", "/proto", Proto)
+		})
+		conn := Dial(t, addr)
+		br := bufio.NewReader(conn)
+		for _, method := range []string{"GET", "OPTIONS", "GET"} {
+			Send(t, conn, method+" /proto HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+			Answered(t, br, 200, "HTTP/1.1 clear")
+		}
+	})
+}
+
 // A proxy whose backend breaks off in the middle must break off, too. It does so
 // only where the request's context says that a server runs it.
 func TestProxyCutsHalfAnAnswer(t *testing.T) {
