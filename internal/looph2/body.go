@@ -43,7 +43,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 }
 
 // yieldFrom is how much of a body, in bytes, is unread when those who read are let go first.
-const yieldFrom = 2 * pieceSize
+const yieldFrom = 4 * pieceSize
 
 // A bodyReader reads a body as it comes.
 type bodyReader struct {

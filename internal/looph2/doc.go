@@ -9,7 +9,7 @@
 //	respond.go  sending                           late.go     actions that take too long
 //	judge.go    clients that are slow             memory.go   what a stream holds
 //	drain.go    the end of a connection           count.go    counting by route
-//	unread.go   what has come of a body
+//	unread.go   bytes between a stream's goroutine and the loop
 //
 // # Who owns what
 //
@@ -38,7 +38,7 @@
 //
 // What is complete goes into the output as far as windows and priorities allow. The rest stays
 // where it lies, charged to the stream, until its turn comes. What comes in pieces is at most
-// streamRoom ahead of what the windows have let out.
+// streamRoom ahead of what the windows have let out; a long Write waits while it is sent from where it lies.
 //
 // # Other protocols
 //

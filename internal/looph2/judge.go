@@ -80,7 +80,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) admission.Reason {
 		}
 		own.came = 0
 	}
-	waits := len(own.rest) > 0 || len(own.out) > 0
+	waits := len(own.rest) > 0 || own.unsent() > 0
 	s.mu.Unlock()
 	if !waits || !s.h2.Blocked(own.st) {
 		if !waits {

@@ -171,7 +171,7 @@ func (s *session) makeRoom(own *stream) {
 		own.holdInput()
 	}
 	inLine := own.inLine
-	sends := len(own.out) > 0 || own.started && !own.finished
+	sends := own.unsent() > 0 || own.started && !own.finished
 	s.mu.Unlock()
 	switch {
 	case inLine:

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
@@ -216,20 +215,27 @@ func (s *session) pumpRest(own *stream, n int) {
 // pumpOut sends a piece that a stream's goroutine has left.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
-	n = min(n, len(own.out))
-	last := own.finished && n == len(own.out)
+	piece := own.out.first
+	if own.out.len == 0 {
+		piece = own.lent
+	}
+	n = min(n, len(piece))
+	last := own.finished && n == own.unsent()
 	if n > 0 {
-		s.h2.Data(own.st, own.out[:n], last && len(own.trailers) == 0)
+		s.h2.Data(own.st, piece[:n], last && len(own.trailers) == 0)
 		own.sent += int64(n)
-		own.progress(int64(n), int64(len(own.out)-n))
-		own.out = own.out[:copy(own.out, own.out[n:])]
+		if own.out.len > 0 {
+			own.out.skip(n)
+		} else {
+			own.lent = own.lent[n:]
+		}
+		own.progress(int64(n), int64(own.unsent()))
+		own.holdOutput()
 	}
-	empty, aborted := len(own.out) == 0, own.aborted
-	if empty {
-		own.out = nil
-		own.hold(admission.Output, 0)
+	empty, aborted := own.unsent() == 0, own.aborted
+	if len(own.lent) == 0 { // else who writes waits on
+		own.moved.Broadcast()
 	}
-	own.moved.Broadcast()
 	s.mu.Unlock()
 	if empty {
 		s.h2.Enough(own.st)
@@ -281,7 +287,8 @@ func (s *session) take(own *stream) {
 	consumed, noRoom, closing := own.in.consumed, own.noRoom, own.closing
 	own.in.consumed = 0
 	own.ended = own.ended || own.returned
-	left, over := len(own.out), own.finished && len(own.out) == 0 && !own.outEnded
+	left := own.unsent()
+	over := own.finished && left == 0 && !own.outEnded
 	aborted := own.aborted
 	s.mu.Unlock()
 	if closing {

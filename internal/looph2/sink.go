@@ -50,7 +50,13 @@ func (k *sink) Write(p []byte) (written int, err error) {
 		return len(p), own.over()
 	}
 	for len(p) > 0 {
-		for len(own.out) >= streamRoom && own.over() == nil {
+		if own.out.len == 0 && len(p) > streamRoom && own.over() == nil {
+			n := own.lend(p)
+			p = p[n:]
+			written += n
+			continue
+		}
+		for own.out.len >= streamRoom && own.over() == nil {
 			s.post(own)
 			own.working(false)
 			own.moved.Wait()
@@ -58,19 +64,54 @@ func (k *sink) Write(p []byte) (written int, err error) {
 		if err := own.over(); err != nil {
 			return written, err
 		}
-		n := min(len(p), streamRoom-len(own.out))
-		own.out = append(own.out, p[:n]...)
+		n := min(len(p), streamRoom-own.out.len)
+		own.out.add(p[:n])
 		p = p[n:]
 		written += n
-		own.hold(admission.Output, int64(cap(own.out)))
+		own.holdOutput()
 	}
-	if len(own.out) >= streamRoom/2 {
+	if own.out.len >= streamRoom/2 {
 		s.post(own)
 	}
 	return written, nil
 }
 
-func (k *sink) ReadFrom(src io.Reader) (int64, error) { return exchange.CopyPieces(k, src) }
+// lend has the loop send from p, and returns how much of it it has when it is done or there is nothing more to be
+// sent. s.mu is held.
+func (own *stream) lend(p []byte) (sent int) {
+	own.lent = p
+	own.holdOutput()
+	own.s.post(own)
+	own.working(false)
+	for len(own.lent) > 0 && own.over() == nil {
+		own.moved.Wait()
+	}
+	sent = len(p) - len(own.lent)
+	own.lent = nil
+	own.holdOutput()
+	return sent
+}
+
+// unsent returns how many bytes of the answer's pieces wait to be sent. s.mu is held.
+func (own *stream) unsent() int { return own.out.len + len(own.lent) }
+
+// holdOutput corrects what is charged for them. s.mu is held.
+func (own *stream) holdOutput() {
+	own.hold(admission.Output, int64(own.out.size+len(own.lent)))
+}
+
+// fileBuffers are what files are read to.
+var fileBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+func (k *sink) ReadFrom(src io.Reader) (int64, error) {
+	if file, _ := exchange.RegularFile(src); file == nil || k.silent {
+		return exchange.CopyPieces(k, src)
+	}
+	buf := fileBuffers.Get().(*[64 << 10]byte)
+	defer fileBuffers.Put(buf)
+	type writer struct{ io.Writer } // hides k.ReadFrom
+	return io.CopyBuffer(writer{k}, src, buf[:])
+}
 
 func (k *sink) Flush() error {
 	own := k.own

@@ -53,7 +53,8 @@ type stream struct {
 	posted    bool
 	heads     []head // to be sent: interim ones, and the answer's
 	complete  pending
-	out       []byte // pieces of the body, in order
+	out       unread // pieces of the body, in order
+	lent      []byte // behind them, what a Write that waits has
 	started   bool   // the answer has begun
 	finished  bool   // out is the end
 	outEnded  bool   // ... and was sent
@@ -225,7 +226,7 @@ func (s *session) conclude(own *stream) {
 func (own *stream) pendingOut() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || len(own.out) > 0)
+	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || own.unsent() > 0)
 }
 
 // finalize gives back what the stream holds. s.mu is held.
@@ -234,7 +235,8 @@ func (own *stream) finalize() {
 		return
 	}
 	own.finalized = true
-	own.out, own.heads = nil, nil
+	own.out.drop()
+	own.lent, own.heads = nil, nil
 	own.in.trailers, own.in.trailersCost = nil, 0
 	own.in.unread.drop()
 	own.complete.release()

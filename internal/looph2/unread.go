@@ -4,7 +4,8 @@ package looph2
 
 import "sync"
 
-// unread is what has come of a body and was not read: pieces of memory that are used again, in order.
+// unread is what has come of a body and was not read, or was made of an answer and not sent: pieces of memory
+// that are used again, in order.
 //
 //	first:  │ read │ unread … │    later:  │ … │  │ … free │
 //
@@ -19,7 +20,7 @@ type unread struct {
 }
 
 // pieceSize is the size in bytes of a piece; a little lies in less.
-const pieceSize, little = 64 << 10, 16 << 10
+const pieceSize, little = 32 << 10, 8 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
@@ -66,12 +67,17 @@ func (u *unread) read(p []byte) (n int) {
 	for n < len(p) && u.len > 0 {
 		k := copy(p[n:], u.first)
 		n += k
-		u.first = u.first[k:]
-		if u.len -= k; len(u.first) == 0 {
-			u.next()
-		}
+		u.skip(k)
 	}
 	return n
+}
+
+// skip takes n bytes out, which first has.
+func (u *unread) skip(n int) {
+	u.first = u.first[n:]
+	if u.len -= n; len(u.first) == 0 {
+		u.next()
+	}
 }
 
 // next goes on to the next piece.
