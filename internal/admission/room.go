@@ -239,11 +239,20 @@ func (a *Account) Unwait() {
 // refused, or with MustWait when over, which is asked when done is closed and now and then, says
 // that nobody waits for them any more.
 func (a *Account) AcquireBody(capacity int64, done <-chan struct{}, over func() bool) Outcome {
+	return a.acquire(func() Outcome { return a.ReserveBody(capacity) }, done, over)
+}
+
+// AcquireAhead is ReserveAhead likewise.
+func (a *Account) AcquireAhead(n int64, done <-chan struct{}, over func() bool) Outcome {
+	return a.acquire(func() Outcome { return a.ReserveAhead(n) }, done, over)
+}
+
+func (a *Account) acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
 	timer := time.NewTimer(time.Duration(roomWait / 4))
 	defer timer.Stop()
 	for {
 		room := a.holders.room()
-		if outcome := a.ReserveBody(capacity); outcome != MustWait {
+		if outcome := reserve(); outcome != MustWait {
 			return outcome
 		}
 		timer.Reset(time.Duration(roomWait / 4))

@@ -129,6 +129,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		s.h2.Data(st, body[:n], n == len(body))
 		own.sent += int64(n)
 	}
+	own.left(int64(len(body) - n))
 	if n == len(body) {
 		a.Release()
 		return
@@ -143,6 +144,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	account.Answers(int64(len(own.rest)))
 	s.mu.Unlock()
 	own.body = s.c.HoldBody(account, body)
+	account.EndAhead()
 	if s.h.server.Counting.Load() && own.counts != nil {
 		own.inFlight = own.counts.Shard(0)
 		own.inFlight.InFlight.Add(1)

@@ -36,16 +36,12 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 		s.shed(own, x)
 		return true
 	case x.tooSlowForLoop():
-		if req != &own.req {
-			req.CopyTo(&own.req)
-		}
-		if len(body) > 0 && !view.Within(view.String(body), own.here) {
-			own.here = append(own.here[:0], body...)
-		}
-		own.begun = x.since
-		s.enqueue(own, route.Critical)
+		s.sendToWorker(own, x, req, body)
+		return true
+	case x.expectsMuch() && !s.hasRoom(own, x, req, body):
 		return true
 	}
+	own.route = route
 	d.Out, s.h2.Out = s.h2.Out, nil
 	d.EnterPart(consumed)
 	a := x.act()
@@ -61,6 +57,18 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	}
 	s.settle(x, &a)
 	return true
+}
+
+// sendToWorker has the action run on a worker.
+func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []byte) {
+	if req != &own.req {
+		req.CopyTo(&own.req)
+	}
+	if len(body) > 0 && !view.Within(view.String(body), own.here) {
+		own.here = append(own.here[:0], body...)
+	}
+	own.begun = x.since
+	s.enqueue(own, x.s.Route.Critical)
 }
 
 // findWatched has the request routed by code that may block, as an action may. It is false when
@@ -420,6 +428,11 @@ func (j *job) Run(d *engine.Driver) {
 	}
 	if !x.find() {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+	}
+	own.route = x.s.Route
+	if x.expectsMuch() && !x.awaitRoom() {
+		x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
+		return
 	}
 	x.countInFlight(&x.s.Route.Counts)
 	x.startTimeout()

@@ -42,6 +42,7 @@ type stream struct {
 	answer    exchange.Answer       // whose body rest lies in
 	body      engine.HeldBody       // likewise, what is charged
 	counts    *exchange.RouteCounts // of its route, once it has been answered
+	route     *exchange.Route       // once its action begins
 	inFlight  *tally.Shard          // while rest waits, where that is counted
 	sent      int64                 // bytes of the answer's body
 	marked    int64                 // of these, those at the beginning of the time that is judged

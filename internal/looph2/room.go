@@ -1,0 +1,108 @@
+//go:build linux
+
+package looph2
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+// Before an answer is made that will be held for long, and is large, as the route has shown (Route.Pends), there
+// must be room for it. Who must wait for that does so on a worker, which lends its place meanwhile.
+
+const (
+	// muchPending is the part of an answer, in bytes, that is left, from which a request is not begun without
+	// room for it.
+	muchPending = 64 << 10
+	// pendsDecay says by which part, one in so many, the estimate falls with each request.
+	pendsDecay = 16
+)
+
+// left notes how much of an answer its client has not let out at once.
+func (own *stream) left(n int64) {
+	if route := own.route; route != nil && n > muchPending && n > route.Pends.Load() {
+		route.Pends.Store(n)
+	}
+}
+
+// expectsMuch reports whether much of the request's answer will be left.
+func (x *Wire) expectsMuch() bool {
+	route := x.s.Route
+	return route.Pends.Load() > muchPending && !route.Critical && !x.own.headOnly
+}
+
+// reserveRoom asks for room for what the answer will leave.
+func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Outcome) admission.Outcome {
+	own, server, pends := x.own, x.h.server, &x.s.Route.Pends
+	n := pends.Load()
+	if bound := server.Budget.Bound(); bound > 0 {
+		n = min(n, max(bound/4, server.Holders.Fair()+1)) // as for HTTP/1.1
+	}
+	if most := server.Holders.MaxAddress; most > 0 {
+		n = min(n, most)
+	}
+	own.s.mu.Lock()
+	a := own.accountOf()
+	own.s.mu.Unlock()
+	if a == nil {
+		return admission.Granted // nobody waits for it
+	}
+	outcome := admission.Granted
+	if a = a.Lend(); !a.ReserveFirst(n) {
+		outcome = ask(a, n)
+	}
+	if outcome == admission.Granted {
+		pends.Add(-pends.Load() / pendsDecay)
+	}
+	return outcome
+}
+
+// hasRoom asks for room on the loop. Where there is none, the request waits elsewhere, or is refused.
+func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte) bool {
+	switch x.reserveRoom((*admission.Account).ReserveAhead) {
+	case admission.MustWait:
+		s.sendToWorker(own, x, req, body)
+		return false
+	case admission.NoRoom:
+		s.refuse(own, req, x.noRoomForAnswer(), exchange.FromMemory)
+		return false
+	}
+	return true
+}
+
+// awaitRoom is reserveRoom on a worker. It is false when there is none.
+func (x *Wire) awaitRoom() bool {
+	return x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
+		x.d.Lend()
+		defer x.d.Regain()
+		return a.AcquireAhead(n, nil, func() bool {
+			x.own.s.mu.Lock()
+			defer x.own.s.mu.Unlock()
+			return x.own.canceled
+		})
+	}) != admission.NoRoom
+}
+
+// noRoomForAnswer counts that there is no room for a large answer, and returns the problem.
+func (x *Wire) noRoomForAnswer() error {
+	own, server := x.own, x.h.server
+	own.s.mu.Lock()
+	met := admission.NoCap
+	if own.account != nil {
+		met = own.account.Met()
+	}
+	own.s.mu.Unlock()
+	server.NoteNoMemory("requests whose answers are large", x.s.Route.Pattern, met)
+	return server.Pipeline.NoMemory("the answer", met)
+}
+
+// refuseElsewhere answers for an action that is not begun, on a worker.
+func (x *Wire) refuseElsewhere(problem error, source exchange.Source) {
+	a := x.h.server.Pipeline.Answer(problem)
+	x.guarded(func() {
+		a = x.call.Amend(a, source)
+		x.observe(&a)
+	})
+	x.postAnswer(&a)
+}
