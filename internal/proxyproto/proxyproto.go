@@ -10,6 +10,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/netip"
+	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -184,7 +185,8 @@ func parse2(b []byte) (n int, client netip.AddrPort, err error) {
 // reckoned with zeros in its place (section 2.2.4).
 const typeChecksum = 0x03
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made when the first checksum comes: programs without proxies start without it.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 var zeros = make([]byte, 4)
 
@@ -204,9 +206,9 @@ func checkExtensions(header []byte, at int) error {
 			if length != 4 {
 				return ErrChecksum
 			}
-			sum := crc32.Update(0, castagnoli, header[:at])
-			sum = crc32.Update(sum, castagnoli, zeros)
-			sum = crc32.Update(sum, castagnoli, header[at+4:])
+			sum := crc32.Update(0, castagnoli(), header[:at])
+			sum = crc32.Update(sum, castagnoli(), zeros)
+			sum = crc32.Update(sum, castagnoli(), header[at+4:])
 			if sum != binary.BigEndian.Uint32(header[at:]) {
 				return ErrChecksum
 			}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
@@ -273,18 +274,18 @@ func (x *wire) setHeaders(h http.Header, resp *exchange.Answer) {
 	}
 }
 
-// lengths holds the Content-Length values of small bodies, shared by all.
-var lengths = func() (table [1024][]string) {
-	for n := range table {
-		table[n] = []string{strconv.Itoa(n)}
-	}
-	return table
-}()
+// lengths holds the Content-Length values of small bodies that have been sent, shared by all.
+var lengths [1024]atomic.Pointer[[1]string]
 
 // lengthValues returns n as a header map wants it.
 func lengthValues(n int64, c *exchange.Strings) []string {
 	if n < int64(len(lengths)) {
-		return lengths[n]
+		known := lengths[n].Load()
+		if known == nil {
+			known = &[1]string{strconv.Itoa(int(n))}
+			lengths[n].Store(known)
+		}
+		return known[:]
 	}
 	var digits [20]byte
 	return c.Values(c.Copy(strconv.AppendInt(digits[:0], n, 10)))
