@@ -1,13 +1,16 @@
 package interop_test
 
 import (
+	"context"
 	"encoding/json"
-	"net"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +41,10 @@ const requests = [
 			got[key] = "failed: " + e;
 		}
 	}
+	if (OVERLOAD) for (let status = 0; status != 503;) { // until it is this page's turn
+		const resp = await fetch("ORIGIN/compute", {mode: "cors"});
+		got["GET /compute"] = (status = resp.status) + " " + await resp.text();
+	}
 	await fetch("/report", {method: "POST", body: JSON.stringify(got)});
 })();
 </script>`
@@ -48,76 +55,157 @@ func TestBrowserSeesEveryAnswer(t *testing.T) {
 		t.Skip("a browser takes a while to start")
 	}
 	chromium := needTool(t, "chromium")
-	onEngines(t, func(t *testing.T, app *dunlin.App) {
-		config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}, Headers: []string{"X-Key", "Content-Type"}}
-		app.Policy(middleware.SendCORS(config))
-		app.Use(middleware.CORS(config))
-		app.Get("/ok", func(*dunlin.Request) dunlin.Response { return dunlin.Text("fine") })
-		app.Put("/preflight", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("with key " + r.Header("X-Key")) })
-		app.Post("/unprocessable", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "no such thing"})
+	t.Run("in clear text", func(t *testing.T) {
+		onEngines(t, func(_ *testing.T, app *dunlin.App) { allAnswers(app) }, func(t *testing.T, url string) {
+			seeEveryAnswer(t, chromium, url, http.DefaultClient, "HTTP/1.1")
 		})
-		release := make(chan struct{})
-		app.Get("/release", func(*dunlin.Request) dunlin.Response { close(release); return dunlin.NoContent() })
-		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.NoContent() }).Timeout(time.Millisecond)
-		busy := make(chan struct{}, 1)
-		app.Get("/limited", func(*dunlin.Request) dunlin.Response { busy <- struct{}{}; <-release; return dunlin.NoContent() }).Limit(1)
-		app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
-		app.Post("/large", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Bytes(); err != nil {
-				return dunlin.Error(err)
-			}
-			return dunlin.NoContent()
-		}).MaxBody(10)
-		app.Get("/hold", func(*dunlin.Request) dunlin.Response { <-busy; return dunlin.NoContent() })
-	}, func(t *testing.T, url string) {
-		holdLimited(t, url)
-		defer ask(t, "GET", url+"/release", "")
-		report := make(chan map[string]string, 1)
-		pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/report" {
-				w.Header().Set("Content-Type", "text/html")
-				_, _ = w.Write([]byte(strings.ReplaceAll(page, "ORIGIN", url)))
-				return
-			}
-			var got map[string]string
-			if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-				t.Error(err)
-			}
-			report <- got
-		}))
-		defer pages.Close()
-		browse(t, chromium, pages.URL)
-		select {
-		case got := <-report:
-			for request, want := range map[string]string{
-				"GET /ok": "200 fine", "GET /nowhere": "404 ", "PUT /ok": "405 ", "POST /unprocessable": "422 ", "GET /late": "503 ",
-				"GET /limited": "503 ", "GET /panic": "500 ", "POST /large": "413 ", "PUT /preflight": "200 with key 1",
-			} {
-				if !strings.HasPrefix(got[request], want) || want[0] != '2' && !strings.Contains(got[request], `"status":`+want[:3]) {
-					t.Errorf("%s: the page sees %q, want %s", request, got[request], want)
-				}
-			}
-		case <-time.After(browserPatience):
-			t.Error("the browser has not reported")
-		}
+	})
+	t.Run("by TLS", func(t *testing.T) {
+		onEnginesTLS(t, func(_ *testing.T, app *dunlin.App, _ string) { allAnswers(app) }, func(t *testing.T, url string, client *http.Client) {
+			seeEveryAnswer(t, chromium, url, client, "HTTP/2.0")
+		})
 	})
 }
 
-// holdLimited has one request take the only place of /limited until the test ends.
-func holdLimited(t *testing.T, url string) {
+// allAnswers registers what makes answers of all kinds, with CORS.
+func allAnswers(app *dunlin.App) {
+	config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}, Headers: []string{"X-Key", "Content-Type"}}
+	app.Policy(middleware.SendCORS(config))
+	app.Use(middleware.CORS(config))
+	app.Get("/ok", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("fine by " + r.Std().Proto) })
+	app.Put("/preflight", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("with key " + r.Header("X-Key")) })
+	app.Post("/unprocessable", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "no such thing"})
+	})
+	release := make(chan struct{})
+	app.Get("/release", func(*dunlin.Request) dunlin.Response { close(release); return dunlin.NoContent() })
+	app.Get("/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.NoContent() }).Timeout(time.Millisecond)
+	busy := make(chan struct{}, 1)
+	app.Get("/limited", func(*dunlin.Request) dunlin.Response { busy <- struct{}{}; <-release; return dunlin.NoContent() }).Limit(1)
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
+	app.Post("/large", func(r *dunlin.Request) dunlin.Response {
+		if _, err := r.Bytes(); err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.NoContent()
+	}).MaxBody(10)
+	app.Get("/hold", func(*dunlin.Request) dunlin.Response { <-busy; return dunlin.NoContent() })
+}
+
+// seeEveryAnswer has a page of another origin ask for all answers, and looks at what it got.
+func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, proto string) {
+	holdLimited(t, url, client)
+	got := report(t, chromium, strings.ReplaceAll(page, "OVERLOAD", "false"), url)
+	for request, want := range map[string]string{
+		"GET /ok": "200 fine by " + proto, "GET /nowhere": "404 ", "PUT /ok": "405 ", "POST /unprocessable": "422 ", "GET /late": "503 ",
+		"GET /limited": "503 ", "GET /panic": "500 ", "POST /large": "413 ", "PUT /preflight": "200 with key 1",
+	} {
+		if !strings.HasPrefix(got[request], want) || want[0] != '2' && !strings.Contains(got[request], `"status":`+want[:3]) {
+			t.Errorf("%s: the page sees %q, want %s", request, got[request], want)
+		}
+	}
+}
+
+// A page of another origin sees, too, that it was refused because the server is overloaded.
+func TestBrowserSeesOverload(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes a while to start")
+	}
+	chromium := needTool(t, "chromium")
+	if runtime.GOOS != "linux" {
+		t.Skip("the loop engine, which sheds load, runs on Linux only")
+	}
+	began := make(chan struct{})
+	url := serveWith(t, dunlin.Config{Engine: dunlin.EngineLoop, QueueTarget: time.Millisecond}, func(app *dunlin.App) {
+		config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}}
+		app.Policy(middleware.SendCORS(config))
+		var once sync.Once
+		app.Get("/compute", func(*dunlin.Request) dunlin.Response {
+			once.Do(func() { close(began) })
+			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); { // a loop is not taken over for that
+			}
+			return dunlin.Text("computed")
+		})
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
+	defer client.CloseIdleConnections()
+	for range 200 {
+		all.Go(func() {
+			select { // once the page asks, many others do, too
+			case <-began:
+			case <-ctx.Done():
+			}
+			for ctx.Err() == nil {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/compute", nil)
+				if err != nil {
+					return
+				}
+				if resp, err := client.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+			}
+		})
+	}
+	got := report(t, chromium, strings.ReplaceAll(page, "OVERLOAD", "true"), url)
+	if answer := got["GET /compute"]; !strings.HasPrefix(answer, "503 ") || !strings.Contains(answer, "the server is overloaded") {
+		t.Errorf("the page sees %q", answer)
+	}
+}
+
+// report returns what a page, which a browser shows, got from an origin.
+func report(t *testing.T, chromium, page, url string) (got map[string]string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
+	reports := make(chan map[string]string, 1)
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/report" {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte(strings.ReplaceAll(page, "ORIGIN", url)))
+			return
+		}
+		var got map[string]string
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Error(err)
+		}
+		reports <- got
+	}))
+	defer pages.Close()
+	browse(t, chromium, pages.URL)
+	select {
+	case got = <-reports:
+	case <-time.After(browserPatience):
+		t.Fatal("the browser has not reported")
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := conn.Write([]byte("GET /limited HTTP/1.1\r\nHost: h\r\n\r\n")); err != nil {
-		t.Fatal(err)
+	return got
+}
+
+// holdLimited has one request take the only place of /limited until the test ends.
+func holdLimited(t *testing.T, url string, client *http.Client) {
+	t.Helper()
+	get := func(path string) (status int) {
+		resp, err := client.Get(url + path)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
 	}
-	if resp, _ := ask(t, "GET", url+"/hold", ""); resp.StatusCode != http.StatusNoContent { // answered once that runs
-		t.Fatal(resp.Status)
+	held := make(chan int, 1)
+	go func() { held <- get("/limited") }()
+	if status := get("/hold"); status != http.StatusNoContent { // answered once that runs
+		t.Fatal(status)
 	}
+	t.Cleanup(func() { // before the app ends
+		get("/release")
+		if status := <-held; status != http.StatusNoContent {
+			t.Errorf("what held the place is answered with %d", status)
+		}
+	})
 }
 
 // browse has a browser show a page until the test ends.

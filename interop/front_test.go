@@ -36,8 +36,8 @@ func needTool(t *testing.T, name string) string {
 	return path
 }
 
-// behindFront serves, on each engine, what says who asks, with 127.0.0.1 as a trusted proxy.
-func behindFront(t *testing.T, proxyProtocol bool, f func(t *testing.T, addr string)) {
+// behindFront serves, on each engine, what says who asks, with 127.0.0.1 as a trusted proxy; by TLS, if secure.
+func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, addr string)) {
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
 		t.Run(engine.String(), func(t *testing.T) {
 			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
@@ -52,14 +52,23 @@ func behindFront(t *testing.T, proxyProtocol bool, f func(t *testing.T, addr str
 				if err != nil {
 					return dunlin.Error(err)
 				}
-				return dunlin.Text(fmt.Sprintf("%v %d", r.Remote().Addr(), len(body)))
+				proto := ""
+				if secure {
+					proto = " " + r.Std().Proto
+				}
+				return dunlin.Text(fmt.Sprintf("%v %d%s", r.Remote().Addr(), len(body), proto))
 			})
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
 			served := make(chan error, 1)
-			go func() { served <- app.Serve(ln) }()
+			if secure {
+				config, _ := localTLS(t)
+				go func() { served <- app.ServeTLS(ln, config) }()
+			} else {
+				go func() { served <- app.Serve(ln) }()
+			}
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
@@ -123,14 +132,17 @@ func whoAsks(t *testing.T, from, addr string) string {
 // HAProxy passes the client's address on by the PROXY protocol, or by X-Forwarded-For.
 func TestBehindHAProxy(t *testing.T) {
 	haproxy := needTool(t, "haproxy")
-	for _, how := range []struct{ name, option, server string }{
-		{"send-proxy", "", "send-proxy"},
-		{"send-proxy-v2", "", "send-proxy-v2"},
-		{"send-proxy-v2 with a checksum and more", "", "send-proxy-v2 proxy-v2-options crc32c,unique-id"},
-		{"forwardfor", "option forwardfor", ""},
+	for _, how := range []struct{ name, option, server, tls string }{
+		{"send-proxy", "", "send-proxy", ""},
+		{"send-proxy-v2", "", "send-proxy-v2", ""},
+		{"send-proxy-v2 with a checksum and more", "", "send-proxy-v2 proxy-v2-options crc32c,unique-id", ""},
+		{"send-proxy-v2 by TLS", "", "send-proxy-v2 ssl verify none alpn http/1.1", " HTTP/1.1"},
+		{"send-proxy-v2 by TLS and HTTP/2", "", "send-proxy-v2 ssl verify none alpn h2", " HTTP/2.0"},
+		{"forwardfor", "option forwardfor", "", ""},
+		{"forwardfor by TLS and HTTP/2", "option forwardfor", "ssl verify none alpn h2", " HTTP/2.0"},
 	} {
 		t.Run(how.name, func(t *testing.T) {
-			behindFront(t, how.server != "", func(t *testing.T, addr string) {
+			behindFront(t, strings.HasPrefix(how.server, "send-proxy"), how.tls != "", func(t *testing.T, addr string) {
 				ln, err := net.Listen("tcp", "127.0.0.1:0")
 				if err != nil {
 					t.Fatal(err)
@@ -149,7 +161,7 @@ func TestBehindHAProxy(t *testing.T) {
 				}
 				run(t, []*os.File{file}, haproxy, "-db", "-f", config)
 				for range 2 {
-					if got := whoAsks(t, "127.0.0.3", ln.Addr().String()); got != "127.0.0.3 100000" {
+					if got := whoAsks(t, "127.0.0.3", ln.Addr().String()); got != "127.0.0.3 100000"+how.tls {
 						t.Errorf("the client is %q", got)
 					}
 				}
@@ -161,9 +173,20 @@ func TestBehindHAProxy(t *testing.T) {
 // Nginx adds the client's address to what the client has claimed.
 func TestBehindNginx(t *testing.T) {
 	nginx := needTool(t, "nginx")
-	behindFront(t, false, func(t *testing.T, addr string) {
-		if got := whoAsks(t, "127.0.0.3", addr); got != "127.0.0.3 100000" {
-			t.Errorf("without a proxy the client is %q", got)
+	t.Run("in clear text", func(t *testing.T) { behindNginx(t, nginx, false) })
+	t.Run("by TLS", func(t *testing.T) { behindNginx(t, nginx, true) })
+}
+
+func behindNginx(t *testing.T, nginx string, secure bool) {
+	scheme, proto := "http", ""
+	if secure {
+		scheme, proto = "https", " HTTP/1.1"
+	}
+	behindFront(t, false, secure, func(t *testing.T, addr string) {
+		if !secure {
+			if got := whoAsks(t, "127.0.0.3", addr); got != "127.0.0.3 100000" {
+				t.Errorf("without a proxy the client is %q", got)
+			}
 		}
 		dir := t.TempDir()
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +202,7 @@ http {
 	server {
 		listen %[2]s;
 		location / {
-			proxy_pass http://%[3]s;
+			proxy_pass %[4]s://%[3]s;
 			proxy_http_version 1.1;
 			proxy_set_header Connection "";
 			proxy_set_header Host $host;
@@ -187,14 +210,14 @@ http {
 			proxy_set_header X-Forwarded-Proto $scheme;
 		}
 	}
-}`, dir, front, addr)
+}`, dir, front, addr, scheme)
 		config := filepath.Join(dir, "nginx.conf")
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		run(t, nil, nginx, "-p", dir, "-c", config)
 		for range 2 {
-			if got := whoAsks(t, "127.0.0.3", front); got != "127.0.0.3 100000" {
+			if got := whoAsks(t, "127.0.0.3", front); got != "127.0.0.3 100000"+proto {
 				t.Errorf("the client is %q", got)
 			}
 		}

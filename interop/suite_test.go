@@ -33,7 +33,14 @@ func onEngines(t *testing.T, register func(*testing.T, *dunlin.App), f func(t *t
 // serve serves an app until the test ends and returns its URL.
 func serve(t *testing.T, engine dunlin.Engine, register func(*dunlin.App)) (url string) {
 	t.Helper()
-	app := dunlin.New(dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)})
+	return serveWith(t, dunlin.Config{Engine: engine}, register)
+}
+
+// serveWith is serve with other settings.
+func serveWith(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (url string) {
+	t.Helper()
+	config.Logger = slog.New(slog.DiscardHandler)
+	app := dunlin.New(config)
 	register(app)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
