@@ -473,8 +473,10 @@ func TestLoginBadTokens(t *testing.T) {
 		"it is broken":     {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 500, `oops`) }},
 		"it says no JSON":  {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{`) }},
 		"it says too much": {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{"x":"`+strings.Repeat("x", 3<<20)+`"}`) }},
-		"it redirects":     {502, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example", 307) }},
-		"it hangs up":      {503, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		"it redirects": {502, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example", http.StatusTemporaryRedirect)
+		}},
+		"it hangs up": {503, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	} {
 		t.Run(name, func(t *testing.T) { p.token = answer.say; attempt(t, answer.status) })
 	}
