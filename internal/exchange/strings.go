@@ -24,7 +24,8 @@ type Strings struct {
 }
 
 const (
-	chunkSize = 4 << 10       // bytes a piece
+	chunkSize = 4 << 10       // bytes of a piece
+	firstSize = 256           // of the first one: what waits may copy no more
 	chunkMost = chunkSize / 4 // longer strings get memory of their own
 	listSize  = 64            // strings a piece of list
 
@@ -41,7 +42,11 @@ func (c *Strings) Copy(b []byte) string {
 		return string(b)
 	}
 	if len(b) > len(c.rest) {
-		c.rest = make([]byte, chunkSize)
+		size := chunkSize
+		if c.rest == nil && len(b) <= firstSize {
+			size = firstSize
+		}
+		c.rest = make([]byte, size)
 	}
 	n := copy(c.rest, b)
 	s := view.String(c.rest[:n])

@@ -32,3 +32,35 @@ func TestValuesAreShared(t *testing.T) {
 		t.Errorf("a piece of a known string is %q", v[0])
 	}
 }
+
+// What waits with a string or two holds little; what copies many strings makes few pieces for them.
+func TestStringsGrow(t *testing.T) {
+	var c Strings
+	text := []byte("0123456789")
+	var all []string
+	pieces := 0
+	for i := range 2000 {
+		before := len(c.rest)
+		all = append(all, c.Copy(text))
+		if len(c.rest) > before {
+			if pieces++; i == 0 && len(c.rest) > firstSize {
+				t.Errorf("the first piece has %d bytes", len(c.rest))
+			}
+		}
+	}
+	if pieces > 2+2000*len(text)/chunkSize {
+		t.Errorf("%d pieces for %d bytes", pieces, 2000*len(text))
+	}
+	for _, s := range all {
+		if s != string(text) {
+			t.Fatalf("a copy is %q", s)
+		}
+	}
+	for n := range chunkMost + 2 { // of any length, from any beginning
+		var c Strings
+		want := strings.Repeat("x", n)
+		if got := c.Copy([]byte(want)); got != want {
+			t.Fatalf("a copy of %d bytes has %d", n, len(got))
+		}
+	}
+}
