@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/compress"
+	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -53,32 +51,12 @@ func open(t *testing.T, coding string, src io.Reader) io.Reader {
 // onEngines runs f on each engine that is here.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
-	for _, engine := range []dunlin.Engine{dunlin.EngineLoop, dunlin.EngineStd} {
-		t.Run(engine.String(), func(t *testing.T) {
-			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
-				t.Skip("the loop engine runs on Linux only")
-			}
-			app := dunlin.New(dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), MaxBody: 128 << 10})
-			f(t, app, func() string {
-				t.Helper()
-				ln, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan error, 1)
-				go func() { ended <- app.Serve(ln) }()
-				t.Cleanup(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-					defer cancel()
-					_ = app.Shutdown(ctx)
-					if err := <-ended; err != nil {
-						t.Error(err)
-					}
-				})
-				return ln.Addr().String()
-			})
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), MaxBody: 128 << 10}, func(t *testing.T, app *dunlin.App) {
+		f(t, app, func() string {
+			t.Helper()
+			return dunlintest.Serve(t, app)
 		})
-	}
+	})
 }
 
 func do(t *testing.T, method, url, body string, headers ...string) *http.Response {

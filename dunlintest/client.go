@@ -4,9 +4,9 @@
 //	client := dunlintest.NewClient(app)
 //	resp, err := client.Get("http://example.com/users/7")
 //
-// Requests take the same way through routes, middleware, policies and limits on time as those of
+// Requests take the same way through routes, middleware, policies and timeouts as those of
 // a server. What belongs to connections is left out: limits on their number, on slowness and on
-// heads, HTTP/2, hijacking. Tests of these start a server. Requests for https URLs have come by TLS, as
+// heads, HTTP/2, hijacking. Tests of these start a server, see [Serve]. Requests for https URLs have come by TLS, as
 // the app sees them.
 package dunlintest
 

@@ -2,15 +2,14 @@ package middleware_test
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
 )
 
 // onEngines runs f with an app on each engine that is here. What is registered is f's first argument's business;
@@ -23,33 +22,12 @@ func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() 
 // onEnginesWith is onEngines with other settings.
 func onEnginesWith(t *testing.T, config dunlin.Config, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
-	for _, engine := range []dunlin.Engine{dunlin.EngineLoop, dunlin.EngineStd} {
-		t.Run(engine.String(), func(t *testing.T) {
-			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
-				t.Skip("the loop engine runs on Linux only")
-			}
-			config.Engine = engine
-			app := dunlin.New(config)
-			f(t, app, func() string {
-				t.Helper()
-				ln, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan error, 1)
-				go func() { ended <- app.Serve(ln) }()
-				t.Cleanup(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-					defer cancel()
-					_ = app.Shutdown(ctx)
-					if err := <-ended; err != nil {
-						t.Error(err)
-					}
-				})
-				return ln.Addr().String()
-			})
+	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
+		f(t, app, func() string {
+			t.Helper()
+			return dunlintest.Serve(t, app)
 		})
-	}
+	})
 }
 
 // exchangeRaw sends text as it is and returns the answer, with its body read.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
@@ -55,32 +55,12 @@ func newProvider() (*sdk.TracerProvider, ended) {
 // onEngines runs f on each engine that is here.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
-	for _, engine := range []dunlin.Engine{dunlin.EngineLoop, dunlin.EngineStd} {
-		t.Run(engine.String(), func(t *testing.T) {
-			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
-				t.Skip("the loop engine runs on Linux only")
-			}
-			app := dunlin.New(dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
-			f(t, app, func() string {
-				t.Helper()
-				ln, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				done := make(chan error, 1)
-				go func() { done <- app.Serve(ln) }()
-				t.Cleanup(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-					defer cancel()
-					_ = app.Shutdown(ctx)
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
-				})
-				return ln.Addr().String()
-			})
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}, func(t *testing.T, app *dunlin.App) {
+		f(t, app, func() string {
+			t.Helper()
+			return dunlintest.Serve(t, app)
 		})
-	}
+	})
 }
 
 func ask(t *testing.T, method, url string, headers ...string) (*http.Response, string) {
