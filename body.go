@@ -131,13 +131,6 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 
 var errBodyPartly = errors.New("reading the request body was given up")
 
-// A client that announces much and sends nothing must not cost memory: a body of up to
-// trustedBody bytes has its memory at once, of a larger one what has come, and firstBody at first.
-const (
-	trustedBody = 64 << 10
-	firstBody   = 16 << 10
-)
-
 // readAll reads src into the payload, whose memory it takes from the budget before it is
 // filled. Of a large body that is announced, the budget has all from its first bytes on: several
 // would wait for each other's rest, and those who wait are to hold little.

@@ -13,6 +13,13 @@ import (
 // (admission.Holders): on the loop engine that of its connection, on net/http one of its
 // own, since a connection of HTTP/2 carries many.
 
+// A client that announces much and sends nothing must not cost memory: a body of up to
+// trustedBody bytes has its memory at once, of a larger one what has come, and firstBody at first.
+const (
+	trustedBody = 64 << 10
+	firstBody   = 16 << 10
+)
+
 // holdBody has capacity bytes held, in all, for what is read of the request's body. A body
 // that could never fit is a 413 problem, one for which no room is made a 503. Who holds
 // little never waits here.

@@ -10,8 +10,6 @@
 // forgetting it loses nothing.
 package gcra
 
-import "fmt"
-
 // A Rate is how much a key may do. Times are in one unit, which is the caller's.
 type Rate struct {
 	Interval  int64 // that one request uses
@@ -37,8 +35,3 @@ func (r Rate) Take(tat, now int64) (int64, Verdict) {
 
 // Remaining returns how many requests are left when so much is used.
 func (r Rate) Remaining(used int64) int64 { return max(r.Tolerance-used, 0) / r.Interval }
-
-// String describes the rate.
-func (r Rate) String() string {
-	return fmt.Sprintf("one each %d, %d in advance", r.Interval, r.Tolerance)
-}

@@ -77,8 +77,6 @@ type Check struct {
 	min, max uint64 // the bits of an int64, uint64, float64 or int
 	open     [2]bool
 	integer  func(int64) bool
-	unsigned func(uint64) bool
-	number   func(float64) bool
 	text     func(string) bool
 	raw      func([]byte) bool
 	value    func(any) bool
@@ -91,8 +89,6 @@ const (
 	checkUintRange
 	checkFloatRange
 	checkInt
-	checkUint
-	checkFloat
 	checkLength
 	checkText
 	checkCount
@@ -117,19 +113,8 @@ func FloatRange(rule any, minimum, maximum float64, exclusiveMinimum, exclusiveM
 		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
 }
 
-// Int demands that ok returns true for a signed integer, Uint and Float the same
-// for the other numbers.
+// Int demands that ok returns true for a signed integer.
 func Int(rule any, ok func(int64) bool) Check { return Check{Rule: rule, kind: checkInt, integer: ok} }
-
-// Uint is Int for integers without sign.
-func Uint(rule any, ok func(uint64) bool) Check {
-	return Check{Rule: rule, kind: checkUint, unsigned: ok}
-}
-
-// Float is Int for floating-point numbers.
-func Float(rule any, ok func(float64) bool) Check {
-	return Check{Rule: rule, kind: checkFloat, number: ok}
-}
 
 // Length bounds the characters (code points) of a string.
 func Length(rule any, minimum, maximum int) Check {
@@ -169,9 +154,9 @@ func (c *Check) fits(p *decodePlan) bool {
 	switch c.kind {
 	case checkIntRange, checkInt:
 		return opInt8 <= p.op && p.op <= opInt64
-	case checkUintRange, checkUint:
+	case checkUintRange:
 		return opUint8 <= p.op && p.op <= opUint64
-	case checkFloatRange, checkFloat:
+	case checkFloatRange:
 		return p.op == opFloat32 || p.op == opFloat64
 	case checkLength, checkText:
 		return p.op == opString || p.op == opNumber || p.textual()
@@ -196,10 +181,6 @@ func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 		return (low < n || low == n && !c.open[0]) && (n < high || n == high && !c.open[1])
 	case checkInt:
 		return c.integer(loadInt(p.op, m))
-	case checkUint:
-		return c.unsigned(loadUint(p.op, m))
-	case checkFloat:
-		return c.number(loadFloat(p.op, m))
 	case checkLength:
 		return c.lengthHolds(text)
 	case checkText:

@@ -44,24 +44,12 @@ func (x *wire) gather(u *unfinished) {
 // serveGathered adds to a small body that comes in pieces, and answers when
 // it is here.
 func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
-	done := false
-	if u.head.Chunked {
-		for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
-			data, taken, err := u.chunked.Next(in[n:])
-			if err != nil {
-				x.knowHead(u)
-				x.c.Proto = nil
-				defer u.release()
-				return len(in), x.refuseError(err)
-			}
-			u.addBody(data)
-			n += taken
-		}
-		done = u.chunked.Done()
-	} else {
-		n = min(len(in), int(u.head.ContentLength)-len(u.body))
-		u.addBody(in[:n])
-		done = len(u.body) == int(u.head.ContentLength)
+	n, done, err := u.take(in)
+	if err != nil {
+		x.knowHead(u)
+		x.c.Proto = nil
+		defer u.release()
+		return len(in), x.refuseError(err)
 	}
 	u.pace.Came(int64(n))
 	waits := !done && len(u.body) <= smallBody // for more
@@ -114,6 +102,25 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		u.release()
 	}
 	return n, next
+}
+
+// take adds what in has of the body, which is n bytes long, and reports whether that was the last of it. Of
+// chunks it takes no more than a small body.
+func (u *unfinished) take(in []byte) (n int, done bool, err error) {
+	if !u.head.Chunked {
+		n = min(len(in), int(u.head.ContentLength)-len(u.body))
+		u.addBody(in[:n])
+		return n, len(u.body) == int(u.head.ContentLength), nil
+	}
+	for n < len(in) && !u.chunked.Done() && len(u.body) <= smallBody {
+		data, taken, err := u.chunked.Next(in[n:])
+		if err != nil {
+			return n, false, err
+		}
+		u.addBody(data)
+		n += taken
+	}
+	return n, u.chunked.Done(), nil
 }
 
 // waitsOn reports whether the rest of a small body, which did not come at once, is

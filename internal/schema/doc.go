@@ -10,7 +10,8 @@
 //	scan.go      reading JSON              check.go    checking it against a node
 //	scalar.go    checking scalars          unique.go   equal JSON values
 //	decoder.go   rules for one-pass decoders of package jsonwire
-//	violation.go what is wrong, and where   template.go  patterns as path templates
+//	violation.go what is wrong             pointer.go  where
+//	template.go  patterns as path templates
 //
 // Package typed binds requests with it, package openapi writes documents from it.
 package schema
