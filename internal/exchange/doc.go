@@ -4,8 +4,9 @@
 // API; the root package implements [Pipeline] and [Call].
 //
 // This page is what one reads to write an adapter. The adapters there are: internal/memhttp
-// (no network, for tests: the one to read first), internal/loophttp (HTTP/1.1 on event loops)
-// and internal/stdhttp (whatever net/http speaks).
+// (no network, for tests: the one to read first), internal/loophttp and internal/looph2 (HTTP/1.1
+// and HTTP/2 on event loops) and internal/stdhttp (whatever net/http speaks). A new one joins the
+// table of internal/suite, and passes its tests.
 //
 // # What an adapter offers
 //
@@ -56,7 +57,7 @@
 //     changes. Release gives it back once it is sent; Lend and Call.PassOn take the buffer along
 //     for longer than the request. Wire.Begin keeps nothing of its answer.
 //   - What a request makes the server hold is charged to an account ([Wire.Account]); the
-//     pipeline opens it before it reads a body in whole, and leaves it with ReleaseAccount.
+//     pipeline opens it before it reads a body in whole, and closes it with ReleaseAccount.
 //
 // # A blocked action, a late answer
 //
@@ -86,6 +87,7 @@
 //	wire.go     what an adapter offers     call.go     what the pipeline offers
 //	state.go    what both know of a request
 //	server.go   what adapters know of a server
+//	lentbody.go a body that was read, for standard handlers
 //	late.go     answers without the action problem.go  what is wrong with bodies
 //	pace.go     whether a route blocks     slow.go     whether a request body comes too slowly
 //	answer.go   an answer as a value       own.go      the memory it may own

@@ -36,10 +36,11 @@ var LateContext = func() context.Context {
 // context.DeadlineExceeded when the action has lost its answer, and not before: that is
 // decided in one place, by who answers. Once the answer has begun it has no deadline.
 type TimeoutContext struct {
-	context.Context // what it derives from
+	context.Context // the values of what it derives from
+	parent          context.Context
 	until           time.Time
 	done            chan struct{}
-	release         func() bool // ends the watch on what it derives from
+	release         func() bool // ends the watch on parent
 
 	mu     sync.Mutex
 	err    error
@@ -48,7 +49,8 @@ type TimeoutContext struct {
 }
 
 func NewTimeoutContext(parent context.Context, until time.Time) *TimeoutContext {
-	c := &TimeoutContext{Context: parent, until: until, done: make(chan struct{})}
+	// context.Cause asks for the cause by a value: that of a parent which ends later is not ours.
+	c := &TimeoutContext{Context: context.WithoutCancel(parent), parent: parent, until: until, done: make(chan struct{})}
 	if parent.Done() != nil {
 		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) })
 	}
@@ -86,7 +88,7 @@ func (c *TimeoutContext) Deadline() (time.Time, bool) {
 	c.mu.Lock()
 	lifted := c.lifted
 	c.mu.Unlock()
-	until, ok := c.Context.Deadline()
+	until, ok := c.parent.Deadline()
 	if !lifted && (!ok || c.until.Before(until)) {
 		return c.until, true
 	}

@@ -92,6 +92,29 @@ func (b *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Bounded returns a reader of a body that fails with a problem of 413 once more than so many bytes
+// were read, and with one of 400 if src cannot be read to its end.
+func (s *Server) Bounded(src io.Reader, most int64) io.Reader {
+	return &boundedBody{src, s, most, most}
+}
+
+type boundedBody struct {
+	src        io.Reader
+	server     *Server
+	left, most int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	switch b.left -= int64(n); {
+	case b.left < 0:
+		return 0, b.server.BodyTooLarge(b.most)
+	case err != nil && err != io.EOF:
+		err = b.server.BodyUnreadable(err)
+	}
+	return n, err
+}
+
 // A FailedReader is a body that cannot be read.
 type FailedReader struct{ Err error }
 

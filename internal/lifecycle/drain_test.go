@@ -76,7 +76,7 @@ func (s *served) wantEnd(shutdown <-chan error) {
 }
 
 func TestDrainFinishesRunningRequests(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		entered := make(chan struct{})
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/action", func(r *dunlin.Request) dunlin.Response {
@@ -118,7 +118,7 @@ func TestDrainFinishesRunningRequests(t *testing.T) {
 }
 
 func TestDrainDeadline(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, cancelled := make(chan struct{}), make(chan struct{})
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -147,7 +147,7 @@ func TestDrainDeadline(t *testing.T) {
 
 // While the grace lasts everything is as before but for the readiness.
 func TestDrainGrace(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine, DrainGrace: suite.Patience}, func(app *dunlin.App) {
 			app.Get("/healthz", app.Readiness())
 			app.Get("/", suite.Text("as before"))
@@ -186,7 +186,7 @@ func TestDrainGrace(t *testing.T) {
 // last one; or the connection is closed without a byte, and the client may send
 // it again (RFC 9110, section 9.2.2).
 func TestDrainMeetsKeepAlive(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/", suite.Text("hello")) })
 		const conns = 20
 		ends := make(chan string, conns)
@@ -281,7 +281,7 @@ func TestDrainHTTP2(t *testing.T) {
 }
 
 func TestShutdownTwiceAndServeAfterIt(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/", suite.Text("hello")) })
 		s.keepAlive()
 		s.wantEnd(s.shutdown(t.Context()))

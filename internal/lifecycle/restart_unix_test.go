@@ -289,7 +289,7 @@ func clientNew(t *testing.T, trusted *x509.CertPool) *http.Client {
 
 func TestRestartLosesNothing(t *testing.T) {
 	const restarts = 20
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := suite.NewCert(t)
 		s := startService(t, []string{"TEST_ENGINE=" + engine.String(), "TEST_CERT=" + certFile, "TEST_KEY=" + keyFile})
 		pid, clear := s.serving()
@@ -371,7 +371,7 @@ func TestRestartFails(t *testing.T) {
 }
 
 func TestRunTellsWhatDidNotFinish(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startService(t, []string{"TEST_ENGINE=" + engine.String(), "TEST_IMPATIENT=1"})
 		pid, addr := s.serving()
 		conn := suite.Dial(t, addr)
@@ -386,7 +386,7 @@ func TestRunTellsWhatDidNotFinish(t *testing.T) {
 
 // Listeners from systemd take the place of the addresses, by name.
 func TestSocketActivation(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := suite.NewCert(t)
 		secure, clear := suite.Listen(t), suite.Listen(t)
 		files := []*os.File{file(t, secure), file(t, clear)}
@@ -496,7 +496,7 @@ func TestManagerIsTold(t *testing.T) {
 
 // Sessions of TLS go on in the new process, whose clients need no full handshake.
 func TestSessionsOutliveRestart(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := suite.NewCert(t)
 		s := startService(t, []string{"TEST_ENGINE=" + engine.String(), "TEST_CERT=" + certFile, "TEST_KEY=" + keyFile})
 		pid, _ := s.serving()

@@ -12,7 +12,7 @@ import (
 
 // An app that was shut down cannot serve again, and to try leaves nothing behind.
 func TestServeAfterShutdown(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		try := func() {
 			app, _ := suite.NewApp(dunlin.Config{Engine: engine})
 			if err := app.Shutdown(t.Context()); err != nil {

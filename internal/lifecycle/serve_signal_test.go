@@ -18,7 +18,7 @@ import (
 // A signal to the process stops Run, and the running request finishes.
 func TestRunUntilSignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 			b := newBlocker()
 			ready := make(chan net.Addr, 1)
 			app, _ := suite.NewApp(dunlin.Config{Engine: engine, Addr: "127.0.0.1:0", Ready: func(addr net.Addr, _ dunlin.Engine) { ready <- addr }})

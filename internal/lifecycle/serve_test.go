@@ -30,7 +30,7 @@ func (b *blocker) act(*dunlin.Request) dunlin.Response {
 
 // A running request finishes; new connections are refused; Serve returns nil.
 func TestShutdownDrains(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
 		app.Get("/", b.act)
@@ -95,7 +95,7 @@ func refused(t *testing.T, addr string) {
 
 // When the time is up, what is left is closed, and the error says so.
 func TestShutdownGivesUp(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
 		app.Get("/", b.act)
@@ -119,7 +119,7 @@ func TestShutdownGivesUp(t *testing.T) {
 }
 
 func TestRunUntilContextEnds(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(suite.LogBuffer)
 		ready := make(chan net.Addr, 1)
 		app := dunlin.New(dunlin.Config{
@@ -159,7 +159,7 @@ func TestListenErrors(t *testing.T) {
 
 // A listener that fails ends Serve with an error.
 func TestListenerFails(t *testing.T) {
-	suite.OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
 		closed := suite.Listen(t)
 		_ = closed.Close()

@@ -1,3 +1,6 @@
+// Package memhttp is the adapter without a network: it answers a request of net/http by the
+// pipeline of an app, for tests. It is the smallest adapter, and the one to read first. Each request
+// has a wire and a goroutine, its answer a pipe. Nothing is counted, bounded or can be hijacked.
 package memhttp
 
 import (
@@ -21,22 +24,25 @@ func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 	if len(path) == 0 && req.Method != http.MethodConnect {
 		path = []byte("/") // RFC 9110 section 4.2.3
 	}
-	x := newWire(s, req, make(chan outcome, 1))
+	x := newWire(s, req, make(chan *http.Response, 1))
 	x.s.Set(req.Method, string(path), req.URL.RawQuery, false)
 	if !x.call.Find(req.Host) {
 		x.call.FindCarefully(req.Host)
 	}
 	go x.run(x.s.Route)
 	select {
-	case o := <-x.answer:
-		return o.resp, o.err
+	case resp := <-x.answer:
+		if resp == nil {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return resp, nil
 	case <-req.Context().Done(): // the client has gone
 		return nil, req.Context().Err()
 	}
 }
 
 // newWire returns a wire that gives its answer to a channel.
-func newWire(s *exchange.Server, req *http.Request, answer chan outcome) *wire {
+func newWire(s *exchange.Server, req *http.Request, answer chan *http.Response) *wire {
 	x := &wire{StdHead: exchange.StdHead{Req: req}, server: s, answer: answer}
 	x.ctx, x.end = context.WithCancel(req.Context())
 	x.call = s.Pipeline.NewCall(x)
@@ -69,7 +75,7 @@ func (x *wire) run(route *exchange.Route) {
 	x.call.End()
 	_ = x.Req.Body.Close() // nothing is lost by an error
 	exchange.RemoveForm(x.Req)
-	x.end()
+	x.lent.End()
 }
 
 // instead returns the wire for an answer that is given without the action: it has nothing
@@ -91,7 +97,7 @@ func (x *wire) send(a *exchange.Answer) {
 	if resp.Body = http.NoBody; x.bodied(a) {
 		resp.Body = io.NopCloser(bytes.NewReader([]byte(a.Body))) // which may lie in memory of the request
 	}
-	x.answer <- outcome{resp, nil}
+	x.answer <- resp
 	a.Release()
 }
 
@@ -134,7 +140,7 @@ func (x *wire) cut() {
 	case x.body != nil:
 		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // has no effect on one that has ended
 	case x.resp == nil:
-		x.answer <- outcome{nil, io.ErrUnexpectedEOF}
+		x.answer <- nil
 	}
 	x.end()
 }

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"time"
 
@@ -22,35 +24,20 @@ type wire struct {
 	s                *exchange.State // that of call
 	ctx              context.Context
 	end              context.CancelFunc
-	race             *exchange.Race // under a timeout, between the action and the clock
-	answer           chan outcome   // gets one
-	resp             *http.Response // the answer, once its head is there
-	body             *io.PipeWriter // likewise, if it comes in pieces
-	close            bool           // the connection would close after the answer
-	undated          bool           // the answer has no Date
+	race             *exchange.Race      // under a timeout, between the action and the clock
+	answer           chan *http.Response // gets one, nil if there is no answer
+	resp             *http.Response      // the answer, once its head is there
+	body             *io.PipeWriter      // likewise, if it comes in pieces
+	close            bool                // the connection would close after the answer
+	undated          bool                // the answer has no Date
+	left             int64               // bytes of the body to come, if it comes in pieces and its length is known
+	lent             exchange.LentBody   // what standard handlers read of a body that was read before
 }
 
 // Received returns nothing: bodies are read as they are asked for.
 func (x *wire) Received() ([]byte, bool)  { return nil, false }
-func (x *wire) Body(most int64) io.Reader { return &boundedBody{x, most, most} }
+func (x *wire) Body(most int64) io.Reader { return x.server.Bounded(x.Req.Body, most) }
 func (x *wire) RefuseBody()               {}
-
-// A boundedBody is the body of a request, up to so many bytes.
-type boundedBody struct {
-	x          *wire
-	left, most int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.x.Req.Body.Read(p)
-	switch b.left -= int64(n); {
-	case b.left < 0:
-		return 0, b.x.server.BodyTooLarge(b.most)
-	case err != nil && err != io.EOF:
-		err = b.x.server.BodyUnreadable(err)
-	}
-	return n, err
-}
 
 func (x *wire) Context() context.Context { return x.ctx }
 
@@ -64,20 +51,27 @@ func (x *wire) StdRequest() *http.Request {
 	x.Req = x.Req.WithContext(x.call.Context(x.ctx))
 	x.call.SetMatch(x.Req)
 	if most := x.s.Route.MaxBody; x.s.Loaded {
-		x.Req.Body = io.NopCloser(&exchange.Reader{Rest: x.s.Whole})
+		x.lent.Lend(x.s.Whole)
+		x.Req.Body = &x.lent
 	} else if most > 0 {
 		x.Req.Body = http.MaxBytesReader(nil, x.Req.Body, most)
 	}
 	return x.Req
 }
 
-func (x *wire) Interim(int, http.Header) {} // clients of net/http ignore them
-func (x *wire) CloseAfter()              { x.close = true }
-func (x *wire) OmitDate()                { x.undated = true }
-func (x *wire) Abandoned()               {}
-func (x *wire) MayWait()                 {}
-func (x *wire) Waited()                  {}
-func (x *wire) Sink() exchange.Sink      { return (*sink)(x) }
+// Interim tells who asks for that, as clients of net/http do.
+func (x *wire) Interim(status int, h http.Header) {
+	if trace := httptrace.ContextClientTrace(x.Req.Context()); trace != nil && trace.Got1xxResponse != nil {
+		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // an error would end the client's wait
+	}
+}
+
+func (x *wire) CloseAfter()         { x.close = true }
+func (x *wire) OmitDate()           { x.undated = true }
+func (x *wire) Abandoned()          {}
+func (x *wire) MayWait()            {}
+func (x *wire) Waited()             {}
+func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
 
 func (x *wire) Account() *admission.Account {
 	return x.server.Holders.Open((*holder)(x), x.server.Client(x).Addr())
@@ -100,12 +94,6 @@ func (h *holder) End(a *admission.Account) {
 	_ = h.Req.Body.Close() // a Read that waits returns
 }
 
-// An outcome is the head of an answer, or why there is none.
-type outcome struct {
-	resp *http.Response
-	err  error
-}
-
 // A sink is a wire as the way to its client.
 type sink wire
 
@@ -116,11 +104,11 @@ func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	}
 	r, w := io.Pipe()
 	resp := x.head(a, length)
-	x.body, resp.Body = w, body{r, x.end}
+	x.left, x.body, resp.Body = length, w, body{r, x.end}
 	if !x.bodied(a) {
 		_ = w.Close() // it never fails
 	}
-	x.answer <- outcome{resp, nil}
+	x.answer <- resp
 	return (*sink)(x)
 }
 
@@ -139,7 +127,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil // an answer that begins waits for nobody to read; the pipe would
 	}
-	return s.body.Write(p)
+	n, err := s.body.Write(p)
+	s.left -= int64(n)
+	return n, err
 }
 func (s *sink) ReadFrom(src io.Reader) (int64, error)        { return exchange.CopyPieces(s, src) }
 func (s *sink) Flush() error                                 { return nil }
@@ -156,5 +146,8 @@ func (s *sink) Finish(trailers http.Header) {
 		}
 		s.resp.Trailer[http.CanonicalHeaderKey(strings.TrimPrefix(key, http.TrailerPrefix))] = values
 	}
-	_ = s.body.Close() // it never fails
+	if s.left > 0 {
+		_ = s.body.CloseWithError(io.ErrUnexpectedEOF) // the client has been told of more
+	}
+	_ = s.body.Close() // it has no effect then
 }

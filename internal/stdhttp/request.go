@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -167,46 +166,11 @@ func (x *wire) removeForm() {
 	}
 }
 
-// A replayedBody gives standard handlers the body that the pipeline has read. They may
-// read it on any goroutine, and still hold it when the loan of the bytes is
-// over.
-type replayedBody struct {
-	mu   sync.Mutex
-	rest []byte
-	over bool
-}
-
-// replayed returns the body, from its beginning.
-func (x *wire) replayed() *replayedBody {
+// replayed returns the body that the pipeline has read, from its beginning.
+func (x *wire) replayed() *exchange.LentBody {
 	if x.replay == nil {
-		x.replay = new(replayedBody)
+		x.replay = new(exchange.LentBody)
 	}
-	x.replay.mu.Lock()
-	defer x.replay.mu.Unlock()
-	x.replay.rest = x.s.Whole
+	x.replay.Lend(x.s.Whole)
 	return x.replay
-}
-
-func (b *replayedBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over {
-		return 0, http.ErrBodyReadAfterClose
-	}
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-// Close does nothing: the body belongs to the request.
-func (b *replayedBody) Close() error { return nil }
-
-// end ends the loan.
-func (b *replayedBody) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.over, b.rest = true, nil
 }

@@ -75,9 +75,9 @@ type wire struct {
 	duplex  bool   // the action reads and writes at the same time
 	inner   bool   // it is the request of an action behind standard middleware
 
-	holder    *holder       // made when it first holds something
-	timedBody *TimedBody    // made when the body is first asked for
-	replay    *replayedBody // for standard handlers, when the pipeline has read the body
+	holder    *holder            // made when it first holds something
+	timedBody *TimedBody         // made when the body is first asked for
+	replay    *exchange.LentBody // for standard handlers, when the pipeline has read the body
 }
 
 // newWire makes a wire that is not in use.
@@ -143,7 +143,7 @@ func (x *wire) sendSettled(resp *exchange.Answer) {
 func (x *wire) release() {
 	x.call.End()
 	if x.replay != nil {
-		x.replay.end()
+		x.replay.End()
 		x.replay = nil
 	}
 	x.removeForm()

@@ -2,34 +2,80 @@ package suite
 
 import (
 	"bufio"
-	"bytes"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/memhttp"
 )
 
-// OverTCP serves by an engine, over TCP.
-func OverTCP(engine dunlin.Engine) Adapter { return over(engine, false) }
+// An Adapter is a way to serve an app. That a test runs on it is said by the test's name, of which the adapter's
+// is a part: [Start] and [Dial] follow it.
+type Adapter struct {
+	Name   string
+	Engine dunlin.Engine
+	Secure bool // by TLS
+	H2     bool // by HTTP/2: tests speak HTTP/1.1 with a gateway
+	Memory bool // without a network, behind a gateway
+}
 
-// OverTLS serves by an engine, by TLS over TCP.
-func OverTLS(engine dunlin.Engine) Adapter { return over(engine, true) }
+// Adapters are all there are.
+var Adapters = []Adapter{
+	{Name: "std", Engine: dunlin.EngineStd},
+	{Name: "loop", Engine: dunlin.EngineLoop},
+	{Name: "std_by_TLS", Engine: dunlin.EngineStd, Secure: true},
+	{Name: byTLS, Engine: dunlin.EngineLoop, Secure: true},
+	{Name: "std_by_h2", Engine: dunlin.EngineStd, Secure: true, H2: true},
+	{Name: "loop_by_h2", Engine: dunlin.EngineLoop, Secure: true, H2: true},
+	{Name: "std_by_h2c", Engine: dunlin.EngineStd, H2: true},
+	{Name: "loop_by_h2c", Engine: dunlin.EngineLoop, H2: true},
+	{Name: "memory", Engine: dunlin.EngineStd, Memory: true},
+}
 
-func over(engine dunlin.Engine, secure bool) Adapter {
-	return func(t *testing.T, config dunlin.Config, register func(*dunlin.App)) Talker {
-		config.Engine, config.Logger = engine, slog.New(slog.DiscardHandler)
-		addr, _ := start(t, config, Listen(t), secure, register)
-		return func(t *testing.T, closes bool, requests ...string) []string {
-			return Exchange(t, addr, closes, requests...)
+// adapterOf returns the adapter that a test runs on; the zero value is one by TCP in clear text.
+func adapterOf(t testing.TB) Adapter {
+	for part := range strings.SplitSeq(t.Name(), "/") {
+		for _, a := range Adapters {
+			if part == a.Name {
+				return a
+			}
 		}
 	}
+	return Adapter{}
+}
+
+// On runs f as a subtest on an adapter.
+func (a Adapter) On(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+	t.Helper()
+	t.Run(a.Name, func(t *testing.T) {
+		if a.Engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
+			t.Skip("the loop engine runs on Linux only")
+		}
+		f(t, a.Engine)
+		if _, ok := started.LoadAndDelete(adapterTest(t)); !ok && behindGateway(a) && !t.Failed() && !t.Skipped() {
+			t.Error("the app is not served by Start, and so not by this adapter: see exceptions")
+		}
+	})
+}
+
+// started are the names of subtests on adapters that have served an app by Start.
+var started sync.Map
+
+// adapterTest returns the name of t up to its adapter's.
+func adapterTest(t testing.TB) string {
+	parts := strings.Split(t.Name(), "/")
+	for i, part := range parts {
+		if slices.ContainsFunc(Adapters, func(a Adapter) bool { return a.Name == part }) {
+			return strings.Join(parts[:i+1], "/")
+		}
+	}
+	return t.Name()
 }
 
 // Exchange is ExchangeOn with the server at addr, by TLS if it speaks that.
@@ -72,43 +118,4 @@ func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answe
 		t.Errorf("a request after the others was answered with %q, %v", probe, err)
 	}
 	return answers
-}
-
-// InMemory serves without a network. Requests and answers are put into bytes and back by
-// net/http.
-func InMemory(t *testing.T, config dunlin.Config, register func(*dunlin.App)) Talker {
-	config.Logger = slog.New(slog.DiscardHandler)
-	app := dunlin.New(config)
-	register(app)
-	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
-	return func(t *testing.T, closes bool, raws ...string) (answers []string) {
-		for _, raw := range raws {
-			req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
-			if err != nil {
-				t.Fatalf("read %.60q: %v", raw, err)
-			}
-			resp, err := memhttp.Serve(server, req)
-			if err != nil {
-				t.Fatalf("answer to %.60q: %v", raw, err)
-			}
-			if resp.Close != closes {
-				t.Errorf("after %.60q the connection closes: %v", raw, resp.Close)
-			}
-			if resp.ProtoMinor == 0 && !resp.Close {
-				resp.Header.Set("Connection", "keep-alive")
-			}
-			var out bytes.Buffer
-			if err := resp.Write(&out); err != nil {
-				t.Fatalf("write the answer to %.60q: %v", raw, err)
-			}
-			_ = resp.Body.Close()
-			text := strings.Replace(out.String(), " 599 \r", " 599 status code 599\r", 1) // as servers of net/http have it
-			answer, err := ReadAnswer(bufio.NewReader(strings.NewReader(text)), MethodOf(raw))
-			if err != nil {
-				t.Fatalf("answer to %.60q: %v", raw, err)
-			}
-			answers = append(answers, answer)
-		}
-		return answers
-	}
 }

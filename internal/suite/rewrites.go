@@ -10,8 +10,8 @@ import (
 )
 
 // Paths that stand for others are routed as those are, with all that is theirs, and only once.
-func runRewrites(t *testing.T, serve Adapter) {
-	talk := serve(t, dunlin.Config{RedirectSlash: true}, func(app *dunlin.App) {
+func runRewrites(t *testing.T, engine dunlin.Engine) {
+	addr, _ := Start(t, dunlin.Config{Engine: engine, RedirectSlash: true}, func(app *dunlin.App) {
 		app.Get("/probe", Text("probe"))
 		app.Rewrite("/old/{path...}", "/new/{path...}")
 		app.Rewrite("/u/{name}/{id:int}", "/people/{id}/by/{name}")
@@ -51,7 +51,7 @@ func runRewrites(t *testing.T, serve Adapter) {
 		{Request("GET /std/x%2Fy"), "/mounted/x/y /mounted/x%2Fy /std/x%2Fy"},
 		{Request("GET /back-door"), "who are you"},
 	} {
-		if got := talk(t, false, c.send)[0]; got != Plain(c.want) {
+		if got := Exchange(t, addr, false, c.send)[0]; got != Plain(c.want) {
 			t.Errorf("%q:\n%s\nwant:\n%s", c.send, got, Plain(c.want))
 		}
 	}
@@ -61,7 +61,7 @@ func runRewrites(t *testing.T, serve Adapter) {
 		Request("GET /old/../secret"): "308",
 		Request("PUT /old/x"):         "405",
 	} {
-		if got := talk(t, false, send)[0]; !strings.Contains(strings.SplitN(got, "\n", 2)[0], want) {
+		if got := Exchange(t, addr, false, send)[0]; !strings.Contains(strings.SplitN(got, "\n", 2)[0], want) {
 			t.Errorf("%q:\n%s\nwant %s", send, got, want)
 		}
 	}

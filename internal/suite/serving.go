@@ -26,8 +26,12 @@ var engines = []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop}
 // own), and tests that have certificates of their own. All else runs by [OnEnginesAndTLS].
 func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	for _, engine := range engines {
-		on(t, engine.String(), engine, f)
+	for _, a := range Adapters { // also by HTTP/2 and in memory, but where exceptions name the test
+		test, _, _ := strings.Cut(t.Name(), "/")
+		if _, excepted := Excepted(a, test); excepted || a.Secure || a.Name == "std_by_h2c" {
+			continue
+		}
+		a.On(t, f)
 	}
 }
 
@@ -37,6 +41,14 @@ func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	OnEngines(t, f)
 	on(t, byTLS, dunlin.EngineLoop, f)
+}
+
+// OnBothEngines runs f once for each engine that can serve here, for tests that start their servers themselves.
+func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+	t.Helper()
+	for _, engine := range engines {
+		on(t, engine.String(), engine, f)
+	}
 }
 
 // AtOnceOnEnginesAndTLS is OnEnginesAndTLS that runs all f at once, for those that wait for long.
@@ -52,19 +64,14 @@ func AtOnceOnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engi
 
 func on(t *testing.T, name string, engine dunlin.Engine, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
-			t.Skip("the loop engine runs on Linux only")
-		}
-		f(t, engine)
-	})
+	Adapter{Name: name, Engine: engine}.On(t, f)
 }
 
-// byTLS is the name of subtests whose connections are secured.
+// byTLS is the name of the loop engine by TLS.
 const byTLS = "loop_by_TLS"
 
 // secured reports whether the connections of a test are.
-func secured(t testing.TB) bool { return strings.Contains(t.Name(), "/"+byTLS) }
+func secured(t testing.TB) bool { return adapterOf(t).Secure }
 
 // securedAddrs are those of servers that speak TLS.
 var securedAddrs sync.Map
@@ -116,7 +123,21 @@ func Start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr
 // StartOn is Start on a listener.
 func StartOn(t *testing.T, config dunlin.Config, ln net.Listener, register func(*dunlin.App)) (addr string, logs *LogBuffer) {
 	t.Helper()
-	return start(t, config, ln, secured(t), register)
+	by := adapterOf(t)
+	started.Store(adapterTest(t), true)
+	if by.Memory {
+		_ = ln.Close()
+		app, logs := NewApp(config)
+		register(app)
+		t.Cleanup(func() { wantNothingHeld(t, app) })
+		return startGateway(t, toMemory(app)), logs
+	}
+	config.H2C = config.H2C || by.H2
+	addr, logs = start(t, config, ln, secured(t), register)
+	if by.H2 {
+		addr = startGateway(t, toH2(addr, by.Secure))
+	}
+	return addr, logs
 }
 
 // StartLoop is Start on the loop engine, with GET /probe, and returns the app too.

@@ -1,0 +1,73 @@
+package suite
+
+import (
+	"slices"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// exceptions name the tests and cases that do not run on some adapters, each with the reason.
+var exceptions = []struct {
+	reason string
+	on     func(Adapter) bool
+	what   []string
+}{
+	{"net/http says what type the body would have", func(a Adapter) bool { return a.H2 && a.Engine == dunlin.EngineStd }, []string{
+		"304 of a response with a body",
+	}},
+	{"by HTTP/2 the connection goes on behind a late action", byH2, []string{"TestTimeoutAnswersWhileTheActionRuns"}},
+	{"the gateway does not know a request's trailers before it has passed on its head", byH2, []string{"TestStd"}},
+	{"it is about connections, and the gateway's are others", behindGateway, []string{
+		"TestProxyProtocol", "TestProxyProtocolRefused", "TestProxyProtocolOfStrangers", "TestProxyProtocolPerAddress", "TestProxyProtocolDrain",
+		"TestMaxConnections", "TestMaxConnectionsPerAddress", "TestMaxRequestsPerConnection", "TestTheLastAnswerArrivesWhole", "TestMaxHeaders",
+		"TestContextLocalAddr", "TestTCPKeepAlive", "TestH2C", "TestH2CIsOffByDefault", "TestSSEEnds", "TestProxyCutsHalfAnAnswer",
+	}},
+	{"it is about TLS", behindGateway, []string{
+		"TestTLS", "TestTLSBesideClearText", "TestContextEndsWithCloseNotify", "TestTLSHandshakeErrorsAreQuiet", "TestTLSDevelopment", "TestTLSIssuer",
+		"TestSecureOnly", "TestSecureOnlyServesNothingInClearText",
+	}},
+	{"it is about how HTTP/1.1 is read, which the gateway does", behindGateway, []string{
+		"TestParityRefused", "TestRefusalsPassOnePlace", "TestParityContinue", "TestParityContinueUnread", "TestStdContinue",
+	}},
+	{"it is about who sends half a body, or ends its direction, and gets an answer", behindGateway, []string{
+		"TestBrokenBodies", "TestStdWriter", "TestStdHeaders", "TestStdPastWriteDeadline",
+	}},
+	{"it hijacks the connection", behindGateway, []string{
+		"TestStdHijack", "TestTimeoutLiftsTheDeadline", "TestHandlersWithMiddlewareThatFail", "TestUpgradeHeadGoesOutBeforeHijack",
+		"TestStdFormFiles", "TestMountConnect", "TestWriterIsOverWithItsHandler",
+	}},
+	{"it is about clients that are slow, or do not read", behindGateway, []string{
+		"TestActionSeesSlowBody", "TestBodyTimeout", "TestBodyTimeoutEnds", "TestBodyTimeoutUnread", "TestBodyTimeoutEndsUnread", "TestLongestTimeouts",
+		"TestWriteTimeout", "TestMinBodyRate", "TestBodiesMayWaitForTheAction", "TestLoggerBlocks", "TestConstraintBlocks", "TestStreamToNobody",
+		"TestStdReadDeadline", "TestStdDeadlineWakes", "TestStreamsCut", "TestTimeoutDoesNotCutAnAnswerThatBegan", "TestSSEHeartbeat",
+	}},
+	{"it is about who holds memory over connections", behindGateway, []string{
+		"TestBodyBeyondTheBudgetIsTooLarge", "TestBodyThatDoesNotFitNow", "TestSlowClientsCostOthersNothing", "TestSlowBodiesShow", "TestWorkingHoldersLeaveRoom",
+		"TestHangupWhileABodyWaits", "TestMemoryRefusalsAreAnswers", "TestMaxMemoryPerConnection", "TestMaxMemoryPerAddress", "TestMaxMemoryPerAddressOfAnswers",
+		"TestFilesMemory", "TestStreamsMemory", "TestHugeFile", "TestFileShrinks",
+	}},
+	{"it speaks HTTP/2 itself", behindGateway, []string{
+		"TestStreamsThatNobodyReads", "TestStreamsInFlight", "TestQuietStreams", "TestStreamBodies",
+	}},
+	{"it loads the machine, and says nothing about adapters that their engines do not", behindGateway, []string{
+		"TestTimeoutsUnderLoad", "TestMessagesOrder",
+	}},
+	{"an adapter in memory counts nothing", func(a Adapter) bool { return a.Memory }, []string{
+		"TestClientGone", "TestRouteStatsCountOutcomes", "TestRouteStatsOfActionsThatBlock", "TestRouteStatsOfActionsThatEndTheirGoroutine",
+		"TestRouteStatsOfPipelinedRequests", "TestRouteStatsPolicy", "TestStatsWhileServing", "TestRewrittenPathsInLog",
+	}},
+}
+
+func byH2(a Adapter) bool { return a.H2 }
+
+func behindGateway(a Adapter) bool { return a.Memory || a.H2 }
+
+// Excepted reports whether a test or a case does not run on an adapter, and why.
+func Excepted(a Adapter, what string) (reason string, excepted bool) {
+	for _, e := range exceptions {
+		if e.on(a) && slices.Contains(e.what, what) {
+			return e.reason, true
+		}
+	}
+	return "", false
+}
