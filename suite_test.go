@@ -13,7 +13,7 @@ var (
 	wantContains, wantLacks = suite.WantContains, suite.WantLacks
 
 	newApp, start   = suite.NewApp, suite.Start
-	onEnginesAndTLS = suite.OnEnginesAndTLS
+	onEnginesAndTLS = suite.OnBothEnginesAndTLS
 	dial, send      = suite.Dial, suite.Send
 	soon            = suite.Soon
 

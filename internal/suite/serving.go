@@ -51,6 +51,13 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
+// OnBothEnginesAndTLS is OnBothEngines that runs f also by TLS, as OnEnginesAndTLS does.
+func OnBothEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+	t.Helper()
+	OnBothEngines(t, f)
+	on(t, byTLS, dunlin.EngineLoop, f)
+}
+
 // AtOnceOnEnginesAndTLS is OnEnginesAndTLS that runs all f at once, for those that wait for long.
 func AtOnceOnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
