@@ -59,23 +59,24 @@ type ActionStats struct {
 
 // MemoryStats says what the memory limit is spent on, in bytes.
 type MemoryStats struct {
-	Limit       int64            `json:"limit"`       // 0: none
-	LimitSource string           `json:"limitSource"` // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
-	Budget      int64            `json:"budget"`      // what clients may make the server hold
-	Held        int64            `json:"held"`        // what they make it hold now
-	HeldFor     map[string]int64 `json:"heldFor"`     // of that for input, body, output, stream, queued, handshake and cache
-	HeldPeak    int64            `json:"heldPeak"`    // the most there has been
-	Refused     uint64           `json:"refused"`     // times something found no room in the budget
-	TLS         int64            `json:"tls"`         // what TLS is reckoned to take for open connections to the loop engine, beside the budget
-	Pending     int64            `json:"pending"`     // answers that clients have not taken yet
-	ReadPaused  int              `json:"readPaused"`  // connections to the loop engine that are not read until their clients have taken their answers
-	Waiting     int              `json:"waiting"`     // requests whose bodies are not read on until there is room
-	Holders     int              `json:"holders"`     // connections and requests that hold something
-	Fair        int64            `json:"fair"`        // what each may hold without being refused or cut off because of others
-	Ending      int64            `json:"ending"`      // held by those who are being ended to make room
-	Largest     []Holding        `json:"largest"`     // those who hold most, the largest first
-	HeapGoal    int64            `json:"heapGoal"`    // how large the heap may grow before a collection; 0: as Go has it
-	GOGC        int              `json:"gogc"`        // as chosen after the latest collection; 0: the user's
+	Limit       int64            `json:"limit"`        // 0: none
+	LimitSource string           `json:"limitSource"`  // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
+	Budget      int64            `json:"budget"`       // what clients may make the server hold
+	Held        int64            `json:"held"`         // what they make it hold now
+	HeldFor     map[string]int64 `json:"heldFor"`      // of that for input, body, output, stream, queued, handshake and cache
+	HeldPeak    int64            `json:"heldPeak"`     // the most there has been
+	Refused     uint64           `json:"refused"`      // times something found no room in the budget
+	TLS         int64            `json:"tls"`          // what TLS is reckoned to take for open connections to the loop engine, beside the budget
+	Pending     int64            `json:"pending"`      // answers that clients have not taken yet
+	ReadPaused  int              `json:"readPaused"`   // connections to the loop engine that are not read until their clients have taken their answers
+	Waiting     int              `json:"waiting"`      // requests whose bodies are not read on until there is room
+	WaitingFor  time.Duration    `json:"waitingForNs"` // for how long there have been such without a break; 0 if there are none now
+	Holders     int              `json:"holders"`      // connections and requests that hold something
+	Fair        int64            `json:"fair"`         // what each may hold without being refused or cut off because of others
+	Ending      int64            `json:"ending"`       // held by those who are being ended to make room
+	Largest     []Holding        `json:"largest"`      // those who hold most, the largest first
+	HeapGoal    int64            `json:"heapGoal"`     // how large the heap may grow before a collection; 0: as Go has it
+	GOGC        int              `json:"gogc"`         // as chosen after the latest collection; 0: the user's
 }
 
 // A Holding says what one client makes the server hold: over a connection to the loop engine,
@@ -105,7 +106,7 @@ type RuntimeStats struct {
 func (a *App) Stats() Stats {
 	var s Stats
 	a.memoryStats(&s.Memory)
-	s.Connections.Open, s.Connections.Accepted = a.std.Connections()
+	s.Connections.Open, s.Connections.Accepted, s.Connections.AcceptPauses, s.Connections.AcceptPaused = a.std.Connections()
 	s.Connections.Refused = a.server.Refused.Load()
 	a.engineStats(&s)
 	s.Shed = make(map[string]uint64)
@@ -167,16 +168,15 @@ func (a *App) memoryStats(s *MemoryStats) {
 		return // the app has not served yet
 	}
 	s.Limit, s.LimitSource, s.HeapGoal, s.GOGC = limit.Bytes, limit.Source, goal, percent
-	b := &a.memory.Budget
-	bound := b.Bound()
-	s.Budget, s.Held, s.HeldPeak, s.Refused = b.Bound(), b.Held(), b.Peak(), b.Refused()
+	b, bound := &a.memory.Budget, a.memory.Budget.Bound()
+	s.Budget, s.Held, s.HeldPeak, s.Refused = bound, b.Held(), b.Peak(), b.Refused()
 	s.HeldFor = make(map[string]int64)
 	for u := range admission.Uses {
 		s.HeldFor[u.String()] = b.HeldFor(u)
 	}
 	h := a.memory.Holders
 	s.Pending = b.HeldFor(admission.Output)
-	s.Waiting, s.Holders, s.Fair, s.Ending = h.Waiting(), h.Count(), min(h.Fair(), bound), h.Ending()
+	s.Waiting, s.WaitingFor, s.Holders, s.Fair, s.Ending = h.Waiting(), h.WaitingFor(), h.Count(), min(h.Fair(), bound), h.Ending()
 	for _, x := range h.Largest(mostHoldings) {
 		s.Largest = append(s.Largest, Holding{x.Remote.String(), x.Held, x.For, x.Free})
 	}

@@ -86,9 +86,7 @@ func NewCache(c CacheConfig) *ResponseCache {
 	if c.MaxEntry == 0 {
 		c.MaxEntry = int(min(c.MaxBytes/16, 1<<30))
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = patient(c.Logger)
 	switch {
 	case c.MaxBytes < 0 || c.MaxEntry < 0:
 		panic(fmt.Sprintf("middleware: CacheConfig.MaxBytes and MaxEntry (%d, %d) must not be negative", c.MaxBytes, c.MaxEntry))

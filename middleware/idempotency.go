@@ -43,7 +43,7 @@ type IdempotencyConfig struct {
 	// MaxBytes bounds what is kept of an answer. Default: 1 MiB.
 	MaxBytes int
 
-	// Logger is told what could not be kept. Default: slog.Default().
+	// Logger is told, once a second at most, what could not be kept. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -102,9 +102,7 @@ func (c *IdempotencyConfig) setDefaults() {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 1 << 20
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = patient(c.Logger)
 }
 
 func (c *IdempotencyConfig) validate() error {
@@ -346,6 +344,8 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 // keep writes how a request has ended. What cannot be written stays running for the store: repetitions get 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
 	if _, err := k.config.Store.Set(ctx, k.key, record, k.version, k.config.TTL); err != nil {
-		k.config.Logger.Error("an answer could not be kept under its idempotency key: repetitions get 409", "error", err)
+		if n, due := k.undo.unkept.note(); due {
+			k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", err, "count", n)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type claimsToUndo struct {
 	claims  []*claim // that were not tried yet
 	waiting int      // these, and those that the goroutine has
 	runs    bool     // a goroutine is at it
+
+	tooMany, unkept repeated // what is logged
 }
 
 const (
@@ -32,11 +34,20 @@ const (
 
 // add has a claim given back as soon as the store answers.
 func (u *claimsToUndo) add(k *claim) {
+	if u.put(k) {
+		return
+	}
+	if n, due := u.tooMany.note(); due {
+		u.config.Logger.Warn("idempotency keys cannot be given back: repetitions get 409 until their leases are over", "count", n)
+	}
+}
+
+// put is false if as many wait as may.
+func (u *claimsToUndo) put(k *claim) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.waiting == mostToUndo {
-		u.config.Logger.Warn("an idempotency key cannot be given back: repetitions get 409 until its lease is over")
-		return
+		return false
 	}
 	u.claims = append(u.claims, k)
 	u.waiting++
@@ -44,6 +55,7 @@ func (u *claimsToUndo) add(k *claim) {
 		u.runs = true
 		go u.run()
 	}
+	return true
 }
 
 // run gives claims back until there are none.

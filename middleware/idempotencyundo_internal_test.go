@@ -2,7 +2,10 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,11 +25,30 @@ func (s *refusingStore) Get(context.Context, string) (store.Item, error) {
 	return store.Item{}, store.ErrUnavailable
 }
 
-// However long a store is away, no more than so many claims wait to be given back.
+// A lineLog keeps what is logged, a line each.
+type lineLog struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *lineLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *lineLog) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// However long a store is away, no more than so many claims wait to be given back; and of the others a line a second
+// tells how many they are.
 func TestClaimsToUndoAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := new(refusingStore)
-		c := &IdempotencyConfig{Store: st, Logger: slog.New(slog.DiscardHandler)}
+		st, log := new(refusingStore), &lineLog{Handler: slog.DiscardHandler}
+		c := &IdempotencyConfig{Store: st, Logger: slog.New(log)}
 		u := &claimsToUndo{config: c}
 		until := time.Now().Add(10 * time.Second)
 		for range 3 {
@@ -41,6 +63,10 @@ func TestClaimsToUndoAreBounded(t *testing.T) {
 		synctest.Wait()
 		if n := st.asked.Load(); n != mostToUndo {
 			t.Errorf("%d claims wait, want %d", n, mostToUndo)
+		}
+		const line = "idempotency keys cannot be given back: repetitions get 409 until their leases are over count="
+		if want := []string{line + "1", line + fmt.Sprint(mostToUndo)}; !slices.Equal(log.lines, want) {
+			t.Errorf("logged %q, want %q", log.lines, want)
 		}
 		<-time.After(time.Minute) // their leases are over
 		synctest.Wait()

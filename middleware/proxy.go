@@ -65,9 +65,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		}
 		c.Transport = transport
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = patient(c.Logger)
 	proxy := &httputil.ReverseProxy{
 		Transport: c.Transport,
 		Rewrite: func(p *httputil.ProxyRequest) {

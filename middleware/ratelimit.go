@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -107,8 +106,7 @@ type rateLimiter struct {
 	seed   maphash.Seed
 	began  time.Time
 
-	mu       sync.Mutex
-	lastWarn time.Time
+	away repeated
 }
 
 func newRateLimiter(rate Rate) *rateLimiter {
@@ -121,9 +119,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if rate.MaxKeys == 0 {
 		rate.MaxKeys = 1 << 18
 	}
-	if rate.Logger == nil {
-		rate.Logger = slog.Default()
-	}
+	rate.Logger = patient(rate.Logger)
 	if err := rate.validate(); err != nil {
 		panic("middleware: RateLimit: " + err.Error())
 	}
@@ -263,14 +259,7 @@ func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error)
 }
 
 func (l *rateLimiter) warn(err error) {
-	l.mu.Lock()
-	now := time.Now()
-	due := now.Sub(l.lastWarn) >= time.Second
-	if due {
-		l.lastWarn = now
-	}
-	l.mu.Unlock()
-	if due {
-		l.Logger.Warn("the store of a rate limit does not answer", "policy", l.Name, "error", err)
+	if n, due := l.away.note(); due {
+		l.Logger.Warn("the store of a rate limit does not answer", "policy", l.Name, "error", err, "count", n)
 	}
 }

@@ -145,7 +145,7 @@ func startProgram(t *testing.T, program string, env []string, files []*os.File, 
 	}
 	s.first.Stdin, s.first.Stdout, s.first.Stderr = inEnd, outEnd, errEnd
 	s.first.ExtraFiles, s.first.Env = files, append(os.Environ(), env...)
-	s.first.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all successors one group to kill
+	s.first.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // with all successors one group to kill
 	if err := s.first.Start(); err != nil {
 		t.Fatal(err)
 	}

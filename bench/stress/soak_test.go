@@ -22,8 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
@@ -139,6 +137,7 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 type soaked struct {
 	*service
 	t             *testing.T
+	place         soakPlace
 	addr, tlsAddr string
 	pid           int
 	peak          atomic.Int64 // of the memory of any of its processes
@@ -152,10 +151,17 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	if c.race {
 		flags = []string{"-race"}
 	}
+	program, _ := build(t, servicePackage, flags...), build(t, comparePackage) // which takes what cores there are
 	cert, key := certificate(t)
 	s := &soaked{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
+	if c.judged {
+		s.place = ownPlace(t)
+	}
 	args := append([]string{"-addr", s.addr, "-tls-addr", s.tlsAddr, "-tls-cert", cert, "-tls-key", key, "-drain", c.drain.String()}, c.args...)
-	s.service = startProgram(t, build(t, servicePackage, flags...), nil, nil, args...)
+	s.service = startProgram(t, program, nil, nil, args...)
+	if err := s.place.serve(s.first.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
 	s.pid = s.both()
 	s.watch(s.pid)
 	return s
@@ -229,8 +235,8 @@ func (s *soaked) stop() {
 	s.watching.Wait()
 }
 
-// measure starts ordinary clients whose latencies are measured, in a process of their own that goes before this
-// one, and returns what waits for them.
+// measure starts ordinary clients whose latencies are measured, in a process of their own that goes before the
+// others, and returns what waits for them.
 func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	s.t.Helper()
 	p, err := proc.Start(context.Background(), proc.Command{Path: build(s.t, comparePackage), Args: []string{
@@ -240,7 +246,7 @@ func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(p.Stop)
-	_ = unix.Setpriority(unix.PRIO_PGRP, p.Pid, -10) // where that is not allowed, its lag shows
+	goFirst(p.Pid)
 	return func() (got load.OpenLoopResult) {
 		s.t.Helper()
 		if err := p.Wait(); err != nil {

@@ -56,14 +56,15 @@ type Holders struct {
 	// wait, nor change after the first call of Open.
 	OnRoom func()
 
-	count   atomic.Int64 // accounts that hold something
-	ending  atomic.Int64 // bytes
-	spared  atomic.Int64 // bytes of the one answer that is larger than the budget
-	much    atomic.Int64 // bytes of those that hold more than leastShare, without ending and spared
-	waiting atomic.Int64 // accounts that wait for room
-	modest  atomic.Int64 // of these those whose addresses are modest, see yields
-	want    atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
-	ended   atomic.Uint64
+	count     atomic.Int64 // accounts that hold something
+	ending    atomic.Int64 // bytes
+	spared    atomic.Int64 // bytes of the one answer that is larger than the budget
+	much      atomic.Int64 // bytes of those that hold more than leastShare, without ending and spared
+	waiting   atomic.Int64 // accounts that wait for room
+	waitSince atomic.Int64 // since when some have; 0 if none does
+	modest    atomic.Int64 // of these those whose addresses are modest, see yields
+	want      atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
+	ended     atomic.Uint64
 
 	taking  sync.Mutex // held while one that holds much takes more
 	capping sync.Mutex // held while memory is taken, if there is a MaxAddress
@@ -245,6 +246,15 @@ func (h *Holders) Count() int { return int(h.count.Load()) }
 
 // Waiting returns how many accounts wait for room.
 func (h *Holders) Waiting() int { return int(h.waiting.Load()) }
+
+// WaitingFor returns for how long some have waited without a break, 0 if none does.
+func (h *Holders) WaitingFor() time.Duration {
+	since := h.waitSince.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(time.Duration(h.now()-since), 1)
+}
 
 // Ending returns the bytes of holders that are being ended.
 func (h *Holders) Ending() int64 { return h.ending.Load() }

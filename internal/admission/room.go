@@ -191,7 +191,9 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 		a.waits, a.modest = now, modest
 		a.stop(now)
 		a.mu.Unlock()
-		h.waiting.Add(1)
+		if h.waiting.Add(1) == 1 {
+			h.waitSince.Store(max(now, 1))
+		}
 		if modest {
 			h.modest.Add(1)
 		}
@@ -228,7 +230,10 @@ func (a *Account) Unwait() {
 	}
 	a.waits = 0
 	a.start(a.holders.now())
-	a.holders.waiting.Add(-1)
+	since := a.holders.waitSince.Load()
+	if a.holders.waiting.Add(-1) == 0 {
+		a.holders.waitSince.CompareAndSwap(since, 0) // unless another waits by now
+	}
 	if a.modest {
 		a.modest = false
 		a.holders.modest.Add(-1)

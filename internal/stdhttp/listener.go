@@ -27,20 +27,11 @@ func newListener(s *Service, ln net.Listener, tls bool) *listener {
 
 // Accept waits for a connection, and first until there may be one more.
 func (l *listener) Accept() (net.Conn, error) {
-	slots := l.service.slots
-	if slots != nil {
-		select {
-		case slots <- struct{}{}:
-		default:
-			select {
-			case slots <- struct{}{}:
-			case <-l.closed:
-				return nil, net.ErrClosed
-			}
-		}
+	if !l.awaitSlot() {
+		return nil, net.ErrClosed
 	}
 	for {
-		c, err := l.lastListener.Accept()
+		c, err := l.acceptOne()
 		if err != nil {
 			l.service.freeSlot()
 			return nil, err

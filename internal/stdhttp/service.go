@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -18,11 +19,13 @@ type Service struct {
 	slots    chan struct{} // holds one for each open connection; nil: no bound
 	open     atomic.Int64
 	accepted atomic.Uint64
+	pauses   pauses
+	freed    chan struct{} // holds something after a connection has ended
 }
 
 // NewService returns a service without servers.
 func NewService(server *exchange.Server) *Service {
-	s := &Service{Server: server}
+	s := &Service{Server: server, freed: make(chan struct{}, 1)}
 	s.wires.New = func() any { return s.newWire() }
 	if server.MaxConnections > 0 {
 		s.slots = make(chan struct{}, server.MaxConnections)
@@ -30,10 +33,10 @@ func NewService(server *exchange.Server) *Service {
 	return s
 }
 
-// Connections returns how many connections are open, and how many have been accepted. It
-// may be called at any time.
-func (s *Service) Connections() (open int, accepted uint64) {
-	return int(s.open.Load()), s.accepted.Load()
+// Connections returns how many connections are open, how many have been accepted, how often accepting has paused
+// and for how long it does now. It may be called at any time.
+func (s *Service) Connections() (open int, accepted, pauses uint64, paused time.Duration) {
+	return int(s.open.Load()), s.accepted.Load(), s.pauses.count.Load(), s.pauses.lasting()
 }
 
 // serve answers a request.
@@ -73,6 +76,10 @@ func (s *Service) freeSlot() {
 // closed is told of the end of a connection that Accept returned.
 func (s *Service) closed(conn net.Conn) {
 	s.freeSlot()
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
 	if own := connOf(conn); own != nil {
 		s.Addresses.Release(own.counted)
 	}

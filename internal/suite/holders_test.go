@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,11 +182,12 @@ func TestBodiesThatWaitShow(t *testing.T) {
 		Await(t, "the first action", entered)
 		Send(t, second, Request("POST /hold", "", body))
 		Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+		Soon(t, "it shows for how long", func() bool { return app.Stats().Memory.WaitingFor > 0 })
 		resp, err := http.ReadResponse(bufio.NewReader(second), nil)
 		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("the second: %v, %v", resp, err)
 		}
-		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 1 || s.Shed["no-memory"] != 1 || s.Shed["largest-holder"] != 0 {
+		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 1 || s.Shed["no-memory"] != 1 || s.Shed["largest-holder"] != 0 {
 			t.Errorf("%+v, %v", s.Memory, s.Shed)
 		}
 		close(leave)
@@ -194,18 +199,62 @@ func TestBodiesThatWaitShow(t *testing.T) {
 
 // ... and for a bound on connections: how long nothing has been accepted.
 func TestAcceptingPausesShow(t *testing.T) {
-	app, addr := startProbe(t, dunlin.Config{MaxConnections: 1})
-	first := Dial(t, addr)
-	probe(t, first)
-	second := Dial(t, addr) // in the backlog
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		logs := new(LogBuffer)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxConnections: 1, Logger: logs.Logger(slog.LevelWarn)}, func(a *dunlin.App) {
+			app = a
+			a.Get("/probe", Text("probe"))
+		})
+		first := Dial(t, addr)
+		probe(t, first)
+		second, err := net.Dial("tcp", addr) // in the backlog
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = second.Close() }()
+		Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
+		if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
+			t.Errorf("%+v, %v", s.Connections, s.Shed)
+		}
+		Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
+		_ = first.Close()
+		Soon(t, "the second is accepted", func() bool { return app.Stats().Connections.Accepted == 2 })
+		_ = second.Close()
+		Soon(t, "others are accepted again", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
+	})
+}
+
+// A scarceListener has no descriptors for connections that come, while it is told so.
+type scarceListener struct {
+	net.Listener
+	scarce atomic.Bool
+}
+
+func (l *scarceListener) Accept() (net.Conn, error) {
+	if l.scarce.Load() {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.Addr(), Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// ... and for want of descriptors, on net/http's server: it tries again when a connection has ended, or a second later.
+func TestAcceptingWithoutDescriptorsShows(t *testing.T) {
+	ln := &scarceListener{Listener: Listen(t)}
+	ln.scarce.Store(true)
+	var app *dunlin.App
+	logs := new(LogBuffer)
+	addr, _ := StartOn(t, dunlin.Config{Engine: dunlin.EngineStd, Logger: logs.Logger(slog.LevelWarn)}, ln, func(a *dunlin.App) {
+		app = a
+		a.Get("/probe", Text("probe"))
+	})
 	Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
-	if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
+	Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
+	if s := app.Stats(); s.Connections.AcceptPauses != 1 || s.Shed["accept-paused"] == 0 {
 		t.Errorf("%+v, %v", s.Connections, s.Shed)
 	}
-	_ = first.Close()
-	probe(t, second)
-	Soon(t, "the second is the only one", func() bool { return app.Stats().Connections.Open == 1 })
-	_ = second.Close()
+	ln.scarce.Store(false)
+	probe(t, Dial(t, addr))
 	Soon(t, "others are accepted again", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
 }
 

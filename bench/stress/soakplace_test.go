@@ -1,0 +1,107 @@
+//go:build linux
+
+package stress_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+)
+
+// A soakPlace keeps apart who would otherwise disturb each other: the service has a core of its own, and the clients,
+// with those that measure, the other. A service is not slow because its clients compute beside it. All of them go
+// before whatever else runs on this machine, as far as that is allowed: a client that does not run for a quarter of a
+// second loses its request to the end of an idle connection.
+type soakPlace struct {
+	proc.Placement
+	pinned bool
+}
+
+// ownPlace moves this process to the cores of the load until the test has ended.
+func ownPlace(t *testing.T) soakPlace {
+	t.Helper()
+	var p soakPlace
+	if p.Placement, p.pinned = proc.Place(); !p.pinned {
+		t.Log("one core: clients and service disturb each other")
+		return p
+	}
+	own := os.Getpid()
+	if err := onThreads(own, func(tid int) error { return pin(tid, p.Load) }); err != nil {
+		t.Fatal(err)
+	}
+	group, err := os.ReadFile(autogroup(own))
+	prefer(own)
+	t.Cleanup(func() {
+		if err := onThreads(own, func(tid int) error { return pin(tid, p.Both) }); err != nil {
+			t.Error(err)
+		}
+		if _, nice, found := strings.Cut(string(group), "nice "); err == nil && found {
+			_ = os.WriteFile(autogroup(own), []byte(strings.TrimSpace(nice)), 0)
+		}
+	})
+	return p
+}
+
+// serve moves a process, which has begun just now, to the cores of the service. What it starts begins there.
+func (p soakPlace) serve(pid int) error {
+	if !p.pinned {
+		return nil
+	}
+	prefer(pid)
+	return onThreads(pid, func(tid int) error { return pin(tid, p.Server) })
+}
+
+// autogroup is the file that says how a session's processes together fare among others (sched(7)).
+func autogroup(pid int) string { return fmt.Sprintf("/proc/%d/autogroup", pid) }
+
+// prefer has the session of a process run before others, where there are such groups.
+func prefer(pid int) { _ = os.WriteFile(autogroup(pid), []byte("-15"), 0) }
+
+// goFirst has a process run before all others of its core when it has something to do. Where that is not allowed, its lag shows.
+func goFirst(pid int) {
+	_ = onThreads(pid, func(tid int) error {
+		return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	})
+}
+
+func pin(tid int, cores []int) error {
+	var set unix.CPUSet
+	for _, core := range cores {
+		set.Set(core)
+	}
+	return unix.SchedSetaffinity(tid, &set)
+}
+
+// onThreads does something to all threads of a process, also those that begin meanwhile.
+func onThreads(pid int, do func(tid int) error) error {
+	folder := fmt.Sprintf("/proc/%d/task", pid)
+	for done := map[int]bool{}; ; {
+		threads, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		more := false
+		for _, entry := range threads {
+			tid, err := strconv.Atoi(entry.Name())
+			if err != nil {
+				return err
+			}
+			if done[tid] {
+				continue
+			}
+			done[tid], more = true, true
+			if err := do(tid); err != nil && err != unix.ESRCH { // it may have ended
+				return fmt.Errorf("thread %d of process %d: %w", tid, pid, err)
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package stdhttp
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// acceptPause is how long a listener that found no free descriptor waits before it tries again, and how often a
+// pause that lasts is told of.
+const acceptPause = time.Second
+
+// errMaxConnections is why accepting pauses at Config.MaxConnections.
+var errMaxConnections = errors.New("as many connections are open as may be")
+
+// pauses are the times during which nothing is accepted, of all listeners together.
+type pauses struct {
+	count atomic.Uint64
+
+	mu    sync.Mutex
+	now   int       // listeners that pause
+	since time.Time // when the first of them began
+}
+
+// begin counts a listener that accepts nothing from now on.
+func (p *pauses) begin() {
+	p.count.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now++; p.now == 1 {
+		p.since = time.Now()
+	}
+}
+
+func (p *pauses) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now--
+}
+
+// lasting returns for how long one has lasted, 0 if there is none.
+func (p *pauses) lasting() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == 0 {
+		return 0
+	}
+	return max(time.Since(p.since), 1)
+}
+
+// awaitSlot waits until there may be one more connection. It is false if the listener is closed before.
+func (l *listener) awaitSlot() bool {
+	s := l.service
+	if s.slots == nil {
+		return true
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	default:
+	}
+	s.pauses.begin()
+	defer s.pauses.end()
+	for retry := time.NewTicker(acceptPause); ; {
+		s.notePaused(errMaxConnections)
+		select {
+		case s.slots <- struct{}{}:
+			retry.Stop()
+			return true
+		case <-l.closed:
+			retry.Stop()
+			return false
+		case <-retry.C:
+		}
+	}
+}
+
+// acceptOne accepts a connection, also after a time without free descriptors.
+func (l *listener) acceptOne() (net.Conn, error) {
+	c, err := l.lastListener.Accept()
+	if !scarce(err) {
+		return c, err
+	}
+	s := l.service
+	s.pauses.begin()
+	defer s.pauses.end()
+	retry := time.NewTicker(acceptPause)
+	defer retry.Stop()
+	for scarce(err) {
+		s.notePaused(err)
+		select {
+		case <-l.closed:
+			return nil, net.ErrClosed
+		case <-s.freed: // with descriptors there is no other way to know
+		case <-retry.C:
+		}
+		c, err = l.lastListener.Accept()
+	}
+	return c, err
+}
+
+// scarce reports whether there were no descriptors for a connection that has come.
+func scarce(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// notePaused says, also while that lasts, that nothing is accepted.
+func (s *Service) notePaused(why error) {
+	if n, due := s.Shed.Note(admission.AcceptPaused); due {
+		s.Log.Warn("accepting pauses", "err", why, "open", s.open.Load(), "count", n)
+	}
+}
