@@ -5,8 +5,10 @@ package stress_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -16,51 +18,171 @@ import (
 )
 
 // Clients that take large answers slowly, and clients that send large bodies slowly, cost others
-// nothing: neither those who come nor those who are there, nor a critical route.
+// nothing: neither those who come nor those who are there, nor a critical route; by whatever protocol all of them come.
 func TestSlowHolders(t *testing.T) {
-	for _, limit := range []string{"0", "64MiB"} {
-		t.Run("memory "+limit, func(t *testing.T) {
-			s := startService(t, nil, nil, "-memory", limit)
-			pid, addr := s.serving()
-			var kept []*quickConn
-			for range 100 {
-				c := &quickConn{conn: connect(t, addr)}
-				c.in = bufio.NewReader(c.conn)
-				kept = append(kept, c)
+	for _, p := range []holderProtocol{{name: "HTTP/1.1"}, {name: "HTTP/1.1 by TLS", secure: true}, {name: "HTTP/2", secure: true, two: true}} {
+		for _, limit := range []string{"0", "64MiB"} {
+			if p.secure && limit == "0" && !*full {
+				continue
 			}
-			rounds := either(2, 10)
-			alone := askAll(t, addr, kept, rounds)
-
-			ctx, cancel := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			for range 200 {
-				all.Go(func() { again(ctx, addr, takeSlowly) })
-				all.Go(func() { again(ctx, addr, sendSlowly) })
-			}
-			time.Sleep(either(2*time.Second, 10*time.Second)) // until they hold what they can
-			beside := askAll(t, addr, kept, rounds)
-			m, shed := statsOf(t, addr).Memory, statsOf(t, addr).Shed
-			cancel()
-			all.Wait()
-
-			t.Logf("alone p50 %v, p99 %v; beside 200 slow downloads and 200 slow bodies p50 %v, p99 %v (bar: twice as much, or 5 ms)",
-				alone.p50, alone.p99, beside.p50, beside.p99)
-			t.Logf("held %.1f MB of %.1f, at the most %.1f; peak of resident memory %.1f MB; %d holders, shed %v",
-				float64(m.Held)/mb, float64(m.Budget)/mb, float64(m.HeldPeak)/mb, float64(resident(t, pid, "VmHWM"))/mb, m.Holders, shed)
-			if bar := max(2*alone.p99, 5*time.Millisecond); *full && beside.p99 > bar {
-				t.Errorf("p99 %v, the bar is %v", beside.p99, bar)
-			}
-			if shed["accept-paused"]+shed["idle-dropped"] > 0 {
-				t.Errorf("others were made to pay: %v", shed)
-			}
-		})
+			t.Run(p.name+" memory "+limit, func(t *testing.T) { slowHolders(t, p, limit) })
+		}
 	}
 }
 
-// quickConn is a connection that stays.
+func slowHolders(t *testing.T, p holderProtocol, limit string) {
+	cert, key := certificate(t)
+	plain, secured := unusedAddr(t), unusedAddr(t)
+	s := startService(t, nil, nil, "-memory", limit, "-addr", plain, "-tls-addr", secured, "-tls-cert", cert, "-tls-key", key)
+	if *full {
+		if err := ownPlace(t).serve(s.first.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pid, _ := s.serving()
+	_, _ = s.serving()
+	p.addr = plain
+	if p.secure {
+		p.addr = secured
+	}
+	var kept []asker
+	for range 100 {
+		c, err := p.quick()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		kept = append(kept, c)
+	}
+	rounds := either(2, 10)
+	alone := p.askAll(t, kept, rounds)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() { again(ctx, p.takeSlowly) })
+		all.Go(func() { again(ctx, p.sendSlowly) })
+	}
+	time.Sleep(either(2*time.Second, 10*time.Second)) // until they hold what they can
+	beside := p.askAll(t, kept, rounds)
+	stats := statsOf(t, plain)
+	m, shed := stats.Memory, stats.Shed
+	cancel()
+	all.Wait()
+	after := p.askAll(t, kept, rounds)
+
+	t.Logf("alone p50 %v, p99 %v; beside 200 slow downloads and 200 slow bodies p50 %v, p99 %v (bar: twice as much, or 5 ms); after p50 %v, p99 %v",
+		alone.p50, alone.p99, beside.p50, beside.p99, after.p50, after.p99)
+	t.Logf("held %.1f MB of %.1f, at the most %.1f; peak of resident memory %.1f MB; %d holders, shed %v",
+		float64(m.Held)/mb, float64(m.Budget)/mb, float64(m.HeldPeak)/mb, float64(resident(t, pid, "VmHWM"))/mb, m.Holders, nonZero(shed))
+	if bar := max(2*alone.p99, 5*time.Millisecond); *full && beside.p99 > bar {
+		t.Errorf("p99 %v, the bar is %v", beside.p99, bar)
+	}
+	if shed["accept-paused"]+shed["idle-dropped"] > 0 {
+		t.Errorf("others were made to pay: %v", shed)
+	}
+}
+
+func nonZero(counts map[string]uint64) map[string]uint64 {
+	counts = maps.Clone(counts)
+	maps.DeleteFunc(counts, func(_ string, n uint64) bool { return n == 0 })
+	return counts
+}
+
+// A holderProtocol is how slow clients and quick ones come, each on a connection of its own.
+type holderProtocol struct {
+	name        string
+	secure, two bool
+	addr        string
+}
+
+// dial connects; one who is to be slow has little room for what it is sent.
+func (p holderProtocol) dial(slow bool) (net.Conn, error) {
+	conn, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return nil, err
+	}
+	if slow {
+		_ = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
+	}
+	if p.secure {
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // what is looked at is not whose certificate it is
+	}
+	return conn, nil
+}
+
+// client is one of HTTP/2, which takes no more of an answer than 64 KiB ahead of who reads it.
+func (p holderProtocol) client() *http.Client {
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		Protocols:       new(http.Protocols),
+		HTTP2:           &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10},
+	}
+	transport.Protocols.SetHTTP2(true)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// An asker is a quick client with a connection.
+type asker interface {
+	ask(method, addr, path string) error
+	close()
+}
+
+func (p holderProtocol) quick() (asker, error) {
+	if p.two {
+		return quickClient{p.client()}, nil
+	}
+	conn, err := p.dial(false)
+	if err != nil {
+		return nil, err
+	}
+	return &quickConn{conn, bufio.NewReader(conn)}, nil
+}
+
+// A quickConn is one of HTTP/1.1.
 type quickConn struct {
 	conn net.Conn
 	in   *bufio.Reader
+}
+
+func (c *quickConn) close() { _ = c.conn.Close() }
+
+func (c *quickConn) ask(method, _, path string) error {
+	_ = c.conn.SetDeadline(time.Now().Add(patience))
+	if _, err := fmt.Fprintf(c.conn, "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, path); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return err
+	}
+	return drained(resp, 1)
+}
+
+// A quickClient is one of HTTP/2.
+type quickClient struct{ *http.Client }
+
+func (c quickClient) close() { c.CloseIdleConnections() }
+
+func (c quickClient) ask(method, addr, path string) error {
+	req, err := http.NewRequest(method, "https://"+addr+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	return drained(resp, 2)
+}
+
+func drained(resp *http.Response, major int) error {
+	_, err := io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if err == nil && (resp.StatusCode != http.StatusOK || resp.ProtoMajor != major) {
+		err = fmt.Errorf("status %d by %s", resp.StatusCode, resp.Proto)
+	}
+	return err
 }
 
 // quickTimes are how long quick requests took.
@@ -68,38 +190,30 @@ type quickTimes struct{ p50, p99 time.Duration }
 
 // askAll has 100 new and the kept connections ask, the latter also a critical route, in rounds.
 // All must be answered.
-func askAll(t *testing.T, addr string, kept []*quickConn, rounds int) quickTimes {
+func (p holderProtocol) askAll(t *testing.T, kept []asker, rounds int) quickTimes {
 	t.Helper()
 	var took []time.Duration
-	one := func(c *quickConn, path string) {
+	timed := func(path string, ask func() error) {
 		began := time.Now()
-		_ = c.conn.SetDeadline(began.Add(patience))
-		if _, err := fmt.Fprintf(c.conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
+		if err := ask(); err != nil {
 			t.Fatalf("%s: %v", path, err)
-		}
-		resp, err := http.ReadResponse(c.in, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d, %v", path, resp.StatusCode, err)
 		}
 		took = append(took, time.Since(began))
 	}
 	for range rounds {
 		for i, c := range kept {
-			one(c, "/number/1")
+			timed("/number/1", func() error { return c.ask(http.MethodGet, p.addr, "/number/1") })
 			if i%10 == 0 {
-				one(c, "/stats")
+				timed("/stats", func() error { return c.ask(http.MethodGet, p.addr, "/stats") })
 			}
-			began := time.Now()
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			one(&quickConn{conn, bufio.NewReader(conn)}, "/number/2")
-			took[len(took)-1] = time.Since(began)
-			_ = conn.Close()
+			timed("a new connection", func() error {
+				fresh, err := p.quick()
+				if err != nil {
+					return err
+				}
+				defer fresh.close()
+				return fresh.ask(http.MethodGet, p.addr, "/number/2")
+			})
 		}
 	}
 	slices.Sort(took)
@@ -107,12 +221,9 @@ func askAll(t *testing.T, addr string, kept []*quickConn, rounds int) quickTimes
 }
 
 // again has a slow client come back, as often as it is cut off, until it may not.
-func again(ctx context.Context, addr string, slowly func(ctx context.Context, conn net.Conn)) {
+func again(ctx context.Context, slowly func(ctx context.Context)) {
 	for ctx.Err() == nil {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			slowly(ctx, conn)
-			_ = conn.Close()
-		}
+		slowly(ctx)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -123,21 +234,65 @@ func again(ctx context.Context, addr string, slowly func(ctx context.Context, co
 const slowStep = 100 * time.Millisecond
 
 // takeSlowly takes an answer of 1 MB at 12 KB/s.
-func takeSlowly(ctx context.Context, conn net.Conn) {
-	_ = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
-	if _, err := io.WriteString(conn, "GET /zeros/1000000 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+func (p holderProtocol) takeSlowly(ctx context.Context) {
+	const path, piece = "/zeros/1000000", 1200
+	if p.two {
+		client := p.client()
+		defer client.CloseIdleConnections()
+		client.Timeout = 0
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.addr+path, http.NoBody)
+		if err != nil {
+			return
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		everyStep(ctx, func() bool {
+			_, err := io.CopyN(io.Discard, resp.Body, piece)
+			return err == nil
+		})
+		return
+	}
+	conn, err := p.dial(true)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return
 	}
 	everyStep(ctx, func() bool {
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-		_, err := io.CopyN(io.Discard, conn, 1200)
+		_, err := io.CopyN(io.Discard, conn, piece)
 		return err == nil
 	})
 }
 
 // sendSlowly sends half of a body of 4 MiB, and the rest at 300 B/s.
-func sendSlowly(ctx context.Context, conn net.Conn) {
-	const size = 4 << 20
+func (p holderProtocol) sendSlowly(ctx context.Context) {
+	const size, piece = 4 << 20, 30
+	if p.two {
+		client := p.client()
+		defer client.CloseIdleConnections()
+		client.Timeout = 0
+		body := &slowBody{ctx: ctx, quick: size / 2, piece: piece}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+p.addr+"/keep", body)
+		if err != nil {
+			return
+		}
+		req.ContentLength = size
+		if resp, err := client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+		return
+	}
+	conn, err := p.dial(false)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "POST /keep HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size); err != nil {
 		return
 	}
@@ -146,9 +301,29 @@ func sendSlowly(ctx context.Context, conn net.Conn) {
 		return
 	}
 	everyStep(ctx, func() bool {
-		_, err := conn.Write(make([]byte, 30))
+		_, err := conn.Write(make([]byte, piece))
 		return err == nil
 	})
+}
+
+// A slowBody comes quickly at first, then a piece in each step.
+type slowBody struct {
+	ctx          context.Context
+	quick, piece int
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if n := min(len(p), b.quick); n > 0 {
+		clear(p[:n])
+		b.quick -= n
+		return n, nil
+	}
+	select {
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	case <-time.After(slowStep):
+	}
+	return min(len(p), b.piece), nil
 }
 
 func everyStep(ctx context.Context, do func() bool) {

@@ -36,6 +36,7 @@ type Account struct {
 	since     int64 // when it began to hold something
 	left      int64 // bytes that its peer still has to send or to take; -1: unknown
 	ending    bool
+	counted   bool // ... and that has been counted, see CountEnd
 	closed    bool
 	lent      bool  // others than the connection may still have it: it is not used again
 	lone      bool  // its bytes are spared
@@ -319,6 +320,16 @@ func (a *Account) Ending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ending
+}
+
+// CountEnd reports whether the end of the holder is to be counted by its caller, who carries it out: true once.
+// One that is chosen may still let go by itself.
+func (a *Account) CountEnd() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := a.ending && !a.counted
+	a.counted = a.counted || first
+	return first
 }
 
 // Spare takes the end of a holder back that has let go of everything by itself meanwhile.

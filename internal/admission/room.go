@@ -435,7 +435,7 @@ func (h *Holders) markEnding(a *Account) bool {
 	if a.ending || a.closed {
 		return false
 	}
-	a.ending = true
+	a.ending, a.counted = true, false
 	h.ending.Add(a.held.Load())
 	a.source.ending.Add(a.held.Load())
 	if a.lone {

@@ -67,8 +67,14 @@ func (c *Conn) Met() admission.Cap {
 }
 
 // End is called by admission.Holders, on any goroutine.
-func (c *Conn) End(a *admission.Account) {
+func (c *Conn) End(a *admission.Account) { c.loop.post(message{kind: msgEnd, conn: c, account: a}) }
+
+// noteEnded counts, and logs now and then, that the connection is refused or cut off now to make room.
+func (c *Conn) noteEnded(a *admission.Account) {
 	e := c.loop.e
+	if !a.CountEnd() {
+		return
+	}
 	if a.Met().Capped() {
 		if n, due := e.cfg.Shed.Note(admission.MemoryCap); due {
 			e.cfg.Logger.Warn("engine: one connection or address holds as much memory as it may: those are refused or cut off who hold most",
@@ -78,14 +84,17 @@ func (c *Conn) End(a *admission.Account) {
 		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
 			"latest", c.RemoteAddr(), "held", a.Held(), "fair", e.cfg.Holders.Fair(), "count", n)
 	}
-	c.loop.post(message{kind: msgEnd, conn: c, account: a})
 }
 
-// ended reports whether the connection is being ended to make room. Its goroutine, when
-// it is away, finds that out as soon as it would wait.
+// ended reports whether the connection is being ended to make room: its caller cuts it off then, which is counted. Its
+// goroutine, when it is away, finds that out as soon as it would wait.
 func (c *Conn) ended() bool {
 	a := c.acct.Load()
-	return a != nil && a.Ending()
+	if a == nil || !a.Ending() {
+		return false
+	}
+	c.noteEnded(a)
+	return true
 }
 
 // endHolder ends c to make room. It reports whether d still drives the loop.
@@ -100,6 +109,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 	if c.acct.Load() != a || a.Spare() {
 		return true // it has let go by itself
 	}
+	c.noteEnded(a)
 	d.begin(c)
 	if c.out != nil && c.out.bytes > 0 {
 		c.flags |= flagCloseNow
@@ -131,6 +141,7 @@ func (d *Driver) settle(c *Conn) {
 		c.acct.Store(nil)
 	case !d.detached || !a.Ending() || a.Spare() || c.over():
 	case c.out != nil:
+		c.noteEnded(a)
 		c.flags |= flagCloseNow
 	default:
 		c.loop.post(message{kind: msgEnd, conn: c, account: a}) // the loop refuses what is kept

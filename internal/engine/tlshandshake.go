@@ -178,7 +178,7 @@ func (h *shake) fail(err error) {
 	c, t := h.c, h.t
 	reason, what := admission.TLSError, "TLS handshakes have failed"
 	switch {
-	case h.fault == ErrNoRoom: // counted where it was decided
+	case h.fault == ErrNoRoom: // counted where it was found
 		reason, what = admission.LargestHolder, ""
 	case h.fault != nil:
 		reason, what = admission.SlowHandshake, "clients were too slow with their TLS handshakes"

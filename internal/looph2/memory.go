@@ -139,13 +139,13 @@ func (h *holder) RemoteAddr() netip.AddrPort { return h.remote }
 // End has the stream let go: its loop does that.
 func (h *holder) End(a *admission.Account) {
 	own := h.own
-	own.s.h.server.NoteEnded(h.remote, a)
 	go func() {
 		own.s.mu.Lock()
 		defer own.s.mu.Unlock()
 		if own.finalized || own.account != a {
 			return
 		}
+		own.s.h.server.NoteEnded(h.remote, a)
 		own.noRoom = true
 		own.moved.Broadcast()
 		own.s.post(own)

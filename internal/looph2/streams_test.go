@@ -202,6 +202,7 @@ func TestLateStreams(t *testing.T) {
 		})
 		status, body := s.get("/late")
 		want(t, status, body, 503, "too long")
+		soon(t, "the late action has seen the end of its context", func() bool { _, told := seen.Load("late"); return told })
 		if err, _ := seen.Load("late"); err != context.DeadlineExceeded {
 			t.Errorf("the context of the late action ended with %v", err)
 		}

@@ -12,7 +12,8 @@
 //	count.go    counting by route
 //	service.go  what the servers of an app share   server.go  the server of one listener, its end
 //	taker.go    the same for connections that another server has accepted
-//	listener.go bounds on connections              backlog*.go  emptying the backlog of a listener
+//	listener.go bounds on connections              pause.go   times during which nothing is accepted
+//	backlog*.go emptying the backlog of a listener
 //	lost*.go    clients that have gone while the action waits for room
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly

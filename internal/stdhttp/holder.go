@@ -60,11 +60,11 @@ func (h *holder) RemoteAddr() netip.AddrPort {
 // End has the reading of the body fail. Servers other than net/http's may not be able to:
 // then the body is read to its end.
 func (h *holder) End(a *admission.Account) {
-	h.server.NoteEnded(h.RemoteAddr(), a)
 	go func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.account == a { // not the next request's
+			h.server.NoteEnded(h.remote, a)
 			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 		}
 	}()
