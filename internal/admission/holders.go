@@ -72,8 +72,10 @@ type Holders struct {
 	large   []*Account  // those that hold more than leastShare
 	next    []candidate // to be ended, the first last; see victim
 	nextAt  int64       // when they were found
+	listed  bool        // ... for who asks now
 	all     bool        // they are not large
 	waiters bool        // some of them are not, and wait for much
+	before  int         // ... who go only while nobody who holds much stands worse than that
 	lone    *Account    // whose bytes are spared
 	changed chan struct{}
 

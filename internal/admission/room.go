@@ -388,12 +388,13 @@ func (h *Holders) Balance() {
 func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bool) {
 	var ends [8]*Account
 	for more := true; more && !costliest; {
-		k := 0
+		k, again := 0, false
 		h.mu.Lock()
 		h.list(n, times)
 		for h.overFor(asker, n) > 0 && k < len(ends) && !costliest {
-			v := h.victim(asker, n, times)
+			v := h.victim(asker, n, times, k)
 			if v == nil {
+				again = times == 0 && k > 0 && !h.listed
 				break
 			}
 			if v == asker && n > 0 {
@@ -406,7 +407,7 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bo
 				}
 			}
 		}
-		more = k == len(ends)
+		more = k == len(ends) || again
 		h.mu.Unlock()
 		for _, v := range ends[:k] {
 			h.ended.Add(1)

@@ -22,21 +22,27 @@ type candidate struct {
 	since    int64
 }
 
-// victim returns the next account to be ended; nil if there is none. h.mu is held.
-func (h *Holders) victim(asker *Account, n int64, times float64) *Account {
+// victim returns the next account to be ended; nil if there is none, or if so many were chosen by a list that was made
+// earlier and has no more: then these are to be ended before another is made. h.mu is held.
+func (h *Holders) victim(asker *Account, n int64, times float64, chosen int) *Account {
 	for range 2 {
-		for len(h.next) > 0 {
-			a := h.next[len(h.next)-1].account
-			switch h.judge(a, asker, n, times) {
-			case isVictim:
-				h.next = h.next[:len(h.next)-1]
-				return a
-			case nobodyIs:
+		for i := len(h.next) - 1; i >= 0; i-- {
+			if times == 0 && h.next[i].standing != slow && !h.listed {
+				break // there may be slow ones by now
+			}
+			a := h.next[i].account
+			found := h.judge(&h.next[i], asker, n, times)
+			if found == nobodyIs {
 				return nil
 			}
-			h.next = h.next[:len(h.next)-1]
+			if found != notForIt {
+				h.next = slices.Delete(h.next, i, i+1)
+			}
+			if found == isVictim {
+				return a
+			}
 		}
-		if times > 0 {
+		if times > 0 || chosen > 0 && !h.listed {
 			return nil // it asks again
 		}
 		h.nextAt = 0
@@ -50,14 +56,15 @@ func (h *Holders) victim(asker *Account, n int64, times float64) *Account {
 
 // What a candidate is found to be.
 const (
-	isNone = iota // it is not to be ended any more
+	isNone   = iota // it is not to be ended any more
+	notForIt        // not for this asker, but perhaps for another
 	isVictim
 	nobodyIs // it costs too little, and so do the others
 )
 
 // judge looks at a candidate anew. h.mu is held.
-func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
-	now := h.now()
+func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) int {
+	a, now := c.account, h.now()
 	least := 0.0
 	if times > 1 {
 		if a == asker {
@@ -67,7 +74,6 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 		least = times * asker.cost(now)
 		asker.mu.Unlock()
 	}
-	last := h.next[len(h.next)-1].standing
 	unequal := times > 0 && a.source != asker.source && h.greedy(a.source, 0) && !h.greedy(asker.source, n)
 	full := asker != nil && a != asker && h.overMuch(asker, n) > 0
 	a.mu.Lock()
@@ -79,24 +85,24 @@ func (h *Holders) judge(a, asker *Account, n int64, times float64) int {
 	case h.waiters && held <= h.Fair() && a.waits != 0 && a != asker:
 		// It has little, and will not do with it.
 		if full && a.much == 0 {
-			return isNone // the asker could have no more of what it gives back
+			return notForIt // the asker could have no more of what it gives back
 		}
 		if times == 0 || unequal || times == 1 && now-a.since >= 4*provenAfter {
 			return isVictim
 		}
-		return isNone
+		return notForIt
 	case !h.all && held <= h.Fair():
 		return isNone
-	case standing > last:
+	case standing > c.standing:
 		return isNone // it is better than it was
-	case times > 0 && now-a.answers < provenAfter:
-		return isNone // it has hardly been able to take any of its answer
+	case times > 0 && a.answers != 0 && now-a.answers < provenAfter:
+		return notForIt // it has hardly been able to take any of its answer
 	case standing != slow && times > 0 && !(standing == sending && times == 1 && unequal):
 		return nobodyIs
 	case standing == answering && !h.all && h.over(n) <= h.slack():
 		return nobodyIs
 	case standing == sending && times > 0 && now-a.since < provenAfter:
-		return isNone
+		return notForIt
 	case times > 1 && (now-a.since < provenAfter || a.cost(now) <= least):
 		return nobodyIs
 	}
@@ -115,10 +121,11 @@ func (a *Account) endable() bool {
 func (h *Holders) list(n int64, times float64) {
 	now := h.now()
 	fresh := h.nextAt != 0 && now-h.nextAt < listLife && (times > 0 || len(h.next) > 0)
-	if fresh && !(h.all && (times > 0 || h.anyLarge(answering+1))) && !(h.waiters && h.anyLarge(answering)) {
+	h.listed = false
+	if fresh && !(h.all && (times > 0 || h.anyLarge(answering+1))) && !(h.waiters && h.anyLarge(h.before)) {
 		return
 	}
-	h.next, h.nextAt, h.all, h.waiters = h.next[:0], now, false, false
+	h.next, h.nextAt, h.listed, h.all, h.waiters = h.next[:0], now, true, false, false
 	fair, bound := h.Fair(), h.budget.Bound()
 	var most *source
 	several := false
@@ -217,7 +224,10 @@ func (h *Holders) listWaiting(now int64, alone bool) {
 	if greedy == nil && !alone {
 		return
 	}
-	h.waiters = true
+	h.waiters, h.before = true, answering
+	if greedy == nil {
+		h.before = answering + 1 // whatever is there now
+	}
 	h.eachSource(func(src *source) {
 		if greedy != nil && src != greedy {
 			return
