@@ -267,7 +267,7 @@ func TestAcceptingWithoutDescriptorsShows(t *testing.T) {
 // Actions that hold large bodies while they work cannot be ended. They leave room for others, who
 // hold little: those are answered at once, and large bodies that find no room wait.
 func TestWorkingHoldersLeaveRoom(t *testing.T) {
-	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 5
 		leave, entered := make(chan struct{}), make(chan struct{}, large)
 		var app *dunlin.App
