@@ -50,7 +50,8 @@ type Config struct {
 	TLSDevelopment bool
 
 	// HSTS has clients come by TLS only: what is asked in clear text is redirected (308) to
-	// https, where routes do not say otherwise, see [Route.ClearText]; and answers by TLS tell browsers
+	// https, where routes do not say otherwise, see [Route.ClearText]: to the host that the request names, with TLSDomains only if
+	// that is one of them, and else answered with 400. And answers by TLS tell browsers
 	// to come by TLS from the beginning for so long (Strict-Transport-Security, RFC 6797), in whole seconds.
 	// They can be told otherwise by TLS only: begin with a few minutes. Behind a proxy that speaks TLS for
 	// the server TrustedProxies must name it, or all requests are redirected for ever. With

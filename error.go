@@ -31,7 +31,9 @@ type ProblemDetails struct {
 
 	Cause error // for the log
 
-	passing bool // the client may try again soon: Retry-After
+	Temporary bool // the client may try again soon: the answer has Retry-After, with one second
+
+	passing bool // nothing is wrong but that there is no room
 }
 
 // Error returns the problem as a log line wants it, cause included.
@@ -77,7 +79,7 @@ func Problem(p ProblemDetails) Response {
 		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &p))
 	}
 	block := blockProblem
-	if p.passing {
+	if p.Temporary {
 		block = blockPassing
 	}
 	x := exchange.NewOwn(&block.block)
@@ -222,7 +224,7 @@ func statusOf(err error) int {
 // noMemory is the problem of something of the request that the memory budget has no
 // room for.
 func (a *App) noMemory(what string, met admission.Cap) *ProblemDetails {
-	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Holders.Why(met), passing: true}
+	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Holders.Why(met), Temporary: true, passing: true}
 }
 
 // passing reports whether err is, or wraps, a problem that only says that there is no room now.

@@ -88,7 +88,8 @@ func TestProblem(t *testing.T) {
 		problem dunlin.ProblemDetails
 		body    string
 	}{
-		"zero": {dunlin.ProblemDetails{}, problem500Body},
+		"zero":      {dunlin.ProblemDetails{}, problem500Body},
+		"temporary": {dunlin.ProblemDetails{Status: 503, Temporary: true}, `{"title":"Service Unavailable","status":503}`},
 		"all members": {dunlin.ProblemDetails{Type: "https://e.example/p", Title: "T", Status: 400, Detail: "D", Instance: "/i", Cause: errors.New("secret")},
 			`{"type":"https://e.example/p","title":"T","status":400,"detail":"D","instance":"/i"}`},
 		"extensions in order": {dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"b": []int{1}, "a": nil, "c": map[string]string{"x": "<"}}},
@@ -99,6 +100,9 @@ func TestProblem(t *testing.T) {
 			`{"title":"Bad Request","status":400,"detail":"a\"b\\\n\u0000\ufffd\u003c/script\u003e","\"":1}`},
 	} {
 		w, _ := respondWith(t, func() dunlin.Response { return dunlin.Problem(c.problem) })
+		if temporary := name == "temporary"; temporary != (w.Header().Get("Retry-After") == "1") {
+			t.Errorf("%s: Retry-After is %q", name, w.Header().Get("Retry-After"))
+		}
 		if w.Body.String() != c.body || w.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: %s, want %s", name, w.Body, c.body)
 		}

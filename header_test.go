@@ -42,7 +42,7 @@ var unsendable = []struct{ name, value, why string }{
 	{"keep-alive", "x", "belongs to the connection"},
 	{"upgrade", "x", "belongs to the connection"},
 	{"TRAILER", "x", "how the body is sent"},
-	{"date", "x", "set when the response is sent"},
+	{"date", "x", "no date as HTTP writes it"},
 }
 
 func TestUnsendableHeaders(t *testing.T) {

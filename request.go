@@ -250,6 +250,16 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
+// WithHeaders answers by next, which sees other request headers than the client has sent: those of fields in place of theirs, none for "".
+// It is for middleware. When next has returned, the headers are the client's again, also for what sends its response.
+func (r *Request) WithHeaders(fields map[string]string, next Action) Response {
+	r.alive()
+	sent := r.wire
+	r.wire = exchange.Overlay(sent, fields)
+	defer func() { r.wire = sent }()
+	return next(r)
+}
+
 // TLS returns what was agreed in the handshake of the connection, nil in clear text. It is shared
 // by the requests of the connection and must not be changed. Behind a proxy it is the proxy's.
 func (r *Request) TLS() *tls.ConnectionState {

@@ -220,8 +220,8 @@ func (r Response) Body() []byte {
 }
 
 // Get returns the value the named header will have, the first one where it has
-// several, "" when it has none. Content-Length, Date and the headers of the
-// connection are written later and never seen here.
+// several, "" when it has none. Content-Length, the headers of the connection, and Date unless
+// it was set, are written later and never seen here.
 func (r Response) Get(name string) string {
 	if r.a.Lacks(name) {
 		return ""

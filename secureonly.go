@@ -61,9 +61,9 @@ func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
 
 // goSecure answers a request that must come by TLS.
 func goSecure(r *Request) Response {
-	host := r.app.ports.SecureHost(r.wire.Host())
+	host := r.app.ports.SecureHost(r.wire.Host(), r.app.config.TLSDomains)
 	if host == "" || !strings.HasPrefix(r.s.Path, "/") || r.s.Method == http.MethodConnect {
-		return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the request came in clear text: use https"})
+		return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the request came in clear text, and names no host to be redirected to: use https"})
 	}
 	location := string(router.AppendEscaped([]byte("https://"+host), r.SentPath()))
 	if r.s.Query != "" {

@@ -43,6 +43,19 @@ type CacheConfig struct {
 	// Logger is told, at level Warn, what failed when a stale answer is sent instead. Default: slog.Default().
 	Logger *slog.Logger
 
+	// Revalidate keeps also what is never fresh, says so (no-cache, max-age=0, a past Expires) and has an ETag or Last-Modified. Each request for it
+	// runs the action, which learns by If-None-Match and If-Modified-Since what is kept: its 304 has that sent. It pays where the
+	// action is [Proxy]. What was fresh is revalidated so in any case. Default: it is not kept.
+	Revalidate bool
+
+	// Heuristic bounds for how long an answer is taken for fresh that does not say so, but when it has changed (Last-Modified): for a tenth of
+	// the time since then (RFC 9111 section 4.2.2). It is for what stands in front of servers that others run. Default: nothing is guessed.
+	Heuristic time.Duration
+
+	// Targets are response fields that say to this cache alone what Cache-Control says to all, such as CDN-Cache-Control (RFC 9213): the
+	// first that is there and well-formed counts instead of Cache-Control and Expires. Default: none.
+	Targets []string
+
 	// ObeyClients heeds the Cache-Control of requests: no-cache, no-store, max-age, max-stale, min-fresh,
 	// only-if-cached. Then clients decide how often actions run. Default: they do not.
 	ObeyClients bool
@@ -71,12 +84,13 @@ type CacheStats struct {
 	Waited  uint64 `json:"waited"`  // that waited for the answer to another, of whatever outcome
 	Passed  uint64 `json:"passed"`  // that the cache had nothing to do with
 	Stored  uint64 `json:"stored"`  // answers
+	Renewed uint64 `json:"renewed"` // answers that an action has said by 304 to be still right; they count as stored, too
 	Evicted uint64 `json:"evicted"` // answers that went to make room
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
 }
 
-type cacheCounts struct{ hits, stale, misses, waited, passed, stored, evicted atomic.Uint64 }
+type cacheCounts struct{ hits, stale, misses, waited, passed, stored, renewed, evicted atomic.Uint64 }
 
 // NewCache returns an empty cache. It panics when a setting cannot hold.
 func NewCache(c CacheConfig) *ResponseCache {
@@ -90,8 +104,8 @@ func NewCache(c CacheConfig) *ResponseCache {
 	switch {
 	case c.MaxBytes < 0 || c.MaxEntry < 0:
 		panic(fmt.Sprintf("middleware: CacheConfig.MaxBytes and MaxEntry (%d, %d) must not be negative", c.MaxBytes, c.MaxEntry))
-	case c.StaleWhileRevalidate < 0 || c.StaleIfError < 0:
-		panic(fmt.Sprintf("middleware: CacheConfig.StaleWhileRevalidate and StaleIfError (%v, %v) must not be negative", c.StaleWhileRevalidate, c.StaleIfError))
+	case c.StaleWhileRevalidate < 0 || c.StaleIfError < 0 || c.Heuristic < 0:
+		panic(fmt.Sprintf("middleware: CacheConfig.StaleWhileRevalidate, StaleIfError and Heuristic (%v, %v, %v) must not be negative", c.StaleWhileRevalidate, c.StaleIfError, c.Heuristic))
 	}
 	k := &ResponseCache{config: c, seed: maphash.MakeSeed(), began: time.Now()}
 	for i := range k.shards {
@@ -108,7 +122,7 @@ func (k *ResponseCache) Stats() CacheStats {
 	c := &k.counts
 	s := CacheStats{
 		Hits: c.hits.Load(), Stale: c.stale.Load(), Misses: c.misses.Load(), Waited: c.waited.Load(), Passed: c.passed.Load(),
-		Stored: c.stored.Load(), Evicted: c.evicted.Load(), Bytes: k.held.Load(),
+		Stored: c.stored.Load(), Renewed: c.renewed.Load(), Evicted: c.evicted.Load(), Bytes: k.held.Load(),
 	}
 	for i := range k.shards {
 		s.Entries += k.shards[i].count()
@@ -152,8 +166,10 @@ func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Act
 		return resp
 	}
 	k.Invalidate(r.Host(), r.Path(), r.RawQuery())
-	if loc, err := url.Parse(resp.Get("Location")); err == nil && loc.Path != "" && (loc.Host == "" || loc.Host == r.Host()) {
-		k.Invalidate(r.Host(), loc.Path, loc.RawQuery)
+	for _, name := range [...]string{"Location", "Content-Location"} {
+		if loc, err := url.Parse(resp.Get(name)); err == nil && loc.Path != "" && (loc.Host == "" || loc.Host == r.Host()) {
+			k.Invalidate(r.Host(), loc.Path, loc.RawQuery)
+		}
 	}
 	return resp
 }
@@ -262,7 +278,8 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 // serve answers a GET or HEAD.
 func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	var key cacheKey
-	if r.HeaderList("Range") != "" || !k.keyOf(r, &key) {
+	part := r.Method() == http.MethodGet && r.HeaderList("Range") != ""
+	if !k.keyOf(r, &key) {
 		k.counts.passed.Add(1)
 		return next(r)
 	}
@@ -275,7 +292,10 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		}
 	}
 	if f := k.refreshing(r); f != nil {
-		return k.make(r, &key, req, nil, f, next)
+		return k.make(r, &key, req, f.stale, f, next)
+	}
+	if part {
+		return k.servePart(r, &key, req, asked, next)
 	}
 	for waited := 0; ; waited++ {
 		e, f, leads := k.look(r, &key, req, asked)
@@ -305,21 +325,38 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 const mostWaits = 3
 
 // make runs the action and stores its answer if it may be. A flight that it leads ends with it; stale is what may be
-// sent instead of an error.
+// sent instead of an error, and what the action is asked about.
 func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, next dunlin.Action) dunlin.Response {
 	if f != nil {
 		defer k.finish(key, f)
 	}
 	k.counts.misses.Add(1)
 	epoch := k.epoch(key)
-	resp := next(r)
+	resp, asked := k.ask(r, stale, next)
+	if asked && resp.StatusCode() == http.StatusNotModified {
+		if resp, ok := k.renew(r, key, req, stale, resp, epoch); ok {
+			return resp
+		}
+		resp = r.WithHeaders(unconditional, next) // it is about another answer than what is kept
+	}
 	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
 		k.counts.stale.Add(1)
 		k.config.Logger.Warn("a stale answer is sent instead of an error", "status", resp.StatusCode(), "error", resp.Err(), "route", r.Route(), "id", r.ID())
 		return stale.response(k.now(), cacheStatusStale)
 	}
-	if e := k.store(r, key, req, resp, epoch); e != nil {
-		return resp.Header("Cache-Status", cacheStatusStored)
+	if r.Method() != http.MethodGet {
+		return resp
+	}
+	var e *cacheEntry
+	if k.mayKeep(resp) {
+		e = k.newEntry(r, key, req, draftOf(resp), resp.Get("Age"))
+	}
+	lasting := resp.StatusCode() < http.StatusInternalServerError && r.Context().Err() == nil
+	if k.store(key, req, e, epoch, lasting) {
+		resp = resp.Header("Cache-Status", cacheStatusStored)
+	}
+	if asked && resp.StatusCode() == http.StatusOK && holds(r, resp.Get(etag), resp.Get("Last-Modified")) {
+		return resp.Status(http.StatusNotModified) // the action has not seen what the client asked
 	}
 	return resp
 }
@@ -333,11 +370,7 @@ func (k *ResponseCache) send(r *dunlin.Request, e *cacheEntry) dunlin.Response {
 		k.counts.stale.Add(1)
 		status = cacheStatusStale
 	}
-	resp := e.response(now, status)
-	if e.status == http.StatusOK && e.notModified(r) {
-		return resp.Status(http.StatusNotModified)
-	}
-	return resp
+	return e.answer(r, now, status)
 }
 
 func isFailure(status int) bool {
@@ -353,9 +386,10 @@ func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
 
 // A cacheFlight is an action that is running for all who miss its answer.
 type cacheFlight struct {
-	id   uint64
-	done chan struct{}
-	once sync.Once // for its end
+	id    uint64
+	done  chan struct{}
+	once  sync.Once   // for its end
+	stale *cacheEntry // what there is, or nil
 }
 
 // wait waits for the end of the flight.
@@ -370,9 +404,10 @@ func (f *cacheFlight) wait(ctx context.Context) error {
 
 // statuses for the field Cache-Status (RFC 9211).
 const (
-	cacheStatusHit    = "Dunlin; hit"
-	cacheStatusStale  = "Dunlin; hit; detail=stale"
-	cacheStatusStored = "Dunlin; fwd=miss; stored"
+	cacheStatusHit     = "Dunlin; hit"
+	cacheStatusStale   = "Dunlin; hit; detail=stale"
+	cacheStatusStored  = "Dunlin; fwd=miss; stored"
+	cacheStatusRenewed = "Dunlin; fwd=stale; fwd-status=304"
 )
 
 // leaveOut reports whether a field is not kept with an answer: it is about one client or one moment.

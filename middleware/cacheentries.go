@@ -4,10 +4,8 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -37,37 +35,6 @@ const passFor = time.Minute
 
 // mostVariants bounds the answers of one URL that differ by Vary.
 const mostVariants = 64
-
-// A cacheEntry is an answer that is kept. It is not changed once it is in a shard, but for its place in the ring.
-type cacheEntry struct {
-	prev, next *cacheEntry
-	used       time.Duration // when it was asked for last
-	gone       bool          // shard.mu guards the four
-
-	key    cacheKey
-	vary   []string // fields that chose it, and their values
-	values []string
-
-	status       int
-	fields       []string // names and values
-	body         []byte
-	etag         string
-	lastModified string
-	shareable    bool
-	size         int64
-
-	born       time.Duration // when its age was 0
-	freshUntil time.Duration
-	staleUntil time.Duration // while another is made
-	errorUntil time.Duration // instead of an error
-
-	rendered [2]atomic.Pointer[renderedEntry] // fresh and stale, as of one second
-}
-
-type renderedEntry struct {
-	age  int64
-	resp dunlin.Response // plain, so that it may be sent any number of times
-}
 
 func (s *cacheShard) init() {
 	s.entries, s.flights = map[uint64][]*cacheEntry{}, map[uint64]*cacheFlight{}
@@ -150,7 +117,8 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		switch {
 		case accepted && now < e.freshUntil,
 			accepted && f != nil && now < e.staleUntil,
-			asked != nil && asked.OnlyIfCached && now < e.staleUntil:
+			asked != nil && asked.OnlyIfCached && now < e.staleUntil,
+			asked != nil && accepted && e.mayBeStale && asked.AcceptsStale(now-e.freshUntil):
 			return e, nil, false
 		}
 	}
@@ -163,7 +131,7 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	if f = s.flights[id]; f != nil {
 		return nil, f, false
 	}
-	f = &cacheFlight{id: id, done: make(chan struct{})}
+	f = &cacheFlight{id: id, done: make(chan struct{}), stale: e}
 	s.flights[id] = f
 	return e, f, true
 }
@@ -179,11 +147,21 @@ func (k *ResponseCache) match(s *cacheShard, r *dunlin.Request, key *cacheKey) *
 		if !slices.Equal(names, e.vary) {
 			names, values = e.vary, selected(r, e.vary, room[:0])
 		}
-		if len(e.vary) == 0 || slices.Equal(values, e.values) {
+		if len(e.vary) == 0 || sameSelection(e.vary, values, e.values) {
 			return e
 		}
 	}
 	return nil
+}
+
+// sameSelection reports whether values of request fields choose the same variant.
+func sameSelection(vary, a, b []string) bool {
+	for i, name := range vary {
+		if !httpcache.SameSelection(name, a[i], b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // selected appends the values of the fields that a Vary names.
@@ -213,29 +191,26 @@ func (k *ResponseCache) finish(key *cacheKey, f *cacheFlight) {
 	})
 }
 
-// store keeps an answer if it may be, and returns its entry.
-func (k *ResponseCache) store(r *dunlin.Request, key *cacheKey, req httpcache.Request, resp dunlin.Response, epoch uint64) *cacheEntry {
-	if r.Method() != http.MethodGet {
-		return nil
-	}
-	e := k.newEntry(r, key, req, resp)
+// store keeps an entry if it may be, and reports whether it is kept. With nil it notes that there is nothing to wait for, if lasting.
+func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntry, epoch uint64, lasting bool) bool {
 	s := k.shard(key.base)
-	if e != nil && !k.makeRoom(e.size) {
-		e = nil
-	}
+	room := e != nil && k.makeRoom(e.size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := flightID(key, req)
-	if e == nil || s.epochs[epochOf(key.base)] != epoch {
-		if e != nil {
-			k.giveBack(e.size)
-		} else if resp.StatusCode() < http.StatusInternalServerError && r.Context().Err() == nil {
-			*s.passMark(id) = passMark{id, k.now() + passFor}
-		}
-		return nil
+	mark, id := s.passMark(flightID(key, req)), flightID(key, req)
+	if room && s.epochs[epochOf(key.base)] != epoch {
+		k.giveBack(e.size)
+		return false
 	}
-	if mark := s.passMark(id); mark.hash == id {
+	if !room || e.freshUntil <= e.born {
+		if lasting {
+			*mark = passMark{id, k.now() + passFor} // nobody waits for another's
+		}
+	} else if mark.hash == id {
 		*mark = passMark{}
+	}
+	if !room {
+		return false
 	}
 	k.counts.stored.Add(1)
 	variants := s.entries[key.hash]
@@ -251,48 +226,7 @@ func (k *ResponseCache) store(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	}
 	s.entries[key.hash] = slices.Insert(s.entries[key.hash], 0, e)
 	s.toFront(e)
-	return e
-}
-
-// newEntry returns the entry of an answer, nil if it may not be kept.
-func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache.Request, resp dunlin.Response) *cacheEntry {
-	if resp.Len() < 0 || resp.Len() > k.config.MaxEntry || resp.Err() != nil {
-		return nil
-	}
-	vary, always := httpcache.ParseVary(resp.Values("Vary")...)
-	about := httpcache.Response{
-		Status: resp.StatusCode(), Directives: httpcache.ParseDirectives(resp.Values("Cache-Control")...),
-		Expires: strings.Join(resp.Values("Expires"), ", "), HasExpires: len(resp.Values("Expires")) > 0, Date: resp.Get("Date"),
-		SetsCookie: len(resp.Values("Set-Cookie")) > 0, VariesAlways: always,
-	}
-	if !about.MayStore(req, time.Now()) {
-		return nil
-	}
-	now, age := k.now(), about.Age(resp.Get("Age"), time.Now())
-	fresh := about.Freshness(time.Now()) - age
-	if fresh <= 0 {
-		return nil
-	}
-	e := &cacheEntry{
-		key: key.clone(), vary: vary, status: resp.StatusCode(), body: slices.Clone(resp.Body()),
-		etag: resp.Get(etag), lastModified: resp.Get("Last-Modified"), shareable: about.Shareable(),
-		born: now - age, freshUntil: now + fresh, used: now,
-	}
-	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
-	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
-	const overhead = 1024 // of the entry, its blocks and its places in map and ring
-	e.size = overhead + int64(len(e.body)+len(key.host)+len(key.path)+len(key.query)+len(key.extra))
-	for name, value := range resp.Fields() {
-		if !leaveOut(name) {
-			e.fields = append(e.fields, strings.Clone(name), strings.Clone(value))
-			e.size += 4 * int64(len(name)+len(value)+16) // kept, and rendered for two engines
-		}
-	}
-	for _, v := range selected(r, vary, nil) {
-		e.values = append(e.values, strings.Clone(v))
-		e.size += int64(len(v) + 32)
-	}
-	return e
+	return true
 }
 
 // clone returns the key in memory of its own: strings of a request keep others alive.
@@ -378,41 +312,4 @@ func (k *ResponseCache) drop(s *cacheShard, e *cacheEntry) {
 		return
 	}
 	s.entries[e.key.hash] = left
-}
-
-// response returns the answer as of now. It is rendered once a second at most.
-func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response {
-	age := int64((now - e.born) / time.Second)
-	slot := &e.rendered[0]
-	if status != cacheStatusHit {
-		slot = &e.rendered[1]
-	}
-	if done := slot.Load(); done != nil && done.age == age {
-		return done.resp
-	}
-	fields := append(slices.Clip(e.fields), "Age", strconv.FormatInt(age, 10), "Cache-Status", status)
-	resp := dunlin.Empty()
-	if len(e.body) > 0 {
-		resp = resp.WithBody(e.body)
-	}
-	resp = resp.Status(e.status).Headers(dunlin.NewHeaderBlock(fields...))
-	slot.Store(&renderedEntry{age, resp})
-	return resp
-}
-
-// notModified reports whether a conditional request has the entry's answer already (RFC 9110 section 13.2.2).
-func (e *cacheEntry) notModified(r *dunlin.Request) bool {
-	if r.Header("If-None-Match") != "" {
-		return e.etag != "" && !noneMatch(r, e.etag)
-	}
-	since := r.Header("If-Modified-Since")
-	if since == "" || e.lastModified == "" {
-		return false
-	}
-	have, err := http.ParseTime(since)
-	if err != nil {
-		return false
-	}
-	modified, err := http.ParseTime(e.lastModified)
-	return err == nil && !modified.After(have)
 }

@@ -57,7 +57,7 @@ type IdempotencyConfig struct {
 //
 // A key counts for a user, a method and a route. Its first request claims it in the store by one
 // atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
-// sent, also an error. Only 429 and 503 with Retry-After, which say that nothing was done, and an action that gave up
+// sent, also an error. Only 429 and 503 with Retry-After and without a cause, which say that nothing was done, and an action that gave up
 // with context.Canceled since its client has left, let the key be used again.
 //
 // Nothing runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
@@ -324,7 +324,7 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	resp := next(r)
 	returned = true
 	switch status := resp.StatusCode(); {
-	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && resp.Get("Retry-After") != "",
+	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && resp.Get("Retry-After") != "" && !hasCause(resp.Err()),
 		status >= http.StatusInternalServerError && r.Context().Err() != nil && errors.Is(resp.Err(), context.Canceled):
 		if err := k.config.Store.Expire(ctx, k.key, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			k.undo.add(k)
@@ -339,6 +339,12 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 		k.keep(ctx, record)
 	}
 	return resp
+}
+
+// hasCause reports whether an answer is one to a failure, before which something may have been done.
+func hasCause(err error) bool {
+	p, ok := errors.AsType[*dunlin.ProblemDetails](err)
+	return err != nil && (!ok || p.Cause != nil)
 }
 
 // keep writes how a request has ended. What cannot be written stays running for the store: repetitions get 409.

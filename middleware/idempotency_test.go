@@ -186,6 +186,9 @@ func TestIdempotencyOutcomes(t *testing.T) {
 		"not now": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Empty().Status(503).Header("Retry-After", "1")
 		}, 503, 503, 2, false},
+		"not now, when something was done": {func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Error(&dunlin.ProblemDetails{Status: 503, Temporary: true, Cause: store.ErrUnavailable})
+		}, 503, 503, 1, true},
 		"too many": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Empty().Status(429).Header("Retry-After", "1")
 		}, 429, 429, 2, false},

@@ -307,5 +307,5 @@ func (s *Sessions[T]) encode(data *T) ([]byte, error) {
 
 // unavailable is the problem of a store that did not do what it was asked.
 func unavailable(err error) error {
-	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "sessions are not available at the moment", Cause: err}
+	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "sessions are not available at the moment", Cause: err, Temporary: true}
 }

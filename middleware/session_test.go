@@ -316,7 +316,7 @@ func TestSessionWithoutItsStore(t *testing.T) {
 		inner.away.Store(true)
 		began := time.Now()
 		for _, path := range []string{"/add", "/login/eve", "/logout"} {
-			if w := b.do("POST", path); w.Code != 503 {
+			if w := b.do("POST", path); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
 				t.Errorf("POST %s: %d %s", path, w.Code, w.Body)
 			}
 		}

@@ -36,12 +36,13 @@ var (
 // NewFault makes a fault. id is the member type of the problem: a URI reference that
 // names the kind of error and never changes, such as "email-taken" or
 // "https://example.com/problems/email-taken". It panics when status is not one of an
-// error or the texts are empty.
+// error or the texts are empty. Answers with 429 and 503 have Retry-After, with one second.
 func NewFault(status int, id, title string) *Fault {
 	if status < 400 || status > 599 || id == "" || title == "" {
 		panic(fmt.Sprintf("typed: NewFault(%d, %q, %q): it needs a status from 400 to 599, a name and a title", status, id, title))
 	}
-	return &Fault{problem: dunlin.ProblemDetails{Status: status, Type: id, Title: title}}
+	temporary := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	return &Fault{problem: dunlin.ProblemDetails{Status: status, Type: id, Title: title, Temporary: temporary}}
 }
 
 // With returns the fault with a detail, for the client to read.

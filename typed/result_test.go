@@ -118,6 +118,10 @@ func TestFaults(t *testing.T) {
 	expect(t, ask(t, app, "GET /declared"), 409, `{"type":"email-taken","title":"The address is taken","status":409,"detail":"by you","since":3}`)
 	expect(t, ask(t, app, "GET /undeclared"), 418, `{"type":"teapot","title":"It is a teapot","status":418}`)
 	ask(t, app, "GET /undeclared")
+	give(app, "/later", typed.None{}, typed.TemporarilyImpossible).Faults(typed.TemporarilyImpossible)
+	if got := ask(t, app, "GET /later").header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After is %q", got)
+	}
 	expect(t, ask(t, app, "GET /problem"), 410, `{"title":"Gone","status":410}`)
 	expect(t, ask(t, app, "GET /other"), 451, `{"title":"Unavailable For Legal Reasons","status":451}`)
 	expect(t, ask(t, app, "GET /plain"), 500, `{"title":"Internal Server Error","status":500}`)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
@@ -16,10 +17,6 @@ import (
 func ownHeader(name string) string {
 	is := func(own string) bool { return strings.EqualFold(name, own) }
 	switch len(name) {
-	case len("Date"):
-		if is("Date") {
-			return "is set when the response is sent"
-		}
 	case len("Trailer"):
 		if is("Trailer") {
 			return "follows from how the body is sent"
@@ -53,14 +50,22 @@ func CheckField(name, value string) error {
 	if why := ownHeader(name); why != "" {
 		return fmt.Errorf("response header %q: %s", name, why)
 	}
+	if isDate(name) {
+		if _, err := time.Parse(http.TimeFormat, TrimBlanks(value)); err != nil {
+			return fmt.Errorf("response header %q: %q is no date as HTTP writes it (RFC 9110 section 5.6.7)", name, value)
+		}
+	}
 	return nil
 }
+
+// isDate reports whether a header is the one that says when the answer was made: who has it from elsewhere may say so.
+func isDate(name string) bool { return len(name) == len("Date") && strings.EqualFold(name, "Date") }
 
 // PlainField reports whether name and value may stand in a response as they
 // are: the quick form of CheckField for the spelling that nearly every caller
 // uses. False means nothing but to look closer.
 func PlainField(name, value string) bool {
-	if name == "" || ownHeader(name) != "" {
+	if name == "" || ownHeader(name) != "" || isDate(name) {
 		return false
 	}
 	wrong := uint8(lowerLetter) // at the start of a word

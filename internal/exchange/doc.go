@@ -94,6 +94,7 @@
 //	fields.go   its header fields          block.go    fields that were rendered once
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
 //	copy.go     copying what is read to a sink
+//	overlay.go  a request with other header fields than were sent
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
 //	stdhead.go  the head of a request of net/http  randomid.go identifiers of requests
 package exchange

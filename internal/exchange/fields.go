@@ -250,6 +250,9 @@ func (r *Answer) Lacks(name string) bool {
 	return true
 }
 
+// Dated reports whether the answer says itself when it was made: then nobody else does.
+func (r *Answer) Dated() bool { return !r.Lacks("Date") }
+
 // Has reports whether the named field will be sent.
 func (r *Answer) Has(name string) bool {
 	for n := range r.Headers {

@@ -15,6 +15,8 @@ type Directives struct {
 	MaxAge, SMaxAge                    time.Duration
 	StaleWhileRevalidate, StaleIfError time.Duration // RFC 5861
 	MaxStale, MinFresh                 time.Duration
+
+	Omit []string // fields that a shared cache is not to keep: those that no-cache and private name
 }
 
 // None is a time that is not said.
@@ -25,8 +27,7 @@ const longest = (1 << 31) * time.Second
 
 // ParseDirectives reads all lines of a Cache-Control field. What is not known is left out. Of a directive that is there twice the
 // shorter time counts; one whose time is malformed counts as zero, so that the response is stale
-// (RFC 9111 section 4.2.1). Field names of no-cache and private are not regarded: they count for
-// the whole response, which is never wrong.
+// (RFC 9111 section 4.2.1). Where no-cache and private name fields, they are about these alone.
 func ParseDirectives(lines ...string) Directives {
 	d := Directives{MaxAge: None, SMaxAge: None, StaleWhileRevalidate: None, StaleIfError: None, MaxStale: None, MinFresh: None}
 	for _, line := range lines {
@@ -45,9 +46,9 @@ func (d *Directives) set(name, value string, valued bool) {
 	case "no-store":
 		d.NoStore = true
 	case "no-cache":
-		d.NoCache = true
+		d.NoCache = !d.omit(value) || d.NoCache
 	case "private":
-		d.Private = true
+		d.Private = !d.omit(value) || d.Private
 	case "public":
 		d.Public = true
 	case "must-revalidate":
@@ -75,6 +76,23 @@ func (d *Directives) set(name, value string, valued bool) {
 			shorter(&d.MaxStale, value)
 		}
 	}
+}
+
+// omit takes a list of field names, and reports false if there are none.
+func (d *Directives) omit(list string) bool {
+	names, all := ParseVary(list)
+	if all || len(names) == 0 {
+		return false
+	}
+	for _, name := range names {
+		for i := range len(name) {
+			if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	d.Omit = append(d.Omit, names...)
+	return true
 }
 
 func shorter(have *time.Duration, value string) {

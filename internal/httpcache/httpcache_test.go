@@ -32,7 +32,10 @@ func TestDirectives(t *testing.T) {
 		"max-age=99999999999999999999":       "max-age=596523h14m8s",
 		"max-age=9999999999999999999a":       "max-age=0s",
 		"no-store":                           "no-store",
-		`private="set-cookie, x", max-age=5`: "private max-age=5s",
+		`private="set-cookie, x", max-age=5`: "max-age=5s omit=[Set-Cookie X]",
+		`no-cache="x", no-cache`:             "no-cache omit=[X]",
+		`private=""`:                         "private",
+		`private="x y"`:                      "private",
 		`no-cache="a\", max-age=9", public`:  "no-cache public",
 		`no-cache="a, max-age=9`:             "no-cache",
 		"x-max-age=5, max-agex=7, =9, ,,":    "",
@@ -52,7 +55,7 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-func say(d httpcache.Directives) string {
+func say(d httpcache.Directives) (said string) {
 	var b strings.Builder
 	flag := func(set bool, name string) {
 		if set {
@@ -66,6 +69,9 @@ func say(d httpcache.Directives) string {
 	flag(d.MustRevalidate, "must-revalidate")
 	flag(d.ProxyRevalidate, "proxy-revalidate")
 	flag(d.MustUnderstand, "must-understand")
+	if len(d.Omit) > 0 {
+		defer func() { said = strings.TrimSpace(said + fmt.Sprint(" omit=", d.Omit)) }()
+	}
 	for _, v := range []struct {
 		name string
 		t    time.Duration
@@ -102,11 +108,23 @@ func TestMayStore(t *testing.T) {
 		{what: "must-understand", cc: "must-understand, no-store, max-age=5", fresh: 5 * time.Second},
 		{what: "must-understand of what is not understood", resp: httpcache.Response{Status: 299}, cc: "must-understand, no-store, max-age=5"},
 		{what: "private", cc: "private, max-age=5"},
-		{what: "private fields", cc: `private="x", max-age=5`},
+		{what: "private fields", cc: `private="x", max-age=5`, fresh: 5 * time.Second},
+		{what: "no-cache fields", cc: `no-cache="x", max-age=5`, fresh: 5 * time.Second},
 		{what: "no-cache", cc: "no-cache, max-age=5"},
 		{what: "a request that forbids it", req: httpcache.Request{NoStore: true}, cc: "max-age=5"},
 		{what: "a part", resp: httpcache.Response{Status: 206}, cc: "max-age=5"},
 		{what: "a failure", resp: httpcache.Response{Status: 500}, cc: "max-age=5"},
+		{what: "an error of one request", resp: httpcache.Response{Status: 400}, cc: "max-age=5"},
+		{what: "another success", resp: httpcache.Response{Status: 299}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "303", resp: httpcache.Response{Status: 303}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "a guess", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Hour}, fresh: 6 * time.Minute},
+		{what: "a guess that is bounded", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Minute}, fresh: time.Minute},
+		{what: "a guess by Date", resp: httpcache.Response{LastModified: at(-time.Hour), Date: at(-30 * time.Minute), Guess: time.Hour}, fresh: 3 * time.Minute},
+		{what: "no guess", resp: httpcache.Response{LastModified: at(-time.Hour)}},
+		{what: "no guess from the future", resp: httpcache.Response{LastModified: at(time.Hour), Guess: time.Hour}},
+		{what: "no guess where it is said", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Hour, HasExpires: true, Expires: "0"}},
+		{what: "no guess of 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Guess: time.Hour}},
+		{what: "a guess of a public 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Guess: time.Hour}, cc: "public", fresh: 6 * time.Minute},
 		{what: "404", resp: httpcache.Response{Status: 404}, cc: "max-age=5", fresh: 5 * time.Second},
 		{what: "304", resp: httpcache.Response{Status: 304}, cc: "max-age=5"},
 		{what: "a cookie", resp: httpcache.Response{SetsCookie: true}, cc: "public, max-age=5"},
@@ -123,7 +141,7 @@ func TestMayStore(t *testing.T) {
 		}
 		test.resp.Directives = httpcache.ParseDirectives(test.cc)
 		fresh := time.Duration(0)
-		if test.resp.MayStore(test.req, now) {
+		if test.resp.MayStore(test.req) {
 			fresh = test.resp.Freshness(now)
 		}
 		if fresh != test.fresh {
@@ -134,12 +152,13 @@ func TestMayStore(t *testing.T) {
 
 func TestStale(t *testing.T) {
 	for cc, want := range map[string]string{
-		"max-age=5":                                             "1s 2s",
-		"max-age=5, stale-while-revalidate=7":                   "7s 2s",
-		"max-age=5, stale-if-error=9":                           "1s 9s",
-		"max-age=5, stale-if-error=9, must-revalidate":          "0s 0s",
-		"max-age=5, stale-while-revalidate=9, proxy-revalidate": "0s 0s",
-		"s-maxage=5": "0s 0s",
+		"max-age=5":                                                  "1s 2s",
+		"max-age=5, no-cache":                                        "0s 0s",
+		"max-age=5, stale-while-revalidate=7":                        "7s 2s",
+		"max-age=5, stale-if-error=9":                                "1s 9s",
+		"max-age=5, stale-if-error=9, must-revalidate":               "0s 0s",
+		"max-age=5, stale-while-revalidate=9, proxy-revalidate":      "0s 0s",
+		"s-maxage=5":                                                 "0s 0s",
 		"s-maxage=5, stale-while-revalidate=8, stale-if-error=9":     "8s 9s",
 		"max-age=5, stale-while-revalidate=0, stale-if-error=broken": "0s 0s",
 	} {
@@ -197,7 +216,7 @@ func TestAgeAndDates(t *testing.T) {
 		}
 	}
 	for expires, fresh := range map[string]bool{
-		"Sun, 22 Nov 2026 11:00:00 GMT": true, "Sunday, 22-Nov-26 11:00:00 GMT": true, "Sun Nov 22 11:00:00 2026": true,
+		"Sun, 22 Nov 2026 11:00:00 GMT": true, "Sunday, 22-Nov-26 11:00:00 GMT": true, "Sun Nov 22 11:00:00 2026": true, "Mon Nov 22 11:00:00 2026": true, "sun, 22 nov 2026 11:00:00 gmt": true, "Sun, 22 Nov 2026 11:00:00 UTC": false,
 		"Sun, 22 Nov 2026  11:00:00 GMT": false, "Sun, 22 Nov 2026 11:0:00 GMT": false, "0": false, "Sun, 22 Nov 2026 11:00:00 GMT, Sun, 22 Nov 2026 11:00:00 GMT": false,
 	} {
 		r := httpcache.Response{Expires: expires, HasExpires: true, Directives: httpcache.ParseDirectives("")}
@@ -205,4 +224,77 @@ func TestAgeAndDates(t *testing.T) {
 			t.Errorf("Expires %q: fresh is %v", expires, got)
 		}
 	}
+}
+
+func TestTargeted(t *testing.T) {
+	for lines, want := range map[string]string{
+		"":                                  "false",
+		"max-age=60":                        "max-age=1m0s true",
+		"max-age=60, s-maxage=5;x=1;y":      "max-age=1m0s s-maxage=5s true",
+		"max-age=60|no-store":               "no-store max-age=1m0s true",
+		"max-age=60, max-age=30":            "max-age=30s true",
+		"no-store, private=?1, no-cache=?0": "no-store private true",
+		`private="x"`:                       "omit=[X] true",
+		`max-age="60"`:                      "true",
+		"max-age=60.5":                      "true",
+		"max-age=-1":                        "true",
+		"max-age":                           "true",
+		"max-age=99999999999":               "max-age=596523h14m8s true",
+		`x="a\"b, max-age=9", max-age=5`:    "max-age=5s true",
+		"max-age =60":                       "false",
+		"max-age= 60":                       "false",
+		"Max-Age=60":                        "false",
+		"max-age=60,":                       "false",
+		"max-age=60, &&&":                   "false",
+		"max-age=60 x":                      "false",
+		`x="a`:                              "false",
+		"x=1234567890123456":                "false",
+		"x=(1 2)":                           "false",
+	} {
+		d, ok := httpcache.ParseTargeted(strings.Split(lines, "|")...)
+		got := "false"
+		if ok {
+			got = strings.TrimSpace(say(d) + " true")
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", lines, got, want)
+		}
+	}
+}
+
+func TestSameSelection(t *testing.T) {
+	for _, c := range []struct {
+		name, a, b string
+		same       bool
+	}{
+		{"Foo", "a,b", "a,b", true}, {"Foo", "a, b", "a,b", false}, {"Accept-Language", "en, DE", "EN,de", true},
+		{"Accept-Language", "en", "end", false}, {"Accept-Language", "de, en", "en, de", false}, {"Accept", `a;q="x y"`, `a;q="xy"`, false},
+		{"Accept-Encoding", "gzip , br ", "gzip,br", true}, {"Accept-Encoding", "", "gzip", false},
+	} {
+		if got := httpcache.SameSelection(c.name, c.a, c.b); got != c.same {
+			t.Errorf("%s: %q and %q: %v", c.name, c.a, c.b, got)
+		}
+	}
+}
+
+func TestAcceptsStale(t *testing.T) {
+	for cc, want := range map[string]string{"": "false false", "max-stale": "true true", "max-stale=5": "true false"} {
+		d := httpcache.ParseDirectives(cc)
+		if got := fmt.Sprint(d.AcceptsStale(4*time.Second), d.AcceptsStale(6*time.Second)); got != want {
+			t.Errorf("%q: %s, want %s", cc, got, want)
+		}
+	}
+}
+
+func FuzzTargeted(f *testing.F) {
+	f.Add("max-age=60, x;y=1")
+	f.Fuzz(func(t *testing.T, line string) {
+		d, ok := httpcache.ParseTargeted(line)
+		if ok && (strings.TrimSpace(line) == "" || d.MaxAge > 0 && !strings.Contains(line, "max-age=")) {
+			t.Errorf("%q: %+v", line, d)
+		}
+		if _, again := httpcache.ParseTargeted(line + ", max-age=7"); again != ok && strings.Trim(line, " \t") != "" {
+			t.Errorf("%q: %v, and with a member more %v", line, ok, again)
+		}
+	})
 }

@@ -27,3 +27,37 @@ func ParseVary(lines ...string) (names []string, always bool) {
 	names = slices.Compact(names)
 	return names, len(names) > MostVary
 }
+
+// SameSelection reports whether two values of a request field choose the same response. Of lists whose syntax is known white space
+// and capitals do not matter (section 4.1).
+func SameSelection(name, a, b string) bool {
+	if a == b {
+		return true
+	}
+	switch name {
+	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language":
+		return !strings.Contains(a, `"`) && !strings.Contains(b, `"`) && sameBut(a, b)
+	}
+	return false
+}
+
+// sameBut compares without regard to white space and case.
+func sameBut(a, b string) bool {
+	for {
+		a, b = strings.TrimLeft(a, " \t"), strings.TrimLeft(b, " \t")
+		if a == "" || b == "" {
+			return a == b
+		}
+		x, y := a[0], b[0]
+		if 'A' <= x && x <= 'Z' {
+			x += 'a' - 'A'
+		}
+		if 'A' <= y && y <= 'Z' {
+			y += 'a' - 'A'
+		}
+		if x != y {
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+}

@@ -31,13 +31,17 @@ func (s *Ports) Add(p Place) {
 }
 
 // SecureHost returns the host, and its port unless that is 443, where a client comes by TLS that has
-// come in clear text to host; "" if that is malformed. Who has named a port that the program listens at finds TLS where the program speaks it. Others come by way of something that maps ports: to 443.
-func (s *Ports) SecureHost(host string) string {
+// come in clear text to host; "" if that is malformed. Who has named a port that the program listens at finds TLS where the program speaks it. Others come by way of something that maps ports: to 443. Where
+// there are domains, which have the certificates, it is "" for a host that is none of them.
+func (s *Ports) SecureHost(host string, domains []string) string {
 	name, port := host, "80"
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		name, port = host[:i], host[i+1:]
 	}
 	if name == "" || strings.ContainsAny(name, "/?#@\\ ,") {
+		return ""
+	}
+	if len(domains) > 0 && !slices.ContainsFunc(domains, func(d string) bool { return inDomain(name, d) }) {
 		return ""
 	}
 	s.mu.RLock()
@@ -49,4 +53,14 @@ func (s *Ports) SecureHost(host string) string {
 		return name + ":" + s.secure
 	}
 	return name
+}
+
+// inDomain reports whether a name is a domain's: "*." stands for one label.
+func inDomain(name, domain string) bool {
+	name = strings.TrimSuffix(name, ".")
+	if parent, any := strings.CutPrefix(domain, "*."); any {
+		label, rest, deeper := strings.Cut(name, ".")
+		return deeper && label != "" && strings.EqualFold(rest, parent)
+	}
+	return strings.EqualFold(name, domain)
 }

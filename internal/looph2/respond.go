@@ -42,7 +42,7 @@ type head struct {
 
 // headOf copies what is to be sent of an answer's head.
 func headOf(a *exchange.Answer, length int64, undated bool) head {
-	h := head{status: a.Status(), length: length, undated: undated}
+	h := head{status: a.Status(), length: length, undated: undated || a.Dated()}
 	for name, value := range a.Headers {
 		h.fields = append(h.fields, [2]string{name, value})
 	}
@@ -119,7 +119,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	for name, value := range a.Headers {
 		s.field(a.Status(), name, value)
 	}
-	s.endFields(a.Status(), p.length, p.undated, len(body) == 0)
+	s.endFields(a.Status(), p.length, p.undated || a.Dated(), len(body) == 0)
 	if len(body) == 0 {
 		a.Release()
 		return

@@ -51,7 +51,7 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 	} else {
 		out = http1.AppendStatusLine(out, status)
 	}
-	if !x.undated {
+	if !x.undated && !resp.Dated() {
 		if x.date == nil {
 			x.date = new(http1.DateCache)
 		}

@@ -119,7 +119,7 @@ func (x *wire) head(a *exchange.Answer, length int64) *http.Response {
 			resp.Header[name] = append(resp.Header[name], value)
 		}
 	}
-	if !x.undated {
+	if !x.undated && !a.Dated() {
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
 	switch {

@@ -154,10 +154,11 @@ func (w *Writer) setField(name string, values []string) {
 	switch {
 	case name == "Trailer":
 		w.declare(values)
-	case name == "Date":
-		if len(values) == 0 {
-			w.wire.OmitDate()
-		}
+	case name == "Date" && len(values) == 0:
+		w.wire.OmitDate()
+	case name == "Date" && exchange.CheckField(name, values[0]) == nil:
+		w.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(values[0])})
+	case name == "Date": // that of the moment is right, at least
 	case name == "Connection":
 		w.setConnection(values)
 	case name == "Upgrade":

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -238,10 +239,25 @@ func TestTLSIssuer(t *testing.T) {
 			t.Errorf("asked for %q", issuer.asked)
 		}
 		c := unredirected(Client(t, trusted, HTTP1))
-		for path, want := range map[string]string{"token": "200 the answer", "mine": "200 mine", "other": "308 "} {
+		for path, want := range map[string]string{"token": "200 the answer", "mine": "200 mine"} {
 			resp, body := Get(t, c, "http://"+addrs[0]+"/.well-known/acme-challenge/"+path)
 			if got := strings.Fields(resp.Status)[0] + " " + body; got != want {
 				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+		for host, want := range map[string]int{"example.com": 308, addrs[0]: 400} { // one that has a certificate, one that has none
+			req, err := http.NewRequest("GET", "http://"+addrs[0]+"/.well-known/acme-challenge/other", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("another path at %s: %s, want %d", host, resp.Status, want)
 			}
 		}
 		if _, body := Get(t, c, "https://"+addrs[1]+"/proto"); body != "HTTP/1.1 TLS" {
@@ -267,6 +283,32 @@ func TestTLSIssuerFails(t *testing.T) {
 	for _, err := range []error{app.Run(t.Context()), app.ListenAndServeTLS("127.0.0.1:0", "", "")} {
 		if err == nil || !strings.Contains(err.Error(), "TLSDomains: no disk") {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// noIssuer gets no certificates: it is for apps that do not serve by TLS.
+type noIssuer struct{}
+
+func (noIssuer) Certificates([]string, *slog.Logger) (dunlin.TLSCertificates, error) {
+	return nil, errors.New("there are none")
+}
+
+// Where the names are known that certificates are for, a client that claims another host is not redirected there.
+func TestSecureOnlyOfDomains(t *testing.T) {
+	app := dunlin.New(dunlin.Config{HSTS: time.Hour, TLSDomains: []string{"shop.example"}, TLSIssuer: noIssuer{}})
+	app.Get("/", Text("served"))
+	for host, want := range map[string]string{
+		"shop.example": "308 https://shop.example/?a=b", "shop.example:80": "308 https://shop.example/?a=b",
+		"evil.example": "400 ", "shop.example.evil.example": "400 ", "shop.example@evil.example": "400 ", "": "400 ",
+	} {
+		req := httptest.NewRequest("GET", "/?a=b", nil)
+		req.Host = host
+		req.Header.Set("X-Forwarded-Host", "evil.example")
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		if got := fmt.Sprint(w.Code, " ", w.Header().Get("Location")); got != want {
+			t.Errorf("Host %q: %s, want %s", host, got, want)
 		}
 	}
 }

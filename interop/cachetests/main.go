@@ -9,23 +9,23 @@ package main
 import (
 	"flag"
 	"log"
+	"log/slog"
 	"net/url"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/interop/cachetests/front"
 )
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8100", "address to serve")
 	origin := flag.String("origin", "http://127.0.0.1:8000", "URL of the server whose answers are kept")
+	defaults := flag.Bool("defaults", false, "with the defaults of the cache, not as one sets it up in front of servers of others")
 	flag.Parse()
 	target, err := url.Parse(*origin)
 	if err != nil {
 		log.Fatal(err)
 	}
 	app := dunlin.New(dunlin.Config{})
-	cache := middleware.NewCache(middleware.CacheConfig{App: app})
-	app.Use(cache.Middleware())
-	app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+	front.Register(app, target, !*defaults, slog.Default())
 	log.Fatal(app.ListenAndServe(*listen))
 }

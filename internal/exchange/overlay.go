@@ -1,0 +1,86 @@
+package exchange
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An overlay is a Wire whose request has some other header fields than were sent.
+type overlay struct {
+	Wire
+	names, values []string // in order; "" for a field that is not there
+	std           *http.Request
+}
+
+// Overlay returns a wire for the same request, with these fields in place of those that were sent with their names; "" stands for none.
+func Overlay(w Wire, fields map[string]string) Wire {
+	o := &overlay{Wire: w}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		o.names, o.values = append(o.names, name), append(o.values, fields[name])
+	}
+	return o
+}
+
+func (o *overlay) find(name string) (value string, other bool) {
+	for i, n := range o.names {
+		if strings.EqualFold(n, name) {
+			return o.values[i], true
+		}
+	}
+	return "", false
+}
+
+func (o *overlay) Header(name string) (string, bool) {
+	if v, other := o.find(name); other {
+		return v, v != ""
+	}
+	return o.Wire.Header(name)
+}
+
+func (o *overlay) List(name string) string {
+	if v, other := o.find(name); other {
+		return v
+	}
+	return o.Wire.List(name)
+}
+
+func (o *overlay) Headers(yield func(name, value string) bool) {
+	going := true
+	o.Wire.Headers(func(name, value string) bool {
+		if _, other := o.find(name); !other {
+			going = yield(name, value)
+		}
+		return going
+	})
+	for i, v := range o.values {
+		if going && v != "" {
+			going = yield(http.CanonicalHeaderKey(o.names[i]), v)
+		}
+	}
+}
+
+func (o *overlay) StdRequest() *http.Request {
+	if o.std != nil {
+		return o.std
+	}
+	own := *o.Wire.StdRequest()
+	own.Header = own.Header.Clone()
+	for i, v := range o.values {
+		if own.Header.Del(o.names[i]); v != "" {
+			own.Header.Set(o.names[i], v)
+		}
+	}
+	o.std = &own
+	return o.std
+}
+
+// Lost is that of the wire below, see Watcher.
+func (o *overlay) Lost(left int64) bool {
+	w, knows := o.Wire.(Watcher)
+	if !knows {
+		return o.Context().Err() != nil
+	}
+	return w.Lost(left)
+}

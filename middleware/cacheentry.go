@@ -1,0 +1,232 @@
+package middleware
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/httpcache"
+)
+
+// A cacheEntry is an answer that is kept. It is not changed once it is in a shard, but for its place in the ring.
+type cacheEntry struct {
+	prev, next *cacheEntry
+	used       time.Duration // when it was asked for last
+	gone       bool          // shard.mu guards the four
+
+	key    cacheKey
+	vary   []string // fields that chose it, and their values
+	values []string
+
+	status       int
+	fields       []string // names and values
+	body         []byte
+	etag         string
+	lastModified string
+	shareable    bool
+	mayBeStale   bool // nothing forbids it
+	size         int64
+
+	born       time.Duration // when its age was 0
+	freshUntil time.Duration
+	staleUntil time.Duration // while another is made
+	errorUntil time.Duration // instead of an error
+
+	rendered [2]atomic.Pointer[renderedEntry] // fresh and stale, as of one second
+}
+
+type renderedEntry struct {
+	age  int64
+	resp dunlin.Response // plain, so that it may be sent any number of times
+}
+
+// A cacheDraft is an answer that may become an entry.
+type cacheDraft struct {
+	status int
+	fields []string // names and values
+	body   []byte
+	kept   bool // the body is an entry's already, not that of a response
+}
+
+// draftOf returns an answer without what is not kept of any. It is in the memory of the response.
+func draftOf(resp dunlin.Response) *cacheDraft {
+	d := &cacheDraft{status: resp.StatusCode(), body: resp.Body()}
+	for name, value := range resp.Fields() {
+		if !leaveOut(name) {
+			d.fields = append(d.fields, name, value)
+		}
+	}
+	return d
+}
+
+// own gives the draft memory of its own.
+func (d *cacheDraft) own() {
+	if !d.kept {
+		d.body = slices.Clone(d.body)
+	}
+	fields := make([]string, len(d.fields), len(d.fields)+2) // and a date
+	for i, s := range d.fields {
+		fields[i] = strings.Clone(s)
+	}
+	d.fields = fields
+}
+
+func (d *cacheDraft) values(name string) (values []string) {
+	for i := 0; i < len(d.fields); i += 2 {
+		if strings.EqualFold(d.fields[i], name) {
+			values = append(values, d.fields[i+1])
+		}
+	}
+	return values
+}
+
+func (d *cacheDraft) get(name string) string {
+	if values := d.values(name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// remove takes fields out.
+func (d *cacheDraft) remove(is func(name string) bool) {
+	kept := d.fields[:0]
+	for i := 0; i < len(d.fields); i += 2 {
+		if !is(d.fields[i]) {
+			kept = append(kept, d.fields[i], d.fields[i+1])
+		}
+	}
+	d.fields = kept
+}
+
+// about returns what the rules need to know of it. Of the fields that are for some caches alone (RFC 9213), the first counts that is well-formed.
+func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
+	expires := d.values("Expires")
+	a := &httpcache.Response{
+		Status: d.status, Expires: strings.Join(expires, ", "), HasExpires: len(expires) > 0, Date: d.get("Date"),
+		LastModified: d.get("Last-Modified"), Guess: k.config.Heuristic,
+	}
+	for _, name := range k.config.Targets {
+		if directives, ok := httpcache.ParseTargeted(d.values(name)...); ok {
+			a.Directives, a.HasExpires = directives, false
+			return a
+		}
+	}
+	a.Directives = httpcache.ParseDirectives(d.values("Cache-Control")...)
+	return a
+}
+
+// mayKeep reports, before anything is copied, whether an answer is small and complete.
+func (k *ResponseCache) mayKeep(resp dunlin.Response) bool {
+	return resp.Len() >= 0 && resp.Len() <= k.config.MaxEntry && resp.Err() == nil
+}
+
+// newEntry returns the entry of an answer, which was this old when it came; nil if it may not be kept, or is not worth it.
+func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache.Request, d *cacheDraft, age string) *cacheEntry {
+	clock := time.Now()
+	about := k.about(d)
+	if omit := about.Directives.Omit; len(omit) > 0 {
+		d.remove(func(name string) bool { return isField(name, omit...) })
+	}
+	vary, always := httpcache.ParseVary(d.values("Vary")...)
+	about.SetsCookie, about.VariesAlways = len(d.values("Set-Cookie")) > 0, always
+	if !about.MayStore(req) {
+		return nil
+	}
+	e := k.entryOf(r, key, d, about, vary, about.Age(age, clock), clock)
+	if e.freshUntil > k.now() {
+		return e
+	}
+	if !k.config.Revalidate || !about.Explicit() || e.etag == "" && e.lastModified == "" {
+		return nil
+	}
+	e.freshUntil = e.born
+	return e
+}
+
+// cloned returns strings in memory of their own.
+func cloned(list []string) []string {
+	own := make([]string, len(list))
+	for i, s := range list {
+		own[i] = strings.Clone(s)
+	}
+	return own
+}
+
+// entryOf makes the entry. An answer without a date gets one, that of its arrival (RFC 9110 section 6.6.1).
+func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft, about *httpcache.Response, vary []string, age time.Duration, clock time.Time) *cacheEntry {
+	d.own()
+	now := k.now()
+	e := &cacheEntry{
+		key: key.clone(), vary: cloned(vary), status: d.status, body: d.body, fields: d.fields,
+		etag: d.get(etag), lastModified: d.get("Last-Modified"), shareable: about.Shareable(), mayBeStale: about.MayBeStale(),
+		born: now - age, used: now,
+	}
+	if d.get("Date") == "" {
+		e.fields = append(e.fields, "Date", clock.UTC().Format(http.TimeFormat))
+	}
+	e.freshUntil = e.born + about.Freshness(clock)
+	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
+	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
+	const overhead = 1024 // of the entry, its blocks and its places in map and ring
+	e.size = overhead + int64(len(e.body)+len(key.host)+len(key.path)+len(key.query)+len(key.extra))
+	for i := 0; i < len(e.fields); i += 2 {
+		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // kept, and rendered for two engines
+	}
+	for _, v := range selected(r, vary, nil) {
+		e.values = append(e.values, strings.Clone(v))
+		e.size += int64(len(v) + 32)
+	}
+	return e
+}
+
+// response returns the answer as of now. It is rendered once a second at most.
+func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response {
+	age := int64((now - e.born) / time.Second)
+	slot := &e.rendered[0]
+	if status != cacheStatusHit {
+		slot = &e.rendered[1]
+	}
+	if done := slot.Load(); done != nil && done.age == age {
+		return done.resp
+	}
+	fields := append(slices.Clip(e.fields), "Age", strconv.FormatInt(age, 10), "Cache-Status", status)
+	resp := dunlin.Empty()
+	if len(e.body) > 0 {
+		resp = resp.WithBody(e.body)
+	}
+	resp = resp.Status(e.status).Headers(dunlin.NewHeaderBlock(fields...))
+	slot.Store(&renderedEntry{age, resp})
+	return resp
+}
+
+// notModified reports whether a conditional request has the entry's answer already (RFC 9110 section 13.2.2).
+func (e *cacheEntry) notModified(r *dunlin.Request) bool {
+	if r.Header("If-None-Match") == "" && r.Header("If-Modified-Since") == "" {
+		return false
+	}
+	changed := e.lastModified
+	if changed == "" {
+		changed = e.get("Date") // it is not newer than that (RFC 9111 section 4.3.2)
+	}
+	return holds(r, e.etag, changed)
+}
+
+// holds reports whether a client has an answer with this entity tag and time already.
+func holds(r *dunlin.Request, tag, changed string) bool {
+	if r.Header("If-None-Match") != "" {
+		return tag != "" && !noneMatch(r, tag)
+	}
+	have, err := http.ParseTime(r.Header("If-Modified-Since"))
+	if err != nil {
+		return false
+	}
+	modified, err := http.ParseTime(changed)
+	return err == nil && !modified.After(have)
+}
+
+// get returns the value of a field that is kept.
+func (e *cacheEntry) get(name string) string { return (&cacheDraft{fields: e.fields}).get(name) }

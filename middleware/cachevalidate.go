@@ -1,0 +1,79 @@
+package middleware
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/httpcache"
+)
+
+// What is kept and not fresh any more is not thrown away: the action is asked by conditions whether it still holds (RFC 9111
+// section 4.3). It sees these in place of the client's, and its 304 renews what is kept.
+
+// unconditional are the fields of a request without conditions.
+var unconditional = map[string]string{
+	"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "If-Range": "",
+}
+
+// ask runs the action, and reports whether it was asked about what is kept.
+func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Action) (resp dunlin.Response, asked bool) {
+	if stale == nil || stale.status != http.StatusOK || stale.etag == "" && stale.lastModified == "" || r.Method() != http.MethodGet {
+		return next(r), false
+	}
+	return r.WithHeaders(map[string]string{
+		"If-Match": "", "If-Unmodified-Since": "", "If-Range": "", "If-None-Match": stale.etag, "If-Modified-Since": stale.lastModified,
+	}, next), true
+}
+
+// renew answers with what is kept, as a 304 has changed it, and keeps that if it may be. It is false for a 304 that is about
+// another answer.
+func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
+	if !stale.sameAs(resp.Get(etag), resp.Get("Last-Modified")) {
+		return dunlin.Response{}, false
+	}
+	d := draftOf(resp)
+	d.remove(staysAsKept)
+	fresh := &cacheDraft{status: stale.status, body: stale.body, kept: true}
+	for i := 0; i < len(stale.fields); i += 2 {
+		if len(d.values(stale.fields[i])) == 0 {
+			fresh.fields = append(fresh.fields, stale.fields[i], stale.fields[i+1])
+		}
+	}
+	if d.get("Date") == "" {
+		fresh.remove(func(name string) bool { return strings.EqualFold(name, "Date") }) // it was right before
+	}
+	fresh.fields = append(fresh.fields, d.fields...)
+	k.counts.renewed.Add(1)
+	e := k.newEntry(r, key, req, fresh, resp.Get("Age"))
+	if k.store(key, req, e, epoch, true) {
+		return e.answer(r, k.now(), cacheStatusRenewed), true
+	}
+	// It is for this client alone, or not to be kept any more.
+	about, clock := k.about(fresh), time.Now()
+	e = k.entryOf(r, key, fresh, about, nil, about.Age(resp.Get("Age"), clock), clock)
+	return e.answer(r, k.now(), cacheStatusRenewed), true
+}
+
+// staysAsKept reports whether a 304 does not change a field: it is about the content that is kept (RFC 9111 section 3.2).
+func staysAsKept(name string) bool {
+	return isField(name, etag, "Last-Modified", "Content-Encoding", "Content-Range", "Content-Length", "Content-Digest", "Repr-Digest")
+}
+
+// sameAs reports whether the validators of a 304 are those of the entry, as far as it has any (RFC 9111 section 4.3.4).
+func (e *cacheEntry) sameAs(tag, modified string) bool {
+	if tag != "" {
+		return tag == e.etag || strings.HasPrefix(tag, "W/") && opaque(tag) == opaque(e.etag)
+	}
+	return modified == "" || modified == e.lastModified
+}
+
+// answer is the response to a request for it: 304 if the client has the same.
+func (e *cacheEntry) answer(r *dunlin.Request, now time.Duration, status string) dunlin.Response {
+	resp := e.response(now, status)
+	if e.status == http.StatusOK && e.notModified(r) {
+		return resp.Status(http.StatusNotModified)
+	}
+	return resp
+}

@@ -1,0 +1,240 @@
+package middleware_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// validating answers 304 to who has tag, and says how often it ran else.
+func validating(tag, cacheControl string, more ...string) func(*dunlin.Request, int64) dunlin.Response {
+	return func(r *dunlin.Request, n int64) dunlin.Response {
+		resp := saying(append(more, "Etag", tag, "Cache-Control", cacheControl, "X-Run", fmt.Sprint(n))...)(r, n)
+		if r.Header("If-None-Match") == tag {
+			return resp.Status(http.StatusNotModified)
+		}
+		return resp
+	}
+}
+
+// What was fresh is asked about by conditions, whatever the client's are, and renewed by the 304.
+func TestCacheRevalidates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, "max-age=10"))
+		first := k.get("/items/1")
+		is(t, "the first", first, "run 1")
+		<-time.After(11 * time.Second)
+		second := k.get("/items/1")
+		is(t, "the second", second, "run 1")
+		h := second.Header()
+		if h.Get("X-Run") != "2" || h.Get("Age") != "0" || h.Get("Cache-Status") != "Dunlin; fwd=stale; fwd-status=304" || h.Get("Content-Type") == "" || second.Code != 200 {
+			t.Errorf("the second: %d %v", second.Code, h)
+		}
+		is(t, "the third", k.get("/items/1"), "run 1")
+		<-time.After(11 * time.Second)
+		if w := k.get("/items/1", "If-None-Match", `"v"`); w.Code != 304 || w.Header().Get("X-Run") != "3" {
+			t.Errorf("a client that has it: %d %v", w.Code, w.Header())
+		}
+		<-time.After(11 * time.Second)
+		is(t, "a client that has another", k.get("/items/1", "If-None-Match", `"w"`, "If-Match", `"w"`), "run 1")
+		if s := k.cache.Stats(); s.Renewed != 3 || s.Misses != 4 || s.Hits != 1 || s.Entries != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A 304 about something else than is kept renews nothing: the action is asked again, without conditions.
+func TestCacheRevalidatesTheSame(t *testing.T) {
+	for what, answer := range map[string]func(dunlin.Response) dunlin.Response{
+		"another tag":  func(r dunlin.Response) dunlin.Response { return r.Header("Etag", `"w"`) },
+		"a strong tag": func(r dunlin.Response) dunlin.Response { return r.Header("Etag", `"v"`) },
+		"another change": func(r dunlin.Response) dunlin.Response {
+			return r.Header("Last-Modified", "Thu, 01 Jan 2026 00:00:01 GMT")
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+				if r.Header("If-None-Match") != "" {
+					return answer(dunlin.Empty().Status(http.StatusNotModified))
+				}
+				return saying("Cache-Control", "max-age=10", "Etag", `W/"v"`, "Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")(r, n)
+			})
+			k.get("/items/1")
+			<-time.After(11 * time.Second)
+			is(t, what, k.get("/items/1"), "run 3")
+			is(t, what+", then", k.get("/items/1"), "run 3")
+		})
+	}
+}
+
+// An answer that has changed replaces the one that was kept, and a client that has the new one is told so.
+func TestCacheRevalidationReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			return saying("Cache-Control", "max-age=10", "Etag", fmt.Sprintf(`"%d"`, n))(r, n)
+		})
+		k.get("/items/1")
+		<-time.After(11 * time.Second)
+		if w := k.get("/items/1", "If-None-Match", `"2"`); w.Code != 304 || w.Body.Len() > 0 {
+			t.Errorf("a client that has the new one: %d %v", w.Code, w.Header())
+		}
+		is(t, "others", k.get("/items/1"), "run 2")
+	})
+}
+
+// A cookie that a 304 sets is for one client.
+func TestCacheRevalidationWithCookie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			resp := validating(`"v"`, "max-age=10")(r, n)
+			if n == 2 {
+				resp = resp.AddHeader("Set-Cookie", "a=b")
+			}
+			return resp
+		})
+		k.get("/items/1")
+		<-time.After(11 * time.Second)
+		w := k.get("/items/1")
+		is(t, "with a cookie", w, "run 1")
+		if w.Header().Get("Set-Cookie") != "a=b" {
+			t.Errorf("the cookie is lost: %v", w.Header())
+		}
+		if w = k.get("/items/1"); w.Header().Get("Set-Cookie") != "" || w.Header().Get("X-Run") != "3" {
+			t.Errorf("the next client gets %v", w.Header())
+		}
+	})
+}
+
+// With Revalidate what is never fresh is kept, and asked about each time; without it, it is not.
+func TestCacheRevalidateAlways(t *testing.T) {
+	for _, cc := range []string{"no-cache", "max-age=0", "no-cache, max-age=10"} {
+		k := newKitchen(middleware.CacheConfig{Revalidate: true}, validating(`"v"`, cc))
+		for n := range 3 {
+			w := k.get("/items/1")
+			is(t, cc, w, "run 1")
+			if got := w.Header().Get("X-Run"); got != fmt.Sprint(n+1) {
+				t.Errorf("%s: the answer is as of run %s, want %d", cc, got, n+1)
+			}
+		}
+		k = newKitchen(middleware.CacheConfig{}, validating(`"v"`, cc))
+		k.get("/items/1")
+		is(t, cc+" by default", k.get("/items/1"), "run 2")
+		if s := k.cache.Stats(); s.Entries != 0 {
+			t.Errorf("%s: %+v", cc, s)
+		}
+	}
+	k := newKitchen(middleware.CacheConfig{Revalidate: true, StaleWhileRevalidate: time.Hour, StaleIfError: time.Hour}, func(r *dunlin.Request, n int64) dunlin.Response {
+		if n > 1 {
+			return dunlin.Empty().Status(503)
+		}
+		return validating(`"v"`, "no-cache")(r, n)
+	})
+	k.get("/items/1")
+	if w := k.get("/items/1"); w.Code != 503 {
+		t.Errorf("no-cache and a failure: %d %s", w.Code, w.Body)
+	}
+}
+
+// Fields that no-cache or private name are not kept; then a cookie may be set beside what is for all.
+func TestCacheOmits(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", `max-age=10, private="set-cookie, x-a"`, "Set-Cookie", "a=b", "X-A", "1", "X-B", "2"))
+	if h := k.get("/items/1").Header(); h.Get("Set-Cookie") == "" || h.Get("X-A") == "" {
+		t.Errorf("the first client gets %v", h)
+	}
+	w := k.get("/items/1")
+	is(t, "the second", w, "run 1")
+	if h := w.Header(); h.Get("Set-Cookie") != "" || h.Get("X-A") != "" || h.Get("X-B") != "2" {
+		t.Errorf("the second client gets %v", h)
+	}
+}
+
+func TestCacheTargetsAndGuesses(t *testing.T) {
+	front := middleware.CacheConfig{Targets: []string{"CDN-Cache-Control"}, Heuristic: time.Hour}
+	for what, test := range map[string]struct {
+		c      middleware.CacheConfig
+		fields []string
+		want   string
+	}{
+		"for this cache":     {front, []string{"CDN-Cache-Control", "max-age=10", "Cache-Control", "no-store"}, "run 1"},
+		"not for this cache": {front, []string{"CDN-Cache-Control", "no-store", "Cache-Control", "max-age=10"}, "run 2"},
+		"malformed":          {front, []string{"CDN-Cache-Control", "no-store,", "Cache-Control", "max-age=10"}, "run 1"},
+		"by default":         {middleware.CacheConfig{}, []string{"CDN-Cache-Control", "no-store", "Cache-Control", "max-age=10"}, "run 1"},
+		"a guess":            {front, []string{"Last-Modified", "Thu, 01 Jan 2015 00:00:00 GMT"}, "run 1"},
+		"no guess":           {middleware.CacheConfig{}, []string{"Last-Modified", "Thu, 01 Jan 2015 00:00:00 GMT"}, "run 2"},
+	} {
+		k := newKitchen(test.c, saying(test.fields...))
+		k.get("/items/1")
+		is(t, what, k.get("/items/1"), test.want)
+	}
+}
+
+// An answer keeps its date, as its age counts from there.
+func TestCacheDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10"))
+		k.get("/items/1")
+		want := time.Now().UTC().Format(http.TimeFormat)
+		<-time.After(5 * time.Second)
+		if h := k.get("/items/1").Header(); h.Get("Date") != want || h.Get("Age") != "5" {
+			t.Errorf("Date is %s, and Age %s; want %s and 5", h.Get("Date"), h.Get("Age"), want)
+		}
+	})
+}
+
+func TestCacheRanges(t *testing.T) {
+	fields := []string{"Cache-Control", "max-age=60", "Etag", `"v"`, "Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"}
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		if n > 1 {
+			return dunlin.Text("the action")
+		}
+		return saying(fields...)(r, n) // "run 1"
+	})
+	k.get("/items/1")
+	for _, c := range []struct {
+		ask                []string // Range and other fields
+		status             int
+		body, contentRange string
+	}{
+		{[]string{"bytes=0-1"}, 206, "ru", "bytes 0-1/5"},
+		{[]string{"Bytes = 1-"}, 206, "un 1", "bytes 1-4/5"},
+		{[]string{"bytes=-2"}, 206, " 1", "bytes 3-4/5"},
+		{[]string{"bytes=-99"}, 206, "run 1", "bytes 0-4/5"},
+		{[]string{"bytes=4-99999999999999999999"}, 206, "1", "bytes 4-4/5"},
+		{[]string{"bytes=5-"}, 416, "", "bytes */5"},
+		{[]string{"bytes=-0"}, 416, "", "bytes */5"},
+		{[]string{"bytes=3-1"}, 200, "run 1", ""},
+		{[]string{"bytes=-"}, 200, "run 1", ""},
+		{[]string{"bytes=a-b"}, 200, "run 1", ""},
+		{[]string{"bytes=+1-2"}, 200, "run 1", ""},
+		{[]string{"lines=0-1"}, 200, "run 1", ""},
+		{[]string{"bytes"}, 200, "run 1", ""},
+		{[]string{"bytes=0-1,3-4"}, 200, "the action", ""},
+		{[]string{"bytes=0-1", "If-Range", `"v"`}, 206, "ru", "bytes 0-1/5"},
+		{[]string{"bytes=0-1", "If-Range", `W/"v"`}, 200, "run 1", ""},
+		{[]string{"bytes=0-1", "If-Range", `"w"`}, 200, "run 1", ""},
+		{[]string{"bytes=0-1", "If-Range", "Thu, 01 Jan 2026 00:00:00 GMT"}, 206, "ru", "bytes 0-1/5"},
+		{[]string{"bytes=0-1", "If-Range", "Thu, 01 Jan 2026 00:00:01 GMT"}, 200, "run 1", ""},
+		{[]string{"bytes=0-1", "If-None-Match", `"v"`}, 304, "", ""},
+		{[]string{"bytes=0-1", "Authorization", "me"}, 200, "the action", ""},
+	} {
+		w := k.get("/items/1", append([]string{"Range"}, c.ask...)...)
+		if w.Code != c.status || w.Header().Get("Content-Range") != c.contentRange || c.status != 416 && w.Body.String() != c.body {
+			t.Errorf("%q: %d %q, Content-Range %q; want %d %q %q", c.ask, w.Code, w.Body, w.Header().Get("Content-Range"), c.status, c.body, c.contentRange)
+		}
+	}
+	if w := k.do("HEAD", "/items/1", "Range", "bytes=0-1"); w.Code != 200 || w.Header().Get("Content-Range") != "" {
+		t.Errorf("HEAD: %d %v", w.Code, w.Header())
+	}
+	fields = append(fields, "Accept-Ranges", "none")
+	k.cache.Clear()
+	k.runs.Store(0)
+	k.get("/items/1")
+	if w := k.get("/items/1", "Range", "bytes=0-1"); w.Code != 200 {
+		t.Errorf("content of which there are no ranges: %d", w.Code)
+	}
+}
