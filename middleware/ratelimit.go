@@ -128,6 +128,9 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if rate.Store != nil {
 		interval = inMicros * 1000 // the same here as there
 	}
+	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == LimitLocally {
+		rate.Store = s.Prompt() // it can count here while nobody answers there
+	}
 	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	return &rateLimiter{
 		Rate:   rate,

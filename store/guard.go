@@ -18,28 +18,54 @@ type GuardConfig struct {
 	Failures int
 
 	// Cooldown is for how long it stays open: calls fail at once then, with
-	// ErrUnavailable. After it one call is let through, and the breaker closes when that
-	// succeeds, else it stays open for another Cooldown. Default: 1 s.
+	// ErrUnavailable. After it the store is asked again, in the background where calls come all the time, else by
+	// the next of them. The breaker closes when that succeeds, else it stays open for another Cooldown. Default: 1 s.
 	Cooldown time.Duration
 }
 
 // A Guarded is a store on another machine that nobody waits for in vain.
 type Guarded struct {
 	inner  Store
+	shards Sharded // or nil
 	config GuardConfig
+	began  time.Time
 
-	failed atomic.Int64 // in a row
-	opened atomic.Bool
-	counts struct{ calls, failures, refused, openings atomic.Uint64 }
-
-	mu      sync.Mutex
-	probeAt time.Time // when the next call is let through, while the breaker is open
+	parts  []guardPart // of them the last is that of messages
+	counts struct{ calls, failures, refused, openings, stalls atomic.Uint64 }
 }
+
+// A Sharded is a store of which parts can fail alone, as machines of a cluster do. Guard has a breaker for each.
+type Sharded interface {
+	Store
+
+	// Shards returns how many parts there are, which never changes, and Shard in which the value or the number of a key is: 0 and up.
+	Shards() int
+	Shard(key string, number bool) int
+
+	// Probe asks the part for nothing, and changes nothing.
+	Probe(ctx context.Context, key string, number bool) error
+}
+
+// A guardPart is the circuit breaker of what fails together.
+type guardPart struct {
+	failed    atomic.Int64 // in a row
+	opened    atomic.Bool
+	silent    atomic.Bool  // nothing has come for longer than silence, though it was asked
+	answered  atomic.Int64 // when something has come, since the guard began
+	mu        sync.Mutex
+	probeAt   time.Time // when it is asked again, while the breaker is open or the part silent
+	refusedAt time.Time
+	probing   bool // it is asked in the background
+}
+
+// silence is for how long a store answers nothing at all to nobody until those are told who have something else to do.
+const silence = 20 * time.Millisecond
 
 // Guard puts a deadline and a circuit breaker on every call of a store. A call that
 // does not succeed in time, or is not made since the breaker is open, fails with an error that is
 // ErrUnavailable; what the store has to say about keys and versions is no failure, nor is it one that
-// the caller's own context has ended. The inner store must heed the contexts it is given. It panics when a setting cannot hold.
+// the caller's own context has ended. A store that is [Sharded] has a breaker for each part: while one machine of a cluster
+// is away, what is on the others goes on. The inner store must heed the contexts it is given. It panics when a setting cannot hold.
 func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout == 0 {
 		c.Timeout = 250 * time.Millisecond
@@ -53,61 +79,183 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout < 0 || c.Failures < 0 || c.Cooldown < 0 {
 		panic(fmt.Sprintf("store: GuardConfig.Timeout, Failures and Cooldown (%v, %d, %v) must not be negative", c.Timeout, c.Failures, c.Cooldown))
 	}
-	return &Guarded{inner: inner, config: c}
+	g := &Guarded{inner: inner, config: c, began: time.Now()}
+	n := 1
+	if s, ok := inner.(Sharded); ok {
+		n, g.shards = s.Shards(), s
+	}
+	g.parts = make([]guardPart, n+1)
+	return g
 }
 
 // GuardStats says how the calls of a guarded store went.
 type GuardStats struct {
 	Calls    uint64 `json:"calls"`    // that were made
 	Failures uint64 `json:"failures"` // of these: no answer in time, or that of a broken store
-	Refused  uint64 `json:"refused"`  // calls that were not made, since the breaker was open
+	Refused  uint64 `json:"refused"`  // calls that were not made, since the breaker was open, or the store silent
 	Openings uint64 `json:"openings"` // of the breaker
-	Open     bool   `json:"open"`     // it is now
+	Stalls   uint64 `json:"stalls"`   // times the store, or a part of it, was silent
+	Open     bool   `json:"open"`     // the breaker is now, of a part at least
+	Parts    int    `json:"parts"`    // of how many parts it is
 }
 
-// Stats returns a snapshot.
+// Stats returns a snapshot. [dunlin.App.AddStats] shows it among those of an app.
 func (g *Guarded) Stats() GuardStats {
 	c := &g.counts
-	return GuardStats{c.calls.Load(), c.failures.Load(), c.refused.Load(), c.openings.Load(), g.opened.Load()}
+	s := GuardStats{Calls: c.calls.Load(), Failures: c.failures.Load(), Refused: c.refused.Load(), Openings: c.openings.Load(), Stalls: c.stalls.Load()}
+	for i := range g.parts {
+		if g.parts[i].opened.Load() {
+			s.Open = true
+			s.Parts++
+		}
+	}
+	return s
 }
 
-// admit reports whether a call may be made.
-func (g *Guarded) admit() bool {
-	if !g.opened.Load() {
+// admit reports whether a call may be made. Where calls come all the time the store is asked in the background whether it is back, so that none
+// of them waits for that; else the call itself finds out.
+func (g *Guarded) admit(c guardCall) bool {
+	p, prompt := c.part, c.prompt
+	if !p.opened.Load() && !(prompt && p.silent.Load()) {
 		return true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if now := time.Now(); g.opened.Load() && now.Before(g.probeAt) {
-		return false
-	} else if g.opened.Load() {
-		g.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // others wait for what becomes of this one
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := p.opened.Load()
+	if !open && !(prompt && p.silent.Load()) {
+		return true
 	}
-	return true
+	now := time.Now()
+	alone := now.Sub(p.refusedAt) >= g.config.Cooldown
+	p.refusedAt = now
+	if now.Before(p.probeAt) || p.probing {
+		return false
+	}
+	if open && alone {
+		p.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // others wait for what becomes of this one
+		return true
+	}
+	p.probing = true
+	go g.probe(c)
+	return false
+}
+
+// probe asks the store, for nobody but the breaker.
+func (g *Guarded) probe(c guardCall) {
+	p := c.part
+	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
+	defer cancel()
+	g.counts.calls.Add(1)
+	var err error
+	if g.shards != nil {
+		err = g.shards.Probe(ctx, c.key, c.number)
+	} else {
+		_, err = g.inner.Get(ctx, c.key)
+	}
+	ok := err == nil || isAnswer(err)
+	if ok {
+		g.succeeded(p)
+	} else {
+		g.failure(p)
+	}
+	p.mu.Lock()
+	p.probing = false
+	p.mu.Unlock()
+}
+
+// A guardCall is what a call is about.
+type guardCall struct {
+	part   *guardPart
+	key    string
+	number bool
+	prompt bool // it gives up as soon as the store is silent
+}
+
+func (g *Guarded) about(key string, number bool) guardCall {
+	n := 0
+	if g.shards != nil {
+		n = g.shards.Shard(key, number)
+	}
+	return guardCall{part: &g.parts[n], key: key, number: number}
 }
 
 // call makes one call within the deadline.
-func (g *Guarded) call(ctx context.Context, f func(context.Context) error) error {
+func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context) error) error {
+	p := c.part
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !g.admit() {
+	if !g.admit(c) {
 		g.counts.refused.Add(1)
 		return fmt.Errorf("%w: it did not answer before, and is asked again after %v", ErrUnavailable, g.config.Cooldown)
 	}
 	g.counts.calls.Add(1)
 	bounded, cancel := context.WithTimeout(ctx, g.config.Timeout)
 	defer cancel()
+	if c.prompt {
+		w := &guardWait{g: g, part: p, began: time.Since(g.began), cancel: cancel}
+		w.timer = time.AfterFunc(silence, w.look)
+		defer w.end()
+	}
 	err := f(bounded)
 	switch {
 	case err == nil || isAnswer(err):
-		g.succeeded()
+		g.succeeded(p)
 		return err
 	case ctx.Err() != nil:
 		return err // the caller's doing: it says nothing about the store
+	case errors.Is(err, context.Canceled) && p.silent.Load():
+		return fmt.Errorf("%w: it is silent", ErrUnavailable)
 	}
-	g.failure()
+	g.failure(p)
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// A guardWait watches over a prompt call.
+type guardWait struct {
+	g      *Guarded
+	part   *guardPart
+	began  time.Duration
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	timer  *time.Timer
+	ended  bool
+}
+
+// look ends the call if nothing has come since it began, or for long.
+func (w *guardWait) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	since := max(w.began, time.Duration(w.part.answered.Load()))
+	if left := silence - (time.Since(w.g.began) - since); left > 0 {
+		w.timer.Reset(left)
+		return
+	}
+	w.g.fellSilent(w.part)
+	w.cancel()
+}
+
+func (w *guardWait) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.timer.Stop()
+}
+
+// fellSilent notes that nothing comes. It is asked again soon: it may have been slow for a moment only.
+func (g *Guarded) fellSilent(p *guardPart) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.silent.Load() {
+		p.silent.Store(true)
+		g.counts.stalls.Add(1)
+		if !p.opened.Load() {
+			p.probeAt = time.Now()
+		}
+	}
 }
 
 // isAnswer reports whether an error is what a store that works says.
@@ -120,33 +268,47 @@ func isAnswer(err error) bool {
 	return false
 }
 
-func (g *Guarded) succeeded() {
-	if g.failed.Load() == 0 && !g.opened.Load() {
+func (g *Guarded) succeeded(p *guardPart) {
+	p.answered.Store(int64(time.Since(g.began)))
+	if p.failed.Load() == 0 && !p.opened.Load() && !p.silent.Load() {
 		return // nothing to store: the line stays shared
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.failed.Store(0)
-	g.opened.Store(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed.Store(0)
+	p.opened.Store(false)
+	p.silent.Store(false)
 }
 
-func (g *Guarded) failure() {
+func (g *Guarded) failure(p *guardPart) {
 	g.counts.failures.Add(1)
-	n := g.failed.Add(1)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.opened.Load() {
-		g.probeAt = time.Now().Add(g.config.Cooldown)
+	n := p.failed.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opened.Load() {
+		p.probeAt = time.Now().Add(g.config.Cooldown)
 	} else if n >= int64(g.config.Failures) {
-		g.opened.Store(true)
+		p.opened.Store(true)
 		g.counts.openings.Add(1)
-		g.probeAt = time.Now().Add(g.config.Cooldown)
+		p.probeAt = time.Now().Add(g.config.Cooldown)
 	}
+	p.refusedAt = time.Now()
+}
+
+// Prompt returns the same store for those who have something else to do while it does not answer, such as to count for themselves: their calls fail
+// with ErrUnavailable as soon as it has been silent for some 20 ms, to everybody. Deadline, breaker and counts are shared.
+func (g *Guarded) Prompt() Store { return promptly{g} }
+
+type promptly struct{ *Guarded }
+
+// Run is Store.Run.
+func (p promptly) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
+	return p.run(ctx, key, script, args, true)
 }
 
 // Get is Store.Get.
 func (g *Guarded) Get(ctx context.Context, key string) (item Item, err error) {
-	err = g.call(ctx, func(ctx context.Context) (err error) {
+	err = g.call(ctx, g.about(key, false), func(ctx context.Context) (err error) {
 		item, err = g.inner.Get(ctx, key)
 		return err
 	})
@@ -155,7 +317,7 @@ func (g *Guarded) Get(ctx context.Context, key string) (item Item, err error) {
 
 // Set is Store.Set.
 func (g *Guarded) Set(ctx context.Context, key string, value []byte, have Version, ttl time.Duration) (version Version, err error) {
-	err = g.call(ctx, func(ctx context.Context) (err error) {
+	err = g.call(ctx, g.about(key, false), func(ctx context.Context) (err error) {
 		version, err = g.inner.Set(ctx, key, value, have, ttl)
 		return err
 	})
@@ -164,12 +326,18 @@ func (g *Guarded) Set(ctx context.Context, key string, value []byte, have Versio
 
 // Expire is Store.Expire.
 func (g *Guarded) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	return g.call(ctx, func(ctx context.Context) error { return g.inner.Expire(ctx, key, ttl) })
+	return g.call(ctx, g.about(key, false), func(ctx context.Context) error { return g.inner.Expire(ctx, key, ttl) })
 }
 
 // Run is Store.Run.
-func (g *Guarded) Run(ctx context.Context, key string, script *Script, args Args) (result int64, err error) {
-	err = g.call(ctx, func(ctx context.Context) (err error) {
+func (g *Guarded) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
+	return g.run(ctx, key, script, args, false)
+}
+
+func (g *Guarded) run(ctx context.Context, key string, script *Script, args Args, prompt bool) (result int64, err error) {
+	c := g.about(key, true)
+	c.prompt = prompt
+	err = g.call(ctx, c, func(ctx context.Context) (err error) {
 		result, err = g.inner.Run(ctx, key, script, args)
 		return err
 	})
@@ -178,7 +346,7 @@ func (g *Guarded) Run(ctx context.Context, key string, script *Script, args Args
 
 // Publish is Store.Publish.
 func (g *Guarded) Publish(ctx context.Context, topic string, message []byte) error {
-	return g.call(ctx, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
+	return g.call(ctx, guardCall{part: &g.parts[len(g.parts)-1], key: topic}, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
 }
 
 // Subscribe is Store.Subscribe. It is neither bounded nor counted.

@@ -47,7 +47,7 @@ func TestGuard(t *testing.T) {
 		if inner.calls != 3 {
 			t.Errorf("the store was called %d times, want 3", inner.calls)
 		}
-		if s, want := g.Stats(), (store.GuardStats{Calls: 3, Failures: 3, Refused: 10, Openings: 1, Open: true}); s != want {
+		if s, want := g.Stats(), (store.GuardStats{Calls: 3, Failures: 3, Refused: 10, Openings: 1, Open: true, Parts: 1}); s != want {
 			t.Errorf("Stats() = %+v, want %+v", s, want)
 		}
 

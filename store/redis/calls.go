@@ -24,10 +24,13 @@ type redisStore struct {
 	close   context.CancelFunc
 
 	scripts sync.Map // *store.Script → *rueidis.Lua
+
+	atOnce   chan struct{} // a place for each call
+	division *division
 }
 
 func newStore(client rueidis.Client, prefix string) *redisStore {
-	s := &redisStore{client: client, prefix: prefix}
+	s := &redisStore{client: client, prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: &division{parts: 1}}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -68,6 +71,47 @@ func (s *redisStore) begin(ctx context.Context, key string) error {
 	return store.Check(key, 1)
 }
 
+// enter is begin for a call that waits for its answer, until end.
+func (s *redisStore) enter(ctx context.Context, key string) error {
+	if err := s.begin(ctx, key); err != nil {
+		return err
+	}
+	select {
+	case s.atOnce <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *redisStore) end() { <-s.atOnce }
+
+// Shards and Shard are those of store.Sharded, by the masters of a cluster.
+func (s *redisStore) Shards() int { return s.division.parts }
+
+func (s *redisStore) Shard(key string, number bool) int {
+	if s.division.parts == 1 {
+		return 0
+	}
+	return s.division.of(s.redisKey(key, number))
+}
+
+// Probe is that of store.Sharded.
+func (s *redisStore) Probe(ctx context.Context, key string, number bool) error {
+	if err := s.enter(ctx, key); err != nil {
+		return err
+	}
+	defer s.end()
+	return errorOf(s.client.Do(ctx, s.client.B().Arbitrary("EXISTS").Keys(s.redisKey(key, number)).Build()).Error())
+}
+
+func (s *redisStore) redisKey(key string, number bool) string {
+	if number {
+		return s.prefix + "n:" + key
+	}
+	return s.valueKey(key)
+}
+
 // errorOf returns an error of Redis as package store has it.
 func errorOf(err error) error {
 	if err == nil {
@@ -84,9 +128,10 @@ func errorOf(err error) error {
 
 // Get is store.Store.Get.
 func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.enter(ctx, key); err != nil {
 		return store.Item{}, err
 	}
+	defer s.end()
 	parts, err := getScript.Exec(ctx, s.client, []string{s.valueKey(key)}, nil).ToArray()
 	if rueidis.IsRedisNil(err) {
 		return store.Item{}, store.ErrNotFound
@@ -114,9 +159,10 @@ func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 
 // Set is store.Store.Set.
 func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.enter(ctx, key); err != nil {
 		return store.Absent, err
 	}
+	defer s.end()
 	if err := store.Check(key, ttl); err != nil {
 		return store.Absent, err
 	}
@@ -133,9 +179,10 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 
 // Expire is store.Store.Expire.
 func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.enter(ctx, key); err != nil {
 		return err
 	}
+	defer s.end()
 	command := s.client.B().Arbitrary("DEL").Keys(s.valueKey(key))
 	if ttl > 0 {
 		command = s.client.B().Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl))
@@ -149,9 +196,10 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 
 // Run is store.Store.Run.
 func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.enter(ctx, key); err != nil {
 		return 0, err
 	}
+	defer s.end()
 	known, ok := s.scripts.Load(script)
 	if !ok {
 		known, _ = s.scripts.LoadOrStore(script, rueidis.NewLuaScript(store.LuaBegin+script.Lua+store.LuaEnd))
@@ -160,7 +208,7 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 	for i, n := range args {
 		texts[i] = strconv.FormatInt(n, 10)
 	}
-	n, err := known.(*rueidis.Lua).Exec(ctx, s.client, []string{s.prefix + "n:" + key}, texts).AsInt64()
+	n, err := known.(*rueidis.Lua).Exec(ctx, s.client, []string{s.redisKey(key, true)}, texts).AsInt64()
 	if answer, ok := rueidis.IsRedisErr(err); ok && strings.Contains(answer.Error(), "user_script") {
 		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, errorOf(err))
 	}
@@ -169,9 +217,10 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 
 // Publish is store.Store.Publish.
 func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
-	if err := s.begin(ctx, topic); err != nil {
+	if err := s.enter(ctx, topic); err != nil {
 		return err
 	}
+	defer s.end()
 	return errorOf(s.client.Do(ctx, s.client.B().Publish().Channel(s.prefix+topic).Message(rueidis.BinaryString(message)).Build()).Error())
 }
 

@@ -4,6 +4,7 @@ package redis_test
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -38,4 +39,49 @@ func TestRedisHangs(t *testing.T) {
 		item, err := st.Get(ctx, "k")
 		return err == nil && string(item.Value) == "v"
 	})
+}
+
+// While one master of a cluster hangs, what is on the others goes on.
+func TestMasterHangs(t *testing.T) {
+	cluster := startCluster(t)
+	st := connect(t, redis.Config{Addrs: []string{cluster[0].addr}, Guard: store.GuardConfig{Timeout: time.Second, Failures: 2, Cooldown: time.Minute}})
+	var keys []string
+	for i := range 60 {
+		keys = append(keys, fmt.Sprint("key", i))
+		eventually(t, "the cluster is used", func() bool {
+			_, err := st.Set(ctx, keys[i], []byte("v"), store.Any, time.Hour)
+			return err == nil
+		})
+	}
+	if err := cluster[1].process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster[1].process.Process.Signal(syscall.SIGCONT) })
+	get := func(key string) bool {
+		_, err := st.Get(ctx, key)
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: %v", key, err)
+		}
+		return err == nil
+	}
+	for round := 0; !st.Stats().Open && round < 20; round++ {
+		for _, key := range keys {
+			get(key)
+			if st.Stats().Open {
+				break
+			}
+		}
+	}
+	if s := st.Stats(); s.Parts != 1 {
+		t.Errorf("%d parts of the cluster are given up, want one", s.Parts)
+	}
+	there := 0
+	for _, key := range keys {
+		if get(key) {
+			there++
+		}
+	}
+	if there < 20 || there > 59 {
+		t.Errorf("%d of 60 keys are there, want those of two masters", there)
+	}
 }

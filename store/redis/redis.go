@@ -6,7 +6,7 @@
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
 // Every call has a deadline and passes a circuit breaker, see [store.Guard]: while Redis is away calls fail with
-// store.ErrUnavailable, after the breaker has opened at once. What is asked of Redis goes as a script with
+// store.ErrUnavailable, after the breaker has opened at once. Of a cluster each master has its own: keys on others go on. What is asked of Redis goes as a script with
 // one key, so a value or number lives on one node of a cluster and each call is atomic there.
 //
 // What Redis itself does not promise is not promised here: a master that fails before its replica has what was written
@@ -15,10 +15,12 @@
 //
 //	redis.go   settings, the connection
 //	calls.go   the calls as scripts
+//	slots.go   which keys are on the same machine of a cluster
 //	topics.go  messages
 package redis
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -110,7 +112,10 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 const (
 	dialTimeout  = 2 * time.Second
 	replyTimeout = 5 * time.Second // after which a connection is given up, whatever the deadlines of calls
-	ringScale    = 9               // commands in flight on a connection: 2^9
+	ringScale    = 11              // commands in flight on a connection: 2^11. One more waits, whatever its deadline
+
+	// mostAtOnce bounds the calls that wait for an answer: those that were given up keep their place on the connection, which must not become full.
+	mostAtOnce = 1024
 )
 
 func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
@@ -130,7 +135,11 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store/redis: %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	return store.Guard(newStore(client, c.Prefix), c.Guard), nil
+	s := newStore(client, c.Prefix)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	s.division = divide(ctx, client)
+	return store.Guard(s, c.Guard), nil
 }
 
 // withoutSecrets returns an error that does not say what the URL's password is.

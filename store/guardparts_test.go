@@ -1,0 +1,149 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// halves is a store of two parts, of which the first can hang. Its calls end when the context does.
+type halves struct {
+	store.Store
+	hanging atomic.Bool
+	calls   atomic.Int64
+}
+
+func (h *halves) Shards() int                  { return 2 }
+func (h *halves) Shard(key string, _ bool) int { return int(key[0]-'a') % 2 }
+
+func (h *halves) Get(ctx context.Context, key string) (store.Item, error) {
+	_, err := h.Run(ctx, key, nil, store.Args{})
+	return store.Item{}, err
+}
+
+func (h *halves) Probe(ctx context.Context, key string, _ bool) error {
+	_, err := h.Get(ctx, key)
+	return err
+}
+
+func (h *halves) Run(ctx context.Context, key string, _ *store.Script, _ store.Args) (int64, error) {
+	h.calls.Add(1)
+	if h.hanging.Load() && h.Shard(key, true) == 0 {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return 7, nil
+}
+
+// A part of a store that hangs does not keep others from being used.
+func TestGuardParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &halves{}
+		inner.hanging.Store(true)
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 2, Cooldown: time.Second})
+		for range 2 {
+			_, _ = g.Get(ctx, "a")
+		}
+		began := time.Now()
+		if _, err := g.Get(ctx, "a"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("the part that hangs: %v", err)
+		}
+		if _, err := g.Get(ctx, "b"); err != nil {
+			t.Errorf("the other part: %v", err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they took %v", took)
+		}
+		if s := g.Stats(); !s.Open || s.Parts != 1 || s.Openings != 1 {
+			t.Errorf("%+v", s)
+		}
+		inner.hanging.Store(false)
+		<-time.After(time.Second)
+		if _, err := g.Get(ctx, "a"); err != nil || g.Stats().Open {
+			t.Errorf("when it is back: %v, %+v", err, g.Stats())
+		}
+	})
+}
+
+// Who has something else to do is told at once when a store is silent, others wait for their deadline; and nobody's call is the one that finds out
+// whether it is back, while there are many.
+func TestGuardPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &halves{}
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 3, Cooldown: time.Second})
+		prompt := g.Prompt()
+		ask := func(st store.Store) (time.Duration, error) {
+			began := time.Now()
+			n, err := st.Run(ctx, "a", nil, store.Args{})
+			if err == nil && n != 7 {
+				t.Errorf("the result is %d", n)
+			}
+			return time.Since(began), err
+		}
+		if took, err := ask(prompt); took != 0 || err != nil {
+			t.Fatalf("a store that works: %v after %v", err, took)
+		}
+		inner.hanging.Store(true)
+		if took, err := ask(prompt); took != 20*time.Millisecond || !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a store that has just fallen silent: %v after %v", err, took)
+		}
+		slowest := time.Duration(0)
+		for range 3000 { // three seconds
+			took, err := ask(prompt)
+			slowest = max(slowest, took)
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Fatalf("a silent store: %v", err)
+			}
+			<-time.After(time.Millisecond)
+		}
+		if slowest != 0 || inner.calls.Load() > 12 {
+			t.Errorf("one of them waited %v; the store was called %d times", slowest, inner.calls.Load())
+		}
+		if s := g.Stats(); s.Stalls != 1 || !s.Open {
+			t.Errorf("%+v", s)
+		}
+		inner.hanging.Store(false)
+		for range 2000 {
+			if _, err := ask(prompt); err == nil {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+		if took, err := ask(g); took != 0 || err != nil || g.Stats().Open {
+			t.Errorf("when it is back: %v after %v, %+v", err, took, g.Stats())
+		}
+	})
+}
+
+// A store that is slow, and answers others meanwhile, is not silent; who can do nothing else waits for it.
+func TestGuardPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &halves{}
+		inner.hanging.Store(true)
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond})
+		began := time.Now()
+		done := make(chan time.Duration)
+		go func() {
+			_, _ = g.Prompt().Run(ctx, "a", nil, store.Args{})
+			done <- time.Since(began)
+		}()
+		for range 5 { // others get answers
+			<-time.After(10 * time.Millisecond)
+			inner.hanging.Store(false)
+			_, _ = g.Get(ctx, "a")
+		}
+		inner.hanging.Store(true)
+		if took := <-done; took != 70*time.Millisecond {
+			t.Errorf("a call that hangs while others are answered gave up after %v, want 20 ms after the last answer, at 50 ms", took)
+		}
+		began = time.Now()
+		if _, err := g.Get(ctx, "a"); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != 100*time.Millisecond {
+			t.Errorf("who waits: %v after %v", err, time.Since(began))
+		}
+	})
+}
