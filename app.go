@@ -16,6 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
+	"github.com/dunlinhttp/dunlin/internal/tally"
 	"github.com/dunlinhttp/dunlin/internal/tickets"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -48,6 +49,7 @@ type App struct {
 	tickets  tickets.Keys   // of TLS sessions
 	servers  lifecycle.Servers
 	memory   ceiling.Ceiling
+	parts    tally.Parts      // of Stats, by others
 	shed     admission.Shed   // what was refused or cut off, and why
 	logs     *logqueue.Queue  // to the handler of config.Logger
 	asyncLog *slog.Logger     // by logs: for code that must not wait for the handler

@@ -3,12 +3,10 @@ package dunlin
 import (
 	"encoding/json"
 	"expvar"
-	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
 // Stats is a snapshot of an App at work. As JSON its names are those of the tags;
@@ -18,10 +16,11 @@ type Stats struct {
 	Actions     ActionStats       `json:"actions"`
 	Memory      MemoryStats       `json:"memory"`
 	Runtime     RuntimeStats      `json:"runtime"`
-	Shed        map[string]uint64 `json:"shed"`       // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
-	Routes      []RouteStats      `json:"routes"`     // in the order of their registration, see Config.RouteStats
-	Unmatched   RouteStats        `json:"unmatched"`  // requests that no route takes: 404, 405, redirects to a clean path
-	LogDropped  uint64            `json:"logDropped"` // log records for which Config.Logger was too slow
+	Shed        map[string]uint64 `json:"shed"`            // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
+	Routes      []RouteStats      `json:"routes"`          // in the order of their registration, see Config.RouteStats
+	Unmatched   RouteStats        `json:"unmatched"`       // requests that no route takes: 404, 405, redirects to a clean path
+	LogDropped  uint64            `json:"logDropped"`      // log records for which Config.Logger was too slow
+	Added       map[string]any    `json:"added,omitempty"` // what is counted by others, see App.AddStats
 }
 
 // Connections are those of both engines.
@@ -120,8 +119,18 @@ func (a *App) Stats() Stats {
 	for i := range s.Routes {
 		s.Actions.InFlight += s.Routes[i].InFlight
 	}
-	s.Runtime = runtimeStats()
+	s.Runtime, s.Added = RuntimeStats(tally.ReadRuntime()), a.parts.Read()
 	return s
+}
+
+// AddStats has Stats.Added show what stats returns, under a name: the calls of a store that is away at times, say. stats is called for each
+// snapshot, by any goroutine, and must not wait; what it returns is encoded as JSON. It panics when the name is taken.
+//
+//	app.AddStats("store", func() any { return guarded.Stats() })
+func (a *App) AddStats(name string, stats func() any) {
+	if !a.parts.Add(name, stats) {
+		panic("dunlin: AddStats: the name " + name + " is taken, or the function is nil (called at " + callerPlace() + ")")
+	}
 }
 
 // PublishStats makes Stats a variable of package expvar, read anew each time. It
@@ -180,26 +189,4 @@ func (a *App) memoryStats(s *MemoryStats) {
 	for _, x := range h.Largest(mostHoldings) {
 		s.Largest = append(s.Largest, Holding{x.Remote.String(), x.Held, x.For, x.Free})
 	}
-}
-
-func runtimeStats() RuntimeStats {
-	samples := [...]metrics.Sample{
-		{Name: "/gc/heap/live:bytes"},
-		{Name: "/gc/cycles/total:gc-cycles"},
-		{Name: "/cpu/classes/gc/total:cpu-seconds"},
-		{Name: "/cpu/classes/total:cpu-seconds"},
-	}
-	metrics.Read(samples[:])
-	s := RuntimeStats{
-		Goroutines:  runtime.NumGoroutine(),
-		HeapLive:    int64(samples[0].Value.Uint64()),
-		Collections: samples[1].Value.Uint64(),
-	}
-	if all := samples[3].Value.Float64(); all > 0 {
-		s.GCShare = samples[2].Value.Float64() / all
-	}
-	var gc debug.GCStats
-	debug.ReadGCStats(&gc)
-	s.GCPauses = gc.PauseTotal
-	return s
 }

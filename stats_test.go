@@ -107,3 +107,31 @@ func bodyOf(t *testing.T, url string) []byte {
 	}
 	return body
 }
+
+// What others count shows among an app's own figures.
+func TestAddStats(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {
+		t.Errorf("an app to which nothing was added shows %v", s.Added)
+	}
+	calls := 0
+	app.AddStats("store", func() any { calls++; return map[string]int{"calls": calls} })
+	for n := 1; n < 3; n++ {
+		if got, want := app.Stats().String(), fmt.Sprintf(`"added":{"store":{"calls":%d}}`, n); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	for what, f := range map[string]func(){
+		"a name that is taken": func() { app.AddStats("store", func() any { return nil }) },
+		"no function":          func() { app.AddStats("other", nil) },
+	} {
+		func() {
+			defer func() {
+				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "AddStats") {
+					t.Errorf("%s: the panic is %v", what, v)
+				}
+			}()
+			f()
+		}()
+	}
+}

@@ -1,0 +1,41 @@
+package tally
+
+import "sync"
+
+// Parts are figures of others, by name. The zero value has none; all methods are safe for concurrent use.
+type Parts struct {
+	mu    sync.Mutex
+	funcs map[string]func() any
+}
+
+// Add adds what f returns each time, and reports whether the name is new.
+func (p *Parts) Add(name string, f func() any) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.funcs[name]; known || f == nil {
+		return false
+	}
+	if p.funcs == nil {
+		p.funcs = map[string]func() any{}
+	}
+	p.funcs[name] = f
+	return true
+}
+
+// Read asks all of them; it returns nil where there are none.
+func (p *Parts) Read() map[string]any {
+	p.mu.Lock()
+	funcs := make(map[string]func() any, len(p.funcs))
+	for name, f := range p.funcs {
+		funcs[name] = f
+	}
+	p.mu.Unlock()
+	if len(funcs) == 0 {
+		return nil
+	}
+	values := make(map[string]any, len(funcs))
+	for name, f := range funcs {
+		values[name] = f()
+	}
+	return values
+}

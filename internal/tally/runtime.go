@@ -1,0 +1,40 @@
+package tally
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// Runtime has figures of Go's own.
+type Runtime struct {
+	Goroutines  int
+	HeapLive    int64  // bytes that the latest collection left
+	Collections uint64 // since the process began, as the next two
+	GCPauses    time.Duration
+	GCShare     float64 // of the processor time there was, up to the latest collection
+}
+
+// ReadRuntime returns them as of now.
+func ReadRuntime() Runtime {
+	samples := [...]metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"},
+		{Name: "/cpu/classes/total:cpu-seconds"},
+	}
+	metrics.Read(samples[:])
+	s := Runtime{
+		Goroutines:  runtime.NumGoroutine(),
+		HeapLive:    int64(samples[0].Value.Uint64()),
+		Collections: samples[1].Value.Uint64(),
+	}
+	if all := samples[3].Value.Float64(); all > 0 {
+		s.GCShare = samples[2].Value.Float64() / all
+	}
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	s.GCPauses = gc.PauseTotal
+	return s
+}
