@@ -176,8 +176,7 @@ func (c *Conn) SetHangup(f func()) {
 	if f == nil {
 		c.hangup.set(nil)
 		if t := c.secure(); t != nil && c.state.Load() != atLoop {
-			t.mu.Lock() // the loop may be looking
-			t.mu.Unlock()
+			t.awaitLook()
 		}
 		return
 	}

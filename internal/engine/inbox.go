@@ -37,6 +37,7 @@ const (
 	msgOverdue                              // conn, which was in line for a worker, is to be refused
 	msgDropIdle                             // TLS takes more memory than it may: close idle connections with it
 	msgWake                                 // conn is to be served, though nothing came from its peer
+	msgShake                                // the next TLS handshake is to have the processor
 )
 
 // inbox takes messages from any goroutine.
@@ -129,6 +130,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		if m.conn.slot >= 0 {
 			m.conn.noteEvent(0)
 		}
+	case msgShake:
+		l.e.shakes.turn()
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
 	case msgDropIdle:

@@ -45,7 +45,13 @@ func (c *Conn) doneTLS(t *tlsState) {
 func (t *tlsState) lock()   { t.mu.Lock(); t.used = true }
 func (t *tlsState) unlock() { t.used = false; t.mu.Unlock() }
 
-// pause lets go of the connection's TLS while its owner waits, if that uses it, and returns what ends the pause.
+// awaitLook returns when the loop, if it looks for the peer's end, is done with that.
+func (t *tlsState) awaitLook() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+}
+
+// pauseTLS lets go of the connection's TLS while its owner waits, if that uses it, and returns what ends the pause.
 func (c *Conn) pauseTLS() (goOn func()) {
 	t := c.secure()
 	if t == nil || !t.used {

@@ -25,7 +25,8 @@ import (
 // waiting for longest are ended, so that clients who begin and do not go on keep nobody out.
 type shakes struct {
 	e    *Engine
-	most int // processors they may have
+	most int  // processors they may have
+	only bool // that is all there are
 
 	mu      sync.Mutex
 	running []*shake
@@ -59,7 +60,8 @@ const (
 
 func (s *shakes) init(e *Engine) {
 	s.e = e
-	s.most = max(runtime.GOMAXPROCS(0)/2, 1)
+	procs := runtime.GOMAXPROCS(0)
+	s.most, s.only = max(procs/2, 1), procs == 1
 	s.control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
 }
 
@@ -177,7 +179,7 @@ func (s *shakes) pause(h *shake) {
 	s.stop(h)
 	h.since = s.e.now()
 	s.waiting = append(s.waiting, h)
-	s.next()
+	s.leave(h)
 }
 
 // goOn waits until h has a processor again. It reports false if it was given up for others.
@@ -202,6 +204,25 @@ func (s *shakes) end(h *shake) {
 	defer s.mu.Unlock()
 	s.stop(h)
 	s.begun--
+	s.leave(h)
+}
+
+// leave gives the processor of h to another, if there is only one by way of a loop: one goroutine
+// after the other would run, and nothing look at the sockets, which the runtime does when there is nothing to
+// run, or every 10 ms. s.mu is held.
+func (s *shakes) leave(h *shake) {
+	if s.only && len(s.back)+s.line.size > 0 {
+		s.look() // in case the loop ends
+		h.c.loop.post(message{kind: msgShake})
+		return
+	}
+	s.next()
+}
+
+// turn gives free processors to those whose turn it is, when a loop has served what there was.
+func (s *shakes) turn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.next()
 }
 
