@@ -64,7 +64,8 @@ func dialH2(addr, settings string) (net.Conn, error) {
 	}
 	out := h2Frame([]byte(h2Preface), h2Settings, 0, 0, settings)
 	out = h2Frame(out, h2Settings, h2Ack, 0, "")
-	if err := conn.SetWriteDeadline(time.Now().Add(dialTimeout)); err == nil {
+	err = conn.SetWriteDeadline(time.Now().Add(dialTimeout))
+	if err == nil {
 		_, err = conn.Write(out)
 	}
 	if err != nil {
