@@ -56,9 +56,9 @@ func (s *session) part() {
 	}
 	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Len() == 0 && s.half() == 0 {
 		s.goodbye = ended
-		if s.h2.Idle() {
+		if s.h2.Idle() && !s.h2.GoingAway() {
 			s.c.CloseAfterFlush()
-		} else { // the rest of a DATA frame of a stream that is over is of no use
+		} else { // the rest of a DATA frame of a stream that is over is of no use, nor what a client says behind GOAWAY
 			s.c.CloseLingering()
 		}
 		return

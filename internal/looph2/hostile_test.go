@@ -246,3 +246,24 @@ func TestLateActionsThatReturnStreams(t *testing.T) {
 		}
 	})
 }
+
+// What a client says behind GOAWAY does not reset the connection: it would miss what came before.
+func TestClientSaysGoodbye(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+	})
+	c := newH2Conn(t, s.addr)
+	_ = c.frame(4, 0, 0)
+	c.request(1, true, "GET", "/")
+	c.wantFrame(0)
+	if err := c.frame(frameGoAway, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff); err != nil {
+		t.Fatal(err)
+	}
+	c.wantEnd()
+	for range 3 { // the answer to the first would be a reset, which the next would meet
+		if err := c.frame(6, 0, 0, 'h', '2', 's', 'p', 'e', 'c', 0, 0); err != nil {
+			t.Fatalf("behind GOAWAY: %v", err)
+		}
+	}
+}
