@@ -131,7 +131,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 			m.conn.noteEvent(0)
 		}
 	case msgShake:
-		l.e.shakes.turn()
+		now := l.e.now()
+		l.e.shakes.turn(now, now-l.now)
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
 	case msgDropIdle:

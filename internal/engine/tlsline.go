@@ -26,7 +26,7 @@ import (
 type shakes struct {
 	e    *Engine
 	most int  // processors they may have
-	only bool // that is all there are
+	only bool // that is all there are: until has the end of the time that handshakes have between two turns of a loop
 
 	mu      sync.Mutex
 	running []*shake
@@ -35,6 +35,7 @@ type shakes struct {
 	begun   int
 	line    jobQueue
 	control admission.QueueControl
+	until   int64
 	watch   *time.Timer
 	watched bool
 }
@@ -207,11 +208,11 @@ func (s *shakes) end(h *shake) {
 	s.leave(h)
 }
 
-// leave gives the processor of h to another, if there is only one by way of a loop: one goroutine
-// after the other would run, and nothing look at the sockets, which the runtime does when there is nothing to
-// run, or every 10 ms. s.mu is held.
+// leave gives the processor of h to another. If there is only one, it does so by way of a loop when the handshakes have had
+// their time: one goroutine after the other would run, and nothing look at the sockets, which the runtime does when there is
+// nothing to run, or every 10 ms. s.mu is held.
 func (s *shakes) leave(h *shake) {
-	if s.only && len(s.back)+s.line.size > 0 {
+	if s.only && len(s.back)+s.line.size > 0 && s.e.now() >= s.until {
 		s.look() // in case the loop ends
 		h.c.loop.post(message{kind: msgShake})
 		return
@@ -219,10 +220,12 @@ func (s *shakes) leave(h *shake) {
 	s.next()
 }
 
-// turn gives free processors to those whose turn it is, when a loop has served what there was.
-func (s *shakes) turn() {
+// turn gives free processors to those whose turn it is, when a loop has served what there was, which took so many
+// ns: handshakes have as long then, and at least one its turn.
+func (s *shakes) turn(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.until = now + took
 	s.next()
 }
 
