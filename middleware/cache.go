@@ -14,6 +14,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
+	"github.com/dunlinhttp/dunlin/router"
 )
 
 // CacheConfig has the settings of a ResponseCache. The zero value of a field stands for its default.
@@ -134,9 +135,9 @@ func (k *ResponseCache) Stats() CacheStats {
 // Cache-Control ([dunlin.Response.Cache]): behind what adds to each answer, such as RequestID and RateLimit,
 // whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
 //
-// Kept are complete answers to GET that say for how long they are fresh, and neither set a cookie nor are for one client
+// Kept are complete answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
 // alone. Requests with Authorization or cookies share only what says public or s-maxage. An
-// answer is found by scheme, host, path, query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// answer is found by scheme, host, path (also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
 // Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
@@ -167,11 +168,26 @@ func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Act
 	}
 	k.Invalidate(r.Host(), r.Path(), r.RawQuery())
 	for _, name := range [...]string{"Location", "Content-Location"} {
-		if loc, err := url.Parse(resp.Get(name)); err == nil && loc.Path != "" && (loc.Host == "" || loc.Host == r.Host()) {
-			k.Invalidate(r.Host(), loc.Path, loc.RawQuery)
+		if ref := resp.Get(name); ref != "" {
+			k.forget(r, ref)
 		}
 	}
 	return resp
+}
+
+// forget forgets the answers to the URL that a reference stands for in the answer to r, if it is one of the same host.
+func (k *ResponseCache) forget(r *dunlin.Request, ref string) {
+	base, err := url.Parse("http://" + r.Host() + escapePath(r.Path()))
+	if err != nil {
+		return
+	}
+	loc, err := base.Parse(ref)
+	if err != nil || loc.Path == "" || !strings.EqualFold(loc.Host, base.Host) {
+		return
+	}
+	if path, err := router.Canonical(nil, loc.EscapedPath()); err == nil {
+		k.Invalidate(r.Host(), string(path), loc.RawQuery)
+	}
 }
 
 // Invalidate forgets all answers to a URL, by http and https: host as in the Host field, path as Request.Path has it. Those that are being
@@ -208,7 +224,27 @@ func (k *ResponseCache) Clear() {
 // Vary names, since nobody thinks of them: an answer that somebody has got by them is not for others.
 var rerouting = [...]string{
 	"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Host",
-	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path",
+	"X-Original-Host", "X-Http-Host-Override", "X-Http-Method", "X-Method-Override", forwardedField,
+}
+
+// forwardedField is the field of RFC 7239, of which those parts reroute that do not say whom a request is from.
+const forwardedField = "Forwarded"
+
+// reroutes returns what a field that reroutes has that does.
+func reroutes(name, value string) string {
+	if name != forwardedField || value == "" {
+		return value
+	}
+	var b strings.Builder // untouched for a field that only says whom
+	for pair := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || c == ';' }) {
+		pair = strings.Trim(pair, " \t")
+		if who, _, _ := strings.Cut(pair, "="); !isField(who, "for", "by") {
+			b.WriteString(pair)
+			b.WriteByte(';')
+		}
+	}
+	return b.String()
 }
 
 // secureMix tells the hashes of https from those of http.
@@ -219,6 +255,7 @@ type cacheKey struct {
 	base              uint64 // hash of host, path and query, which also chooses the shard, of either scheme
 	hash              uint64 // of everything
 	host, path, query string
+	sent              string                 // the path that was sent, where it was rewritten
 	secure            bool                   // the scheme is https
 	extra             string                 // CacheConfig.Key
 	rerouted          [len(rerouting)]string // values of these fields
@@ -240,8 +277,11 @@ func writeParts(h *maphash.Hash, parts ...string) {
 	}
 }
 
-// keyOf fills in the key of a request, and reports whether the cache is for it.
+// keyOf fills in the key of a request, and reports whether the cache is for it: what a body has chosen is not for others.
 func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
+	if r.ContentLength() != 0 {
+		return false
+	}
 	key.host, key.path, key.query = r.Host(), r.Path(), r.RawQuery()
 	key.base = k.baseHash(key.host, key.path, key.query)
 	if key.hash = key.base; r.Secure() {
@@ -252,12 +292,18 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	h.SetSeed(k.seed)
 	mixed := false
 	for i, name := range rerouting {
-		if v := r.HeaderList(name); v != "" {
+		if v := reroutes(name, r.HeaderList(name)); v != "" {
 			key.rerouted[i] = v
 			_ = h.WriteByte(byte(i))
 			writeParts(&h, v)
 			mixed = true
 		}
+	}
+	if sent := r.SentPath(); sent != key.path {
+		key.sent = sent // the action may say it
+		_ = h.WriteByte(0xfe)
+		writeParts(&h, sent)
+		mixed = true
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -292,6 +338,9 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		}
 	}
 	if f := k.refreshing(r); f != nil {
+		if !f.stale.key.same(&key) { // the app takes it for another request now
+			return k.make(r, &key, req, nil, nil, next)
+		}
 		return k.make(r, &key, req, f.stale, f, next)
 	}
 	if part {
@@ -307,7 +356,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		case f == nil || leads:
 			if asked != nil && asked.OnlyIfCached {
 				k.finish(&key, f)
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the answer is not in the cache"})
+				return notInCache()
 			}
 			return k.make(r, &key, req, e, f, next)
 		case waited == mostWaits:
@@ -318,6 +367,11 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 			return dunlin.Error(err)
 		}
 	}
+}
+
+// notInCache answers who wants nothing but what is kept.
+func notInCache() dunlin.Response {
+	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the answer is not in the cache"})
 }
 
 // mostWaits is for how many answers to others a request waits that turn out to be none for it: failures, or of

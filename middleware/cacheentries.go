@@ -174,7 +174,7 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 
 // same reports whether two keys are the same, not their hashes only.
 func (key *cacheKey) same(other *cacheKey) bool {
-	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.rerouted == other.rerouted
+	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent && key.rerouted == other.rerouted
 }
 
 // finish ends a flight, if there is one.
@@ -233,10 +233,20 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
+	own.sent = strings.Clone(key.sent)
 	for i, v := range own.rerouted {
 		own.rerouted[i] = strings.Clone(v)
 	}
 	return own
+}
+
+// size returns how many bytes of strings the key holds.
+func (key *cacheKey) size() int64 {
+	n := len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent)
+	for _, v := range key.rerouted {
+		n += len(v)
+	}
+	return int64(n)
 }
 
 // makeRoom takes n bytes, for which others may have to go. No shard is locked by the caller.

@@ -172,7 +172,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
 	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
 	const overhead = 1024 // of the entry, its blocks and its places in map and ring
-	e.size = overhead + int64(len(e.body)+len(key.host)+len(key.path)+len(key.query)+len(key.extra))
+	e.size = overhead + int64(len(e.body)) + key.size()
 	for i := 0; i < len(e.fields); i += 2 {
 		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // kept, and rendered for two engines
 	}

@@ -15,7 +15,11 @@ import (
 func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives, next dunlin.Action) dunlin.Response {
 	e := k.peek(r, key, req, asked)
 	header := r.HeaderList("Range")
-	if e == nil || strings.Contains(header, ",") {
+	only := asked != nil && asked.OnlyIfCached
+	switch {
+	case e == nil && only:
+		return notInCache()
+	case e == nil || strings.Contains(header, ",") && !only:
 		k.counts.passed.Add(1)
 		return next(r)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/rewrite"
 )
 
 // A stale answer that may be sent while another is made is sent to everybody, also to who has found it stale: the new one is made by a
@@ -42,6 +43,9 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), refreshKey{k}, f), longestRefresh)
 	req := r.Std().Clone(ctx)
 	req.Body, req.ContentLength = http.NoBody, 0
+	if sent := r.SentPath(); sent != r.Path() {
+		rewrite.SetPath(req, sent) // and it is rewritten again
+	}
 	for _, name := range [...]string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"} {
 		req.Header.Del(name)
 	}

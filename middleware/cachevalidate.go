@@ -46,9 +46,16 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	}
 	fresh.fields = append(fresh.fields, d.fields...)
 	k.counts.renewed.Add(1)
+	said := k.about(fresh).Directives
 	e := k.newEntry(r, key, req, fresh, resp.Get("Age"))
 	if k.store(key, req, e, epoch, true) {
-		return e.answer(r, k.now(), cacheStatusRenewed), true
+		resp = e.answer(r, k.now(), cacheStatusRenewed)
+		for i := 0; i < len(d.fields); i += 2 {
+			if isField(d.fields[i], said.Omit...) { // for this client alone
+				resp = resp.AddHeader(d.fields[i], d.fields[i+1])
+			}
+		}
+		return resp, true
 	}
 	// It is for this client alone, or not to be kept any more.
 	about, clock := k.about(fresh), time.Now()

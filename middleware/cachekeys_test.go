@@ -1,0 +1,181 @@
+package middleware_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+func requestOf(app *dunlin.App, method, target string, body io.Reader, fields ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, target, body)
+	for i := 0; i < len(fields); i += 2 {
+		req.Header.Set(fields[i], fields[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, req)
+	return w
+}
+
+// What a client has sent in place of the path chooses its answer, too: the action may say it.
+func TestCacheAndRewrittenPaths(t *testing.T) {
+	app := dunlin.New(quiet)
+	cache := middleware.NewCache(middleware.CacheConfig{})
+	app.Rewrite("/old/{path...}", "/new/{path...}")
+	app.Get("/new/{path...}", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.Text(r.SentPath()).Cache(time.Minute)
+	}, cache.Middleware())
+	app.Post("/new/{path...}", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }, cache.Middleware())
+	for range 2 {
+		for _, path := range []string{"/old/x", "/new/x"} {
+			if w := requestOf(app, "GET", path, nil); w.Body.String() != path {
+				t.Errorf("%s got the answer for %s", path, w.Body)
+			}
+		}
+	}
+	if s := cache.Stats(); s.Hits != 2 || s.Entries != 2 {
+		t.Errorf("%+v", s)
+	}
+	requestOf(app, "POST", "/new/x", nil)
+	if s := cache.Stats(); s.Entries != 0 {
+		t.Errorf("after a change there are %d entries", s.Entries)
+	}
+}
+
+// An answer that is made anew in the background is that of the same action.
+func TestCacheRefreshesRewrittenPaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := dunlin.New(quiet)
+		cache := middleware.NewCache(middleware.CacheConfig{App: app})
+		app.Use(cache.Middleware())
+		app.Rewrite("/a", "/b")
+		app.Rewrite("/b", "/a")
+		for _, path := range []string{"/a", "/b"} {
+			var runs atomic.Int64
+			app.Get(path, func(r *dunlin.Request) dunlin.Response {
+				return dunlin.Text(fmt.Sprint(path, " ", runs.Add(1))).Header("Cache-Control", "max-age=10, stale-while-revalidate=100")
+			})
+		}
+		for i, want := range []string{"/b 1", "/b 1", "/b 2"} {
+			if w := requestOf(app, "GET", "/a", nil); w.Body.String() != want {
+				t.Errorf("answer %d is %s, want %s", i, w.Body, want)
+			}
+			if synctest.Wait(); i == 0 {
+				<-time.After(15 * time.Second)
+			}
+		}
+		if w := requestOf(app, "GET", "/b", nil); w.Body.String() != "/a 1" {
+			t.Errorf("/b is %s", w.Body)
+		}
+	})
+}
+
+// What is found by a field that reroutes counts with all that is kept of it.
+func TestCacheCountsKeys(t *testing.T) {
+	app := dunlin.New(quiet)
+	cache := middleware.NewCache(middleware.CacheConfig{MaxBytes: 1 << 20})
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Cache(time.Minute) }, cache.Middleware())
+	const size = 4 << 10
+	for i := range 300 {
+		requestOf(app, "GET", "/", nil, "X-Forwarded-Host", fmt.Sprint(i, strings.Repeat("x", size)))
+	}
+	if s := cache.Stats(); s.Entries*size > 1<<20 {
+		t.Errorf("%d entries with %d bytes of a field each in 1 MiB: %+v", s.Entries, size, s)
+	}
+}
+
+// A GET with a body is not answered by what others have got, nor are others by its answer.
+func TestCacheAndBodiesOfGET(t *testing.T) {
+	app := dunlin.New(quiet)
+	cache := middleware.NewCache(middleware.CacheConfig{})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		body, err := r.Bytes()
+		if err != nil {
+			return dunlin.Error(err)
+		}
+		return dunlin.Text("[" + string(body) + "]").Cache(time.Minute)
+	}, cache.Middleware())
+	for range 2 {
+		for _, body := range []string{"evil", "", "bad"} {
+			if w := requestOf(app, "GET", "/", strings.NewReader(body)); w.Body.String() != "["+body+"]" {
+				t.Errorf("with the body %q: %s", body, w.Body)
+			}
+		}
+	}
+}
+
+// A Location is a reference, and escaped: the cache forgets what it stands for.
+func TestCacheForgetsLocations(t *testing.T) {
+	for location, path := range map[string]string{
+		"/items/a%2Fb": "/items/a%2Fb", "7": "/items/7", "http://EXAMPLE.com/items/7": "/items/7", "?q": "/items/make?q", "/items/x/../%37": "/items/7", "/items/%C3%A9": "/items/%C3%A9",
+	} {
+		app := dunlin.New(quiet)
+		cache := middleware.NewCache(middleware.CacheConfig{})
+		app.Use(cache.Middleware())
+		app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Cache(time.Minute) })
+		app.Post("/items/make", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Empty().Status(http.StatusCreated).Header("Location", location)
+		})
+		requestOf(app, "GET", path, nil)
+		if s := cache.Stats(); s.Entries != 1 {
+			t.Fatalf("%+v", s)
+		}
+		if w := requestOf(app, "POST", "/items/make", nil); cache.Stats().Entries != 0 {
+			t.Errorf("%s leaves the answer to %s: %d", location, path, w.Code)
+		}
+	}
+}
+
+// Who wants nothing but what is kept runs no action, by a range neither.
+func TestCacheOnlyIfCachedRange(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=10"))
+	if w := k.get("/items/1", "Cache-Control", "only-if-cached", "Range", "bytes=0-1"); w.Code != http.StatusGatewayTimeout {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Fields of a 304 that are for one client reach that client, and nobody else.
+func TestCacheRenewsWithoutWhatIsForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, `max-age=10, no-cache="X-Own"`, "X-Own", "you"))
+		k.get("/items/1")
+		<-time.After(11 * time.Second)
+		w := k.get("/items/1")
+		is(t, "the second", w, "run 1")
+		if w.Header().Get("X-Own") != "you" {
+			t.Errorf("the client that asked has lost X-Own: %v", w.Header())
+		}
+		if w := k.get("/items/1"); w.Header().Get("X-Own") != "" {
+			t.Errorf("another: %v", w.Header())
+		}
+	})
+}
+
+// A field by which proxies and frameworks change what a request means is part of what chooses an answer; whom it is from is not.
+func TestCacheReroutingFields(t *testing.T) {
+	for _, name := range []string{
+		"X-Forwarded-Host", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path", "X-Original-Host", "X-Http-Host-Override", "X-Http-Method",
+		"X-Method-Override", "Forwarded",
+	} {
+		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+			return dunlin.Text(r.HeaderList(name)).Cache(time.Minute)
+		})
+		evil := "for=192.0.2.1; Host=evil, by=_x"
+		for range 2 {
+			is(t, name, k.get("/items/1", name, evil), evil)
+			is(t, "without "+name, k.get("/items/1"), "")
+		}
+	}
+	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10"))
+	for _, from := range []string{"for=192.0.2.1", "For=192.0.2.2;by=_x, for=\"[2001:db8::1]\""} {
+		is(t, from, k.get("/items/1", "Forwarded", from), "run 1")
+	}
+}
