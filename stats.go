@@ -124,7 +124,7 @@ func (a *App) Stats() Stats {
 }
 
 // AddStats has Stats.Added show what stats returns, under a name: the calls of a store that is away at times, say. stats is called for each
-// snapshot, by any goroutine, and must not wait; what it returns is encoded as JSON. It panics when the name is taken.
+// snapshot, by any goroutine, and must not wait; what it returns is encoded as JSON, or how it panicked. It panics when the name is taken.
 //
 //	app.AddStats("store", func() any { return guarded.Stats() })
 func (a *App) AddStats(name string, stats func() any) {

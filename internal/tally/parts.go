@@ -1,6 +1,9 @@
 package tally
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // Parts are figures of others, by name. The zero value has none; all methods are safe for concurrent use.
 type Parts struct {
@@ -35,7 +38,17 @@ func (p *Parts) Read() map[string]any {
 	}
 	values := make(map[string]any, len(funcs))
 	for name, f := range funcs {
-		values[name] = f()
+		values[name] = read(f)
 	}
 	return values
+}
+
+// read returns what f returns, or a text that says how it panicked: who collects figures, in a goroutine of their own, is not to end the process.
+func read(f func() any) (value any) {
+	defer func() {
+		if v := recover(); v != nil {
+			value = fmt.Sprint("panic: ", v)
+		}
+	}()
+	return f()
 }

@@ -1,0 +1,18 @@
+package tally_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// A function that panics spoils nobody else's figures.
+func TestPartsPanic(t *testing.T) {
+	var parts tally.Parts
+	parts.Add("bad", func() any { panic("asked for") })
+	parts.Add("good", func() any { return 7 })
+	if got, want := parts.Read(), (map[string]any{"bad": "panic: asked for", "good": 7}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
