@@ -62,10 +62,15 @@ func (o *overlay) Headers(yield func(name, value string) bool) {
 }
 
 func (o *overlay) StdRequest() *http.Request {
+	below := o.Wire.StdRequest()
 	if o.std != nil {
+		if ctx := below.Context(); ctx != o.std.Context() {
+			o.std = o.std.WithContext(ctx)
+		}
+		o.std.Body = below.Body // it may have been read meanwhile
 		return o.std
 	}
-	own := *o.Wire.StdRequest()
+	own := *below
 	own.Header = own.Header.Clone()
 	for i, v := range o.values {
 		if own.Header.Del(o.names[i]); v != "" {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 )
+
+type inContext struct{}
 
 // What middleware says in place of a client's headers is what all behind it see, and nobody else.
 func TestWithHeaders(t *testing.T) {
@@ -32,13 +35,20 @@ func TestWithHeaders(t *testing.T) {
 			}
 		}
 		app.Get("/action", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(seen(r)) }, other)
+		app.Get("/context", func(r *dunlin.Request) dunlin.Response {
+			before := r.Std()
+			r.SetContext(context.WithValue(r.Context(), inContext{}, "value"))
+			std := r.Std()
+			return dunlin.Text(fmt.Sprint(before.Context().Value(inContext{}), std.Context().Value(inContext{}), std.Header.Get("X-C")))
+		}, other)
 		app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "%s %s %s %s", r.Header.Get("X-A"), r.Header.Values("X-B"), r.Header.Get("X-C"), r.Header.Get("X-D"))
 		})), other)
 	}, func(t *testing.T, get func(path string, headers ...string) (*http.Response, string)) {
 		for path, want := range map[string]string{
-			"/action": "X-A=a X-C=3 X-D=4 | a  3 | a [] 3",
-			"/std":    "a [] 3 4",
+			"/action":  "X-A=a X-C=3 X-D=4 | a  3 | a [] 3",
+			"/std":     "a [] 3 4",
+			"/context": "<nil>value3",
 		} {
 			if _, got := get(path, "X-A", "a", "X-B", "b", "X-C", "c"); got != want {
 				t.Errorf("%s: %q, want %q", path, got, want)
