@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	cacheTestsPass = 290 // of 361, or 365 where the package undici of npm is there; 301 pass
+	cacheTestsPass = 290 // of 361: 301 pass; of 365 where undici 7 of npm is there: 305
 
-	// How long those are run again that have not passed: they wait for seconds to pass, and a machine that has much else to do can be late.
-	cacheTestsPatience = 90 * time.Second
+	// How often, and then for how long since the beginning, those are run again that have not passed: they wait for seconds to pass, and a
+	// machine that has much else to do can be late.
+	cacheTestsAgain    = 3
+	cacheTestsPatience = 40 * time.Second
 )
 
 // The required tests that do not pass, on purpose.
 var cacheTestsRefused = []string{
 	"headers-store-Set-Cookie",        // an answer that sets a cookie is not kept for others
 	"headers-store-Transfer-Encoding", // net/http refuses the server's answer: it names a transfer coding that there is not
-	"partial-use-headers",             // parts are not kept, nor put together
-	"partial-use-stored-headers",      // likewise
 }
 
 // The tests of HTTP caches that http-tests/cache-tests has (a snapshot lies in testdata), through Proxy and NewCache as one sets them up in front
@@ -50,10 +50,9 @@ func TestCacheTests(t *testing.T) {
 	base := serve(t, dunlin.EngineAuto, func(app *dunlin.App) { front.Register(app, origin, true, slog.New(slog.DiscardHandler)) })
 
 	passed, kinds := map[string]bool{}, map[string]string{}
-	var failed map[string]string
+	failed := map[string]string{}
 	var again []string
-	for began := time.Now(); ; {
-		failed = map[string]string{}
+	for began, runs := time.Now(), 0; ; runs++ {
 		for _, line := range runCacheTests(t, node, dir, base, again) {
 			f := strings.Split(line, "\t")
 			if len(f) != 5 {
@@ -63,14 +62,19 @@ func TestCacheTests(t *testing.T) {
 			kinds[id] = kind
 			if ok {
 				passed[id] = true
+				delete(failed, id)
 			} else {
 				failed[id] = f[3] + ": " + f[4]
 			}
 		}
-		if unexpectedly(failed, kinds) == nil && len(passed) >= cacheTestsPass || time.Since(began) > cacheTestsPatience {
+		again = unexpectedly(failed, kinds)
+		enough := len(passed) >= cacheTestsPass
+		if again == nil && enough || runs >= cacheTestsAgain && time.Since(began) > cacheTestsPatience {
 			break
 		}
-		again = slices.Sorted(maps.Keys(failed))
+		if !enough {
+			again = slices.Sorted(maps.Keys(failed))
+		}
 	}
 	count := map[string]int{}
 	for id := range passed {
