@@ -29,6 +29,10 @@ const (
 // go on when all others wait.
 const urgentShare = 8
 
+// fewBeyond is how many calls that wait beyond the bound may be those of a busy machine, whose quick calls are taken
+// over now and then, too.
+const fewBeyond = 4
+
 // Answering says that the code which runs sends its answer from now on: it may take as
 // long as the peer likes, and does not count against Config.MaxWorkers any more. It
 // ends with Leave.
@@ -43,6 +47,9 @@ func (d *Driver) Answering() {
 // AtCapacity reports whether as many calls wait as may, so that one which could wait as well
 // should be handed off, to wait in line.
 func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
+
+// OverCapacity reports whether fewBeyond more than that do.
+func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
 // move changes d's place. It does nothing if the change makes no sense, because another
 // goroutine of the same call was first.
@@ -124,10 +131,14 @@ func (w *workers) admit() {
 	}
 }
 
-// unlock ends a change of w. What is full is for those who do not lock.
+// unlock ends a change of w. What is full, or over, is for those who do not lock.
 func (w *workers) unlock() {
-	if full := w.busy() >= w.most(); full != w.full.Load() {
+	beyond := w.busy() - w.most()
+	if full := beyond >= 0; full != w.full.Load() {
 		w.full.Store(full)
+	}
+	if over := beyond >= fewBeyond; over != w.over.Load() {
+		w.over.Store(over)
 	}
 	w.mu.Unlock()
 }

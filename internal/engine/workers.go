@@ -26,6 +26,7 @@ type workers struct {
 	all    int // goroutines
 	taken  int // calls that wait elsewhere, less workers' that do not count, see places.go
 	full   atomic.Bool
+	over   atomic.Bool
 	closed bool
 
 	adaptive *admission.Gradient // nil: Config.MaxWorkers is the bound

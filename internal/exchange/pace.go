@@ -26,6 +26,7 @@ type Pace struct {
 	score atomic.Int32 // above 0 when calls were taken over, below when many were not; at least leastScore
 	wait  atomic.Int64 // between trials, in nanoseconds
 	trial atomic.Int64 // when the next one is due, on the engine's clock
+	taken atomic.Bool  // a call was taken over since the last one that found room
 }
 
 const (
@@ -35,7 +36,7 @@ const (
 	blockingScore   = 16 * takeoverPenalty
 	mostScore       = 19 * takeoverPenalty // four trials in a row must succeed
 	// What a route has shown that is quick: so many of its calls may be taken over in a row, because the machine
-	// is busy, before it is held up when as many calls wait as may.
+	// is busy, before it is held up when as many calls wait as may. When a few more wait, one is enough.
 	leastScore = -4 * takeoverPenalty
 
 	firstWait = int64(50 * time.Millisecond)
@@ -62,11 +63,38 @@ func (p *Pace) Blocking(now int64) bool {
 // Learned reports whether the route's action is known to block.
 func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
 
+// Suspect reports whether a call may have to go to a worker: calls have been taken over lately, or since one
+// found room.
+func (p *Pace) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
+
+// A Waiting says how many calls wait.
+type Waiting interface {
+	Now() int64         // on the engine's clock
+	AtCapacity() bool   // as many as may
+	OverCapacity() bool // several more than that
+}
+
+// ToWorker reports whether a call of a suspect route is to go to a worker: its action is known to block, or on the loop
+// it would pass the bound on calls that wait, or pass it further. A critical route is let pass it.
+func (p *Pace) ToWorker(w Waiting, critical bool) bool {
+	if p.Blocking(w.Now()) {
+		return true
+	}
+	if !w.AtCapacity() {
+		if p.taken.Load() {
+			p.taken.Store(false)
+		}
+		return false
+	}
+	return !critical && (p.Seen() || p.taken.Load() && w.OverCapacity())
+}
+
 // Seen reports whether calls have been taken over lately, more than a busy machine explains.
 func (p *Pace) Seen() bool { return p.score.Load() > 0 }
 
 // TookOver counts a call whose loop had to be taken over, or was given up, at now.
 func (p *Pace) TookOver(now int64) {
+	p.taken.Store(true)
 	s := p.score.Add(takeoverPenalty)
 	if s < blockingScore {
 		return

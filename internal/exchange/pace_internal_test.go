@@ -87,3 +87,37 @@ func TestPaceOfQuickRoutes(t *testing.T) {
 		t.Error("not seen that all of the latest calls have blocked")
 	}
 }
+
+// waiting says that so many calls wait beyond the bound.
+type waiting int
+
+func (w waiting) Now() int64         { return 0 }
+func (w waiting) AtCapacity() bool   { return w >= 0 }
+func (w waiting) OverCapacity() bool { return w >= 4 }
+
+// A route that blocks seldom does not pass the bound on calls that wait by more than a few, however quick its other calls are.
+func TestPaceOfRoutesThatBlockSeldom(t *testing.T) {
+	var p Pace
+	quick := func() {
+		for range 100 {
+			p.Returned(0)
+		}
+	}
+	if quick(); p.Suspect() {
+		t.Error("suspect, and has not blocked")
+	}
+	p.TookOver(0)
+	quick()
+	if !p.Suspect() || p.ToWorker(waiting(3), false) {
+		t.Error("held up by one call that was taken over")
+	}
+	if !p.ToWorker(waiting(4), false) {
+		t.Error("not held up when the bound is passed by several calls")
+	}
+	if p.ToWorker(waiting(4), true) {
+		t.Error("held up although it is critical")
+	}
+	if p.ToWorker(waiting(-1), false) || p.Suspect() {
+		t.Error("suspect although it has found room")
+	}
+}

@@ -94,10 +94,10 @@ func (x *Wire) findWatched(consumed int) bool {
 // tooSlowForLoop reports whether the request belongs to a route that is known to block.
 func (x *Wire) tooSlowForLoop() bool {
 	route := x.s.Route
-	if route.NoRoute || !route.Pace.Seen() {
+	if route.NoRoute || !route.Pace.Suspect() {
 		return false
 	}
-	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.AtCapacity()
+	return route.Pace.ToWorker(x.d, route.Critical)
 }
 
 // act runs the action, and carries out what it leaves to be made. It returns an answer of the kind

@@ -236,13 +236,13 @@ func (x *wire) findWatched() {
 // tooSlowForLoop reports whether the request belongs to a route that is known
 // to block, on a driver that has a loop to run. While as many actions wait as may,
 // those of a route that has blocked lately wait for their turn: on the loop they would
-// pass the bound.
+// pass the bound. One that blocks seldom waits, too, when it is passed already.
 func (x *wire) tooSlowForLoop() bool {
 	route := x.s.Route
-	if route.NoRoute || !x.d.Inline() || !route.Pace.Seen() {
+	if route.NoRoute || !x.d.Inline() || !route.Pace.Suspect() {
 		return false
 	}
-	return route.Pace.Blocking(x.d.Now()) || !route.Critical && x.d.AtCapacity()
+	return route.Pace.ToWorker(x.d, route.Critical)
 }
 
 // answer runs the action and appends the response.

@@ -1,0 +1,80 @@
+//go:build linux
+
+package suite
+
+import (
+	"bufio"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// MaxConcurrent bounds also what waits of a route that is quick for the most part: nine calls of ten here.
+func TestMaxConcurrentOfARouteThatSeldomBlocks(t *testing.T) {
+	const bound, calls = 8, 60
+	most := int32(bound + 4 + runtime.GOMAXPROCS(0)) // as Config.MaxConcurrent says
+	var blocked atomic.Int32
+	begun, free := make(chan error, calls), make(chan struct{})
+	app, addr, _ := StartLoop(t, dunlin.Config{MaxConcurrent: bound, QueueTarget: -1}, func(app *dunlin.App) {
+		app.Get("/", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("block") != "" {
+				blocked.Add(1)
+				begun <- nil
+				<-free
+			}
+			return dunlin.Text("done")
+		})
+	})
+	defer close(free)
+	inLine := func() bool { return app.Stats().Actions.Queued > 0 }
+	// await waits for a word from c, or until a request waits in line.
+	await := func(what string, c <-chan error) {
+		t.Helper()
+		for limit := time.Now().Add(Patience); !inLine(); {
+			select {
+			case err := <-c:
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			case <-time.After(time.Millisecond):
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("%s, and nothing waits in line: %+v", what, app.Stats().Actions)
+			}
+		}
+	}
+	quick := func(n int) { // one after the other
+		t.Helper()
+		answers := make(chan error, 1)
+		conn := Dial(t, addr)
+		go func() {
+			br := bufio.NewReader(conn)
+			for range n {
+				if _, err := io.WriteString(conn, Request("GET /")); err != nil {
+					answers <- err
+					return
+				}
+				if _, err := ReadAnswer(br, "GET"); err != nil {
+					answers <- err
+					return
+				}
+			}
+			answers <- nil
+		}()
+		await("quick calls are not answered", answers)
+	}
+	quick(1000)
+	for n := 0; n < calls && !inLine(); n++ {
+		AskConn(t, addr, Request("GET /?block=1"))
+		await("a call does not begin", begun)
+		quick(9)
+	}
+	if got := blocked.Load(); got > most || !inLine() {
+		t.Errorf("%d calls wait, of at most %d", got, most)
+	}
+}
