@@ -2,12 +2,14 @@ package dunlintest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
 // endTimeout is how long a test waits for what its server still has to answer.
@@ -15,7 +17,7 @@ const endTimeout = 10 * time.Second
 
 // Serve serves app on a port of 127.0.0.1 until the test ends, and returns the address: for what
 // NewClient leaves out. The end is that of [dunlin.App.Shutdown], with ten seconds; the test fails if
-// serving did.
+// serving did. A test may shut the app down itself, also before it has begun to serve.
 func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +30,7 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		_ = app.Shutdown(ctx) // what is left when the time has passed is closed
-		if err := <-served; err != nil {
+		if err := <-served; err != nil && !errors.Is(err, lifecycle.ErrStopped) {
 			t.Error(err)
 		}
 	})

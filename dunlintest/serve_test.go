@@ -42,6 +42,17 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A test that ends, or shuts its app down, before that serves does not fail.
+func TestServeOfAnAppThatIsShutDown(t *testing.T) {
+	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+		dunlintest.Serve(t, app)
+		if err := app.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		dunlintest.Serve(t, app) // as if it had been slow to begin
+	})
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
