@@ -26,6 +26,22 @@ func (g *Group) note(u Use, n int64) {
 	}
 }
 
+// take is note unless the group would hold more than most, if that is a bound: then it is false.
+func (g *Group) take(u Use, n, most int64) bool {
+	if g == nil || u == Output {
+		return true
+	}
+	for {
+		held := g.held.Load()
+		if most > 0 && held+n > most {
+			return false
+		}
+		if g.held.CompareAndSwap(held, held+n) {
+			return true
+		}
+	}
+}
+
 // Join makes the account, which must hold nothing yet, one of a group's, nil for none.
 func (a *Account) Join(g *Group) { a.group = g }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 )
@@ -194,5 +195,40 @@ func TestAddressCapWithManyAtOnce(t *testing.T) {
 	}
 	if n != most/each || h.budget.Held() != most {
 		t.Errorf("%d granted, %d bytes held", n, h.budget.Held())
+	}
+}
+
+// Nor do accounts of one connection that ask at the same time get more together, or those that have room for answers.
+func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
+	_, _, open := cappedHolders(1<<20, 0)
+	for _, size := range []int64{leastShare / 2, 300 << 10} {
+		var g Group
+		var all sync.WaitGroup
+		for range 64 {
+			p := open(here)
+			p.Join(&g)
+			all.Go(func() {
+				if p.ReserveBody(size) == NoRoom && p.Met() != PartsCap {
+					t.Errorf("refused because of %v", p.Met())
+				}
+				p.Unwait()
+			})
+		}
+		all.Wait()
+		if held := g.held.Load(); held > 1<<20 || held+size <= 1<<20 {
+			t.Errorf("bodies of %d bytes hold %d", size, held)
+		}
+	}
+	var g Group
+	for range 3 {
+		p := open(here)
+		p.Join(&g)
+		if got := p.ReserveAhead(600 << 10); got != Granted {
+			t.Fatalf("an answer: %v", got)
+		}
+		p.ReserveBody(600 << 10)
+	}
+	if held := g.held.Load(); held != 600<<10 {
+		t.Errorf("bodies in the room of answers hold %d", held)
 	}
 }

@@ -53,11 +53,17 @@ func (a *Account) ReserveBody(capacity int64) Outcome {
 		return Granted
 	}
 	ahead := min(a.ahead, more)
+	if ahead > 0 && !a.group.take(Body, ahead, a.holders.MaxConnection) {
+		a.met = PartsCap
+		a.mu.Unlock()
+		a.Unwait()
+		a.holders.budget.refused.Add(1)
+		return NoRoom
+	}
 	a.ahead -= ahead
 	a.body += ahead
 	a.mu.Unlock()
 	a.holders.budget.change(Output, Body, ahead)
-	a.group.note(Body, ahead)
 	if more -= ahead; more == 0 {
 		return Granted
 	}
@@ -287,7 +293,12 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	if !h.budget.reserve(u, n, beyond+h.spared.Load()) {
 		return false
 	}
-	a.group.note(u, n)
+	if !a.group.take(u, n, h.MaxConnection) { // others of it were first
+		h.budget.Release(u, n)
+		h.signal()
+		a.meets(PartsCap)
+		return false
+	}
 	a.add(n)
 	return true
 }
