@@ -171,6 +171,9 @@ func (s *session) makeRoom(own *stream) {
 		own.holdInput()
 	}
 	inLine := own.inLine
+	if inLine { // nor does it begin now: the client is told that it may ask again
+		own.setCanceled()
+	}
 	sends := own.unsent() > 0 || own.started && !own.finished
 	s.mu.Unlock()
 	switch {
