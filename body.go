@@ -120,7 +120,7 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 		return r.bytes(most)
 	}
 	r.bodyErr = errBodyPartly // unless reading comes to its end
-	b, err := r.readAll(r.wire.Body(most), r.wire.ContentLength())
+	b, err := r.readAll(exchange.Gathered(r.wire.Body(most), most), r.wire.ContentLength())
 	if err != nil {
 		r.bodyErr = r.app.server.BodyUnreadable(err)
 		return nil, r.bodyErr

@@ -115,6 +115,15 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Gathered returns the reader of a body for who keeps all of it: that is bounded, also where what passes by is
+// not, such as what another protocol says on a stream.
+func Gathered(body io.Reader, most int64) io.Reader {
+	if b, ok := body.(interface{ Bound(most int64) }); ok {
+		b.Bound(most)
+	}
+	return body
+}
+
 // A FailedReader is a body that cannot be read.
 type FailedReader struct{ Err error }
 

@@ -54,6 +54,9 @@ type bodyReader struct {
 	err  error
 }
 
+// Bound has it read no more than so many bytes, see [exchange.Gathered].
+func (r *bodyReader) Bound(most int64) { r.most = min(r.most, most) }
+
 func (r *bodyReader) Read(p []byte) (int, error) {
 	if r.err != nil || len(p) == 0 {
 		return 0, r.err
@@ -107,15 +110,16 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 }
 
 // awaitBody waits until there is something to read, or nothing to wait for; what comes meanwhile goes to p, and
-// is counted in got. s.mu is held, but not while it lends the action's place.
+// is counted in got. s.mu is held, but not while it lends the action's place. The action has no loop to lose, since
+// its body is streamed. It may return meanwhile, if this is another goroutine: then the wire is another request's.
 func (x *Wire) awaitBody(own *stream, p []byte) {
 	s := own.s
 	b := &own.in
+	d := x.d
 	s.mu.Unlock()
-	x.giveUp()
-	lent := x.d != nil
+	lent := d != nil
 	if lent {
-		x.d.Lend()
+		d.Lend()
 	}
 	s.mu.Lock()
 	if !b.asked && !own.started && !own.late {
@@ -135,6 +139,11 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		own.moved.Wait()
 	}
 	b.into = nil
+	if own.returned || own.lateBack {
+		b.waits = false
+		own.holdInput()
+		return
+	}
 	if b.waits {
 		b.waits = false
 		b.waited += x.now() - b.since
@@ -143,7 +152,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	own.working(true)
 	if lent {
 		s.mu.Unlock()
-		x.d.Regain()
+		d.Regain()
 		s.mu.Lock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,12 @@ func TestExtendedConnect(t *testing.T) {
 			_ = chat(r.Body, w, http.NewResponseController(w).Flush)
 		})))
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
+		app.Handle("CONNECT", "/bytes", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text("all of it")
+		})
 		app.Handle("CONNECT", "/refused", func(*dunlin.Request) dunlin.Response { return dunlin.Text("no").Status(403) })
 	})
 	for _, kind := range []string{"native", "std"} {
@@ -143,6 +150,19 @@ func TestExtendedConnect(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		u := openTunnel(newH2Conn(t, s.addr), "/refused")
 		u.want("no")
+	})
+	t.Run("gathered", func(t *testing.T) { // what is, is bounded by MaxBody
+		c := newH2Conn(t, s.addr)
+		_ = c.frame(frameSettings, 1, 0)
+		c.fields(1, false, ":method", "CONNECT", ":protocol", "chat", ":scheme", "http", ":path", "/bytes", ":authority", "h.example")
+		_ = c.frame(0, 1, 1, make([]byte, 65)...)
+		u := &tunnel{h2Conn: c, settings: make(map[uint16]uint32)}
+		for !u.ended && !u.reset {
+			u.step()
+		}
+		if !strings.Contains(string(u.data), "413") {
+			t.Errorf("%q, want a 413 problem", u.data)
+		}
 	})
 	t.Run("left", func(t *testing.T) { // startH2 checks that nothing is held then
 		u := openTunnel(newH2Conn(t, s.addr), "/native/red")

@@ -310,6 +310,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.wire = nil
 	own.returned = !late || own.lateDone
 	own.lateBack = late
+	own.moved.Broadcast() // to a goroutine of its that still reads
 	own.working(false)
 	own.closing = own.closing || closing
 	s.post(own)

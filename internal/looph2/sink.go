@@ -23,7 +23,8 @@ import (
 type sink struct {
 	x      *Wire
 	own    *stream
-	silent bool // there is no body
+	silent bool  // there is no body
+	left   int64 // bytes of it that are announced and were not written, less than 0 if none are announced
 }
 
 var errGone = errors.New("the client has gone")
@@ -49,6 +50,7 @@ func (k *sink) Write(p []byte) (written int, err error) {
 	if k.silent {
 		return len(p), own.over()
 	}
+	defer func() { k.left -= int64(written) }()
 	for len(p) > 0 {
 		if own.out.len == 0 && len(p) > streamRoom && own.over() == nil {
 			n := own.lend(p)
@@ -136,6 +138,11 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
+	if k.left > 0 && !k.silent { // a body that is shorter than announced is cut off
+		own.aborted = true
+		own.s.post(own)
+		return
+	}
 	for _, key := range exchange.SortedKeys(trailers) {
 		name := strings.TrimPrefix(key, http.TrailerPrefix)
 		for _, v := range trailers[key] {

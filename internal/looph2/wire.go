@@ -315,7 +315,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	own.heads = append(own.heads, h)
 	own.closing = own.closing || x.closing
 	own.s.post(own)
-	return &sink{x: x, own: own, silent: h.end}
+	return &sink{x: x, own: own, silent: h.end, left: own.lengthOf(h.status, length)}
 }
 
 func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }

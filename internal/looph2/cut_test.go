@@ -1,0 +1,96 @@
+package looph2_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// An answer that is shorter than announced, because its file was cut meanwhile, is reset and has no end.
+func TestShortAnswersAreReset(t *testing.T) {
+	onLoop(t)
+	const size, left = 1_000_000, 200_000
+	name := filepath.Join(t.TempDir(), "file")
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/file", func(*dunlin.Request) dunlin.Response { return dunlin.File(name) })
+		app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f, err := os.Open(name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = f.Close() }()
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			_, _ = io.Copy(w, f)
+		})))
+	})
+	for _, path := range []string{"/file", "/std"} {
+		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := newH2Conn(t, s.addr)
+		_ = c.frame(frameSettings, 1, 0)
+		c.request(1, true, "GET", path)
+		u := &tunnel{h2Conn: c, settings: make(map[uint16]uint32)}
+		for len(u.data) < 64<<10-1 { // as much as the windows let out
+			u.step()
+		}
+		if err := os.Truncate(name, left); err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []uint32{0, 1} {
+			_ = c.frame(8, 0, stream, binary.BigEndian.AppendUint32(nil, 2*size)...)
+		}
+		for !u.ended && !u.reset {
+			u.step()
+		}
+		if u.ended || len(u.data) != left {
+			t.Errorf("%s: %d bytes of %d, end %v, reset %v", path, len(u.data), size, u.ended, u.reset)
+		}
+	}
+}
+
+// A goroutine of an action's that still reads the body when the action has returned is told that nothing comes
+// any more.
+func TestReadersEndWithTheirAction(t *testing.T) {
+	onLoop(t)
+	reads, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Handle("CONNECT", "/tunnel", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Stream("", func(w io.Writer) error {
+				body := r.Body()
+				go func() {
+					close(reads)
+					_, err := body.Read(make([]byte, 1))
+					ended <- err
+				}()
+				if err := dunlin.Flush(w); err != nil {
+					return err
+				}
+				<-leave
+				return nil
+			})
+		})
+	})
+	u := openTunnel(newH2Conn(t, s.addr), "/tunnel")
+	<-reads
+	close(leave)
+	for !u.ended && !u.reset {
+		u.step()
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a byte that was not sent was read")
+		}
+	case <-time.After(patience):
+		t.Error("the reader waits for ever")
+	}
+}
