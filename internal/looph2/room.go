@@ -71,17 +71,23 @@ func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte)
 	return true
 }
 
-// awaitRoom is reserveRoom on a worker. It is false when there is none.
-func (x *Wire) awaitRoom() bool {
-	return x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
+// awaitRoom is reserveRoom on a worker. It is MustWait when nobody waits for the answer any more.
+func (x *Wire) awaitRoom() admission.Outcome {
+	own := x.own
+	over := func() bool {
+		own.s.mu.Lock()
+		defer own.s.mu.Unlock()
+		return own.canceled
+	}
+	outcome := x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
 		x.d.Lend()
 		defer x.d.Regain()
-		return a.AcquireAhead(n, nil, func() bool {
-			x.own.s.mu.Lock()
-			defer x.own.s.mu.Unlock()
-			return x.own.canceled
-		})
-	}) != admission.NoRoom
+		return a.AcquireAhead(n, nil, over)
+	})
+	if over() {
+		return admission.MustWait
+	}
+	return outcome
 }
 
 // noRoomForAnswer counts that there is no room for a large answer, and returns the problem.

@@ -49,3 +49,48 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 		t.Errorf("%d with %d bytes", status, len(body))
 	}
 }
+
+// Who waits for room and is reset meanwhile is not served: its answer would be made without room.
+func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
+	onLoop(t)
+	const size, streams = 1 << 20, 20
+	var begun atomic.Int64
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+		large := func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", bytes.Repeat([]byte("x"), size)) }
+		app.Get("/large", large)
+		app.Get("/other", func(r *dunlin.Request) dunlin.Response {
+			begun.Add(1)
+			return large(r)
+		})
+	})
+	for _, path := range []string{"/large", "/other"} { // the routes are known from here on
+		status, body := s.get(path)
+		want(t, status, body[:10], 200, "xxx")
+	}
+	var holders []*h2Conn
+	for range 60 {
+		h := s.open()
+		h.request(1, true, "GET", "/large")
+		holders = append(holders, h)
+	}
+	soon(t, "requests wait", func() bool { return s.app.Stats().Memory.Waiting > 0 })
+	c := newH2Conn(t, s.addr)
+	for i := range uint32(streams) {
+		c.request(2*i+1, true, "GET", "/other")
+	}
+	_ = c.frame(framePing, 0, 0, make([]byte, 8)...)
+	c.wantFrame(framePing)
+	for i := range uint32(streams) {
+		_ = c.frame(frameReset, 0, 2*i+1, 0, 0, 0, 8)
+	}
+	_ = c.frame(framePing, 0, 0, make([]byte, 8)...)
+	c.wantFrame(framePing)
+	before := begun.Load()
+	for _, h := range append(holders, c) {
+		_ = h.Close()
+	}
+	s.stop()
+	if n := begun.Load() - before; n > streams/4 { // but for those who were granted room just then
+		t.Errorf("%d actions of %d were begun for nobody", n, streams)
+	}
+}

@@ -431,9 +431,16 @@ func (j *job) Run(d *engine.Driver) {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
 	own.route = x.s.Route
-	if x.expectsMuch() && !x.awaitRoom() {
-		x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
-		return
+	if x.expectsMuch() {
+		switch x.awaitRoom() {
+		case admission.NoRoom:
+			x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
+			return
+		case admission.MustWait: // nobody waits for the answer any more
+			x.end()
+			j.skip()
+			return
+		}
 	}
 	x.countInFlight(&x.s.Route.Counts)
 	x.startTimeout()
