@@ -71,6 +71,21 @@ func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte)
 	return true
 }
 
+// hasRoom waits for room on a worker. Where there is none the request is refused, and not done if nobody waits
+// for the answer any more.
+func (j *job) hasRoom(x *Wire) bool {
+	switch x.awaitRoom() {
+	case admission.NoRoom:
+		x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
+		return false
+	case admission.MustWait:
+		x.end()
+		j.skip()
+		return false
+	}
+	return true
+}
+
 // awaitRoom is reserveRoom on a worker. It is MustWait when nobody waits for the answer any more.
 func (x *Wire) awaitRoom() admission.Outcome {
 	own := x.own

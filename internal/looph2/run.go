@@ -431,16 +431,8 @@ func (j *job) Run(d *engine.Driver) {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
 	own.route = x.s.Route
-	if x.expectsMuch() {
-		switch x.awaitRoom() {
-		case admission.NoRoom:
-			x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
-			return
-		case admission.MustWait: // nobody waits for the answer any more
-			x.end()
-			j.skip()
-			return
-		}
+	if x.expectsMuch() && !j.hasRoom(x) {
+		return
 	}
 	x.countInFlight(&x.s.Route.Counts)
 	x.startTimeout()
