@@ -24,7 +24,7 @@ type Request struct {
 	Escaped   bool // Path holds well-formed percent escapes
 	Priority  Priority
 
-	method, scheme, authority, path, protocol, host int16 // indices of fields, -1 for none
+	method, scheme, authority, path, protocol, host int32 // indices of fields, -1 for none
 	pathEnd                                         uint32
 }
 
@@ -64,7 +64,7 @@ func (r *Request) Query() []byte {
 // Begin returns the index of the first field that is no pseudo-header field.
 func (r *Request) Begin() int {
 	n := 0
-	for _, i := range [...]int16{r.method, r.scheme, r.authority, r.path, r.protocol} {
+	for _, i := range [...]int32{r.method, r.scheme, r.authority, r.path, r.protocol} {
 		if i >= 0 {
 			n++
 		}
@@ -80,7 +80,7 @@ func (r *Request) CopyTo(dst *Request) {
 	dst.Fields = fields
 }
 
-func (r *Request) value(i int16) []byte {
+func (r *Request) value(i int32) []byte {
 	if i < 0 {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 		if r.host >= 0 {
 			return repeatedHost
 		}
-		r.host = int16(i)
+		r.host = int32(i)
 	case fieldContentLength:
 		if r.ContentLength >= 0 {
 			return repeatedLength
@@ -184,7 +184,7 @@ func (r *Request) pseudo(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBad != 0:
 		return badFieldValue
 	}
-	*at = int16(i)
+	*at = int32(i)
 	return noProblem
 }
 
