@@ -1,16 +1,12 @@
 package interop_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,10 +36,6 @@ const requests = [
 		} catch (e) {
 			got[key] = "failed: " + e;
 		}
-	}
-	if (OVERLOAD) for (let status = 0; status != 503;) { // until it is this page's turn
-		const resp = await fetch("ORIGIN/compute", {mode: "cors"});
-		got["GET /compute"] = (status = resp.status) + " " + await resp.text();
 	}
 	await fetch("/report", {method: "POST", body: JSON.stringify(got)});
 })();
@@ -95,7 +87,7 @@ func allAnswers(app *dunlin.App) {
 // seeEveryAnswer has a page of another origin ask for all answers, and looks at what it got.
 func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, proto string) {
 	holdLimited(t, url, client)
-	got := report(t, chromium, strings.ReplaceAll(page, "OVERLOAD", "false"), url)
+	got := report(t, chromium, page, url)
 	for request, want := range map[string]string{
 		"GET /ok": "200 fine by " + proto, "GET /nowhere": "404 ", "PUT /ok": "405 ", "POST /unprocessable": "422 ", "GET /late": "503 ",
 		"GET /limited": "503 ", "GET /panic": "500 ", "POST /large": "413 ", "PUT /preflight": "200 with key 1",
@@ -103,57 +95,6 @@ func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, pro
 		if !strings.HasPrefix(got[request], want) || want[0] != '2' && !strings.Contains(got[request], `"status":`+want[:3]) {
 			t.Errorf("%s: the page sees %q, want %s", request, got[request], want)
 		}
-	}
-}
-
-// A page of another origin sees, too, that it was refused because the server is overloaded.
-func TestBrowserSeesOverload(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser takes a while to start")
-	}
-	chromium := needTool(t, "chromium")
-	if runtime.GOOS != "linux" {
-		t.Skip("the loop engine, which sheds load, runs on Linux only")
-	}
-	began := make(chan struct{})
-	url := serveWith(t, dunlin.Config{Engine: dunlin.EngineLoop, QueueTarget: time.Millisecond}, func(app *dunlin.App) {
-		config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}}
-		app.Policy(middleware.SendCORS(config))
-		var once sync.Once
-		app.Get("/compute", func(*dunlin.Request) dunlin.Response {
-			once.Do(func() { close(began) })
-			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); { // a loop is not taken over for that
-			}
-			return dunlin.Text("computed")
-		})
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
-	defer client.CloseIdleConnections()
-	for range 200 {
-		all.Go(func() {
-			select { // once the page asks, many others do, too
-			case <-began:
-			case <-ctx.Done():
-			}
-			for ctx.Err() == nil {
-				req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/compute", nil)
-				if err != nil {
-					return
-				}
-				if resp, err := client.Do(req); err == nil {
-					_, _ = io.Copy(io.Discard, resp.Body)
-					_ = resp.Body.Close()
-				}
-			}
-		})
-	}
-	got := report(t, chromium, strings.ReplaceAll(page, "OVERLOAD", "true"), url)
-	if answer := got["GET /compute"]; !strings.HasPrefix(answer, "503 ") || !strings.Contains(answer, "the server is overloaded") {
-		t.Errorf("the page sees %q", answer)
 	}
 }
 
