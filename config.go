@@ -113,7 +113,7 @@ type Config struct {
 	// MaxConcurrent is how many actions may wait at once on the loop engine: those of
 	// routes known to block, and those that are found to. Further requests of such routes
 	// wait for their turn; Critical ones may be an eighth more. A route of which no call has blocked meanwhile is not held
-	// up, and so may add the one that shows it does, on each processor; those that block seldom add four in all. What waits for
+	// up, and so may add the one that shows it does, on each processor; those that block seldom add one in all. What waits for
 	// its client, for its body or to take the answer, is not counted; but of actions that
 	// wait for the rest of a body of up to 64 KiB there are at most a quarter as many:
 	// beyond that, such bodies are complete before their actions begin. Default: 10,000, or fewer

@@ -29,10 +29,6 @@ const (
 // go on when all others wait.
 const urgentShare = 8
 
-// fewBeyond is how many calls that wait beyond the bound may be those of a busy machine, whose quick calls are taken
-// over now and then, too.
-const fewBeyond = 4
-
 // Answering says that the code which runs sends its answer from now on: it may take as
 // long as the peer likes, and does not count against Config.MaxWorkers any more. It
 // ends with Leave.
@@ -48,7 +44,7 @@ func (d *Driver) Answering() {
 // should be handed off, to wait in line.
 func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 
-// OverCapacity reports whether fewBeyond more than that do.
+// OverCapacity reports whether more than that do.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
 // move changes d's place. It does nothing if the change makes no sense, because another
@@ -137,7 +133,7 @@ func (w *workers) unlock() {
 	if full := beyond >= 0; full != w.full.Load() {
 		w.full.Store(full)
 	}
-	if over := beyond >= fewBeyond; over != w.over.Load() {
+	if over := beyond > 0; over != w.over.Load() {
 		w.over.Store(over)
 	}
 	w.mu.Unlock()

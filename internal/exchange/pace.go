@@ -36,7 +36,7 @@ const (
 	blockingScore   = 16 * takeoverPenalty
 	mostScore       = 19 * takeoverPenalty // four trials in a row must succeed
 	// What a route has shown that is quick: so many of its calls may be taken over in a row, because the machine
-	// is busy, before it is held up when as many calls wait as may. When a few more wait, one is enough.
+	// is busy, before it is held up when as many calls wait as may. When more wait, one is enough.
 	leastScore = -4 * takeoverPenalty
 
 	firstWait = int64(50 * time.Millisecond)
@@ -71,7 +71,7 @@ func (p *Pace) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
 type Waiting interface {
 	Now() int64         // on the engine's clock
 	AtCapacity() bool   // as many as may
-	OverCapacity() bool // several more than that
+	OverCapacity() bool // more than that
 }
 
 // ToWorker reports whether a call of a suspect route is to go to a worker: its action is known to block, or on the loop
