@@ -49,6 +49,7 @@ type Account struct {
 	met       Cap   // see Met
 	waits     int64 // since when it waits for room, 0 if it does not
 	modest    bool  // meanwhile: its address asks for no more than half of the budget, or is new
+	making    bool  // its answer is being made, with room reserved for it, see makes
 	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
 	// What the peer has sent or taken: in this window, and in the one before.
@@ -195,7 +196,7 @@ func (a *Account) Answers(left int64) {
 	now := a.holders.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.left, a.answers = left, now
+	a.left, a.answers, a.making = left, now, false
 	a.measure(now)
 	if a.stopped != 0 {
 		a.stopped = now
@@ -233,6 +234,7 @@ func (a *Account) Working(working bool) bool {
 	now := a.holders.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.making = a.making && working
 	if a.working != working {
 		a.working = working
 		if working {

@@ -88,11 +88,28 @@ func (a *Account) Body() int64 {
 func (a *Account) ReserveAhead(n int64) Outcome {
 	outcome := a.Reserve(Output, n)
 	if outcome == Granted {
-		a.mu.Lock()
-		a.ahead += n
-		a.mu.Unlock()
+		a.makes(n)
 	}
 	return outcome
+}
+
+// makes notes that an answer is being made, for which n bytes more are reserved: until the peer is to take it,
+// or is waited for, it is not ended.
+func (a *Account) makes(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ahead += n
+	a.making = a.answers == 0
+}
+
+// ReserveHeld is ReserveAhead for n bytes that the account holds already, for a use that is about to end.
+func (a *Account) ReserveHeld(u Use, n int64) {
+	a.mu.Lock()
+	a.ahead += n
+	a.mu.Unlock()
+	a.holders.budget.change(u, Output, n)
+	a.group.note(u, -n)
+	a.group.note(Output, n)
 }
 
 // ReserveFirst is ReserveAhead for one whose address holds nothing else: it gets what room there is,
@@ -104,9 +121,7 @@ func (a *Account) ReserveFirst(n int64) bool {
 		return false
 	}
 	a.Unwait()
-	a.mu.Lock()
-	a.ahead += n
-	a.mu.Unlock()
+	a.makes(n)
 	return true
 }
 
@@ -132,7 +147,7 @@ func (a *Account) EndRequest() {
 func (a *Account) EndAhead() {
 	a.mu.Lock()
 	ahead := a.ahead
-	a.ahead = 0
+	a.ahead, a.making = 0, false
 	a.mu.Unlock()
 	if ahead != 0 {
 		a.Release(Output, ahead)

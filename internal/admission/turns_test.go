@@ -135,3 +135,51 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 		t.Errorf("when there is room: %v", got)
 	}
 }
+
+// Who has room for an answer that is being made is not ended for it, however long that takes: only when the client
+// does not take it, or the action waits for the client.
+func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
+	for name, then := range map[string]func(*cappedPeer){
+		"":                              nil,
+		"the client takes nothing":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.Answers(3 << 20) },
+		"the action waits for a client": func(p *cappedPeer) { p.Working(false) },
+		"nothing is made any more":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.EndAhead() },
+	} {
+		h, now, open := cappedHolders(0, 0)
+		h.budget.SetBound(4 << 20)
+		p := open(there)
+		if got := p.ReserveAhead(3 << 20); got != Granted {
+			t.Fatal(got)
+		}
+		if then != nil {
+			then(p)
+		}
+		*now += int64(10 * time.Second)
+		other := open(here)
+		other.Reserve(Input, 64<<10)
+		other.Force(Input, 1<<20)
+		if want := then != nil; p.ended != want {
+			t.Errorf("%q: ended %v, want %v", name, p.ended, want)
+		}
+	}
+}
+
+// What is reserved for what it goes into is not held twice.
+func TestReserveHeld(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(1 << 20)
+	p := open(there)
+	p.Force(Input, 64<<10)
+	p.ReserveHeld(Input, 64<<10)
+	if got := p.ReserveBody(40 << 10); got != Granted || p.Held() != 64<<10 || h.budget.HeldFor(Body) != 40<<10 {
+		t.Errorf("a part of it: %v, %d bytes", got, p.Held())
+	}
+	if got := p.ReserveBody(80 << 10); got != Granted || p.Held() != 80<<10 || h.budget.HeldFor(Body) != 80<<10 || h.budget.HeldFor(Input) != 0 {
+		t.Errorf("all of it and more: %v, %d bytes", got, p.Held())
+	}
+	p.EndRequest()
+	p.Close()
+	if held := h.budget.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}

@@ -111,7 +111,7 @@ func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) in
 
 // endable reports whether the account may be ended. a.mu is held.
 func (a *Account) endable() bool {
-	return !a.ending && !a.closed && (!a.working || a.waits != 0)
+	return !a.ending && !a.closed && (!a.working && !a.making || a.waits != 0)
 }
 
 // list finds those that are to be ended next, unless that is known: of those that hold more

@@ -65,9 +65,14 @@ func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffe
 	if buf == nil {
 		buf = &buffer{b: make([]byte, 0, size)}
 	}
-	buf.use, buf.held, buf.by = use, size, by
-	by.Force(use, int64(size))
+	buf.charge(by, use)
 	return buf
+}
+
+// charge charges an account for a buffer that none is charged for.
+func (buf *buffer) charge(by *admission.Account, use admission.Use) {
+	buf.use, buf.held, buf.by = use, cap(buf.b), by
+	by.Force(use, int64(buf.held))
 }
 
 // scratch is get for memory that the budget does not count: a driver has it only
@@ -112,6 +117,13 @@ func (p *bufferPool) pooled(class int) *buffer {
 func (p *bufferPool) copyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
 	buf := p.get(by, use, len(b))
 	buf.b = append(buf.b, b...)
+	return buf
+}
+
+// exactCopyOf is copyOf without room to spare, for what is kept for long: memory that is not pooled.
+func (p *bufferPool) exactCopyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
+	buf := &buffer{b: append(make([]byte, 0, len(b)), b...)}
+	buf.charge(by, use)
 	return buf
 }
 

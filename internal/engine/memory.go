@@ -151,7 +151,11 @@ func (d *Driver) MoveInput(from int) []byte {
 	size := old.unheld()
 	d.inBuf, d.in, d.moved = nil, nil, from
 	if len(rest) > 0 {
-		d.inBuf = d.engine.buffers.copyOf(d.conn.Account(), admission.Input, rest)
+		copyOf := d.engine.buffers.copyOf
+		if len(rest) > mostCopied {
+			copyOf = d.engine.buffers.exactCopyOf // the next class is four times as large
+		}
+		d.inBuf = copyOf(d.conn.Account(), admission.Input, rest)
 		d.in = d.inBuf.b
 	}
 	rest = d.in

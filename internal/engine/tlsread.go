@@ -166,14 +166,14 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			c.fireHangup()
 			return 0, io.EOF
 		}
-		if err := c.fetchRecords(t, until); err != nil {
+		if err := c.fetchRecords(t, fillFor(len(p)), until); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// fetchRecords waits until a whole record has come, and lends what has.
-func (c *Conn) fetchRecords(t *tlsState, until int64) error {
+// fetchRecords waits until a whole record has come, and lends what has. It reads so many bytes at once.
+func (c *Conn) fetchRecords(t *tlsState, size int, until int64) error {
 	d := c.driver
 	for {
 		if whole := tlsmem.Whole(t.records()); whole > 0 {
@@ -192,7 +192,7 @@ func (c *Conn) fetchRecords(t *tlsState, until int64) error {
 			return ErrNoRoom
 		}
 		c.flags |= flagLook
-		switch n, errno := t.fill(c, fillSize); {
+		switch n, errno := t.fill(c, size); {
 		case n > 0:
 			continue
 		case errno == 0:
@@ -223,20 +223,33 @@ const (
 	shakeFillSize = 4 << 10
 )
 
-// fill reads from the socket into a buffer of at least a size; what was lent of it has been taken.
+// fillFor returns how much is read at once for a caller who wants n bytes: for one who wants no more than a
+// record carries, such as the beginning of a body whose rest may have to wait for room, it is no more than one record.
+func fillFor(n int) int {
+	if n <= tlsmem.MaxPlaintext {
+		return tlsmem.MaxRecord
+	}
+	return fillSize
+}
+
+// fill reads from the socket so that at most size bytes are there; what was lent of them has been taken. A buffer in
+// which nothing comes is not charged: it is about to be shrunk.
 func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
+	pool := &c.loop.e.buffers
 	if buf := t.buf; buf != nil && cap(buf.b) >= size {
 		buf.b = buf.b[:copy(buf.b, buf.b[t.lent:])]
 	} else {
-		pool := &c.loop.e.buffers
-		larger := pool.get(c.Account(), admission.Input, size)
+		larger := pool.scratch(size)
 		larger.b = append(larger.b, t.records()...)
 		pool.put(buf)
 		t.buf = larger
 	}
 	t.lent = 0
 	buf := t.buf
-	n, errno := recv(c.fd, buf.b[len(buf.b):cap(buf.b)])
+	n, errno := recv(c.fd, buf.b[len(buf.b):max(size, len(buf.b))])
+	if n > 0 && buf.by == nil {
+		buf.charge(c.Account(), admission.Input)
+	}
 	buf.b = buf.b[:len(buf.b)+n]
 	return n, errno
 }
@@ -251,10 +264,46 @@ func (t *tlsState) spend(c *Conn) {
 
 // shrink gives memory back that is not needed to wait.
 func (t *tlsState) shrink(c *Conn) {
-	rest := t.records()
-	if t.buf != nil && (len(rest) == 0 || cap(t.buf.b) > 4*len(rest)) {
-		t.keepRecords(c, rest)
+	switch rest := t.untaken(); {
+	case t.buf == nil:
+	case len(rest) == 0 || cap(t.buf.b) > 4*len(rest):
+		t.moveRecords(c, rest, (*bufferPool).copyOf)
+	case t.buf.by == nil:
+		t.buf.charge(c.Account(), admission.Input)
 	}
+}
+
+// TrimInput gives back all memory of records that is not needed to keep those that have come: its caller, who is without
+// a loop, is going to wait for something else than the peer, and is to hold little meanwhile.
+func (c *Conn) TrimInput() {
+	t := c.useTLS()
+	if t == nil {
+		return
+	}
+	defer c.doneTLS(t)
+	if rest := t.untaken(); t.buf != nil && cap(t.buf.b) > len(rest)+smallInput {
+		t.moveRecords(c, rest, (*bufferPool).exactCopyOf)
+	}
+}
+
+// untaken returns the records that have come and crypto/tls has not taken, of which the first may be lent.
+func (t *tlsState) untaken() []byte {
+	if t.buf == nil {
+		return nil
+	}
+	return t.buf.b[t.lent-len(t.conn.Lent()):]
+}
+
+// moveRecords moves them to a buffer of their own.
+func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *admission.Account, admission.Use, []byte) *buffer) {
+	pool := &c.loop.e.buffers
+	old, lent := t.buf, len(t.conn.Lent())
+	t.buf, t.lent = nil, lent
+	if len(records) > 0 {
+		t.buf = to(pool, c.Account(), admission.Input, records)
+		t.conn.Lend(t.buf.b[:lent])
+	}
+	pool.put(old)
 }
 
 // endTLS is the part of end that concerns TLS.

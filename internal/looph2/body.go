@@ -98,7 +98,9 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	default:
 		return 0, server.BodyCut(io.ErrUnexpectedEOF)
 	}
+	size := b.unread.size
 	n := b.unread.read(p)
+	b.transferred = max(b.transferred-(size-b.unread.size), 0) // they are the first
 	credited := min(n, b.credited)
 	b.credited -= credited
 	b.consumed += n - credited

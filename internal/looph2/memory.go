@@ -56,15 +56,26 @@ func (own *stream) hold(u admission.Use, n int64) {
 
 // holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
 func (own *stream) holdInput() {
-	n := streamCost + own.in.unread.size + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
+	own.in.transferred = min(own.in.transferred, own.in.unread.size)
+	n := streamCost + own.in.unread.size - own.in.transferred + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
 	if own.in.waits {
 		n += waitingCost
 	}
 	own.hold(admission.Input, int64(n))
 }
 
+// transferInput reserves for what the action is going to hold what is here of its body, which goes into that: it is not
+// charged twice. s.mu is held.
+func (own *stream) transferInput(a *admission.Account) {
+	own.holdInput()
+	n := own.in.unread.size - own.in.transferred
+	a.ReserveHeld(admission.Input, int64(n))
+	own.held[0] -= int64(n)
+	own.in.transferred += n
+}
+
 // waitingCost is what is charged for an action that waits for its body: about what its goroutine takes.
-const waitingCost = 16 << 10
+const waitingCost = 12 << 10
 
 // streamCost is about what a stream takes itself, in bytes.
 const streamCost = 1 << 10

@@ -46,7 +46,7 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 	}
 	status, body = s.get("/large") // who takes it gets it
 	if status != 200 || len(body) != size {
-		t.Errorf("%d with %d bytes", status, len(body))
+		t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
 	}
 }
 

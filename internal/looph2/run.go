@@ -311,7 +311,9 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.returned = !late || own.lateDone
 	own.lateBack = late
 	own.moved.Broadcast() // to a goroutine of its that still reads
-	own.working(false)
+	if !p.is {            // else until its client is to take it, see respond
+		own.working(false)
+	}
 	own.closing = own.closing || closing
 	s.post(own)
 	s.mu.Unlock()

@@ -96,6 +96,7 @@ type incoming struct {
 	into         []byte // where a Read that waits wants more; got is how much came there
 	got          int
 	credited     int // the first bytes of it, for which the window is open again
+	transferred  int // of its memory, the bytes that are charged for what it goes into
 	consumed     int // bytes read that the loop is to open it for
 	ended        bool
 	asked        bool // 100 Continue was sent, or need not be

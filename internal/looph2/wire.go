@@ -359,7 +359,9 @@ func (x *Wire) Account() *admission.Account {
 		return nil
 	}
 	x.kept = true
-	return own.accountOf().Lend()
+	a := own.accountOf()
+	own.transferInput(a)
+	return a.Lend()
 }
 
 func (x *Wire) ReleaseAccount(*admission.Account) {} // it is the stream's

@@ -103,7 +103,9 @@ func (b *bodyStream) readLocked(p []byte) (int, error) {
 func (b *bodyStream) next(p []byte) (int, error) {
 	if len(b.early) > 0 {
 		n := copy(p, b.early)
-		b.early = b.early[n:]
+		if b.early = b.early[n:]; len(b.early) == 0 {
+			b.x.letGathered()
+		}
 		return n, nil
 	}
 	if b.chunked {

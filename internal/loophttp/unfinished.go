@@ -27,6 +27,8 @@ type unfinished struct {
 	handler *handler
 	held    int // bytes of the budget, charged to
 	by      *admission.Account
+
+	transferred bool // body's are not among them any more, see transfer
 }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
@@ -99,16 +101,39 @@ func (u *unfinished) Release() { u.release() }
 
 func (u *unfinished) release() {
 	u.head.Reset()
-	u.complete = false
+	u.complete, u.transferred = false, false
+	u.letBody()
+	u.raw, u.body = keep(u.raw), keep(u.body)
+	u.unhold()
+	u.handler = nil
+	unfinisheds.Put(u)
+}
+
+// transfer reserves for what the action is going to hold what the gathered part of the body takes, which goes into that: a
+// body that comes in pieces is not held twice. See letBody.
+func (u *unfinished) transfer(a *admission.Account) {
+	if cap(u.body) == smallBody && !u.transferred {
+		a.ReserveHeld(admission.Input, smallBody)
+		u.held -= smallBody
+		u.transferred = true
+	}
+}
+
+// letBody gives a body's piece of memory back.
+func (u *unfinished) letBody() {
 	if cap(u.body) == smallBody {
 		invariants.EndLoan(u.body)
 		u.handler.bodies.Keep(u.body[:0], u.handler.keptBodies)
 		u.body = nil
 	}
-	u.raw, u.body = keep(u.raw), keep(u.body)
-	u.unhold()
-	u.handler = nil
-	unfinisheds.Put(u)
+}
+
+// letGathered gives up the gathered part of the body, which was read, if its bytes were transferred.
+func (x *wire) letGathered() {
+	if x.gathered != nil && x.gathered.transferred {
+		x.whole = nil
+		x.gathered.letBody()
+	}
 }
 
 func (u *unfinished) unhold() {
@@ -140,7 +165,11 @@ func (x *wire) Account() *admission.Account {
 	defer x.unclaim()
 	x.using.Lock()
 	defer x.using.Unlock()
-	return x.c.Account().Lend()
+	a := x.c.Account()
+	if x.gathered != nil && x.streaming {
+		x.gathered.transfer(a)
+	}
+	return a.Lend()
 }
 
 func (x *wire) ReleaseAccount(*admission.Account) {} // it is the connection's
@@ -153,6 +182,9 @@ func (x *wire) MayWait() {
 			x.moveInput()
 		}
 		x.d.Detach()
+		x.using.Lock()
+		x.c.TrimInput()
+		x.using.Unlock()
 		x.unclaim()
 	}
 	x.d.Lend()

@@ -301,14 +301,18 @@ func TestWorkingHoldersLeaveRoom(t *testing.T) {
 			Await(t, "an action with a large body", entered)
 		}
 		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == large-fit })
-		others := 50
+		Soon(t, "those that wait hold little", func() bool { return heldBeyond(app, littleHeld) == fit })
+		perConn := 1
 		if secured(t) {
-			others = 10 // each with a handshake, and who waits is not to wait for ever
+			perConn = 5 // handshakes take their time, and who waits is not to wait for ever
 		}
-		for range others {
+		for range 50 / perConn {
 			conn := Dial(t, addr)
-			Send(t, conn, Request("POST /length", "", strings.Repeat("x", 40<<10)))
-			Answered(t, bufio.NewReader(conn), 200, fmt.Sprint(40<<10))
+			in := bufio.NewReader(conn)
+			for range perConn {
+				Send(t, conn, Request("POST /length", "", strings.Repeat("x", 40<<10)))
+				Answered(t, in, 200, fmt.Sprint(40<<10))
+			}
 			_ = conn.Close()
 		}
 		close(leave)
@@ -320,6 +324,53 @@ func TestWorkingHoldersLeaveRoom(t *testing.T) {
 				t.Errorf("one that waited: %v, %v", resp, err)
 			}
 		}
+	})
+}
+
+// littleHeld is what everybody may hold, in bytes: a body of 64 KiB that comes in pieces, with its head.
+const littleHeld = 80 << 10
+
+// heldBeyond returns how many hold more than that many bytes.
+func heldBeyond(app *dunlin.App, most int64) (n int) {
+	for _, h := range app.Stats().Memory.Largest {
+		if h.Held > most {
+			n++
+		}
+	}
+	return n
+}
+
+// A small body that comes in pieces is held once, also when its action has begun before all of it is here.
+func TestBodyInPiecesIsHeldOnce(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		const size, here = 64 << 10, 40 << 10
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+			app = a
+			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
+				body, err := r.Bytes()
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				if n := bytes.Count(body, []byte("x")); n != len(body) {
+					return dunlin.Text(fmt.Sprintf("%d of %d", n, len(body)))
+				}
+				return dunlin.Text(fmt.Sprint(len(body)))
+			})
+		})
+		conn := Dial(t, addr)
+		in := bufio.NewReader(conn)
+		for range 3 { // with memory that was used before
+			Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size))
+			Send(t, conn, strings.Repeat("x", here))
+			Soon(t, "the action waits for the rest, with little", func() bool {
+				m := app.Stats().Memory
+				return m.HeldFor["body"] > 0 && m.Held <= littleHeld
+			})
+			Send(t, conn, strings.Repeat("x", size-here))
+			Answered(t, in, 200, fmt.Sprint(size))
+		}
+		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})
 }
 

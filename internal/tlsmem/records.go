@@ -10,7 +10,10 @@ const (
 	// TLS 1.2 a record may be 2 KB longer than what it carries.
 	MaxRecord = headerLen + maxCiphertext
 
-	maxCiphertext = 1<<14 + 2048
+	maxCiphertext = MaxPlaintext + 2048
+
+	// MaxPlaintext is how many bytes a record carries at most.
+	MaxPlaintext = 1 << 14
 
 	typeHandshake   = 22
 	typeSSL2        = 0x80 // no type of a record: the length of SSL 2's first message begins so
