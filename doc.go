@@ -35,7 +35,7 @@
 //
 // # Engines
 //
-// Clear-text HTTP/1.x on Linux is served by event loops, everything else by
+// On Linux, HTTP/1 and HTTP/2 over TCP and unix sockets, also by TLS, are served by event loops, everything else by
 // net/http; [Config].Engine chooses. The answers are the same, and actions may
 // block on either. An [App] is also an [http.Handler], for any other server.
 package dunlin

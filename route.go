@@ -269,7 +269,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 		panic("dunlin: " + err.Error())
 	}
 	a.registered = append(a.registered, route)
-	a.config.Logger.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", reg.Place)
+	a.log.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", reg.Place)
 	return route
 }
 

@@ -26,7 +26,7 @@ func (a *App) Run(ctx context.Context) error {
 	c := &a.config
 	program := &lifecycle.Program{
 		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr},
-		Log:       c.Logger,
+		Log:       a.log,
 		Open:      a.open,
 		Drain:     a.Drain,
 		Handover:  a.shutdown,

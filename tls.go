@@ -93,7 +93,7 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 		}
 		return config, nil
 	}
-	files, err := certfile.Load(certFile, keyFile, a.config.Logger)
+	files, err := certfile.Load(certFile, keyFile, a.asyncLog)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (a *App) issued() (TLSCertificates, error) {
 	if certs := a.secure.issued.Load(); certs != nil {
 		return *certs, nil
 	}
-	certs, err := a.config.TLSIssuer.Certificates(a.config.TLSDomains, a.config.Logger)
+	certs, err := a.config.TLSIssuer.Certificates(a.config.TLSDomains, a.asyncLog)
 	if err != nil {
 		return nil, fmt.Errorf("Config.TLSDomains: %w", err)
 	}

@@ -254,6 +254,10 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 			s.h2.Reset(own.st, http2.InternalError)
 		}
 	default:
+		if x.std != nil && own.outOfTime() {
+			a.Release()
+			break
+		}
 		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true}
 		s.respond(own, &p, x)
 	}
@@ -276,7 +280,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	s := own.s
 	s.mu.Lock()
 	own.timed = false
-	late := own.late
+	late, outOfTime := own.late, own.writing.passed()
 	s.mu.Unlock()
 	p := pending{}
 	switch kind := a.Kind(); {
@@ -284,7 +288,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 		x.call.Drop(*a)
 	case late:
 		a.Release()
-	case kind == exchange.Sent || kind == exchange.Abort:
+	case kind == exchange.Sent || kind == exchange.Abort || outOfTime:
 		x.countElsewhere(&x.s.Route.Counts, a.Class())
 		a.Release()
 	default:

@@ -138,7 +138,7 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if k.left > 0 && !k.silent { // a body that is shorter than announced is cut off
+	if !k.silent && (k.left > 0 || own.writing.passed()) { // a body that is not whole is cut off
 		own.aborted = true
 		own.s.post(own)
 		return
@@ -174,6 +174,14 @@ func (d *deadline) stop() {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
+}
+
+// outOfTime reports whether a deadline for writing that a standard handler has set has passed: what has not begun to
+// be sent is not sent any more, and the stream is reset.
+func (own *stream) outOfTime() bool {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	return own.writing.passed()
 }
 
 func (own *stream) setDeadline(d *deadline, t time.Time) error {

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -78,6 +81,52 @@ func TestLargeWrites(t *testing.T) {
 			_ = resp.Body.Close()
 			if err := <-failed; err == nil {
 				t.Error("a Write to nobody does not fail")
+			}
+		}
+	})
+}
+
+// An answer whose handler has let the time for writing it pass is no whole one, however much of it was sent.
+func TestWriteDeadlineCutsOff(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		var served *dunlin.App
+		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			served = app
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c := http.NewResponseController(w)
+				if r.URL.Path == "/begun" {
+					_, _ = io.WriteString(w, "one")
+					_ = c.Flush()
+				}
+				if err := c.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
+					t.Error(err)
+				}
+				switch r.URL.Path {
+				case "/long":
+					if _, err := w.Write(make([]byte, 100_000)); err == nil || engine == dunlin.EngineLoop && !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("Write: %v", err)
+					}
+				case "/blocked":
+					for engine == dunlin.EngineLoop && served.Stats().Actions.Takeovers == 0 {
+						runtime.Gosched() // until the loop is another driver's
+					}
+				}
+				_, _ = io.WriteString(w, "two")
+			}))
+		})
+		for _, path := range []string{"/short", "/blocked", "/long", "/begun"} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.addr+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.Do(req)
+			if err != nil {
+				continue // reset before its head
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err == nil {
+				t.Errorf("%s: %d, the whole of %q", path, resp.StatusCode, body)
 			}
 		}
 	})

@@ -234,3 +234,32 @@ func registerLoggedFailures(app *dunlin.App) {
 		return dunlin.Text("whole")
 	})
 }
+
+// A logger that blocks from the beginning keeps no app from being registered, served and ended.
+func TestLoggerBlocksFromTheStart(t *testing.T) {
+	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		l := &stuckLog{Handler: slog.DiscardHandler, free: make(chan struct{})}
+		l.stuck.Store(true)
+		free := sync.OnceFunc(func() { l.stuck.Store(false); close(l.free) })
+		defer free()
+		addrs := make(chan string, 1)
+		app := dunlin.New(dunlin.Config{
+			Engine: engine, Addr: "127.0.0.1:0", Logger: slog.New(l),
+			Ready: func(addr net.Addr, _ dunlin.Engine) { addrs <- addr.String() },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			app.Get("/probe", Text("probe"))
+			ended <- app.Run(ctx)
+		}()
+		wantServed(t, Await(t, "an app that serves", addrs))
+		if engine == dunlin.EngineStd { // the end waits a second for the last records, on either
+			free()
+		}
+		cancel()
+		if err := Await(t, "the end of Run", ended); err != nil {
+			t.Error(err)
+		}
+	})
+}
