@@ -89,6 +89,8 @@ type tlsState struct {
 	used  bool        // the owner has mu
 	noted atomic.Bool // the loop would have had it
 	early []byte      // plaintext that came where the end was looked for
+
+	unseen bool // something may have come that nobody has looked at for the end
 }
 
 type tlsPhase uint8

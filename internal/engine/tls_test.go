@@ -39,13 +39,19 @@ func serveTLS(t testing.TB, cfg engine.Config, by *engine.TLS, h engine.Handler)
 // A wire is a client's end of a connection, of which one can tell what came by it.
 type wire struct {
 	net.Conn
-	piece int // what is written at once, 0: all
+	piece  int    // what is written at once, 0: all
+	gather bool   // nothing is, until release
+	kept   []byte // what was not
 
 	mu   sync.Mutex
 	came []byte
 }
 
 func (w *wire) Write(p []byte) (sent int, err error) {
+	if w.gather {
+		w.kept = append(w.kept, p...)
+		return len(p), nil
+	}
 	for len(p) > 0 && err == nil {
 		k := len(p)
 		if w.piece > 0 {
@@ -56,6 +62,17 @@ func (w *wire) Write(p []byte) (sent int, err error) {
 		sent, p = sent+n, p[n:]
 	}
 	return sent, err
+}
+
+// release writes what was gathered.
+func (w *wire) release() error {
+	w.gather = false
+	if err := w.SetWriteDeadline(time.Time{}); err != nil { // crypto/tls has it end with close_notify
+		return err
+	}
+	_, err := w.Write(w.kept)
+	w.kept = nil
+	return err
 }
 
 func (w *wire) Read(p []byte) (int, error) {

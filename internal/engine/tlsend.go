@@ -36,8 +36,9 @@ func (c *Conn) doneTLS(t *tlsState) {
 	if t == nil {
 		return
 	}
+	unseen := t.isUnseen()
 	t.unlock()
-	if t.noted.Load() && t.noted.Swap(false) {
+	if t.noted.Load() && t.noted.Swap(false) || unseen {
 		c.lookForEnd(t)
 	}
 }
@@ -96,23 +97,58 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 // endIsNext takes in what comes next if it may be the peer's end, and reports whether it is. What
 // it was instead is in t.early. t.mu is held.
 func (t *tlsState) endIsNext(c *Conn) bool {
-	if t.phase != tlsOpen || t.ended || t.left || t.buf != nil || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
+	if t.phase != tlsOpen || t.ended {
 		return t.ended
+	}
+	t.unseen = true
+	if len(t.early) > 0 || len(t.conn.Lent()) > 0 {
+		return false
+	}
+	if len(t.records()) > 0 {
+		n := t.keptAlert(c)
+		if n == 0 {
+			return false
+		}
+		if t.left {
+			if over := t.readAhead(); over || t.left {
+				return over
+			}
+		}
+		t.conn.Lend(t.records()[:n])
+		t.lent += n
+		return t.readAhead()
 	}
 	var record [5 + mostAlert]byte
 	n, errno := peek(c.fd, record[:])
-	if errno != 0 || n < 5 {
+	t.unseen = errno == 0
+	length := alertLen(record[:max(n, 0)])
+	if length == 0 || length > n {
 		return false
 	}
-	length := 5 + int(record[3])<<8 + int(record[4])
-	const alert, data = 21, 23
-	if kind := record[0]; length > n || kind != alert && (kind != data || length != 5+sealedAlert13) {
-		return false
+	if t.left {
+		if over := t.readAhead(); over || t.left {
+			return over
+		}
 	}
 	if n, errno = recv(c.fd, record[:length]); errno != 0 || n != length {
 		return false // only we read
 	}
 	t.conn.Lend(record[:length])
+	return t.readAhead()
+}
+
+// isUnseen reports whether the peer's end may be next without an event of its own: it came with what the owner
+// has read since, or before the owner had read that.
+func (t *tlsState) isUnseen() bool {
+	if !t.unseen || t.phase != tlsOpen || t.ended || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
+		return false
+	}
+	kept := t.records()
+	return len(kept) == 0 || alertLen(kept) != 0
+}
+
+// readAhead reads a little of what was lent, and reports whether nothing more will come.
+func (t *tlsState) readAhead() (over bool) {
 	var b [mostAlert]byte
 	n, err := t.conn.Read(b[:])
 	t.early = append(t.early, b[:n]...)
@@ -120,6 +156,62 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 	failed := err != nil && !t.ended && !tlsmem.NeedsMore(err)
 	t.left = err == nil || failed // the owner is told by its next Read
 	return t.ended || failed
+}
+
+// keptAlert returns the length of the first record that is kept if it is whole and may be an alert, 0 if not.
+// What it lacks is read, if that has come.
+func (t *tlsState) keptAlert(c *Conn) int {
+	for {
+		kept := t.records()
+		need := 5
+		if len(kept) >= 5 {
+			if need = alertLen(kept); need <= len(kept) {
+				return need
+			}
+		}
+		at := len(t.buf.b)
+		if cap(t.buf.b)-at < need-len(kept) {
+			return 0
+		}
+		n, errno := recv(c.fd, t.buf.b[at:at+need-len(kept)])
+		if errno != 0 || n == 0 {
+			return 0
+		}
+		t.buf.b = t.buf.b[:at+n]
+	}
+}
+
+// alertLen returns the length of the record at the beginning of b if that may be an alert, 0 if not.
+func alertLen(b []byte) int {
+	if len(b) < 5 {
+		return 0
+	}
+	length := int(b[3])<<8 + int(b[4])
+	const alert, data = 21, 23
+	if kind := b[0]; kind != alert && (kind != data || length != sealedAlert13) || length > mostAlert {
+		return 0
+	}
+	return 5 + length
+}
+
+// beforeAlert returns the length of the whole records at the beginning of b that are lent together: those before
+// one that may be an alert, which comes alone, so that it can be told when it is next.
+func beforeAlert(b []byte) int {
+	n := 0
+	for n < len(b) {
+		length := tlsmem.First(b[n:])
+		if length == 0 {
+			break
+		}
+		if alertLen(b[n:]) != 0 {
+			if n == 0 {
+				n = length
+			}
+			break
+		}
+		n += length
+	}
+	return n
 }
 
 // Unread returns what the peer has sent behind the input of this call and what Read has returned, as far as it was

@@ -82,6 +82,61 @@ func TestTLSCloseNotifyIsAHangup(t *testing.T) {
 	})
 }
 
+// So does a call that has read all its peer has sent before.
+func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
+	const size = 100_000
+	await := func(c *engine.Conn, ended, read chan struct{}, late bool) {
+		set := func() { c.SetHangup(func() { close(ended) }) }
+		if !late {
+			set()
+		}
+		for n, buf := 0, make([]byte, 30_000); n < size; {
+			k, err := c.Read(buf[:min(len(buf), size-n)], time.Minute)
+			if n += k; err != nil {
+				break
+			}
+		}
+		if late {
+			set()
+		}
+		read <- struct{}{}
+		<-ended
+		c.SetHangup(nil)
+	}
+	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
+		for _, late := range []bool{false, true} {
+			for _, with := range []bool{false, true} {
+				t.Run(fmt.Sprintf("asked late %v, with input %v", late, with), func(t *testing.T) {
+					h := newLineHandler()
+					read, begun := make(chan struct{}, 1), make(chan struct{})
+					h.commands["load"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+						close(begun)
+						await(c, make(chan struct{}), read, late)
+						answer(d, "ended")
+					}
+					s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+					c, w := s.dialWire(config, 0)
+					c.send("load\n")
+					<-begun
+					w.gather = with
+					c.send(string(make([]byte, size)))
+					if !with {
+						<-read
+					}
+					if err := c.Conn.(*tls.Conn).CloseWrite(); err != nil {
+						t.Fatal(err)
+					}
+					if err := w.release(); err != nil {
+						t.Fatal(err)
+					}
+					c.want("ended")
+					c.wantEOF()
+				})
+			}
+		}
+	})
+}
+
 // What is as short as close_notify, and is not, is input.
 func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
 	h := newLineHandler()

@@ -176,13 +176,17 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 func (c *Conn) fetchRecords(t *tlsState, size int, until int64) error {
 	d := c.driver
 	for {
-		if whole := tlsmem.Whole(t.records()); whole > 0 {
+		if t.ended || t.left || len(t.early) > 0 {
+			return nil // who looked for the peer's end has found something
+		}
+		if whole := beforeAlert(t.records()); whole > 0 {
 			if err := t.yielded(whole, 0); err != nil {
 				c.flags |= flagCloseNow
 				return err
 			}
 			t.conn.Lend(t.records()[:whole])
 			t.lent += whole
+			t.unseen = t.unseen || len(t.records()) > 0
 			return nil
 		}
 		if c.flags&flagCloseNow != 0 {
@@ -246,11 +250,13 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	}
 	t.lent = 0
 	buf := t.buf
-	n, errno := recv(c.fd, buf.b[len(buf.b):max(size, len(buf.b))])
+	room := max(size-len(buf.b), 0)
+	n, errno := recv(c.fd, buf.b[len(buf.b):len(buf.b)+room])
 	if n > 0 && buf.by == nil {
 		buf.charge(c.Account(), admission.Input)
 	}
 	buf.b = buf.b[:len(buf.b)+n]
+	t.unseen = t.unseen || n == room // else more will make a new edge
 	return n, errno
 }
 

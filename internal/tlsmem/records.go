@@ -53,6 +53,20 @@ func Records(b []byte) (n, count int) {
 	return n, count
 }
 
+// First is [Whole] for the first record alone.
+func First(b []byte) int {
+	if len(b) < headerLen {
+		return 0
+	}
+	switch length := recordLen(b); {
+	case length < 0:
+		return len(b)
+	case length <= len(b):
+		return length
+	}
+	return 0
+}
+
 // Missing returns how many bytes b, the beginning of a record, lacks as far as can be
 // said: those of its header, or of all of it.
 func Missing(b []byte) int {

@@ -31,6 +31,13 @@ func TestWhole(t *testing.T) {
 		if got, n := Records([]byte(c.in)); got != c.want || n != c.records {
 			t.Errorf("%s: %d bytes of %d records, want %d of %d", c.name, got, n, c.want, c.records)
 		}
+		sum, n := 0, 0
+		for k := First([]byte(c.in)); k > 0; k = First([]byte(c.in[sum:])) {
+			sum, n = sum+k, n+1
+		}
+		if sum != c.want || n != c.records {
+			t.Errorf("%s: one by one %d bytes of %d records, want %d of %d", c.name, sum, n, c.want, c.records)
+		}
 	}
 }
 
