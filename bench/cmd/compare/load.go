@@ -66,6 +66,8 @@ func holdCommand(ctx context.Context, args []string) error {
 	flags.StringVar(&h.Path, "path", "/plaintext", "what to GET")
 	flags.IntVar(&h.Connections, "connections", 1000, "how many")
 	flags.IntVar(&h.Unread, "unread", 0, "requests to write on each without reading (0: ask once and read)")
+	flags.BoolVar(&h.TLS, "tls", false, "by TLS")
+	flags.BoolVar(&h.Hello, "hello", false, "send the first half of a ClientHello only")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}

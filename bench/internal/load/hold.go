@@ -5,6 +5,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"time"
@@ -19,6 +20,8 @@ type Hold struct {
 	// Unread is how many requests each connection writes at once without ever reading an answer. 0: each
 	// connection asks once, reads the answer and stays idle.
 	Unread int
+	TLS    bool // they shake hands before that
+	Hello  bool // each sends but the first half of a ClientHello
 }
 
 // Held is a set of open connections.
@@ -36,9 +39,12 @@ func (h Hold) Open(ctx context.Context) (*Held, error) {
 			held.Close()
 			return nil, err
 		}
-		c := client{addr: h.Addr, request: request}
+		c := client{addr: h.Addr, request: request, byTLS: h.TLS}
 		var err error
-		if h.Unread > 0 {
+		if h.Hello {
+			c.request = halfHello
+			err = c.writeOnly(1)
+		} else if h.Unread > 0 {
 			if err = c.writeOnly(h.Unread); c.conn != nil {
 				err = nil
 			}
@@ -55,6 +61,9 @@ func (h Hold) Open(ctx context.Context) (*Held, error) {
 	}
 	return held, nil
 }
+
+// halfHello is the first half of a ClientHello of 512 bytes.
+var halfHello = append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 256)...)
 
 func (c *client) writeOnly(requests int) error {
 	conn, err := net.DialTimeout("tcp", c.addr, dialTimeout)
@@ -73,6 +82,9 @@ func (c *client) writeOnly(requests int) error {
 func (h *Held) CutOff() (int, error) {
 	cut := 0
 	for _, conn := range h.conns {
+		if by, ok := conn.(*tls.Conn); ok {
+			conn = by.NetConn()
+		}
 		raw, err := conn.(*net.TCPConn).SyscallConn()
 		if err != nil {
 			return 0, fmt.Errorf("look at a connection: %w", err)

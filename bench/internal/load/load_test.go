@@ -132,6 +132,26 @@ func TestHoldIdle(t *testing.T) {
 	}
 }
 
+func TestHoldByTLS(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	for _, hold := range []load.Hold{{TLS: true}, {Hello: true}} {
+		hold.Addr, hold.Path, hold.Connections = server.Listener.Addr().String(), "/", 5
+		held, err := hold.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cut, err := held.CutOff(); cut != 0 || err != nil {
+			t.Errorf("%d cut off (%v), want none", cut, err)
+		}
+		held.Close()
+	}
+	if asked.Load() != 5 {
+		t.Errorf("%d requests, want one for each of 5 connections that have shaken hands", asked.Load())
+	}
+}
+
 func TestHoldUnreadSeesCuts(t *testing.T) {
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	held, err := load.Hold{Addr: addr, Path: "/", Connections: 5, Unread: 50}.Open(t.Context())

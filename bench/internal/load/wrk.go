@@ -35,6 +35,14 @@ type WrkResult struct {
 // Errors counts everything that was not a good answer.
 func (r WrkResult) Errors() int64 { return r.Connect + r.IO + r.Status + r.Timeouts }
 
+// Without takes away what a shorter call that began alike has counted. Percentiles and errors stay those of r.
+func (r WrkResult) Without(began WrkResult) WrkResult {
+	r.Duration -= began.Duration
+	r.Requests -= min(began.Requests, r.Requests)
+	r.Bytes -= min(began.Bytes, r.Bytes)
+	return r
+}
+
 // Command is the call against addr for d. wrk knows whole seconds only: of those it is given d rounded
 // up, and interrupted when d is over. It then counts what it has.
 func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Command {

@@ -60,3 +60,12 @@ func TestWrkCommand(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+func TestWithout(t *testing.T) {
+	all := load.WrkResult{Duration: 5 * time.Second, Requests: 500, Bytes: 5000, P99: time.Millisecond, Timeouts: 1}
+	got := all.Without(load.WrkResult{Duration: 2 * time.Second, Requests: 100, Bytes: 1000, P99: time.Second, Timeouts: 2})
+	want := load.WrkResult{Duration: 3 * time.Second, Requests: 400, Bytes: 4000, P99: time.Millisecond, Timeouts: 1}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

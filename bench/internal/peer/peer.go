@@ -82,6 +82,7 @@ var peers = []Peer{
 	secured(Dunlin, "../examples/users", "", "-engine", "loop"),
 	secured(NetHTTP, "./peers/nethttp", "std"),
 	secured("fasthttp", "./peers/fasthttp", "github.com/valyala/fasthttp"),
+	secured(dunlin24, "../examples/users", "", "-engine", "loop", "-memory", "24MiB").in("tls-users"),
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
@@ -103,15 +104,30 @@ var Stages = []string{
 // ByTLS are the servers of the scenarios by TLS, and Dunlin in clear text beside them.
 var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS}
 
-const overTLS = "-tls"
+// UsersByTLS are the servers of the scenario that is measured by its memory.
+var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "hertz"}
+
+const (
+	overTLS  = "-tls"
+	dunlin24 = "dunlin-24MiB"
+)
 
 // secured is a peer by TLS.
 func secured(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
 		Args: args, Only: []string{"plaintext", "json", "param", "users", "health"},
-		Scenarios: []string{"tls-64", "tls-1000", "tls-handshakes", "h2-64", "h2-json", "h2-param", "h2-users"},
+		Scenarios: []string{
+			"tls-64", "tls-1000", "tls-handshakes", "tls-users", "tls-idle-memory", "tls-hello-memory",
+			"h2-64", "h2-json", "h2-param", "h2-users",
+		},
 	}
+}
+
+// in is the peer in one scenario alone.
+func (p Peer) in(scenario string) Peer {
+	p.InShort, p.Scenarios = false, []string{scenario}
+	return p
 }
 
 // stage is one of them.

@@ -23,6 +23,10 @@ type closed struct {
 	bothCores                 bool          // server and load share two cores instead of one each
 	sampledEvery              int           // see Scenario.SampledEvery
 	floor                     []string      // arguments the floor needs to do this at all
+
+	// opening is how long connections take to begin, with room: what that costs is measured by a run so long, and
+	// subtracted. 0: it belongs to the scenario.
+	opening time.Duration
 }
 
 func (c closed) cores(e *Env) (server, client []int) {
@@ -49,7 +53,7 @@ func closedLoop(c closed) Scenario {
 		MaxRounds: c.maxRounds, Peers: c.peers, load: &c.load, sampledEvery: c.sampledEvery, cores: c.cores,
 		Commands: func(e *Env) []string {
 			_, client := c.cores(e)
-			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.duration(e)).String()}
+			return []string{c.load.Command(e.Folders.Bench, exampleAddr, client, c.opening+c.duration(e)).String()}
 		},
 		Round: c.round,
 	}
@@ -69,9 +73,16 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 		return nil, err
 	}
 	defer s.Stop()
-	counted, cpu, err := e.measure(ctx, c.load, s, loadCores, c.duration(e))
+	counted, cpu, err := e.measure(ctx, c.load, s, loadCores, c.opening+c.duration(e))
 	if err != nil {
 		return nil, err
+	}
+	if c.opening > 0 {
+		opened, cost, err := e.measure(ctx, c.load, s, loadCores, c.opening)
+		if err != nil {
+			return nil, err
+		}
+		counted, cpu = counted.Without(opened), cpu-cost
 	}
 	peak, err := s.PeakRSS()
 	if err != nil {

@@ -197,10 +197,17 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // holdArgs are the arguments with which this program holds connections.
 func holdArgs(h load.Hold) []string {
-	return []string{
+	args := []string{
 		"load", "hold", "-addr", h.Addr, "-path", h.Path,
 		"-connections", strconv.Itoa(h.Connections), "-unread", strconv.Itoa(h.Unread),
 	}
+	switch {
+	case h.Hello:
+		args = append(args, "-hello")
+	case h.TLS:
+		args = append(args, "-tls")
+	}
+	return args
 }
 
 // holder is this program in another process, holding connections.

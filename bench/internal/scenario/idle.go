@@ -44,18 +44,26 @@ var idleMemory = Scenario{
 const spareFiles = 500
 
 func idleClients(e *Env, addr string) load.Hold {
-	h := load.Hold{Addr: addr, Path: "/plaintext", Connections: 15_000}
+	return load.Hold{Addr: addr, Path: "/plaintext", Connections: mostHeld(e, 15_000)}
+}
+
+// mostHeld is how many of so many connections are held.
+func mostHeld(e *Env, n int) int {
 	if e.Short {
-		h.Connections = 2_000
+		n = min(n, 2_000)
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Max < 1<<31 {
-		h.Connections = min(h.Connections, max(int(limit.Max)-spareFiles, 100))
+		n = min(n, max(int(limit.Max)-spareFiles, 100))
 	}
-	return h
+	return n
 }
 
 func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+	return holdRound(ctx, e, p, idleClients)
+}
+
+func holdRound(ctx context.Context, e *Env, p peer.Built, clients func(*Env, string) load.Hold) (results.Sample, error) {
 	s, err := e.start(ctx, p, e.Place.Server)
 	if err != nil {
 		return nil, err
@@ -71,7 +79,7 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 	if err != nil {
 		return nil, err
 	}
-	hold := idleClients(e, s.addr)
+	hold := clients(e, s.addr)
 	held, err := e.hold(ctx, hold)
 	if err != nil {
 		return nil, err

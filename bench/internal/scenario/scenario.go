@@ -43,7 +43,7 @@ var served = []results.Metric{
 }
 
 // All scenarios, in the order of the report.
-var All = slices.Concat(first, h2Scenarios(), last)
+var All = slices.Concat(first, byTLS, h2Scenarios(), last)
 
 var first = []Scenario{
 	closedLoop(closed{
@@ -113,21 +113,6 @@ var first = []Scenario{
 		name: "from-std", title: "Handlers of net/http", check: "plaintext", peers: stdHandlers,
 		about: "The same handlers for both servers, written for net/http: what the loop engine makes of them.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
-	}),
-	closedLoop(closed{
-		name: "tls-64", title: "Plain text by TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
-		about: "HTTP/1.1 by TLS 1.3, on connections that stay open, with their handshakes; Dunlin in clear text beside it.",
-		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
-	}),
-	closedLoop(closed{
-		name: "tls-1000", title: "Plain text by TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
-		about: "The same from a crowd, with its handshakes.", atLeast: 4 * time.Second, maxRounds: 4,
-		load: load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"},
-	}),
-	closedLoop(closed{
-		name: "tls-handshakes", title: "A TLS connection for each request", check: "plaintext", peers: peer.ByTLS,
-		about: "Connection: close on every request, and no sessions: a whole handshake each, with ECDSA by P-256.",
-		load:  load.Wrk{Threads: 1, Connections: 64, Headers: []string{"Connection: close"}, Path: "/plaintext"},
 	}),
 }
 

@@ -1,0 +1,69 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/bench/internal/peer"
+	"github.com/dunlinhttp/dunlin/bench/internal/proc"
+	"github.com/dunlinhttp/dunlin/bench/internal/results"
+)
+
+// byTLS are the scenarios by TLS. That of handshakes stands alone: the others leave them out of what is measured.
+var byTLS = []Scenario{
+	closedLoop(closed{
+		name: "tls-64", title: "Plain text by TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
+		about: "HTTP/1.1 by TLS 1.3, on connections that stay open; Dunlin in clear text beside it. The time of a second in " +
+			"which the connections begin is not counted, nor what it costs.",
+		load: load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"}, opening: time.Second,
+	}),
+	closedLoop(closed{
+		name: "tls-1000", title: "Plain text by TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
+		about: "The same from a crowd. The first two seconds, with all handshakes, are not counted; the percentiles are of the whole time.",
+		load:  load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"}, opening: 2 * time.Second,
+		atLeast: 4 * time.Second, maxRounds: 4,
+	}),
+	closedLoop(closed{
+		name: "tls-handshakes", title: "A TLS connection for each request", check: "plaintext", peers: peer.ByTLS,
+		about: "Connection: close on every request, and no sessions: a whole handshake each, with ECDSA by P-256.",
+		load:  load.Wrk{Threads: 1, Connections: 64, Headers: []string{"Connection: close"}, Path: "/plaintext"},
+	}),
+	closedLoop(closed{
+		name: "tls-users", title: "1,000 users as JSON by TLS, 1,000 connections", check: "users", peers: peer.UsersByTLS, bothCores: true,
+		about: "The scenario users, by TLS, with 24 MiB of memory for Dunlin; hertz in clear text beside it.",
+		load:  load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"}, opening: 2 * time.Second,
+		atLeast: 4 * time.Second, maxRounds: 4, sampledEvery: 4096,
+		metrics: []results.Metric{results.CPU, results.PeakRSS, results.Throughput, results.P50, results.P99, results.P999, results.Errors},
+	}),
+	held("tls-idle-memory", "Memory of idle connections by TLS",
+		"5,000 connections that have shaken hands, asked once and stay open: growth of the server's resident memory over each.",
+		load.Hold{Path: "/plaintext", Connections: 5_000, TLS: true}),
+	held("tls-hello-memory", "Memory of unfinished TLS handshakes",
+		"5,000 connections that stop in the middle of their ClientHello: growth of the server's resident memory over each.",
+		load.Hold{Path: "/plaintext", Connections: 5_000, Hello: true}),
+}
+
+// held is a scenario of connections by TLS that stay open.
+func held(name, title, about string, hold load.Hold) Scenario {
+	all := func(e *Env, addr string) load.Hold {
+		hold := hold
+		hold.Addr, hold.Connections = addr, mostHeld(e, hold.Connections)
+		return hold
+	}
+	return Scenario{
+		Name: name, Title: title, About: about,
+		Metrics:   []results.Metric{results.PerConn, results.Connections, results.PeakRSS},
+		Needs:     []string{"plaintext"},
+		Peers:     peer.ByTLS[1:],
+		MaxRounds: 3,
+		Commands: func(e *Env) []string {
+			return []string{proc.Command{Path: "compare", Args: holdArgs(all(e, exampleAddr)), Cores: e.Place.Load}.String()}
+		},
+		Round: func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
+			return holdRound(ctx, e, p, all)
+		},
+	}
+}
