@@ -220,11 +220,12 @@ func (r *Request) setID(id string) {
 // identity returns the identifier, and gives the request one if it has none.
 func (r *Request) identity() string {
 	r.shared.Lock()
-	defer r.shared.Unlock()
 	if r.id == "" {
 		r.id = r.s.Strings.RandomID()
 	}
-	return r.id
+	id := r.id
+	r.shared.Unlock()
+	return id
 }
 
 // knownID returns the identifier that the request has been given, "" for none.

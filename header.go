@@ -38,24 +38,19 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 
 // DefaultHeaders returns the response with those headers of block that it does not have: for
 // middleware and policies, whose word is the last but not the first. What speaks of the content
-// ([Response.Status]) a response that reports a failure does not take over.
+// ([Response.Status]) a response that reports a failure does not take over. What it returns may own memory.
 func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
 	}
 	b := &block.block
 	if r.a.Own() == nil {
-		r.a.Stand(b.Under(r.a.Base()))
-		return r
-	}
-	alone := !r.a.Failed()
-	for name := range r.a.Headers {
-		if b.Has(name) {
-			alone = false
-			break
+		if both := b.Under(r.a.Base()); both != nil {
+			r.a.Stand(both)
+			return r
 		}
 	}
-	if alone {
+	if !r.a.Failed() && r.a.LacksAll(b) {
 		return r.push(exchange.Field{Block: b})
 	}
 	for i := range b.Fields {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -282,6 +283,14 @@ func (r *Request) Context() context.Context {
 func (r *Request) Std() *http.Request {
 	r.alive()
 	return r.stdRequest()
+}
+
+// Now returns the time. On an event loop it is when the loop's present turn began, mostly some
+// microseconds ago, which spares a look at the clock; where the action has been taken over, or
+// there is no loop, it is time.Now.
+func (r *Request) Now() time.Time {
+	r.alive()
+	return r.wire.Now()
 }
 
 // ID returns an identifier of this request, 26 random characters unless a

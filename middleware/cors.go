@@ -83,10 +83,17 @@ func SendCORS(c CORSConfig) dunlin.Policy {
 
 // corsRules are what CORS and SendCORS go by, rendered.
 type corsRules struct {
-	any    *corsAnswer            // for "*"; else nil
-	exact  map[string]*corsAnswer // by origin
+	any    *corsAnswer // for "*"; else nil
+	first  []corsOrigin
+	more   map[string]bool // beyond those
 	like   []originPattern
-	others *corsAnswer // for those that match a pattern; the origin is to be added
+	others *corsAnswer // for the rest of those that may; the origin is to be added
+}
+
+// A corsOrigin has answers of its own.
+type corsOrigin struct {
+	origin string
+	answer *corsAnswer
 }
 
 // A corsAnswer is what an answer gets.
@@ -114,16 +121,16 @@ func newCORSRules(who string, c CORSConfig) *corsRules {
 		rules.any = c.render("*")
 		return rules
 	}
-	rules.exact = make(map[string]*corsAnswer)
+	rules.more = make(map[string]bool)
 	rules.others = c.render("")
 	for _, text := range c.Origins {
 		switch o := parseOrigin(who, text); {
 		case o.suffix != "" || o.anyPort:
 			rules.like = append(rules.like, o)
-		case len(rules.exact) < mostBlocks:
-			rules.exact[text] = c.render(text)
+		case len(rules.first) < mostBlocks:
+			rules.first = append(rules.first, corsOrigin{text, c.render(text)})
 		default:
-			rules.exact[text] = rules.others
+			rules.more[text] = true
 		}
 	}
 	return rules
@@ -172,8 +179,13 @@ func (c *corsRules) find(origin string) (a *corsAnswer, name bool) {
 	if origin == "" {
 		return nil, false
 	}
-	if a = c.exact[origin]; a != nil {
-		return a, a == c.others
+	for i := range c.first {
+		if c.first[i].origin == origin {
+			return c.first[i].answer, false
+		}
+	}
+	if len(c.more) > 0 && c.more[origin] {
+		return c.others, true
 	}
 	for i := range c.like {
 		if c.like[i].matches(origin) {

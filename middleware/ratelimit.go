@@ -191,15 +191,16 @@ func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
 	return maphash.Bytes(l.seed, b[:])
 }
 
-// now is a clock that never goes back. It is never 0, which a table takes for unknown.
-func (l *rateLimiter) now() int64 { return int64(time.Since(l.began)) + 1 }
+// now is never 0, which a table takes for unknown. Of two loops one may be behind by a turn, in which a key has used a little more then.
+func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(r.Now().Sub(l.began)), 0) + 1 }
 
 // judge decides about one request; it is not ok when nobody can say.
 func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.Verdict, ok bool) {
+	now := l.now(r)
 	if l.Store == nil {
-		return l.table.Take(hash, l.now()), true
+		return l.table.Take(hash, now), true
 	}
-	if v := l.table.Look(hash, l.now()); !v.Admitted {
+	if v := l.table.Look(hash, now); !v.Admitted {
 		return v, true
 	}
 	if l.Key == nil {
@@ -207,14 +208,14 @@ func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.
 	}
 	v, err := l.ask(r.Context(), key)
 	if err == nil {
-		l.table.Note(hash, l.now(), v.Used) // for when the store does not answer, and to refuse without asking it
+		l.table.Note(hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
 		return v, true
 	}
 	l.warn(err)
 	if l.Away == RefuseRequests {
 		return v, false
 	}
-	return l.table.Take(hash, l.now()), true
+	return l.table.Take(hash, l.now(r)), true
 }
 
 // addressKey is the address as a key, of IPv6 the first 64 bits.

@@ -334,6 +334,28 @@ func TestRateLimitAllocations(t *testing.T) {
 	}
 }
 
+// What a limit says changes with each request; others beside it keep no more than a bounded part of that, and render none of it again.
+func TestRateLimitBesideOthers(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	const limit = 300
+	key := "a"
+	c := edgeCase{headers: http.Header{"Origin": {page}}, mw: []dunlin.Middleware{
+		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
+		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 300 * time.Hour, Key: func(*dunlin.Request) string { return key }}),
+	}}
+	app, _ := c.apps()
+	once := pipelined(t, app, &c)
+	for range limit {
+		once() // which renders what there is to say
+	}
+	key = "b"
+	if n := testing.AllocsPerRun(limit-2, once); n > 0 {
+		t.Errorf("a request behind five middlewares allocates %v times", n)
+	}
+}
+
 func BenchmarkRateLimit(b *testing.B) {
 	for name, mw := range map[string][]dunlin.Middleware{
 		"without": nil,

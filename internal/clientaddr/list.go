@@ -25,29 +25,25 @@ func trimBlanks(s string) string {
 // parse4 reads an IPv4 address, which most are.
 func parse4(s string) (addr netip.Addr, ok bool) {
 	var ip [4]byte
-	part, value, digits := 0, 0, 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			if digits > 0 && value == 0 {
-				return netip.Addr{}, false // a leading zero
-			}
-			value = 10*value + int(c-'0')
-			if digits++; value > 255 {
-				return netip.Addr{}, false
-			}
-		case c == '.' && digits > 0 && part < 3:
-			ip[part] = byte(value)
-			part, value, digits = part+1, 0, 0
-		default:
+	i := 0
+	for part := range ip {
+		// One to three digits, the first of several not 0.
+		value, start := uint(0), i
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			value = 10*value + uint(s[i]-'0')
+		}
+		if digits := i - start; digits == 0 || digits > 3 || digits > 1 && s[start] == '0' || value > 255 {
 			return netip.Addr{}, false
 		}
+		ip[part] = byte(value)
+		if part < 3 {
+			if i == len(s) || s[i] != '.' {
+				return netip.Addr{}, false
+			}
+			i++
+		}
 	}
-	if part != 3 || digits == 0 {
-		return netip.Addr{}, false
-	}
-	ip[3] = byte(value)
-	return netip.AddrFrom4(ip), true
+	return netip.AddrFrom4(ip), i == len(s)
 }
 
 // parseAddrPort reads an address, with a port or without. Zones are of no meaning to

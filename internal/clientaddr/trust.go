@@ -1,6 +1,7 @@
 package clientaddr
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,8 +11,12 @@ import (
 // trusts nobody. It does not change.
 type Trust struct {
 	prefixes []netip.Prefix
+	v4       []prefix4 // those of IPv4 again
 	unix     bool
 }
+
+// prefix4 is a prefix of IPv4, as numbers.
+type prefix4 struct{ bits, mask uint32 }
 
 var (
 	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -48,6 +53,12 @@ func ParseTrust(proxies []string) (*Trust, error) {
 	}
 	slices.SortFunc(t.prefixes, netip.Prefix.Compare)
 	t.prefixes = slices.Compact(t.prefixes)
+	for _, p := range t.prefixes {
+		if p.Addr().Is4() {
+			b := p.Addr().As4()
+			t.v4 = append(t.v4, prefix4{binary.BigEndian.Uint32(b[:]), ^(1<<(32-p.Bits()) - 1)})
+		}
+	}
 	return t, nil
 }
 
@@ -82,9 +93,17 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return t.unix
 	}
-	if addr = addr.Unmap(); addr.Is6() {
-		addr = addr.WithZone("")
+	if addr = addr.Unmap(); addr.Is4() {
+		b := addr.As4()
+		n := binary.BigEndian.Uint32(b[:])
+		for _, p := range t.v4 {
+			if n&p.mask == p.bits {
+				return true
+			}
+		}
+		return false
 	}
+	addr = addr.WithZone("")
 	for _, p := range t.prefixes {
 		if p.Contains(addr) {
 			return true

@@ -69,6 +69,15 @@ func (d *Driver) Now() int64 {
 	return d.now
 }
 
+// Time returns the time of this turn, and the present time once the driver has lost its loop, be it
+// that it does not know yet.
+func (d *Driver) Time() time.Time {
+	if d.detached || d.loop.epoch.Load() != d.epoch {
+		return time.Now()
+	}
+	return d.engine.deadlineAt(d.now)
+}
+
 // Clock reads the clock of which Now is a copy.
 func (d *Driver) Clock() int64 { return d.engine.now() }
 

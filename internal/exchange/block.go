@@ -16,86 +16,59 @@ type Block struct {
 	Typed  bool     // Content-Type is one of them
 	names  nameMask // the names in Fields
 
-	merged atomic.Pointer[mergedBlock] // this block put on others, newest first
-	filled atomic.Pointer[mergedBlock] // others with what this block adds, newest first
+	number uint32 // of the block among all, for places in tables
+	merged pairs  // this block put on others
+	filled pairs  // others with what this block adds
 }
-
-// A mergedBlock is what a block and the one it was put on come to. A program
-// puts few blocks on few others, so each pair is rendered once and kept with
-// the upper one.
-type mergedBlock struct {
-	below, result *Block
-	next          *mergedBlock
-}
-
-// find returns the block made with another, nil if it is not kept, and how many are.
-func (m *mergedBlock) find(other *Block) (result *Block, kept int) {
-	for ; m != nil; m = m.next {
-		if m.below == other {
-			return m.result, kept
-		}
-		kept++
-	}
-	return nil, kept
-}
-
-// maxMerged bounds the pairs kept with one block: beyond it, for blocks that are
-// made at run time, a pair is rendered each time.
-const maxMerged = 16
 
 // Over returns the headers of below, except those that b has as well, and those
-// of b.
+// of b. A program puts few blocks on few others, so pairs are rendered once and kept with b;
+// where there are too many, each time.
 func (b *Block) Over(below *Block) *Block {
 	if below == nil || b.Typed && below.isMediaType() {
 		return b
 	}
-	known, kept := b.merged.Load().find(below)
-	if known != nil {
+	if known := b.merged.find(below); known != nil {
 		return known
 	}
-	m := &mergedBlock{below: below, result: new(Block)}
-	m.result.Init()
+	result := new(Block)
+	result.Init()
 	for i := range below.Fields {
 		if f := &below.Fields[i]; !b.Has(f.Name) {
-			m.result.addAll(f)
+			result.addAll(f)
 		}
 	}
 	for i := range b.Fields {
-		m.result.addAll(&b.Fields[i])
+		result.addAll(&b.Fields[i])
 	}
-	if kept < maxMerged {
-		// One that another goroutine keeps at this moment is rendered again.
-		m.next = b.merged.Load()
-		b.merged.CompareAndSwap(m.next, m)
-	}
-	return m.result
+	b.merged.keep(below, result)
+	return result
 }
 
 // Under returns the headers of above, and those of b that above does not have. Pairs are kept
-// with b, as Over does it.
+// with b as Over does it; it is nil where there is no room for another.
 func (b *Block) Under(above *Block) *Block {
 	if above == nil {
 		return b
 	}
-	known, kept := b.filled.Load().find(above)
-	if known != nil {
+	if known := b.filled.find(above); known != nil {
 		return known
 	}
-	m := &mergedBlock{below: above, result: new(Block)}
-	m.result.Init()
+	if !b.filled.hasRoom(above) {
+		return nil
+	}
+	result := new(Block)
+	result.Init()
 	for i := range above.Fields {
-		m.result.addAll(&above.Fields[i])
+		result.addAll(&above.Fields[i])
 	}
 	for i := range b.Fields {
 		if f := &b.Fields[i]; !above.Has(f.Name) {
-			m.result.addAll(f)
+			result.addAll(f)
 		}
 	}
-	if kept < maxMerged {
-		m.next = b.filled.Load()
-		b.filled.CompareAndSwap(m.next, m)
-	}
-	return m.result
+	b.filled.keep(above, result)
+	return result
 }
 
 func (b *Block) addAll(f *BlockField) {
@@ -111,7 +84,12 @@ type BlockField struct {
 }
 
 // Init makes an empty block ready to be filled, before it is shared.
-func (b *Block) Init() { b.block.Store(b) }
+func (b *Block) Init() {
+	b.block.Store(b)
+	b.number = blocks.Add(1)
+}
+
+var blocks atomic.Uint32
 
 // Add adds a field with a canonical name. It is for whoever builds the block.
 func (b *Block) Add(name, value string) {
@@ -149,20 +127,6 @@ func (b *Block) Find(name string) *BlockField {
 // those of the constructors do.
 func (b *Block) isMediaType() bool {
 	return b.Typed && len(b.Fields) == 1
-}
-
-// nameMask is a set of header names with one bit a name: two masks that do not
-// meet have no name in common, which spares the comparison of names in the
-// ordinary response.
-type nameMask uint64
-
-// maskOf returns the mask of one name, the same for every casing of it.
-func maskOf(name string) nameMask {
-	if name == "" {
-		return 0
-	}
-	h := uint(len(name))*31 + uint(name[0]|0x20) + 7*uint(name[len(name)-1]|0x20)
-	return 1 << (h % 64)
 }
 
 // SetIn sets the fields in a header map of net/http, sharing the value slices.

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // ownHeader says why the named header is Dunlin's alone to write, "" when it is
@@ -65,6 +67,22 @@ func isDate(name string) bool { return len(name) == len("Date") && strings.Equal
 // are: the quick form of CheckField for the spelling that nearly every caller
 // uses. False means nothing but to look closer.
 func PlainField(name, value string) bool {
+	return (plainName(name) || spelledPlain(name)) && plainValue(value)
+}
+
+// plainName reports whether name is one of those that answers have most.
+func plainName(name string) bool {
+	switch name {
+	case "Access-Control-Allow-Origin", "Age", "Allow", "Cache-Control", "Content-Disposition", "Content-Encoding",
+		"Content-Language", "Content-Type", "Deprecation", "Etag", "Expires", "Last-Modified", "Link", "Location", "Retry-After",
+		"Server-Timing", "Set-Cookie", "Traceparent", "Vary", "Www-Authenticate", "X-Correlation-Id", "X-Request-Id", "X-Trace-Id":
+		return true
+	}
+	return false
+}
+
+// spelledPlain reports whether name is canonical, and not Dunlin's own.
+func spelledPlain(name string) bool {
 	if name == "" || ownHeader(name) != "" || isDate(name) {
 		return false
 	}
@@ -79,12 +97,31 @@ func PlainField(name, value string) bool {
 			wrong = lowerLetter
 		}
 	}
-	for i := 0; i < len(value); i++ {
-		if c := value[i]; c < ' ' || c == 0x7f {
+	return true
+}
+
+// plainValue reports whether value has no control byte and no blank at its ends. It looks at eight bytes at once.
+func plainValue(value string) bool {
+	n := len(value)
+	if n == 0 {
+		return true
+	}
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	var wrong uint64 // has the high bit of each byte that may not stand there
+	b := view.Bytes(value)
+	for ; len(b) >= 8; b = b[8:] {
+		w := binary.LittleEndian.Uint64(b)
+		low := w &^ highs
+		below := ^(low + (0x80-' ')*ones)     // low byte below a blank
+		above := low + ones                   // low byte 0x7f
+		wrong |= (below | above) & highs &^ w // bytes from 0x80 on may
+	}
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
 			return false
 		}
 	}
-	return value == "" || value[0] != ' ' && value[len(value)-1] != ' '
+	return wrong == 0 && value[0] != ' ' && value[n-1] != ' '
 }
 
 // The classes of bytes in a header name; 0 is for those that are no token (RFC 9110

@@ -49,7 +49,7 @@ func (r *Answer) ClaimSlot() bool {
 // SetSlot fills the slot that was claimed.
 func (r *Answer) SetSlot(name, value string, replace bool) {
 	f := &r.on.x.fields[r.meta.fields()]
-	f.Name, f.Value, f.Replace = name, value, replace
+	f.Name, f.Value, f.Replace, f.names = name, value, replace, maskOf(name)
 	r.meta += 1 << versionAt
 }
 
@@ -66,6 +66,9 @@ func (r Answer) Push(f Field) (Answer, error) {
 		}
 		r = branch
 		r.on.x.state.Store(uint64(r.meta.version()) + 1)
+	}
+	if f.names = maskOf(f.Name); f.Block != nil {
+		f.names = f.Block.names
 	}
 	r.on.x.fields[r.meta.fields()] = f
 	r.meta += 1 << versionAt
@@ -133,18 +136,30 @@ func (r *Answer) Fields() []Field {
 	return nil
 }
 
+// replacing returns the names of the fields after the first `from` that replace others.
+func (r *Answer) replacing(from int) (names nameMask) {
+	own := r.Fields()
+	for i := from; i < len(own); i++ {
+		if own[i].Replace {
+			names |= own[i].names
+		}
+	}
+	return names
+}
+
 // replaced reports whether one of the fields after the first `from` replaces
 // the named header.
 func (r *Answer) replaced(name string, from int) bool {
-	own := r.Fields()
+	own, mask := r.Fields(), maskOf(name)
 	for i := from; i < len(own); i++ {
 		f := &own[i]
 		switch {
+		case !f.Replace || f.names&mask == 0:
 		case f.Block != nil:
 			if f.Block.Has(name) {
 				return true
 			}
-		case f.Replace && strings.EqualFold(f.Name, name):
+		case strings.EqualFold(f.Name, name):
 			return true
 		}
 	}
@@ -197,7 +212,7 @@ func (r *Answer) AppendHeaders(out []byte) []byte {
 		switch {
 		case f.Block != nil:
 			out = r.appendBlock(out, f.Block, i+1)
-		case i+1 == len(own) || !r.replaced(f.Name, i+1):
+		case r.replacing(i+1)&f.names == 0 || !r.replaced(f.Name, i+1):
 			out = appendLine(out, f.Name, f.Value)
 		}
 	}
@@ -209,14 +224,7 @@ func (r *Answer) appendBlock(out []byte, b *Block, from int) []byte {
 	if b == nil {
 		return out
 	}
-	var names nameMask // of what replaces others
-	for _, f := range r.Fields()[from:] {
-		if f.Block != nil {
-			names |= f.Block.names
-		} else if f.Replace {
-			names |= maskOf(f.Name)
-		}
-	}
+	names := r.replacing(from)
 	if names&b.names == 0 {
 		return append(out, b.Wire...)
 	}
@@ -238,12 +246,34 @@ func appendLine(out []byte, name, value string) []byte {
 // Lacks reports that the named field will not be sent: nothing of the answer has its name, be it empty
 // or replaced.
 func (r *Answer) Lacks(name string) bool {
-	if r.Base().Has(name) {
+	mask, own := maskOf(name), r.Fields()
+	if b := r.Base(); b != nil && b.names&mask != 0 && b.Has(name) {
 		return false
 	}
-	for i := range r.Fields() {
-		f := &r.on.x.fields[i]
-		if f.Block.Has(name) || f.Block == nil && strings.EqualFold(f.Name, name) {
+	for i := range own {
+		f := &own[i]
+		if f.names&mask != 0 && (f.Block != nil && f.Block.Has(name) || f.Block == nil && strings.EqualFold(f.Name, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// LacksAll is Lacks for all names of a block.
+func (r *Answer) LacksAll(b *Block) bool {
+	var names nameMask
+	if base := r.Base(); base != nil {
+		names = base.names
+	}
+	own := r.Fields()
+	for i := range own {
+		names |= own[i].names
+	}
+	if names&b.names == 0 {
+		return true
+	}
+	for i := range b.Fields {
+		if name := b.Fields[i].Name; names&maskOf(name) != 0 && !r.Lacks(name) {
 			return false
 		}
 	}

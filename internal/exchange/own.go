@@ -36,6 +36,8 @@ type Field struct {
 	Name, Value string
 	Block       *Block // non-nil: a block, and Name and Value are empty
 	Replace     bool   // earlier fields of the same names are dropped
+
+	names nameMask // of Name or the Block; set by who appends it
 }
 
 // version is a generation and, in its low byte, a number of fields.

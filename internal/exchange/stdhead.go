@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
@@ -69,6 +70,8 @@ func (h *StdHead) Headers(yield func(name, value string) bool) {
 		}
 	}
 }
+
+func (h *StdHead) Now() time.Time { return time.Now() }
 
 func (h *StdHead) Remote() netip.AddrPort {
 	addr, err := clientaddr.ParseAddrPort(h.Req.RemoteAddr)

@@ -34,7 +34,9 @@ type Wire interface {
 	// for it.
 	RefuseBody()
 	Remote() netip.AddrPort // of the connection's other end
-	Secure() bool           // the connection is encrypted
+	// Now is time.Now, or on an event loop the time when its present turn began.
+	Now() time.Time
+	Secure() bool // the connection is encrypted
 	// TLS returns what was agreed in the handshake of the connection, nil if it is not encrypted.
 	TLS() *tls.ConnectionState
 	Context() context.Context

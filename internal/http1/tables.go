@@ -60,6 +60,9 @@ func equalFold(a []byte, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	if string(a) == b { // as most spell it
+		return true
+	}
 	for i, c := range a {
 		if lower[c] != lower[b[i]] {
 			return false

@@ -255,6 +255,13 @@ func (x *Wire) Body(most int64) io.Reader {
 
 func (x *Wire) RefuseBody() {}
 
+func (x *Wire) Now() time.Time {
+	if x.d == nil {
+		return time.Now()
+	}
+	return x.d.Time()
+}
+
 func (x *Wire) Remote() netip.AddrPort { return x.sess.c.RemoteAddr() }
 
 func (x *Wire) Secure() bool { return x.sess.c.Secure() }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -460,6 +461,8 @@ func (x *wire) Received() ([]byte, bool) {
 }
 
 func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
+
+func (x *wire) Now() time.Time { return x.d.Time() }
 
 func (x *wire) Secure() bool { return x.c.Secure() }
 

@@ -58,9 +58,6 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		out = x.date.AppendField(out, x.d.Unix())
 	}
 	block, own := resp.Base(), resp.Fields()
-	if len(own) == 1 && own[0].Block != nil {
-		block, own = own[0].Block.Over(block), nil
-	}
 	switch {
 	case len(own) > 0 && status != http.StatusNotModified:
 		out = resp.AppendHeaders(out)

@@ -1,0 +1,104 @@
+package exchange
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+)
+
+func blockOf(pairs ...string) *Block {
+	b := new(Block)
+	b.Init()
+	for i := 0; i < len(pairs); i += 2 {
+		b.Add(http.CanonicalHeaderKey(pairs[i]), pairs[i+1])
+	}
+	return b
+}
+
+// The names that answers have most do not hide each other.
+func TestNamesApart(t *testing.T) {
+	var all nameMask
+	for _, name := range []string{
+		"Content-Type", "Cache-Control", "Etag", "Last-Modified", "Vary", "Location", "Set-Cookie", "Retry-After", "Date", "Access-Control-Allow-Origin",
+		"Access-Control-Allow-Credentials", "Access-Control-Expose-Headers", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy",
+		"Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Cross-Origin-Embedder-Policy", "Content-Security-Policy", "Permissions-Policy",
+		"Strict-Transport-Security", "Ratelimit-Policy", "Ratelimit", "X-Request-Id", "Content-Encoding", "Server-Timing", "Link", "Age", "Accept-Ranges",
+		"Content-Range", "Content-Disposition", "Expires", "Allow", "Content-Language", "Www-Authenticate", "Server",
+	} {
+		if all&maskOf(name) != 0 {
+			t.Errorf("%s shares its bit", name)
+		}
+		all |= maskOf(name)
+	}
+}
+
+// However many blocks one meets, what is kept is bounded, and what is said is the same.
+func TestPairsAreBounded(t *testing.T) {
+	const others = 500
+	b := blockOf("X-A", "1", "X-B", "2")
+	kept := 0
+	for i := range others {
+		below := blockOf("Content-Type", fmt.Sprint("text/", i), "X-B", "3")
+		if over := b.Over(below); string(over.Wire) != fmt.Sprintf("Content-Type: text/%d\r\nX-A: 1\r\nX-B: 2\r\n", i) {
+			t.Fatalf("over another: %q", over.Wire)
+		}
+		under := b.Under(below)
+		if under == nil {
+			continue
+		}
+		if kept++; string(under.Wire) != fmt.Sprintf("Content-Type: text/%d\r\nX-B: 3\r\nX-A: 1\r\n", i) {
+			t.Fatalf("under another: %q", under.Wire)
+		}
+		if b.Under(below) != under || !invariants.Enabled && testing.AllocsPerRun(10, func() { b.Under(below) }) > 0 {
+			t.Fatal("what is kept is made again")
+		}
+	}
+	if kept < 2 || kept > pairsKept+1 {
+		t.Errorf("%d pairs are kept, want %d at most", kept, pairsKept+1)
+	}
+}
+
+// Blocks that do not replace anything leave the order, and names that share a bit are told apart.
+func TestAnswerOfBlocks(t *testing.T) {
+	a := Plain(200, blockOf("Content-Type", "a/b", "X-One", "1"), "")
+	push := func(f Field) {
+		var err error
+		if a, err = a.Push(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(Field{Name: "X-Two", Value: "2"})
+	push(Field{Block: blockOf("X-Three", "3", "X-Four", "4")})
+	push(Field{Block: blockOf("X-One", "5"), Replace: true})
+	push(Field{Name: "X-Four", Value: "6", Replace: true})
+	var same []string // names that share bits with those
+	for i := 0; len(same) < 4; i++ {
+		if name := http.CanonicalHeaderKey(fmt.Sprint("Y", i, "-z")); maskOf(name)&(maskOf("X-One")|maskOf("X-Three")) != 0 {
+			same = append(same, name)
+			push(Field{Name: name, Value: "7", Replace: true})
+		}
+	}
+	want := "Content-Type: a/b\r\nX-Two: 2\r\nX-Three: 3\r\nX-One: 5\r\nX-Four: 6\r\n"
+	for _, name := range same {
+		want += name + ": 7\r\n"
+	}
+	if got := string(a.AppendHeaders(nil)); got != want {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+	var lines []byte
+	for name, value := range a.Headers {
+		lines = appendLine(lines, name, value)
+	}
+	if string(lines) != want {
+		t.Errorf("one by one: %q\nwant\n%q", lines, want)
+	}
+	if a.LacksAll(blockOf("X-Nine", "9", "X-One", "9")) || a.LacksAll(blockOf("X-Three", "9")) || !a.LacksAll(blockOf("X-Nine", "9")) {
+		t.Error("LacksAll")
+	}
+	if !slices.ContainsFunc(same, func(name string) bool { return !a.Lacks(name) }) || !a.Lacks("X-Nine") {
+		t.Error("Lacks")
+	}
+}
