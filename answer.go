@@ -210,8 +210,12 @@ func (r *Request) watched() *watch {
 	return r.watch
 }
 
-// setID sets the identifier. An answer given while the action runs reads it, too.
+// setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too.
 func (r *Request) setID(id string) {
+	if r.s.Route.Timeout == 0 {
+		r.id = id
+		return
+	}
 	r.shared.Lock()
 	r.id = id
 	r.shared.Unlock()
@@ -219,13 +223,14 @@ func (r *Request) setID(id string) {
 
 // identity returns the identifier, and gives the request one if it has none.
 func (r *Request) identity() string {
-	r.shared.Lock()
+	if r.s.Route.Timeout > 0 {
+		r.shared.Lock()
+		defer r.shared.Unlock()
+	}
 	if r.id == "" {
 		r.id = r.s.Strings.RandomID()
 	}
-	id := r.id
-	r.shared.Unlock()
-	return id
+	return r.id
 }
 
 // knownID returns the identifier that the request has been given, "" for none.
