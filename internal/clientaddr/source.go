@@ -10,6 +10,7 @@ type Source struct {
 	*Trust
 	Header string // that the proxies write
 	scheme string // the header in which they write the scheme; "": in the same
+	plain  bool   // elements are addresses and nothing else
 
 	last func(list string) (rest, element string)
 	addr func(element string) netip.AddrPort
@@ -21,9 +22,9 @@ func NewSource(trust *Trust, header string) *Source {
 	if trust == nil {
 		return nil
 	}
-	s := &Source{Trust: trust, Header: header, scheme: "X-Forwarded-Proto", last: lastOfList, addr: parseAddrPort}
+	s := &Source{Trust: trust, Header: header, scheme: "X-Forwarded-Proto", plain: true, last: lastOfList, addr: parseAddrPort}
 	if strings.EqualFold(header, "Forwarded") {
-		s.scheme, s.last, s.addr = "", lastForwarded, forwardedFor
+		s.scheme, s.plain, s.last, s.addr = "", false, lastForwarded, forwardedFor
 	}
 	return s
 }
@@ -34,6 +35,11 @@ func NewSource(trust *Trust, header string) *Source {
 // a trusted proxy (it is malformed there, hidden or unknown), it is the proxy's. The port is
 // 0 unless the list has it.
 func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
+	if s.plain {
+		if addr, ok := parse4(list); ok { // one, as most have it
+			return netip.AddrPortFrom(addr, 0) // trusted or not: it is the first, too
+		}
+	}
 	client := peer
 	for list != "" {
 		var element string

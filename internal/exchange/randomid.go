@@ -1,30 +1,32 @@
 package exchange
 
-import "math/rand/v2"
-
-const (
-	idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz" // Crockford's base 32
-	idLength   = 26
+import (
+	"encoding/binary"
+	"math/rand/v2"
 )
 
-// idPairs has the two digits of each number of ten bits, the lower first.
-var idPairs = func() (pairs [1 << 10][2]byte) {
-	for i := range pairs {
-		pairs[i] = [2]byte{idAlphabet[i&31], idAlphabet[i>>5]}
-	}
-	return pairs
-}()
+const idLength = 26 // digits of five bits for 128
 
-// RandomID returns 128 random bits in base 32: unique for all purposes of tracing, but no secret.
+// RandomID returns 128 random bits in Crockford's base 32: unique for all purposes of tracing, but no secret.
 func (s *Strings) RandomID() string {
 	var id [idLength]byte
-	for half := 0; half < len(id); half += idLength / 2 {
-		bits := rand.Uint64()
-		for i := 0; i < idLength/2-1; i += 2 {
-			*(*[2]byte)(id[half+i:]) = idPairs[bits&(1<<10-1)]
-			bits >>= 10
-		}
-		id[half+idLength/2-1] = idAlphabet[bits]
-	}
+	a, b := rand.Uint64(), rand.Uint64()
+	binary.LittleEndian.PutUint64(id[0:], digits(a))
+	binary.LittleEndian.PutUint64(id[8:], digits(b))
+	binary.LittleEndian.PutUint64(id[16:], digits(a>>40|b>>40<<24))
+	binary.LittleEndian.PutUint16(id[24:], uint16(digits(b>>56)))
 	return s.Copy(id[:])
+}
+
+// digits returns the lower 40 bits of n as eight digits, the lowest in the lowest byte.
+func digits(n uint64) uint64 {
+	// Five bits in each byte.
+	n = n&(1<<20-1) | n>>20&(1<<20-1)<<32
+	n = n&0x000003ff000003ff | n&0x000ffc00000ffc00<<6
+	n = n&0x001f001f001f001f | n&0x03e003e003e003e0<<3
+	// The alphabet is 0123456789abcdefghjkmnpqrstvwxyz: letters begin at 10, and the four that are left out, i, l, o and u,
+	// would come at 18, 20, 22 and 27.
+	const ones = 0x0101010101010101
+	from := func(least uint64) uint64 { return (n + (128-least)*ones) >> 7 & ones } // 1 in each byte of at least that
+	return n + '0'*ones + from(10)*('a'-'0'-10) + from(18) + from(20) + from(22) + from(27)
 }
