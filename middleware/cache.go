@@ -405,6 +405,9 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	if k.mayKeep(resp) {
 		e = k.newEntry(r, key, req, draftOf(resp), resp.Get("Age"))
 	}
+	if e == nil && stale != nil && k.supersedes(resp) {
+		k.discard(stale)
+	}
 	lasting := resp.StatusCode() < http.StatusInternalServerError && r.Context().Err() == nil
 	if k.store(key, req, e, epoch, lasting) {
 		resp = resp.Header("Cache-Status", cacheStatusStored)

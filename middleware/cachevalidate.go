@@ -57,10 +57,31 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 		}
 		return resp, true
 	}
+	if e == nil && d.get("Set-Cookie") == "" {
+		k.discard(stale) // as the 304 has changed it, it is not to be kept
+	}
 	// It is for this client alone, or not to be kept any more.
 	about, clock := k.about(fresh), time.Now()
 	e = k.entryOf(r, key, fresh, about, nil, about.Age(resp.Get("Age"), clock), clock)
 	return e.answer(r, k.now(), cacheStatusRenewed), true
+}
+
+// supersedes reports whether an answer that is not kept stands in place of one that is: it would be sent stale else, in place of
+// what the action says is private or to be asked for each time.
+func (k *ResponseCache) supersedes(resp dunlin.Response) bool {
+	if status := resp.StatusCode(); status >= http.StatusBadRequest && status != http.StatusNotFound && status != http.StatusGone {
+		return false
+	}
+	said := k.about(draftOf(resp)).Directives
+	return said.Private || said.NoStore || said.NoCache
+}
+
+// discard forgets an entry.
+func (k *ResponseCache) discard(e *cacheEntry) {
+	s := k.shard(e.key.base)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.drop(s, e)
 }
 
 // staysAsKept reports whether a 304 does not change a field: it is about the content that is kept (RFC 9111 section 3.2).

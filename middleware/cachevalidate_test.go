@@ -110,6 +110,40 @@ func TestCacheRevalidationWithCookie(t *testing.T) {
 	})
 }
 
+// What an action says is private, or not to be kept, from now on, is not sent from what was kept before.
+func TestCacheForgetsWhatIsPrivateNow(t *testing.T) {
+	for _, says := range []string{"private, max-age=10", "no-store", "no-cache", "max-age=10", "failure", "cookie"} {
+		for _, status := range []int{200, 304, 404} {
+			synctest.Test(t, func(t *testing.T) {
+				var down bool
+				k := newKitchen(middleware.CacheConfig{StaleIfError: time.Hour}, func(r *dunlin.Request, n int64) dunlin.Response {
+					switch {
+					case down || n > 1 && says == "failure":
+						return dunlin.Empty().Status(503)
+					case n == 1:
+						return saying("Cache-Control", "max-age=10", "Etag", `"v"`)(r, n)
+					case says == "cookie":
+						return saying("Cache-Control", "max-age=10", "Etag", `"v"`, "Set-Cookie", "a=b")(r, n).Status(status)
+					}
+					return saying("Cache-Control", says, "Etag", `"v"`)(r, n).Status(status)
+				})
+				k.get("/items/1")
+				<-time.After(11 * time.Second)
+				k.get("/items/1")
+				kept := says == "max-age=10" || says == "failure" || says == "cookie"
+				if n := k.cache.Stats().Entries; (n == 1) != kept {
+					t.Errorf("after a %d that says %s: %d entries", status, says, n)
+				}
+				down = true
+				<-time.After(11 * time.Second)
+				if w := k.get("/items/1"); (w.Code == 503) == kept {
+					t.Errorf("in a failure after a %d that says %s: %d %s", status, says, w.Code, w.Body)
+				}
+			})
+		}
+	}
+}
+
 // With Revalidate what is never fresh is kept, and asked about each time; without it, it is not.
 func TestCacheRevalidateAlways(t *testing.T) {
 	for _, cc := range []string{"no-cache", "max-age=0", "no-cache, max-age=10"} {
