@@ -60,6 +60,16 @@ func missing(t *testing.T, format string, args ...any) {
 	t.Skip(why)
 }
 
+// soon waits until cond holds.
+func soon(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
 // need ends a test whose tool is not installed.
 func need(t *testing.T, tool, debianPackage string) {
 	t.Helper()

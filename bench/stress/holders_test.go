@@ -11,8 +11,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -58,12 +60,21 @@ func slowHolders(t *testing.T, p holderProtocol, limit string) {
 	alone := p.askAll(t, kept, rounds)
 
 	ctx, cancel := context.WithCancel(t.Context())
+	const slow = 200
 	var all sync.WaitGroup
-	for range 200 {
-		all.Go(func() { again(ctx, p.takeSlowly) })
-		all.Go(func() { again(ctx, p.sendSlowly) })
+	var asked, settled atomic.Int32
+	for range slow {
+		for _, slowly := range []func(context.Context, slowSteps){p.takeSlowly, p.sendSlowly} {
+			all.Go(func() { again(ctx, slowly, func() { asked.Add(1) }, func() { settled.Add(1) }) })
+		}
 	}
-	time.Sleep(either(2*time.Second, 10*time.Second)) // until they hold what they can
+	soon(t, "the slow clients hold what they can", func() bool {
+		if asked.Load() < 2*slow {
+			return false
+		}
+		m := statsOf(t, plain).Memory
+		return settled.Load() == 2*slow || m.HeldPeak >= m.Budget-m.Budget/8
+	})
 	beside := p.askAll(t, kept, rounds)
 	stats := statsOf(t, plain)
 	m, shed := stats.Memory, stats.Shed
@@ -220,10 +231,20 @@ func (p holderProtocol) askAll(t *testing.T, kept []asker, rounds int) quickTime
 	return quickTimes{took[len(took)/2], took[len(took)*99/100]}
 }
 
-// again has a slow client come back, as often as it is cut off, until it may not.
-func again(ctx context.Context, slowly func(ctx context.Context)) {
+// slowSteps are what a slow client tells when it has got so far.
+type slowSteps struct {
+	asked   func() // its request is sent, but for the body
+	settled func() // it takes or sends slowly from now on
+}
+
+// again has a slow client come back, as often as it is cut off, until it may not. It tells each of its steps once,
+// also if it has been refused or cut off before it got so far.
+func again(ctx context.Context, slowly func(context.Context, slowSteps), asked, settled func()) {
+	steps := slowSteps{sync.OnceFunc(asked), sync.OnceFunc(settled)}
 	for ctx.Err() == nil {
-		slowly(ctx)
+		slowly(ctx, steps)
+		steps.asked()
+		steps.settled()
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -231,16 +252,21 @@ func again(ctx context.Context, slowly func(ctx context.Context)) {
 	}
 }
 
+// traced has a client of HTTP/2 tell that it has asked.
+func (s slowSteps) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: s.asked})
+}
+
 const slowStep = 100 * time.Millisecond
 
 // takeSlowly takes an answer of 1 MB at 12 KB/s.
-func (p holderProtocol) takeSlowly(ctx context.Context) {
+func (p holderProtocol) takeSlowly(ctx context.Context, steps slowSteps) {
 	const path, piece = "/zeros/1000000", 1200
 	if p.two {
 		client := p.client()
 		defer client.CloseIdleConnections()
 		client.Timeout = 0
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.addr+path, http.NoBody)
+		req, err := http.NewRequestWithContext(steps.traced(ctx), http.MethodGet, "https://"+p.addr+path, http.NoBody)
 		if err != nil {
 			return
 		}
@@ -249,7 +275,7 @@ func (p holderProtocol) takeSlowly(ctx context.Context) {
 			return
 		}
 		defer func() { _ = resp.Body.Close() }()
-		everyStep(ctx, func() bool {
+		everyStep(ctx, steps.settled, func() bool {
 			_, err := io.CopyN(io.Discard, resp.Body, piece)
 			return err == nil
 		})
@@ -263,7 +289,8 @@ func (p holderProtocol) takeSlowly(ctx context.Context) {
 	if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return
 	}
-	everyStep(ctx, func() bool {
+	steps.asked()
+	everyStep(ctx, steps.settled, func() bool {
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		_, err := io.CopyN(io.Discard, conn, piece)
 		return err == nil
@@ -271,14 +298,14 @@ func (p holderProtocol) takeSlowly(ctx context.Context) {
 }
 
 // sendSlowly sends half of a body of 4 MiB, and the rest at 300 B/s.
-func (p holderProtocol) sendSlowly(ctx context.Context) {
+func (p holderProtocol) sendSlowly(ctx context.Context, steps slowSteps) {
 	const size, piece = 4 << 20, 30
 	if p.two {
 		client := p.client()
 		defer client.CloseIdleConnections()
 		client.Timeout = 0
-		body := &slowBody{ctx: ctx, quick: size / 2, piece: piece}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+p.addr+"/keep", body)
+		body := &slowBody{ctx: ctx, quick: size / 2, piece: piece, slow: steps.settled}
+		req, err := http.NewRequestWithContext(steps.traced(ctx), http.MethodPost, "https://"+p.addr+"/keep", body)
 		if err != nil {
 			return
 		}
@@ -296,20 +323,22 @@ func (p holderProtocol) sendSlowly(ctx context.Context) {
 	if _, err := fmt.Fprintf(conn, "POST /keep HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size); err != nil {
 		return
 	}
+	steps.asked()
 	_ = conn.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	if _, err := conn.Write(make([]byte, size/2)); err != nil {
 		return
 	}
-	everyStep(ctx, func() bool {
+	everyStep(ctx, steps.settled, func() bool {
 		_, err := conn.Write(make([]byte, piece))
 		return err == nil
 	})
 }
 
-// A slowBody comes quickly at first, then a piece in each step.
+// A slowBody comes quickly at first, then, as it says, a piece in each step.
 type slowBody struct {
 	ctx          context.Context
 	quick, piece int
+	slow         func()
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
@@ -318,6 +347,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		b.quick -= n
 		return n, nil
 	}
+	b.slow()
 	select {
 	case <-b.ctx.Done():
 		return 0, b.ctx.Err()
@@ -326,10 +356,12 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return min(len(p), b.piece), nil
 }
 
-func everyStep(ctx context.Context, do func() bool) {
+// everyStep does something in each step, as long as it can be done, and says so when it has been done first.
+func everyStep(ctx context.Context, first func(), do func() bool) {
 	tick := time.NewTicker(slowStep)
 	defer tick.Stop()
 	for do() {
+		first()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
