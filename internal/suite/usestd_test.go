@@ -217,8 +217,9 @@ func TestUseStdRegistration(t *testing.T) {
 // its own, and what it does is nobody's business any more.
 func TestUseStdLeavesActionBehind(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		release, done := make(chan struct{}), make(chan error, 1)
-		entered := make(chan struct{}, 1000)
+		const tries = 1000
+		release, done := make(chan struct{}), make(chan error, tries)
+		entered := make(chan struct{}, tries)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/quick", Text("quick"))
 			app.UseStd(func(next http.Handler) http.Handler {
@@ -243,24 +244,22 @@ func TestUseStdLeavesActionBehind(t *testing.T) {
 				if id, method := r.Param("id"), r.Method(); id != "7" || method != "POST" {
 					err = fmt.Errorf("the late action sees %s %q", method, id)
 				}
-				select {
-				case done <- err:
-				default: // that of an earlier one is there
-				}
+				done <- err
 				return dunlin.Text("late: " + r.ID())
 			})
 		})
 		conn := "http://" + addr
-		for began := false; !began; { // the time may have passed before the action has its turn
+		for range tries { // the time may have passed before the action has its turn
+			if len(entered) > 0 {
+				break
+			}
 			resp, got := askStd(t, "POST", conn+"/slow/7", "some content")
 			if resp.StatusCode != http.StatusServiceUnavailable || got != "too late" {
 				t.Fatalf("got %d %q", resp.StatusCode, got)
 			}
-			select {
-			case <-entered:
-				began = true
-			default:
-			}
+		}
+		if len(entered) == 0 {
+			t.Fatal("no action has begun")
 		}
 		for range 20 { // others use what the first request has given back
 			if _, got := askStd(t, "GET", conn+"/quick", ""); got != "quick" {
@@ -268,8 +267,10 @@ func TestUseStdLeavesActionBehind(t *testing.T) {
 			}
 		}
 		close(release)
-		if err := <-done; err != nil {
-			t.Error(err)
+		for range len(entered) {
+			if err := Await(t, "an action that was left behind", done); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
