@@ -71,14 +71,7 @@ func holdCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
-	runtime.LockOSThread()
-	stepBack(0)
-	held, err := h.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	return holding(held.CutOff)
+	return holding(ctx, h.Open, (*load.Held).CutOff)
 }
 
 // stepBack gives way on the core that clients are on whose latencies are measured: a thread, or 0 for this one, runs
@@ -87,11 +80,18 @@ func stepBack(thread int) {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 }
 
-// holding says that all is held, and answers each line of stdin with a count.
-func holding(count func() (int, error)) error {
+// holding opens what is to be held, says that all is, and answers each line of stdin with a count.
+func holding[H interface{ Close() }](ctx context.Context, open func(context.Context) (H, error), count func(H) (int, error)) error {
+	runtime.LockOSThread()
+	stepBack(0)
+	held, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
 	fmt.Println("holding")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		cut, err := count()
+		cut, err := count(held)
 		if err != nil {
 			return err
 		}
@@ -111,15 +111,8 @@ func h2HoldCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
-	runtime.LockOSThread()
-	stepBack(0)
-	held, err := h.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
 	over := 0
-	return holding(func() (int, error) {
+	return holding(ctx, h.Open, func(held *load.H2Held) (int, error) {
 		n, err := held.Answered()
 		over += n
 		return over, err

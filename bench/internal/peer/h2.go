@@ -89,13 +89,7 @@ var nghttpdServer = kind{
 		}
 		return exec.LookPath("nghttpd")
 	},
-	version: func(_ layout.Folders, _ Peer, binary string) string {
-		out, err := exec.Command(binary, "--version").CombinedOutput()
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(strings.TrimPrefix(string(out), "nghttpd nghttp2/"))
-	},
+	version: saidVersion("--version", "nghttpd nghttp2/"),
 	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {

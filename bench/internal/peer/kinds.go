@@ -74,13 +74,7 @@ var nginxServer = kind{
 	build: func(_ context.Context, _ layout.Folders, _ Peer) (string, error) {
 		return exec.LookPath("nginx")
 	},
-	version: func(_ layout.Folders, _ Peer, binary string) string {
-		out, err := exec.Command(binary, "-v").CombinedOutput()
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(strings.TrimPrefix(string(out), "nginx version: nginx/"))
-	},
+	version: saidVersion("-v", "nginx version: nginx/"),
 	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
 		dir := filepath.Join(f.Build, "nginx")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -105,6 +99,17 @@ var nginxServer = kind{
 		path := filepath.Join(dir, filepath.Base(p.source))
 		return []string{"-c", path, "-e", "stderr"}, os.WriteFile(path, []byte(conf), 0o644)
 	},
+}
+
+// saidVersion returns what has a program say its version, and takes what stands before it away.
+func saidVersion(option, before string) func(f layout.Folders, p Peer, binary string) string {
+	return func(_ layout.Folders, _ Peer, binary string) string {
+		out, err := exec.Command(binary, option).CombinedOutput()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(strings.TrimPrefix(string(out), before))
+	}
 }
 
 func flagAddr(f layout.Folders, p Peer, addr string) ([]string, error) {

@@ -146,15 +146,37 @@ func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d
 	if err := e.warm(ctx, w, s, cores); err != nil {
 		return got, 0, err
 	}
+	cpu, err = s.spent(func() error {
+		got, err = e.wrk(ctx, w, s, cores, d)
+		return err
+	})
+	return got, cpu, err
+}
+
+// spent returns how much processor time the server takes while do runs.
+func (s *server) spent(do func() error) (cpu time.Duration, err error) {
 	before, err := s.CPU()
 	if err != nil {
-		return got, 0, err
+		return 0, err
 	}
-	if got, err = e.wrk(ctx, w, s, cores, d); err != nil {
-		return got, 0, err
+	if err := do(); err != nil {
+		return 0, err
 	}
 	after, err := s.CPU()
-	return got, after - before, err
+	return after - before, err
+}
+
+// grown returns by how many bytes the server's resident memory grows while do runs.
+func (s *server) grown(do func() error) (bytes int64, err error) {
+	before, err := s.RSS()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := s.RSS()
+	return after - before, err
 }
 
 // warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.

@@ -59,15 +59,11 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 		return nil, err
 	}
 	requests := max(h.Least(), int(float64(h.Least())*c.duration(e).Seconds()/warm.Duration.Seconds()))
-	before, err := s.CPU()
-	if err != nil {
-		return nil, err
-	}
-	counted, err := h.Run(ctx, s.addr, e.Place.Load, requests)
-	if err != nil {
-		return nil, err
-	}
-	after, err := s.CPU()
+	var counted load.H2LoadResult
+	cpu, err := s.spent(func() (err error) {
+		counted, err = h.Run(ctx, s.addr, e.Place.Load, requests)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +72,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 		return nil, err
 	}
 	return results.Sample{
-		results.CPU.Key:        perRequest(after-before, counted.Requests),
+		results.CPU.Key:        perRequest(cpu, counted.Requests),
 		results.Throughput.Key: float64(counted.Requests) / counted.Duration.Seconds(),
 		results.PeakRSS.Key:    megabytes(peak),
 		results.Errors.Key:     float64(counted.Errors()),

@@ -48,30 +48,35 @@ func h2HoldArgs(h load.H2Hold) []string {
 	}
 }
 
+// startQuiet starts the peer, and returns also what ordinary clients see of it before anything is beside them.
+func (e *Env) startQuiet(ctx context.Context, p peer.Built) (s *server, quiet load.OpenLoopResult, err error) {
+	if s, err = e.start(ctx, p, e.Place.Server); err != nil {
+		return nil, quiet, err
+	}
+	if quiet, err = e.openLoop(ctx, ordinary(s.addr, h2Beside(e))); err != nil {
+		s.Stop()
+		return nil, quiet, err
+	}
+	return s, quiet, nil
+}
+
 func h2BlockedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, quiet, err := e.startQuiet(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	quiet, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
-	if err != nil {
-		return nil, err
-	}
-	before, err := s.RSS()
-	if err != nil {
-		return nil, err
-	}
 	hold := h2Sleeping(s.addr)
-	held, err := e.holdWith(ctx, h2HoldArgs(hold))
-	if err != nil {
-		return nil, err
+	var held *holder
+	grown, err := s.grown(func() (err error) {
+		if held, err = e.holdWith(ctx, h2HoldArgs(hold)); err != nil {
+			return err
+		}
+		return e.rests(ctx, s) // on a busy machine it is a while until all have begun
+	})
+	if held != nil {
+		defer held.Stop()
 	}
-	defer held.Stop()
-	if err := e.rests(ctx, s); err != nil { // on a busy machine it is a while until all have begun
-		return nil, err
-	}
-	after, err := s.RSS()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +94,7 @@ func h2BlockedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, 
 	}
 	streams := hold.Connections * hold.Streams
 	return results.Sample{
-		results.PerStream.Key: float64(after-before) / float64(streams),
+		results.PerStream.Key: float64(grown) / float64(streams),
 		results.Blocked.Key:   float64(streams - answered),
 		results.QuietP99.Key:  milliseconds(quiet.All.P99),
 		results.P99.Key:       milliseconds(beside.All.P99),
@@ -162,15 +167,11 @@ func h2AttackArgs(a load.H2Attack) []string {
 }
 
 func h2AttacksRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, quiet, err := e.startQuiet(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	quiet, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
-	if err != nil {
-		return nil, err
-	}
 	before, err := s.PeakRSS()
 	if err != nil {
 		return nil, err

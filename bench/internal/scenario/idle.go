@@ -75,20 +75,17 @@ func holdRound(ctx context.Context, e *Env, p peer.Built, clients func(*Env, str
 	if err := pause(ctx, settle(e)); err != nil {
 		return nil, err
 	}
-	before, err := s.RSS()
-	if err != nil {
-		return nil, err
-	}
 	hold := clients(e, s.addr)
-	held, err := e.hold(ctx, hold)
-	if err != nil {
-		return nil, err
+	var held *holder
+	grown, err := s.grown(func() (err error) {
+		if held, err = e.hold(ctx, hold); err != nil {
+			return err
+		}
+		return pause(ctx, settle(e))
+	})
+	if held != nil {
+		defer held.Stop()
 	}
-	defer held.Stop()
-	if err := pause(ctx, settle(e)); err != nil {
-		return nil, err
-	}
-	after, err := s.RSS()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +98,7 @@ func holdRound(ctx context.Context, e *Env, p peer.Built, clients func(*Env, str
 		return nil, err
 	}
 	return results.Sample{
-		results.PerConn.Key:     float64(after-before) / float64(hold.Connections),
+		results.PerConn.Key:     float64(grown) / float64(hold.Connections),
 		results.Connections.Key: float64(hold.Connections - cut),
 		results.PeakRSS.Key:     megabytes(peak),
 	}, nil
@@ -143,18 +140,11 @@ func idleCPURound(ctx context.Context, e *Env, p peer.Built) (results.Sample, er
 	if e.Short {
 		window = 2 * time.Second
 	}
-	before, err := s.CPU()
+	cpu, err := s.spent(func() error { return pause(ctx, window) })
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, window); err != nil {
-		return nil, err
-	}
-	after, err := s.CPU()
-	if err != nil {
-		return nil, err
-	}
-	return results.Sample{results.IdleCPU.Key: milliseconds(after-before) * 10 / window.Seconds()}, nil
+	return results.Sample{results.IdleCPU.Key: milliseconds(cpu) * 10 / window.Seconds()}, nil
 }
 
 var footprint = Scenario{
