@@ -97,5 +97,6 @@
 //	copy.go     copying what is read to a sink
 //	overlay.go  a request with other header fields than were sent
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
-//	stdhead.go  the head of a request of net/http  randomid.go identifiers of requests
+//	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
+//	randomid.go identifiers of requests
 package exchange

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -29,18 +28,14 @@ func (x *Wire) StdRequest() *http.Request {
 		return x.std
 	}
 	x.kept = true
-	req := &http.Request{
-		Method: x.s.Method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, x.req.Fields.Len()), Host: x.Host(),
-		RequestURI: string(x.req.Target()), ContentLength: x.ContentLength(), Body: http.NoBody, TLS: x.TLS(),
-	}
-	if remote := x.Remote(); remote.IsValid() {
-		req.RemoteAddr = remote.String()
-	}
+	fields := make(http.Header, x.req.Fields.Len())
 	for name, value := range x.Headers {
 		if name != "Host" {
-			req.Header[name] = append(req.Header[name], value)
+			fields[name] = append(fields[name], value)
 		}
 	}
+	req := exchange.NewStdRequest(x, x.s.Method, fields)
+	req.Proto, req.ProtoMajor, req.RequestURI = "HTTP/2.0", 2, string(x.req.Target())
 	if x.own.tunnel {
 		req.Header[protocolField] = []string{string(x.req.Protocol())}
 	}
@@ -55,7 +50,7 @@ func (x *Wire) StdRequest() *http.Request {
 	} else { // what the parser let pass and package url does not
 		req.URL = &url.URL{Path: req.RequestURI}
 	}
-	announceTrailers(req)
+	exchange.AnnounceTrailers(req)
 	req = req.WithContext(x.call.Context(x.Context()))
 	if x.own.in.streamed || len(x.whole) > 0 || x.own.in.trailers != nil {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
@@ -73,23 +68,6 @@ func (x *Wire) StdRequest() *http.Request {
 	x.std = req
 	x.rewindStdBody()
 	return x.std
-}
-
-// announceTrailers makes keys without a value of the names in the Trailer header, as net/http does.
-func announceTrailers(req *http.Request) {
-	for _, list := range req.Header["Trailer"] {
-		for name := range strings.SplitSeq(list, ",") {
-			switch name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); name {
-			case "", "Transfer-Encoding", "Trailer", "Content-Length":
-			default:
-				if req.Trailer == nil {
-					req.Trailer = make(http.Header)
-				}
-				req.Trailer[name] = nil
-			}
-		}
-	}
-	delete(req.Header, "Trailer")
 }
 
 // A stdBody is the body of a request that a standard handler got. Such handlers read it on any

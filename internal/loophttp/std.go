@@ -32,27 +32,15 @@ func (x *wire) StdRequest() *http.Request {
 		return x.std
 	}
 	h := &x.head
-	req := &http.Request{
-		Method:        x.s.Method,
-		Proto:         "HTTP/1." + strconv.Itoa(int(h.Minor)),
-		ProtoMajor:    1,
-		ProtoMinor:    int(h.Minor),
-		Header:        make(http.Header, h.Len()),
-		Host:          x.Host(),
-		RequestURI:    string(h.Target()),
-		ContentLength: x.ContentLength(),
-		Close:         x.closing,
-		Body:          http.NoBody,
-		TLS:           x.TLS(),
-	}
-	if remote := x.Remote(); remote.IsValid() {
-		req.RemoteAddr = remote.String()
-	}
+	fields := make(http.Header, h.Len())
 	for name, value := range x.Headers {
 		if name != "Host" {
-			req.Header[name] = append(req.Header[name], value)
+			fields[name] = append(fields[name], value)
 		}
 	}
+	req := exchange.NewStdRequest(x, x.s.Method, fields)
+	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1."+strconv.Itoa(int(h.Minor)), 1, int(h.Minor)
+	req.RequestURI, req.Close = string(h.Target()), x.closing
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.call.Context(x.Context()))
 	if !x.streaming && x.cancel != nil && x.d.Claim() {
@@ -74,7 +62,7 @@ func (x *wire) StdRequest() *http.Request {
 	if h.Chunked {
 		req.TransferEncoding = []string{"chunked"}
 		req.Header.Del("Transfer-Encoding")
-		announceTrailers(req)
+		exchange.AnnounceTrailers(req)
 		x.stdBody.req = req
 	}
 	x.call.SetMatch(req)

@@ -5,7 +5,6 @@ package loophttp
 import (
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -71,22 +70,6 @@ func (x *wire) closeStdBody() {
 		x.stream.stop()
 	}
 	x.stdBody = nil
-}
-
-// announceTrailers makes keys without a value of the names in the Trailer
-// header, as net/http does.
-func announceTrailers(req *http.Request) {
-	for _, list := range req.Header["Trailer"] {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); name != "" {
-				if req.Trailer == nil {
-					req.Trailer = make(http.Header)
-				}
-				req.Trailer[name] = nil
-			}
-		}
-	}
-	delete(req.Header, "Trailer")
 }
 
 // addTrailers gives req the trailers of a chunked body that was read to its end.
