@@ -186,7 +186,7 @@ type Config struct {
 
 	// HeadTimeout is how long a client may take to send a request head, from its
 	// first byte to its last; then the loop engine answers with 408, and net/http
-	// only disconnects it. Default: 10 s.
+	// disconnects it, with a 400 if it has stopped within a line. Default: 10 s.
 	HeadTimeout time.Duration
 
 	// BodyTimeout is the time over which MinBodyRate is judged, and so about how
