@@ -16,16 +16,17 @@ import "time"
 // sign that the queue has no end:
 //
 //   - it grows: it is longer by a quarter than at any time in the 20 intervals before the
-//     latest, or, if it grows slowly, in the 10 before the 10 latest; and a quarter of those
-//     who joined it had not just been answered (Fresh). A burst is complete when all are in
+//     latest, or, if it grows slowly, in the 10 before the 10 latest, when it stood already; it
+//     has not become shorter meanwhile, as it does when a burst has come and is being served; and
+//     a quarter of those who joined it had not just been answered (Fresh). A burst is complete when all are in
 //     the queue, and from then on each that joins was answered before. New connections count
-//     as well once they have come for three intervals, for a burst connects at once;
+//     as well once they have come for three intervals and 300 ms, for a burst connects at once;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
 // States:
 //
-//	calm ──(the queue stood for an interval, and a sign)──▶ overloaded
+//	calm ──(the queue stood for an interval, and there is a sign)──▶ overloaded
 //	calm ◀──(nobody refused for 20 intervals)── overloaded
 //	calm ◀──(for two intervals, half of all connections still wait: a burst)── overloaded
 //
@@ -44,6 +45,7 @@ type QueueControl struct {
 	window int64 // when recent[at] began
 	at     int
 	recent [windows * manyIntervals]counts
+	joined counts // since the latest look
 }
 
 // An Origin says where a request comes from.
@@ -72,6 +74,8 @@ func (c *counts) hurt() bool { return c.abandoned > c.arrived/8 }
 func (c *counts) add(other *counts) {
 	c.arrived += other.arrived
 	c.fresh += other.fresh
+	c.new += other.new
+	c.abandoned += other.abandoned
 	c.longest = max(c.longest, other.longest)
 }
 
@@ -84,108 +88,131 @@ const (
 	// leastQueue is how many must wait: a few clients are never an overload, for they
 	// wait for each other and not for long.
 	leastQueue = 64
-	// connecting is for how many windows at most a burst connects.
-	connecting = 3 * windows
+	// connecting is for how many windows at most a burst connects, and connectTime for how long, in
+	// case intervals are short: how quickly connections come has nothing to do with the target.
+	connecting  = 3 * windows
+	connectTime = 300 * time.Millisecond
+	// slowly is for how many windows a queue must have stood before its length is compared with
+	// that of half as long ago: then it stood already, and the burst that it may be was complete.
+	slowly = manyIntervals/2*windows + connecting
 )
 
 // Arrived counts a request that joins the queue.
 func (q *QueueControl) Arrived(o Origin) {
-	c := &q.recent[q.at]
-	c.arrived++
+	q.joined.arrived++
 	switch o {
 	case Fresh:
-		c.fresh++
+		q.joined.fresh++
 	case New:
-		c.new++
+		q.joined.new++
 	}
 }
 
 // Abandoned counts a client that did not wait for its turn.
-func (q *QueueControl) Abandoned() { q.recent[q.at].abandoned++ }
+func (q *QueueControl) Abandoned() { q.joined.abandoned++ }
 
 // Look is to be called every few milliseconds while there is a queue, and when it has
 // ended: oldest is how long the first has waited, waiting how many there are,
 // connected how many there could be at most. now is in ns on any clock but 0.
 // It reports whether overload has just begun.
-func (q *QueueControl) Look(now int64, oldest time.Duration, waiting, connected int) bool {
-	c := &q.recent[q.at]
-	c.longest = max(c.longest, waiting)
-	c.lengths += waiting
-	c.looks++
+func (q *QueueControl) Look(now int64, oldest time.Duration, waiting, connected int) (began bool) {
 	switch {
 	case oldest <= q.Target:
 		q.since = 0
 	case q.since == 0:
 		q.since = now
 	}
-	step := int64(q.Interval) / windows
-	if now-q.window < step {
-		return false
+	if step := int64(q.Interval) / windows; now-q.window >= step {
+		began = q.judge(now, waiting, connected)
+		q.moveOn(now, step)
 	}
-	began := q.judge(now, waiting, connected)
+	c := &q.recent[q.at]
+	c.add(&q.joined)
+	q.joined = counts{}
+	c.longest = max(c.longest, waiting)
+	c.lengths += waiting
+	c.looks++
+	return began
+}
+
+// moveOn makes the window in which now lies the present one.
+func (q *QueueControl) moveOn(now, step int64) {
+	if now-q.window > manyIntervals*int64(q.Interval) {
+		q.recent = [len(q.recent)]counts{}
+		q.window = now
+		return
+	}
 	for ; q.window <= now-step; q.window += step {
-		if now-q.window > manyIntervals*int64(q.Interval) {
-			latest := q.recent[q.at]
-			latest.longest, latest.lengths, latest.looks = 0, 0, 0
-			q.recent = [len(q.recent)]counts{}
-			q.recent[q.at], q.window = latest, now // what has arrived has done so since
-			break
-		}
 		q.at = (q.at + 1) % len(q.recent)
 		q.recent[q.at] = counts{}
 	}
-	return began
 }
 
 // judge changes the state if it is time to, and reports whether overload begins.
 func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	interval := int64(q.Interval)
 	if q.overloaded {
-		last := &q.recent[q.at]
-		q.futile++
-		if last.lengths <= connected/2*last.looks || last.hurt() {
-			q.futile = 0
-		}
-		switch {
-		case q.futile >= 2*windows:
-			q.overloaded, q.notBefore = false, now+manyIntervals*interval
-		case now-q.refused >= manyIntervals*interval:
-			q.overloaded = false
-		}
+		q.judgeOverload(now, connected)
 		return false
 	}
 	if q.Target <= 0 || q.since == 0 || now-q.since < interval || now < q.notBefore || waiting < leastQueue {
 		return false
 	}
 	stood := now - q.since
+	comes := min(max(connecting, int(windows*connectTime/q.Interval)), len(q.recent))
 	var latest, before, longBefore counts
 	hurt := 0 // windows in which clients gave up
 	fed := 0  // of the latest, those in which requests came from outside
-	for i := range q.recent {
-		c := &q.recent[(q.at+len(q.recent)-i)%len(q.recent)]
+	// The present window may be over for long, if nobody has looked.
+	step := interval / windows
+	over, rest := int(min((now-q.window)/step, int64(len(q.recent))))-1, (now-q.window)%step
+	within := windows // so many of them lie in the latest interval
+	if rest >= int64(q.Target) {
+		within--
+	}
+	for age := over; age < len(q.recent); age++ { // in windows
+		c := &q.recent[(q.at+len(q.recent)-(age-over))%len(q.recent)]
 		if c.hurt() {
 			hurt++
 		}
-		if i < connecting && c.fresh+c.new > c.arrived/4 {
+		if age < comes && c.fresh+c.new > c.arrived/4 {
 			fed++
 		}
-		if i < windows {
+		if age < within {
 			latest.add(c)
 		} else {
 			before.add(c)
 		}
-		if i >= len(q.recent)/2 {
+		if age >= len(q.recent)/2 {
 			longBefore.add(c)
 		}
 	}
 	grows := waiting > before.longest+before.longest/4 ||
-		stood > manyIntervals/2*interval && waiting > longBefore.longest+longBefore.longest/4
-	outside := latest.fresh > latest.arrived/4 || fed >= connecting*3/4
+		stood > slowly*interval/windows && waiting > longBefore.longest+longBefore.longest/4
+	if last := &q.recent[q.at]; last.longest-waiting > (last.arrived+q.joined.arrived)/4 {
+		grows = false // it did, and fewer join now than are served
+	}
+	outside := latest.fresh > (latest.arrived-latest.new)/4 || fed >= comes*3/4
 	if !(grows && outside) && hurt < len(q.recent)/4 {
 		return false
 	}
 	q.overloaded, q.refused, q.futile = true, now, 0
 	return true
+}
+
+// judgeOverload ends the overload if it is over, or refusing does not help.
+func (q *QueueControl) judgeOverload(now int64, connected int) {
+	last := &q.recent[q.at]
+	q.futile++
+	if last.lengths <= connected/2*last.looks || last.hurt() {
+		q.futile = 0
+	}
+	switch {
+	case q.futile >= 2*windows:
+		q.overloaded, q.notBefore = false, now+manyIntervals*int64(q.Interval)
+	case now-q.refused >= manyIntervals*int64(q.Interval):
+		q.overloaded = false
+	}
 }
 
 // Overloaded reports whether requests are being refused.

@@ -154,8 +154,13 @@ func (s *queueSim) open(rate float64, length time.Duration) {
 
 // closed runs clients that ask again when they have thought about the answer.
 func (s *queueSim) closed(length time.Duration, think func(i int) time.Duration) {
+	s.closedFrom(20*time.Microsecond, length, think)
+}
+
+// closedFrom is closed for clients that connect one by one, at that distance.
+func (s *queueSim) closedFrom(distance, length time.Duration, think func(i int) time.Duration) {
 	for i, c := range s.clients {
-		c.at = time.Duration(i) * 20 * time.Microsecond // they connect one by one
+		c.at = s.now + time.Duration(i)*distance
 		c.due, c.asked = c.at, true
 	}
 	n := 0

@@ -1,0 +1,121 @@
+package admission_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+const us = time.Microsecond
+
+// Clients that ask again when they are answered are no overload, however long they wait and whatever they
+// do in between: to refuse some makes nobody faster. The first four are longer away than the target, as
+// clients on a busy machine are.
+func TestClosedLoopsAreNotShed(t *testing.T) {
+	thinking := map[string]func(i int) time.Duration{
+		"3 ms":        func(int) time.Duration { return 3 * ms },
+		"up to 6 ms":  func(i int) time.Duration { return time.Duration(i*i%60) * 100 * us },
+		"some, 20 ms": func(i int) time.Duration { return time.Duration(i%5/4) * 20 * ms },
+		"in groups":   func(i int) time.Duration { return time.Duration(50-i%50) * 300 * us },
+		"at once":     func(int) time.Duration { return 0 },
+	}
+	for name, think := range thinking {
+		for _, service := range []time.Duration{100 * us, 300 * us, 500 * us} {
+			t.Run(fmt.Sprintf("%s, %v", name, service), func(t *testing.T) {
+				t.Parallel()
+				for _, clients := range []int{64, 100, 1000} {
+					for offset := range 5 { // where windows begin
+						s := newSim(service, clients)
+						s.control.Target, s.control.Interval = 1*ms, 10*ms
+						s.now = time.Duration(offset) * 500 * us
+						s.closedFrom(s.control.Target/time.Duration(clients), time.Second, think)
+						if s.refused > 0 {
+							t.Errorf("%d clients from %v on: %d requests were refused, %d served", clients, time.Duration(offset)*500*us, s.refused, s.served)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// A thousand connections that ask once, more or less at the same time, are answered, be they new or not.
+func TestOneBurstIsNotShed(t *testing.T) {
+	for _, target := range []time.Duration{1 * ms, 10 * ms} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("target %v, answered before: %v", target, before), func(t *testing.T) {
+				for _, service := range []time.Duration{20 * us, 100 * us, 300 * us, 1 * ms} {
+					for _, within := range []time.Duration{0, target, 4 * target, 8 * target} {
+						for offset := range 10 {
+							s := newSim(service, 1000)
+							s.control.Target, s.control.Interval = target, 10*target
+							s.now = 5*time.Second + time.Duration(offset)*target/2
+							for i, c := range s.clients {
+								c.at, c.asked = s.now+within*time.Duration(i)/1000, true
+								c.due = c.at
+								if before {
+									c.last = 1
+								}
+							}
+							for s.served+s.refused < 1000 {
+								s.turn(func(*simClient) {})
+							}
+							if s.refused > 0 {
+								t.Errorf("%v each, within %v: %d were refused", service, within, s.refused)
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// A queue that stands and gets no longer is no overload, whoever joins it and whenever it is looked at.
+func TestQueueThatDoesNotGrow(t *testing.T) {
+	for gap := 200 * us; gap < 12*ms; gap += 100 * us {
+		q := admission.QueueControl{Target: 1 * ms, Interval: 10 * ms}
+		start := 339 * ms
+		for range 100 {
+			q.Arrived(admission.Fresh)
+		}
+		q.Look(int64(start), 0, 100, 100)
+		step := 250 * us
+		for now := start + step; now < start+time.Second; now += step {
+			if now > start+5*ms {
+				step = gap
+			}
+			for range 3 {
+				q.Arrived(admission.Fresh) // for three that were answered
+			}
+			if q.Look(int64(now), min(now-start, 30*ms), 100, 100) {
+				t.Errorf("overloaded after %v, looking every %v", now-start, gap)
+				break
+			}
+		}
+	}
+}
+
+// An overload is seen with a short target, too, where a turn of a loop is as long.
+func TestOverloadIsShedByAShortTarget(t *testing.T) {
+	for _, service := range []time.Duration{80 * us, 300 * us} {
+		for _, factor := range []float64{1.2, 2} {
+			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
+				t.Parallel()
+				s := newSim(service, 1000)
+				s.control.Target, s.control.Interval = 1*ms, 10*ms
+				capacity := 1 / service.Seconds()
+				s.open(factor*capacity, 3*time.Second)
+				share := s.refusal.Seconds() * (factor - 1) * capacity
+				if goodput := float64(s.served) / capacity / 3; goodput < 0.97-share*1.3 {
+					t.Errorf("goodput is %.3f of the capacity", goodput)
+				}
+				if p := percentile(s.waits, 0.99); p > 100*ms {
+					t.Errorf("p99 of the answered is %v", p)
+				}
+			})
+		}
+	}
+}
