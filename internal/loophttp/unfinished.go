@@ -168,6 +168,9 @@ func (x *wire) Account() *admission.Account {
 	a := x.c.Account()
 	if x.gathered != nil && x.streaming {
 		x.gathered.transfer(a)
+		if len(x.stream.early) == 0 {
+			x.letGathered() // it was read already
+		}
 	}
 	return a.Lend()
 }
