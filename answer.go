@@ -212,13 +212,11 @@ func (r *Request) watched() *watch {
 
 // setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too.
 func (r *Request) setID(id string) {
-	if r.s.Route.Timeout == 0 {
-		r.id = id
-		return
+	if r.s.Route.Timeout > 0 {
+		r.shared.Lock()
+		defer r.shared.Unlock()
 	}
-	r.shared.Lock()
 	r.id = id
-	r.shared.Unlock()
 }
 
 // identity returns the identifier, and gives the request one if it has none.

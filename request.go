@@ -156,7 +156,7 @@ func (r *Request) RawQuery() string {
 
 // own returns a safe string of one that may be lent by the engine.
 func (r *Request) own(s string) string {
-	if !r.s.Lent {
+	if !r.s.Lent || s == "" {
 		return s
 	}
 	return r.s.Strings.Copy(view.Bytes(s))

@@ -258,14 +258,13 @@ type cacheKey struct {
 	sent              string                 // the path that was sent, where it was rewritten
 	secure            bool                   // the scheme is https
 	extra             string                 // CacheConfig.Key
-	rerouted          [len(rerouting)]string // values of these fields
+	reroutes          bool                   // there are any of these:
+	rerouted          [len(rerouting)]string // values of fields that reroute
 }
 
 func (k *ResponseCache) baseHash(host, path, query string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(k.seed)
-	writeParts(&h, host, path, query)
-	return h.Sum64()
+	const odd = 0x9e3779b97f4a7c15 // so that places are not the same
+	return (maphash.String(k.seed, host)*odd+maphash.String(k.seed, path))*odd + maphash.String(k.seed, query)
 }
 
 // writeParts writes strings so that no others are the same.
@@ -288,22 +287,15 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		key.secure = true
 		key.hash ^= secureMix
 	}
-	var h maphash.Hash
-	h.SetSeed(k.seed)
-	mixed := false
 	for i, name := range rerouting {
-		if v := reroutes(name, r.HeaderList(name)); v != "" {
-			key.rerouted[i] = v
-			_ = h.WriteByte(byte(i))
-			writeParts(&h, v)
-			mixed = true
+		if v := r.HeaderList(name); v != "" {
+			if v = reroutes(name, v); v != "" {
+				key.rerouted[i], key.reroutes = v, true
+			}
 		}
 	}
 	if sent := r.SentPath(); sent != key.path {
 		key.sent = sent // the action may say it
-		_ = h.WriteByte(0xfe)
-		writeParts(&h, sent)
-		mixed = true
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -311,14 +303,20 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 			return false
 		}
 		key.extra = extra
-		_ = h.WriteByte(0xff)
-		writeParts(&h, extra)
-		mixed = true
 	}
-	if mixed {
-		key.hash ^= h.Sum64()
+	if key.reroutes || key.sent != "" || key.extra != "" {
+		key.hash ^= k.seldomHash(key)
 	}
 	return true
+}
+
+// seldomHash is that of what few requests have.
+func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
+	var h maphash.Hash
+	h.SetSeed(k.seed)
+	writeParts(&h, key.sent, key.extra)
+	writeParts(&h, key.rerouted[:]...)
+	return h.Sum64()
 }
 
 // serve answers a GET or HEAD.
@@ -420,7 +418,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 
 // send answers with an entry, or 304 if the client has the same.
 func (k *ResponseCache) send(r *dunlin.Request, e *cacheEntry) dunlin.Response {
-	now, status := k.now(), cacheStatusHit
+	now, status := k.at(r), cacheStatusHit
 	if now < e.freshUntil {
 		k.counts.hits.Add(1)
 	} else {
@@ -440,6 +438,9 @@ func isFailure(status int) bool {
 
 // now is the time since the cache was made.
 func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
+
+// at is about now, for what is only looked at.
+func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(r.Now().Sub(k.began), 0) }
 
 // A cacheFlight is an action that is running for all who miss its answer.
 type cacheFlight struct {

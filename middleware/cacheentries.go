@@ -99,7 +99,7 @@ func flightID(key *cacheKey, req httpcache.Request) uint64 {
 // waits for; or neither, when it is to run on its own. Who leads gets the entry that may be sent
 // instead of an error.
 func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) (e *cacheEntry, f *cacheFlight, leads bool) {
-	s, now, id := k.shard(key.base), k.now(), flightID(key, req)
+	s, now, id := k.shard(key.base), k.at(r), flightID(key, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e = k.match(s, r, key)
@@ -174,7 +174,8 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 
 // same reports whether two keys are the same, not their hashes only.
 func (key *cacheKey) same(other *cacheKey) bool {
-	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent && key.rerouted == other.rerouted
+	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent &&
+		key.reroutes == other.reroutes && (!key.reroutes || key.rerouted == other.rerouted)
 }
 
 // finish ends a flight, if there is one.

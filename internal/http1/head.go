@@ -133,3 +133,24 @@ func (h *Head) Index(name string, from int) int {
 	}
 	return -1
 }
+
+// Names is a set of field names in which one may seem to be that is not: with one bit a name, whatever its case.
+type Names uint64
+
+// Names returns those of the field lines.
+func (h *Head) Names() (all Names) {
+	for i := range h.fields {
+		all |= nameOf(h.view(h.fields[i].name))
+	}
+	return all
+}
+
+// Lacks reports that no field is called name.
+func (all Names) Lacks(name string) bool { return name != "" && all&nameOf(name) == 0 }
+
+// nameOf returns the set of one name, which is not empty. Setting bit 5 makes letters the same.
+func nameOf[S string | []byte](name S) Names {
+	n := len(name)
+	h := uint32(n) | uint32(name[0]|0x20)<<8 | uint32(name[n/2]|0x20)<<16 | uint32(name[n-1]|0x20)<<24
+	return 1 << (h * 0x9e3779b1 >> 26)
+}

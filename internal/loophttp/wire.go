@@ -26,6 +26,7 @@ type wire struct {
 	call    exchange.Call
 	s       *exchange.State // that of call
 	head    http1.Head
+	names   http1.Names      // of head's fields, where named
 	date    *http1.DateCache // made when first needed
 	canon   []byte           // the canonical path, when the one sent has escapes
 
@@ -61,7 +62,6 @@ type wire struct {
 	hijacked  bool               // the connection is not ours any more
 	expired   bool               // likewise, because the action was late
 	begunAt   int                // where in the output the begun answer begins, -1 if part of it was sent
-	claims    int                // calls of claim without unclaim
 	planned   *planned           // what goes on in the background
 	kept      []byte             // ... or in here, after moveInput
 	cancel    context.CancelFunc // of ctx
@@ -76,6 +76,8 @@ type wire struct {
 
 	h2      *looph2.Scratch // made when first needed
 	inParts bool            // a call is about streams of HTTP/2
+	named   bool            // names is that of head
+	claims  int32           // calls of claim without unclaim
 }
 
 // serveNext takes the next step on the connection, which has sent in: it
@@ -208,7 +210,7 @@ func (x *wire) find() {
 // readHead makes the state that of the parsed head.
 func (x *wire) readHead() {
 	h := &x.head
-	x.minor, x.closing, x.begun = h.Minor, !h.KeepAlive, false
+	x.minor, x.closing, x.begun, x.named = h.Minor, !h.KeepAlive, false, false
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has refused bad escapes.
@@ -408,7 +410,18 @@ func (x *wire) end() {
 
 func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
 
+// lacks reports that the request has no field of a name: most that are looked for are not there.
+func (x *wire) lacks(name string) bool {
+	if !x.named {
+		x.names, x.named = x.head.Names(), true
+	}
+	return x.names.Lacks(name)
+}
+
 func (x *wire) Header(name string) (string, bool) {
+	if x.lacks(name) {
+		return "", false
+	}
 	v, ok := x.head.Get(name)
 	if !ok {
 		return "", false
@@ -417,6 +430,9 @@ func (x *wire) Header(name string) (string, bool) {
 }
 
 func (x *wire) List(name string) string {
+	if x.lacks(name) {
+		return ""
+	}
 	i := x.head.Index(name, 0)
 	if i < 0 {
 		return ""

@@ -1,0 +1,54 @@
+package http1_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// What is there is never said to be lacking, in whatever case; most of what is not there is.
+func TestNames(t *testing.T) {
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	name := func() string {
+		b := make([]byte, 1+rand.IntN(20))
+		for i := range b {
+			b[i] = token[rand.IntN(len(token))]
+		}
+		return string(b)
+	}
+	limits := http1.DefaultLimits()
+	lacking := 0
+	const rounds, fields = 2000, 4
+	for range rounds {
+		var names []string
+		raw := "GET / HTTP/1.1\r\nHost: a\r\n"
+		for range fields {
+			names = append(names, name())
+			raw += "y" + names[len(names)-1] + ": 1\r\n"
+		}
+		var h http1.Head
+		if n, err := h.Parse([]byte(raw+"\r\n"), &limits); n == 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		all := h.Names()
+		for _, name := range names {
+			for _, spelled := range []string{"y" + name, strings.ToUpper("y" + name), strings.ToLower("y" + name)} {
+				if all.Lacks(spelled) || h.Index(spelled, 0) < 0 {
+					t.Fatalf("%q is there, and lacking in %q", spelled, raw)
+				}
+			}
+		}
+		if all.Lacks(name()) {
+			lacking++
+		}
+	}
+	if lacking < rounds*3/4 {
+		t.Errorf("of %d names that are not there %d are known to be lacking", rounds, lacking)
+	}
+	var none http1.Head
+	if all := none.Names(); !all.Lacks("Host") || all.Lacks("") {
+		t.Error("a head without fields")
+	}
+}
