@@ -83,8 +83,14 @@ type Identity struct {
 	id *oidc.IDToken
 }
 
-// Claims reads what else the ID token says into a struct, as encoding/json does.
-func (i *Identity) Claims(v any) error { return i.id.Claims(v) }
+// Claims reads what else the ID token says into a struct, as encoding/json does. It fails for an identity that comes from a session and
+// not from the provider.
+func (i *Identity) Claims(v any) error {
+	if i.id == nil {
+		return errors.New("auth: Claims: no ID token was looked at")
+	}
+	return i.id.Claims(v)
+}
 
 // Login has people log in at a provider of OpenID Connect, by the authorization code flow with PKCE (OpenID Connect Core 1.0, section 3.1; RFC 6749,
 // RFC 7636, RFC 9700). Its three actions belong on routes of the app; Finish on that of Callback:
@@ -100,6 +106,8 @@ type Login[T any] struct {
 	callback *url.URL
 	flows    flows
 	provider provider
+
+	refreshes refreshes
 }
 
 // reserved are the parameters that no other value may be given.

@@ -135,6 +135,7 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 const futureLeeway = 5 * time.Minute
 
 // identity returns whom a token answer is about, if its ID token holds for this client and this login (OpenID Connect Core 1.0, section 3.1.3.7).
+// A refreshed one has no nonce to compare: "".
 func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" || len(text) > longestToken {
@@ -153,7 +154,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	switch err := id.Claims(&more); {
 	case err != nil:
 		return nil, fmt.Errorf("auth: the ID token: %w", err)
-	case id.Nonce != nonce:
+	case nonce != "" && id.Nonce != nonce:
 		return nil, errors.New("auth: the ID token is that of another login: its nonce is not the one that was sent")
 	case id.Subject == "":
 		return nil, errors.New("auth: the ID token is about nobody")

@@ -1,0 +1,144 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Refresh returns who it is with an access token that holds: who itself while Token does, else what the provider gives for its refresh
+// token (RFC 6749 section 6, OpenID Connect Core 1.0, section 12), which it has where LoginConfig.Scopes names offline_access, at most
+// providers. Keep what it returns, mostly in the session, in place of who: a provider may take a refresh token once only. Of who, Issuer, Subject and Token
+// are needed.
+//
+// Of many calls with one refresh token, one asks the provider, within LoginConfig.Timeout, and the others get what it got, also those that come
+// up to half a minute later because their session was read before. That holds for one process: where several may have a session refreshed at
+// the same moment, the provider must bear that. At most 1024 refresh tokens are asked for or remembered at once.
+//
+// An error is a problem to answer with: 401 where somebody has to log in again, 503 where the provider does not answer.
+func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
+	switch {
+	case who == nil || who.Token == nil || who.Subject == "" || who.Issuer != l.config.Issuer:
+		return nil, &dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "nobody has logged in", Cause: errors.New("auth: Refresh: no identity of this provider with a token")}
+	case who.Token.Valid():
+		return who, nil
+	case who.Token.RefreshToken == "" || len(who.Token.RefreshToken) > longestToken:
+		return nil, loginAgain(errors.New("auth: Refresh: the token has no refresh token, or one that is too long"))
+	}
+	return l.refreshes.get(ctx, who, func() (*Identity, error) {
+		ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), l.provider.client), l.config.Timeout)
+		defer cancel()
+		return l.refresh(ctx, who)
+	})
+}
+
+// refresh asks the provider.
+func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error) {
+	p, err := l.provider.get(ctx)
+	if err != nil {
+		return nil, notNow(err)
+	}
+	// An oauth2.Token that holds would be returned as it is.
+	token, err := p.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: who.Token.RefreshToken}).Token()
+	if err != nil {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
+			return nil, loginAgain(err)
+		}
+		if err = exchangeError(err); errors.Is(err, errUnreachable) {
+			return nil, notNow(err)
+		}
+		return nil, err
+	}
+	fresh := &Identity{Issuer: who.Issuer, Subject: who.Subject, IDToken: who.IDToken, Token: token, id: who.id}
+	if token.Extra("id_token") == nil {
+		return fresh, nil // the provider need not send one
+	}
+	named, err := p.identity(ctx, token, l.config.ClientID, "")
+	switch {
+	case errors.Is(err, errUnreachable):
+		return nil, notNow(err)
+	case err == nil && named.Subject != who.Subject:
+		err = fmt.Errorf("auth: the refreshed ID token is about another subject")
+	}
+	if err != nil {
+		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "what the provider says of the login does not hold", Cause: err}
+	}
+	return named, nil
+}
+
+func loginAgain(cause error) error {
+	return &dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "the login has ended: log in again", Cause: cause}
+}
+
+func notNow(cause error) error {
+	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the login cannot be renewed at the moment: the provider does not answer", Cause: cause}
+}
+
+const (
+	mostRefreshes = 1024
+	// refreshedFor is how long what a refresh token got is remembered.
+	refreshedFor = 30 * time.Second
+)
+
+// refreshes are the calls that are under way, and those that have succeeded lately, by a hash of refresh token and subject.
+type refreshes struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]*refreshed
+}
+
+type refreshed struct {
+	done chan struct{}
+	who  *Identity
+	err  error
+}
+
+// get returns what ask returns, which runs once for all who want the same.
+func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identity, error)) (*Identity, error) {
+	key := sha256.Sum256([]byte(who.Subject + "\x00" + who.Token.RefreshToken))
+	s.mu.Lock()
+	f := s.known[key]
+	if f == nil {
+		if len(s.known) >= mostRefreshes {
+			s.mu.Unlock()
+			return nil, notNow(errors.New("auth: Refresh: too many at once"))
+		}
+		if s.known == nil {
+			s.known = map[[sha256.Size]byte]*refreshed{}
+		}
+		f = &refreshed{done: make(chan struct{})}
+		s.known[key] = f
+		go s.run(key, f, ask)
+	}
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.who, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *refreshes) run(key [sha256.Size]byte, f *refreshed, ask func() (*Identity, error)) {
+	f.who, f.err = ask()
+	if f.err != nil {
+		s.forget(key) // who asks next may have more luck
+	} else {
+		time.AfterFunc(refreshedFor, func() { s.forget(key) })
+	}
+	close(f.done)
+}
+
+func (s *refreshes) forget(key [sha256.Size]byte) {
+	s.mu.Lock()
+	delete(s.known, key)
+	s.mu.Unlock()
+}

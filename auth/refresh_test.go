@@ -1,0 +1,157 @@
+package auth_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/oauth2"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/auth"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// newRefresher returns a login at a provider that takes each refresh token once, r0 first, then r1.
+func newRefresher(t *testing.T, p *idp, claims jwt.MapClaims) (*auth.Login[visit], *auth.Identity) {
+	next := 0
+	var mu sync.Mutex
+	if p.token == nil {
+		p.token = func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			if id, secret, _ := r.BasicAuth(); r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != fmt.Sprint("r", next) || id != "shop" || secret != "secret" {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
+				return
+			}
+			next++
+			answer := map[string]any{"access_token": fmt.Sprint("a", next), "token_type": "Bearer", "refresh_token": fmt.Sprint("r", next), "expires_in": 3600}
+			if claims != nil {
+				answer["id_token"] = sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)
+			}
+			_ = json.NewEncoder(w).Encode(answer)
+		}
+	}
+	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	login := auth.NewLogin(loginConfig(p, sessions))
+	return login, &auth.Identity{Issuer: p.URL, Subject: "ada", Token: &oauth2.Token{AccessToken: "a0", RefreshToken: "r0", Expiry: time.Now().Add(-time.Minute)}}
+}
+
+// Many who come with the same refresh token, at once and later, cost the provider one call, and all get what it gave.
+func TestRefreshOnce(t *testing.T) {
+	p := newIDP(t)
+	login, who := newRefresher(t, p, nil)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			fresh, err := login.Refresh(t.Context(), who)
+			if err != nil || fresh.Token.AccessToken != "a1" || fresh.Token.RefreshToken != "r1" || fresh.Subject != "ada" || !fresh.Token.Valid() {
+				t.Errorf("%+v, %v", fresh, err)
+			}
+		})
+	}
+	wg.Wait()
+	fresh, err := login.Refresh(t.Context(), who) // whose session was read before
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := login.Refresh(t.Context(), fresh); err != nil || again != fresh {
+		t.Errorf("what holds is asked for again: %v", err)
+	}
+	if n := p.exchanged.Load(); n != 1 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	fresh.Token.Expiry = time.Now().Add(-time.Minute)
+	if second, err := login.Refresh(t.Context(), fresh); err != nil || second.Token.AccessToken != "a2" {
+		t.Errorf("the next: %+v, %v", second, err)
+	}
+	if err := fresh.Claims(new(struct{})); err == nil {
+		t.Error("claims of an ID token that nobody looked at")
+	}
+}
+
+func TestRefreshIDToken(t *testing.T) {
+	p := newIDP(t)
+	for what, change := range map[string]func(jwt.MapClaims){
+		"":                    func(jwt.MapClaims) {},
+		"another subject":     func(c jwt.MapClaims) { c["sub"] = "eve" },
+		"another service's":   func(c jwt.MapClaims) { c["aud"] = "other" },
+		"another provider's":  func(c jwt.MapClaims) { c["iss"] = "https://evil.example" },
+		"one that has passed": func(c jwt.MapClaims) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
+	} {
+		claims := jwt.MapClaims{"iss": p.URL, "aud": "shop", "sub": "ada", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "email": "ada@example.com"}
+		change(claims)
+		p.token = nil
+		login, who := newRefresher(t, p, claims)
+		fresh, err := login.Refresh(t.Context(), who)
+		if what != "" {
+			if status := statusOf(err); status != http.StatusBadGateway {
+				t.Errorf("%s: %d %v", what, status, err)
+			}
+			continue
+		}
+		var more struct{ Email string }
+		if err != nil || fresh.IDToken == "" || fresh.Claims(&more) != nil || more.Email != "ada@example.com" {
+			t.Errorf("%+v, %v, %+v", fresh, err, more)
+		}
+	}
+}
+
+func TestRefreshFails(t *testing.T) {
+	p := newIDP(t)
+	login, who := newRefresher(t, p, nil)
+	past := func(refresh string) *oauth2.Token {
+		return &oauth2.Token{AccessToken: "a", RefreshToken: refresh, Expiry: time.Now().Add(-time.Minute)}
+	}
+	for what, id := range map[string]*auth.Identity{
+		"nobody":              nil,
+		"no token":            {Issuer: p.URL, Subject: "ada"},
+		"another provider":    {Issuer: "https://other.example", Subject: "ada", Token: past("r0")},
+		"no refresh token":    {Issuer: p.URL, Subject: "ada", Token: past("")},
+		"a token that is not": {Issuer: p.URL, Subject: "ada", Token: past("x")},
+	} {
+		if _, err := login.Refresh(t.Context(), id); statusOf(err) != http.StatusUnauthorized {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	p.token = func(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusServiceUnavailable, "down") }
+	if _, err := login.Refresh(t.Context(), who); statusOf(err) != http.StatusServiceUnavailable {
+		t.Errorf("a provider that is down: %v", err)
+	}
+	asked, answer := make(chan struct{}), make(chan struct{})
+	p.token = func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-answer
+		tell(w, http.StatusOK, `{"access_token":"late","token_type":"Bearer","expires_in":3600}`)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := login.Refresh(ctx, who); left <- err }()
+	<-asked
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait any longer gets %v", err)
+	}
+	close(answer)
+	if fresh, err := login.Refresh(t.Context(), who); err != nil || fresh.Token.AccessToken != "late" || fresh.Token.RefreshToken != "r0" {
+		t.Errorf("who has waited gets %+v, %v", fresh, err) // of the call that the first began
+	}
+}
+
+// statusOf returns the status of a problem.
+func statusOf(err error) int {
+	if p, ok := errors.AsType[*dunlin.ProblemDetails](err); ok {
+		return p.Status
+	}
+	return 0
+}
