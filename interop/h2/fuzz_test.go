@@ -31,8 +31,8 @@ func FuzzFrames(f *testing.F) {
 	var servers []*server
 	panics := new(panicLog)
 	for _, v := range variants {
-		if v.engine == dunlin.EngineStd && !v.secure || v.engine == dunlin.EngineLoop && !v.secure && !h2cOnLoop() {
-			continue // net/http, as by TLS; or nobody
+		if v.engine == dunlin.EngineStd && !v.secure {
+			continue // net/http, as by TLS
 		}
 		st := newStage()
 		servers = append(servers, serve(f, v, dunlin.Config{Logger: slog.New(panics)}, st.register))

@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"net"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,7 +70,7 @@ func serve(t testing.TB, v variant, config dunlin.Config, register func(*dunlin.
 	}
 	ready := make(chan struct{})
 	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
-	s := &server{App: newApp(t, config), variant: v}
+	s := &server{App: dunlin.New(config), variant: v}
 	register(s.App)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,27 +103,6 @@ func serve(t testing.TB, v variant, config dunlin.Config, register func(*dunlin.
 	})
 	t.Cleanup(s.stop)
 	return s
-}
-
-// newApp skips the test where an engine does not take HTTP/2 in clear text.
-func newApp(t testing.TB, config dunlin.Config) *dunlin.App {
-	t.Helper()
-	defer func() {
-		if err := recover(); err != nil {
-			if text, ok := err.(string); ok && config.H2C && strings.Contains(text, "Config.H2C") {
-				t.Skipf("no HTTP/2 in clear text on this engine: %v", text)
-			}
-			panic(err)
-		}
-	}()
-	return dunlin.New(config)
-}
-
-// h2cOnLoop reports whether the loop engine takes HTTP/2 in clear text.
-func h2cOnLoop() (yes bool) {
-	defer func() { yes = recover() == nil }()
-	dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop, H2C: true})
-	return
 }
 
 // certificate makes one for 127.0.0.1.
