@@ -1,13 +1,8 @@
 package interop_test
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"net"
-	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -100,7 +95,7 @@ func TestBrowserGetsUrgentPartsFirst(t *testing.T) {
 	chromium := needTool(t, "chromium")
 	s := &show{asked: map[string]pageRequest{}, ready: make(chan struct{})}
 	report := make(chan []string, 1)
-	url := serveByTLS(t, func(app *dunlin.App) {
+	url, _ := serveTLS(t, dunlin.EngineLoop, func(app *dunlin.App, _ string) {
 		app.Get("/", s.page)
 		app.Get("/image/{n}", s.part)
 		for _, path := range urgent {
@@ -122,7 +117,7 @@ func TestBrowserGetsUrgentPartsFirst(t *testing.T) {
 			return dunlin.NoContent()
 		})
 	})
-	browse(t, chromium, url)
+	browse(t, chromium, url+"/")
 	var ended []string
 	select {
 	case ended = <-report:
@@ -162,35 +157,4 @@ func (s *show) judge(t *testing.T, ended []string) {
 			t.Errorf("%s is number %d of what has ended, behind images that are less urgent", path, at+1)
 		}
 	}
-}
-
-// serveByTLS serves an app on the loop engine until the test ends, and returns its URL.
-func serveByTLS(t *testing.T, register func(*dunlin.App)) string {
-	t.Helper()
-	pki := httptest.NewUnstartedServer(nil) // for its certificate
-	pki.StartTLS()
-	certificates := pki.TLS.Certificates
-	pki.Close()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ready, served := make(chan struct{}), make(chan error, 1)
-	app := dunlin.New(dunlin.Config{
-		Engine: dunlin.EngineLoop, Logger: slog.New(slog.DiscardHandler), Ready: func(net.Addr, dunlin.Engine) { close(ready) },
-	})
-	register(app)
-	go func() { served <- app.ServeTLS(ln, &tls.Config{Certificates: certificates}) }()
-	select {
-	case <-ready:
-	case err := <-served:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
-		defer cancel()
-		_ = app.Shutdown(ctx) // the browser is gone, or will be
-		<-served
-	})
-	return "https://" + ln.Addr().String() + "/"
 }

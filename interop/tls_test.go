@@ -22,27 +22,34 @@ func onEnginesTLS(t *testing.T, register func(t *testing.T, app *dunlin.App, url
 			if engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
 				t.Skip("the loop engine runs on Linux only")
 			}
-			config, client := localTLS(t)
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			app := dunlin.New(dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)})
-			url := "https://" + ln.Addr().String()
-			register(t, app, url)
-			served := make(chan error, 1)
-			go func() { served <- app.ServeTLS(ln, config) }()
-			t.Cleanup(func() {
-				client.CloseIdleConnections()
-				ctx, cancel := context.WithTimeout(context.Background(), patience)
-				defer cancel()
-				if err := errors.Join(app.Shutdown(ctx), <-served); err != nil {
-					t.Error(err)
-				}
-			})
+			url, client := serveTLS(t, engine, func(app *dunlin.App, url string) { register(t, app, url) })
 			f(t, url, client)
 		})
 	}
+}
+
+// serveTLS serves an app by TLS, with HTTP/2, until the test ends, and returns its URL and a client that trusts it.
+func serveTLS(t *testing.T, engine dunlin.Engine, register func(app *dunlin.App, url string)) (url string, client *http.Client) {
+	t.Helper()
+	config, client := localTLS(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := dunlin.New(dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)})
+	url = "https://" + ln.Addr().String()
+	register(app, url)
+	served := make(chan error, 1)
+	go func() { served <- app.ServeTLS(ln, config) }()
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := errors.Join(app.Shutdown(ctx), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return url, client
 }
 
 // localTLS returns settings with a certificate for 127.0.0.1, and a client of HTTP/2 that trusts it.
