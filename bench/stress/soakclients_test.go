@@ -55,20 +55,30 @@ type soakKind struct {
 	think time.Duration // at most, between one round and the next
 	round func(c *soakLoad, kept *keptConn) error
 	free  bool // no round need come to its end in a short soak
+
+	secure bool // they come by TLS alone; of the others a third does
+}
+
+// named is the name of those by TLS, or of the others.
+func (k *soakKind) named(byTLS bool) string {
+	if byTLS {
+		return k.name + " by TLS"
+	}
+	return k.name
 }
 
 var soakKinds = []soakKind{
-	{"pipelining", 8, 200 * time.Millisecond, (*soakLoad).pipeline, false},
-	{"half-closing", 8, 500 * time.Millisecond, (*soakLoad).halfClose, false},
-	{"panicking", 4, time.Second, (*soakLoad).panicking, false},
-	{"uploading", 16, time.Second, (*soakLoad).upload, false},
-	{"upload kept whole", 8, time.Second, (*soakLoad).uploadKept, false},
-	{"listening for events", 40, time.Second, (*soakLoad).listen, true},
-	{"resetting", 8, 200 * time.Millisecond, (*soakLoad).reset, false},
-	{"reading slowly", 60, time.Second, (*soakLoad).readSlowly, true},
-	{"sending slowly", 60, time.Second, (*soakLoad).sendSlowly, true},
-	{"blocking", 40, 10 * time.Millisecond, (*soakLoad).block, false},
-	{"HTTP/2", 8, 200 * time.Millisecond, (*soakLoad).http2, false},
+	{name: "pipelining", count: 8, think: 200 * time.Millisecond, round: (*soakLoad).pipeline},
+	{name: "half-closing", count: 8, think: 500 * time.Millisecond, round: (*soakLoad).halfClose},
+	{name: "panicking", count: 4, think: time.Second, round: (*soakLoad).panicking},
+	{name: "uploading", count: 16, think: time.Second, round: (*soakLoad).upload},
+	{name: "upload kept whole", count: 8, think: time.Second, round: (*soakLoad).uploadKept},
+	{name: "listening for events", count: 40, think: time.Second, round: (*soakLoad).listen, free: true},
+	{name: "resetting", count: 8, think: 200 * time.Millisecond, round: (*soakLoad).reset},
+	{name: "reading slowly", count: 60, think: time.Second, round: (*soakLoad).readSlowly, free: true},
+	{name: "sending slowly", count: 60, think: time.Second, round: (*soakLoad).sendSlowly, free: true},
+	{name: "blocking", count: 40, think: 10 * time.Millisecond, round: (*soakLoad).block},
+	{name: "HTTP/2", count: 8, think: 200 * time.Millisecond, round: (*soakLoad).http2, secure: true},
 }
 
 // A soakLoad is everybody else. The clients of each kind have a name under which is counted what became of them.
@@ -96,8 +106,13 @@ func (s *soaked) load(size float64) *soakLoad {
 	transport.Protocols.SetHTTP2(true)
 	c.h2 = &http.Client{Transport: transport}
 	for _, kind := range soakKinds {
-		for range max(1, int(float64(kind.count)*size)) {
-			c.running.Go(func() { c.client(kind) })
+		n := max(1, int(float64(kind.count)*size))
+		byTLS := 0
+		if !kind.secure {
+			byTLS = max(1, n/3)
+		}
+		for i := range max(n, byTLS+1) {
+			c.running.Go(func() { c.client(kind, i < byTLS) })
 		}
 	}
 	return c
@@ -114,8 +129,12 @@ func (c *soakLoad) end() {
 var errFree = errors.New("it need not be served")
 
 // client goes through its round again and again.
-func (c *soakLoad) client(kind soakKind) {
-	kept := &keptConn{ctx: c.ctx, addr: c.addr}
+func (c *soakLoad) client(kind soakKind, byTLS bool) {
+	name := kind.named(byTLS)
+	kept := &keptConn{ctx: c.ctx, addr: c.addr, byTLS: byTLS}
+	if byTLS {
+		kept.addr = c.tlsAddr
+	}
 	defer kept.close()
 	for c.ctx.Err() == nil {
 		select {
@@ -123,8 +142,8 @@ func (c *soakLoad) client(kind soakKind) {
 		case <-c.ctx.Done():
 			return
 		}
-		c.begun.add(kind.name)
-		c.count(kind.name, kind.round(c, kept))
+		c.begun.add(name)
+		c.count(name, kind.round(c, kept))
 	}
 }
 
@@ -153,8 +172,14 @@ func (c *soakLoad) wantNothingLost() {
 		c.t.Errorf("ended otherwise: %s", lost)
 	}
 	for _, kind := range soakKinds {
-		if c.begun.of(kind.name) == 0 || c.done.of(kind.name) == 0 && !kind.free {
-			c.t.Errorf("%s: %d rounds begun, %d ended well", kind.name, c.begun.of(kind.name), c.done.of(kind.name))
+		for _, byTLS := range []bool{false, true} {
+			name := kind.named(byTLS)
+			if byTLS && kind.secure {
+				continue
+			}
+			if c.begun.of(name) == 0 || c.done.of(name) == 0 && !kind.free {
+				c.t.Errorf("%s: %d rounds begun, %d ended well", name, c.begun.of(name), c.done.of(name))
+			}
 		}
 	}
 }
@@ -192,15 +217,20 @@ func (t *tallies) String() string {
 
 // A keptConn is a client's connection, which it keeps as long as the server does.
 type keptConn struct {
-	ctx  context.Context
-	addr string
+	ctx   context.Context
+	addr  string
+	byTLS bool
 	net.Conn
-	in *bufio.Reader
+	wire *net.TCPConn // below Conn
+	in   *bufio.Reader
 }
+
+// closeWrite says that it has no more to send: by TLS in a record, which leaves the socket open.
+func (k *keptConn) closeWrite() error { return k.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // open makes sure that there is one, as callers do. It is closed when the clients are sent away.
 func (k *keptConn) open() error {
-	if k.Conn != nil && closed(k.Conn) {
+	if k.Conn != nil && closed(k.wire) {
 		k.close()
 	}
 	if k.Conn != nil {
@@ -212,6 +242,15 @@ func (k *keptConn) open() error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	context.AfterFunc(k.ctx, func() { _ = conn.Close() })
+	k.wire = conn.(*net.TCPConn)
+	if k.byTLS {
+		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		if err := secure.HandshakeContext(k.ctx); err != nil {
+			_ = conn.Close()
+			return fmt.Errorf("handshake: %w", err)
+		}
+		conn = secure
+	}
 	k.Conn, k.in = conn, bufio.NewReader(conn)
 	return nil
 }
@@ -283,7 +322,7 @@ func (c *soakLoad) halfClose(k *keptConn) error {
 	if _, err := io.WriteString(k, "GET /sleep/20"+keptAlive); err != nil {
 		return err
 	}
-	if err := k.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+	if err := k.closeWrite(); err != nil {
 		return err
 	}
 	_, _, err := k.answer(http.StatusOK)
@@ -403,7 +442,10 @@ func (c *soakLoad) reset(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
 	}
-	defer k.close()
+	defer func() {
+		_ = k.wire.Close() // before close_notify
+		k.close()
+	}()
 	for _, piece := range [][]string{
 		{"GET /pi"},
 		{"GET /sleep/50" + keptAlive},
@@ -416,7 +458,7 @@ func (c *soakLoad) reset(k *keptConn) error {
 		_, _ = io.WriteString(k, piece)
 	}
 	time.Sleep(rand.N(50 * time.Millisecond))
-	_ = k.Conn.(*net.TCPConn).SetLinger(0)
+	_ = k.wire.SetLinger(0)
 	return nil
 }
 
@@ -429,7 +471,7 @@ func (c *soakLoad) readSlowly(k *keptConn) error {
 		return err
 	}
 	defer k.close()
-	_ = k.Conn.(*net.TCPConn).SetReadBuffer(8 << 10)
+	_ = k.wire.SetReadBuffer(8 << 10)
 	path := []string{"/zeros/1000000", "/stream/1/1000000"}[rand.N(2)]
 	if _, err := io.WriteString(k, "GET "+path+keptAlive); err != nil {
 		return errFree
@@ -465,7 +507,7 @@ func (c *soakLoad) sendSlowly(k *keptConn) error {
 		case <-c.ctx.Done():
 			return errFree
 		}
-		if closed(k.Conn) {
+		if closed(k.wire) {
 			return errFree
 		}
 		if _, err := k.Write(piece); err != nil {
