@@ -18,8 +18,11 @@ type buffer struct {
 }
 
 // classSizes are the capacities of pooled buffers in bytes: most partial requests
-// fit the first, the last is the usual read buffer and an output chunk.
-var classSizes = [...]int{512, 4 << 10, 16 << 10, 64 << 10}
+// and halves of a ClientHello fit the small ones, the last is the usual read buffer and an output chunk.
+var classSizes = [...]int{256, 512, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 64 << 10}
+
+// smallClasses are those of the first that share what one class may keep.
+const smallClasses = 4
 
 // mostPooled bounds what a class keeps for later, in bytes, so that a burst of slow
 // clients does not pin its memory for ever; with a bounded budget it is no more
@@ -138,7 +141,11 @@ func (p *bufferPool) put(buf *buffer) {
 	class, size := classFor(cap(buf.b))
 	switch {
 	case class < len(classSizes) && cap(buf.b) == size:
-		p.free[class].Keep(buf, p.most/size)
+		most := p.most / size
+		if class < smallClasses {
+			most /= smallClasses
+		}
+		p.free[class].Keep(buf, most)
 	case cap(buf.b) == p.readSize:
 		p.reading.Keep(buf, max(1, p.most/p.readSize))
 	}
