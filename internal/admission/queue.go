@@ -21,6 +21,8 @@ import "time"
 //     a quarter of those who joined it had not just been answered (Fresh). A burst is complete when all are in
 //     the queue, and from then on each that joins was answered before. New connections count
 //     as well once they have come for three intervals and 300 ms, for a burst connects at once;
+//     those that had to shake hands, one after the other, once they have come for 15 intervals:
+//     by as many as they are the queue may grow until then;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -55,6 +57,7 @@ const (
 	Returning Origin = iota // from a client that was just answered
 	Fresh                   // from one that was not
 	New                     // from a new connection
+	Shaken                  // from one that has had to shake hands
 )
 
 // counts is what happened in a part of an interval.
@@ -62,6 +65,7 @@ type counts struct {
 	arrived   int
 	fresh     int
 	new       int
+	shaken    int
 	abandoned int // clients that closed before their turn came
 	longest   int // the longest queue
 	looks     int
@@ -75,6 +79,7 @@ func (c *counts) add(other *counts) {
 	c.arrived += other.arrived
 	c.fresh += other.fresh
 	c.new += other.new
+	c.shaken += other.shaken
 	c.abandoned += other.abandoned
 	c.longest = max(c.longest, other.longest)
 }
@@ -92,6 +97,9 @@ const (
 	// case intervals are short: how quickly connections come has nothing to do with the target.
 	connecting  = 3 * windows
 	connectTime = 300 * time.Millisecond
+	// shaking is for how many windows one does that shakes hands: a thousand clients take a processor a second
+	// for that, their own a longer one, and ask as soon as they can.
+	shaking = 15 * windows
 	// slowly is for how many windows a queue must have stood before its length is compared with
 	// that of half as long ago: then it stood already, and the burst that it may be was complete.
 	slowly = manyIntervals/2*windows + connecting
@@ -105,6 +113,8 @@ func (q *QueueControl) Arrived(o Origin) {
 		q.joined.fresh++
 	case New:
 		q.joined.new++
+	case Shaken:
+		q.joined.shaken++
 	}
 }
 
@@ -160,9 +170,9 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	}
 	stood := now - q.since
 	comes := min(max(connecting, int(windows*connectTime/q.Interval)), len(q.recent))
-	var latest, before, longBefore counts
-	hurt := 0 // windows in which clients gave up
-	fed := 0  // of the latest, those in which requests came from outside
+	var latest, before, longBefore, latestTen counts
+	hurt := 0              // windows in which clients gave up
+	fed, fedSlowly := 0, 0 // of the latest, those in which requests came from outside
 	// The present window may be over for long, if nobody has looked.
 	step := interval / windows
 	over, rest := int(min((now-q.window)/step, int64(len(q.recent))))-1, (now-q.window)%step
@@ -178,6 +188,9 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		if age < comes && c.fresh+c.new > c.arrived/4 {
 			fed++
 		}
+		if age < shaking && c.new+c.shaken > c.arrived/4 {
+			fedSlowly++
+		}
 		if age < within {
 			latest.add(c)
 		} else {
@@ -185,14 +198,20 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		}
 		if age >= len(q.recent)/2 {
 			longBefore.add(c)
+		} else {
+			latestTen.add(c)
 		}
 	}
-	grows := waiting > before.longest+before.longest/4 ||
-		stood > slowly*interval/windows && waiting > longBefore.longest+longBefore.longest/4
+	shakes := fedSlowly < shaking*3/4 // those who do may all be of one burst
+	if !shakes {
+		latest.shaken, latestTen.shaken = 0, 0
+	}
+	grows := waiting-latest.shaken > before.longest+before.longest/4 ||
+		stood > slowly*interval/windows && waiting-latestTen.shaken > longBefore.longest+longBefore.longest/4
 	if last := &q.recent[q.at]; last.longest-waiting > (last.arrived+q.joined.arrived)/4 {
 		grows = false // it did, and fewer join now than are served
 	}
-	outside := latest.fresh > (latest.arrived-latest.new)/4 || fed >= comes*3/4
+	outside := latest.fresh > (latest.arrived-latest.new-latest.shaken)/4 || fed >= comes*3/4 || !shakes
 	if !(grows && outside) && hurt < len(q.recent)/4 {
 		return false
 	}

@@ -20,6 +20,8 @@ type queueSim struct {
 	clients []*simClient
 	now     time.Duration
 	queue   []*simClient
+	shakes  bool                                  // connections begin with a handshake
+	once    bool                                  // they are new for each request
 	stall   func(now time.Duration) time.Duration // what the machine takes away
 
 	oldest   time.Duration // how long the first in the queue had waited
@@ -46,6 +48,8 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			continue
 		}
 		switch {
+		case s.shakes && (s.once || c.last == 0):
+			s.control.Arrived(admission.Shaken)
 		case c.last == 0:
 			s.control.Arrived(admission.New)
 		case c.at-c.last > s.control.Target:
@@ -213,6 +217,38 @@ func TestClientsThatGiveUp(t *testing.T) {
 	s.open(50_000, 4*time.Second)
 	if s.refused == 0 {
 		t.Error("nothing is refused while clients give up")
+	}
+}
+
+// Those who shake hands come one after the other for as long as that takes, and ask again meanwhile.
+func TestBurstThatShakesHandsIsNotShed(t *testing.T) {
+	for _, spacing := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
+		for _, service := range []time.Duration{400 * time.Microsecond, time.Millisecond} {
+			for _, think := range []time.Duration{0, 40 * ms} {
+				t.Run(fmt.Sprintf("each %v, %v, %v", spacing, service, think), func(t *testing.T) {
+					t.Parallel()
+					s := newSim(service, 1000)
+					s.shakes = true
+					s.closedFrom(spacing, 10*time.Second, func(i int) time.Duration { return think * time.Duration(i*i%8) / 8 })
+					if s.refused > 0 {
+						t.Errorf("%d requests were refused, %d served", s.refused, s.served)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Those who shake hands for each request, and are too many, are refused.
+func TestOverloadByThoseWhoShakeHandsIsShed(t *testing.T) {
+	s := newSim(400*time.Microsecond, 8000)
+	s.shakes, s.once = true, true
+	s.open(2*2500, 20*time.Second)
+	if goodput := float64(s.served) / 2500 / 20; goodput < 0.9 {
+		t.Errorf("goodput is %.3f of the capacity", goodput)
+	}
+	if p := percentile(s.refusedWaits, 0.5); s.refused == 0 || p > 100*ms {
+		t.Errorf("%d are refused, half of them after %v", s.refused, p)
 	}
 }
 

@@ -94,10 +94,10 @@ func (l *loop) enqueue(c *Conn) {
 	}
 	to := &l.primary
 	if c.idle() && c.flags&flagPeerDone == 0 {
-		from := l.originOf(c.mark)
+		from := l.originOf(c, c.mark)
 		c.flags &^= flagNew | flagFresh
 		switch from {
-		case admission.New:
+		case admission.New, admission.Shaken:
 			c.flags |= flagNew
 			to = &l.secondary
 		case admission.Fresh:
@@ -115,16 +115,24 @@ func (l *loop) enqueue(c *Conn) {
 // waiting returns how many connections wait for their turn.
 func (l *loop) waiting() int { return l.primary.size() + l.secondary.size() }
 
-// originOf says where the request comes from that has just arrived on a connection
+// originOf says where the request comes from that has just arrived on c, which was
 // answered last at the given stamp.
-func (l *loop) originOf(answered uint32) admission.Origin {
+func (l *loop) originOf(c *Conn, answered uint32) admission.Origin {
 	switch {
 	case answered == 0:
-		return admission.New
+		return c.newOrigin()
 	case between(answered, stampAt(l.now)) > l.saturation.control.Target:
 		return admission.Fresh
 	}
 	return admission.Returning
+}
+
+// newOrigin is originOf for the first request of a connection.
+func (c *Conn) newOrigin() admission.Origin {
+	if c.secure() != nil {
+		return admission.Shaken
+	}
+	return admission.New
 }
 
 // originServed is originOf for a request that the loop has looked at; mark is what
@@ -132,9 +140,9 @@ func (l *loop) originOf(answered uint32) admission.Origin {
 func (l *loop) originServed(c *Conn, mark uint32) admission.Origin {
 	switch {
 	case !l.saturation.on:
-		return l.originOf(mark)
+		return l.originOf(c, mark)
 	case c.flags&flagNew != 0:
-		return admission.New
+		return c.newOrigin()
 	case c.flags&flagFresh != 0:
 		return admission.Fresh
 	}

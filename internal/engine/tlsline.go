@@ -48,22 +48,24 @@ const (
 	shakeShare  = 2
 	leastShakes = 64
 
-	// shakeTarget is how many times the target of requests a handshake may stand in line.
+	// shakeTarget is how many times the target of requests a handshake may stand in line, and how many
+	// times as long that line must stand: who is sent away comes back with another handshake, and a crowd that
+	// connects at once is served sooner than it could come back.
 	shakeTarget = 10
 
 	// longShake is for how long, in ns, a handshake may have a processor: some twenty times what the
 	// slowest of usual keys takes.
 	longShake = int64(20 * time.Millisecond)
 	// patientShake is how long a client is waited for at the least, in ns, before it is given up
-	// for others.
-	patientShake = int64(500 * time.Millisecond)
+	// for others: what was lost on the way is sent again after a second (RFC 6298, section 2.1).
+	patientShake = int64(1500 * time.Millisecond)
 )
 
 func (s *shakes) init(e *Engine) {
 	s.e = e
 	procs := runtime.GOMAXPROCS(0)
 	s.most, s.only = max(procs/2, 1), procs == 1
-	s.control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
+	s.control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: shakeTarget * queueIntervals * e.cfg.QueueTarget}
 }
 
 // room returns how many may have begun. s.mu is held.
