@@ -105,16 +105,16 @@ const (
 	slowly = manyIntervals/2*windows + connecting
 )
 
-// Arrived counts a request that joins the queue.
-func (q *QueueControl) Arrived(o Origin) {
-	q.joined.arrived++
+// Arrived counts n requests that join the queue.
+func (q *QueueControl) Arrived(o Origin, n int) {
+	q.joined.arrived += n
 	switch o {
 	case Fresh:
-		q.joined.fresh++
+		q.joined.fresh += n
 	case New:
-		q.joined.new++
+		q.joined.new += n
 	case Shaken:
-		q.joined.shaken++
+		q.joined.shaken += n
 	}
 }
 

@@ -22,7 +22,7 @@ func TestClosedLoopsAreNotShed(t *testing.T) {
 		"at once":     func(int) time.Duration { return 0 },
 	}
 	for name, think := range thinking {
-		for _, service := range []time.Duration{100 * us, 300 * us, 500 * us} {
+		for _, service := range []time.Duration{100 * us, 300 * us} {
 			t.Run(fmt.Sprintf("%s, %v", name, service), func(t *testing.T) {
 				t.Parallel()
 				for _, clients := range []int{64, 100, 1000} {
@@ -48,7 +48,7 @@ func TestOneBurstIsNotShed(t *testing.T) {
 			t.Run(fmt.Sprintf("target %v, answered before: %v", target, before), func(t *testing.T) {
 				for _, service := range []time.Duration{20 * us, 100 * us, 300 * us, 1 * ms} {
 					for _, within := range []time.Duration{0, target, 4 * target, 8 * target} {
-						for offset := range 10 {
+						for offset := range 5 {
 							s := newSim(service, 1000)
 							s.control.Target, s.control.Interval = target, 10*target
 							s.now = 5*time.Second + time.Duration(offset)*target/2
@@ -79,7 +79,7 @@ func TestQueueThatDoesNotGrow(t *testing.T) {
 		q := admission.QueueControl{Target: 1 * ms, Interval: 10 * ms}
 		start := 339 * ms
 		for range 100 {
-			q.Arrived(admission.Fresh)
+			q.Arrived(admission.Fresh, 1)
 		}
 		q.Look(int64(start), 0, 100, 100)
 		step := 250 * us
@@ -88,7 +88,7 @@ func TestQueueThatDoesNotGrow(t *testing.T) {
 				step = gap
 			}
 			for range 3 {
-				q.Arrived(admission.Fresh) // for three that were answered
+				q.Arrived(admission.Fresh, 1) // for three that were answered
 			}
 			if q.Look(int64(now), min(now-start, 30*ms), 100, 100) {
 				t.Errorf("overloaded after %v, looking every %v", now-start, gap)

@@ -49,13 +49,13 @@ func (s *queueSim) turn(next func(c *simClient)) {
 		}
 		switch {
 		case s.shakes && (s.once || c.last == 0):
-			s.control.Arrived(admission.Shaken)
+			s.control.Arrived(admission.Shaken, 1)
 		case c.last == 0:
-			s.control.Arrived(admission.New)
+			s.control.Arrived(admission.New, 1)
 		case c.at-c.last > s.control.Target:
-			s.control.Arrived(admission.Fresh)
+			s.control.Arrived(admission.Fresh, 1)
 		default:
-			s.control.Arrived(admission.Returning)
+			s.control.Arrived(admission.Returning, 1)
 		}
 		c.queued = true
 		c.at = s.now

@@ -31,7 +31,8 @@ type Conn struct {
 	peer peerAddr
 	port uint16 // the peer's
 
-	// Count is the handler's too: how much it has served on this connection.
+	// Count is the handler's too: how much it has served on this connection. For one of Parts it is the
+	// engine's: how much was begun when it was served last.
 	Count uint16
 
 	fd    int32

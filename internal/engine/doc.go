@@ -144,6 +144,10 @@
 // after as long. Nor does it wait, when a burst comes, for the kernel to enlarge the process's
 // table of descriptors: that is done ahead of it (descriptors.go).
 //
+// What is ready after a long turn, such as the first, is taken to have come in the middle of it. A connection of
+// parts counts for as many requests as it had lately when it was served, since how many it has this time is known
+// only then.
+//
 // admission.QueueControl judges how long requests have waited: when the queue stands, and it is
 // no mere burst, those that have waited longer than Config.QueueTarget are overdue. The handler
 // still parses and routes an overdue request, since its route may be Critical; else it appends a

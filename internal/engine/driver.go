@@ -29,6 +29,7 @@ type Driver struct {
 	detached bool          // it has no loop: taken over, given up, or a worker
 	overdue  bool          // what it serves has waited too long, see queue.go
 	waited   time.Duration // what it serves, in the queue of a saturated loop
+	begun    int           // requests of a connection of parts, in its visit
 	leftover leftover      // what the handler asked for during this call of Data
 	now      int64         // copies of the loop's, which may be lost at any time
 	unix     int64         // between Enter and Leave
@@ -139,7 +140,7 @@ func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 func (d *Driver) begin(c *Conn) {
 	l := d.loop
 	l.current = c
-	d.conn, c.driver = c, d
+	d.conn, c.driver, d.begun = c, d, 0
 	d.now, d.unix = l.now, l.unix
 }
 
@@ -170,6 +171,9 @@ func (d *Driver) end(c *Conn) bool {
 	l := d.loop
 	mark := c.mark
 	c.mark = stampAt(l.now)
+	if d.begun > 0 {
+		l.asked(c, d.begun)
+	}
 	switch {
 	case c.over():
 		l.finish(c)

@@ -79,7 +79,7 @@ func (w *workers) join(j job, urgent bool, from admission.Origin) {
 		return
 	}
 	l.ordinary.push(j)
-	l.control.Arrived(from)
+	l.control.Arrived(from, 1)
 	if l.watched || l.control.Target <= 0 {
 		return
 	}

@@ -67,6 +67,8 @@ type loop struct {
 	recalls    recalls
 	saturation saturation
 	now        int64 // ns since the engine was made, once a turn
+	ready      int64 // about when what was fetched last was ready
+	fetched    int64 // ... and when at the earliest
 	unix       int64 // wall clock in s
 	second     int64 // now at which unix is to be read again
 	yielded    int64 // when the driver last let others run
@@ -212,8 +214,9 @@ func (l *loop) chores(d *Driver) bool {
 // wait fetches events, without waiting if there is work already. It parks the
 // goroutine, never a thread: the epoll descriptor is itself watched by the runtime.
 func (l *loop) wait() {
-	l.next, l.n = 0, 0
 	began := l.now
+	l.noteTurn(began, l.n)
+	l.next, l.n = 0, 0
 	if l.now-l.yielded > yieldEvery {
 		runtime.Gosched()
 		l.yielded = l.e.now()

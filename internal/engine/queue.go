@@ -27,12 +27,16 @@ const (
 	// those who come meanwhile should not wait.
 	turnTime      = int64(time.Millisecond)
 	shortTurnTime = int64(100 * time.Microsecond)
+	// manyAtOnce is how many connections a turn must serve for its length to be looked at.
+	manyAtOnce = 32
 )
 
 // connQueue is a queue of connections. conns[at:] are in it.
 type connQueue struct {
-	conns []*Conn
-	at    int
+	conns    []*Conn
+	at       int
+	requests int // about as many as they ask, see Conn.asks
+	unknown  int // ... without those of so many connections
 }
 
 func (q *connQueue) size() int { return len(q.conns) - q.at }
@@ -47,15 +51,32 @@ func (q *connQueue) push(c *Conn) {
 		q.conns, q.at = q.conns[:n], 0
 	}
 	q.conns = append(q.conns, c)
+	n := c.asks()
+	if q.requests += n; n == 0 {
+		q.unknown++
+	}
 }
 
 func (q *connQueue) pop() *Conn {
 	c := q.conns[q.at]
 	q.conns[q.at] = nil
+	n := c.asks()
+	if q.requests -= n; n == 0 {
+		q.unknown--
+	}
 	if q.at++; q.at == len(q.conns) {
-		q.conns, q.at = q.conns[:0], 0
+		q.conns, q.at, q.requests, q.unknown = q.conns[:0], 0, 0, 0
 	}
 	return c
+}
+
+// asks returns about how many requests c has for its next visit: those of a connection of parts are known
+// only when it is served, and taken for as many as it had lately. 0 is for one that had none yet.
+func (c *Conn) asks() int {
+	if c.Notes&Parts == 0 {
+		return 1
+	}
+	return int(c.Count)
 }
 
 // queueIntervals is for how many times its target a queue must stand, see
@@ -75,6 +96,8 @@ type saturation struct {
 	second   bool  // ... of loop.secondary
 	ahead    int64 // by how many ns loop.primary was served for longer than loop.secondary, lately
 	finished int   // of the queues, those whose peer has finished: they make no burst
+	usual    int   // requests of a connection of parts in its visit, of those that had any, lately
+	most     int   // requests that have waited at once
 	control  admission.QueueControl
 }
 
@@ -93,8 +116,11 @@ func (l *loop) enqueue(c *Conn) {
 		return
 	}
 	to := &l.primary
-	if c.idle() && c.flags&flagPeerDone == 0 {
+	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
 		from := l.originOf(c, c.mark)
+		if from == admission.Fresh && c.Notes&Parts != 0 && between(c.mark, stampAt(l.fetched)) <= l.saturation.control.Target {
+			from = admission.Returning // it may have come at once, while another's many requests were served
+		}
 		c.flags &^= flagNew | flagFresh
 		switch from {
 		case admission.New, admission.Shaken:
@@ -103,13 +129,33 @@ func (l *loop) enqueue(c *Conn) {
 		case admission.Fresh:
 			c.flags |= flagFresh
 		}
-		l.saturation.control.Arrived(from)
+		n := c.asks()
+		if n == 0 {
+			n = max(l.saturation.usual, 1)
+		}
+		l.saturation.control.Arrived(from, n)
 	}
 	if c.flags&flagPeerDone != 0 {
 		l.saturation.finished++
 	}
-	c.queued, c.mark = true, stampAt(l.now)
+	c.queued, c.mark = true, stampAt(l.ready)
 	to.push(c)
+}
+
+// asked notes that a connection of parts had n > 0 requests for a visit. What is clearly more than it had lately was
+// asked by others than those who were answered then, and was not counted when the connection was queued.
+func (l *loop) asked(c *Conn, n int) {
+	p, had := &l.saturation, int(c.Count)
+	if had == 0 {
+		had = n
+	}
+	c.Count = uint16(min((had+n+1)/2, 1<<16-1))
+	if !p.on {
+		return
+	}
+	c.mark = stampAt(l.e.now()) // a visit may be long
+	p.usual = max(n, (p.usual*7+n)/8)
+	p.control.Arrived(admission.Fresh, max(n-had-had/4, 0))
 }
 
 // waiting returns how many connections wait for their turn.
@@ -169,23 +215,24 @@ func (l *loop) fetchAll(d *Driver) bool {
 func (l *loop) look() {
 	p := &l.saturation
 	oldest := max(l.oldest(&l.primary), l.oldest(&l.secondary))
-	waiting := max(l.waiting()-p.finished, 0)
+	unknown := (l.primary.unknown + l.secondary.unknown) * max(p.usual, 1)
+	waiting := max(l.primary.requests+l.secondary.requests+unknown-p.finished, 0)
+	p.most = max(p.most, waiting)
 	l.waits.note(l.now, int64(oldest))
-	if p.control.Look(l.now, oldest, waiting, int(l.count.Load())) {
+	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
 	}
 }
 
-// oldest returns how long the first in a queue has waited.
+// oldest returns how long the first in a queue has waited. Those that a deadline or a sweep has
+// served out of turn are in it no more.
 func (l *loop) oldest(q *connQueue) time.Duration {
-	if q.size() == 0 {
-		return 0
+	for _, c := range q.conns[q.at:] {
+		if c.slot >= 0 && c.state.Load() == atLoop {
+			return between(c.mark, stampAt(l.now))
+		}
 	}
-	c := q.first()
-	if c.state.Load() != atLoop {
-		return 0 // a deadline or a sweep has served it out of turn
-	}
-	return between(c.mark, stampAt(l.now))
+	return 0
 }
 
 // visitNext serves the connection whose turn it is.
@@ -212,6 +259,9 @@ func (l *loop) visitNext(d *Driver) bool {
 	d.overdue, d.waited = false, 0
 	return kept
 }
+
+// Began says that this call of Data has begun so many requests, for a connection of Parts.
+func (d *Driver) Began(n int) { d.begun += n }
 
 // nextQueue returns the queue whose turn it is, one of which must not be empty.
 func (l *loop) nextQueue() *connQueue {
@@ -263,19 +313,38 @@ func (l *loop) carryOver() {
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {
-		p.on, p.finished = false, 0
+		p.on, p.finished, p.most = false, 0, 0
 		p.control.Look(l.now, 0, 0, int(l.count.Load()))
 	}
 }
 
-// saturate begins to queue when the turn that began at the given time was long.
+// saturate begins to queue when the turn that began at the given time was long. What is ready has come at any time
+// since then.
 func (l *loop) saturate(began int64) {
 	p := &l.saturation
-	if p.on || l.n == 0 || l.polls > 1 || l.now-began < longTurn {
+	l.ready, l.fetched = l.now, began
+	if l.polls > 1 {
+		l.fetched = l.now
+	}
+	if l.n == 0 || l.polls > 1 || l.now-began < longTurn {
+		return
+	}
+	l.ready -= (l.now - began) / 2
+	if p.on {
 		return
 	}
 	p.on = true
 	l.primary, l.secondary = l.secondary, l.primary // what is in the middle of what it has sent
+}
+
+// noteTurn tells how many connections a loop that was not saturated had to serve in the turn that began at the given time,
+// if they took long: they have waited for each other as those in a queue do.
+func (l *loop) noteTurn(began int64, n int) {
+	p := &l.saturation
+	if p.on || n < manyAtOnce || l.e.now()-began < longTurn {
+		return
+	}
+	p.control.Look(began, 0, n, int(l.count.Load()))
 }
 
 // Overdue reports whether the requests of this call have waited so long that they are

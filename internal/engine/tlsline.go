@@ -81,7 +81,7 @@ func (s *shakes) submit(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.line.push(job{task{conn: c}, s.e.now()})
-	s.control.Arrived(admission.New)
+	s.control.Arrived(admission.New, 1)
 	s.next()
 }
 

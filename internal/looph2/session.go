@@ -149,6 +149,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 		own.headOnly = string(ev.Request.Method()) == http.MethodHead
 		own.tunnel = len(ev.Request.Protocol()) > 0
 		s.served++
+		s.d.Began(1)
 		s.rested = false
 		if s.ends() {
 			s.sayGoodbye()

@@ -1,0 +1,164 @@
+//go:build linux
+
+package engine
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// A turnSim is a saturated loop without sockets, on a clock of its own: its queues hold connections of parts, each
+// with requests of 0.3 ms.
+type turnSim struct {
+	l     *loop
+	conns []*Conn
+	has   map[*Conn]int // requests that have come and are not begun
+	next  int
+}
+
+const simService = int64(300 * time.Microsecond)
+
+func newTurnSim(conns int) *turnSim {
+	e := &Engine{cfg: Config{QueueTarget: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}}
+	s := &turnSim{l: &loop{e: e, now: int64(time.Hour)}, has: map[*Conn]int{}}
+	s.l.saturation.on, s.l.ready = true, s.l.now
+	s.l.saturation.control = e.newQueueControl()
+	for i := range conns {
+		s.conns = append(s.conns, &Conn{slot: int32(i), Notes: Parts, mark: 1})
+	}
+	s.l.count.Store(int32(conns))
+	return s
+}
+
+// ask has so many requests come, on one connection after the other.
+func (s *turnSim) ask(n int) {
+	for range n {
+		s.has[s.conns[s.next%len(s.conns)]]++
+		s.next++
+	}
+}
+
+// turn does what a turn of the loop does, with one connection. It returns which, how many requests were served, and how
+// many refused.
+func (s *turnSim) turn() (c *Conn, served, refused int) {
+	l, began := s.l, s.l.now
+	for _, c := range s.conns {
+		if s.has[c] > 0 {
+			l.enqueue(c)
+		}
+	}
+	l.look()
+	if l.waiting() == 0 {
+		l.now += int64(time.Millisecond)
+		return nil, 0, 0
+	}
+	c = l.nextQueue().pop()
+	c.queued = false
+	c.Notes |= Parts // which is known now at the latest
+	n := s.has[c]
+	s.has[c] = 0
+	if l.saturation.control.Refuse(l.now, between(c.mark, stampAt(l.now))) {
+		refused = n
+		l.now += int64(n) * 8000
+	} else {
+		served = n
+		l.now += int64(n) * simService
+	}
+	if p, took := &l.saturation, l.now-began; p.second { // as turnOver has it
+		p.ahead = max(p.ahead-took, -longTurn)
+	} else {
+		p.ahead = min(p.ahead+took, turnTime)
+	}
+	l.asked(c, n)
+	c.mark = stampAt(l.now) // on this clock
+	l.n, l.polls = 1, 1
+	l.saturate(began)
+	return c, served, refused
+}
+
+// Requests of a few connections with many streams each are judged as those of many connections are.
+func TestStreamsAreShed(t *testing.T) {
+	for _, conns := range []int{8, 32, 200} {
+		s := newTurnSim(conns)
+		served, refused, asked := 0, 0, 0
+		start := s.l.now
+		for s.l.now < start+int64(3*time.Second) {
+			due := int(2 * (s.l.now - start) / simService) // twice what can be served
+			s.ask(due - asked)
+			asked = due
+			_, a, b := s.turn()
+			served, refused = served+a, refused+b
+		}
+		if refused == 0 {
+			t.Errorf("%d connections: nothing was refused, %d served of %d", conns, served, asked)
+		}
+		if goodput := float64(served) * float64(simService) / float64(s.l.now-start); goodput < 0.9 {
+			t.Errorf("%d connections: goodput is %.2f of what could be served", conns, goodput)
+		}
+	}
+}
+
+// Streams that ask again when they are answered, on their connections, are no overload: neither if the loop sees that at
+// once, nor if it has served another connection meanwhile, for longer than the target.
+func TestStreamsThatComeAgainAreNotShed(t *testing.T) {
+	for _, conns := range []int{1, 8, 32, 200} {
+		for _, streams := range []int{100, 800, -100, -800} {
+			s := newTurnSim(conns)
+			for _, c := range s.conns { // they are new
+				c.Notes, c.mark = 0, 0
+			}
+			s.ask(max(streams, -streams))
+			var before *Conn
+			again := 0
+			for end := s.l.now + int64(3*time.Second); s.l.now < end; {
+				c, served, refused := s.turn()
+				if streams < 0 {
+					c, before = before, c
+					served, again = again, served
+				}
+				if refused > 0 {
+					t.Errorf("%d streams of %d connections: %d were refused", streams, conns, refused)
+					break
+				}
+				s.has[c] += served
+			}
+		}
+	}
+}
+
+// Who was served out of turn, or is gone, does not hide how long the next one has waited.
+func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
+	s := newTurnSim(3)
+	s.ask(3)
+	for _, c := range s.conns {
+		s.l.enqueue(c)
+	}
+	s.conns[0].slot = -1
+	s.conns[1].state.Store(closing)
+	s.l.now += int64(5 * time.Millisecond)
+	if got := s.l.oldest(&s.l.primary); got < 4*time.Millisecond {
+		t.Errorf("the oldest has waited %v", got)
+	}
+}
+
+// What is ready after a long turn may have come at any time in it.
+func TestMarksAfterALongTurn(t *testing.T) {
+	s := newTurnSim(1)
+	l := s.l
+	for _, on := range []bool{false, true} {
+		l.saturation.on = on
+		began := l.now
+		l.now += int64(20 * time.Millisecond)
+		l.n, l.polls = 1, 1
+		l.saturate(began)
+		if !l.saturation.on || l.now-l.ready != int64(10*time.Millisecond) {
+			t.Errorf("saturated %v, marked %v ago", l.saturation.on, time.Duration(l.now-l.ready))
+		}
+		l.polls = 2 // it had to wait for what came
+		l.saturate(began)
+		if l.ready != l.now {
+			t.Errorf("what has just come is marked %v ago", time.Duration(l.now-l.ready))
+		}
+	}
+}
