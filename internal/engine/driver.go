@@ -19,8 +19,10 @@ type Driver struct {
 	// the call and reuses it.
 	Out []byte
 
-	// Scratch is what Handler.NewScratch made for this driver.
+	// Scratch is what Handler.NewScratch made for this driver. A worker has none until it serves a connection.
 	Scratch any
+	// PartScratch is a PartJob's to keep, for the next one that the same worker does.
+	PartScratch any
 
 	engine   *Engine
 	loop     *loop         // the loop it drives, or drove until it was detached

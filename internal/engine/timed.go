@@ -162,7 +162,7 @@ func (d *Driver) timeoutPassed() {
 		// The code has ended, or holds the connection: then Release looks again.
 		return
 	}
-	fresh := e.newWorkerDriver()
+	fresh := e.freshDriver()
 	if c := d.yieldTo(fresh, call); c != nil {
 		fresh.answerExpired(c)
 	}

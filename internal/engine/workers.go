@@ -174,6 +174,9 @@ func (d *Driver) work(t task) {
 		d.workPart(t.part)
 		return
 	}
+	if d.Scratch == nil {
+		d.Scratch = d.engine.handler.NewScratch()
+	}
 	c := t.conn
 	d.conn, c.driver, d.taking = c, d, meter{}
 	d.enter()

@@ -15,7 +15,7 @@ import (
 func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
-	b := &own.in
+	b := &own.flows().in
 	dropped := own.returned || own.late || own.finalized || own.noRoom
 	taken := len(ev.Data)
 	if !dropped {
@@ -35,7 +35,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	}
 	b.asked = true
 	b.ended = b.ended || ev.End
-	own.moved.Broadcast()
+	own.hasMoved()
 	s.mu.Unlock()
 	if taken > 0 {
 		s.h2.Consumed(own.st, taken)
@@ -126,7 +126,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	s.mu.Lock()
 	if !b.asked && !own.started && !own.late {
 		b.asked = true
-		own.heads = append(own.heads, head{status: http.StatusContinue, length: -1})
+		own.flows().heads = append(own.heads, head{status: http.StatusContinue, length: -1})
 		s.post(own)
 	}
 	own.working(false)

@@ -11,6 +11,7 @@
 //	drain.go    the end of a connection           count.go    counting by route
 //	room.go     large answers wait for room
 //	unread.go   bytes between a stream's goroutine and the loop
+//	flow.go     what only streams need whose bodies or answers come in pieces
 //
 // # Who owns what
 //

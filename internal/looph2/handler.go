@@ -20,19 +20,17 @@ import (
 // A Handler serves HTTP/2 on connections that another handler of the engine has found to
 // speak it. One for an app. Its methods are called as those of engine.Handler.
 type Handler struct {
-	server    *exchange.Server
-	scratchOf func(scratch any) *Scratch
-	limits    http2.Limits
-	base      context.Context // what those of requests derive from
-	late      exchange.Answer // for a request that waited too long
-	tick      int64           // between judgements of slow clients, in ns
-	local     atomic.Pointer[net.TCPAddr]
+	server *exchange.Server
+	limits http2.Limits
+	base   context.Context // what those of requests derive from
+	late   exchange.Answer // for a request that waited too long
+	tick   int64           // between judgements of slow clients, in ns
+	local  atomic.Pointer[net.TCPAddr]
 }
 
-// NewHandler returns the handler of a server. base is what the contexts of requests derive from;
-// scratchOf finds a driver's Scratch in what the engine's handler made for it.
-func NewHandler(s *exchange.Server, base context.Context, scratchOf func(any) *Scratch) *Handler {
-	h := &Handler{server: s, scratchOf: scratchOf, limits: http2.DefaultLimits(), base: base}
+// NewHandler returns the handler of a server. base is what the contexts of requests derive from.
+func NewHandler(s *exchange.Server, base context.Context) *Handler {
+	h := &Handler{server: s, limits: http2.DefaultLimits(), base: base}
 	h.limits.Fields.MaxList = s.MaxHead
 	h.limits.Fields.MaxFields = s.MaxHeaders
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
@@ -75,8 +73,18 @@ func (h *Handler) wireOf(sc *Scratch) *Wire {
 	if x := sc.wire; x != nil && !x.call.Ended() {
 		return x
 	}
-	sc.wire = h.newWire(sc)
+	sc.wire = h.newWire()
 	return sc.wire
+}
+
+// wireOfWorker is wireOf for a worker.
+func (h *Handler) wireOfWorker(d *engine.Driver) *Wire {
+	x, _ := d.PartScratch.(*Wire)
+	if x == nil || !x.call.Ended() {
+		x = h.newWire()
+		d.PartScratch = x
+	}
+	return x
 }
 
 // Data reads what a client has sent, answers what can be answered, and sends what may be sent.

@@ -95,7 +95,7 @@ func (own *stream) expire() {
 		return
 	}
 	own.late = true
-	x, y := own.wire, s.h.newWire(nil)
+	x, y := own.wire, s.h.newWire()
 	y.use(s, nil, own, x.req, nil)
 	x.req.CopyTo(&y.copied)
 	y.req, y.since, y.clock = &y.copied, x.since, x.clock
@@ -105,7 +105,7 @@ func (own *stream) expire() {
 	y.call.Succeed(x.call)
 	x.endInFlight()
 	timeout := own.timeout
-	own.moved.Broadcast()
+	own.hasMoved()
 	s.mu.Unlock()
 	if timeout != nil {
 		timeout.End(context.DeadlineExceeded)

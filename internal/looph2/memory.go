@@ -56,7 +56,9 @@ func (own *stream) hold(u admission.Use, n int64) {
 
 // holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
 func (own *stream) holdInput() {
-	own.in.transferred = min(own.in.transferred, own.in.unread.size)
+	if own.in.transferred > own.in.unread.size {
+		own.in.transferred = own.in.unread.size
+	}
 	n := streamCost + own.in.unread.size - own.in.transferred + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
 	if own.in.waits {
 		n += waitingCost
@@ -158,7 +160,7 @@ func (h *holder) End(a *admission.Account) {
 		}
 		own.s.h.server.NoteEnded(h.remote, a)
 		own.noRoom = true
-		own.moved.Broadcast()
+		own.hasMoved()
 		own.s.post(own)
 	}()
 }
@@ -177,8 +179,7 @@ func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
 	own.noRoom = own.running && !own.ended
 	if own.noRoom { // reading fails
-		own.in.unread.drop()
-		own.in.credited = 0
+		own.dropUnread()
 		own.holdInput()
 	}
 	inLine := own.inLine

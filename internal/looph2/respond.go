@@ -237,7 +237,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	}
 	empty, aborted := own.unsent() == 0, own.aborted
 	if len(own.lent) == 0 { // else who writes waits on
-		own.moved.Broadcast()
+		own.hasMoved()
 	}
 	s.mu.Unlock()
 	if empty {
@@ -285,10 +285,9 @@ func (s *session) take(own *stream) {
 		s.mu.Unlock()
 		return
 	}
-	heads, p := own.heads, own.complete
-	own.heads, own.complete = nil, pending{}
-	consumed, noRoom, closing := own.in.consumed, own.noRoom, own.closing
-	own.in.consumed = 0
+	heads, consumed := own.takeLeft()
+	p, noRoom, closing := own.complete, own.noRoom, own.closing
+	own.complete = pending{}
 	own.ended = own.ended || own.returned
 	left := own.unsent()
 	over := own.finished && left == 0 && !own.outEnded

@@ -182,7 +182,7 @@ func (x *Wire) giveUpOn() {
 
 // mayMove reports whether the rest of the request can do without the memory it came in.
 func (x *Wire) mayMove() bool {
-	return x.std == nil && !x.own.in.streamed && (len(x.whole) == 0 || !x.s.Viewed)
+	return x.std == nil && !x.own.streamed && (len(x.whole) == 0 || !x.s.Viewed)
 }
 
 // goToBackground carries out a response that lasts, on a goroutine of its own, which has nothing on its stack but that.
@@ -314,8 +314,8 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.wire = nil
 	own.returned = !late || own.lateDone
 	own.lateBack = late
-	own.moved.Broadcast() // to a goroutine of its that still reads
-	if !p.is {            // else until its client is to take it, see respond
+	own.hasMoved() // to a goroutine of its that still reads
+	if !p.is {     // else until its client is to take it, see respond
 		own.working(false)
 	}
 	own.closing = own.closing || closing
@@ -379,8 +379,8 @@ func (s *session) submit(own *stream, streamed bool) {
 	}
 	x.call.End()
 	s.mu.Lock()
-	b := &own.in
-	b.streamed = streamed
+	own.streamed = streamed
+	b := &own.flows().in
 	b.unread.set(own.here)
 	own.here = nil
 	b.credited = b.unread.len
@@ -408,15 +408,15 @@ type job stream
 func (j *job) Run(d *engine.Driver) {
 	own := (*stream)(j)
 	s := own.s
-	x := s.h.wireOf(s.h.scratchOf(d.Scratch))
 	if !own.dequeue() {
 		j.skip()
 		return
 	}
 	whole := own.here
-	if own.in.streamed {
+	if own.streamed {
 		whole = nil
 	}
+	x := s.h.wireOfWorker(d)
 	x.use(s, d, own, &own.req, whole)
 	x.job = true
 	if x.since = own.begun; x.since == 0 {
@@ -444,7 +444,7 @@ func (j *job) Run(d *engine.Driver) {
 	x.startTimeout()
 	a := x.act()
 	if x.toBackground {
-		s.h.scratchOf(d.Scratch).wire = nil
+		d.PartScratch = nil
 		x.goToBackground(a)
 		return
 	}
@@ -456,7 +456,7 @@ func (own *stream) dequeue() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	own.inLine = false
-	if !own.in.streamed {
+	if !own.streamed {
 		own.working(true)
 	}
 	return !own.canceled
@@ -485,7 +485,7 @@ func (j *job) Overdue() {
 		if own.refusal != nil {
 			a = own.refusal.answer
 		}
-		x := s.h.newWire(nil)
+		x := s.h.newWire()
 		x.use(s, nil, own, &own.req, nil)
 		x.since, x.job = own.begun, true
 		if !x.find() {

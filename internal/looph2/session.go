@@ -193,7 +193,9 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	body := ev.Data
 	own.came += int64(len(body))
 	if ev.Trailers != nil {
+		s.mu.Lock()
 		own.keepTrailers(ev.Trailers)
+		s.mu.Unlock()
 	}
 	if len(own.here) > 0 || !ev.End {
 		own.here = append(own.here, body...)

@@ -147,7 +147,7 @@ func (k *sink) Finish(trailers http.Header) {
 		name := strings.TrimPrefix(key, http.TrailerPrefix)
 		for _, v := range trailers[key] {
 			if exchange.CheckField(name, v) == nil {
-				own.trailers = append(own.trailers, [2]string{name, exchange.TrimBlanks(v)})
+				own.flows().trailers = append(own.trailers, [2]string{name, exchange.TrimBlanks(v)})
 			}
 		}
 	}
@@ -156,9 +156,15 @@ func (k *sink) Finish(trailers http.Header) {
 	own.s.post(own)
 }
 
-func (k *sink) SetReadDeadline(t time.Time) error  { return k.own.setDeadline(&k.own.reading, t) }
-func (k *sink) SetWriteDeadline(t time.Time) error { return k.own.setDeadline(&k.own.writing, t) }
-func (k *sink) EnableFullDuplex() error            { return nil }
+func (k *sink) SetReadDeadline(t time.Time) error {
+	return k.own.setDeadline(func(f *flow) *deadline { return &f.reading }, t)
+}
+
+func (k *sink) SetWriteDeadline(t time.Time) error {
+	return k.own.setDeadline(func(f *flow) *deadline { return &f.writing }, t)
+}
+
+func (k *sink) EnableFullDuplex() error { return nil }
 
 // A deadline is one that a standard handler has set, guarded by session.mu. It holds at once, also for a
 // Read or a Write that waits.
@@ -184,12 +190,13 @@ func (own *stream) outOfTime() bool {
 	return own.writing.passed()
 }
 
-func (own *stream) setDeadline(d *deadline, t time.Time) error {
+func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	if own.finalized {
 		return errGone
 	}
+	d := of(own.flows())
 	d.at = t
 	d.stop()
 	if !t.IsZero() {

@@ -52,9 +52,9 @@ func (x *Wire) StdRequest() *http.Request {
 	}
 	exchange.AnnounceTrailers(req)
 	req = req.WithContext(x.call.Context(x.Context()))
-	if x.own.in.streamed || len(x.whole) > 0 || x.own.in.trailers != nil {
+	if x.own.streamed || len(x.whole) > 0 || x.hasTrailers() {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
-		if x.own.in.streamed {
+		if x.own.streamed {
 			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
 		} else {
 			x.stdBody.reader = &exchange.Reader{Rest: x.whole}
@@ -68,6 +68,12 @@ func (x *Wire) StdRequest() *http.Request {
 	x.std = req
 	x.rewindStdBody()
 	return x.std
+}
+
+func (x *Wire) hasTrailers() bool {
+	x.own.s.mu.Lock()
+	defer x.own.s.mu.Unlock()
+	return x.own.in.trailers != nil
 }
 
 // A stdBody is the body of a request that a standard handler got. Such handlers read it on any
@@ -151,8 +157,10 @@ func (x *Wire) closeStdBody() {
 	b.closed = true
 	b.setting.Unlock()
 	x.own.s.mu.Lock()
-	x.own.in.stopped = true
-	x.own.moved.Broadcast()
+	if x.own.streamed {
+		x.own.in.stopped = true
+		x.own.hasMoved()
+	}
 	x.own.s.mu.Unlock()
 	b.mu.Lock() // until a Read that is under way has ended
 	//lint:ignore SA2001 whoever had it has finished

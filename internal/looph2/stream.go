@@ -22,6 +22,7 @@ import (
 type stream struct {
 	s  *session
 	st *http2.Stream // the loop's; used for another once done and over
+	*flow
 
 	// The loop's.
 	req       http2.Request // of one that is not answered at once
@@ -37,6 +38,7 @@ type stream struct {
 	done      bool // its place is free
 	concluded bool // it is over in every way
 	headOnly  bool // the answer to HEAD
+	streamed  bool // its action reads its body as it comes
 	tunnel    bool // an extended CONNECT, whose body is no message but what another protocol says
 	rest      []byte
 	answer    exchange.Answer       // whose body rest lies in
@@ -52,36 +54,27 @@ type stream struct {
 
 	// Guarded by s.mu: what its goroutine has for the loop, and the loop for it.
 	posted    bool
-	heads     []head // to be sent: interim ones, and the answer's
 	complete  pending
-	out       unread // pieces of the body, in order
-	lent      []byte // behind them, what a Write that waits has
-	started   bool   // the answer has begun
-	finished  bool   // out is the end
-	outEnded  bool   // ... and was sent
-	aborted   bool   // the answer is cut off
-	late      bool   // it was answered without its action
-	lateDone  bool   // ... and that answer is here
-	lateBack  bool   // ... and the action has returned
-	timed     bool   // the action's time is limited
-	returned  bool   // the action has returned
-	canceled  bool   // nobody listens any more
-	closing   bool   // the connection is to end after the answer
-	noRoom    bool   // others need the memory that it holds
-	slow      bool   // the client takes too little of the answer
-	cut       error  // ... or sends too little of its body
-	inLine    bool   // its job waits for a worker
+	started   bool  // the answer has begun
+	finished  bool  // flow.out is the end
+	outEnded  bool  // ... and was sent
+	aborted   bool  // the answer is cut off
+	late      bool  // it was answered without its action
+	lateDone  bool  // ... and that answer is here
+	lateBack  bool  // ... and the action has returned
+	timed     bool  // the action's time is limited
+	returned  bool  // the action has returned
+	canceled  bool  // nobody listens any more
+	closing   bool  // the connection is to end after the answer
+	noRoom    bool  // others need the memory that it holds
+	slow      bool  // the client takes too little of the answer
+	cut       error // ... or sends too little of its body
+	inLine    bool  // its job waits for a worker
 	finalized bool
-	moved     sync.Cond
-	trailers  [][2]string // of the answer
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
 	timer     *time.Timer // of the timeout
 	wire      *Wire       // while the action runs
-
-	in      incoming
-	reading deadline
-	writing deadline
 
 	refusal *refusal // what it is answered with instead of by its action, by code of others
 
@@ -89,30 +82,11 @@ type stream struct {
 	held    [2]int64 // charged to it: input, output
 }
 
-// incoming is the body of a request that the action reads as it comes. Guarded by session.mu.
-type incoming struct {
-	streamed     bool   // the body is one
-	unread       unread // what has come and was not read
-	into         []byte // where a Read that waits wants more; got is how much came there
-	got          int
-	credited     int // the first bytes of it, for which the window is open again
-	transferred  int // of its memory, the bytes that are charged for what it goes into
-	consumed     int // bytes read that the loop is to open it for
-	ended        bool
-	asked        bool // 100 Continue was sent, or need not be
-	waits        bool // a Read waits for more
-	stopped      bool // nothing is to be read any more
-	since        int64
-	waited       int64 // ns that Reads have waited since the last judgement
-	trailers     http.Header
-	trailersCost int // bytes of memory they take, about
-}
-
 var streams = sync.Pool{New: func() any { return new(stream) }}
 
 func newStream(s *session, st *http2.Stream) *stream {
 	own := streams.Get().(*stream)
-	own.s, own.st, own.moved.L = s, st, &s.mu
+	own.s, own.st, own.flow = s, st, &still
 	st.Owner = own
 	return own
 }
@@ -141,7 +115,7 @@ func (own *stream) recycle() {
 // trailerCost is what a trailer takes beside its text, in bytes: its places in a map and a list.
 const trailerCost = 96
 
-// keepTrailers keeps those of a request. Whoever keeps the stream charges them, see holdInput.
+// keepTrailers keeps those of a request. Whoever keeps the stream charges them, see holdInput. s.mu is held.
 func (own *stream) keepTrailers(fields *hpack.List) {
 	trailers := make(http.Header, fields.Len())
 	cost := 0
@@ -150,18 +124,21 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 		trailers.Add(string(name), string(value))
 		cost += trailerCost + len(name) + len(value)
 	}
-	own.in.trailers, own.in.trailersCost = trailers, cost
+	in := &own.flows().in
+	in.trailers, in.trailersCost = trailers, cost
 }
 
 // setCanceled tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
 // is given back. s.mu is held.
 func (own *stream) setCanceled() {
 	own.canceled = true
-	own.moved.Broadcast()
+	own.hasMoved()
 	if own.inLine { // its job will not look at it
 		own.req, own.here = http2.Request{}, nil
-		own.in.unread.drop()
-		own.in.trailers, own.in.trailersCost = nil, 0
+		own.dropUnread()
+		if own.in.trailers != nil {
+			own.in.trailers, own.in.trailersCost = nil, 0
+		}
 		own.holdInput()
 	}
 }
@@ -237,13 +214,8 @@ func (own *stream) finalize() {
 		return
 	}
 	own.finalized = true
-	own.out.drop()
-	own.lent, own.heads = nil, nil
-	own.in.trailers, own.in.trailersCost = nil, 0
-	own.in.unread.drop()
+	own.stop()
 	own.complete.release()
-	own.reading.stop()
-	own.writing.stop()
 	if own.timer != nil {
 		own.timer.Stop()
 	}

@@ -56,7 +56,7 @@ type Wire struct {
 }
 
 // newWire returns a wire.
-func (h *Handler) newWire(*Scratch) *Wire {
+func (h *Handler) newWire() *Wire {
 	x := &Wire{h: h}
 	x.call = h.server.Pipeline.NewCall(x)
 	x.s = x.call.State()
@@ -238,10 +238,10 @@ func (x *Wire) ContentLength() int64 {
 	return 0
 }
 
-func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.in.streamed }
+func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.streamed }
 
 func (x *Wire) Body(most int64) io.Reader {
-	if x.own.in.streamed {
+	if x.own.streamed {
 		if x.own.tunnel && x.s.Route.MaxBody <= 0 {
 			most = math.MaxInt64 // it has no end that could be announced
 		}
@@ -319,7 +319,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	h.end = own.headOnly || !exchange.BodyAllowed(a.Status())
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	own.heads = append(own.heads, h)
+	own.flows().heads = append(own.heads, h)
 	own.closing = own.closing || x.closing
 	own.s.post(own)
 	return &sink{x: x, own: own, silent: h.end, left: own.lengthOf(h.status, length)}
@@ -347,9 +347,9 @@ func (x *Wire) Interim(status int, fields http.Header) {
 		return
 	}
 	if status == http.StatusContinue {
-		own.in.asked = true
+		own.flows().in.asked = true
 	}
-	own.heads = append(own.heads, h)
+	own.flows().heads = append(own.heads, h)
 	own.s.post(own)
 }
 

@@ -53,7 +53,7 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
 	if !s.ForeignH2 {
 		h.h2c = s.H2C
-		h.h2 = looph2.NewHandler(s, h.context, func(scratch any) *looph2.Scratch { return scratch.(*wire).parts() })
+		h.h2 = looph2.NewHandler(s, h.context)
 	}
 	return h
 }

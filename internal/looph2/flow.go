@@ -1,0 +1,91 @@
+//go:build linux
+
+package looph2
+
+import (
+	"net/http"
+	"sync"
+)
+
+// A flow is what a stream has for a body that is read as it comes, an answer that is made in pieces, or heads
+// that its goroutine leaves. Most streams have none, ten thousand whose actions block least of all: theirs is
+// still, which is never written to. Guarded by session.mu, as is which flow a stream has; that changes once, and
+// who knows that it has may look at it any time.
+type flow struct {
+	heads    []head      // to be sent: interim ones, and the answer's
+	out      unread      // pieces of the body, in order
+	lent     []byte      // behind them, what a Write that waits has
+	trailers [][2]string // of the answer
+	moved    sync.Cond
+
+	in      incoming
+	reading deadline
+	writing deadline
+}
+
+// incoming is the body of a request that the action reads as it comes.
+type incoming struct {
+	unread       unread // what has come and was not read
+	into         []byte // where a Read that waits wants more; got is how much came there
+	got          int
+	credited     int // the first bytes of it, for which the window is open again
+	transferred  int // of its memory, the bytes that are charged for what it goes into
+	consumed     int // bytes read that the loop is to open it for
+	ended        bool
+	asked        bool // 100 Continue was sent, or need not be
+	waits        bool // a Read waits for more
+	stopped      bool // nothing is to be read any more
+	since        int64
+	waited       int64 // ns that Reads have waited since the last judgement
+	trailers     http.Header
+	trailersCost int // bytes of memory they take, about
+}
+
+// still is the flow of a stream that has none.
+var still flow
+
+// flows has the stream have a flow of its own, for who writes to it. s.mu is held.
+func (own *stream) flows() *flow {
+	if own.flow == &still {
+		own.flow = &flow{moved: sync.Cond{L: &own.s.mu}}
+	}
+	return own.flow
+}
+
+// hasMoved has those look again who wait for the stream. s.mu is held.
+func (own *stream) hasMoved() {
+	if own.flow != &still {
+		own.moved.Broadcast()
+	}
+}
+
+// takeLeft takes the heads that were left, and how much of the body was read. s.mu is held.
+func (own *stream) takeLeft() (heads []head, consumed int) {
+	if own.flow == &still {
+		return nil, 0
+	}
+	heads, consumed = own.heads, own.in.consumed
+	own.heads, own.in.consumed = nil, 0
+	return heads, consumed
+}
+
+// dropUnread forgets what was not read of the body. s.mu is held.
+func (own *stream) dropUnread() {
+	if own.flow != &still {
+		own.in.unread.drop()
+		own.in.credited = 0
+	}
+}
+
+// stop ends what flows: nothing is to be read or sent any more. s.mu is held.
+func (own *stream) stop() {
+	if own.flow == &still {
+		return
+	}
+	own.out.drop()
+	own.lent, own.heads = nil, nil
+	own.dropUnread()
+	own.in.trailers, own.in.trailersCost = nil, 0
+	own.reading.stop()
+	own.writing.stop()
+}
