@@ -52,7 +52,8 @@ type Wire interface {
 	Sink() Sink
 	// Interim sends a response below 200.
 	Interim(status int, h http.Header)
-	// CloseAfter closes the connection after the answer.
+	// CloseAfter closes the connection after the answer. Behind Begin that is how a client is told that the body is
+	// shorter than announced, where nothing else says so.
 	CloseAfter()
 	// OmitDate has the answer leave out Date.
 	OmitDate()

@@ -16,6 +16,7 @@ import (
 // A tunnel is what a client has of an extended CONNECT (RFC 8441): what comes on a stream, after its head.
 type tunnel struct {
 	*h2Conn
+	stream   uint32 // 1 if it is 0
 	settings map[uint16]uint32
 	data     []byte
 	ended    bool
@@ -55,7 +56,7 @@ func (u *tunnel) step() byte {
 	case frameReset:
 		u.reset = true
 	}
-	if stream == 1 && head[3] <= 1 && head[4]&1 != 0 {
+	if stream == max(u.stream, 1) && head[3] <= 1 && head[4]&1 != 0 {
 		u.ended = true
 	}
 	return head[3]

@@ -1,6 +1,7 @@
 package looph2_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net/http"
@@ -54,6 +55,52 @@ func TestShortAnswersAreReset(t *testing.T) {
 		if u.ended || len(u.data) != left {
 			t.Errorf("%s: %d bytes of %d, end %v, reset %v", path, len(u.data), size, u.ended, u.reset)
 		}
+	}
+}
+
+// A handler that writes less than it has announced has its stream reset. The connection, and the streams of others
+// on it, go on; it ends where a handler asks for that.
+func TestShortAnswersEndNoConnection(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		short := func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			if r.URL.Path == "/flushed" {
+				_ = http.NewResponseController(w).Flush()
+			}
+			_, _ = io.WriteString(w, "short")
+		}
+		for _, path := range []string{"/short", "/flushed"} {
+			app.Get(path, dunlin.FromStd(http.HandlerFunc(short)))
+		}
+		app.Get("/close", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "close")
+			_, _ = io.WriteString(w, "ended")
+		})))
+		app.Get("/more", func(*dunlin.Request) dunlin.Response { return dunlin.Text("more") })
+	})
+	c := newH2Conn(t, s.addr)
+	_ = c.frame(frameSettings, 1, 0)
+	ask := func(stream uint32, path string) (frames []byte, text string) {
+		c.request(stream, true, "GET", path)
+		u := &tunnel{h2Conn: c, stream: stream, settings: make(map[uint16]uint32)}
+		for !u.ended && !u.reset {
+			frames = append(frames, u.step())
+		}
+		return frames, string(u.data)
+	}
+	for i, path := range []string{"/short", "/flushed", "/more"} {
+		frames, text := ask(uint32(2*i+1), path)
+		want, last := "short", byte(frameReset)
+		if path == "/more" {
+			want, last = "more", 0
+		}
+		if text != want || frames[len(frames)-1] != last || bytes.IndexByte(frames, frameGoAway) >= 0 {
+			t.Errorf("%s: %q, frames %v", path, text, frames)
+		}
+	}
+	if frames, text := ask(7, "/close"); text != "ended" || bytes.IndexByte(frames, frameGoAway) < 0 {
+		t.Errorf("/close: %q, frames %v", text, frames)
 	}
 }
 

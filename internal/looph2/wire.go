@@ -353,9 +353,16 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own.s.post(own)
 }
 
-func (x *Wire) CloseAfter() { x.closing = true }
-func (x *Wire) OmitDate()   { x.undated = true }
-func (x *Wire) Abandoned()  {}
+// CloseAfter has the connection end. Once the answer has begun, that is to end a body which is shorter than
+// announced: of a stream the end is its own, see sink.Finish.
+func (x *Wire) CloseAfter() {
+	x.own.s.mu.Lock()
+	defer x.own.s.mu.Unlock()
+	x.closing = x.closing || !x.own.started
+}
+
+func (x *Wire) OmitDate()  { x.undated = true }
+func (x *Wire) Abandoned() {}
 
 // Account returns that of the stream.
 func (x *Wire) Account() *admission.Account {
