@@ -3,6 +3,7 @@ package looph2_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -139,5 +140,73 @@ func TestReadersEndWithTheirAction(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the reader waits for ever")
+	}
+}
+
+// A deadline for writing that has passed while there was something to write cuts the answer off, and cannot be
+// moved any more, as on net/http's server. What was written before has come.
+func TestWriteDeadlineCutsAnswers(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			_, _ = io.WriteString(w, "one")
+			if err := control.Flush(); err != nil {
+				t.Errorf("%s: Flush before: %v", r.URL.Path, err)
+			}
+			if err := control.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
+				t.Errorf("%s: %v", r.URL.Path, err)
+			}
+			if r.URL.Path != "/written" {
+				return
+			}
+			for _, later := range []time.Duration{-time.Second, time.Hour} {
+				if err := control.SetWriteDeadline(time.Now().Add(later)); err != nil {
+					t.Error(err)
+				}
+				_, _ = io.WriteString(w, "two")
+				if err := control.Flush(); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("Flush with %v left: %v", later, err)
+				}
+			}
+		}))
+	})
+	for _, path := range []string{"/written", "/ended"} {
+		c := newH2Conn(t, s.addr)
+		_ = c.frame(frameSettings, 1, 0)
+		c.request(1, true, "GET", path)
+		u := &tunnel{h2Conn: c, settings: make(map[uint16]uint32)}
+		for !u.ended && !u.reset {
+			u.step()
+		}
+		if string(u.data) != "one" || u.ended {
+			t.Errorf("%s: %q, end %v, reset %v", path, u.data, u.ended, u.reset)
+		}
+	}
+}
+
+// What has announced trailers and was not flushed has a length, too, as on net/http's server of HTTP/2.
+func TestTrailersBesideALength(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "X-After")
+			_, _ = io.WriteString(w, "body")
+			if r.URL.Path == "/flushed" {
+				_ = http.NewResponseController(w).Flush()
+			}
+			w.Header().Set("X-After", "after")
+		}))
+	})
+	for path, length := range map[string]int64{"/": 4, "/flushed": -1} {
+		resp, err := s.Get("http://" + s.addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(body) != "body" || err != nil || resp.ContentLength != length || resp.Trailer.Get("X-After") != "after" {
+			t.Errorf("%s: %q (%v), length %d, trailers %v", path, body, err, resp.ContentLength, resp.Trailer)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type flow struct {
 	in      incoming
 	reading deadline
 	writing deadline
+	lapsed  bool // that has passed, and nothing more is written
 }
 
 // incoming is the body of a request that the action reads as it comes.

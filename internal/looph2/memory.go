@@ -71,6 +71,9 @@ func (own *stream) holdInput() {
 func (own *stream) transferInput(a *admission.Account) {
 	own.holdInput()
 	n := own.in.unread.size - own.in.transferred
+	if n == 0 {
+		return
+	}
 	a.ReserveHeld(admission.Input, int64(n))
 	own.held[0] -= int64(n)
 	own.in.transferred += n

@@ -291,7 +291,7 @@ func (s *session) take(own *stream) {
 	own.ended = own.ended || own.returned
 	left := own.unsent()
 	over := own.finished && left == 0 && !own.outEnded
-	aborted := own.aborted
+	aborted, lapsed := own.aborted, own.lapsed
 	s.mu.Unlock()
 	if closing {
 		s.sayGoodbye()
@@ -307,7 +307,7 @@ func (s *session) take(own *stream) {
 		own.counts = p.counts
 		s.respond(own, &p, nil)
 	case own.dropped:
-	case aborted && left == 0:
+	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // what it does not take in time it does not get
 		s.h2.Reset(own.st, http2.InternalError)
 	case left > 0: // also of one that is aborted: its client gets what was made
 		s.h2.Want(own.st)

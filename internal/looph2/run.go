@@ -280,7 +280,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	s := own.s
 	s.mu.Lock()
 	own.timed = false
-	late, outOfTime := own.late, own.writing.passed()
+	late, outOfTime := own.late, own.lapsed || own.writing.passed()
 	s.mu.Unlock()
 	p := pending{}
 	switch kind := a.Kind(); {

@@ -29,14 +29,16 @@ type sink struct {
 
 var errGone = errors.New("the client has gone")
 
-// over returns why nothing can be written any more. s.mu is held.
+// over returns why nothing can be written any more. A deadline that has passed while something was to be written
+// cannot be moved any more, as on a connection of HTTP/1.1. s.mu is held.
 func (own *stream) over() error {
 	switch {
 	case own.slow:
 		return fmt.Errorf("the client takes too little of the answer: %w", os.ErrDeadlineExceeded)
 	case own.canceled || own.finalized:
 		return errGone
-	case own.writing.passed():
+	case own.lapsed || own.writing.passed():
+		own.flows().lapsed = true
 		return os.ErrDeadlineExceeded
 	}
 	return nil
@@ -138,7 +140,8 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if !k.silent && (k.left > 0 || own.writing.passed()) { // a body that is not whole is cut off
+	_ = own.over()                               // which notes that a deadline has passed
+	if !k.silent && (k.left > 0 || own.lapsed) { // a body that is not whole is cut off
 		own.aborted = true
 		own.s.post(own)
 		return
@@ -187,7 +190,7 @@ func (d *deadline) stop() {
 func (own *stream) outOfTime() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	return own.writing.passed()
+	return own.lapsed || own.writing.passed()
 }
 
 func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {

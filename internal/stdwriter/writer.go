@@ -460,6 +460,9 @@ func (w *Writer) Answer() exchange.Answer {
 	bodied := exchange.BodyAllowed(w.status) && w.method != http.MethodHead
 	short := bodied && w.length > w.written
 	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
+		if w.declared != nil && !w.unsized && w.length < 0 && w.wire.StdRequest().ProtoMajor == 2 {
+			w.length = w.written // there, trailers that are announced and a length go together
+		}
 		if w.commit(nil) != nil {
 			return sent
 		}

@@ -143,7 +143,11 @@ func writeAnswer(conn net.Conn, req *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	h := resp.Header.Clone()
 	bodied := exchange.BodyAllowed(resp.StatusCode)
-	chunked := bodied && resp.ContentLength < 0 && req.ProtoMinor > 0
+	chunked := bodied && (resp.ContentLength < 0 || len(resp.Trailer) > 0) && req.ProtoMinor > 0
+	if chunked {
+		h.Del("Content-Length") // which HTTP/2 has beside trailers
+		resp.ContentLength = -1
+	}
 	status := strings.TrimPrefix(resp.Status, strconv.Itoa(resp.StatusCode))
 	switch {
 	case !bodied:
