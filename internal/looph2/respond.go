@@ -124,7 +124,11 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		a.Release()
 		return
 	}
-	n := min(s.h2.Room(st), len(body), max(maxTurnOutput-len(s.h2.Out), 0))
+	most := maxTurnOutput
+	if len(body) <= wholeAnswer {
+		most = maxTurnOutput + len(body)
+	}
+	n := min(s.h2.Room(st), len(body), max(most-len(s.h2.Out), 0))
 	if n > 0 {
 		s.h2.Data(st, body[:n], n == len(body))
 		own.sent += int64(n)

@@ -19,6 +19,9 @@ const (
 	smallBody = 64 << 10
 	// maxTurnOutput is how many bytes of frames a turn gathers before they are sent.
 	maxTurnOutput = 64 << 10
+	// wholeAnswer is up to where the body of an answer, in bytes, is not cut at the end of a turn: the half of it would
+	// be held until the next one, and charged.
+	wholeAnswer = 128 << 10
 	// streamRoom is how much a streamed answer may be ahead of what its client has let out, in bytes.
 	streamRoom = 32 << 10
 	// tightShare: windows do not grow while so many eighths of the budget are held.
