@@ -48,7 +48,8 @@ type Account struct {
 	working   bool  // it is stopped because the server works
 	met       Cap   // see Met
 	waits     int64 // since when it waits for room, 0 if it does not
-	modest    bool  // meanwhile: its address asks for no more than half of the budget, or is new
+	modest    bool  // meanwhile: its address asks for no more than half of the budget, or it is new, or it has its group's turn
+	turn      bool  // it has
 	making    bool  // its answer is being made, with room reserved for it, see makes
 	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
@@ -125,6 +126,9 @@ func (a *Account) Disown(n int64) {
 func (a *Account) add(n int64) {
 	h := a.holders
 	a.source.held.Add(n)
+	if a.group != nil {
+		a.group.all.Add(n)
+	}
 	a.mu.Lock()
 	held := a.held.Add(n)
 	was := held - n

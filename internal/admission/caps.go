@@ -18,7 +18,35 @@ const (
 
 // A Group is accounts that MaxConnection bounds together, but for answers, such as those of a connection
 // and of its parts. The zero value is ready.
-type Group struct{ held atomic.Int64 }
+type Group struct {
+	held atomic.Int64 // bytes, without answers
+	all  atomic.Int64 // ... and with them
+	turn atomic.Bool  // one of them waits as if its address were modest, see takeTurn
+}
+
+// alone reports whether the others of a's group hold little.
+func (g *Group) alone(a *Account) bool { return g != nil && g.all.Load()-a.Held() <= leastShare }
+
+// takeTurn has an account that waits go before others of a greedy address if its group holds little else, one of a
+// group's at a time: however many a connection asks for at once, others get their turns.
+func (a *Account) takeTurn() {
+	if !a.group.alone(a) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.modest && a.waits != 0 && a.group.turn.CompareAndSwap(false, true) {
+		a.modest, a.turn = true, true
+		a.holders.modest.Add(1)
+	}
+}
+
+// Crowded reports whether a group holds more than a little of answers that are not taken, while holders of much
+// have nearly all that they may have together: what more it asks for is to wait until there is room.
+func (h *Holders) Crowded(g *Group) bool {
+	bound := h.budget.Bound()
+	return bound > 0 && g.all.Load()-g.held.Load() > leastShare && h.budget.Held() > bound-bound/smallShare
+}
 
 func (g *Group) note(u Use, n int64) {
 	if g != nil && u != Output {

@@ -22,8 +22,8 @@ import (
 //
 // Those who hold little and wait for much can fill the budget together, and none would get on: if
 // nobody else can, they make room for each other. An address that would hold more than half of the
-// budget leaves what room there is to those that wait at others (yields), and its waiters, and
-// bodies that come, make room for them first. A client whose address holds nothing does
+// budget leaves what room there is to those that wait at others, or whose own connection holds
+// little else (yields), and its waiters, and bodies that come, make room for the former first. A client whose address holds nothing does
 // not wait for its answer's room while there is some (ReserveFirst).
 //
 // Those who hold more than leastShare leave a quarter of the budget to the others, as far as they

@@ -112,6 +112,14 @@ func (a *Account) ReserveHeld(u Use, n int64) {
 	a.group.note(Output, n)
 }
 
+// ForceAhead reserves n bytes for output that will be held in a moment and cannot be refused.
+func (a *Account) ForceAhead(n int64) {
+	a.Force(Output, n)
+	a.mu.Lock()
+	a.ahead += n
+	a.mu.Unlock()
+}
+
 // ReserveFirst is ReserveAhead for one whose address holds nothing else: it gets what room there is,
 // also that which is left to those who hold little, so that a client of whom nothing is known
 // does not wait behind those that hold much. It does not wait, and nobody makes room for it.
@@ -219,6 +227,7 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 			h.modest.Add(1)
 		}
 	}
+	a.takeTurn()
 	waited := now - waits
 	times := float64(muchCostlier)
 	if waited >= roomWait {
@@ -258,6 +267,10 @@ func (a *Account) Unwait() {
 	if a.modest {
 		a.modest = false
 		a.holders.modest.Add(-1)
+	}
+	if a.turn {
+		a.turn = false
+		a.group.turn.Store(false)
 	}
 }
 
@@ -332,7 +345,7 @@ func (h *Holders) greedy(s *source, n int64) bool {
 }
 
 // yields reports whether an account must leave the room there is to others, that wait at
-// modest addresses: however many ask at a greedy one, they go first.
+// modest addresses, or whose group holds little else: however many ask at a greedy one, they go first.
 func (h *Holders) yields(a *Account, n int64) bool {
 	if h.modest.Load() == 0 || !h.greedy(a.source, n) {
 		return false

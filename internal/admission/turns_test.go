@@ -183,3 +183,45 @@ func TestReserveHeld(t *testing.T) {
 		t.Errorf("%d bytes are held in the end", held)
 	}
 }
+
+// A connection that asks for much at once has one turn at a time: a client of the same address whose own connection
+// holds little goes before the rest of what it asks for, also while there is no room yet.
+func TestGroupsTakeTurns(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	var many, one Group
+	member := func(g *Group) *cappedPeer {
+		p := open(there)
+		p.Join(g)
+		p.Force(Input, 1<<10)
+		return p
+	}
+	var holds, waits []*cappedPeer
+	for len(waits) < 20 {
+		p := member(&many)
+		if p.ReserveAhead(512<<10) == Granted {
+			holds = append(holds, p)
+		} else {
+			waits = append(waits, p)
+		}
+	}
+	first, second := member(&one), member(&one)
+	if got := first.ReserveAhead(512 << 10); got != MustWait {
+		t.Fatalf("with nothing given back yet: %v", got)
+	}
+	if got := second.ReserveAhead(512 << 10); got != MustWait {
+		t.Fatalf("with nothing given back yet: %v", got)
+	}
+	*now += int64(100 * time.Millisecond)
+	for _, p := range holds[:2] {
+		p.EndAhead()
+	}
+	for _, p := range append(waits, second) {
+		if p.ReserveAhead(512<<10) == Granted {
+			t.Fatal("one whose connection holds much, or had its turn, came first")
+		}
+	}
+	if got := first.ReserveAhead(512 << 10); got != Granted {
+		t.Errorf("one whose connection holds nothing: %v", got)
+	}
+}

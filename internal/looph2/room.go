@@ -21,23 +21,37 @@ const (
 
 // left notes how much of an answer its client has not let out at once.
 func (own *stream) left(n int64) {
-	if route := own.route; route != nil && n > muchPending && n > route.Pends.Load() {
+	switch route := own.route; {
+	case route == nil:
+	case n > muchPending && n > route.Pends.Load():
 		route.Pends.Store(n)
+	case n == 0 && route.Pends.Load() > muchPending:
+		own.s.prompt.Store(true)
 	}
 }
 
-// expectsMuch reports whether much of the request's answer will be left.
+// expectsMuch reports whether much of the request's answer will be left: it is large, or its client takes
+// nothing of others.
 func (x *Wire) expectsMuch() bool {
 	route := x.s.Route
-	return route.Pends.Load() > muchPending && !route.Critical && !x.own.headOnly
+	return (route.Pends.Load() > muchPending || x.crowded()) && !route.Critical && !x.own.headOnly
+}
+
+func (x *Wire) crowded() bool { return x.h.server.Holders.Crowded(&x.own.s.group) }
+
+// mustAsk reports whether there must be room first. What others leave says nothing of a client that has taken such
+// an answer at once: it gets another one, and the next when that has been taken.
+func (x *Wire) mustAsk() bool {
+	return x.expectsMuch() && (x.crowded() || !x.own.s.prompt.CompareAndSwap(true, false))
 }
 
 // reserveRoom asks for room for what the answer will leave.
 func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Outcome) admission.Outcome {
 	own, server, pends := x.own, x.h.server, &x.s.Route.Pends
-	n := pends.Load()
+	n := max(pends.Load(), streamRoom)
 	if bound := server.Budget.Bound(); bound > 0 {
-		n = min(n, max(bound/4, server.Holders.Fair()+1)) // as for HTTP/1.1
+		least := server.Holders.Fair() + 1 // what is within it could not wait
+		n = max(min(n, bound/4), least)    // as for HTTP/1.1
 	}
 	if most := server.Holders.MaxAddress; most > 0 {
 		n = min(n, most)
@@ -54,8 +68,37 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	}
 	if outcome == admission.Granted {
 		pends.Add(-pends.Load() / pendsDecay)
+		own.s.mu.Lock()
+		own.ahead = true
+		own.s.mu.Unlock()
 	}
 	return outcome
+}
+
+// charge charges what an answer in pieces will be ahead of its client, before it is made elsewhere than on a loop: else
+// many would be begun at once while none is known to hold anything. Those that last mostly hold nothing.
+func (x *Wire) charge(lasts, inline bool) {
+	own := x.own
+	if lasts || inline && !x.toBackground {
+		return
+	}
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.ahead || own.headOnly || own.canceled {
+		return
+	}
+	if a := own.accountOf(); a != nil {
+		a.ForceAhead(streamRoom)
+		own.ahead = true
+	}
+}
+
+// endAhead ends the reservation for an answer in pieces that begins: from here on what there is counts. s.mu is held.
+func (own *stream) endAhead() {
+	if own.ahead {
+		own.ahead = false
+		own.account.EndAhead()
+	}
 }
 
 // hasRoom asks for room on the loop. Where there is none, the request waits elsewhere, or is refused.
@@ -97,10 +140,13 @@ func (x *Wire) awaitRoom() admission.Outcome {
 	outcome := x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
 		x.d.Lend()
 		defer x.d.Regain()
-		return a.AcquireAhead(n, nil, over)
+		return a.AcquireAhead(n, nil, func() bool { return over() || !x.expectsMuch() })
 	})
-	if over() {
+	switch {
+	case over():
 		return admission.MustWait
+	case outcome == admission.MustWait:
+		return admission.Granted // it need not ask any more
 	}
 	return outcome
 }

@@ -38,7 +38,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	case x.tooSlowForLoop():
 		s.sendToWorker(own, x, req, body)
 		return true
-	case x.expectsMuch() && !s.hasRoom(own, x, req, body):
+	case x.mustAsk() && !s.hasRoom(own, x, req, body):
 		return true
 	}
 	own.route = route
@@ -94,10 +94,7 @@ func (x *Wire) findWatched(consumed int) bool {
 // tooSlowForLoop reports whether the request belongs to a route that is known to block.
 func (x *Wire) tooSlowForLoop() bool {
 	route := x.s.Route
-	if route.NoRoute || !route.Pace.Suspect() {
-		return false
-	}
-	return route.Pace.ToWorker(x.d, route.Critical)
+	return !route.NoRoute && route.Pace.Suspect() && route.Pace.ToWorker(x.d, route.Critical)
 }
 
 // act runs the action, and carries out what it leaves to be made. It returns an answer of the kind
@@ -113,6 +110,8 @@ func (x *Wire) actNow() exchange.Answer {
 		inline := x.d != nil && x.d.Inline()
 		if x.mayMove() && (a.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			x.toBackground = true
+		}
+		if x.charge(a.Own().Lasts, inline); x.toBackground {
 			return a
 		}
 		x.producing.Store(inline)
@@ -437,7 +436,7 @@ func (j *job) Run(d *engine.Driver) {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
 	own.route = x.s.Route
-	if x.expectsMuch() && !j.hasRoom(x) {
+	if x.mustAsk() && !j.hasRoom(x) {
 		return
 	}
 	x.countInFlight(&x.s.Route.Counts)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -47,8 +48,9 @@ type session struct {
 	charged   int64 // to the connection, see chargeTables
 	movedAt   int64 // when its account was last told that the client is there
 	group     admission.Group
-	judged    int64 // when slow clients were judged last
-	bodies    int   // streams whose bodies are gathered
+	prompt    atomic.Bool // its client has taken a large answer at once, see mustAsk
+	judged    int64       // when slow clients were judged last
+	bodies    int         // streams whose bodies are gathered
 	served    int
 	yields    bool // who reads a body is to go on first
 	rested    bool // it has given back what it does not need while it is idle

@@ -102,6 +102,7 @@ func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 // holdOutput corrects what is charged for them. s.mu is held.
 func (own *stream) holdOutput() {
 	own.hold(admission.Output, int64(own.out.size+len(own.lent)))
+	own.endAhead()
 }
 
 // fileBuffers are what files are read to.

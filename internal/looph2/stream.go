@@ -79,6 +79,7 @@ type stream struct {
 	refusal *refusal // what it is answered with instead of by its action, by code of others
 
 	account *admission.Account
+	ahead   bool     // it has reserved room for the answer
 	held    [2]int64 // charged to it: input, output
 }
 
