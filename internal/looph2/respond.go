@@ -146,7 +146,6 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	own.kept.Store(true)
 	account := own.accountOf()
 	account.Answers(int64(len(own.rest)))
-	account.Working(false)
 	s.mu.Unlock()
 	own.body = s.c.HoldBody(account, body)
 	account.EndAhead()

@@ -314,9 +314,10 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.returned = !late || own.lateDone
 	own.lateBack = late
 	own.hasMoved() // to a goroutine of its that still reads
-	if !p.is {     // else until its client is to take it, see respond
-		own.working(false)
+	if own.account != nil && len(p.body) > 0 {
+		own.account.Answers(int64(len(p.body))) // which its loop sends when it can
 	}
+	own.working(false)
 	own.closing = own.closing || closing
 	s.post(own)
 	s.mu.Unlock()
