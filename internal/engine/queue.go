@@ -41,9 +41,6 @@ type connQueue struct {
 
 func (q *connQueue) size() int { return len(q.conns) - q.at }
 
-// first returns the head of the queue, which must not be empty.
-func (q *connQueue) first() *Conn { return q.conns[q.at] }
-
 func (q *connQueue) push(c *Conn) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
