@@ -76,8 +76,8 @@ func (i *AnswerInfo) Bytes() int64 { return i.bytes }
 // policy it is 0.
 func (i *AnswerInfo) Duration() time.Duration { return i.duration }
 
-// Dropped reports whether the client got no answer, or not to the end: it had gone, or
-// the connection was cut.
+// Dropped reports whether the client got no answer, or not to the end: it had gone, as the action found by
+// its context or by writing, or the connection was cut. A whole answer counts as given when it was made.
 func (i *AnswerInfo) Dropped() bool { return i.dropped }
 
 // Err returns the cause of a failure, see Response.Err.
