@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,8 +144,9 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	}
 	id, err := m.verifier.Verify(ctx, text) // signature, iss, aud, exp, nbf
 	if err != nil {
-		if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return nil, fmt.Errorf("%w: %w", errUnreachable, err) // its keys are
+		// That its keys are not to be had, the library says in text only.
+		if strings.Contains(err.Error(), "fetching keys ") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 		}
 		return nil, fmt.Errorf("auth: the ID token does not hold: %w", err)
 	}

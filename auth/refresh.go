@@ -22,7 +22,7 @@ import (
 //
 // Of many calls with one refresh token, one asks the provider, within LoginConfig.Timeout, and the others get what it got, also those that come
 // up to half a minute later because their session was read before. That holds for one process: where several may have a session refreshed at
-// the same moment, the provider must bear that. At most 1024 refresh tokens are asked for or remembered at once.
+// the same moment, the provider must bear that. At most 1024 refresh tokens are asked for at once, or remembered.
 //
 // An error is a problem to answer with: 401 where somebody has to log in again, 503 where the provider does not answer.
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
@@ -34,11 +34,15 @@ func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error
 	case who.Token.RefreshToken == "" || len(who.Token.RefreshToken) > longestToken:
 		return nil, loginAgain(errors.New("auth: Refresh: the token has no refresh token, or one that is too long"))
 	}
-	return l.refreshes.get(ctx, who, func() (*Identity, error) {
+	fresh, remembered, err := l.refreshes.get(ctx, who, func() (*Identity, error) {
 		ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), l.provider.client), l.config.Timeout)
 		defer cancel()
 		return l.refresh(ctx, who)
 	})
+	if err == nil && remembered && !fresh.Token.Valid() {
+		return l.Refresh(ctx, fresh) // with the refresh token that came with it
+	}
+	return fresh, err
 }
 
 // refresh asks the provider.
@@ -65,7 +69,7 @@ func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error
 	named, err := p.identity(ctx, token, l.config.ClientID, "")
 	switch {
 	case errors.Is(err, errUnreachable):
-		return nil, notNow(err)
+		return fresh, nil // its keys: what was got for the refresh token, which may hold no more, is not lost for that
 	case err == nil && named.Subject != who.Subject:
 		err = fmt.Errorf("auth: the refreshed ID token is about another subject")
 	}
@@ -101,15 +105,18 @@ type refreshed struct {
 	err  error
 }
 
-// get returns what ask returns, which runs once for all who want the same.
-func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identity, error)) (*Identity, error) {
+// get returns what ask returns, which runs once for all who want the same, and whether that was known before.
+func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identity, error)) (fresh *Identity, remembered bool, err error) {
 	key := sha256.Sum256([]byte(who.Subject + "\x00" + who.Token.RefreshToken))
 	s.mu.Lock()
 	f := s.known[key]
+	if remembered = f.isDone(); remembered && !f.who.Token.Valid() && f.who.Token.RefreshToken == who.Token.RefreshToken {
+		f, remembered = nil, false // the provider takes it as often as it is asked
+	}
 	if f == nil {
-		if len(s.known) >= mostRefreshes {
+		if len(s.known) >= mostRefreshes && !s.dropOne() {
 			s.mu.Unlock()
-			return nil, notNow(errors.New("auth: Refresh: too many at once"))
+			return nil, false, notNow(errors.New("auth: Refresh: too many at once"))
 		}
 		if s.known == nil {
 			s.known = map[[sha256.Size]byte]*refreshed{}
@@ -121,24 +128,51 @@ func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identit
 	s.mu.Unlock()
 	select {
 	case <-f.done:
-		return f.who, f.err
+		return f.who, remembered, f.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
+}
+
+// isDone reports whether it is a call that has succeeded.
+func (f *refreshed) isDone() bool {
+	if f == nil {
+		return false
+	}
+	select {
+	case <-f.done:
+		return f.err == nil
+	default:
+		return false
+	}
+}
+
+// dropOne forgets one that is not under way any more. s.mu is held.
+func (s *refreshes) dropOne() bool {
+	for key, f := range s.known {
+		if f.isDone() {
+			delete(s.known, key)
+			return true
+		}
+	}
+	return false
 }
 
 func (s *refreshes) run(key [sha256.Size]byte, f *refreshed, ask func() (*Identity, error)) {
 	f.who, f.err = ask()
 	if f.err != nil {
-		s.forget(key) // who asks next may have more luck
+		s.forget(key, f) // who asks next may have more luck
 	} else {
-		time.AfterFunc(refreshedFor, func() { s.forget(key) })
+		time.AfterFunc(refreshedFor, func() { s.forget(key, f) })
 	}
 	close(f.done)
 }
 
-func (s *refreshes) forget(key [sha256.Size]byte) {
+// forget forgets f, unless another has come for it.
+func (s *refreshes) forget(key [sha256.Size]byte, f *refreshed) {
 	s.mu.Lock()
-	delete(s.known, key)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.known[key] == f {
+		delete(s.known, key)
+	}
 }

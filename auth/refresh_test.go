@@ -155,3 +155,43 @@ func statusOf(err error) int {
 	}
 	return 0
 }
+
+// What was got for a refresh token is not lost when the keys cannot be had with which its ID token would be looked at.
+func TestRefreshWithoutKeys(t *testing.T) {
+	p := newIDP(t)
+	p.metadata = map[string]any{"jwks_uri": "https://127.0.0.1:1/keys"}
+	login, who := newRefresher(t, p, jwt.MapClaims{"iss": p.URL, "aud": "shop", "sub": "ada", "exp": time.Now().Add(time.Hour).Unix()})
+	who.IDToken = "before"
+	fresh, err := login.Refresh(t.Context(), who)
+	if err != nil || fresh.Subject != "ada" || fresh.IDToken != "before" || fresh.Token.RefreshToken != "r1" {
+		t.Errorf("%+v, %v", fresh, err)
+	}
+}
+
+// What is remembered keeps nobody else from being refreshed, and is not given out when it holds no more.
+func TestRefreshRemembersSome(t *testing.T) {
+	p := newIDP(t)
+	lasts := 3600
+	p.token = func(w http.ResponseWriter, r *http.Request) {
+		tell(w, http.StatusOK, fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, "for "+r.FormValue("refresh_token"), lasts))
+	}
+	login, who := newRefresher(t, p, nil)
+	for i := range 1100 {
+		token := *who.Token
+		token.RefreshToken = fmt.Sprint("of ", i)
+		fresh, err := login.Refresh(t.Context(), &auth.Identity{Issuer: p.URL, Subject: "ada", Token: &token})
+		if err != nil || fresh.Token.AccessToken != "for "+token.RefreshToken {
+			t.Fatalf("the %d. refresh: %+v, %v", i+1, fresh, err)
+		}
+	}
+	lasts = 1
+	before := p.exchanged.Load()
+	for range 2 {
+		if _, err := login.Refresh(t.Context(), who); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.exchanged.Load() - before; n != 2 {
+		t.Errorf("the provider was asked %d times for what lasts a second", n)
+	}
+}

@@ -185,7 +185,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 
 // response returns the answer as of now. It is rendered once a second at most.
 func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response {
-	age := int64((now - e.born) / time.Second)
+	age := int64(max(now-e.born, 0) / time.Second) // another loop's clock may be behind
 	slot := &e.rendered[0]
 	if status != cacheStatusHit {
 		slot = &e.rendered[1]

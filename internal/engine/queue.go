@@ -34,6 +34,7 @@ const (
 // connQueue is a queue of connections. conns[at:] are in it.
 type connQueue struct {
 	conns    []*Conn
+	asked    []uint16 // what each counted as: who is away meanwhile is its goroutine's
 	at       int
 	requests int // about as many as they ask, see Conn.asks
 	unknown  int // ... without those of so many connections
@@ -45,10 +46,11 @@ func (q *connQueue) push(c *Conn) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
 		clear(q.conns[n:])
-		q.conns, q.at = q.conns[:n], 0
+		copy(q.asked, q.asked[q.at:])
+		q.conns, q.asked, q.at = q.conns[:n], q.asked[:n], 0
 	}
-	q.conns = append(q.conns, c)
 	n := c.asks()
+	q.conns, q.asked = append(q.conns, c), append(q.asked, uint16(n))
 	if q.requests += n; n == 0 {
 		q.unknown++
 	}
@@ -57,12 +59,12 @@ func (q *connQueue) push(c *Conn) {
 func (q *connQueue) pop() *Conn {
 	c := q.conns[q.at]
 	q.conns[q.at] = nil
-	n := c.asks()
+	n := int(q.asked[q.at])
 	if q.requests -= n; n == 0 {
 		q.unknown--
 	}
 	if q.at++; q.at == len(q.conns) {
-		q.conns, q.at, q.requests, q.unknown = q.conns[:0], 0, 0, 0
+		q.conns, q.asked, q.at, q.requests, q.unknown = q.conns[:0], q.asked[:0], 0, 0, 0
 	}
 	return c
 }

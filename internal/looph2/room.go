@@ -51,7 +51,10 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	n := max(pends.Load(), streamRoom)
 	if bound := server.Budget.Bound(); bound > 0 {
 		least := server.Holders.Fair() + 1 // what is within it could not wait
-		n = max(min(n, bound/4), least)    // as for HTTP/1.1
+		n = min(n, max(bound/4, least))    // as for HTTP/1.1
+		if x.crowded() {
+			n = max(n, least)
+		}
 	}
 	if most := server.Holders.MaxAddress; most > 0 {
 		n = min(n, most)
@@ -79,11 +82,15 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 // many would be begun at once while none is known to hold anything. Those that last mostly hold nothing.
 func (x *Wire) charge(lasts, inline bool) {
 	own := x.own
-	if lasts || inline && !x.toBackground {
+	if !lasts && inline && !x.toBackground {
 		return
 	}
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
+	if lasts {
+		own.endAhead()
+		return
+	}
 	if own.ahead || own.headOnly || own.canceled {
 		return
 	}

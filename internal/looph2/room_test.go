@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -137,4 +138,34 @@ func TestStreamsWaitForRoom(t *testing.T) {
 	if m := s.app.Stats().Memory; m.HeldPeak > m.Budget+m.Budget/2 {
 		t.Errorf("%d bytes were held of %d", m.HeldPeak, m.Budget)
 	}
+}
+
+// Requests whose answers are large, but small beside what there is, do not wait for each other, however long they take.
+func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
+	onLoop(t)
+	const size, streams = 200 << 10, 8
+	entered, leave := make(chan bool, streams), make(chan bool)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
+		app.Get("/large", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("waits") != "" {
+				entered <- true
+				<-leave
+			}
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
+		})
+	})
+	s.open().request(1, true, "GET", "/large") // the route is known from here on
+	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
+	c := s.open()
+	for i := range uint32(streams) {
+		c.request(2*i+1, true, "GET", "/large?waits=1")
+	}
+	for i := range streams {
+		select {
+		case <-entered:
+		case <-time.After(patience):
+			t.Fatalf("%d of %d have begun: %+v", i, streams, s.app.Stats().Memory)
+		}
+	}
+	close(leave)
 }
