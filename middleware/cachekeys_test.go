@@ -18,7 +18,7 @@ import (
 func requestOf(app *dunlin.App, method, target string, body io.Reader, fields ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, target, body)
 	for i := 0; i < len(fields); i += 2 {
-		req.Header.Set(fields[i], fields[i+1])
+		req.Header.Add(fields[i], fields[i+1])
 	}
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, req)

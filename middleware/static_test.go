@@ -65,13 +65,7 @@ func static(t *testing.T, c middleware.StaticConfig) *dunlin.App {
 }
 
 func ask(app *dunlin.App, method, target string, headers ...string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(method, target, nil)
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Add(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	app.ServeHTTP(w, req)
-	return w
+	return requestOf(app, method, target, nil, headers...)
 }
 
 func TestStatic(t *testing.T) {

@@ -60,7 +60,7 @@ func missing(t *testing.T, format string, args ...any) {
 	t.Skip(why)
 }
 
-// soon waits until cond holds.
+// soon waits until cond holds. It looks now and then only: what it waits for needs the processors.
 func soon(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {

@@ -169,3 +169,37 @@ func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 	}
 	close(leave)
 }
+
+// An answer that lasts holds no room that was reserved for a large one, before it has sent anything.
+func TestAnswersThatLastReserveNothing(t *testing.T) {
+	onLoop(t)
+	const size, streams = 200 << 10, 8
+	begun, leave := make(chan bool, streams), make(chan bool)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
+		app.Get("/feed", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("lasts") == "" {
+				return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
+			}
+			return dunlin.SSE(func(e *dunlin.Events) error {
+				e.Heartbeat(0)
+				begun <- true
+				<-leave
+				return nil
+			})
+		})
+	})
+	first := s.open()
+	first.request(1, true, "GET", "/feed") // the route is known from here on
+	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
+	_ = first.Close()
+	soon(t, "it is given back", func() bool { return s.app.Stats().Memory.HeldFor["output"] == 0 })
+	c := s.open()
+	for i := range uint32(streams) {
+		c.request(2*i+1, true, "GET", "/feed?lasts=1")
+	}
+	for range streams {
+		<-begun
+	}
+	soon(t, "nothing is reserved", func() bool { return s.app.Stats().Memory.HeldFor["output"] == 0 })
+	close(leave)
+}
