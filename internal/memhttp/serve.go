@@ -53,7 +53,8 @@ func newWire(s *exchange.Server, req *http.Request, answer chan *http.Response) 
 // run answers the request, on a goroutine of its own.
 func (x *wire) run(route *exchange.Route) {
 	start := time.Now()
-	defer x.cut() // unless it is answered
+	defer x.end()
+	defer func() { x.cut() }() // unless it is answered
 	var a exchange.Answer
 	if route.Timeout == 0 {
 		a = exchange.Finish(x.call)
@@ -71,11 +72,18 @@ func (x *wire) run(route *exchange.Route) {
 	if x.s.Watched {
 		x.call.Observe(a, time.Since(start))
 	}
-	x.send(&a)
+	whole := x.settled(&a)
 	x.call.End()
 	_ = x.Req.Body.Close() // nothing is lost by an error
 	exchange.RemoveForm(x.Req)
 	x.lent.End()
+	switch { // who has all of its answer knows that the request has ended
+	case whole != nil:
+		x.resp = whole
+		x.answer <- whole
+	case x.finished:
+		x.finish()
+	}
 }
 
 // instead returns the wire for an answer that is given without the action: it has nothing
@@ -88,17 +96,17 @@ func (x *wire) instead() *wire {
 	return y
 }
 
-// send sends a settled answer.
-func (x *wire) send(a *exchange.Answer) {
+// settled returns a settled answer, nil if it was sent or there is to be none.
+func (x *wire) settled(a *exchange.Answer) *http.Response {
 	if a.Kind() == exchange.Sent || a.Kind() == exchange.Abort {
-		return // cut comes next
+		return nil // cut comes next, unless the body is finished
 	}
 	resp := x.head(a, max(a.Announced(), -1)) // NoLength is less
 	if resp.Body = http.NoBody; x.bodied(a) {
 		resp.Body = io.NopCloser(bytes.NewReader([]byte(a.Body))) // which may lie in memory of the request
 	}
-	x.answer <- resp
 	a.Release()
+	return resp
 }
 
 // bodied reports whether an answer goes out with its body.
@@ -130,7 +138,6 @@ func (x *wire) head(a *exchange.Answer, length int64) *http.Response {
 	case x.bodied(a):
 		resp.TransferEncoding = []string{"chunked"}
 	}
-	x.resp = resp
 	return resp
 }
 

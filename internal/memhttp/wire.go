@@ -26,10 +26,11 @@ type wire struct {
 	end              context.CancelFunc
 	race             *exchange.Race      // under a timeout, between the action and the clock
 	answer           chan *http.Response // gets one, nil if there is no answer
-	resp             *http.Response      // the answer, once its head is there
+	resp             *http.Response      // the answer, once it is given
 	body             *io.PipeWriter      // likewise, if it comes in pieces
 	close            bool                // the connection would close after the answer
 	undated          bool                // the answer has no Date
+	finished         bool                // the body that comes in pieces is there, and ends when the request has
 	left             int64               // bytes of the body to come, if it comes in pieces and its length is known
 	lent             exchange.LentBody   // what standard handlers read of a body that was read before
 }
@@ -104,7 +105,7 @@ func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	}
 	r, w := io.Pipe()
 	resp := x.head(a, length)
-	x.left, x.body, resp.Body = length, w, body{r, x.end}
+	x.left, x.body, x.resp, resp.Body = length, w, resp, body{r, x.end}
 	if !x.bodied(a) {
 		_ = w.Close() // it never fails
 	}
@@ -138,7 +139,7 @@ func (s *sink) SetWriteDeadline(time.Time) error             { return http.ErrNo
 func (s *sink) EnableFullDuplex() error                      { return nil }
 func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
 
-// Finish ends the body. Trailers can be read from the answer then.
+// Finish notes the trailers: they can be read from the answer once the body has ended.
 func (s *sink) Finish(trailers http.Header) {
 	for key, values := range trailers {
 		if s.resp.Trailer == nil {
@@ -146,8 +147,13 @@ func (s *sink) Finish(trailers http.Header) {
 		}
 		s.resp.Trailer[http.CanonicalHeaderKey(strings.TrimPrefix(key, http.TrailerPrefix))] = values
 	}
-	if s.left > 0 {
-		_ = s.body.CloseWithError(io.ErrUnexpectedEOF) // the client has been told of more
+	s.finished = true
+}
+
+// finish ends a body that came in pieces.
+func (x *wire) finish() {
+	if x.left > 0 {
+		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // the client has been told of more
 	}
-	_ = s.body.Close() // it has no effect then
+	_ = x.body.Close() // it has no effect then
 }
