@@ -274,7 +274,8 @@ func (d *Driver) Flush(timeout time.Duration) error {
 	return c.flushPending(timeout)
 }
 
-// flushPending blocks until the connection has no pending output.
+// flushPending blocks until the connection has no pending output. What was reserved for it is given
+// back: what comes later counts when it comes.
 func (c *Conn) flushPending(timeout time.Duration) error {
 	e, left := c.driver.engine, int64(-1)
 	var until int64
@@ -283,6 +284,7 @@ func (c *Conn) flushPending(timeout time.Duration) error {
 		case c.flags&flagCloseNow != 0:
 			return net.ErrClosed
 		case c.out == nil || c.driver.drain(c):
+			c.EndAhead()
 			return nil
 		case c.flags&flagCloseNow != 0:
 			return net.ErrClosed

@@ -23,7 +23,7 @@ const roomPause = int64(250 * time.Millisecond)
 // ReserveRoom asks for room for n bytes of output that the request which is about to begin
 // is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
 // the request. What was granted is for the output
-// of this call of Data; what is left of it when that has been sent is given back.
+// of this call of Data; what is left of it when that has been sent, or flushed, is given back.
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
 	if a.ReserveFirst(n) {
@@ -37,6 +37,13 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 		l.retried = nil
 	}
 	return a.ReserveAhead(n)
+}
+
+// EndAhead gives back what is left of the room that was reserved for output.
+func (c *Conn) EndAhead() {
+	if a := c.acct.Load(); a != nil {
+		a.EndAhead()
+	}
 }
 
 // AwaitRoom asks for another call of Data, with the input not consumed by this one, when there

@@ -128,6 +128,7 @@ func (k *sink) Flush() error {
 	if own.late {
 		return exchange.ErrLate
 	}
+	own.endAhead()
 	own.s.post(own)
 	return nil
 }

@@ -1,0 +1,68 @@
+package suite
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Room that was reserved for a large answer, as the route has shown, ends with what it was for: an answer that has
+// been flushed, lasts, or has become another protocol holds none of it, for however long it goes on.
+func TestReservedRoomEnds(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		const large = 16 << 20 // more than sockets and windows take
+		var app *dunlin.App
+		begun, leave := make(chan bool, 9), make(chan bool)
+		wait := func() { begun <- true; <-leave }
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 256 << 20}, func(a *dunlin.App) {
+			app = a
+			mounted := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Query().Get("how") {
+				case "hijacked":
+					if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+						wait()
+						_ = c.Close()
+						return
+					}
+					fallthrough // there is none by HTTP/2, and in memory
+				case "flushed":
+					_ = http.NewResponseController(w).Flush()
+					wait()
+				}
+			}))
+			a.Get("/", func(r *dunlin.Request) dunlin.Response {
+				switch r.Query("how") {
+				case "large":
+					return dunlin.Text(strings.Repeat("x", large))
+				case "stream":
+					return dunlin.Stream("text/plain", func(w io.Writer) error {
+						_, err := w.Write(make([]byte, 9000)) // enough to be sent at once
+						wait()
+						return err
+					})
+				case "events":
+					return dunlin.SSE(func(e *dunlin.Events) error { e.Heartbeat(0); wait(); return nil })
+				}
+				return mounted(r)
+			})
+		})
+		output := func() int64 { return app.Stats().Memory.HeldFor["output"] }
+		unread := Dial(t, addr)
+		Send(t, unread, Request("GET /?how=large"))
+		if engine == dunlin.EngineLoop {
+			Soon(t, "the route shows that its answers are large", func() bool { return output() > 1<<20 })
+		}
+		_ = unread.Close()
+		Soon(t, "nothing is held", func() bool { return output() == 0 })
+		for _, how := range []string{"flushed", "stream", "events", "hijacked"} {
+			conn := Dial(t, addr)
+			Send(t, conn, Request("GET /?how="+how))
+			Await(t, how, begun)
+			Soon(t, "what is "+how+" has nothing reserved", func() bool { return output() < 256<<10 })
+		}
+		close(leave)
+	})
+}
