@@ -34,18 +34,6 @@ func (x *wire) Context() context.Context {
 	return x.ctx
 }
 
-// liftTimeout lifts a timeout on the action's time, because the answer begins; false if
-// the connection was taken from it.
-func (x *wire) liftTimeout() bool {
-	if !x.d.LiftTimeout() {
-		return false
-	}
-	if timed, ok := x.ctx.(*exchange.TimeoutContext); ok {
-		timed.Lift()
-	}
-	return true
-}
-
 // A localContext has the address that a connection was accepted on as the value
 // of http.LocalAddrContextKey, as contexts of net/http have it. To find it takes
 // a system call, which is made when the value is first asked for.

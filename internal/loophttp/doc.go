@@ -12,6 +12,7 @@
 //	room.go       answers that need room first           count.go     counting by route
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
+//	late.go       those that are answered without their action, which took too long
 //	parts.go      connections of HTTP/2, which are internal/looph2's
 //
 // # How a request is answered

@@ -242,38 +242,6 @@ func (h *handler) Detached(scratch any) (waits bool) {
 	return !x.answering.Load()
 }
 
-// Expiring notes what the answer for an action that took too long depends on;
-// none of it is changed by an action.
-func (h *handler) Expiring(late, fresh any) {
-	from, x := late.(*wire), fresh.(*wire)
-	if from.call.Hooked() {
-		x.kept = append(x.kept[:0], from.head.Bytes()...)
-		from.head.CopyTo(&x.head, x.kept)
-		x.readHead()
-		x.call.Begin(true)
-	}
-	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
-	x.call.Succeed(from.call)
-	x.count.since = from.count.since
-	if timed, ok := from.ctx.(*exchange.TimeoutContext); ok {
-		timed.End(context.DeadlineExceeded)
-	}
-	from.endInFlight()
-}
-
-// Expired answers for an action that took too long, and may still run.
-func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
-	x := d.Scratch.(*wire)
-	x.use(d, c)
-	x.closing = true
-	resp := h.server.Pipeline.Late(x.s.Route)
-	x.countAnswer(resp.Class())
-	x.flushCount()
-	x.answerAlone(resp, exchange.FromTimeout)
-	x.call.End()
-	c.CloseLingering()
-}
-
 // Refused tells a client that there is no memory for what it has sent, whether that is
 // part of a request or waits for its turn.
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {

@@ -64,22 +64,6 @@ func (x *wire) keepRequest() {
 	}
 }
 
-// claim keeps the action's timeout from taking the connection until
-// unclaim; false if it has. Reading and writing may both claim it.
-func (x *wire) claim() bool {
-	if x.claims == 0 && !x.d.Claim() {
-		return false
-	}
-	x.claims++
-	return true
-}
-
-func (x *wire) unclaim() {
-	if x.claims--; x.claims == 0 {
-		x.d.Release()
-	}
-}
-
 // flush sends the output. The caller holds writing and using.
 func (x *wire) flush(timeout time.Duration) error {
 	x.begunAt = -1

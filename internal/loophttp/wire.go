@@ -370,20 +370,6 @@ func (x *wire) cut() {
 	}
 }
 
-// dropLate discards a response whose request was answered without it. The
-// connection is another driver's now.
-func (x *wire) dropLate(resp *exchange.Answer) progress {
-	resp.Release()
-	return x.drop()
-}
-
-// drop ends a request that was answered without its action.
-func (x *wire) drop() progress {
-	x.expired = true
-	x.end()
-	return connectionOver
-}
-
 // end drops what belonged to the request.
 func (x *wire) end() {
 	if x.cancel != nil {
