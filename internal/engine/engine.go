@@ -238,7 +238,7 @@ func (e *Engine) postToAll(kind messageKind) *sync.WaitGroup {
 func (e *Engine) loopEnded() {
 	if e.running.Add(-1) == 0 {
 		e.workers.close()
-		close(e.monitor.stop)
+		e.monitor.end()
 		close(e.done)
 	}
 }

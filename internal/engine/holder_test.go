@@ -352,8 +352,7 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	defer conn.Close()
 	alone := &client{conn, t, bufio.NewReader(conn)}
 	alone.send("much alone\n")
-	other.send("echo all have come\n") // to the same loop, behind them
-	other.want("all have come")
+	other.awaitTurn() // of the same loop, behind them: all have come
 	for i, c := range append([]*client{alone}, burst...) {
 		room.giveBack()
 		for n := 0; n < i+2; n = room.begun() {

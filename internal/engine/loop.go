@@ -5,7 +5,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"runtime"
 	"sync"
@@ -388,9 +387,13 @@ func (l *loop) close(c *Conn) {
 	c.dropPending(e)
 	e.buffers.put(c.in)
 	c.in = nil
-	l.count.Add(-1)
-	if t == nil || !t.passed {
-		e.forget(c.peer.addr())
+	counted := t == nil || !t.passed
+	if counted {
+		e.cfg.Addresses.Release(e.source(c.peer.addr()))
+	}
+	l.count.Add(-1) // who sees it finds room for another of this address
+	if counted {
+		e.forget()
 	}
 	c.fireHangup()
 	e.handler.Closed(c)
@@ -399,10 +402,9 @@ func (l *loop) close(c *Conn) {
 	}
 }
 
-// forget says that a connection from an address is open no more.
-func (e *Engine) forget(from netip.Addr) {
+// forget says that a connection is open no more.
+func (e *Engine) forget() {
 	e.conns.Add(-1)
-	e.cfg.Addresses.Release(e.source(from))
 	if e.pausedLoops.Load() > 0 {
 		e.broadcast(message{kind: msgResume})
 	}

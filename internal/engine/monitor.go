@@ -58,10 +58,10 @@ func (m *monitor) init() error {
 	return nil
 }
 
-// pause parks the goroutine for about d.
+// pause parks the goroutine for about d, or until the end.
 func (m *monitor) pause(d time.Duration) {
 	m.spec.Value, m.set = unix.NsecToTimespec(int64(d)), false
-	_ = m.expiry.Read(m.wait) // has no deadline, and only watch closes the file
+	_ = m.expiry.Read(m.wait) // has no deadline before the end, and only watch closes the file
 }
 
 // wake calls the monitor to work. It costs a driver about 200 ns, hence
@@ -102,7 +102,18 @@ func (e *Engine) watch() {
 			quiet = 0
 		}
 		m.pause(interval)
+		select {
+		case <-m.stop:
+			return
+		default:
+		}
 	}
+}
+
+// end has watch return, however long it was to pause.
+func (m *monitor) end() {
+	close(m.stop)
+	_ = m.timer.SetReadDeadline(time.Unix(1, 0)) // it fails if watch has returned
 }
 
 // sleep waits for a call. It reports false if the engine has ended.

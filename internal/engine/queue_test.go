@@ -34,7 +34,7 @@ func TestNewConnectionsShareTheTime(t *testing.T) {
 		s.AdvanceClock(time.Millisecond)
 		answer(d, args)
 	}
-	s = serve(t, engine.Config{Loops: 1, TakeoverAfter: 300 * time.Millisecond}, h)
+	s = serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, h)
 	long, old := s.dial(), s.dial()
 	old.send("echo before\n")
 	old.want("before")

@@ -214,7 +214,7 @@ func (h *shake) open() (other func()) {
 			return nil
 		}
 		t.passed, t.opened = true, true // by who calls this
-		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.forget(from) }}
+		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.cfg.Addresses.Release(h.e.source(from)); h.e.forget() }}
 		return func() { serve(agreed) }
 	}
 	h.e.shakenHands(t)

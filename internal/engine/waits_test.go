@@ -16,7 +16,7 @@ func TestLoopWaitIsThatOfOthersBehindALongCall(t *testing.T) {
 		(<-meanwhile)()
 		answer(d, "done")
 	}
-	s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1}, h)
+	s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, TakeoverAfter: time.Hour}, h)
 	long, behind := s.dial(), s.dial()
 	behind.send("echo a\n")
 	behind.want("a")
