@@ -53,6 +53,7 @@ func newWire(s *exchange.Server, req *http.Request, answer chan *http.Response) 
 // run answers the request, on a goroutine of its own.
 func (x *wire) run(route *exchange.Route) {
 	start := time.Now()
+	defer func() { _ = x.Req.Body.Close() }() // last, since it may wait for what is left of it; nothing is lost by an error
 	defer x.end()
 	defer func() { x.cut() }() // unless it is answered
 	var a exchange.Answer
@@ -74,7 +75,6 @@ func (x *wire) run(route *exchange.Route) {
 	}
 	whole := x.settled(&a)
 	x.call.End()
-	_ = x.Req.Body.Close() // nothing is lost by an error
 	exchange.RemoveForm(x.Req)
 	x.lent.End()
 	switch { // who has all of its answer knows that the request has ended
