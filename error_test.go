@@ -60,6 +60,7 @@ func TestError(t *testing.T) {
 			if w.Code != c.status || w.Body.String() != c.body {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
+			wantLogged(t, logs, "request failed")
 			_, logged, _ := strings.Cut(logs.String(), "request failed")
 			level := "level=DEBUG"
 			if c.status >= 500 {
@@ -130,7 +131,7 @@ func TestZeroResponse(t *testing.T) {
 		if w := do(app, "GET", "/api/things/7"); w.Code != 500 || w.Body.String() != problem500Body || w.Header().Get("X-A") != "" {
 			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
-		wantContains(t, "log", logs.String(), "zero Response", "route=/api/things/{id}", "path=/api/things/7")
+		wantLogged(t, logs, "zero Response", "route=/api/things/{id}", "path=/api/things/7")
 	}
 	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Response{}.Status(202) }); w.Code != 202 || w.Body.Len() != 0 {
 		t.Errorf("a zero response with a status: %d", w.Code)

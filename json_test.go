@@ -125,7 +125,7 @@ func TestJSONSeqThatDoesNotStop(t *testing.T) {
 			}
 			send(t, conn, req("GET /probe"))
 			answered(t, br, 200, "probe")
-			wantContains(t, "the log", logs.String(), "panic in a sequence that was stopped")
+			wantLogged(t, logs, "panic in a sequence that was stopped")
 		})
 	})
 	t.Run("never sent", func(t *testing.T) {

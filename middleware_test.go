@@ -148,7 +148,7 @@ func TestPanics(t *testing.T) {
 		if w.Code != 500 || w.Body.String() != problem500Body {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
-		wantContains(t, "log", logs.String(), "panic in an action", "route=/things/{id}", "path=/things/7", "middleware_test.go", "id=")
+		wantLogged(t, logs, "panic in an action", "route=/things/{id}", "path=/things/7", "middleware_test.go", "id=")
 		if w := do(app, "GET", "/nowhere"); w.Code != 404 {
 			t.Errorf("after the panic: %d", w.Code)
 		}
@@ -176,7 +176,7 @@ func TestRecover(t *testing.T) {
 			if w := do(app, "GET", "/"); w.Code != c.status || w.Body.String() != c.body {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
-			wantContains(t, "log", logs.String(), c.logs...)
+			wantLogged(t, logs, c.logs...)
 		})
 	}
 }

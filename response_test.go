@@ -209,7 +209,7 @@ func TestOwningResponseTwice(t *testing.T) {
 					t.Errorf("%s again: %d %v %q", target, w.Code, w.Header(), w.Body)
 				}
 			}
-			wantContains(t, "log", logs.String(), "response used again after it was sent", "route=/kept", "route=/further")
+			wantLogged(t, logs, "response used again after it was sent", "route=/kept", "route=/further")
 		})
 	}
 }

@@ -11,6 +11,7 @@ var (
 
 	panicText               = suite.PanicText
 	wantContains, wantLacks = suite.WantContains, suite.WantLacks
+	wantLogged              = suite.WantLogged
 
 	newApp, start   = suite.NewApp, suite.Start
 	onEnginesAndTLS = suite.OnBothEnginesAndTLS

@@ -90,11 +90,14 @@ func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers [
 func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
-		t.Fatal(err)
+	patient := func() { // once more: each answer is waited for, not all of them together
+		if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	br := bufio.NewReader(conn)
 	for _, raw := range raws {
+		patient()
 		if _, err := io.WriteString(conn, raw); err != nil {
 			t.Fatalf("send %.60q: %v", raw, err)
 		}
@@ -104,6 +107,7 @@ func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answe
 		}
 		answers = append(answers, answer)
 	}
+	patient()
 	if closes {
 		if b, err := br.ReadByte(); err == nil {
 			t.Errorf("the connection goes on after the answer, with byte %q", b)

@@ -3,6 +3,7 @@ package suite
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,7 +75,16 @@ func Respond(t *testing.T, act dunlin.Action) (w *httptest.ResponseRecorder, log
 	t.Helper()
 	app, logs := NewApp(dunlin.Config{})
 	app.Get("/", act)
-	return Do(app, http.MethodGet, "/"), logs.String()
+	app.Get("/last", Constant(dunlin.Error(errors.New("the last record"))))
+	w = Do(app, http.MethodGet, "/")
+	Do(app, http.MethodGet, "/last")
+	WantLogged(t, logs, "the last record") // and all before it
+	for line := range strings.Lines(logs.String()) {
+		if !strings.Contains(line, "the last record") {
+			logged += line
+		}
+	}
+	return w, logged
 }
 
 // RespondWith is Respond for a response that needs no request.
