@@ -110,9 +110,10 @@ func TestRedisRestarts(t *testing.T) {
 	if err := st.Subscribe(ctx, "topic", func(m store.Message) { received <- string(m.Body) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Increment(ctx, st, "n", 1, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "scripts run", func() bool {
+		_, err := store.Increment(ctx, st, "n", 1, time.Hour)
+		return err == nil
+	})
 	s.kill()
 	if _, err := st.Get(ctx, "k"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a call to a Redis that is gone: %v", err)
