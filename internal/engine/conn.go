@@ -48,7 +48,7 @@ type Conn struct {
 	flags  connFlags
 	queued bool // in loop.primary, loop.secondary, loop.later or loop.noRoom; the loop's
 
-	// Notes are the handler's, but that the engine reads Parts.
+	// Notes are the handler's, but that the engine reads Parts and Begun.
 	Notes Note
 }
 
@@ -60,7 +60,8 @@ const (
 	// for it, and the handler ends it when nothing is left to do.
 	Parts Note = 1 << iota
 
-	// Begun: it is known what is spoken.
+	// Begun: it is known what is spoken, for something was asked. Until then the connection is new, and has more
+	// time when the engine drains.
 	Begun
 
 	// Prompt: its peer has taken at once what it was last expected to leave.

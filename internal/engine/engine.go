@@ -190,6 +190,10 @@ func (e *Engine) StopAccepting() {
 // on its way, or the first of a new one.
 const lastRequests = 250 * time.Millisecond
 
+// firstRequest is that time for a connection on which nothing was asked yet: its client does not
+// send what it asks first again. What is lost on the way is sent again after a second (RFC 6298, section 2.1).
+const firstRequest = 2 * time.Second
+
 // Shutdown stops accepting, closes idle connections after a moment for last
 // requests, and waits for the others to finish. When ctx ends first, it closes them as Close does and returns
 // ctx's error.

@@ -77,6 +77,7 @@ func (h *lineHandler) NewScratch() any { return new(int) }
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	h.data.Add(1)
+	c.Notes |= engine.Begun
 	h.opened.LoadOrStore(c, new(atomic.Int32))
 	*d.Scratch.(*int)++ // a race if a driver is ever shared
 	for {

@@ -416,7 +416,11 @@ func (l *loop) closeSoon(c *Conn) {
 		l.close(c)
 		return
 	}
-	if end := deadlineTick(l.now, lastRequests); c.deadline == 0 || c.deadline > end {
+	after := lastRequests
+	if c.Notes&Begun == 0 {
+		after = firstRequest
+	}
+	if end := deadlineTick(l.now, after); c.deadline == 0 || c.deadline > end {
 		c.deadline = end
 	}
 	l.refileIfEarlier(c)

@@ -42,9 +42,7 @@ func (h *shake) shake() {
 	h.d = &Driver{engine: e, detached: true, conn: c}
 	c.driver = h.d
 	h.t.phase = tlsShaking
-	if h.until = startOf(c.deadline); c.deadline == 0 { // the engine is draining
-		h.until = e.patience(c.openTimeout(e))
-	}
+	h.until = c.shakeUntil()
 	account := c.Account()
 	account.Force(admission.Handshake, shakeMemory)
 	account.Working(true)
@@ -70,6 +68,15 @@ func (h *shake) shake() {
 		return
 	}
 	other = h.open()
+}
+
+// shakeUntil returns when the handshake of c must be over, 0 for never.
+func (c *Conn) shakeUntil() int64 {
+	e := c.loop.e
+	if c.deadline == 0 || e.draining.Load() { // whose deadlines are for those who ask nothing
+		return e.patience(c.openTimeout(e))
+	}
+	return startOf(c.deadline)
 }
 
 // run shakes hands.

@@ -15,13 +15,14 @@
 //     because clients whose connections are closed make new ones.
 //  4. All servers end. Each loop looks at its connections once: an idle one may send a
 //     request for another 250 ms, is read a last time and closed. So is one that becomes idle later
-//     without having been told, because its answer had begun before. The server of net/http
-//     grants 250 ms for last requests, and calls http.Server.Shutdown.
+//     without having been told, because its answer had begun before. A new one has 2 s for its first
+//     request, which clients do not send again, after its handshake if it is by TLS. The server of net/http
+//     grants 250 ms for last requests, and calls http.Server.Shutdown, which grants new ones 5 s.
 //  5. At the deadline, what is left is closed. On the loop engine the goroutine that has
 //     such a connection fails in its next read or write, and the request's context is cancelled.
 //
 // What remains is what HTTP/1.1 leaves to clients (RFC 9112, section 9.5): a request that is sent
-// in the very moment in which its connection is closed after 250 ms of silence; and, when no
+// in the very moment in which its connection is closed after 250 ms of silence, 2 s for a new one; and, when no
 // other process has the listener, a connection that is made between the last accept and the close.
 //
 // # The handover

@@ -1,0 +1,51 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+	"time"
+)
+
+// While the engine drains, a connection that was used has a moment for a last request, and a new one more, however
+// often the loop looks at it.
+func TestTimeForLastRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		notes Note
+		want  time.Duration
+	}{"new": {0, firstRequest}, "used": {Begun, lastRequests}} {
+		t.Run(name, func(t *testing.T) {
+			l := &loop{e: new(Engine), now: int64(time.Minute)}
+			l.wheel.init(tickAt(l.now))
+			c := &Conn{loop: l, Notes: test.notes, deadline: deadlineTick(l.now, time.Minute)}
+			l.conns = []*Conn{c}
+			want := deadlineTick(l.now, test.want)
+			for range 2 {
+				l.closeSoon(c)
+				if c.deadline != want || c.filed != want {
+					t.Errorf("it ends at tick %d and is looked at in tick %d, want %d", c.deadline, c.filed, want)
+				}
+				l.now += int64(test.want / 2)
+			}
+		})
+	}
+}
+
+// A client that has connected before the engine drains has as long for its handshake as any other.
+func TestTimeForHandshakeWhileDraining(t *testing.T) {
+	const timeout = 10 * time.Second
+	e := &Engine{start: time.Now()}
+	s := &secureConn{Conn: Conn{loop: &loop{e: e}, gen: genSecure}, tls: tlsState{on: &TLS{Timeout: timeout}}}
+	c := &s.Conn
+	for _, draining := range []bool{false, true} {
+		e.draining.Store(draining)
+		before := e.now()
+		c.deadline = deadlineTick(before, timeout)
+		if draining {
+			c.deadline = deadlineTick(before, lastRequests) // set as long as it was idle
+		}
+		if until := c.shakeUntil(); until < before+int64(timeout) {
+			t.Errorf("draining %v: it has %v, want %v", draining, time.Duration(until-before), timeout)
+		}
+	}
+}
