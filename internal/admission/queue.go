@@ -22,7 +22,8 @@ import "time"
 //     the queue, and from then on each that joins was answered before. New connections count
 //     as well once they have come for three intervals and 300 ms, for a burst connects at once;
 //     those that had to shake hands, one after the other, once they have come for 15 intervals:
-//     by as many as they are the queue may grow until then;
+//     by as many as they were in that time the queue may grow until then, for clients that are still
+//     busy with the handshakes of others ask late;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -54,7 +55,7 @@ type QueueControl struct {
 type Origin uint8
 
 const (
-	Returning Origin = iota // from a client that was just answered
+	Returning Origin = iota // from a client that was just answered, and may have been busy with that: see Taking
 	Fresh                   // from one that was not
 	New                     // from a new connection
 	Shaken                  // from one that has had to shake hands
@@ -104,6 +105,18 @@ const (
 	// that of half as long ago: then it stood already, and the burst that it may be was complete.
 	slowly = manyIntervals/2*windows + connecting
 )
+
+// Who comes again within Target of having taken its answer was not from outside. When that was the server does not
+// know: a client that is busy, or far away, finds its answer long after its system has confirmed it. So it is
+// believed to take takeRate bytes a second, as slow a client as asks for large answers again and again, but no more
+// than mostTaken of what has been sent at once.
+const (
+	takeRate  = 768 << 10
+	mostTaken = 1 << 20
+)
+
+// Taking returns for how long a client may be busy with an answer of n bytes, before it asks again.
+func Taking(n int) time.Duration { return time.Duration(min(n, mostTaken)) * (time.Second / takeRate) }
 
 // Arrived counts n requests that join the queue.
 func (q *QueueControl) Arrived(o Origin, n int) {
@@ -170,9 +183,10 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	}
 	stood := now - q.since
 	comes := min(max(connecting, int(windows*connectTime/q.Interval)), len(q.recent))
-	var latest, before, longBefore, latestTen counts
+	var latest, before, longBefore counts
 	hurt := 0              // windows in which clients gave up
 	fed, fedSlowly := 0, 0 // of the latest, those in which requests came from outside
+	shaken := q.joined.shaken
 	// The present window may be over for long, if nobody has looked.
 	step := interval / windows
 	over, rest := int(min((now-q.window)/step, int64(len(q.recent))))-1, (now-q.window)%step
@@ -188,8 +202,11 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		if age < comes && c.fresh+c.new > c.arrived/4 {
 			fed++
 		}
-		if age < shaking && c.new+c.shaken > c.arrived/4 {
-			fedSlowly++
+		if age < shaking {
+			shaken += c.shaken
+			if c.new+c.shaken > c.arrived/4 {
+				fedSlowly++
+			}
 		}
 		if age < within {
 			latest.add(c)
@@ -198,16 +215,14 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		}
 		if age >= len(q.recent)/2 {
 			longBefore.add(c)
-		} else {
-			latestTen.add(c)
 		}
 	}
 	shakes := fedSlowly < shaking*3/4 // those who do may all be of one burst
 	if !shakes {
-		latest.shaken, latestTen.shaken = 0, 0
+		shaken = 0
 	}
-	grows := waiting-latest.shaken > before.longest+before.longest/4 ||
-		stood > slowly*interval/windows && waiting-latestTen.shaken > longBefore.longest+longBefore.longest/4
+	grows := waiting-shaken > before.longest+before.longest/4 ||
+		stood > slowly*interval/windows && waiting-shaken > longBefore.longest+longBefore.longest/4
 	if last := &q.recent[q.at]; last.longest-waiting > (last.arrived+q.joined.arrived)/4 {
 		grows = false // it did, and fewer join now than are served
 	}

@@ -20,6 +20,7 @@ type queueSim struct {
 	clients []*simClient
 	now     time.Duration
 	queue   []*simClient
+	answer  int                                   // its length, in bytes
 	shakes  bool                                  // connections begin with a handshake
 	once    bool                                  // they are new for each request
 	stall   func(now time.Duration) time.Duration // what the machine takes away
@@ -37,6 +38,7 @@ type simClient struct {
 	asked  bool          // it has a request for at
 	queued bool
 	last   time.Duration // when it was last answered, 0: never
+	taken  time.Duration // until when it may have been busy with that
 }
 
 // turn lets the server and its clients do one turn; next gives an answered
@@ -52,7 +54,7 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			s.control.Arrived(admission.Shaken, 1)
 		case c.last == 0:
 			s.control.Arrived(admission.New, 1)
-		case c.at-c.last > s.control.Target:
+		case c.at > c.taken+s.control.Target:
 			s.control.Arrived(admission.Fresh, 1)
 		default:
 			s.control.Arrived(admission.Returning, 1)
@@ -96,6 +98,7 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			}
 			continue
 		}
+		took := time.Duration(0)
 		if s.control.Refuse(int64(now), time.Duration(now)-1-c.at) {
 			s.now += s.refusal
 			s.refused++
@@ -104,8 +107,9 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			s.now += s.service
 			s.served++
 			s.waits = append(s.waits, s.now-c.due)
+			took = admission.Taking(s.answer)
 		}
-		c.queued, c.asked, c.last = false, false, s.now
+		c.queued, c.asked, c.last, c.taken = false, false, s.now, s.now+took
 		next(c)
 	}
 	s.now = max(s.now, end)

@@ -42,7 +42,7 @@ type Conn struct {
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
 	filed      uint32 // tick under which the wheel has it, 0 for none; the loop's
-	mark       uint32 // away: filed at that time; queued: the stamp since when; else that of the last answer, 0: it is new
+	mark       uint32 // away: filed at that time; queued: the stamp since when; else until when the peer may be busy with its last answer, 0: it is new
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags

@@ -32,6 +32,7 @@ type Driver struct {
 	overdue  bool          // what it serves has waited too long, see queue.go
 	waited   time.Duration // what it serves, in the queue of a saturated loop
 	begun    int           // requests of a connection of parts, in its visit
+	sent     int           // bytes of answers in this visit, or what of them was left to be sent
 	leftover leftover      // what the handler asked for during this call of Data
 	now      int64         // copies of the loop's, which may be lost at any time
 	unix     int64         // between Enter and Leave
@@ -142,7 +143,7 @@ func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 func (d *Driver) begin(c *Conn) {
 	l := d.loop
 	l.current = c
-	d.conn, c.driver, d.begun = c, d, 0
+	d.conn, c.driver, d.begun, d.sent = c, d, 0, 0
 	d.now, d.unix = l.now, l.unix
 }
 
@@ -176,6 +177,7 @@ func (d *Driver) end(c *Conn) bool {
 	if d.begun > 0 {
 		l.asked(c, d.begun)
 	}
+	c.taking(d.sent)
 	switch {
 	case c.over():
 		l.finish(c)
@@ -208,7 +210,7 @@ func (d *Driver) letGo(c *Conn) {
 	}
 	look := c.flags&(flagLook|flagReadable|flagPeerDone) != 0
 	c.flags &^= flagLook | flagReadable
-	c.giveBack(look)
+	c.giveBack(look, d.sent)
 }
 
 // visit serves a connection that is the loop's and has something to do. It

@@ -119,6 +119,7 @@ func (d *Driver) send(c *Conn) {
 		c.willSend(total)
 		n, errno = d.gatherer().send(c.fd)
 	}
+	d.sent += total
 	switch {
 	case n == total && errno == 0:
 		d.dropOutput()

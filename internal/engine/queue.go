@@ -125,6 +125,9 @@ func (l *loop) enqueue(c *Conn) {
 		case admission.New, admission.Shaken:
 			c.flags |= flagNew
 			to = &l.secondary
+			if t := c.secure(); t != nil && t.phase != tlsOpen {
+				from = admission.Returning // it begins to shake hands, and asks later
+			}
 		case admission.Fresh:
 			c.flags |= flagFresh
 		}
@@ -157,11 +160,24 @@ func (l *loop) asked(c *Conn, n int) {
 	p.control.Arrived(admission.Fresh, max(n-had-had/4, 0))
 }
 
+// unanswered is for a connection that is open, and has not asked.
+const unanswered = -1
+
+// taking notes that c's peer has been sent n bytes of answers at the time of its mark, and may be busy with that.
+func (c *Conn) taking(n int) {
+	switch {
+	case n == unanswered:
+		c.mark = 0
+	case n >= muchOutput:
+		c.mark = (c.mark + stampAt(int64(admission.Taking(n)))) | 1
+	}
+}
+
 // waiting returns how many connections wait for their turn.
 func (l *loop) waiting() int { return l.primary.size() + l.secondary.size() }
 
-// originOf says where the request comes from that has just arrived on c, which was
-// answered last at the given stamp.
+// originOf says where the request comes from that has just arrived on c, whose peer
+// may have been busy with its last answer until the given stamp.
 func (l *loop) originOf(c *Conn, answered uint32) admission.Origin {
 	switch {
 	case answered == 0:

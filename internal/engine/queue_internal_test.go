@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A turnSim is a saturated loop without sockets, on a clock of its own: its queues hold connections of parts, each
@@ -159,6 +161,35 @@ func TestMarksAfterALongTurn(t *testing.T) {
 		l.saturate(began)
 		if l.ready != l.now {
 			t.Errorf("what has just come is marked %v ago", time.Duration(l.now-l.ready))
+		}
+	}
+}
+
+// Who asks after a large answer is not from outside while it may have been busy with that; who has only shaken hands is
+// new.
+func TestWhoIsBusyWithItsAnswer(t *testing.T) {
+	s := newTurnSim(1)
+	l, c := s.l, s.conns[0]
+	for _, test := range []struct {
+		sent  int
+		after time.Duration
+		want  admission.Origin
+	}{
+		{200, 500 * time.Microsecond, admission.Returning},
+		{200, 5 * time.Millisecond, admission.Fresh},
+		{108 << 10, 100 * time.Millisecond, admission.Returning},
+		{108 << 10, 160 * time.Millisecond, admission.Fresh},
+		{1 << 30, time.Second, admission.Returning}, // no longer for what it cannot have got
+		{1 << 30, 2 * time.Second, admission.Fresh},
+		{unanswered, 0, admission.New},
+		{unanswered, time.Second, admission.New},
+	} {
+		answered := l.now
+		c.mark = stampAt(answered)
+		c.taking(test.sent)
+		l.now += int64(test.after)
+		if got := l.originOf(c, c.mark); got != test.want {
+			t.Errorf("%v after %d bytes it is %v, want %v", test.after, test.sent, got, test.want)
 		}
 	}
 }

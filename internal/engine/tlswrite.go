@@ -42,6 +42,7 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 		return
 	}
 	if c.out == nil {
+		d.sent += d.Gathered()
 		buf := d.beginSeal(c, t)
 		d.sealOut(c, t)
 		d.flushSealed(c, t)

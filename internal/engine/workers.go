@@ -178,7 +178,7 @@ func (d *Driver) work(t task) {
 		d.Scratch = d.engine.handler.NewScratch()
 	}
 	c := t.conn
-	d.conn, c.driver, d.taking = c, d, meter{}
+	d.conn, c.driver, d.taking, d.sent = c, d, meter{}, 0
 	d.enter()
 	if c.ended() {
 		d.refuse(c)
