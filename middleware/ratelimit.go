@@ -184,11 +184,15 @@ func (l *rateLimiter) identify(r *dunlin.Request) (hash uint64, key string, limi
 }
 
 func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
-	b := ip.As16()
-	if ip.Is6() && !ip.Is4In6() {
-		return maphash.Bytes(l.seed, b[:8])
+	if ip.Is4() {
+		b := ip.As4()
+		return maphash.Bytes(l.seed, b[:])
 	}
-	return maphash.Bytes(l.seed, b[:])
+	b := ip.As16()
+	if ip.Is4In6() {
+		return maphash.Bytes(l.seed, b[12:])
+	}
+	return maphash.Bytes(l.seed, b[:8])
 }
 
 // now is never 0, which a table takes for unknown. Of two loops one may be behind by a turn, in which a key has used a little more then.

@@ -8,7 +8,7 @@ import (
 // ParseAddrPort is netip.ParseAddrPort, quicker for IPv4.
 func ParseAddrPort(s string) (netip.AddrPort, error) {
 	if i := strings.LastIndexByte(s, ':'); i > 0 && 1 <= len(s)-i-1 && len(s)-i-1 <= 5 {
-		if addr, ok := parse4(s[:i]); ok {
+		if ip, ok := parse4(s[:i]); ok {
 			port := 0
 			for _, c := range []byte(s[i+1:]) {
 				if c < '0' || c > '9' {
@@ -17,7 +17,7 @@ func ParseAddrPort(s string) (netip.AddrPort, error) {
 				port = 10*port + int(c-'0')
 			}
 			if port < 1<<16 {
-				return netip.AddrPortFrom(addr, uint16(port)), nil
+				return netip.AddrPortFrom(from4(ip), uint16(port)), nil
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package clientaddr
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 )
@@ -23,27 +24,49 @@ func trimBlanks(s string) string {
 }
 
 // parse4 reads an IPv4 address, which most are.
-func parse4(s string) (addr netip.Addr, ok bool) {
-	var ip [4]byte
-	i := 0
-	for part := range ip {
-		// One to three digits, the first of several not 0.
-		value, start := uint(0), i
-		for ; i < len(s) && s[i]-'0' <= 9; i++ {
-			value = 10*value + uint(s[i]-'0')
-		}
-		if digits := i - start; digits == 0 || digits > 3 || digits > 1 && s[start] == '0' || value > 255 {
-			return netip.Addr{}, false
-		}
-		ip[part] = byte(value)
-		if part < 3 {
-			if i == len(s) || s[i] != '.' {
-				return netip.Addr{}, false
-			}
-			i++
-		}
+func parse4(s string) (ip uint32, ok bool) {
+	rest, ip, ok := last4(s)
+	return ip, ok && rest == "" && s[0] > ' ' && s[0] != ',' && s[len(s)-1] > ' '
+}
+
+// last4 is lastOfList for an element that is an IPv4 address, which it reads: four numbers below 256 without zeros in front.
+func last4(list string) (rest string, ip uint32, ok bool) {
+	i := len(list)
+	for i > 0 && (list[i-1] == ' ' || list[i-1] == '\t') {
+		i--
 	}
-	return netip.AddrFrom4(ip), i == len(s)
+	for shift := 0; ; shift += 8 {
+		value, scale, digit := uint32(0), uint32(1), uint32(0)
+		for i > 0 && list[i-1]-'0' <= 9 && scale < 1000 {
+			digit = uint32(list[i-1] - '0')
+			value, scale, i = value+digit*scale, scale*10, i-1
+		}
+		if scale == 1 || value > 255 || digit == 0 && scale > 10 {
+			return list, 0, false
+		}
+		ip |= value << shift
+		if shift == 24 {
+			break
+		}
+		if i == 0 || list[i-1] != '.' {
+			return list, 0, false
+		}
+		i--
+	}
+	for i > 0 && (list[i-1] == ' ' || list[i-1] == '\t') {
+		i--
+	}
+	if i == 0 {
+		return "", ip, true
+	}
+	return list[:i-1], ip, list[i-1] == ','
+}
+
+// from4 returns an IPv4 address.
+func from4(n uint32) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	return netip.AddrFrom4(b)
 }
 
 // parseAddrPort reads an address, with a port or without. Zones are of no meaning to
@@ -52,8 +75,8 @@ func parseAddrPort(s string) netip.AddrPort {
 	if s == "" || !startsAddr[s[0]] {
 		return netip.AddrPort{} // before an error is made of it
 	}
-	if addr, ok := parse4(s); ok {
-		return netip.AddrPortFrom(addr, 0)
+	if n, ok := parse4(s); ok {
+		return netip.AddrPortFrom(from4(n), 0)
 	}
 	var ap netip.AddrPort
 	if s[0] == '[' || strings.IndexByte(s, '.') > 0 && strings.IndexByte(s, ':') == strings.LastIndexByte(s, ':') && strings.IndexByte(s, ':') > 0 {

@@ -35,12 +35,19 @@ func NewSource(trust *Trust, header string) *Source {
 // a trusted proxy (it is malformed there, hidden or unknown), it is the proxy's. The port is
 // 0 unless the list has it.
 func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
-	if s.plain {
-		if addr, ok := parse4(list); ok { // one, as most have it
-			return netip.AddrPortFrom(addr, 0) // trusted or not: it is the first, too
+	client := peer
+	if s.plain { // IPv4, as most are, without package netip
+		for list != "" {
+			rest, n, ok := last4(list)
+			if !ok {
+				break
+			}
+			list, client = rest, netip.AddrPortFrom(from4(n), 0)
+			if rest == "" || !s.trusts4(n) {
+				return client
+			}
 		}
 	}
-	client := peer
 	for list != "" {
 		var element string
 		list, element = s.last(list)

@@ -95,17 +95,21 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	}
 	if addr = addr.Unmap(); addr.Is4() {
 		b := addr.As4()
-		n := binary.BigEndian.Uint32(b[:])
-		for _, p := range t.v4 {
-			if n&p.mask == p.bits {
-				return true
-			}
-		}
-		return false
+		return t.trusts4(binary.BigEndian.Uint32(b[:]))
 	}
 	addr = addr.WithZone("")
 	for _, p := range t.prefixes {
 		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// trusts4 is Trusts for an IPv4 address.
+func (t *Trust) trusts4(n uint32) bool {
+	for _, p := range t.v4 {
+		if n&p.mask == p.bits {
 			return true
 		}
 	}

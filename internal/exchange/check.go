@@ -108,17 +108,23 @@ func plainValue(value string) bool {
 	}
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	var wrong uint64 // has the high bit of each byte that may not stand there
-	b := view.Bytes(value)
-	for ; len(b) >= 8; b = b[8:] {
-		w := binary.LittleEndian.Uint64(b)
+	look := func(w uint64) {
 		low := w &^ highs
 		below := ^(low + (0x80-' ')*ones)     // low byte below a blank
 		above := low + ones                   // low byte 0x7f
 		wrong |= (below | above) & highs &^ w // bytes from 0x80 on may
 	}
-	for _, c := range b {
-		if c < ' ' || c == 0x7f {
-			return false
+	b := view.Bytes(value)
+	if n < 8 {
+		for _, c := range b {
+			if c < ' ' || c == 0x7f {
+				return false
+			}
+		}
+	} else {
+		look(binary.LittleEndian.Uint64(b[n-8:])) // the last eight, some of them perhaps twice
+		for ; len(b) > 8; b = b[8:] {
+			look(binary.LittleEndian.Uint64(b))
 		}
 	}
 	return wrong == 0 && value[0] != ' ' && value[n-1] != ' '

@@ -25,6 +25,8 @@ type Own struct {
 	length int64         // of the body that an answer to HEAD leaves out, or NoLength
 	used   int           // fields to clear on release, while an adapter owns Buf
 
+	inline [inlineFields]Field // where fields are, mostly
+
 	Buf   []byte // what the body was encoded into
 	Err   error  // the cause of a failure, for the log
 	Make  any    // the pipeline's function that makes a Later answer when it is sent
@@ -61,8 +63,8 @@ const (
 )
 
 var owns = sync.Pool{New: func() any {
-	x := &Own{fields: make([]Field, inlineFields)}
-	x.x = x
+	x := new(Own)
+	x.x, x.fields = x, x.inline[:]
 	return x
 }}
 
@@ -81,9 +83,12 @@ func (x *Own) version() version { return version(x.state.Load()) }
 // or one that no answer has seen yet.
 func (x *Own) release(n int) {
 	if len(x.fields) > inlineFields {
-		x.fields = make([]Field, inlineFields)
+		x.fields = x.inline[:]
 	} else {
-		clear(x.fields[:n])
+		for i := range n {
+			f := &x.fields[i] // names and how they replace are set with the next
+			f.Name, f.Value, f.Block = "", "", nil
+		}
 	}
 	if cap(x.Buf) > keptBuffer {
 		x.Buf = nil

@@ -41,17 +41,28 @@ func (c *Strings) Copy(b []byte) string {
 	if len(b) > chunkMost {
 		return string(b)
 	}
-	if len(b) > len(c.rest) {
-		size := chunkSize
-		if c.rest == nil && len(b) <= firstSize {
-			size = firstSize
-		}
-		c.rest = make([]byte, size)
+	own := c.take(len(b))
+	copy(own, b)
+	return view.String(own)
+}
+
+// take returns n bytes, chunkMost at most, for a string that is to be made.
+func (c *Strings) take(n int) []byte {
+	if n > len(c.rest) {
+		c.more(n)
 	}
-	n := copy(c.rest, b)
-	s := view.String(c.rest[:n])
+	own := c.rest[:n:n]
 	c.rest = c.rest[n:]
-	return s
+	return own
+}
+
+// more begins a piece that has room for n bytes.
+func (c *Strings) more(n int) {
+	size := chunkSize
+	if c.rest == nil && n <= firstSize {
+		size = firstSize
+	}
+	c.rest = make([]byte, size)
 }
 
 // Values returns a slice that holds just s, for a header map, and never anything
