@@ -233,6 +233,7 @@ func (l *load) run(c *http.Client, url string) {
 				// an answer (RFC 9110, section 9.2.2). Go's does by itself unless the
 				// connection was new.
 				l.again.Add(1)
+				l.t.Logf("sent again: %v", err)
 				continue
 			}
 			if err == nil {

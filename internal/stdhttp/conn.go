@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -25,6 +26,9 @@ type timedConn struct {
 	server   *exchange.Server
 	requests atomic.Int64 // so far, if they are counted
 	closed   func()       // of a connection that another server has accepted, and counts: it is told of the end
+
+	unasked atomic.Pointer[sync.WaitGroup] // counts it while nothing has been asked of it
+	idle    bool                           // it has been before; for ConnState alone
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now
@@ -63,6 +67,32 @@ func connOf(c net.Conn) *timedConn {
 	}
 	own, _ := c.(*timedConn)
 	return own
+}
+
+// awaitFirst has c counted until it is asked something, or closed.
+func (c *timedConn) awaitFirst(unasked *sync.WaitGroup) {
+	unasked.Add(1)
+	c.unasked.Store(unasked)
+}
+
+// asked notes that c has been asked something, or will not be.
+func (c *timedConn) asked() {
+	if unasked := c.unasked.Swap(nil); unasked != nil {
+		unasked.Done()
+	}
+}
+
+// noteAsked notes that the connection of a request has been asked something.
+func noteAsked(req *http.Request) {
+	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
+		c.asked()
+	}
+}
+
+// speaksHTTP2 reports whether a connection by TLS has agreed to HTTP/2.
+func speaksHTTP2(c net.Conn) bool {
+	over, ok := c.(*tls.Conn)
+	return ok && over.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // hijacked returns a connection that was hijacked as its handler is to have it: handlers look

@@ -18,6 +18,7 @@ type Server struct {
 	http.Server
 	service *Service
 	conns   sync.WaitGroup // open connections; only grows while Serve runs
+	unasked sync.WaitGroup // of these, those that nothing has been asked of yet
 
 	mu       sync.Mutex
 	ln       *listener // once it is being served
@@ -50,12 +51,24 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	case http.StateNew:
 		s.conns.Add(1)
 		s.service.open.Add(1)
-		if own := connOf(c); own == nil || own.closed == nil {
+		own := connOf(c)
+		if own == nil || own.closed == nil {
 			s.service.accepted.Add(1)
+		}
+		if own != nil {
+			own.awaitFirst(&s.unasked)
+		}
+	case http.StateIdle:
+		if own := connOf(c); own != nil && own.unasked.Load() != nil {
+			if own.idle || !speaksHTTP2(c) {
+				own.asked()
+			}
+			own.idle = true // HTTP/2 begins so
 		}
 	case http.StateClosed, http.StateHijacked:
 		own := connOf(c)
 		if own != nil {
+			own.asked()
 			own.release()
 		}
 		if own != nil && own.closed != nil {
@@ -97,25 +110,36 @@ func (s *Server) Serve(ln net.Listener) error {
 // closed: the request of a busy client must not cross with the close.
 const lastRequests = 250 * time.Millisecond
 
+// firstRequest is that time for connections on which nothing was asked yet: a client does not send
+// what it asks first again, and net/http closes connections that it has heard of nothing from when it has begun to
+// shut down.
+const firstRequest = 2 * time.Second
+
 // Shutdown lets running requests finish; what is left when ctx ends is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
-	closed := make(chan struct{})
-	go func() {
-		s.conns.Wait()
-		close(closed)
-	}()
-	wait := time.NewTimer(lastRequests)
-	defer wait.Stop()
-	select {
-	case <-closed:
-	case <-wait.C:
-	case <-ctx.Done():
-	}
+	await(ctx, &s.conns, lastRequests)
+	await(ctx, &s.unasked, firstRequest-lastRequests)
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 	return nil
+}
+
+// await waits for all of a group, for so long at most.
+func await(ctx context.Context, all *sync.WaitGroup, most time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	wait := time.NewTimer(most)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	case <-ctx.Done():
+	}
 }
 
 // StopAccepting empties the backlog and closes the listener. When it returns, and

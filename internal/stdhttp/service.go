@@ -41,7 +41,11 @@ func (s *Service) Connections() (open int, accepted, pauses uint64, paused time.
 
 // serve answers a request.
 func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
-	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || s.Pipeline.IsDraining() {
+	draining := s.Pipeline.IsDraining()
+	if draining {
+		noteAsked(req)
+	}
+	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining {
 		// HTTP/2 makes a GOAWAY of it.
 		w.Header().Set("Connection", "close")
 	}
