@@ -83,8 +83,7 @@ func TestTimeoutOfALateStream(t *testing.T) {
 
 // The deadline is gone once the answer has begun: what heeds the context goes on.
 func TestTimeoutLiftsTheDeadline(t *testing.T) {
-	const limit = 30 * time.Millisecond
-	outlive := func(ctx context.Context) error {
+	outlive := func(ctx context.Context, limit time.Duration) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -95,65 +94,71 @@ func TestTimeoutLiftsTheDeadline(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "begun ")
-		_ = http.NewResponseController(w).Flush()
-		child, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		_, _ = fmt.Fprint(w, outlive(child))
-	})
 	pass := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit}, func(app *dunlin.App) {
-			register := func(g *dunlin.Group) {
-				g.Get("/stream", func(r *dunlin.Request) dunlin.Response {
-					return dunlin.Stream("text/plain", func(w io.Writer) error {
-						if _, err := io.WriteString(w, "begun "); err != nil {
+		Unhurried(t, 30*time.Millisecond, func(limit time.Duration) error { // in which the answer begins
+			std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, "begun ")
+				_ = http.NewResponseController(w).Flush()
+				child, cancel := context.WithCancel(r.Context())
+				defer cancel()
+				_, _ = fmt.Fprint(w, outlive(child, limit))
+			})
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+				register := func(g *dunlin.Group) {
+					g.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+						return dunlin.Stream("text/plain", func(w io.Writer) error {
+							if _, err := io.WriteString(w, "begun "); err != nil {
+								return err
+							}
+							if err := dunlin.Flush(w); err != nil {
+								return err
+							}
+							_, err := fmt.Fprint(w, outlive(r.Context(), limit))
 							return err
-						}
-						if err := dunlin.Flush(w); err != nil {
-							return err
-						}
-						_, err := fmt.Fprint(w, outlive(r.Context()))
-						return err
+						})
 					})
-				})
-				g.Get("/sse", func(*dunlin.Request) dunlin.Response {
-					return dunlin.SSE(func(e *dunlin.Events) error {
-						if err := e.Send(dunlin.Event{Data: "begun"}); err != nil {
-							return err
-						}
-						return e.Send(dunlin.Event{Data: fmt.Sprint(outlive(e.Context()))})
+					g.Get("/sse", func(*dunlin.Request) dunlin.Response {
+						return dunlin.SSE(func(e *dunlin.Events) error {
+							if err := e.Send(dunlin.Event{Data: "begun"}); err != nil {
+								return err
+							}
+							return e.Send(dunlin.Event{Data: fmt.Sprint(outlive(e.Context(), limit))})
+						})
 					})
-				})
-				g.Get("/handler", dunlin.FromStd(std))
-				g.Get("/hijack", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					conn, _, err := http.NewResponseController(w).Hijack()
-					if err != nil {
-						t.Error(err)
-						return
+					g.Get("/handler", dunlin.FromStd(std))
+					g.Get("/hijack", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						conn, _, err := http.NewResponseController(w).Hijack()
+						if err != nil {
+							return // it is too late, as the client is told
+						}
+						defer conn.Close()
+						err = outlive(r.Context(), limit)
+						_, _ = fmt.Fprintf(conn, "HTTP/1.0 200 OK\r\n\r\nbegun %v", err)
+					})))
+				}
+				register(app.Group("/plain"))
+				behind := app.Group("/behind")
+				behind.UseStd(pass)
+				register(behind)
+			})
+			for _, group := range []string{"/plain", "/behind"} {
+				for path, want := range map[string]string{
+					"/stream": "begun <nil>", "/handler": "begun <nil>", "/hijack": "begun <nil>", "/sse": "data: begun\n\ndata: <nil>\n\n",
+				} {
+					resp, got := askStd(t, "GET", "http://"+addr+group+path, "")
+					if resp.StatusCode == 503 {
+						return Late(group + path + ": " + got)
 					}
-					defer conn.Close()
-					err = outlive(r.Context())
-					_, _ = fmt.Fprintf(conn, "HTTP/1.0 200 OK\r\n\r\nbegun %v", err)
-				})))
-			}
-			register(app.Group("/plain"))
-			behind := app.Group("/behind")
-			behind.UseStd(pass)
-			register(behind)
-		})
-		for _, group := range []string{"/plain", "/behind"} {
-			for path, want := range map[string]string{
-				"/stream": "begun <nil>", "/handler": "begun <nil>", "/hijack": "begun <nil>", "/sse": "data: begun\n\ndata: <nil>\n\n",
-			} {
-				if resp, got := askStd(t, "GET", "http://"+addr+group+path, ""); resp.StatusCode != 200 || got != want {
-					t.Errorf("%s%s: %d %q, want %q", group, path, resp.StatusCode, got, want)
+					if resp.StatusCode != 200 || got != want {
+						return fmt.Errorf("%s%s: %d %q, want %q", group, path, resp.StatusCode, got, want)
+					}
 				}
 			}
-		}
+			return nil
+		})
 	})
 }
 

@@ -13,9 +13,30 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
+
+// Late is what f of Unhurried returns if its time has passed.
+type Late string
+
+func (l Late) Error() string { return string(l) }
+
+// Unhurried tells f in which time something must be done, which a busy machine may keep it from: if that was too late, f is called
+// again with twice the time. A test whose time never suffices fails, and so does one that fails in another way.
+func Unhurried(t *testing.T, first time.Duration, f func(d time.Duration) error) {
+	t.Helper()
+	for d := first; ; d *= 2 {
+		err := f(d)
+		if err == nil {
+			return
+		}
+		if late := Late(""); !errors.As(err, &late) || d > Patience/4 {
+			t.Fatal(err)
+		}
+	}
+}
 
 // LogBuffer is what an app under test logs, one line of text a record.
 type LogBuffer struct {

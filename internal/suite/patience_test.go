@@ -55,35 +55,40 @@ func TestBodyTimeout(t *testing.T) {
 // The time for a body is over when the body is here: the action may take longer,
 // and so may the next request.
 func TestBodyTimeoutEnds(t *testing.T) {
-	const pause = 200 * time.Millisecond // enough for a client on a busy machine
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		began := make(chan struct{}, 1)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
-			app.Post("/", func(r *dunlin.Request) dunlin.Response {
-				began <- struct{}{}
-				n, err := io.Copy(io.Discard, r.Body())
-				if err != nil {
-					return dunlin.Error(err)
-				}
-				select {
-				case <-r.Context().Done():
-					return dunlin.Error(errors.New("cancelled"))
-				case <-time.After(2 * pause):
-				}
-				return dunlin.Text(fmt.Sprint(n))
+		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
+			began := make(chan struct{}, 1)
+			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
+				app.Post("/", func(r *dunlin.Request) dunlin.Response {
+					began <- struct{}{}
+					n, err := io.Copy(io.Discard, r.Body())
+					if err != nil {
+						return dunlin.Error(err)
+					}
+					select {
+					case <-r.Context().Done():
+						return dunlin.Error(errors.New("cancelled"))
+					case <-time.After(2 * pause):
+					}
+					return dunlin.Text(fmt.Sprint(n))
+				})
 			})
-		})
-		conn := Dial(t, addr)
-		br := bufio.NewReader(conn)
-		for range 2 {
-			_, _ = io.WriteString(conn, Request("POST /", "Content-Length: 100000"))
-			Await(t, "the action", began)
-			_, _ = io.WriteString(conn, strings.Repeat("x", 100_000))
-			got, err := ReadAnswer(br, "POST")
-			if err != nil || got != Plain("100000") {
-				t.Fatalf("%q, %v", got, err)
+			conn := Dial(t, addr)
+			br := bufio.NewReader(conn)
+			for range 2 {
+				_, _ = io.WriteString(conn, Request("POST /", "Content-Length: 100000"))
+				Await(t, "the action", began)
+				_, _ = io.WriteString(conn, strings.Repeat("x", 100_000))
+				got, err := ReadAnswer(br, "POST")
+				if strings.HasPrefix(got, "HTTP/1.1 408 ") {
+					return Late(got)
+				}
+				if err != nil || got != Plain("100000") {
+					return fmt.Errorf("%q, %v", got, err)
+				}
 			}
-		}
+			return nil
+		})
 	})
 }
 
@@ -140,30 +145,35 @@ func TestBodyTimeoutUnread(t *testing.T) {
 // A body that came, and that its action left unread, has no part in how long the answer
 // takes, or the next request.
 func TestBodyTimeoutEndsUnread(t *testing.T) {
-	const pause = 150 * time.Millisecond
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
-			app.Post("/", func(r *dunlin.Request) dunlin.Response {
-				return dunlin.Stream("text/plain", func(w io.Writer) error {
-					if err := dunlin.Flush(w); err != nil {
+		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
+				app.Post("/", func(r *dunlin.Request) dunlin.Response {
+					return dunlin.Stream("text/plain", func(w io.Writer) error {
+						if err := dunlin.Flush(w); err != nil {
+							return err
+						}
+						select {
+						case <-r.Context().Done():
+							return errors.New("cancelled")
+						case <-time.After(2 * pause):
+						}
+						_, err := io.WriteString(w, "done")
 						return err
-					}
-					select {
-					case <-r.Context().Done():
-						return errors.New("cancelled")
-					case <-time.After(2 * pause):
-					}
-					_, err := io.WriteString(w, "done")
-					return err
+					})
 				})
 			})
+			conn := Dial(t, addr)
+			br := bufio.NewReader(conn)
+			for range 2 {
+				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // the answer tells
+				got, err := ReadAnswer(br, "POST")
+				if err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.HasSuffix(got, "\n\ndone") {
+					return Late(fmt.Sprintf("%q, %v", got, err)) // who is cut off for that is told in no other way
+				}
+			}
+			return nil
 		})
-		conn := Dial(t, addr)
-		br := bufio.NewReader(conn)
-		for range 2 {
-			Send(t, conn, Request("POST /", "", strings.Repeat("x", 30_000)))
-			Answered(t, br, 200, "done")
-		}
 	})
 }
 

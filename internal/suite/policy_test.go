@@ -62,7 +62,6 @@ func TestAnswersPassOnePlace(t *testing.T) {
 		held, release := NewGate(), make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{
 			Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RedirectDirty, MaxHeaders: 20,
-			HeadTimeout: 200 * time.Millisecond, BodyTimeout: 200 * time.Millisecond,
 		}, func(app *dunlin.App) {
 			app.Policy(stamp)
 			app.OnAnswer(all.add)

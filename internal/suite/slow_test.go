@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -15,17 +16,7 @@ import (
 // passed, whether the body is gathered for the action or read by it.
 func TestMinBodyRate(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 30 * time.Millisecond, MinBodyRate: math.MaxInt32, MaxBody: 1 << 40}, func(a *dunlin.App) {
-			app = a
-			a.Post("/", func(r *dunlin.Request) dunlin.Response {
-				if _, err := io.Copy(io.Discard, r.Body()); err != nil {
-					return dunlin.Error(err)
-				}
-				return dunlin.Text("read")
-			})
-		})
-		for i, c := range []struct {
+		for _, c := range []struct {
 			name, head, piece string
 			most              int // pieces
 		}{
@@ -34,51 +25,83 @@ func TestMinBodyRate(t *testing.T) {
 			{"chunks", Request("POST /", "Transfer-Encoding: chunked"), "14\r\n01234567890123456789\r\n", 1 << 30},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				conn := Dial(t, addr)
-				Send(t, conn, c.head)
-				go func() { // until the server has had enough
-					for range c.most {
-						if _, err := io.WriteString(conn, c.piece); err != nil {
-							return
-						}
-					}
-				}()
-				got, err := ReadAnswer(bufio.NewReader(conn), "POST")
-				if err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
-					t.Fatalf("%q, %v; want a 408", got, err)
-				}
-				WantContains(t, "the answer", got, "the request body came at fewer than 2147483647 bytes a second over 30ms", "Connection: close\n")
-				if n := app.Stats().Shed["slow-body"]; n != uint64(i+1) {
-					t.Errorf("%d counted, want %d", n, i+1)
-				}
+				Unhurried(t, 30*time.Millisecond, func(period time.Duration) error { // in which something is sent
+					return tooSlow(t, dunlin.Config{Engine: engine, BodyTimeout: period}, c.head, c.piece, c.most)
+				})
 			})
 		}
 	})
 }
 
+// tooSlow has a client send a body in pieces until the server has had enough of it.
+func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) error {
+	config.MinBodyRate, config.MaxBody = math.MaxInt32, 1<<40
+	var app *dunlin.App
+	addr, _ := Start(t, config, func(a *dunlin.App) {
+		app = a
+		a.Post("/", func(r *dunlin.Request) dunlin.Response {
+			if _, err := io.Copy(io.Discard, r.Body()); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text("read")
+		})
+	})
+	conn := Dial(t, addr)
+	Send(t, conn, head)
+	go func() { // until the server has had enough
+		for range most {
+			if _, err := io.WriteString(conn, piece); err != nil {
+				return
+			}
+		}
+	}()
+	got, err := ReadAnswer(bufio.NewReader(conn), "POST")
+	if err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
+		return fmt.Errorf("%q, %v; want a 408", got, err)
+	}
+	if strings.Contains(got, "nothing of the request body came") {
+		return Late(got)
+	}
+	for _, part := range []string{fmt.Sprint("the request body came at fewer than 2147483647 bytes a second over ", config.BodyTimeout), "Connection: close\n"} {
+		if !strings.Contains(got, part) {
+			return fmt.Errorf("%q lacks %q", got, part)
+		}
+	}
+	if n := app.Stats().Shed["slow-body"]; n != 1 {
+		return fmt.Errorf("%d counted, want 1", n)
+	}
+	return nil
+}
+
 // The time in which the action does not read is not the client's.
 func TestBodiesMayWaitForTheAction(t *testing.T) {
-	const period = 20 * time.Millisecond
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: period}, func(a *dunlin.App) {
-			a.Post("/", func(r *dunlin.Request) dunlin.Response {
-				body, some := r.Body(), make([]byte, 1000)
-				for range 3 {
-					if _, err := io.ReadFull(body, some); err != nil {
+		Unhurried(t, 20*time.Millisecond, func(period time.Duration) error {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: period}, func(a *dunlin.App) {
+				a.Post("/", func(r *dunlin.Request) dunlin.Response {
+					body, some := r.Body(), make([]byte, 1000)
+					for range 3 {
+						if _, err := io.ReadFull(body, some); err != nil {
+							return dunlin.Error(err)
+						}
+						<-time.After(3 * period) // it does something else
+					}
+					if _, err := io.Copy(io.Discard, body); err != nil {
 						return dunlin.Error(err)
 					}
-					<-time.After(3 * period) // it does something else
-				}
-				if _, err := io.Copy(io.Discard, body); err != nil {
-					return dunlin.Error(err)
-				}
-				return dunlin.Text("read")
+					return dunlin.Text("read")
+				})
 			})
+			conn := Dial(t, addr)
+			go func() { _, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 300_000))) }() // the answer tells
+			got, err := ReadAnswer(bufio.NewReader(conn), "POST")
+			if strings.HasPrefix(got, "HTTP/1.1 408 ") {
+				return Late(got)
+			}
+			if err != nil || got != Plain("read") {
+				return fmt.Errorf("%q, %v", got, err)
+			}
+			return nil
 		})
-		conn := Dial(t, addr)
-		Send(t, conn, Request("POST /", "", strings.Repeat("x", 300_000)))
-		if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || got != Plain("read") {
-			t.Errorf("%q, %v", got, err)
-		}
 	})
 }
