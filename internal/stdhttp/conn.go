@@ -25,10 +25,11 @@ type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64 // so far, if they are counted
-	closed   func()       // of a connection that another server has accepted, and counts: it is told of the end
+	idle     atomic.Uint32
+	closed   func() // of a connection that another server has accepted, and counts: it is told of the end
 
 	unasked atomic.Pointer[sync.WaitGroup] // counts it while nothing has been asked of it
-	idle    bool                           // it has been before; for ConnState alone
+	begun   bool                           // it has been idle before; for ConnState alone
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now
@@ -243,6 +244,9 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		return b.receive(p)
 	}
 	n, err := c.read(p)
+	if n > 0 && c.idle.Load() >= idle {
+		c.idle.Store(hasRead)
+	}
 	if err != nil && c.rest.Load() {
 		// In full duplex net/http would take what comes later for the next request.
 		_ = c.Conn.Close()

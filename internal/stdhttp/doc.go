@@ -14,6 +14,7 @@
 //	taker.go    the same for connections that another server has accepted
 //	listener.go bounds on connections              pause.go   times during which nothing is accepted
 //	backlog*.go emptying the backlog of a listener
+//	idle.go     requests that net/http's end would not answer are waited for
 //	lost*.go    clients that have gone while the action waits for room
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly

@@ -24,3 +24,13 @@ func peerOf(c net.Conn) (unread int, done, lost bool) {
 	})
 	return unread, done, lost
 }
+
+// unreadOf returns how many bytes of a connection are here and unread.
+func unreadOf(c net.Conn) (unread int) {
+	control(c, func(fd int) {
+		if n, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil {
+			unread = n
+		}
+	})
+	return unread
+}

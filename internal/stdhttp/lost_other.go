@@ -6,3 +6,6 @@ import "net"
 
 // peerOf knows nothing: the client is missed when it is read again.
 func peerOf(net.Conn) (unread int, done, lost bool) { return 0, false, false }
+
+// unreadOf knows nothing, too.
+func unreadOf(net.Conn) int { return 0 }

@@ -24,6 +24,8 @@ type Server struct {
 	ln       *listener // once it is being served
 	stopped  bool
 	accepted chan struct{} // closed when nothing is accepted any more
+
+	open openConns
 }
 
 // NewServer makes the server for one listener: of TLS unless config is nil.
@@ -58,15 +60,21 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 		if own != nil {
 			own.awaitFirst(&s.unasked)
 		}
+		s.open.add(own)
 	case http.StateIdle:
-		if own := connOf(c); own != nil && own.unasked.Load() != nil {
-			if own.idle || !speaksHTTP2(c) {
+		own := connOf(c)
+		if own != nil && own.unasked.Load() != nil {
+			if own.begun || !speaksHTTP2(c) {
 				own.asked()
 			}
-			own.idle = true // HTTP/2 begins so
+			own.begun = true // HTTP/2 begins idle
 		}
+		own.setIdle(idle)
+	case http.StateActive:
+		connOf(c).setIdle(notIdle)
 	case http.StateClosed, http.StateHijacked:
 		own := connOf(c)
+		s.open.remove(own)
 		if own != nil {
 			own.asked()
 			own.release()
@@ -119,6 +127,10 @@ const firstRequest = 2 * time.Second
 func (s *Server) Shutdown(ctx context.Context) error {
 	await(ctx, &s.conns, lastRequests)
 	await(ctx, &s.unasked, firstRequest-lastRequests)
+	for again := true; again && ctx.Err() == nil; {
+		s.open.awaitRead(ctx)
+		again = s.open.closeFresh()
+	}
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, s.Close())
