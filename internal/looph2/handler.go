@@ -26,6 +26,8 @@ type Handler struct {
 	late   exchange.Answer // for a request that waited too long
 	tick   int64           // between judgements of slow clients, in ns
 	local  atomic.Pointer[net.TCPAddr]
+
+	awaiting atomic.Int64 // requests that wait for room, see beginAwaiting
 }
 
 // NewHandler returns the handler of a server. base is what the contexts of requests derive from.

@@ -145,6 +145,14 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		return own.canceled
 	}
 	outcome := x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
+		if outcome := a.ReserveAhead(n); outcome != admission.MustWait {
+			return outcome
+		}
+		if !own.s.beginAwaiting() {
+			a.Unwait()
+			return admission.NoRoom
+		}
+		defer own.s.endAwaiting()
 		x.d.Lend()
 		defer x.d.Regain()
 		return a.AcquireAhead(n, nil, func() bool { return over() || !x.expectsMuch() })
@@ -156,6 +164,25 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		return admission.Granted // it need not ask any more
 	}
 	return outcome
+}
+
+// awaitingShare is which part of the budget those take at most who wait for room, each with a goroutine, beside the
+// first of each connection.
+const awaitingShare = 4
+
+// beginAwaiting reports whether one more request may wait for room. Else it is refused.
+func (s *session) beginAwaiting() bool {
+	all, of := s.h.awaiting.Add(1), s.awaiting.Add(1)
+	if bound := s.h.server.Budget.Bound(); bound <= 0 || of == 1 || all*waitingCost <= bound/awaitingShare {
+		return true
+	}
+	s.endAwaiting()
+	return false
+}
+
+func (s *session) endAwaiting() {
+	s.h.awaiting.Add(-1)
+	s.awaiting.Add(-1)
 }
 
 // noRoomForAnswer counts that there is no room for a large answer, and returns the problem.

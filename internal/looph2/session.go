@@ -49,8 +49,9 @@ type session struct {
 	movedAt   int64 // when its account was last told that the client is there
 	group     admission.Group
 	prompt    atomic.Bool // its client has taken a large answer at once, see mustAsk
-	judged    int64       // when slow clients were judged last
-	bodies    int         // streams whose bodies are gathered
+	awaiting  atomic.Int64
+	judged    int64 // when slow clients were judged last
+	bodies    int   // streams whose bodies are gathered
 	served    int
 	yields    bool // who reads a body is to go on first
 	rested    bool // it has given back what it does not need while it is idle
