@@ -22,8 +22,8 @@ import "time"
 //     the queue, and from then on each that joins was answered before. New connections count
 //     as well once they have come for three intervals and 300 ms, for a burst connects at once;
 //     those that had to shake hands, one after the other, once they have come for 15 intervals:
-//     by as many as they were in that time the queue may grow until then, for clients that are still
-//     busy with the handshakes of others ask late;
+//     by as many as they are the queue may grow until then, and if they are a quarter of those connected,
+//     by as many as they were in that time: clients that are still busy with the handshakes of others ask late;
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -37,6 +37,10 @@ import "time"
 type QueueControl struct {
 	Target   time.Duration // what a request may wait while the queue stands; ≤ 0: nothing is ever refused
 	Interval time.Duration // how long the queue must stand
+
+	// Opened is how many of those connected have shaken hands in the latest ShakingIntervals, where that is known
+	// beside what is counted as Shaken. It is to be set before Look.
+	Opened int
 
 	overloaded bool
 	since      int64 // when the queue began to stand, 0: it does not
@@ -100,7 +104,7 @@ const (
 	connectTime = 300 * time.Millisecond
 	// shaking is for how many windows one does that shakes hands: a thousand clients take a processor a second
 	// for that, their own a longer one, and ask as soon as they can.
-	shaking = 15 * windows
+	shaking = ShakingIntervals * windows
 	// slowly is for how many windows a queue must have stood before its length is compared with
 	// that of half as long ago: then it stood already, and the burst that it may be was complete.
 	slowly = manyIntervals/2*windows + connecting
@@ -117,6 +121,9 @@ const (
 
 // Taking returns for how long a client may be busy with an answer of n bytes, before it asks again.
 func Taking(n int) time.Duration { return time.Duration(min(n, mostTaken)) * (time.Second / takeRate) }
+
+// ShakingIntervals is for how many intervals connections that have shaken hands may all be of one burst.
+const ShakingIntervals = 15
 
 // Arrived counts n requests that join the queue.
 func (q *QueueControl) Arrived(o Origin, n int) {
@@ -183,10 +190,10 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	}
 	stood := now - q.since
 	comes := min(max(connecting, int(windows*connectTime/q.Interval)), len(q.recent))
-	var latest, before, longBefore counts
-	hurt := 0              // windows in which clients gave up
-	fed, fedSlowly := 0, 0 // of the latest, those in which requests came from outside
-	shaken := q.joined.shaken
+	var latest, before, longBefore, latestTen counts
+	hurt := 0                // windows in which clients gave up
+	fed, fedSlowly := 0, 0   // of the latest, those in which requests came from outside
+	crowd := q.joined.shaken // of those who shook hands lately
 	// The present window may be over for long, if nobody has looked.
 	step := interval / windows
 	over, rest := int(min((now-q.window)/step, int64(len(q.recent))))-1, (now-q.window)%step
@@ -203,7 +210,7 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 			fed++
 		}
 		if age < shaking {
-			shaken += c.shaken
+			crowd += c.shaken
 			if c.new+c.shaken > c.arrived/4 {
 				fedSlowly++
 			}
@@ -215,14 +222,20 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		}
 		if age >= len(q.recent)/2 {
 			longBefore.add(c)
+		} else {
+			latestTen.add(c)
 		}
 	}
-	shakes := fedSlowly < shaking*3/4 // those who do may all be of one burst
-	if !shakes {
-		shaken = 0
+	shakes := fedSlowly < shaking*3/4                // those who do may all be of one burst
+	may, mayInTen := latest.shaken, latestTen.shaken // by so many the queue may have grown
+	switch crowd = max(crowd, q.Opened); {
+	case !shakes:
+		may, mayInTen = 0, 0
+	case crowd >= connected/4:
+		may, mayInTen = crowd, crowd
 	}
-	grows := waiting-shaken > before.longest+before.longest/4 ||
-		stood > slowly*interval/windows && waiting-shaken > longBefore.longest+longBefore.longest/4
+	grows := waiting-may > before.longest+before.longest/4 ||
+		stood > slowly*interval/windows && waiting-mayInTen > longBefore.longest+longBefore.longest/4
 	if last := &q.recent[q.at]; last.longest-waiting > (last.arrived+q.joined.arrived)/4 {
 		grows = false // it did, and fewer join now than are served
 	}

@@ -98,3 +98,31 @@ func TestBusyClientsThatShakeHandsAreNotShed(t *testing.T) {
 		}
 	}
 }
+
+// So it is if most of their first requests were answered while there was no queue.
+func TestBusyClientsThatShookHandsAreNotShed(t *testing.T) {
+	for _, opened := range []int{500, 0} {
+		s := newSim(ms, 500)
+		for i, c := range s.clients { // they ask again, within a second, after they have been busy for long
+			c.last = 1
+			c.at = 5*time.Second + time.Duration(i)*ms
+			c.due, c.asked = c.at, true
+		}
+		s.now = 5 * time.Second
+		s.control.Opened = opened
+		n := 0
+		for s.now < 7*time.Second {
+			s.turn(func(c *simClient) {
+				if n++; n%2 == 0 { // the others are busy with handshakes
+					c.at, c.due, c.asked = s.now, s.now, true
+				}
+			})
+		}
+		if opened > 0 && s.refused > 0 {
+			t.Errorf("%d requests were refused, %d served", s.refused, s.served)
+		}
+		if opened == 0 && s.refused == 0 {
+			t.Error("nobody was refused of those who do not shake hands, so the test shows nothing")
+		}
+	}
+}

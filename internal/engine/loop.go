@@ -65,13 +65,14 @@ type loop struct {
 	wheel      wheel
 	recalls    recalls
 	saturation saturation
-	now        int64 // ns since the engine was made, once a turn
-	ready      int64 // about when what was fetched last was ready
-	fetched    int64 // ... and when at the earliest
-	unix       int64 // wall clock in s
-	second     int64 // now at which unix is to be read again
-	yielded    int64 // when the driver last let others run
-	armed      int64 // the park deadline set, 0 for none
+	openings   openings // any goroutine
+	now        int64    // ns since the engine was made, once a turn
+	ready      int64    // about when what was fetched last was ready
+	fetched    int64    // ... and when at the earliest
+	unix       int64    // wall clock in s
+	second     int64    // now at which unix is to be read again
+	yielded    int64    // when the driver last let others run
+	armed      int64    // the park deadline set, 0 for none
 
 	acceptor acceptor
 	inbox    inbox

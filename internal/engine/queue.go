@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -84,6 +85,37 @@ const queueIntervals = 10
 
 func (e *Engine) newQueueControl() admission.QueueControl {
 	return admission.QueueControl{Target: e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
+}
+
+// queueInterval returns the number of the interval of queues in which now lies.
+func (e *Engine) queueInterval(now int64) uint32 {
+	return uint32(now / int64(queueIntervals*max(e.cfg.QueueTarget, time.Millisecond)))
+}
+
+// openings counts the connections of a loop that have shaken hands lately, by intervals: the number of each above
+// how many they were. Any goroutine may add.
+type openings [admission.ShakingIntervals + 1]atomic.Uint64
+
+func (o *openings) add(interval uint32) {
+	for n := &o[interval%uint32(len(o))]; ; {
+		old := n.Load()
+		next := old + 1
+		if uint32(old>>32) != interval {
+			next = uint64(interval)<<32 | 1
+		}
+		if n.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+func (o *openings) lately(interval uint32) (n int) {
+	for i := range o {
+		if had := o[i].Load(); int32(interval-uint32(had>>32)) < admission.ShakingIntervals {
+			n += int(uint32(had))
+		}
+	}
+	return n
 }
 
 // saturation is a loop's part in this. The queues themselves are loop.primary and loop.secondary.
@@ -233,6 +265,7 @@ func (l *loop) look() {
 	unknown := (l.primary.unknown + l.secondary.unknown) * max(p.usual, 1)
 	waiting := max(l.primary.requests+l.secondary.requests+unknown-p.finished, 0)
 	p.most = max(p.most, waiting)
+	p.control.Opened = l.openings.lately(l.e.queueInterval(l.now))
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)

@@ -193,3 +193,23 @@ func TestWhoIsBusyWithItsAnswer(t *testing.T) {
 		}
 	}
 }
+
+// Who has shaken hands lately is counted for ShakingIntervals, and no longer.
+func TestOpenings(t *testing.T) {
+	var o openings
+	for i := range uint32(40) {
+		for range i {
+			o.add(1000 + i)
+		}
+		want := 0
+		for k := max(int(i)-admission.ShakingIntervals+1, 0); k <= int(i); k++ {
+			want += k
+		}
+		if got := o.lately(1000 + i); got != want {
+			t.Errorf("in interval %d there are %d, want %d", i, got, want)
+		}
+	}
+	if got := o.lately(1100); got != 0 {
+		t.Errorf("long afterwards there are %d", got)
+	}
+}

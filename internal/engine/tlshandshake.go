@@ -228,6 +228,7 @@ func (h *shake) open() (other func()) {
 	t.hold(h.e)
 	t.left = true // what came with the client's last words
 	h.d.sent = unanswered
+	c.loop.openings.add(h.e.queueInterval(h.e.now()))
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {
 		c.deadline = deadlineTick(h.e.now(), idle)
