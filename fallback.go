@@ -166,12 +166,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 		found = o == router.Found || o == router.MethodNotAllowed
 	}
 	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.s.Method, host, clean, &match) {
-		found = true
-		if short, slash := strings.CutSuffix(clean, "/"); slash {
-			clean = short
-		} else {
-			clean += "/"
-		}
+		found, clean = true, a.rewrites.OtherSlash(r.s.Sent, clean)
 	}
 	if !found {
 		return f.notFound

@@ -150,6 +150,9 @@ func redirectFile(req *Request, directory bool) Response {
 	if directory {
 		to = "./" + base + "/" // the name may have a colon
 	}
+	if req.s.Sent != "" { // the base of that may be another one
+		to = string(router.AppendEscaped(nil, req.app.rewrites.OtherSlash(req.s.Sent, req.s.Path)))
+	}
 	if query := req.RawQuery(); query != "" {
 		to += "?" + query
 	}

@@ -143,8 +143,8 @@ func (a *App) Explain(method, target string) string {
 //	app.Rewrite("/v1/{path...}", "/api/{path...}")
 //
 // Requests are routed by the new path, with the middleware of its route; the query stays. Path and the
-// URL of standard handlers have the new one, SentPath what was sent. A request is rewritten
-// once, before all routes. Rewrite panics when a rule cannot hold.
+// URL of standard handlers have the new one, SentPath what was sent; redirects to another slash at the end name what
+// was sent where that leads there, too. A request is rewritten once, before all routes. Rewrite panics when a rule cannot hold.
 func (a *App) Rewrite(from, to string) {
 	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
 		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))

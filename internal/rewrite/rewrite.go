@@ -85,6 +85,26 @@ func (r *Rules) Path(path string, m *Match) (string, bool) {
 	return b.String(), true
 }
 
+// OtherSlash returns a path with a slash more or less at its end, to redirect to. Where it stands for another one, that was sent ("" for none), it is
+// that one, changed in this way, if the rules lead from there to the same: else nobody could have got there by what they know.
+func (r *Rules) OtherSlash(sent, path string) string {
+	path = otherSlash(path)
+	if sent != "" {
+		sent = otherSlash(sent)
+		if to, ok := r.Path(sent, new(Match)); ok && to == path {
+			return sent
+		}
+	}
+	return path
+}
+
+func otherSlash(path string) string {
+	if short, slash := strings.CutSuffix(path, "/"); slash {
+		return short
+	}
+	return path + "/"
+}
+
 // SetPath has a request of net/http ask for a canonical path. The request's URL is replaced, not changed: others may have it.
 func SetPath(req *http.Request, path string) {
 	u := *req.URL

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -34,6 +35,12 @@ func runRewrites(t *testing.T, engine dunlin.Engine) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			_, _ = fmt.Fprint(w, r.URL.Path, " ", r.URL.RawPath, " ", r.RequestURI)
 		}))
+		app.Get("/slashed/{x}/", say)
+		app.Rewrite("/s/{path...}", "/slashed/{path...}")
+		app.Rewrite("/one", "/slashed/1")
+		app.Get("/files/{path...}", dunlin.Files(fstest.MapFS{"docs/index.html": {Data: []byte("index")}, "page": {Data: []byte("page")}}))
+		app.Rewrite("/f/{path...}", "/files/{path...}")
+		app.Rewrite("/manual", "/files/docs")
 		private := app.Group("", func(dunlin.Action) dunlin.Action {
 			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("who are you") }
 		})
@@ -53,6 +60,19 @@ func runRewrites(t *testing.T, engine dunlin.Engine) {
 	} {
 		if got := Exchange(t, addr, false, c.send)[0]; got != Plain(c.want) {
 			t.Errorf("%q:\n%s\nwant:\n%s", c.send, got, Plain(c.want))
+		}
+	}
+	// A redirect names the path that the client knows, where that leads on.
+	for send, want := range map[string]string{
+		Request("GET /s/a%2Fb?q=1"):  "/s/a%2Fb/?q=1",
+		Request("GET /one"):          "/slashed/1/",
+		Request("GET /f/docs?q"):     "/f/docs/?q",
+		Request("GET /f/page/"):      "/f/page",
+		Request("GET /manual"):       "/files/docs/",
+		Request("GET /files/docs?q"): "./docs/?q",
+	} {
+		if got := Exchange(t, addr, false, send)[0]; !strings.Contains(got, " 308 ") || !strings.Contains(got, "\nLocation: "+want+"\n") {
+			t.Errorf("%q:\n%s\nwant a redirect to %s", send, got, want)
 		}
 	}
 	for send, want := range map[string]string{
