@@ -36,7 +36,7 @@ func TestRewrittenPathsInLog(t *testing.T) {
 		})
 		defer close(release)
 		for path, status := range map[string]string{"/old/fine": "200", "/old/late": "503", "/old/panic": "500", "/old/nowhere": "404"} {
-			answer := Exchange(t, addr, path == "/old/late", Request("GET "+path))[0]
+			answer := Exchange(t, addr, true, Request("GET "+path, "Connection: close"))[0]
 			if !strings.Contains(answer, status) || !strings.Contains(answer, "X-New: 1") || !strings.Contains(answer, "X-Old: 1") {
 				t.Errorf("%s: %s", path, answer)
 			}
