@@ -589,6 +589,26 @@ func TestCacheAllocations(t *testing.T) {
 	}
 }
 
+// By an event loop, too, from the parsed head to the header fields as bytes.
+func TestCacheAllocationsOnLoop(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	c := edgeCase{name: "cache", method: "GET", headers: http.Header{"Accept-Encoding": {"gzip"}}}
+	runs := 0
+	app := dunlin.New(quiet)
+	app.Use(middleware.NewCache(middleware.CacheConfig{App: app}).Middleware())
+	app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response {
+		runs++
+		return dunlin.Text("hello").Cache(time.Hour).Header("Vary", "Accept-Encoding")
+	})
+	app.ServeHTTP(void{http.Header{}}, c.request()) // stores it
+	ask := pipelined(t, app, &c)
+	if n := testing.AllocsPerRun(2000, ask); n != 0 || runs != 1 {
+		t.Errorf("a hit allocates %v times; %d runs", n, runs)
+	}
+}
+
 func BenchmarkCache(b *testing.B) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").Cache(time.Hour) })
 	plain := newApp(text("hello"))

@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -16,6 +17,7 @@ type edgeCase struct {
 	mw      []dunlin.Middleware
 	policy  dunlin.Policy
 	headers http.Header
+	method  string  // POST if not said
 	most    float64 // allocations it adds
 }
 
@@ -32,18 +34,18 @@ func edgeCases() []edgeCase {
 		}
 	}
 	return []edgeCase{
-		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, 0},
-		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, 0},
-		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, 0},
-		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, 0},
-		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, 0},
-		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, 0},
-		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, 0},
-		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, 0},
-		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, 0},
-		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, 0},
-		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, 0},
-		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, 1}, // the user's name becomes a value of the request
+		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, "", 0},
+		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, "", 0},
+		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, "", 0},
+		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, "", 0},
+		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, "", 0},
+		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, "", 0},
+		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, "", 0},
+		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, "", 0},
+		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, "", 0},
+		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, "", 0},
+		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, "", 0},
+		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, "", 1}, // the user's name becomes a value of the request
 	}
 }
 
@@ -64,7 +66,7 @@ func (c *edgeCase) apps() (with, bare *dunlin.App) {
 }
 
 func (c *edgeCase) request() *http.Request {
-	req := httptest.NewRequest("POST", "/items/7", nil)
+	req := httptest.NewRequest(cmp.Or(c.method, "POST"), "/items/7", nil)
 	for name, values := range c.headers {
 		req.Header[name] = values
 	}

@@ -72,12 +72,16 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 
 // isPortSuffix reports whether s is nothing, or a colon with a port or nothing (RFC 9110 section 4.2).
 func isPortSuffix(s string) bool {
+	port := 0
 	for i := 0; i < len(s); i++ {
-		if i == 0 && s[i] != ':' || i > 0 && (s[i] < '0' || s[i] > '9') || i > 5 {
+		switch {
+		case i == 0 && s[i] != ':', i > 0 && (s[i] < '0' || s[i] > '9'), i > 5:
 			return false
+		case i > 0:
+			port = 10*port + int(s[i]-'0')
 		}
 	}
-	return true
+	return port < 1<<16
 }
 
 // hostOnly returns the host without the port and a dot at its end.

@@ -36,6 +36,8 @@ func TestAllowedHosts(t *testing.T) {
 		"[example.com":           421,
 		"example.com..":          421,
 		"example.com:123456":     421,
+		"example.com:65536":      421,
+		"example.com:65535":      200,
 		"evil.net":               421,
 		"":                       421,
 		":80":                    421,
