@@ -170,17 +170,6 @@ func wantLine(t *testing.T, who, want string, got []string) {
 // nobody but of too many fields.
 func TestRefusalsPassOnePlace(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		var all observed
-		addr, _ := Start(t, dunlin.Config{
-			Engine: engine, MaxHead: 4 << 10, MaxHeaders: 20, HeadTimeout: 400 * time.Millisecond, BodyTimeout: 400 * time.Millisecond, // a handshake is in the first
-		}, func(app *dunlin.App) {
-			app.Policy(stamp)
-			app.OnAnswer(all.add)
-			app.Post("/", func(r *dunlin.Request) dunlin.Response {
-				_, err := r.Bytes()
-				return dunlin.Error(err)
-			})
-		})
 		var fields []string
 		for i := range 30 {
 			fields = append(fields, fmt.Sprintf("X-%d: y", i))
@@ -188,36 +177,64 @@ func TestRefusalsPassOnePlace(t *testing.T) {
 		for _, c := range []struct {
 			name, send, policy, line string
 			loopOnly                 bool
+			slow                     bool
 		}{
-			{"malformed", "GET / HTTP/1.1\r\nbad\r\n\r\n", "protocol 400", "* protocol 400 *", true},
-			{"long target", Request("GET /" + strings.Repeat("x", 5<<10)), "protocol 414", "GET   protocol 414 *", true},
-			{"long head", Request("GET /", "X: "+strings.Repeat("x", 5<<10)), "protocol 431", "GET   protocol 431 *", true},
-			{"many fields", Request("GET /", fields...), "protocol 431", "GET *protocol 431 *", false},
-			{"slow head", "POST / HTTP/1.1\r\n", "protocol 408", "*protocol 408 *", true},
-			{"slow body", Request("POST /", "Origin: o", "Content-Length: 10") + "x", "action 408 /", "POST / / action 408 * o", true},
-			{"malformed chunk", Request("POST /", "Origin: o", "Transfer-Encoding: chunked", "", "x\r\n"), "protocol 400 /", "POST /  protocol 400 * o", true},
+			{"malformed", "GET / HTTP/1.1\r\nbad\r\n\r\n", "protocol 400", "* protocol 400 *", true, false},
+			{"long target", Request("GET /" + strings.Repeat("x", 5<<10)), "protocol 414", "GET   protocol 414 *", true, false},
+			{"long head", Request("GET /", "X: "+strings.Repeat("x", 5<<10)), "protocol 431", "GET   protocol 431 *", true, false},
+			{"many fields", Request("GET /", fields...), "protocol 431", "GET *protocol 431 *", false, false},
+			{"slow head", "POST / HTTP/1.1\r\n", "protocol 408", "*protocol 408 *", true, true},
+			{"slow body", Request("POST /", "Origin: o", "Content-Length: 10") + "x", "action 408 /", "POST / / action 408 * o", true, true},
+			{"malformed chunk", Request("POST /", "Origin: o", "Transfer-Encoding: chunked", "", "x\r\n"), "protocol 400 /", "POST /  protocol 400 * o", true, false},
 		} {
 			if c.loopOnly && engine != dunlin.EngineLoop {
 				continue
 			}
-			conn := AskConn(t, addr, c.send)
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Errorf("%s: %v", c.name, err)
+			if !c.slow {
+				if err := refused(t, dunlin.Config{Engine: engine}, c.send, c.policy, c.line); err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
 				continue
 			}
-			if got := resp.Header.Get("X-Policy"); !strings.HasPrefix(got, c.policy) {
-				t.Errorf("%s: the policy's header is %q, want %q", c.name, got, c.policy)
-			}
-			conn.Close()
-			var got []string
-			Soon(t, c.name+" is observed", func() bool { got = append(got, all.take()...); return len(got) > 0 })
-			parts := strings.Split(c.line, "*")
-			if len(got) != 1 || !strings.HasPrefix(got[0], parts[0]) || !strings.Contains(got[0], strings.Trim(parts[1], "*")) {
-				t.Errorf("%s: observed %q, want %q", c.name, got, c.line)
-			}
+			Unhurried(t, 200*time.Millisecond, func(d time.Duration) error { // in which a handshake is done, too
+				if err := refused(t, dunlin.Config{Engine: engine, HeadTimeout: d, BodyTimeout: d}, c.send, c.policy, c.line); err != nil {
+					return Late(fmt.Sprintf("%s: %v", c.name, err))
+				}
+				return nil
+			})
 		}
 	})
+}
+
+// refused checks what policies and observers see of a request that an app refuses.
+func refused(t *testing.T, config dunlin.Config, send, policy, line string) error {
+	var all observed
+	config.MaxHead, config.MaxHeaders = 4<<10, 20
+	addr, _ := Start(t, config, func(app *dunlin.App) {
+		app.Policy(stamp)
+		app.OnAnswer(all.add)
+		app.Post("/", func(r *dunlin.Request) dunlin.Response {
+			_, err := r.Bytes()
+			return dunlin.Error(err)
+		})
+	})
+	conn := Dial(t, addr)
+	_, _ = io.WriteString(conn, send) // the answer tells
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	if got := resp.Header.Get("X-Policy"); !strings.HasPrefix(got, policy) {
+		return fmt.Errorf("the policy's header is %q, want %q", got, policy)
+	}
+	conn.Close()
+	var got []string
+	Soon(t, send+" is observed", func() bool { got = append(got, all.take()...); return len(got) > 0 })
+	parts := strings.Split(line, "*")
+	if len(got) != 1 || !strings.HasPrefix(got[0], parts[0]) || !strings.Contains(got[0], strings.Trim(parts[1], "*")) {
+		return fmt.Errorf("observed %q, want %q", got, line)
+	}
+	return nil
 }
 
 // An observer that blocks holds up its own client alone, and a policy that panics or

@@ -248,6 +248,19 @@ func Dial(t *testing.T, addr string) net.Conn {
 	return overTLS(conn, addr)
 }
 
+// A patientConn waits for each piece for as long as a connection of Dial does for all.
+type patientConn struct{ net.Conn }
+
+func (c patientConn) Read(p []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(Patience)) // an error would show in the call
+	return c.Conn.Read(p)
+}
+
+func (c patientConn) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(Patience))
+	return c.Conn.Write(p)
+}
+
 // overTLS secures a connection to addr if TLS is spoken there.
 func overTLS(conn net.Conn, addr string) net.Conn {
 	if _, secured := securedAddrs.Load(addr); secured {
