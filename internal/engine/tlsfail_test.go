@@ -223,7 +223,7 @@ func TestTLSClientsThatStopInTheHandshakeAreGivenUpForOthers(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)
 	budget := admission.NewBudget(5 << 20)
-	s := serveTLS(t, engine.Config{Loops: 2, Shed: shed, Budget: budget}, &engine.TLS{}, newLineHandler())
+	s := serveTLS(t, engine.Config{Loops: 2, Shed: shed, Budget: budget, QueueTarget: -1}, &engine.TLS{}, newLineHandler()) // however slow they are
 	const clients = 100
 	for range clients {
 		s.dial().send(string(hello))
@@ -252,7 +252,7 @@ func TestTLSCodeThatLooksForACertificateKeepsNobodyElseWaiting(t *testing.T) {
 		}
 		return &cert, nil
 	}
-	s := serveTLS(t, engine.Config{Loops: 2}, &engine.TLS{Config: config}, newLineHandler())
+	s := serveTLS(t, engine.Config{Loops: 2, QueueTarget: -1}, &engine.TLS{Config: config}, newLineHandler()) // however slow they are
 	var slow sync.WaitGroup
 	for range 20 {
 		conn := s.dial()

@@ -111,12 +111,6 @@ func TestExtendedConnect(t *testing.T) {
 			_ = chat(r.Body, w, http.NewResponseController(w).Flush)
 		})))
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
-		app.Handle("CONNECT", "/bytes", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Bytes(); err != nil {
-				return dunlin.Error(err)
-			}
-			return dunlin.Text("all of it")
-		})
 		app.Handle("CONNECT", "/refused", func(*dunlin.Request) dunlin.Response { return dunlin.Text("no").Status(403) })
 	})
 	for _, kind := range []string{"native", "std"} {
@@ -153,7 +147,15 @@ func TestExtendedConnect(t *testing.T) {
 		u.want("no")
 	})
 	t.Run("gathered", func(t *testing.T) { // what is, is bounded by MaxBody
-		c := newH2Conn(t, s.addr)
+		patient := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxBody: 64}, func(app *dunlin.App) {
+			app.Handle("CONNECT", "/bytes", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text("all of it")
+			})
+		})
+		c := newH2Conn(t, patient.addr)
 		_ = c.frame(frameSettings, 1, 0)
 		c.fields(1, false, ":method", "CONNECT", ":protocol", "chat", ":scheme", "http", ":path", "/bytes", ":authority", "h.example")
 		_ = c.frame(0, 1, 1, make([]byte, 65)...)

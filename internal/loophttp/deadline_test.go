@@ -4,8 +4,11 @@ package loophttp_test
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +19,14 @@ import (
 
 // Who keeps the server waiting is cut off, and told so if a request had begun.
 func TestLoopDeadlines(t *testing.T) {
-	const short, never = 50 * time.Millisecond, time.Hour
-	slow := dunlin.Config{HeadTimeout: never, BodyTimeout: never, IdleTimeout: never}
-	head, body, idle := slow, slow, slow
-	head.HeadTimeout, body.BodyTimeout, idle.IdleTimeout = short, short, short
+	head := func(c *dunlin.Config) *time.Duration { return &c.HeadTimeout }
+	body := func(c *dunlin.Config) *time.Duration { return &c.BodyTimeout }
+	idle := func(c *dunlin.Config) *time.Duration { return &c.IdleTimeout }
 	for _, c := range []struct {
-		name   string
-		config dunlin.Config
-		send   string
-		want   []string // status codes
+		name  string
+		limit func(*dunlin.Config) *time.Duration
+		send  string
+		want  []string // status codes
 	}{
 		{"nothing sent", idle, "", nil},
 		{"idle after an answer", idle, suite.Request("GET /probe"), []string{"200"}},
@@ -42,41 +44,53 @@ func TestLoopDeadlines(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // they wait
-			app, addr, _ := suite.StartLoop(t, c.config, func(app *dunlin.App) {
-				app.Post("/read", func(r *dunlin.Request) dunlin.Response {
-					if _, err := io.Copy(io.Discard, r.Body()); err != nil {
-						return dunlin.Error(err)
-					}
-					return dunlin.NoContent().Status(200)
-				})
+			// In the time a client that has connected sends.
+			suite.Unhurried(t, 50*time.Millisecond, func(d time.Duration) error {
+				const never = time.Hour
+				config := dunlin.Config{HeadTimeout: never, BodyTimeout: never, IdleTimeout: never}
+				*c.limit(&config) = d
+				return cutOff(t, config, d, c.send, c.want)
 			})
-			conn := suite.Dial(t, addr)
-			suite.Send(t, conn, c.send)
-			all, err := io.ReadAll(conn) // until the server closes
-			if err != nil {
-				t.Fatalf("%q, %v", all, err)
-			}
-			var got []string
-			for _, line := range strings.SplitAfter(string(all), "HTTP/1.1 ")[1:] {
-				got = append(got, line[:3])
-			}
-			if strings.Join(got, " ") != strings.Join(c.want, " ") {
-				t.Errorf("answers %v, want %v:\n%s", got, c.want, all)
-			}
-			if strings.Contains(string(all), " 408 ") {
-				suite.WantContains(t, "the answer", string(all), "Connection: close\r\n")
-				what, reason := "the request head did not arrive in whole within 50ms", "slow-head"
-				if strings.Contains(c.name, "body") || strings.Contains(c.name, "chunk") || strings.Contains(c.name, "trailer") {
-					what, reason = "the request body came at fewer than 256 bytes a second over 50ms", "slow-body"
-				}
-				suite.WantContains(t, "the answer", string(all), what)
-				if n := app.Stats().Shed[reason]; n != 1 {
-					t.Errorf("%d of %s counted, want 1", n, reason)
-				}
-			}
-			suite.Soon(t, "the connection is closed", func() bool { _ = conn.Close(); return app.Stats().Connections.Open == 0 })
 		})
 	}
+}
+
+// cutOff has a client send something and then nothing, and checks what it is told until it is cut off, after the time d.
+func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, want []string) error {
+	app, addr, _ := suite.StartLoop(t, config, func(app *dunlin.App) {
+		app.Post("/read", func(r *dunlin.Request) dunlin.Response {
+			if _, err := io.Copy(io.Discard, r.Body()); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.NoContent().Status(200)
+		})
+	})
+	conn := suite.Dial(t, addr)
+	_, _ = io.WriteString(conn, send)
+	all, err := io.ReadAll(conn) // until the server closes
+	var got []string
+	for _, line := range strings.SplitAfter(string(all), "HTTP/1.1 ")[1:] {
+		got = append(got, line[:3])
+	}
+	if len(got) == 0 && len(want) > 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return suite.Late(fmt.Sprintf("%v, cut off before it has sent %q", err, send))
+	}
+	if err != nil || strings.Join(got, " ") != strings.Join(want, " ") {
+		return fmt.Errorf("answers %v, want %v, %v:\n%s", got, want, err, all)
+	}
+	if strings.Contains(string(all), " 408 ") {
+		suite.WantContains(t, "the answer", string(all), "Connection: close\r\n")
+		what, reason := fmt.Sprintf("the request head did not arrive in whole within %v", d), "slow-head"
+		if config.BodyTimeout == d {
+			what, reason = fmt.Sprintf("the request body came at fewer than 256 bytes a second over %v", d), "slow-body"
+		}
+		suite.WantContains(t, "the answer", string(all), what)
+		if n := app.Stats().Shed[reason]; n != 1 {
+			return fmt.Errorf("%d of %s counted, want 1", n, reason)
+		}
+	}
+	suite.Soon(t, "the connection is closed", func() bool { _ = conn.Close(); return app.Stats().Connections.Open == 0 })
+	return nil
 }
 
 // A client that takes nothing of its answer is cut off.
