@@ -123,7 +123,10 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.resumeAccept()
 	case msgRoom:
 		l.e.roomPosted.Store(false)
-		return l.retryRoom(d)
+		holders := l.e.cfg.Holders
+		stayed := l.retryRoom(d)
+		holders.ServeWaiters()
+		return stayed
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:
