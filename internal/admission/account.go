@@ -38,6 +38,7 @@ type Account struct {
 	ending    bool
 	counted   bool // ... and that has been counted, see CountEnd
 	closed    bool
+	unlinked  bool    // ... and it has been taken out of everything
 	lent      bool    // others than the connection may still have it: it is not used again
 	lone      bool    // its bytes are spared
 	relisting int     // goroutines that look whether it holds much, until when it is not used again
@@ -149,7 +150,7 @@ func (a *Account) add(n int64) {
 	}
 	a.weigh()
 	crossed := (was > leastShare) != (held > leastShare)
-	over := a.closed && held == 0
+	over := held == 0 && a.isOver()
 	if crossed {
 		a.relisting++
 	}
@@ -163,6 +164,14 @@ func (a *Account) add(n int64) {
 	if over {
 		h.unlink(a)
 	}
+}
+
+// isOver reports whether a closed account, which holds nothing, is to be taken out of everything: true once, since
+// one that asked when it was closed may have got something for a moment. a.mu is held.
+func (a *Account) isOver() bool {
+	first := a.closed && !a.unlinked
+	a.unlinked = a.unlinked || first
+	return first
 }
 
 // weigh corrects what the account adds to those that hold much and stay. a.mu is held.
@@ -378,7 +387,7 @@ func (a *Account) CloseIdle() bool {
 	a.mu.Lock()
 	idle := a.held.Load() == 0 && !a.ending && a.waits == 0 && a.line == nil
 	if idle {
-		a.closed = true
+		a.closed, a.unlinked = true, true
 	}
 	again := idle && !a.lent && a.relisting == 0
 	a.mu.Unlock()

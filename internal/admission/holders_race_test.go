@@ -90,3 +90,22 @@ func TestLineBesideGivingUpAndClosing(t *testing.T) {
 	}
 	t.Logf("%d granted, %d given up", granted.Load(), over.Load())
 }
+
+// One that is closed between looking whether it is and taking what it asks for is taken out of everything once.
+func TestClosedWhileItAsks(t *testing.T) {
+	h := NewHolders(NewBudget(2<<20), Clock())
+	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	other := h.Open(nobody{}, from)
+	for range 3 {
+		a := h.Open(nobody{}, from).Lend()
+		a.Close()
+		if !h.takeMuch(a, Body, 300<<10, 0) {
+			t.Fatal("there is no room")
+		}
+		a.Release(Body, 300<<10)
+		if src := other.source; src.n != 1 || src.held.Load() != 0 || len(h.large) != 0 || h.Count() != 0 {
+			t.Errorf("%d accounts are left at the address, which hold %d; %d hold much, %d something", src.n, src.held.Load(), len(h.large), h.Count())
+		}
+	}
+	other.Close()
+}

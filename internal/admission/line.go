@@ -98,7 +98,7 @@ func (a *Account) leaveLine(w *waiter) {
 	}
 }
 
-// markClosed marks the account, which does not stand in line any more. It reports whether it holds nothing.
+// markClosed marks the account, which does not stand in line any more. It reports whether it is over.
 func (a *Account) markClosed() bool {
 	l := &a.holders.line
 	a.mu.Lock()
@@ -114,7 +114,7 @@ func (a *Account) markClosed() bool {
 		l.remove(w)
 		w.waker.wake()
 	}
-	return a.held.Load() == 0
+	return a.held.Load() == 0 && a.isOver()
 }
 
 // claim reports whether the account was granted n bytes while it stood in line, and makes them its caller's.
