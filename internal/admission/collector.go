@@ -61,7 +61,7 @@ const (
 	// runtime's limit, the more the larger the heap is. A beyondShare of what a room has
 	// more than withoutBeyond is kept for that.
 	beyondShare   = 4
-	withoutBeyond = 10 << 20
+	withoutBeyond = 7 << 20
 	mostBeyond    = 4 << 20
 
 	// easyGoal is how large a small heap grows when nothing limits memory; while less than
