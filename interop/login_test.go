@@ -62,7 +62,7 @@ func TestLoginAtProvider(t *testing.T) {
 					return dunlin.Error(err) // 503 while the store is away
 				}
 				if v.User == "" {
-					return dunlin.Redirect("/login?to=" + url.QueryEscape(r.Path()))
+					return dunlin.Redirect("/login?to=" + url.QueryEscape(r.SentPath()))
 				}
 				return next(r)
 			}
