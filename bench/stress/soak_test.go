@@ -240,7 +240,7 @@ func (s *soaked) stop() {
 func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	s.t.Helper()
 	p, err := proc.Start(context.Background(), proc.Command{Path: build(s.t, comparePackage), Args: []string{
-		"load", "open", "-addr", s.addr, "-path", "/pid", "-rate", "200", "-duration", d.String(), "-connections", "16", "-patience", "5s",
+		"load", "open", "-addr", s.addr, "-path", "/pid", "-rate", "200", "-duration", d.String(), "-connections", "16", "-patience", either(patience, 5*time.Second).String(),
 	}})
 	if err != nil {
 		s.t.Fatal(err)
