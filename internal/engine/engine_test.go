@@ -150,35 +150,35 @@ func TestDeadlines(t *testing.T) {
 		c.SetDeadline(after)
 		answer(d, "ok")
 	}
-	s := serve(t, engine.Config{OpenTimeout: 200 * time.Hour}, h) // beside which the time of the test is nothing
+	s := serve(t, engine.Config{OpenTimeout: 200 * time.Minute}, h) // beside which the time of the test is nothing
 
 	t.Run("a new connection", func(t *testing.T) {
 		c := s.dial()
 		eventually(t, "the connection is open", func() bool { return s.Stats().Conns == 1 })
 		c.send("echo here\n")
 		c.want("here")
-		s.AdvanceClock(199 * time.Hour)
+		s.AdvanceClock(199 * time.Minute)
 		c.send("echo still\n")
 		c.want("still")
-		s.AdvanceClock(2 * time.Hour)
+		s.AdvanceClock(2 * time.Minute)
 		c.want("timeout")
 		c.wantEOF()
 	})
 	for _, command := range []string{"deadline", "hand deadline"} {
 		t.Run(command, func(t *testing.T) {
 			c := s.dial()
-			c.send(command + " 60h\n")
+			c.send(command + " 60m\n")
 			c.want("ok")
-			s.AdvanceClock(50 * time.Hour)
-			c.send(command + " 60h\n") // later: stays filed where it is
+			s.AdvanceClock(50 * time.Minute)
+			c.send(command + " 60m\n") // later: stays filed where it is
 			c.want("ok")
-			s.AdvanceClock(50 * time.Hour)
-			c.send(command + " 10h\n") // earlier: must be filed again
+			s.AdvanceClock(50 * time.Minute)
+			c.send(command + " 10m\n") // earlier: must be filed again
 			c.want("ok")
-			s.AdvanceClock(9 * time.Hour)
+			s.AdvanceClock(9 * time.Minute)
 			c.send("echo still\n")
 			c.want("still")
-			s.AdvanceClock(2 * time.Hour)
+			s.AdvanceClock(2 * time.Minute)
 			c.want("timeout")
 			c.wantEOF()
 		})
@@ -201,14 +201,17 @@ func TestDeadlineWakesAnIdleLoop(t *testing.T) {
 }
 
 func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
-	s := serve(t, engine.Config{WriteGrace: 10 * time.Hour}, newLineHandler())
-	c := s.dial()
+	s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: 10 * time.Minute}, newLineHandler())
+	c, other := s.dial(), s.dial()
 	c.send("big 20000000\n")
 	eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
-	s.AdvanceClock(9 * time.Hour)
-	if s.Stats().Conns != 1 {
+	s.AdvanceClock(9 * time.Minute)
+	other.awaitTurn()
+	if s.Stats().Conns != 2 {
 		t.Fatal("cut off before the grace period was over")
 	}
-	s.AdvanceClock(2 * time.Hour)
-	eventually(t, "the peer is cut off", func() bool { return s.Stats().Conns == 0 })
+	for s.Stats().Conns == 2 { // in the first period the system may have taken something
+		s.AdvanceClock(10 * time.Minute)
+		other.awaitTurn()
+	}
 }

@@ -66,10 +66,10 @@ const (
 // A peer that takes its output by and by keeps its connection, one that takes less
 // than the rate loses it, although it reads all the time.
 func TestMinWriteRate(t *testing.T) {
-	const grace = 10 * time.Hour // beside which the time of the test is nothing
+	const grace = 10 * time.Minute // beside which the time of the test is nothing
 	size := strconv.Itoa(muchOutput)
 	t.Run("enough", func(t *testing.T) {
-		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 1}, newLineHandler())
+		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 60}, newLineHandler())
 		c, other := s.dial(), s.dial()
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
@@ -116,10 +116,10 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 		return begun, ended
 	}
 	t.Run("enough", func(t *testing.T) {
-		const grace = 10 * time.Hour
+		const grace = 10 * time.Minute
 		h := newLineHandler()
 		begun, ended := stream(h)
-		s := serve(t, engine.Config{WriteGrace: grace, MinWriteRate: 1}, h)
+		s := serve(t, engine.Config{WriteGrace: grace, MinWriteRate: 60}, h)
 		c := s.dial()
 		c.send("stream\n")
 		served := <-begun

@@ -99,6 +99,10 @@ func (l *loop) expired(now uint32) *Conn {
 		return nil
 	}
 	for w.done < now {
+		if w.count == 0 {
+			w.done = now
+			break
+		}
 		if head := w.heads[(w.done+1)%wheelSlots]; head >= 0 {
 			c := l.conns[head]
 			l.unfile(c)
