@@ -283,6 +283,10 @@ func (d *Driver) serveKept(c *Conn) {
 	d.serve(c, d.inBuf.b)
 }
 
+// VisitTime is how long a call of Data is to go on with what has come at once, in ns, on a driver that is inline:
+// then others have their turn.
+func (d *Driver) VisitTime() int64 { return d.loop.visitTime() }
+
 // visitTime is how long into a turn, in ns, the loop goes on with a connection that has
 // sent many requests at once.
 func (l *loop) visitTime() int64 {

@@ -43,6 +43,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	}
 	own.route = route
 	d.Out, s.h2.Out = s.h2.Out, nil
+	s.visit.acted++
 	d.EnterPart(consumed)
 	a := x.act()
 	if !d.Leave() {

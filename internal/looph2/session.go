@@ -53,6 +53,7 @@ type session struct {
 	judged    int64 // when slow clients were judged last
 	bodies    int   // streams whose bodies are gathered
 	served    int
+	visit     visit
 	yields    bool // who reads a body is to go on first
 	rested    bool // it has given back what it does not need while it is idle
 	goodbye   goodbye
@@ -93,7 +94,10 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.d.Now()-s.judged >= s.h.tick {
 		s.judge()
 	}
-	for len(s.h2.Out) < maxTurnOutput {
+	for s.visit.begin(); len(s.h2.Out) < maxTurnOutput; {
+		if s.visit.due() && consumed < len(in) && s.d.Inline() && s.visit.look(s.d.Clock(), s.d.VisitTime()) {
+			break
+		}
 		n, ev, err := s.h2.Next(in[consumed:])
 		consumed += n
 		if err != nil {
@@ -129,7 +133,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	d.Out, s.h2.Out = s.h2.Out, nil
 	s.sc.flushCount(d)
 	s.sc, s.d = nil, nil
-	return full || st != nil
+	return full || st != nil || s.visit.over && consumed < had
 }
 
 // fail ends a connection whose client broke the protocol, or did too much that serves no request.

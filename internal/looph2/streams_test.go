@@ -49,6 +49,12 @@ func startH2(t *testing.T, config dunlin.Config, register func(*dunlin.App)) *h2
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startH2On(t, ln, config, register)
+}
+
+// startH2On is startH2 with a listener, which the client dials if it is TCP.
+func startH2On(t *testing.T, ln net.Listener, config dunlin.Config, register func(*dunlin.App)) *h2Server {
+	t.Helper()
 	ready := make(chan struct{})
 	config.H2C, config.Logger = true, slog.New(slog.DiscardHandler)
 	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
