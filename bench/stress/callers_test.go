@@ -168,7 +168,7 @@ func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool)
 			c.unaccepted.Add(1)
 			return false
 		}
-		if errors.Is(err, io.EOF) && crossed(conn) {
+		if errors.Is(err, io.EOF) && len(h.request) < oneSegment && crossed(conn) {
 			c.renewed.Add(1)
 			c.crossed.Add(1)
 			return false
@@ -207,6 +207,9 @@ func closed(conn net.Conn) (gone bool) {
 	})
 	return err != nil || gone
 }
+
+// oneSegment is more than a request has that comes as a whole or not at all.
+const oneSegment = 2000
 
 // crossed reports whether a request met a connection that the server had closed already: it came behind the end
 // of the stream, and the server's system has answered it with a reset. Between the look of closed and the sending a caller

@@ -157,6 +157,9 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	if c.judged {
 		s.place = ownPlace(t)
 	}
+	if !soakAsked() { // what waits because others have the processors is not to be refused
+		c.args = append(c.args, "-queue-target", "-1ms")
+	}
 	args := append([]string{"-addr", s.addr, "-tls-addr", s.tlsAddr, "-tls-cert", cert, "-tls-key", key, "-drain", c.drain.String()}, c.args...)
 	s.service = startProgram(t, program, nil, nil, args...)
 	if err := s.place.serve(s.first.Process.Pid); err != nil {
@@ -239,8 +242,12 @@ func (s *soaked) stop() {
 // others, and returns what waits for them.
 func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	s.t.Helper()
+	rate, gives := 200, 5*time.Second
+	if !soakAsked() { // no time is judged, and there is as much of a processor as others leave
+		rate, gives = 50, patience
+	}
 	p, err := proc.Start(context.Background(), proc.Command{Path: build(s.t, comparePackage), Args: []string{
-		"load", "open", "-addr", s.addr, "-path", "/pid", "-rate", "200", "-duration", d.String(), "-connections", "16", "-patience", either(patience, 5*time.Second).String(),
+		"load", "open", "-addr", s.addr, "-path", "/pid", "-rate", strconv.Itoa(rate), "-duration", d.String(), "-connections", "16", "-patience", gives.String(),
 	}})
 	if err != nil {
 		s.t.Fatal(err)

@@ -43,6 +43,7 @@ func main() {
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
 	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
 	flag.DurationVar(&config.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
+	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	flag.Parse()
 
 	go func() {
