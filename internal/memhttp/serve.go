@@ -32,7 +32,13 @@ func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 	go x.run(x.s.Route)
 	select {
 	case resp := <-x.answer:
-		if resp == nil {
+		switch err := req.Context().Err(); {
+		case err != nil && resp != nil: // the client has gone, which may be what the action answers
+			_ = resp.Body.Close()
+			return nil, err
+		case err != nil:
+			return nil, err
+		case resp == nil:
 			return nil, io.ErrUnexpectedEOF
 		}
 		return resp, nil
