@@ -244,7 +244,7 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		return b.receive(p)
 	}
 	n, err := c.read(p)
-	if n > 0 && c.idle.Load() >= idle {
+	if n > 0 && c.idle.Load() == idle {
 		c.idle.Store(hasRead)
 	}
 	if err != nil && c.rest.Load() {

@@ -7,15 +7,14 @@ import (
 )
 
 // Net/http closes the connections it takes for idle when it shuts down, also those on which a request is here
-// and not read: on a busy machine their goroutines wait for a processor. And it closes those on which it reads a request
-// after that, their first, without an answer. So such requests are waited for before.
+// and not read: on a busy machine their goroutines wait for a processor. And whatever request it reads from then on it drops
+// without an answer. So the connections of HTTP/1.1 are ended before that, and requests that have come are waited for.
 
 // Whether net/http takes a connection for idle.
 const (
 	notIdle uint32 = iota
 	hasRead        // idle, but something of a request has been read
-	idle
-	fresh // likewise, and nothing has ever been read
+	idle           // or new
 )
 
 // setIdle notes what net/http takes a connection for. One of another server has no such note.
@@ -41,8 +40,8 @@ func (o *openConns) add(c *timedConn) {
 		o.all = map[*timedConn]struct{}{}
 	}
 	o.all[c] = struct{}{}
-	if c.proxy == nil {
-		c.idle.Store(fresh)
+	if c.proxy == nil { // whose header is no request
+		c.idle.Store(idle)
 	}
 }
 
@@ -53,6 +52,28 @@ func (o *openConns) remove(c *timedConn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.all, c)
+}
+
+// end closes those that are idle, again and again, until all have been closed or ctx ends.
+func (o *openConns) end(ctx context.Context, conns *sync.WaitGroup) {
+	closed := make(chan struct{})
+	go func() {
+		conns.Wait()
+		close(closed)
+	}()
+	const pause = 20 * time.Millisecond
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		o.closeIdle()
+		select {
+		case <-tick.C:
+		case <-closed:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // awaitRead waits until nothing is here on idle connections that is not read, and for lastRequests at most until what
@@ -73,21 +94,16 @@ func (o *openConns) awaitRead(ctx context.Context) {
 	}
 }
 
-// closeFresh closes those on which nothing has come: who sends the first request now learns by a reset that nobody has
-// read it. It reports whether something has come on others.
-func (o *openConns) closeFresh() (come bool) {
+// closeIdle closes idle connections on which nothing has come. Who sends a request now learns by a reset that nobody
+// has read it.
+func (o *openConns) closeIdle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for c := range o.all {
-		switch {
-		case c.idle.Load() != fresh:
-		case unreadOf(c.Conn) > 0:
-			come = true
-		default:
+		if c.idle.Load() == idle && unreadOf(c.Conn) == 0 {
 			_ = c.Conn.Close()
 		}
 	}
-	return come
 }
 
 // look reports whether a connection that net/http takes for idle has something that is not read, and whether one has
@@ -97,7 +113,7 @@ func (o *openConns) look() (unread, begun bool) {
 	defer o.mu.Unlock()
 	for c := range o.all {
 		switch c.idle.Load() {
-		case idle, fresh:
+		case idle:
 			unread = unread || unreadOf(c.Conn) > 0
 		case hasRead:
 			begun = true

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -41,8 +42,8 @@ func TestIdleConnectionsWithARequest(t *testing.T) {
 			t.Errorf("%s: unread %v, begun %v; want %v, %v", what, u, b, unread, begun)
 		}
 	}
-	if c.idle.Load() != fresh {
-		t.Error("it is not taken for a new one")
+	if c.idle.Load() != idle {
+		t.Error("a new one is not idle")
 	}
 	want("nothing has come", false, false)
 	o.awaitRead(t.Context())
@@ -79,22 +80,20 @@ func TestIdleConnectionsWithARequest(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if o.closeFresh() {
-		t.Error("it has nothing new")
-	}
-	isOpen("one that has had a request", true)
-	c.setIdle(fresh)
+	o.closeIdle()
+	isOpen("one with a request", true)
+	c.setIdle(idle)
 	send("G")
-	if !o.closeFresh() {
-		t.Error("a first request has come")
-	}
-	isOpen("one with its first request", true)
-	if _, err := served.Read(make([]byte, 1)); err != nil {
+	o.closeIdle()
+	isOpen("one on which something has come", true)
+	if _, err := c.Conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if o.closeFresh() {
-		t.Error("nothing is unread")
-	}
+	c.setIdle(hasRead)
+	o.closeIdle()
+	isOpen("one with the beginning of a request", true)
+	c.setIdle(idle)
+	o.end(t.Context(), new(sync.WaitGroup))
 	isOpen("one on which nothing has come", false)
 	if c.setIdle(hasRead); len(o.all) != 1 {
 		t.Errorf("%d connections", len(o.all))

@@ -127,9 +127,10 @@ const firstRequest = 2 * time.Second
 func (s *Server) Shutdown(ctx context.Context) error {
 	await(ctx, &s.conns, lastRequests)
 	await(ctx, &s.unasked, firstRequest-lastRequests)
-	for again := true; again && ctx.Err() == nil; {
+	if s.TLSConfig == nil && !s.Protocols.UnencryptedHTTP2() && !s.Protocols.HTTP2() {
+		s.open.end(ctx, &s.conns)
+	} else { // net/http says goodbye to those of HTTP/2
 		s.open.awaitRead(ctx)
-		again = s.open.closeFresh()
 	}
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
