@@ -20,10 +20,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
@@ -91,6 +93,7 @@ type soakLoad struct {
 	h2                *http.Client
 	running           sync.WaitGroup
 	begun, done, lost tallies
+	crossed           tallies // met a connection that the server had closed already
 	complaints        atomic.Int64
 }
 
@@ -143,7 +146,15 @@ func (c *soakLoad) client(kind soakKind, byTLS bool) {
 			return
 		}
 		c.begun.add(name)
-		c.count(name, kind.round(c, kept))
+		if kept.Conn == nil {
+			kept.met = nil
+		}
+		err := kind.round(c, kept)
+		if kept.crossed(err) {
+			c.crossed.add(name)
+			continue
+		}
+		c.count(name, err)
 	}
 }
 
@@ -168,6 +179,7 @@ func (c *soakLoad) wantNothingLost() {
 	c.t.Helper()
 	c.t.Logf("begun: %s", c.begun.String())
 	c.t.Logf("of these ended well: %s", c.done.String())
+	c.t.Logf("of these met the end of an idle connection: %s", c.crossed.String())
 	if lost := c.lost.String(); lost != "" {
 		c.t.Errorf("ended otherwise: %s", lost)
 	}
@@ -222,6 +234,7 @@ type keptConn struct {
 	byTLS bool
 	net.Conn
 	wire *net.TCPConn // below Conn
+	met  *meeting     // between them
 	in   *bufio.Reader
 }
 
@@ -243,6 +256,8 @@ func (k *keptConn) open() error {
 	}
 	context.AfterFunc(k.ctx, func() { _ = conn.Close() })
 	k.wire = conn.(*net.TCPConn)
+	k.met = &meeting{TCPConn: k.wire}
+	conn = k.met
 	if k.byTLS {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		if err := secure.HandshakeContext(k.ctx); err != nil {
@@ -253,6 +268,51 @@ func (k *keptConn) open() error {
 	}
 	k.Conn, k.in = conn, bufio.NewReader(conn)
 	return nil
+}
+
+// A meeting is a connection that finds out when it is closed whether what was sent last has crossed with the
+// server's end of it: see crossed. Here it may also be of several segments; then a server that has begun to read them, and
+// closes, resets most of the time, which is no crossing.
+type meeting struct {
+	*net.TCPConn
+	reset, crossed atomic.Bool
+}
+
+// crossed reports whether err is that of a request that has met the end of its connection.
+func (k *keptConn) crossed(err error) bool {
+	return k.met != nil && k.met.crossed.Load() && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ENOTCONN))
+}
+
+func (m *meeting) note(err error) {
+	if errors.Is(err, syscall.ECONNRESET) {
+		m.reset.Store(true)
+	}
+}
+
+func (m *meeting) Read(p []byte) (int, error) {
+	n, err := m.TCPConn.Read(p)
+	m.note(err)
+	return n, err
+}
+
+func (m *meeting) Write(p []byte) (int, error) {
+	n, err := m.TCPConn.Write(p)
+	m.note(err)
+	return n, err
+}
+
+func (m *meeting) Close() error {
+	if raw, err := m.SyscallConn(); err == nil && !m.reset.Load() {
+		_ = raw.Control(func(fd uintptr) {
+			poll := []unix.PollFd{{Fd: int32(fd)}}
+			_, _ = unix.Poll(poll, 0)
+			if poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+				m.crossed.Store(true)
+			}
+		})
+	}
+	return m.TCPConn.Close()
 }
 
 func (k *keptConn) close() {
@@ -389,11 +449,17 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	if want := fmt.Sprintf("%d %x", size, hash.Sum(nil)); err == nil && !refused && string(said) != want {
 		err = fmt.Errorf("status %d with %.100q, want %s", resp.StatusCode, said, want)
 	}
-	if err != nil || refused || resp.Close {
+	if err != nil { // what is on its way is to meet the end, if there is one
+		_ = k.wire.SetWriteDeadline(time.Now().Add(patience))
+		<-sent
+		k.close()
+		return err
+	}
+	if refused || resp.Close {
 		k.close()
 	}
 	<-sent
-	return err
+	return nil
 }
 
 // listen takes numbered events until the server or somebody else ends them. None may be missing, and the end must
