@@ -77,7 +77,9 @@ func (h *lineHandler) NewScratch() any { return new(int) }
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	h.data.Add(1)
-	c.Notes |= engine.Begun
+	if c.Notes&engine.Begun == 0 { // once, in the first call: a loop looks at those of connections that are away
+		c.Notes |= engine.Begun
+	}
 	h.opened.LoadOrStore(c, new(atomic.Int32))
 	*d.Scratch.(*int)++ // a race if a driver is ever shared
 	for {
