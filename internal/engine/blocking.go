@@ -274,8 +274,7 @@ func (d *Driver) Flush(timeout time.Duration) error {
 	return c.flushPending(timeout)
 }
 
-// flushPending blocks until the connection has no pending output. What was reserved for it is given
-// back: what comes later counts when it comes.
+// flushPending blocks until the connection has no pending output.
 func (c *Conn) flushPending(timeout time.Duration) error {
 	e, left := c.driver.engine, int64(-1)
 	var until int64
@@ -284,7 +283,6 @@ func (c *Conn) flushPending(timeout time.Duration) error {
 		case c.flags&flagCloseNow != 0:
 			return net.ErrClosed
 		case c.out == nil || c.driver.drain(c):
-			c.EndAhead()
 			return nil
 		case c.flags&flagCloseNow != 0:
 			return net.ErrClosed
@@ -319,6 +317,7 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}
+	c.EndAhead()
 	if t == nil {
 		return c.takeSocket()
 	}

@@ -77,9 +77,7 @@ func (h *lineHandler) NewScratch() any { return new(int) }
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	h.data.Add(1)
-	if c.Notes&engine.Begun == 0 { // once, in the first call: a loop looks at those of connections that are away
-		c.Notes |= engine.Begun
-	}
+	c.Notes |= engine.Begun // each time: no loop reads what belongs to those that are away
 	h.opened.LoadOrStore(c, new(atomic.Int32))
 	*d.Scratch.(*int)++ // a race if a driver is ever shared
 	for {

@@ -44,13 +44,13 @@ type loop struct {
 	polls  int                // calls of poll in this wait
 
 	events    [eventBatch]unix.EpollEvent
-	n, next   int       // events[next:n] are still to be served
-	primary   connQueue // still to be served, in this turn unless the loop is saturated
-	secondary connQueue // likewise, and every second time only, see queue.go
-	later     []*Conn   // to be served in the next turn
-	noRoom    connQueue // they wait for room for what their requests will hold
-	retried   *Conn     // the one of them that asks again
-	roomAt    int64     // when to look at them again at the latest, 0 if there are none
+	n, next   int         // events[next:n] are still to be served
+	primary   connQueue   // still to be served, in this turn unless the loop is saturated
+	secondary connQueue   // likewise, and every second time only, see queue.go
+	later     []laterConn // to be served in the next turn
+	noRoom    connQueue   // they wait for room for what their requests will hold
+	retried   *Conn       // the one of them that asks again
+	roomAt    int64       // when to look at them again at the latest, 0 if there are none
 	mail      []message
 	mailAt    int // mail[mailAt:] are still to be handled
 	sweepAt   int // conns[sweepAt:] are still to be swept
@@ -318,7 +318,7 @@ func (l *loop) serveSoon(c *Conn) {
 	if c.flags&flagPeerDone != 0 {
 		l.saturation.finished++
 	}
-	l.later = append(l.later, c)
+	l.later = append(l.later, laterConn{c, c.asks()})
 }
 
 // adopt makes c, which the loop's count already includes, one of its connections.

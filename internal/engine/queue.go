@@ -41,18 +41,24 @@ type connQueue struct {
 	unknown  int // ... without those of so many connections
 }
 
+// A laterConn is a connection that is to be served in the next turn, and what it counts as.
+type laterConn struct {
+	conn *Conn
+	asks uint16
+}
+
 func (q *connQueue) size() int { return len(q.conns) - q.at }
 
-func (q *connQueue) push(c *Conn) {
+// push puts c at the end, which asks as many requests.
+func (q *connQueue) push(c *Conn, asks uint16) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
 		clear(q.conns[n:])
 		copy(q.asked, q.asked[q.at:])
 		q.conns, q.asked, q.at = q.conns[:n], q.asked[:n], 0
 	}
-	n := c.asks()
-	q.conns, q.asked = append(q.conns, c), append(q.asked, uint16(n))
-	if q.requests += n; n == 0 {
+	q.conns, q.asked = append(q.conns, c), append(q.asked, asks)
+	if q.requests += int(asks); asks == 0 {
 		q.unknown++
 	}
 }
@@ -72,11 +78,11 @@ func (q *connQueue) pop() *Conn {
 
 // asks returns about how many requests c has for its next visit: those of a connection of parts are known
 // only when it is served, and taken for as many as it had lately. 0 is for one that had none yet.
-func (c *Conn) asks() int {
+func (c *Conn) asks() uint16 {
 	if c.Notes&Parts == 0 {
 		return 1
 	}
-	return int(c.Count)
+	return c.Count
 }
 
 // queueIntervals is for how many times its target a queue must stand, see
@@ -163,7 +169,7 @@ func (l *loop) enqueue(c *Conn) {
 		case admission.Fresh:
 			c.flags |= flagFresh
 		}
-		n := c.asks()
+		n := int(c.asks())
 		if n == 0 {
 			n = max(l.saturation.usual, 1)
 		}
@@ -173,7 +179,7 @@ func (l *loop) enqueue(c *Conn) {
 		l.saturation.finished++
 	}
 	c.queued, c.mark = true, stampAt(l.ready)
-	to.push(c)
+	to.push(c, c.asks())
 }
 
 // asked notes that a connection of parts had n > 0 requests for a visit. What is clearly more than it had lately was
@@ -355,9 +361,9 @@ func (l *loop) carryOver() {
 	if p.on {
 		to = &l.secondary
 	}
-	for i, c := range l.later {
-		l.later[i] = nil
-		to.push(c)
+	for i, next := range l.later {
+		l.later[i] = laterConn{}
+		to.push(next.conn, next.asks)
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {

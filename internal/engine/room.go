@@ -23,7 +23,7 @@ const roomPause = int64(250 * time.Millisecond)
 // ReserveRoom asks for room for n bytes of output that the request which is about to begin
 // is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
 // the request. What was granted is for the output
-// of this call of Data; what is left of it when that has been sent, or flushed, is given back.
+// of this call of Data; what is left of it when that has been sent is given back, or by [Conn.EndAhead].
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
 	if a.ReserveFirst(n) {
@@ -39,7 +39,8 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	return a.ReserveAhead(n)
 }
 
-// EndAhead gives back what is left of the room that was reserved for output.
+// EndAhead gives back what is left of the room that was reserved for output: the answer goes on for long, and what comes
+// of it counts when it comes. The connection is the driver's.
 func (c *Conn) EndAhead() {
 	if a := c.acct.Load(); a != nil {
 		a.EndAhead()
@@ -52,7 +53,7 @@ func (d *Driver) AwaitRoom() { d.leftover = leftRoom }
 
 // awaitRoom has c wait for room.
 func (l *loop) awaitRoom(c *Conn) {
-	l.noRoom.push(c)
+	l.noRoom.push(c, c.asks())
 	if l.roomAt == 0 {
 		l.roomAt = l.now + roomPause
 	}

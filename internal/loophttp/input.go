@@ -67,7 +67,11 @@ func (x *wire) keepRequest() {
 // flush sends the output. The caller holds writing and using.
 func (x *wire) flush(timeout time.Duration) error {
 	x.begunAt = -1
-	return x.d.Flush(timeout)
+	err := x.d.Flush(timeout)
+	if x.begun {
+		x.c.EndAhead()
+	}
+	return err
 }
 
 // beginWrite locks what a part of the answer is written under.

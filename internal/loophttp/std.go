@@ -115,6 +115,9 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	}
 	x.beginAnswering()
 	x.moveInput()
+	if own := resp.Own(); own != nil && own.Lasts {
+		x.c.EndAhead() // it mostly holds nothing
+	}
 	x.begun, x.begunAt = true, len(x.d.Out)
 	x.d.Reserve(headRoom)
 	x.appendHead(resp, length)

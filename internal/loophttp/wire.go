@@ -269,9 +269,6 @@ func (x *wire) answer() progress {
 	}
 	streams := resp.Kind() == exchange.Later
 	if streams {
-		if resp.Own().Lasts {
-			x.c.EndAhead() // it mostly holds nothing
-		}
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp)
 		}

@@ -21,6 +21,9 @@ func TestReservedRoomEnds(t *testing.T) {
 			app = a
 			mounted := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Query().Get("how") {
+				case "hinted":
+					w.WriteHeader(http.StatusEarlyHints) // it goes out, but no answer has begun
+					wait()
 				case "hijacked":
 					if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 						wait()
@@ -56,6 +59,15 @@ func TestReservedRoomEnds(t *testing.T) {
 			Soon(t, "the route shows that its answers are large", func() bool { return output() > 1<<20 })
 		}
 		_ = unread.Close()
+		Soon(t, "nothing is held", func() bool { return output() == 0 })
+		conn := Dial(t, addr)
+		Send(t, conn, Request("GET /?how=hinted"))
+		Await(t, "hinted", begun)
+		if held := output(); engine == dunlin.EngineLoop && held < 256<<10 {
+			t.Errorf("an answer that has not begun has %d bytes reserved", held)
+		}
+		_ = conn.Close()
+		leave <- true
 		Soon(t, "nothing is held", func() bool { return output() == 0 })
 		for _, how := range []string{"flushed", "stream", "events", "hijacked"} {
 			conn := Dial(t, addr)
