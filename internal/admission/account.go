@@ -38,22 +38,21 @@ type Account struct {
 	ending    bool
 	counted   bool // ... and that has been counted, see CountEnd
 	closed    bool
-	unlinked  bool    // ... and it has been taken out of everything
-	lent      bool    // others than the connection may still have it: it is not used again
-	lone      bool    // its bytes are spared
-	relisting int     // goroutines that look whether it holds much, until when it is not used again
-	stopped   int64   // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
-	body      int64   // bytes of the present request's body, see ReserveBody
-	ahead     int64   // bytes reserved for output that is to come, see ReserveAhead
-	much      int64   // what it adds to holders.much
-	working   bool    // it is stopped because the server works
-	met       Cap     // see Met
-	waits     int64   // since when it waits for room, 0 if it does not
-	modest    bool    // meanwhile: its address asks for no more than half of the budget, or it is new, or it has its group's turn
-	turn      bool    // it has
-	line      *waiter // of it, while it stands in line when it must wait
-	making    bool    // its answer is being made, with room reserved for it, see makes
-	answers   int64   // since when its peer is to take an answer, 0 if it is not
+	unlinked  bool  // ... and it has been taken out of everything
+	lent      bool  // others than the connection may still have it: it is not used again
+	lone      bool  // its bytes are spared
+	relisting int   // goroutines that look whether it holds much, until when it is not used again
+	stopped   int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
+	body      int64 // bytes of the present request's body, see ReserveBody
+	ahead     int64 // bytes reserved for output that is to come, see ReserveAhead
+	much      int64 // what it adds to holders.much
+	working   bool  // it is stopped because the server works
+	met       Cap   // see Met
+	waits     int64 // since when it waits for room, 0 if it does not
+	modest    bool  // meanwhile: its address asks for no more than half of the budget, or it is new, or it has its group's turn
+	turn      bool  // it has
+	making    bool  // its answer is being made, with room reserved for it, see makes
+	answers   int64 // since when its peer is to take an answer, 0 if it is not
 
 	// What the peer has sent or taken: in this window, and in the one before.
 	began, before     int64 // when they began
@@ -181,12 +180,6 @@ func (a *Account) weigh() {
 		much = 0
 	}
 	if much != a.much {
-		switch {
-		case a.much == 0:
-			a.holders.larges.Add(1)
-		case much == 0:
-			a.holders.larges.Add(-1)
-		}
 		a.holders.much.Add(much - a.much)
 		a.much = much
 	}
@@ -385,7 +378,7 @@ func (a *Account) Holder() Holder { return a.holder }
 func (a *Account) CloseIdle() bool {
 	a.EndAhead()
 	a.mu.Lock()
-	idle := a.held.Load() == 0 && !a.ending && a.waits == 0 && a.line == nil
+	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
 	if idle {
 		a.closed, a.unlinked = true, true
 	}
@@ -404,7 +397,11 @@ func (a *Account) CloseIdle() bool {
 // given back when that ends.
 func (a *Account) Close() {
 	a.Unwait()
-	if a.markClosed() {
+	a.mu.Lock()
+	a.closed = true
+	over := a.held.Load() == 0 && a.isOver()
+	a.mu.Unlock()
+	if over {
 		a.holders.unlink(a)
 		return
 	}

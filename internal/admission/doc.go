@@ -7,7 +7,6 @@
 //	holders.go    by whom
 //	account.go    one of them
 //	room.go       who gets room, waits for it or has it made
-//	line.go       who waits is served in which order
 //	victims.go    who makes room when there is none
 //	caps.go       what one connection or address may hold, whatever room there is
 //	collector.go  the garbage collector, paced to use the rest

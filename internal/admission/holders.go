@@ -17,7 +17,7 @@ import (
 //
 //	held by one         when the budget has no room for more
 //	at most Fair()      room is made at once, by ending others; it never waits
-//	more                it waits, in line (see line), and others much costlier make room; when it has
+//	more                it waits, alone, and others much costlier make room; when it has
 //	                    waited for roomWait, the costliest of all does, which may be itself
 //
 // Those who hold little and wait for much can fill the budget together, and none would get on: if
@@ -40,7 +40,7 @@ import (
 //
 // Invariant: held − ending − spared ≤ bound after each call, unless nobody is left who
 // could be ended but answers that are taken at a good rate; then it is an eighth more. ending is what those hold who are being ended. Locks are taken in the
-// order that of the line, mu, that of a shard, that of an account.
+// order mu, that of a shard, that of an account.
 type Holders struct {
 	budget *Budget
 	now    func() int64 // ns on a monotonic clock
@@ -52,8 +52,8 @@ type Holders struct {
 
 	maxBody int64 // of a request, see SetCaps
 
-	// OnRoom, if set, is called when there may be room for those who wait and ask again by themselves. It must
-	// not wait, nor change after the first call of Open. When they have asked, ServeWaiters is called.
+	// OnRoom, if set, is called when something was given back while somebody waits. It must not
+	// wait, nor change after the first call of Open.
 	OnRoom func()
 
 	count     atomic.Int64 // accounts that hold something
@@ -63,8 +63,7 @@ type Holders struct {
 	waiting   atomic.Int64 // accounts that wait for room
 	waitSince atomic.Int64 // since when some have; 0 if none does
 	modest    atomic.Int64 // of these those whose addresses are modest, see yields
-	larges    atomic.Int64 // of much, how many they are
-	want      atomic.Int64 // the least that any of them wants who is not in line, in bytes; much, when all were told to look
+	want      atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
 	ended     atomic.Uint64
 
 	taking  sync.Mutex // held while one that holds much takes more
@@ -78,8 +77,7 @@ type Holders struct {
 	waiters bool        // some of them are not, and wait for much
 	before  int         // ... who go only while nobody who holds much stands worse than that
 	lone    *Account    // whose bytes are spared
-
-	line line // of those who wait for room
+	changed chan struct{}
 
 	shards [holderShards]holderShard
 }
@@ -99,7 +97,6 @@ type source struct {
 	held     atomic.Int64
 	ending   atomic.Int64 // of that by those who are being ended
 	accounts *Account     // a list
-	lined    lined        // those who wait; under the line's lock
 	n        int
 	searchAt int64 // when somebody is looked for again who could make room, see costliestAt
 }
@@ -110,9 +107,8 @@ const leastShare = 80 << 10
 
 // NewHolders returns accounts whose memory is budget's. now is a monotonic clock in ns.
 func NewHolders(budget *Budget, now func() int64) *Holders {
-	h := &Holders{budget: budget, now: now}
-	h.want.Store(nothingWanted)
-	h.line.least.Store(nothingWanted)
+	h := &Holders{budget: budget, now: now, changed: make(chan struct{})}
+	h.want.Store(math.MaxInt64 / 2)
 	for i := range h.shards {
 		h.shards[i].sources = make(map[addressKey]*source)
 	}
@@ -223,6 +219,28 @@ func (h *Holders) relist(a *Account) {
 			a.weigh()
 		}
 	}
+}
+
+// signal wakes those who wait for room, if there is some for one of them.
+func (h *Holders) signal() {
+	if h.waiting.Load() == 0 || h.budget.Held()+h.want.Load() > h.budget.Bound() {
+		return
+	}
+	h.want.Store(math.MaxInt64 / 2)
+	if h.OnRoom != nil {
+		h.OnRoom()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// room returns a channel that is closed when there may be more room.
+func (h *Holders) room() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
 }
 
 // Count returns how many accounts hold something.

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -37,58 +36,6 @@ func TestLastReleaseBesideTheNextHolder(t *testing.T) {
 	if len(h.large) != 0 || h.Count() != 0 || h.budget.Held() != 0 {
 		t.Errorf("%d are listed, %d hold something, %d bytes are held", len(h.large), h.Count(), h.budget.Held())
 	}
-}
-
-// Those who wait in line on goroutines get what is given back, leave when nobody wants it any more, and are closed
-// or ended meanwhile: nothing is lost, and nobody is left.
-func TestLineBesideGivingUpAndClosing(t *testing.T) {
-	const clients, rounds = 32, 30
-	h := NewHolders(NewBudget(2<<20), Clock())
-	var granted, over atomic.Int64
-	var running sync.WaitGroup
-	for i := range clients {
-		running.Go(func() {
-			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 5)})
-			for round := range rounds {
-				a := h.Open(nobody{}, from).Lend()
-				done := make(chan struct{})
-				size := int64(100+(i*37+round*61)%500) << 10
-				var others sync.WaitGroup
-				switch (i + round) % 6 {
-				case 0:
-					others.Go(func() { close(done) })
-				case 1:
-					others.Go(a.Close)
-				case 2:
-					others.Go(func() { h.end(a) })
-				}
-				switch a.AcquireBody(size, done, func() bool { return (i+round)%6 < 3 }) {
-				case Granted:
-					granted.Add(1)
-					a.Working(true)
-					runtime.Gosched()
-					a.EndRequest()
-				case MustWait:
-					over.Add(1)
-				}
-				others.Wait()
-				if (i+round)%6 != 1 {
-					a.Close()
-				}
-			}
-		})
-	}
-	running.Wait()
-	if granted.Load() == 0 {
-		t.Error("nothing was granted")
-	}
-	if h.line.n.Load() != 0 || len(h.line.sources) != 0 || h.Waiting() != 0 || h.modest.Load() != 0 || h.larges.Load() != 0 {
-		t.Errorf("left in line: %d of %d addresses, %d wait, %d first; %d hold much", h.line.n.Load(), len(h.line.sources), h.Waiting(), h.modest.Load(), h.larges.Load())
-	}
-	if len(h.large) != 0 || h.Count() != 0 || h.budget.Held() != 0 || h.Ending() != 0 {
-		t.Errorf("%d are listed, %d hold something, %d bytes are held, %d ending", len(h.large), h.Count(), h.budget.Held(), h.Ending())
-	}
-	t.Logf("%d granted, %d given up", granted.Load(), over.Load())
 }
 
 // One that is closed between looking whether it is and taking what it asks for is taken out of everything once.

@@ -87,7 +87,6 @@ type simCounts struct {
 	downloads, downloadsCut        int
 	echoes, echoesRefused          int   // uploads that are sent back
 	echoesCut                      int   // in the middle of the answer
-	granted, leftLine              int   // what was granted to those in line; who gave up there
 	beyond                         int64 // the most held beyond the bound, by holders that are being ended
 }
 
@@ -103,8 +102,6 @@ func (c *simCounts) add(o *simCounts) {
 	c.echoes += o.echoes
 	c.echoesRefused += o.echoesRefused
 	c.echoesCut += o.echoesCut
-	c.granted += o.granted
-	c.leftLine += o.leftLine
 	c.beyond = max(c.beyond, o.beyond)
 }
 
@@ -131,9 +128,6 @@ type simClient struct {
 	uses  [uses]int64
 	round int  // to tell events of what is over
 	begun bool // its answer
-
-	place    *waiter // in line
-	askAgain func()
 }
 
 type simEvent struct {
@@ -223,7 +217,6 @@ func (s *sim) run(d time.Duration) {
 		s.asking = nil
 		e.do()
 		s.check()
-		s.checkLine()
 	}
 	for _, c := range s.clients {
 		c.over()
@@ -315,10 +308,6 @@ func (c *simClient) over() {
 	if c.a == nil {
 		return
 	}
-	if c.place != nil && c.s.rand.IntN(2) == 0 {
-		c.a.leaveLine(c.place)
-		c.place, c.askAgain = nil, nil
-	}
 	c.a.Unwait()
 	c.a.EndRequest() // what is held of a body, then
 	c.a.EndAhead()
@@ -328,10 +317,6 @@ func (c *simClient) over() {
 	}
 	if !c.a.CloseIdle() {
 		c.a.Close()
-	}
-	if c.place != nil { // its goroutine is told only now
-		c.a.leaveLine(c.place)
-		c.place, c.askAgain = nil, nil
 	}
 	c.a = nil
 }
@@ -346,8 +331,7 @@ func (c *simClient) End(a *Account) {
 	}
 	s.counts.ended++
 	fair := s.h.Fair()
-	capped := a.met == AddressCap // it is ended for its own address, whatever others hold
-	if !capped && a.Held() <= fair && s.endable(c) {
+	if a.Held() <= fair && s.endable(c) {
 		s.t.Errorf("%s was ended, who holds %d, while others hold more than %d", c.kind, a.Held(), fair)
 	}
 	if a.working && s.asking != c {
@@ -371,7 +355,7 @@ func (c *simClient) End(a *Account) {
 			most, which = o.a.cost(s.now), o.kind
 		}
 	}
-	if !capped && s.h.nextAt == s.now && cost < most && !greedy {
+	if s.h.nextAt == s.now && cost < most && !greedy {
 		s.t.Errorf("%s was ended at a cost of %.0f, but %s has %.0f", c.kind, cost, which, most)
 	}
 	switch c.kind {

@@ -31,10 +31,6 @@ const (
 // Reserve asks for n bytes for a use, before they are filled. A holder that must wait asks
 // again, and calls Unwait if it does not.
 func (a *Account) Reserve(u Use, n int64) Outcome {
-	if a.claim(u, n) {
-		a.Unwait()
-		return Granted
-	}
 	outcome := a.reserve(u, n)
 	if outcome != MustWait {
 		a.Unwait()
@@ -247,61 +243,100 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 		}
 		return NoRoom
 	}
-	if h.standInLine(a, u, n) {
+	for want := h.want.Load(); n < want && !h.want.CompareAndSwap(want, n); want = h.want.Load() {
+	}
+	if h.takeMuch(a, u, n, 0) { // given back meanwhile
 		return Granted
 	}
 	return MustWait
 }
 
-// take takes n bytes if they fit, with so many bytes beyond the bound.
-func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
-	ok, undone := h.tryTake(a, u, n, beyond)
-	if undone {
-		h.signal()
+// Unwait ends the wait for room of an account.
+func (a *Account) Unwait() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waits == 0 {
+		return
 	}
-	return ok
+	a.waits = 0
+	a.start(a.holders.now())
+	since := a.holders.waitSince.Load()
+	if a.holders.waiting.Add(-1) == 0 {
+		a.holders.waitSince.CompareAndSwap(since, 0) // unless another waits by now
+	}
+	if a.modest {
+		a.modest = false
+		a.holders.modest.Add(-1)
+	}
+	if a.turn {
+		a.turn = false
+		a.group.turn.Store(false)
+	}
 }
 
-// tryTake is take for callers with locks. undone says that n bytes were taken for a moment, in which
-// there was no room for others.
-func (h *Holders) tryTake(a *Account, u Use, n, beyond int64) (ok, undone bool) {
+// AcquireBody is ReserveBody for those who can wait: it returns when the bytes are granted or
+// refused, or with MustWait when over, which is asked when done is closed and now and then, says
+// that nobody waits for them any more.
+func (a *Account) AcquireBody(capacity int64, done <-chan struct{}, over func() bool) Outcome {
+	return a.acquire(func() Outcome { return a.ReserveBody(capacity) }, done, over)
+}
+
+// AcquireAhead is ReserveAhead likewise.
+func (a *Account) AcquireAhead(n int64, done <-chan struct{}, over func() bool) Outcome {
+	return a.acquire(func() Outcome { return a.ReserveAhead(n) }, done, over)
+}
+
+func (a *Account) acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
+	timer := time.NewTimer(time.Duration(roomWait / 4))
+	defer timer.Stop()
+	for {
+		room := a.holders.room()
+		if outcome := reserve(); outcome != MustWait {
+			return outcome
+		}
+		timer.Reset(time.Duration(roomWait / 4))
+		select {
+		case <-room:
+			continue
+		case <-timer.C:
+		case <-done:
+			done = nil
+		}
+		if over() {
+			a.Unwait()
+			return MustWait
+		}
+	}
+}
+
+// take takes n bytes if they fit, with so many bytes beyond the bound.
+func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	if h.MaxAddress > 0 {
 		h.capping.Lock()
 		defer h.capping.Unlock()
 		if !h.fitsAddress(a, n) {
-			return false, false
+			return false
 		}
 	}
 	if !h.budget.reserve(u, n, beyond+h.spared.Load()) {
-		return false, false
+		return false
 	}
 	if !a.group.take(u, n, h.MaxConnection) { // others of it were first
 		h.budget.Release(u, n)
+		h.signal()
 		a.meets(PartsCap)
-		return false, true
+		return false
 	}
 	a.add(n)
-	return true, false
+	return true
 }
 
 // takeMuch is take for an account that will hold more than leastShare. All of these together
 // leave smallShare of the budget to others, unless there is only one.
 func (h *Holders) takeMuch(a *Account, u Use, n, beyond int64) bool {
-	ok, undone := h.tryTakeMuch(a, u, n, beyond)
-	if undone {
-		h.signal()
-	}
-	return ok
-}
-
-// tryTakeMuch is takeMuch for callers with locks, as tryTake.
-func (h *Holders) tryTakeMuch(a *Account, u Use, n, beyond int64) (ok, undone bool) {
 	h.taking.Lock()
 	defer h.taking.Unlock()
-	if h.yields(a, n) || h.overMuch(a, n) > 0 {
-		return false, false
-	}
-	return h.tryTake(a, u, n, beyond)
+	return !h.yields(a, n) && h.overMuch(a, n) <= 0 && h.take(a, u, n, beyond)
 }
 
 // greedy reports whether an address that holds n bytes more would hold more than half of the budget.
@@ -391,7 +426,6 @@ func (h *Holders) Balance() {
 // what it has been forced to hold cannot be refused.
 func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bool) {
 	var ends [8]*Account
-	some, spared := false, h.spared.Load()
 	for more := true; more && !costliest; {
 		k, again := 0, false
 		h.mu.Lock()
@@ -418,10 +452,6 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bo
 			h.ended.Add(1)
 			v.holder.End(v)
 		}
-		some = some || k > 0
-	}
-	if some || h.spared.Load() != spared {
-		h.signal() // those who stay hold less
 	}
 	return costliest
 }
@@ -453,8 +483,5 @@ func (h *Holders) markEnding(a *Account) bool {
 		a.lone, h.lone = false, nil
 	}
 	a.weigh()
-	if a.line != nil {
-		a.line.waker.wake()
-	}
 	return true
 }

@@ -123,10 +123,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.resumeAccept()
 	case msgRoom:
 		l.e.roomPosted.Store(false)
-		holders := l.e.cfg.Holders
-		stayed := l.retryRoom(d)
-		holders.ServeWaiters()
-		return stayed
+		return l.retryRoom(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:
