@@ -12,10 +12,16 @@ import (
 func TestTimeForLastRequests(t *testing.T) {
 	for name, test := range map[string]struct {
 		notes Note
+		most  time.Duration
 		want  time.Duration
-	}{"new": {0, firstRequest}, "used": {Begun, lastRequests}} {
+	}{
+		"new": {0, 0, firstRequest}, "used": {Begun, 0, lastRequests},
+		"new, in a short drain": {0, time.Second, time.Second}, "used, in a short drain": {Begun, time.Second, lastRequests},
+		"used, in a very short drain": {Begun, 100 * time.Millisecond, 100 * time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := &loop{e: new(Engine), now: int64(time.Minute)}
+			l.e.lastMost.Store(int64(test.most))
 			l.wheel.init(tickAt(l.now))
 			c := &Conn{loop: l, Notes: test.notes, deadline: deadlineTick(l.now, time.Minute)}
 			l.conns = []*Conn{c}

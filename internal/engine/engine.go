@@ -38,6 +38,7 @@ type Engine struct {
 
 	draining atomic.Bool   // Shutdown or Close has begun
 	forced   atomic.Bool   // what is not idle is closed too
+	lastMost atomic.Int64  // bounds lastRequests and firstRequest, in ns; 0: nothing does
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
@@ -195,9 +196,12 @@ const lastRequests = 250 * time.Millisecond
 const firstRequest = 2 * time.Second
 
 // Shutdown stops accepting, closes idle connections after a moment for last
-// requests, and waits for the others to finish. When ctx ends first, it closes them as Close does and returns
-// ctx's error.
+// requests, half of ctx's time at most, and waits for the others to finish. When ctx ends first, it closes them as
+// Close does and returns ctx's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
+	if until, ok := ctx.Deadline(); ok {
+		e.lastMost.Store(max(int64(time.Until(until)/2), 1))
+	}
 	e.drain()
 	select {
 	case <-e.done:

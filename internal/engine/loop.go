@@ -421,6 +421,9 @@ func (l *loop) closeSoon(c *Conn) {
 	if c.Notes&Begun == 0 {
 		after = firstRequest
 	}
+	if most := l.e.lastMost.Load(); most > 0 {
+		after = min(after, time.Duration(most))
+	}
 	if end := deadlineTick(l.now, after); c.deadline == 0 || c.deadline > end {
 		c.deadline = end
 	}

@@ -16,14 +16,23 @@
 //  4. All servers end. Each loop looks at its connections once: an idle one may send a
 //     request for another 250 ms, is read a last time and closed. So is one that becomes idle later
 //     without having been told, because its answer had begun before. A new one has 2 s for its first
-//     request, which clients do not send again, after its handshake if it is by TLS. The server of net/http
-//     grants 250 ms for last requests, and calls http.Server.Shutdown, which grants new ones 5 s.
+//     request, which clients do not send again, after its handshake if it is by TLS. Each of these times is
+//     at most half of what the drain may take. The server of net/http grants the same, the 2 s from the beginning and
+//     with the handshake, and ends idle connections of HTTP/1.1 itself (internal/stdhttp/idle.go). Then it calls
+//     http.Server.Shutdown, which sends the GOAWAYs: connections of HTTP/2 that are idle have theirs when no new connection
+//     is waited for any more, after 2 s at most, others with their next answer.
 //  5. At the deadline, what is left is closed. On the loop engine the goroutine that has
 //     such a connection fails in its next read or write, and the request's context is cancelled.
 //
 // What remains is what HTTP/1.1 leaves to clients (RFC 9112, section 9.5): a request that is sent
 // in the very moment in which its connection is closed after 250 ms of silence, 2 s for a new one; and, when no
 // other process has the listener, a connection that is made between the last accept and the close.
+//
+// With net/http these are lost, too: the first request of a new connection that is read after its 2 s, where the listener has
+// HTTP/2, by TLS or H2C; a request on a connection that becomes idle later than that because its answer had begun
+// before the drain (elsewhere so after 2 s and Config.HeadTimeout, while a client has sent a part of a request);
+// and one of which so little came together with the one before, fewer than four bytes or a part of a record of TLS, that the rest is waited
+// for, longer than 250 ms. Elsewhere than on Linux a request that has come and is not read is closed with its connection.
 //
 // # The handover
 //

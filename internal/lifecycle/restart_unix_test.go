@@ -303,8 +303,9 @@ func TestRestartLosesNothing(t *testing.T) {
 		l.run(clientNew(t, nil), "http://"+clear+"/pid")
 		byTLS, inClear := suite.Client(t, trusted, suite.HTTP2), suite.Client(t, nil, suite.H2C)
 		l.run(byTLS, "https://"+secure+"/pid")
+		l.run(inClear, "http://"+clear+"/pid")
 		if engine == dunlin.EngineLoop { // net/http's server may end a connection while a stream begins on it
-			for range 2 { // streams of one connection
+			for range 2 { // more streams of one connection
 				l.run(byTLS, "https://"+secure+"/pid")
 				l.run(inClear, "http://"+clear+"/pid")
 			}

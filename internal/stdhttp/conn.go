@@ -25,11 +25,13 @@ type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64 // so far, if they are counted
-	idle     atomic.Uint32
-	closed   func() // of a connection that another server has accepted, and counts: it is told of the end
+	closed   func()       // of a connection that another server has accepted, and counts: it is told of the end
 
-	unasked atomic.Pointer[sync.WaitGroup] // counts it while nothing has been asked of it
-	begun   bool                           // it has been idle before; for ConnState alone
+	idle    atomic.Uint32
+	unasked atomic.Pointer[openConns] // counts it while nothing has been asked of it
+	http2   atomic.Bool               // it speaks HTTP/2, as far as is known; set before unasked is cleared
+	wasIdle bool                      // it has been idle before; for ConnState alone
+	secure  bool                      // there is TLS above it
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now
@@ -70,22 +72,12 @@ func connOf(c net.Conn) *timedConn {
 	return own
 }
 
-// awaitFirst has c counted until it is asked something, or closed.
-func (c *timedConn) awaitFirst(unasked *sync.WaitGroup) {
-	unasked.Add(1)
-	c.unasked.Store(unasked)
-}
-
-// asked notes that c has been asked something, or will not be.
-func (c *timedConn) asked() {
-	if unasked := c.unasked.Swap(nil); unasked != nil {
-		unasked.Done()
-	}
-}
-
 // noteAsked notes that the connection of a request has been asked something.
 func noteAsked(req *http.Request) {
 	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
+		if req.ProtoMajor == 2 && !c.http2.Load() {
+			c.http2.Store(true)
+		}
 		c.asked()
 	}
 }
@@ -237,15 +229,19 @@ func (c *timedConn) CloseWrite() error {
 func (c *timedConn) Read(p []byte) (int, error) {
 	if c.proxy != nil {
 		if n, err := c.readFirst(p); n > 0 || err != nil {
+			c.idle.CompareAndSwap(between, begun)
 			return n, err
 		}
 	}
 	if b := c.body.Load(); b != nil {
 		return b.receive(p)
 	}
-	n, err := c.read(p)
-	if n > 0 && c.idle.Load() == idle {
-		c.idle.Store(hasRead)
+	var n int
+	var err error
+	if c.idle.Load() == busy {
+		n, err = c.read(p)
+	} else {
+		n, err = c.readRequest(p)
 	}
 	if err != nil && c.rest.Load() {
 		// In full duplex net/http would take what comes later for the next request.

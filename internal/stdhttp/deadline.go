@@ -1,6 +1,7 @@
 package stdhttp
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -75,7 +76,15 @@ func (d *readDeadline) release(c net.Conn) {
 func (c *timedConn) read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
-		if err == nil || n > 0 || !timedOutIO(err) || !c.reads.early(c.Conn) {
+		if err == nil || n > 0 || !timedOutIO(err) {
+			return n, err
+		}
+		switch {
+		case c.idle.Load() == ending:
+			if c.ended() {
+				return 0, io.EOF
+			}
+		case !c.reads.early(c.Conn):
 			return n, err
 		}
 	}

@@ -3,121 +3,199 @@ package stdhttp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Net/http closes the connections it takes for idle when it shuts down, also those on which a request is here
 // and not read: on a busy machine their goroutines wait for a processor. And whatever request it reads from then on it drops
-// without an answer. So the connections of HTTP/1.1 are ended before that, and requests that have come are waited for.
+// without an answer. So idle connections of HTTP/1.1 are ended before that, by the goroutines that read from them: nobody
+// else knows that nothing was read.
 
-// Whether net/http takes a connection for idle.
+// What net/http does with a connection:
+//
+//	change              by            when
+//	busy → between      ConnState     an answer is sent; a new connection begins here
+//	between → waiting   Read          it is about to wait for a request: none was in a buffer
+//	waiting → begun     Read          something has come
+//	waiting → ending    the drain     nothing has come; the read is interrupted
+//	ending → begun      Read          something has come after all
+//	any → busy          ConnState     there is a request
+//
+// A read that is interrupted and has brought nothing ends the connection.
 const (
-	notIdle uint32 = iota
-	hasRead        // idle, but something of a request has been read
-	idle           // or new
+	busy uint32 = iota
+	between
+	waiting
+	begun
+	ending
 )
 
-// setIdle notes what net/http takes a connection for. One of another server has no such note.
+// setIdle notes what net/http does with a connection. One of another server has no such note.
 func (c *timedConn) setIdle(state uint32) {
 	if c != nil {
 		c.idle.Store(state)
 	}
 }
 
-// openConns are the connections of a server.
-type openConns struct {
-	mu  sync.Mutex
-	all map[*timedConn]struct{}
-}
-
-func (o *openConns) add(c *timedConn) {
-	if c == nil || c.closed != nil { // or whoever has accepted it has read from it
+// end interrupts the read for a request unless something has come, or is being read.
+func (c *timedConn) end() {
+	if c.idle.Load() != waiting || unreadOf(c.Conn) > 0 {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all = map[*timedConn]struct{}{}
-	}
-	o.all[c] = struct{}{}
-	if c.proxy == nil { // whose header is no request
-		c.idle.Store(idle)
+	c.reads.mu.Lock()
+	defer c.reads.mu.Unlock()
+	if c.idle.CompareAndSwap(waiting, ending) {
+		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // an error would show in the read
 	}
 }
 
-func (o *openConns) remove(c *timedConn) {
+// keep takes end back.
+func (c *timedConn) keep() {
+	c.reads.mu.Lock()
+	defer c.reads.mu.Unlock()
+	if c.idle.CompareAndSwap(ending, begun) {
+		_ = c.reads.put(c.Conn, c.reads.wanted)
+	}
+}
+
+// ended is asked when the read has been interrupted, and has brought nothing: it reports whether that is the connection's
+// end. Who sends a request now learns by a reset that nobody has read it.
+func (c *timedConn) ended() bool {
+	if unreadOf(c.Conn) > 0 {
+		c.keep()
+		return false
+	}
+	if !c.secure { // else net/http says so to the client
+		_ = c.Conn.Close()
+	}
+	return true
+}
+
+// readRequest reads from the connection while nothing is being answered.
+func (c *timedConn) readRequest(p []byte) (int, error) {
+	c.idle.CompareAndSwap(between, waiting)
+	n, err := c.read(p)
+	if n > 0 && !c.idle.CompareAndSwap(waiting, begun) && c.idle.Load() == ending {
+		c.keep()
+	}
+	return n, err
+}
+
+// openConns are the connections of a server.
+type openConns struct {
+	count   atomic.Int64
+	unasked atomic.Int64  // of these, those that nothing has been asked of yet
+	none    chan struct{} // holds something after count or unasked has come to 0
+
+	mu  sync.Mutex
+	all map[*timedConn]struct{} // without those of another server
+}
+
+func newOpenConns() openConns {
+	return openConns{none: make(chan struct{}, 1), all: map[*timedConn]struct{}{}}
+}
+
+// add counts a new connection; c is nil if it is not ours.
+func (o *openConns) add(c *timedConn) {
+	o.count.Add(1)
 	if c == nil {
 		return
 	}
+	o.unasked.Add(1)
+	c.unasked.Store(o)
+	if c.closed != nil { // whoever has accepted it has read from it
+		return
+	}
+	c.idle.Store(between)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.all, c)
+	o.all[c] = struct{}{}
 }
 
-// end closes those that are idle, again and again, until all have been closed or ctx ends.
-func (o *openConns) end(ctx context.Context, conns *sync.WaitGroup) {
-	closed := make(chan struct{})
-	go func() {
-		conns.Wait()
-		close(closed)
-	}()
-	const pause = 20 * time.Millisecond
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		o.closeIdle()
-		select {
-		case <-tick.C:
-		case <-closed:
-			return
-		case <-ctx.Done():
-			return
-		}
+// remove is for one that has been closed or hijacked.
+func (o *openConns) remove(c *timedConn) {
+	if c != nil {
+		c.asked()
+		o.mu.Lock()
+		delete(o.all, c)
+		o.mu.Unlock()
+	}
+	o.less(&o.count)
+}
+
+// less takes one from a count.
+func (o *openConns) less(count *atomic.Int64) {
+	if count.Add(-1) > 0 {
+		return
+	}
+	select {
+	case o.none <- struct{}{}:
+	default:
 	}
 }
 
-// awaitRead waits until nothing is here on idle connections that is not read, and for lastRequests at most until what
-// was read on one is a request.
-func (o *openConns) awaitRead(ctx context.Context) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); ; {
-		unread, begun := o.look()
-		if !unread && (!begun || time.Since(began) > lastRequests) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+// asked notes that c has been asked something, or will not be.
+func (c *timedConn) asked() {
+	if c.unasked.Load() == nil {
+		return
+	}
+	if o := c.unasked.Swap(nil); o != nil {
+		o.less(&o.unasked)
 	}
 }
 
-// closeIdle closes idle connections on which nothing has come. Who sends a request now learns by a reset that nobody
-// has read it.
-func (o *openConns) closeIdle() {
+// A rest is what of the open connections has not come to its end, of those of HTTP/1.1.
+type rest struct {
+	idle  int // kept alive, and soon to be ended or busy
+	begun int // something of a request has come
+}
+
+// endIdle ends connections that were kept alive and wait for a request, and with all new ones, too.
+func (o *openConns) endIdle(all bool) (r rest) {
+	var waits []*timedConn
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	for c := range o.all {
-		if c.idle.Load() == idle && unreadOf(c.Conn) == 0 {
-			_ = c.Conn.Close()
+		kept := c.unasked.Load() == nil
+		if kept && c.http2.Load() || !kept && !all {
+			continue
 		}
-	}
-}
-
-// look reports whether a connection that net/http takes for idle has something that is not read, and whether one has
-// something that has been.
-func (o *openConns) look() (unread, begun bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for c := range o.all {
 		switch c.idle.Load() {
-		case idle:
-			unread = unread || unreadOf(c.Conn) > 0
-		case hasRead:
-			begun = true
+		case waiting:
+			waits = append(waits, c)
+			r.idle++
+		case between, ending:
+			r.idle++
+		case begun:
+			r.begun++
 		}
 	}
-	return unread, begun
+	o.mu.Unlock()
+	for _, c := range waits {
+		c.end()
+	}
+	return r
+}
+
+// wait waits until a count has come to 0, and so long at most; the more connections there are, the longer. It is
+// false when ctx has ended.
+func (o *openConns) wait(ctx context.Context, most time.Duration) bool {
+	pause := 5*time.Millisecond + time.Duration(o.count.Load())*5*time.Microsecond
+	timer := time.NewTimer(max(min(pause, most), 0))
+	defer timer.Stop()
+	select {
+	case <-o.none:
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// atMostHalf returns d, or half of what ctx has left if that is less.
+func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
+	if until, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(until)/2)
+	}
+	return d
 }

@@ -3,102 +3,187 @@
 package stdhttp
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"runtime"
-	"sync"
+	"syscall"
 	"testing"
-
-	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"time"
 )
 
-// A request that has come is none on an idle connection, though net/http has not seen it yet.
-func TestIdleConnectionsWithARequest(t *testing.T) {
+// pair returns both ends of a connection by TCP.
+func pair(t *testing.T) (client, served net.Conn) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }()
-	client, err := net.Dial("tcp", ln.Addr().String())
+	client, err = net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
-	served, err := ln.Accept()
+	t.Cleanup(func() { _ = client.Close() })
+	served, err = ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = served.Close() }()
+	t.Cleanup(func() { _ = served.Close() })
+	return client, served
+}
 
-	var o openConns
-	c := &timedConn{Conn: served, server: new(exchange.Server)}
-	o.add(nil)
-	o.add(c)
-	want := func(what string, unread, begun bool) {
-		t.Helper()
-		if u, b := o.look(); u != unread || b != begun {
-			t.Errorf("%s: unread %v, begun %v; want %v, %v", what, u, b, unread, begun)
-		}
-	}
-	if c.idle.Load() != idle {
-		t.Error("a new one is not idle")
-	}
-	want("nothing has come", false, false)
-	o.awaitRead(t.Context())
-
-	send := func(text string) {
-		t.Helper()
-		if _, err := io.WriteString(client, text); err != nil {
-			t.Fatal(err)
-		}
-		for unreadOf(served) == 0 && t.Context().Err() == nil { // the system brings it
-			runtime.Gosched()
-		}
-	}
-	send("GET / HTTP/1.1\r\n")
-	want("a request has come", true, false)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	o.awaitRead(ended) // the end of a drain does not wait
-	waited := make(chan struct{})
-	go func() {
-		defer close(waited)
-		o.awaitRead(t.Context())
-	}()
-	if _, err := io.ReadFull(c, make([]byte, 16)); err != nil {
+// arrive sends text and waits until the system has brought it.
+func arrive(t *testing.T, client, served net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(client, text); err != nil {
 		t.Fatal(err)
 	}
-	want("it is read", false, true)
-	c.setIdle(notIdle)
-	<-waited
-	want("it is a request", false, false)
-	isOpen := func(what string, want bool) {
-		t.Helper()
-		if _, err := served.Write([]byte("x")); errors.Is(err, net.ErrClosed) == want {
-			t.Errorf("%s: %v", what, err)
+	for unreadOf(served) == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+// A waitingConn calls at before it reads, which is when net/http waits for a request, and after once it has read.
+type waitingConn struct {
+	net.Conn
+	at, after func()
+}
+
+func (c *waitingConn) Read(p []byte) (int, error) {
+	if c.at != nil {
+		c.at()
+	}
+	n, err := c.Conn.Read(p)
+	if c.after != nil {
+		c.after()
+	}
+	return n, err
+}
+
+func (c *waitingConn) SyscallConn() (syscall.RawConn, error) {
+	return c.Conn.(syscall.Conn).SyscallConn()
+}
+
+func wantIdle(t *testing.T, c *timedConn, want uint32) {
+	t.Helper()
+	if got := c.idle.Load(); got != want {
+		t.Errorf("state %d, want %d", got, want)
+	}
+}
+
+// A connection that waits for a request ends; one that may have one in a buffer does not.
+func TestEndIdle(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		_, served := pair(t)
+		o := newOpenConns()
+		below := &waitingConn{Conn: served}
+		c := &timedConn{Conn: below, server: patient, secure: secure}
+		o.add(nil)
+		o.add(c)
+		if got := o.endIdle(false); got != (rest{}) { // a new one is let be
+			t.Errorf("a new one: %+v", got)
+		}
+		if got := o.endIdle(true); got != (rest{idle: 1}) {
+			t.Errorf("before it is read: %+v", got)
+		}
+		wantIdle(t, c, between)
+		c.setIdle(busy)
+		if got := o.endIdle(true); got != (rest{}) {
+			t.Errorf("a busy one: %+v", got)
+		}
+		c.asked()
+		c.setIdle(between)
+		below.at = func() {
+			wantIdle(t, c, waiting)
+			if got := o.endIdle(false); got != (rest{idle: 1}) {
+				t.Errorf("one that waits: %+v", got)
+			}
+			wantIdle(t, c, ending)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("Read = %d, %v", n, err)
+		}
+		if _, err := served.Write([]byte("x")); errors.Is(err, net.ErrClosed) == secure {
+			t.Errorf("TLS %v: Write: %v", secure, err)
+		}
+		o.remove(c)
+		o.remove(nil)
+		if o.count.Load() != 0 || o.unasked.Load() != 0 || len(o.all) != 0 {
+			t.Errorf("%d connections, %d without a request, %d remembered", o.count.Load(), o.unasked.Load(), len(o.all))
 		}
 	}
-	o.closeIdle()
-	isOpen("one with a request", true)
-	c.setIdle(idle)
-	send("G")
-	o.closeIdle()
-	isOpen("one on which something has come", true)
-	if _, err := c.Conn.Read(make([]byte, 1)); err != nil {
+}
+
+// What has come is read, whenever the drain looks.
+func TestEndIdleLosesNothing(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, c *timedConn, below *waitingConn, send func(string)){
+		"it has come before": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
+			below.at = func() {
+				send("GET")
+				c.end()
+				wantIdle(t, c, waiting)
+			}
+		},
+		"it comes while the read is interrupted": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
+			below.at = func() {
+				below.at = nil
+				c.end()
+				wantIdle(t, c, ending)
+				send("GET")
+			}
+		},
+		"it is read and not noted": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
+			send("GET")
+			below.after = func() {
+				wantIdle(t, c, waiting)
+				c.end()
+				wantIdle(t, c, ending)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, served := pair(t)
+			below := &waitingConn{Conn: served}
+			c := &timedConn{Conn: below, server: patient}
+			o := newOpenConns()
+			o.add(c)
+			c.asked()
+			test(t, c, below, func(text string) { arrive(t, client, served, text) })
+			p := make([]byte, 9)
+			if n, err := c.Read(p); err != nil || string(p[:n]) != "GET" {
+				t.Fatalf("Read = %q, %v", p[:n], err)
+			}
+			below.at, below.after = nil, nil
+			wantIdle(t, c, begun)
+			if got := o.endIdle(true); got != (rest{begun: 1}) {
+				t.Errorf("one with the beginning of a request: %+v", got)
+			}
+			// The deadline is the one that net/http has set.
+			arrive(t, client, served, " / ")
+			if n, err := c.Read(p); err != nil || string(p[:n]) != " / " {
+				t.Errorf("Read = %q, %v", p[:n], err)
+			}
+			if !c.reads.set.Equal(c.reads.wanted) {
+				t.Errorf("deadline %v, want %v", c.reads.set, c.reads.wanted)
+			}
+			wantIdle(t, c, begun)
+		})
+	}
+}
+
+// A read is interrupted at the deadline of another as before.
+func TestEndIdleAtADeadline(t *testing.T) {
+	_, served := pair(t)
+	c := &timedConn{Conn: served, server: patient}
+	c.setIdle(between)
+	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	c.setIdle(hasRead)
-	o.closeIdle()
-	isOpen("one with the beginning of a request", true)
-	c.setIdle(idle)
-	o.end(t.Context(), new(sync.WaitGroup))
-	isOpen("one on which nothing has come", false)
-	if c.setIdle(hasRead); len(o.all) != 1 {
-		t.Errorf("%d connections", len(o.all))
+	if _, err := c.Read(make([]byte, 1)); !timedOutIO(err) {
+		t.Errorf("Read: %v", err)
 	}
-	o.remove(c)
-	o.remove(nil)
-	want("it is closed", false, false)
+	if _, err := served.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
 }

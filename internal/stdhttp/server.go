@@ -17,20 +17,17 @@ import (
 type Server struct {
 	http.Server
 	service *Service
-	conns   sync.WaitGroup // open connections; only grows while Serve runs
-	unasked sync.WaitGroup // of these, those that nothing has been asked of yet
+	open    openConns
 
 	mu       sync.Mutex
 	ln       *listener // once it is being served
 	stopped  bool
 	accepted chan struct{} // closed when nothing is accepted any more
-
-	open openConns
 }
 
 // NewServer makes the server for one listener: of TLS unless config is nil.
 func (s *Service) NewServer(config *tls.Config) *Server {
-	srv := &Server{service: s, accepted: make(chan struct{})}
+	srv := &Server{service: s, open: newOpenConns(), accepted: make(chan struct{})}
 	srv.Handler = http.HandlerFunc(s.serve)
 	srv.ReadHeaderTimeout = s.HeadTimeout
 	srv.IdleTimeout = s.IdleTimeout
@@ -47,36 +44,28 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	return srv
 }
 
-// count keeps conns, and those of the service.
+// count keeps open, and what the service counts.
 func (s *Server) count(c net.Conn, state http.ConnState) {
+	own := connOf(c)
 	switch state {
 	case http.StateNew:
-		s.conns.Add(1)
 		s.service.open.Add(1)
-		own := connOf(c)
 		if own == nil || own.closed == nil {
 			s.service.accepted.Add(1)
 		}
 		if own != nil {
-			own.awaitFirst(&s.unasked)
+			_, own.secure = c.(*tls.Conn)
 		}
 		s.open.add(own)
 	case http.StateIdle:
-		own := connOf(c)
-		if own != nil && own.unasked.Load() != nil {
-			if own.begun || !speaksHTTP2(c) {
-				own.asked()
-			}
-			own.begun = true // HTTP/2 begins idle
+		if own != nil {
+			s.noteIdle(own, c)
 		}
-		own.setIdle(idle)
 	case http.StateActive:
-		connOf(c).setIdle(notIdle)
+		own.setIdle(busy)
 	case http.StateClosed, http.StateHijacked:
-		own := connOf(c)
 		s.open.remove(own)
 		if own != nil {
-			own.asked()
 			own.release()
 		}
 		if own != nil && own.closed != nil {
@@ -84,8 +73,27 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 		} else {
 			s.service.closed(c)
 		}
-		s.conns.Done()
 		s.service.open.Add(-1)
+	}
+}
+
+// noteIdle notes that nothing is being answered on a connection. With HTTP/2 that is so, too, before anything was asked.
+func (s *Server) noteIdle(own *timedConn, c net.Conn) {
+	if own.unasked.Load() != nil {
+		switch {
+		case speaksHTTP2(c):
+			own.http2.Store(true)
+			if own.wasIdle {
+				own.asked()
+			}
+			own.wasIdle = true
+		case s.TLSConfig == nil && s.service.H2C: // noteAsked knows
+		default:
+			own.asked()
+		}
+	}
+	if !own.http2.Load() {
+		own.setIdle(between)
 	}
 }
 
@@ -125,13 +133,7 @@ const firstRequest = 2 * time.Second
 
 // Shutdown lets running requests finish; what is left when ctx ends is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
-	await(ctx, &s.conns, lastRequests)
-	await(ctx, &s.unasked, firstRequest-lastRequests)
-	if s.TLSConfig == nil && !s.Protocols.UnencryptedHTTP2() && !s.Protocols.HTTP2() {
-		s.open.end(ctx, &s.conns)
-	} else { // net/http says goodbye to those of HTTP/2
-		s.open.awaitRead(ctx)
-	}
+	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, s.Close())
@@ -139,24 +141,38 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// await waits for all of a group, for so long at most.
-func await(ctx context.Context, all *sync.WaitGroup, most time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		all.Wait()
-		close(done)
-	}()
-	wait := time.NewTimer(most)
-	defer wait.Stop()
-	select {
-	case <-done:
-	case <-wait.C:
-	case <-ctx.Done():
+// endIdle ends the connections of HTTP/1.1 as they become idle, those that are kept alive after lastRequests and
+// new ones after firstRequest. It returns when all have ended, or where there is HTTP/2, whose clients net/http says
+// goodbye to, when those that were idle have.
+func (s *Server) endIdle(ctx context.Context) {
+	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
+	http2 := s.TLSConfig != nil || s.Protocols.UnencryptedHTTP2() || s.Protocols.HTTP2()
+	for began := time.Now(); s.open.count.Load() > 0; {
+		since := time.Since(began)
+		next := last - since
+		if next <= 0 {
+			next = first - since
+			isLate := next <= 0
+			rest := s.open.endIdle(isLate && !http2)
+			switch {
+			case isLate && rest.begun > 0 && since > first+s.service.HeadTimeout:
+				return // net/http does not call a few bytes a request
+			case !http2:
+			case (isLate || s.open.unasked.Load() == 0) && rest.idle == 0 && (rest.begun == 0 || since >= first+last/2):
+				return
+			}
+			if isLate {
+				next = time.Second
+			}
+		}
+		if !s.open.wait(ctx, next) {
+			return
+		}
 	}
 }
 
 // StopAccepting empties the backlog and closes the listener. When it returns, and
-// ctx has not ended, conns has every connection there will be.
+// ctx has not ended, open has every connection there will be.
 func (s *Server) StopAccepting(ctx context.Context) {
 	s.mu.Lock()
 	ln := s.ln

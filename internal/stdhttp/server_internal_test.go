@@ -2,54 +2,89 @@ package stdhttp
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
+
+// A drainedServer is a server whose connections have no network.
+type drainedServer struct {
+	*Server
+	from *takenListener
+}
+
+func newDrainedServer(settings *exchange.Server) drainedServer {
+	s := drainedServer{NewService(settings).NewServer(nil), &takenListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { noteAsked(r) })
+	go func() { _ = s.Server.Server.Serve(s.from) }()
+	return s
+}
+
+func (s drainedServer) dial() net.Conn {
+	client, served := net.Pipe()
+	s.from.pass(&timedConn{Conn: served, server: patient})
+	return client
+}
+
+// drain begins to shut down and returns where its error will be.
+func (s drainedServer) drain(ctx context.Context) <-chan error {
+	synctest.Wait()
+	_ = s.from.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }()
+	return ended
+}
+
+// request asks on a connection and reads the answer.
+func request(client net.Conn) error {
+	if err := (&http.Request{Host: "x", URL: &url.URL{Path: "/"}}).Write(client); err != nil {
+		return err
+	}
+	_, err := http.ReadResponse(bufio.NewReader(client), nil)
+	return err
+}
 
 // A connection on which nothing was asked has more time for its first request than one that is kept alive.
 func TestShutdownAwaitsFirstRequests(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		kept     bool
+		most     time.Duration // that the drain may take
 		after    time.Duration
 		answered bool
 	}{
-		{"a new one", false, firstRequest - time.Millisecond, true},
-		{"a new one, too late", false, firstRequest + time.Millisecond, false},
-		{"one that is kept", true, lastRequests - time.Millisecond, true},
-		{"one that is kept, too late", true, lastRequests + time.Millisecond, false},
+		{"a new one", false, time.Minute, firstRequest - time.Millisecond, true},
+		{"a new one, too late", false, time.Minute, firstRequest + time.Millisecond, false},
+		{"a new one in a short drain", false, time.Second, time.Second/2 - time.Millisecond, true},
+		{"a new one, too late in a short drain", false, time.Second, time.Second/2 + time.Millisecond, false},
+		{"one that is kept", true, time.Minute, lastRequests - time.Millisecond, true},
+		{"one that is kept, too late", true, time.Minute, lastRequests + time.Millisecond, false},
+		{"one that is kept, too late in a short drain", true, lastRequests, lastRequests/2 + time.Millisecond, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := NewService(patient).NewServer(nil)
-				srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { noteAsked(r) })
-				from := &takenListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-				go func() { _ = srv.Server.Serve(from) }()
-				client, served := net.Pipe()
+				srv := newDrainedServer(patient)
+				client, other := srv.dial(), srv.dial()
 				defer client.Close()
-				from.pass(&timedConn{Conn: served, server: patient})
-				ask := func() error {
-					if err := (&http.Request{Host: "x", URL: &url.URL{Path: "/"}}).Write(client); err != nil {
-						return err
-					}
-					_, err := http.ReadResponse(bufio.NewReader(client), nil)
-					return err
-				}
+				defer other.Close() // of which nothing is ever asked
 				if c.kept {
-					if err := ask(); err != nil {
+					if err := request(client); err != nil {
 						t.Fatal(err)
 					}
 				}
-				synctest.Wait()
-				_ = from.Close()
-				ended := make(chan error)
-				go func() { ended <- srv.Shutdown(t.Context()) }()
+				ctx, cancel := context.WithTimeout(t.Context(), c.most)
+				defer cancel()
+				ended := srv.drain(ctx)
 				<-time.After(c.after)
-				if err := ask(); (err == nil) != c.answered {
+				if err := request(client); (err == nil) != c.answered {
 					t.Errorf("answered with %v", err)
 				}
 				_ = client.Close()
@@ -59,4 +94,52 @@ func TestShutdownAwaitsFirstRequests(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A connection of HTTP/2 without TLS is new until something is asked of it, whatever came with its preface.
+func TestShutdownAwaitsFirstStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := &exchange.Server{Settings: patient.Settings, Log: patient.Log, Shed: patient.Shed, Pipeline: patient.Pipeline}
+		settings.H2C = true
+		srv := newDrainedServer(settings)
+		kept, client := srv.dial(), srv.dial()
+		defer kept.Close()
+		defer client.Close()
+		if err := request(kept); err != nil {
+			t.Fatal(err)
+		}
+		var goodbye atomic.Bool
+		go func() {
+			for head := make([]byte, 9); ; {
+				if _, err := io.ReadFull(client, head); err != nil {
+					return
+				}
+				if head[3] == 7 { // GOAWAY
+					goodbye.Store(true)
+				}
+				_, _ = io.CopyN(io.Discard, client, int64(head[0])<<16|int64(head[1])<<8|int64(head[2]))
+			}
+		}()
+		const settingsFrame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		if _, err := io.WriteString(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settingsFrame); err != nil {
+			t.Fatal(err)
+		}
+		ended := srv.drain(t.Context())
+		<-time.After(lastRequests + time.Millisecond)
+		if err := request(kept); err == nil {
+			t.Error("one that is kept is answered too late")
+		}
+		<-time.After(firstRequest - lastRequests - 2*time.Millisecond)
+		synctest.Wait()
+		if goodbye.Load() {
+			t.Error("a new one is said goodbye to too early")
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if !goodbye.Load() {
+			t.Error("nobody said goodbye")
+		}
+	})
 }

@@ -42,7 +42,7 @@ func (s *Service) Connections() (open int, accepted, pauses uint64, paused time.
 // serve answers a request.
 func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 	draining := s.Pipeline.IsDraining()
-	if draining {
+	if draining || s.H2C {
 		noteAsked(req)
 	}
 	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining {
