@@ -23,7 +23,9 @@ import "time"
 //     as well once they have come for three intervals and 300 ms, for a burst connects at once;
 //     those that had to shake hands, one after the other, once they have come for 15 intervals:
 //     by as many as they are the queue may grow until then, and if they are a quarter of those connected,
-//     by as many as they were in that time: clients that are still busy with the handshakes of others ask late;
+//     by as many as they were in that time: clients that are still busy with the handshakes of others ask late. Of all
+//     these, as many do not count as shake hands in such a time all along: they are no burst. Who begins to shake hands
+//     joins the queue, but has not asked (Hello);
 //   - or one client in eight closes before its turn has come, in a quarter of the
 //     windows of those 20 intervals: they are hurt.
 //
@@ -39,8 +41,9 @@ type QueueControl struct {
 	Interval time.Duration // how long the queue must stand
 
 	// Opened is how many of those connected have shaken hands in the latest ShakingIntervals, where that is known
-	// beside what is counted as Shaken. It is to be set before Look.
-	Opened int
+	// beside what is counted as Shaken, and OpenedUsually how many did in as long a time before all that can be of one
+	// burst with them. They are to be set before Look.
+	Opened, OpenedUsually int
 
 	overloaded bool
 	since      int64 // when the queue began to stand, 0: it does not
@@ -63,6 +66,7 @@ const (
 	Fresh                   // from one that was not
 	New                     // from a new connection
 	Shaken                  // from one that has had to shake hands
+	Hello                   // no request: one that begins to
 )
 
 // counts is what happened in a part of an interval.
@@ -71,11 +75,15 @@ type counts struct {
 	fresh     int
 	new       int
 	shaken    int
+	hellos    int
 	abandoned int // clients that closed before their turn came
 	longest   int // the longest queue
 	looks     int
 	lengths   int // the sum of the queue's lengths at looks
 }
+
+// asked returns how many requests arrived.
+func (c *counts) asked() int { return c.arrived - c.hellos }
 
 // hurt reports whether many clients closed before their turn came.
 func (c *counts) hurt() bool { return c.abandoned > c.arrived/8 }
@@ -85,6 +93,7 @@ func (c *counts) add(other *counts) {
 	c.fresh += other.fresh
 	c.new += other.new
 	c.shaken += other.shaken
+	c.hellos += other.hellos
 	c.abandoned += other.abandoned
 	c.longest = max(c.longest, other.longest)
 }
@@ -125,7 +134,7 @@ func Taking(n int) time.Duration { return time.Duration(min(n, mostTaken)) * (ti
 // ShakingIntervals is for how many intervals connections that have shaken hands may all be of one burst.
 const ShakingIntervals = 15
 
-// Arrived counts n requests that join the queue.
+// Arrived counts n requests that join the queue, or what else it holds.
 func (q *QueueControl) Arrived(o Origin, n int) {
 	q.joined.arrived += n
 	switch o {
@@ -135,6 +144,8 @@ func (q *QueueControl) Arrived(o Origin, n int) {
 		q.joined.new += n
 	case Shaken:
 		q.joined.shaken += n
+	case Hello:
+		q.joined.hellos += n
 	}
 }
 
@@ -206,12 +217,12 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 		if c.hurt() {
 			hurt++
 		}
-		if age < comes && c.fresh+c.new > c.arrived/4 {
+		if age < comes && c.fresh+c.new > c.asked()/4 {
 			fed++
 		}
 		if age < shaking {
 			crowd += c.shaken
-			if c.new+c.shaken > c.arrived/4 {
+			if c.new+c.shaken > c.asked()/4 {
 				fedSlowly++
 			}
 		}
@@ -226,9 +237,10 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 			latestTen.add(c)
 		}
 	}
-	shakes := fedSlowly < shaking*3/4                // those who do may all be of one burst
-	may, mayInTen := latest.shaken, latestTen.shaken // by so many the queue may have grown
-	switch crowd = max(crowd, q.Opened); {
+	shakes := fedSlowly < shaking*3/4 // those who do may all be of one burst
+	// By so many the queue may have grown.
+	may, mayInTen := q.beyondUsual(latest.shaken, 1), q.beyondUsual(latestTen.shaken, manyIntervals/2)
+	switch crowd = q.beyondUsual(max(crowd, q.Opened), ShakingIntervals); {
 	case !shakes:
 		may, mayInTen = 0, 0
 	case crowd >= connected/4:
@@ -239,12 +251,17 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	if last := &q.recent[q.at]; last.longest-waiting > (last.arrived+q.joined.arrived)/4 {
 		grows = false // it did, and fewer join now than are served
 	}
-	outside := latest.fresh > (latest.arrived-latest.new-latest.shaken)/4 || fed >= comes*3/4 || !shakes
+	outside := latest.fresh > (latest.asked()-latest.new-latest.shaken)/4 || fed >= comes*3/4 || !shakes
 	if !(grows && outside) && hurt < len(q.recent)/4 {
 		return false
 	}
 	q.overloaded, q.refused, q.futile = true, now, 0
 	return true
+}
+
+// beyondUsual returns how many of those who shook hands in so many intervals are more than always do.
+func (q *QueueControl) beyondUsual(shaken, intervals int) int {
+	return max(shaken-(q.OpenedUsually*intervals+ShakingIntervals-1)/ShakingIntervals, 0)
 }
 
 // judgeOverload ends the overload if it is over, or refusing does not help.

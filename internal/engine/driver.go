@@ -33,6 +33,7 @@ type Driver struct {
 	waited   time.Duration // what it serves, in the queue of a saturated loop
 	begun    int           // requests of a connection of parts, in its visit
 	sent     int           // bytes of answers in this visit, or what of them was left to be sent
+	drained  int           // ... of answers of earlier ones that were sent now
 	leftover leftover      // what the handler asked for during this call of Data
 	now      int64         // copies of the loop's, which may be lost at any time
 	unix     int64         // between Enter and Leave
@@ -143,7 +144,7 @@ func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 func (d *Driver) begin(c *Conn) {
 	l := d.loop
 	l.current = c
-	d.conn, c.driver, d.begun, d.sent = c, d, 0, 0
+	d.conn, c.driver, d.begun, d.sent, d.drained = c, d, 0, 0, 0
 	d.now, d.unix = l.now, l.unix
 }
 
@@ -173,11 +174,7 @@ func (d *Driver) end(c *Conn) bool {
 	}
 	l := d.loop
 	mark := c.mark
-	c.mark = stampAt(l.now)
-	if d.begun > 0 {
-		l.asked(c, d.begun)
-	}
-	c.taking(d.sent)
+	d.noteVisit(c)
 	switch {
 	case c.over():
 		l.finish(c)
@@ -218,7 +215,7 @@ func (d *Driver) letGo(c *Conn) {
 func (d *Driver) visit(c *Conn) bool {
 	d.begin(c)
 	switch {
-	case c.out != nil && !d.drain(c):
+	case c.out != nil && !d.drainEarlier(c):
 		// Back pressure: nothing is read until the peer has read.
 	case c.over():
 	case c.flags&flagAgain != 0:

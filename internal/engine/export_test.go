@@ -28,3 +28,7 @@ func (c *Conn) NoDelay() bool {
 	on, err := unix.GetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY)
 	return err == nil && on == 1
 }
+
+// BusyUntil returns until when c's peer was believed to be busy with its last answer, in ns since the engine was made, when
+// the handler is called.
+func (c *Conn) BusyUntil() int64 { return int64(c.mark) << stampShift }

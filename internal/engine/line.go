@@ -124,6 +124,7 @@ func (w *workers) look() {
 		}
 		return time.Duration(now - l.ordinary.ring[l.ordinary.first].since)
 	}
+	_, l.control.OpenedUsually = w.e.openedLately()
 	if l.control.Look(now, oldest(), l.ordinary.size, int(w.e.conns.Load())) {
 		w.e.warnOverload("workers", oldest(), l.ordinary.size, l.control.Target)
 	}

@@ -314,11 +314,11 @@ func (l *loop) serveSoon(c *Conn) {
 		l.awaitRoom(c)
 		return
 	}
-	c.mark = stampAt(l.now)
 	if c.flags&flagPeerDone != 0 {
 		l.saturation.finished++
 	}
-	l.later = append(l.later, laterConn{c, c.asks()})
+	l.later = append(l.later, laterConn{c, c.asks(), c.mark})
+	c.mark = stampAt(l.now)
 }
 
 // adopt makes c, which the loop's count already includes, one of its connections.

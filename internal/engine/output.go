@@ -274,6 +274,14 @@ func (d *Driver) drain(c *Conn) bool {
 	return true
 }
 
+// drainEarlier is drain for what earlier visits have left, which the peer takes now.
+func (d *Driver) drainEarlier(c *Conn) bool {
+	before := d.taking.moved
+	all := d.drain(c)
+	d.drained = int(d.taking.moved - before)
+	return all
+}
+
 // sentAll ends the pending output of c.
 func (c *Conn) sentAll(e *Engine) {
 	c.out = nil

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ const (
 type connQueue struct {
 	conns    []*Conn
 	asked    []uint16 // what each counted as: who is away meanwhile is its goroutine's
+	busy     []uint32 // likewise, the mark of each before it was queued
 	at       int
 	requests int // about as many as they ask, see Conn.asks
 	unknown  int // ... without those of so many connections
@@ -45,19 +47,21 @@ type connQueue struct {
 type laterConn struct {
 	conn *Conn
 	asks uint16
+	busy uint32
 }
 
 func (q *connQueue) size() int { return len(q.conns) - q.at }
 
-// push puts c at the end, which asks as many requests.
-func (q *connQueue) push(c *Conn, asks uint16) {
+// push puts c at the end, which asks as many requests and had this mark.
+func (q *connQueue) push(c *Conn, asks uint16, busy uint32) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
 		clear(q.conns[n:])
 		copy(q.asked, q.asked[q.at:])
-		q.conns, q.asked, q.at = q.conns[:n], q.asked[:n], 0
+		copy(q.busy, q.busy[q.at:])
+		q.conns, q.asked, q.busy, q.at = q.conns[:n], q.asked[:n], q.busy[:n], 0
 	}
-	q.conns, q.asked = append(q.conns, c), append(q.asked, asks)
+	q.conns, q.asked, q.busy = append(q.conns, c), append(q.asked, asks), append(q.busy, busy)
 	if q.requests += int(asks); asks == 0 {
 		q.unknown++
 	}
@@ -71,7 +75,7 @@ func (q *connQueue) pop() *Conn {
 		q.unknown--
 	}
 	if q.at++; q.at == len(q.conns) {
-		q.conns, q.asked, q.at, q.requests, q.unknown = q.conns[:0], q.asked[:0], 0, 0, 0
+		q.conns, q.asked, q.busy, q.at, q.requests, q.unknown = q.conns[:0], q.asked[:0], q.busy[:0], 0, 0, 0
 	}
 	return c
 }
@@ -99,8 +103,8 @@ func (e *Engine) queueInterval(now int64) uint32 {
 }
 
 // openings counts the connections of a loop that have shaken hands lately, by intervals: the number of each above
-// how many they were. Any goroutine may add.
-type openings [admission.ShakingIntervals + 1]atomic.Uint64
+// how many they were. Any goroutine may add and read.
+type openings [3*admission.ShakingIntervals + 1]atomic.Uint64
 
 func (o *openings) add(interval uint32) {
 	for n := &o[interval%uint32(len(o))]; ; {
@@ -115,13 +119,29 @@ func (o *openings) add(interval uint32) {
 	}
 }
 
-func (o *openings) lately(interval uint32) (n int) {
+// lately returns how many they were in the latest admission.ShakingIntervals, and how many at the least in each of the
+// two spans before that are as long: of a burst there are none in the earlier one.
+func (o *openings) lately(interval uint32) (n, usually int) {
+	var in [3]int
 	for i := range o {
-		if had := o[i].Load(); int32(interval-uint32(had>>32)) < admission.ShakingIntervals {
-			n += int(uint32(had))
+		had := o[i].Load()
+		if age := interval - uint32(had>>32); age < 3*admission.ShakingIntervals {
+			in[age/admission.ShakingIntervals] += int(uint32(had))
+		} else if int32(age) < 0 {
+			in[0] += int(uint32(had)) // the loop's clock is that of its turn
 		}
 	}
-	return n
+	return in[0], min(in[1], in[2])
+}
+
+// openedLately adds up lately of all loops.
+func (e *Engine) openedLately() (n, usually int) {
+	interval := e.queueInterval(e.now())
+	for _, l := range e.loops {
+		a, b := l.openings.lately(interval)
+		n, usually = n+a, usually+b
+	}
+	return n, usually
 }
 
 // saturation is a loop's part in this. The queues themselves are loop.primary and loop.secondary.
@@ -154,20 +174,9 @@ func (l *loop) enqueue(c *Conn) {
 	}
 	to := &l.primary
 	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
-		from := l.originOf(c, c.mark)
-		if from == admission.Fresh && c.Notes&Parts != 0 && between(c.mark, stampAt(l.fetched)) <= l.saturation.control.Target {
-			from = admission.Returning // it may have come at once, while another's many requests were served
-		}
-		c.flags &^= flagNew | flagFresh
-		switch from {
-		case admission.New, admission.Shaken:
-			c.flags |= flagNew
+		from := l.joins(c)
+		if c.flags&flagNew != 0 {
 			to = &l.secondary
-			if t := c.secure(); t != nil && t.phase != tlsOpen {
-				from = admission.Returning // it begins to shake hands, and asks later
-			}
-		case admission.Fresh:
-			c.flags |= flagFresh
 		}
 		n := int(c.asks())
 		if n == 0 {
@@ -178,8 +187,27 @@ func (l *loop) enqueue(c *Conn) {
 	if c.flags&flagPeerDone != 0 {
 		l.saturation.finished++
 	}
+	to.push(c, c.asks(), c.mark)
 	c.queued, c.mark = true, stampAt(l.ready)
-	to.push(c, c.asks())
+}
+
+// joins says, and notes, where what c has for the queue comes from.
+func (l *loop) joins(c *Conn) admission.Origin {
+	from := l.originOf(c, c.mark)
+	if from == admission.Fresh && c.Notes&Parts != 0 && between(c.mark, stampAt(l.fetched)) <= l.saturation.control.Target {
+		from = admission.Returning // it may have come at once, while another's many requests were served
+	}
+	c.flags &^= flagNew | flagFresh
+	switch from {
+	case admission.New, admission.Shaken:
+		c.flags |= flagNew
+	case admission.Fresh:
+		c.flags |= flagFresh
+	}
+	if t := c.secure(); t != nil && t.phase != tlsOpen {
+		from = admission.Hello // it asks later
+	}
+	return from
 }
 
 // asked notes that a connection of parts had n > 0 requests for a visit. What is clearly more than it had lately was
@@ -208,6 +236,22 @@ func (c *Conn) taking(n int) {
 		c.mark = 0
 	case n >= muchOutput:
 		c.mark = (c.mark + stampAt(int64(admission.Taking(n)))) | 1
+	}
+}
+
+// noteVisit sets c's mark after a visit.
+func (d *Driver) noteVisit(c *Conn) {
+	l, before := d.loop, c.mark
+	c.mark = stampAt(l.now)
+	if d.begun > 0 {
+		l.asked(c, d.begun)
+	}
+	c.taking(d.sent + d.drained)
+	if d.begun > 0 || d.sent > 0 && c.Notes&Parts == 0 {
+		return // it was not busy any more: it asked
+	}
+	if ahead := between(c.mark, before); before != 0 && ahead > 0 && ahead <= admission.Taking(math.MaxInt) {
+		c.mark = before
 	}
 }
 
@@ -271,7 +315,7 @@ func (l *loop) look() {
 	unknown := (l.primary.unknown + l.secondary.unknown) * max(p.usual, 1)
 	waiting := max(l.primary.requests+l.secondary.requests+unknown-p.finished, 0)
 	p.most = max(p.most, waiting)
-	p.control.Opened = l.openings.lately(l.e.queueInterval(l.now))
+	p.control.Opened, p.control.OpenedUsually = l.openings.lately(l.e.queueInterval(l.now))
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
@@ -292,7 +336,9 @@ func (l *loop) oldest(q *connQueue) time.Duration {
 // visitNext serves the connection whose turn it is.
 func (l *loop) visitNext(d *Driver) bool {
 	p := &l.saturation
-	c := l.nextQueue().pop()
+	q := l.nextQueue()
+	busy := q.busy[q.at]
+	c := q.pop()
 	c.queued = false
 	if c.slot >= 0 && !c.noteEvent(0) {
 		return true
@@ -303,11 +349,13 @@ func (l *loop) visitNext(d *Driver) bool {
 	if c.slot < 0 {
 		return true
 	}
+	since := c.mark
+	c.mark = busy
 	if !p.on {
 		return d.visit(c)
 	}
 	p.served++
-	d.waited = between(c.mark, stampAt(l.now))
+	d.waited = between(since, stampAt(l.now))
 	d.overdue = p.control.Refuse(l.now, d.waited)
 	kept := d.visit(c)
 	d.overdue, d.waited = false, 0
@@ -363,7 +411,7 @@ func (l *loop) carryOver() {
 	}
 	for i, next := range l.later {
 		l.later[i] = laterConn{}
-		to.push(next.conn, next.asks)
+		to.push(next.conn, next.asks, next.busy)
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {

@@ -196,20 +196,67 @@ func TestWhoIsBusyWithItsAnswer(t *testing.T) {
 
 // Who has shaken hands lately is counted for ShakingIntervals, and no longer.
 func TestOpenings(t *testing.T) {
+	const span = admission.ShakingIntervals
 	var o openings
-	for i := range uint32(40) {
+	sum := func(from, to int) (n int) { // of those in the intervals [from, to)
+		for k := max(from, 0); k < to; k++ {
+			n += k
+		}
+		return n
+	}
+	for i := range 100 {
 		for range i {
-			o.add(1000 + i)
+			o.add(1000 + uint32(i))
 		}
-		want := 0
-		for k := max(int(i)-admission.ShakingIntervals+1, 0); k <= int(i); k++ {
-			want += k
-		}
-		if got := o.lately(1000 + i); got != want {
-			t.Errorf("in interval %d there are %d, want %d", i, got, want)
+		lately, usually := o.lately(1000 + uint32(i))
+		at := i + 1
+		wantLately := sum(at-span, at)
+		wantUsually := min(sum(at-2*span, at-span), sum(at-3*span, at-2*span))
+		if lately != wantLately || usually != wantUsually {
+			t.Errorf("in interval %d there are %d, usually %d, want %d and %d", i, lately, usually, wantLately, wantUsually)
 		}
 	}
-	if got := o.lately(1100); got != 0 {
-		t.Errorf("long afterwards there are %d", got)
+	if lately, usually := o.lately(1200); lately != 0 || usually != 0 {
+		t.Errorf("long afterwards there are %d, usually %d", lately, usually)
+	}
+	if lately, _ := o.lately(1098); lately != sum(99-span, 100) {
+		t.Errorf("with those of the interval that has begun since there are %d, want %d", lately, sum(99-span, 100))
+	}
+}
+
+// A burst that has shaken hands is not what is usual, however long it is looked at.
+func TestOpeningsOfABurst(t *testing.T) {
+	var o openings
+	for i := range uint32(100) {
+		if i < admission.ShakingIntervals {
+			o.add(1000 + i)
+		}
+		if lately, usually := o.lately(1000 + i); usually > 0 && lately > 0 {
+			t.Errorf("after %d intervals there are %d, usually %d", i, lately, usually)
+		}
+	}
+}
+
+// Who begins to shake hands has not asked, be it the first that is seen of it or not; its first request is one of a
+// connection that has shaken hands.
+func TestHellosAreNoRequests(t *testing.T) {
+	l := newTurnSim(0).l
+	s := &secureConn{Conn: Conn{loop: l, gen: genSecure}}
+	c := &s.Conn
+	for _, test := range []struct {
+		phase tlsPhase
+		mark  uint32
+		want  admission.Origin
+	}{
+		{tlsGreeting, 0, admission.Hello},
+		{tlsGreeting, stampAt(l.now - int64(time.Minute)), admission.Hello},
+		{tlsOpen, 0, admission.Shaken},
+		{tlsOpen, stampAt(l.now), admission.Returning},
+		{tlsOpen, stampAt(l.now - int64(time.Minute)), admission.Fresh},
+	} {
+		s.tls.phase, c.mark = test.phase, test.mark
+		if got := l.joins(c); got != test.want {
+			t.Errorf("in phase %v with mark %d it is %v, want %v", test.phase, test.mark, got, test.want)
+		}
 	}
 }

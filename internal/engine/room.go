@@ -53,7 +53,7 @@ func (d *Driver) AwaitRoom() { d.leftover = leftRoom }
 
 // awaitRoom has c wait for room.
 func (l *loop) awaitRoom(c *Conn) {
-	l.noRoom.push(c, c.asks())
+	l.noRoom.push(c, c.asks(), c.mark)
 	if l.roomAt == 0 {
 		l.roomAt = l.now + roomPause
 	}

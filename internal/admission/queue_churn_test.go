@@ -1,0 +1,114 @@
+package admission_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// churn runs requests at a rate through a pool of connections, each of which shakes hands and lives for so long:
+// half of what can be served until overload begins, and then the given rate.
+func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
+	var opened []int // by intervals
+	born := map[*simClient]time.Duration{}
+	renew := func(c *simClient) {
+		born[c], c.last = s.now, 0
+		for len(opened) <= int(s.now/s.control.Interval) {
+			opened = append(opened, 0)
+		}
+		opened[len(opened)-1]++
+	}
+	in := func(from, to int) (n int) { // intervals before this one
+		at := int(s.now/s.control.Interval) + 1
+		for i := max(at-to, 0); i < min(at-from, len(opened)); i++ {
+			n += opened[i]
+		}
+		return n
+	}
+	for i, c := range s.clients {
+		renew(c)
+		born[c] = -life * time.Duration(i) / time.Duration(len(s.clients))
+	}
+	idle := append([]*simClient(nil), s.clients...)
+	var backlog []time.Duration
+	due := time.Duration(0)
+	for s.now < length {
+		for due <= s.now {
+			backlog = append(backlog, due)
+			if due < begin {
+				due += 2 * s.service
+			} else {
+				due += time.Duration(1e9 / rate)
+			}
+		}
+		for len(backlog) > 0 && len(idle) > 0 {
+			c := idle[0]
+			if s.now-born[c] >= life {
+				renew(c)
+			}
+			c.due, c.at, c.asked = backlog[0], s.now, true
+			backlog, idle = backlog[1:], idle[1:]
+		}
+		const span = admission.ShakingIntervals
+		s.control.Opened, s.control.OpenedUsually = in(0, span), min(in(span, 2*span), in(2*span, 3*span))
+		s.turn(func(c *simClient) { idle = append(idle, c) })
+	}
+}
+
+// Where connections come and go all the time, those that have shaken hands lately do not hide an overload.
+func TestOverloadBesideHandshakesIsShed(t *testing.T) {
+	const begin, length = 5 * time.Second, 15 * time.Second
+	for _, service := range []time.Duration{158 * us, 400 * us} {
+		for _, factor := range []float64{1.2, 2} {
+			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
+				t.Parallel()
+				s := newSim(service, 1000)
+				s.shakes = true
+				capacity := 1 / service.Seconds()
+				s.churn(2*time.Second, begin, length, factor*capacity)
+				share := s.refusal.Seconds() * (factor - 1) * capacity
+				could := capacity * (length - begin/2).Seconds()
+				if goodput := float64(s.served) / could; goodput < 0.97-share*1.3 {
+					t.Errorf("goodput is %.3f of what could be served", goodput)
+				}
+				if p := percentile(s.waits, 0.99); p > 100*ms {
+					t.Errorf("p99 of the answered is %v", p)
+				}
+				if p := percentile(s.refusedWaits, 0.99); s.refused == 0 || p > 100*ms {
+					t.Errorf("%d are refused, p99 is %v", s.refused, p)
+				}
+			})
+		}
+	}
+}
+
+// Handshakes that begin beside it, three for each request, do not hide an overload.
+func TestOverloadBesideHellosIsShed(t *testing.T) {
+	const service, factor, length = 400 * us, 2.0, 10 * time.Second
+	const capacity = 1e9 / float64(service)
+	for _, each := range []float64{0, 3} {
+		s := newSim(service, 4000)
+		hellos, cost := 0, 0.0
+		s.stall = func(now time.Duration) time.Duration {
+			n := int(each*factor*capacity*now.Seconds()) - hellos
+			s.control.Arrived(admission.Hello, n)
+			hellos += n
+			took := time.Duration(n) * 2 * us
+			cost += took.Seconds()
+			return took
+		}
+		s.open(factor*capacity, length)
+		share := s.refusal.Seconds()*(factor-1)*capacity + cost/length.Seconds()
+		if goodput := float64(s.served) / capacity / length.Seconds(); goodput < 0.97-share*1.3 {
+			t.Errorf("%v each: goodput is %.3f of the capacity", each, goodput)
+		}
+		if p := percentile(s.waits, 0.99); p > 100*ms {
+			t.Errorf("%v each: p99 of the answered is %v", each, p)
+		}
+		if p := percentile(s.refusedWaits, 0.99); s.refused == 0 || p > 100*ms {
+			t.Errorf("%v each: %d are refused, p99 is %v", each, s.refused, p)
+		}
+	}
+}
