@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"syscall"
 	"testing"
@@ -185,5 +186,26 @@ func TestEndIdleAtADeadline(t *testing.T) {
 	}
 	if _, err := served.Write([]byte("x")); err != nil {
 		t.Error(err)
+	}
+}
+
+// After an answer the next request may be in a buffer: until a read says otherwise, the connection is let be.
+func TestIdleMayHaveARequest(t *testing.T) {
+	_, served := pair(t)
+	srv := NewService(patient).NewServer(nil)
+	c := &timedConn{Conn: served, server: patient}
+	for _, step := range []struct {
+		state         http.ConnState
+		idle          uint32
+		unasked, left int64
+	}{
+		{http.StateNew, between, 1, 1}, {http.StateActive, busy, 1, 1}, {http.StateIdle, between, 0, 1}, {http.StateClosed, between, 0, 0},
+	} {
+		srv.count(c, step.state)
+		srv.open.endIdle(true)
+		wantIdle(t, c, step.idle)
+		if unasked, left := srv.open.unasked.Load(), srv.open.count.Load(); unasked != step.unasked || left != step.left {
+			t.Errorf("%v: %d connections, %d without a request", step.state, left, unasked)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	http.Server
 	service *Service
+	secure  bool // by TLS; TLSConfig is set without it, too
 	open    openConns
 
 	mu       sync.Mutex
@@ -27,7 +28,7 @@ type Server struct {
 
 // NewServer makes the server for one listener: of TLS unless config is nil.
 func (s *Service) NewServer(config *tls.Config) *Server {
-	srv := &Server{service: s, open: newOpenConns(), accepted: make(chan struct{})}
+	srv := &Server{service: s, secure: config != nil, open: newOpenConns(), accepted: make(chan struct{})}
 	srv.Handler = http.HandlerFunc(s.serve)
 	srv.ReadHeaderTimeout = s.HeadTimeout
 	srv.IdleTimeout = s.IdleTimeout
@@ -87,7 +88,7 @@ func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 				own.asked()
 			}
 			own.wasIdle = true
-		case s.TLSConfig == nil && s.service.H2C: // noteAsked knows
+		case !s.secure && s.service.H2C: // noteAsked knows
 		default:
 			own.asked()
 		}
@@ -146,7 +147,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // goodbye to, when those that were idle have.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
-	http2 := s.TLSConfig != nil || s.Protocols.UnencryptedHTTP2() || s.Protocols.HTTP2()
+	http2 := s.secure || s.Protocols.UnencryptedHTTP2() || s.Protocols.HTTP2()
 	for began := time.Now(); s.open.count.Load() > 0; {
 		since := time.Since(began)
 		next := last - since

@@ -124,6 +124,10 @@ func TestShutdownAwaitsFirstStream(t *testing.T) {
 		if _, err := io.WriteString(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settingsFrame); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
+		if n := srv.open.unasked.Load(); n != 1 {
+			t.Errorf("%d connections of which nothing was asked, want 1", n)
+		}
 		ended := srv.drain(t.Context())
 		<-time.After(lastRequests + time.Millisecond)
 		if err := request(kept); err == nil {
