@@ -274,6 +274,13 @@ func (a *Account) Unwait() {
 	}
 }
 
+// Refuse is Unwait for one that may not wait, and is refused for want of room.
+func (a *Account) Refuse() Outcome {
+	a.Unwait()
+	a.holders.budget.refused.Add(1)
+	return NoRoom
+}
+
 // AcquireBody is ReserveBody for those who can wait: it returns when the bytes are granted or
 // refused, or with MustWait when over, which is asked when done is closed and now and then, says
 // that nobody waits for them any more.

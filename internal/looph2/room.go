@@ -149,8 +149,7 @@ func (x *Wire) awaitRoom() admission.Outcome {
 			return outcome
 		}
 		if !own.s.beginAwaiting() {
-			a.Unwait()
-			return admission.NoRoom
+			return a.Refuse()
 		}
 		defer own.s.endAwaiting()
 		x.d.Lend()

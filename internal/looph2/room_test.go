@@ -203,3 +203,26 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 	soon(t, "nothing is reserved", func() bool { return s.app.Stats().Memory.HeldFor["output"] == 0 })
 	close(leave)
 }
+
+// Requests that may not wait for room, since too many do, are counted as all others that are refused for want of it.
+func TestRequestsThatMayNotWaitAreCounted(t *testing.T) {
+	onLoop(t)
+	const size, conns, streams = 1 << 20, 10, 100
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 16 << 20, MaxConcurrent: 16, QueueTarget: -1}, func(app *dunlin.App) {
+		app.Get("/large", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", bytes.Repeat([]byte("x"), size)) })
+	})
+	status, body := s.get("/large")
+	want(t, status, body[:10], 200, "xxx") // the route is known from here on
+	refused := func() uint64 { return s.app.Stats().Shed["no-memory"] }
+	for i := 0; refused() == 0 && i < conns; i++ {
+		c := s.open() // takes what the windows let out, and opens none
+		for i := range uint32(streams) {
+			c.request(2*i+1, true, "GET", "/large")
+		}
+	}
+	soon(t, "requests are refused", func() bool { return refused() > 0 })
+	shed := refused() // each is counted before it is answered
+	if n := s.app.Stats().Memory.Refused; n < shed {
+		t.Errorf("%d were refused, and %d are counted", shed, n)
+	}
+}
