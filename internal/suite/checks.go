@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +36,13 @@ func Unhurried(t *testing.T, first time.Duration, f func(d time.Duration) error)
 		if late := Late(""); !errors.As(err, &late) || d > Patience/4 {
 			t.Fatal(err)
 		}
+		t.Logf("%v did not suffice: %v", d, err)
 	}
+}
+
+// Ended reports whether err is the end or a reset of a connection, by which who is cut off before it is known what it wants is told.
+func Ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // LogBuffer is what an app under test logs, one line of text a record.

@@ -102,7 +102,7 @@ func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
 			})
 			for _, path := range []string{"/stream", "/std"} {
 				resp, body := sendTo(t, "GET", "http://"+addr+path, "")
-				if resp.StatusCode == 503 {
+				if resp.StatusCode == 503 && body == problemLate {
 					return Late(path + ": " + body)
 				}
 				if resp.StatusCode != 200 || body != "first second" {
