@@ -24,7 +24,7 @@ func TestStopUnderLoad(t *testing.T) {
 			for range ends() {
 				s := startService(t, nil, nil, "-engine", engine)
 				pid, addr := s.serving()
-				c := call(t, addr, callersPerHabit)
+				c := call(t, addr, callersPerHabit, 1)
 				time.Sleep(underLoad)
 				c.stopping.Store(true)
 				s.signal(pid, syscall.SIGTERM)
@@ -43,7 +43,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			s := startService(t, nil, nil, "-engine", engine)
 			pid, addr := s.serving()
-			c := call(t, addr, callersPerHabit)
+			c := call(t, addr, callersPerHabit, ends()+1)
 			for range ends() {
 				time.Sleep(underLoad)
 				pid = restart(t, s, pid, addr)

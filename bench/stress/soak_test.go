@@ -87,6 +87,9 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// handovers is how often the service is restarted in a soak.
+const handovers = 2
+
 func soak(t *testing.T, c soakCase, d time.Duration) {
 	if c.race {
 		need(t, "gcc", "gcc")
@@ -99,8 +102,8 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 	first := s.measure(quietTime)()
 	measured := s.measure(d - 2*quietTime)
 	clients := s.load(c.size)
-	for range 2 {
-		time.Sleep((d-2*quietTime)/3 - c.drain)
+	for range handovers {
+		time.Sleep((d-2*quietTime)/(handovers+1) - c.drain)
 		s.handover()
 	}
 	beside := measured()

@@ -41,7 +41,7 @@ var soakHabits = []habit{
 }
 
 func (s *soaked) callers() *callers {
-	c := &callers{t: s.t, addr: s.addr}
+	c := &callers{t: s.t, addr: s.addr, ends: handovers, closes: true}
 	c.start(4, soakHabits)
 	s.t.Cleanup(func() {
 		c.ending.Store(true)
