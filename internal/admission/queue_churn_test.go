@@ -10,6 +10,8 @@ import (
 
 // churn runs requests at a rate through a pool of connections, each of which shakes hands and lives for so long:
 // half of what can be served until overload begins, and then the given rate.
+//
+//go:norace
 func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
 	var opened []int // by intervals
 	born := map[*simClient]time.Duration{}

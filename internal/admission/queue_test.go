@@ -42,7 +42,9 @@ type simClient struct {
 }
 
 // turn lets the server and its clients do one turn; next gives an answered
-// client its next request.
+// client its next request. It runs on one goroutine alone, and for so often that looking for races takes most of the tests' time.
+//
+//go:norace
 func (s *queueSim) turn(next func(c *simClient)) {
 	now := s.now + 1 // 0 is no time
 	for _, c := range s.clients {
