@@ -329,6 +329,15 @@ func (c *client) want(lines ...string) {
 	}
 }
 
+// wantBoth is want for two lines in either order.
+func (c *client) wantBoth(a, b string) {
+	c.t.Helper()
+	if first, err := c.r.Peek(len(b) + 1); err == nil && string(first) == b+"\n" {
+		a, b = b, a
+	}
+	c.want(a, b)
+}
+
 func (c *client) wantEOF() {
 	c.t.Helper()
 	if rest, err := c.r.ReadString(0); err == nil || err.Error() != "EOF" || rest != "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
@@ -98,7 +99,7 @@ func TestBlockedPartHoldsUpNobody(t *testing.T) {
 			// In one piece: what is behind the part that blocks is served, too.
 			c.send(fmt.Sprintf("%d echo before\n%d block %d\n%d echo behind\n", i, i, i, i))
 			<-g.entered
-			c.want(fmt.Sprintf("%d before", i), fmt.Sprintf("%d behind", i))
+			c.wantBoth(fmt.Sprintf("%d before", i), fmt.Sprintf("%d behind", i)) // each may lose its loop before it answers
 			other.send("x echo meanwhile\n")
 			other.want("x meanwhile")
 			want = append(want, fmt.Sprintf("%d %d", i, i))
@@ -149,7 +150,7 @@ func TestPartThatGivesUpItsLoop(t *testing.T) {
 // On a worker, which has no loop to lose, a part keeps its connection.
 func TestPartOnAWorker(t *testing.T) {
 	h := newPartHandler()
-	s := serve(t, engine.Config{Loops: 1}, h)
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, h) // what is on the loop keeps it
 	c := s.dial()
 	c.send("1 echo a\nhand\n2 detach b\n3 echo c\n")
 	c.want("1 a", "2 b", "3 c")
@@ -215,12 +216,13 @@ func TestPartThatPanics(t *testing.T) {
 	block := h.commands["block"]
 	h.commands["latepanic"] = func(d *engine.Driver, c *engine.Conn, args string) { block(d, c, args); panic(args) }
 	h.commands["lategoexit"] = func(d *engine.Driver, c *engine.Conn, args string) { d.DetachPart(); runtime.Goexit() }
-	s := serve(t, engine.Config{Loops: 1, Logger: quiet}, h)
-	c := s.dial()
+	c := serve(t, engine.Config{Loops: 1, Logger: quiet, TakeoverAfter: time.Hour}, h).dial() // they keep their loop
 	c.send("1 panic oh\n1 echo behind\n")
 	c.want("abandoned oh", "1 behind")
 	c.send("2 goexit\n2 echo behind\n")
 	c.want("abandoned <nil>", "2 behind")
+
+	c = serve(t, engine.Config{Loops: 1, Logger: quiet}, h).dial()
 	c.send("3 latepanic oh\n3 echo behind\n")
 	<-g.entered
 	c.want("3 behind")
