@@ -31,7 +31,6 @@ type wire struct {
 	close            bool                // the connection would close after the answer
 	undated          bool                // the answer has no Date
 	finished         bool                // the body that comes in pieces is there, and ends when the request has
-	silent           bool                // likewise, but there is nothing in it: it only ends
 	left             int64               // bytes of the body to come, if it comes in pieces and its length is known
 	lent             exchange.LentBody   // what standard handlers read of a body that was read before
 }
@@ -108,7 +107,7 @@ func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	resp := x.head(a, length)
 	x.left, x.body, x.resp, resp.Body = length, w, resp, body{r, x.end}
 	if !x.bodied(a) {
-		x.left, x.silent = 0, true
+		_ = w.Close() // it never fails
 	}
 	x.answer <- resp
 	return (*sink)(x)
@@ -128,9 +127,6 @@ func (b body) Close() error {
 func (s *sink) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil // an answer that begins waits for nobody to read; the pipe would
-	}
-	if s.silent {
-		return len(p), s.ctx.Err()
 	}
 	n, err := s.body.Write(p)
 	s.left -= int64(n)

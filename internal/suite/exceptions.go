@@ -52,7 +52,6 @@ var exceptions = []struct {
 	{"it loads the machine, and says nothing about adapters that their engines do not", behindGateway, []string{
 		"TestTimeoutsUnderLoad", "TestMessagesOrder",
 	}},
-	{"there an answer without a body ends with its head", byH2, []string{"TestBodilessAnswersEndBehindTheirRequests"}},
 	{"an adapter in memory counts nothing", func(a Adapter) bool { return a.Memory }, []string{
 		"TestClientGone", "TestRouteStatsCountOutcomes", "TestRouteStatsOfActionsThatBlock", "TestRouteStatsOfActionsThatEndTheirGoroutine",
 		"TestRouteStatsOfPipelinedRequests", "TestRouteStatsPolicy", "TestStatsWhileServing", "TestRewrittenPathsInLog",

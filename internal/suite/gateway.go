@@ -170,14 +170,10 @@ func writeAnswer(conn net.Conn, req *http.Request, resp *http.Response) error {
 	if strings.TrimSpace(status) == "" {
 		status = " status code " + strconv.Itoa(resp.StatusCode)
 	}
-	if err := writeHead(conn, req.Proto, strconv.Itoa(resp.StatusCode)+status, h); err != nil {
+	if err := writeHead(conn, req.Proto, strconv.Itoa(resp.StatusCode)+status, h); err != nil || !bodied || req.Method == http.MethodHead {
 		return err
 	}
-	switch {
-	case !bodied || req.Method == http.MethodHead: // it only ends
-		_, err := io.Copy(io.Discard, resp.Body)
-		return err
-	case !chunked:
+	if !chunked {
 		_, err := io.Copy(conn, resp.Body)
 		return err
 	}
