@@ -250,7 +250,7 @@ func (d *Driver) noteVisit(c *Conn) {
 	if d.begun > 0 || d.sent > 0 && c.Notes&Parts == 0 {
 		return // it was not busy any more: it asked
 	}
-	if ahead := between(c.mark, before); before != 0 && ahead > 0 && ahead <= admission.Taking(math.MaxInt) {
+	if ahead := between(c.mark, before); before != 0 && ahead > 0 && ahead <= admission.Taking(math.MaxInt)+4<<stampShift { // stamps are not exact
 		c.mark = before
 	}
 }
@@ -355,7 +355,7 @@ func (l *loop) visitNext(d *Driver) bool {
 		return d.visit(c)
 	}
 	p.served++
-	d.waited = between(since, stampAt(l.now))
+	d.waited = max(between(since, stampAt(l.now)), 0)
 	d.overdue = p.control.Refuse(l.now, d.waited)
 	kept := d.visit(c)
 	d.overdue, d.waited = false, 0

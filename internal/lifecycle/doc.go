@@ -31,8 +31,8 @@
 // With net/http these are lost, too: the first request of a new connection that is read after its 2 s, where the listener has
 // HTTP/2, by TLS or H2C; a request on a connection that becomes idle later than that because its answer had begun
 // before the drain (elsewhere so after 2 s and Config.HeadTimeout, while a client has sent a part of a request);
-// and one of which so little came together with the one before, fewer than four bytes or a part of a record of TLS, that the rest is waited
-// for, longer than 250 ms. Elsewhere than on Linux a request that has come and is not read is closed with its connection.
+// and one of which only a part came together with the one before, if the rest is waited for longer than 250 ms. Elsewhere
+// than on Linux a request that has come and is not read is closed with its connection.
 //
 // # The handover
 //

@@ -32,6 +32,8 @@ type timedConn struct {
 	http2   atomic.Bool               // it speaks HTTP/2, as far as is known; set before unasked is cleared
 	wasIdle bool                      // it has been idle before; for ConnState alone
 	secure  bool                      // there is TLS above it
+	wasBusy bool                      // the drain has seen it busy; for the drain alone
+	rests   time.Time                 // ... and idle since, zero if it has not; likewise
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // that is being read now

@@ -52,14 +52,17 @@ func (d *readDeadline) put(c net.Conn, t time.Time) error {
 }
 
 // early reports whether a read of c was ended before its time; it has that time
-// set.
-func (d *readDeadline) early(c net.Conn) bool {
+// set. What the drain has interrupted meanwhile stays so.
+func (d *readDeadline) early(c *timedConn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if c.idle.Load() == ending {
+		return true
+	}
 	if d.direct || d.set.Equal(d.wanted) || !d.wanted.IsZero() && !d.wanted.After(time.Now()) {
 		return false
 	}
-	return d.put(c, d.wanted) == nil
+	return d.put(c.Conn, d.wanted) == nil
 }
 
 // release sets what is wanted, for those who know nothing of all this.
@@ -84,7 +87,7 @@ func (c *timedConn) read(p []byte) (int, error) {
 			if c.ended() {
 				return 0, io.EOF
 			}
-		case !c.reads.early(c.Conn):
+		case !c.reads.early(c):
 			return n, err
 		}
 	}

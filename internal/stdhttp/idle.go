@@ -151,9 +151,20 @@ type rest struct {
 	begun int // something of a request has come
 }
 
-// endIdle ends connections that were kept alive and wait for a request, and with all new ones, too.
-func (o *openConns) endIdle(all bool) (r rest) {
+// noteBusy notes which connections are busy when the drain begins.
+func (o *openConns) noteBusy() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for c := range o.all {
+		c.wasBusy = c.idle.Load() == busy
+	}
+}
+
+// endIdle ends connections that were kept alive and wait for a request, those that have been busy since the drain began
+// after so long, and with all new ones, too.
+func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	var waits []*timedConn
+	now := time.Now()
 	o.mu.Lock()
 	for c := range o.all {
 		kept := c.unasked.Load() == nil
@@ -162,12 +173,20 @@ func (o *openConns) endIdle(all bool) (r rest) {
 		}
 		switch c.idle.Load() {
 		case waiting:
-			waits = append(waits, c)
 			r.idle++
+			if c.wasBusy && c.rests.IsZero() {
+				c.rests = now
+			}
+			if !c.wasBusy || now.Sub(c.rests) >= last {
+				waits = append(waits, c)
+			}
 		case between, ending:
 			r.idle++
 		case begun:
 			r.begun++
+			c.wasBusy, c.rests = true, time.Time{}
+		default:
+			c.wasBusy, c.rests = true, time.Time{}
 		}
 	}
 	o.mu.Unlock()

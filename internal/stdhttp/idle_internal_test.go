@@ -82,22 +82,22 @@ func TestEndIdle(t *testing.T) {
 		c := &timedConn{Conn: below, server: patient, secure: secure}
 		o.add(nil)
 		o.add(c)
-		if got := o.endIdle(false); got != (rest{}) { // a new one is let be
+		if got := o.endIdle(false, 0); got != (rest{}) { // a new one is let be
 			t.Errorf("a new one: %+v", got)
 		}
-		if got := o.endIdle(true); got != (rest{idle: 1}) {
+		if got := o.endIdle(true, 0); got != (rest{idle: 1}) {
 			t.Errorf("before it is read: %+v", got)
 		}
 		wantIdle(t, c, between)
 		c.setIdle(busy)
-		if got := o.endIdle(true); got != (rest{}) {
+		if got := o.endIdle(true, 0); got != (rest{}) {
 			t.Errorf("a busy one: %+v", got)
 		}
 		c.asked()
 		c.setIdle(between)
 		below.at = func() {
 			wantIdle(t, c, waiting)
-			if got := o.endIdle(false); got != (rest{idle: 1}) {
+			if got := o.endIdle(false, 0); got != (rest{idle: 1}) {
 				t.Errorf("one that waits: %+v", got)
 			}
 			wantIdle(t, c, ending)
@@ -157,7 +157,7 @@ func TestEndIdleLosesNothing(t *testing.T) {
 			}
 			below.at, below.after = nil, nil
 			wantIdle(t, c, begun)
-			if got := o.endIdle(true); got != (rest{begun: 1}) {
+			if got := o.endIdle(true, 0); got != (rest{begun: 1}) {
 				t.Errorf("one with the beginning of a request: %+v", got)
 			}
 			// The deadline is the one that net/http has set.
@@ -202,7 +202,7 @@ func TestIdleMayHaveARequest(t *testing.T) {
 		{http.StateNew, between, 1, 1}, {http.StateActive, busy, 1, 1}, {http.StateIdle, between, 0, 1}, {http.StateClosed, between, 0, 0},
 	} {
 		srv.count(c, step.state)
-		srv.open.endIdle(true)
+		srv.open.endIdle(true, 0)
 		wantIdle(t, c, step.idle)
 		if unasked, left := srv.open.unasked.Load(), srv.open.count.Load(); unasked != step.unasked || left != step.left {
 			t.Errorf("%v: %d connections, %d without a request", step.state, left, unasked)

@@ -142,19 +142,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// endIdle ends the connections of HTTP/1.1 as they become idle, those that are kept alive after lastRequests and
-// new ones after firstRequest. It returns when all have ended, or where there is HTTP/2, whose clients net/http says
+// endIdle ends the connections of HTTP/1.1 that are idle, those that are kept alive after lastRequests, also when they become
+// idle later, and new ones after firstRequest. It returns when all have ended, or where there is HTTP/2, whose clients net/http says
 // goodbye to, when those that were idle have.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
 	http2 := s.secure || s.Protocols.UnencryptedHTTP2() || s.Protocols.HTTP2()
+	s.open.noteBusy()
 	for began := time.Now(); s.open.count.Load() > 0; {
 		since := time.Since(began)
 		next := last - since
 		if next <= 0 {
 			next = first - since
 			isLate := next <= 0
-			rest := s.open.endIdle(isLate && !http2)
+			rest := s.open.endIdle(isLate && !http2, last)
 			switch {
 			case isLate && rest.begun > 0 && since > first+s.service.HeadTimeout:
 				return // net/http does not call a few bytes a request

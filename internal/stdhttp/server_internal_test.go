@@ -96,6 +96,56 @@ func TestShutdownAwaitsFirstRequests(t *testing.T) {
 	}
 }
 
+// A connection whose answer had begun before the drain, so that its client was told nothing, has time for a last
+// request when the answer has ended.
+func TestShutdownAwaitsLastRequests(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		after    time.Duration
+		answered bool
+	}{
+		{"in time", lastRequests - time.Millisecond, true},
+		{"too late", lastRequests + 50*time.Millisecond, false}, // the drain looks now and then
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newDrainedServer(patient)
+				busy := true
+				srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if busy {
+						busy = false
+						_ = http.NewResponseController(w).Flush()
+						<-time.After(5 * time.Second)
+					}
+				})
+				client := srv.dial()
+				defer client.Close()
+				reader := bufio.NewReader(client)
+				first := &http.Request{Host: "x", URL: &url.URL{Path: "/"}}
+				if err := first.Write(client); err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.ReadResponse(reader, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := srv.drain(t.Context())
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(c.after)
+				if err := request(client); (err == nil) != c.answered {
+					t.Errorf("answered with %v", err)
+				}
+				_ = client.Close()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // A connection of HTTP/2 without TLS is new until something is asked of it, whatever came with its preface.
 func TestShutdownAwaitsFirstStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
