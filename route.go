@@ -276,17 +276,20 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 // callerPlace returns file:line of the nearest caller outside this package and those
 // that register routes for others.
 func callerPlace() string {
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for {
-		f, more := frames.Next()
-		switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
-		case "dunlin", "dunlin/typed", "dunlin/openapi":
-		default:
-			return fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-		if !more {
+	var pcs [4]uintptr // the place is near, mostly, and all that is looked at takes its time at every start
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		if n == 0 {
 			return "unknown place"
+		}
+		for frames, more := runtime.CallersFrames(pcs[:n]), true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
+			case "dunlin", "dunlin/typed", "dunlin/openapi":
+			default:
+				return fmt.Sprintf("%s:%d", f.File, f.Line)
+			}
 		}
 	}
 }

@@ -2,6 +2,8 @@
 // and for what. It knows neither connections nor HTTP.
 //
 //	memorylimit.go how much memory the process may have
+//	kernelfiles_linux.go what the kernel says of that and of the process
+//	kernelfiles_other.go the same where there is no /proc
 //	budget.go     how much of it is held, for what
 //	kept.go       what of it is the first to go: caches
 //	holders.go    by whom

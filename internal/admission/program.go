@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -9,7 +10,7 @@ import (
 // ProgramBytes returns how much of the process's resident memory is files it has
 // mapped, which is the program itself and its libraries; 0 where that is unknown.
 func ProgramBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm") // size resident shared ..., in pages
+	text, err := fs.ReadFile(KernelFiles(), "proc/self/statm") // size resident shared ..., in pages
 	if err != nil {
 		return 0
 	}

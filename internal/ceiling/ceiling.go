@@ -74,7 +74,6 @@ package ceiling
 import (
 	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,7 +156,7 @@ func (m *Ceiling) Begin(settings Settings) {
 		return
 	}
 	m.begun, m.settings = true, settings
-	m.limit = findLimit(settings.Limit, os.DirFS("/"))
+	m.limit = findLimit(settings.Limit, admission.KernelFiles())
 	bound := int64(easyBudget)
 	p := newProgram(m.limit, settings.KeepProgram)
 	m.program = p

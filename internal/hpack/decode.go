@@ -50,6 +50,7 @@ const DefaultTableSize = 4096
 
 // Init makes the decoder ready for a connection. Without classes all fields have class 0.
 func (d *Decoder) Init(classes *Classes) {
+	needHuffman.Do(makeHuffman)
 	*d = Decoder{classes: classes, allowed: DefaultTableSize}
 	d.table.max = DefaultTableSize
 }

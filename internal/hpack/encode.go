@@ -26,6 +26,7 @@ type Encoder struct {
 // Init makes the encoder ready for a connection. Its table takes at most so many bytes
 // (RFC 7541 §4.1), and no more than the peer allows.
 func (e *Encoder) Init(most uint32) {
+	needHuffman.Do(makeHuffman)
 	*e = Encoder{most: min(most, MaxTableSize)}
 	e.table.max = min(e.most, DefaultTableSize)
 	e.least = e.table.max

@@ -2,6 +2,8 @@ package hpack
 
 import "fmt"
 
+func init() { needHuffman.Do(makeHuffman) } // tests use the code without a Decoder
+
 // HuffmanCodes returns the code of each symbol as a string of 0 and 1.
 func HuffmanCodes() []string {
 	codes := make([]string, len(codeBits))

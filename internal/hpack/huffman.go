@@ -3,6 +3,7 @@ package hpack
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 )
 
 // The Huffman code of RFC 7541 appendix B is canonical: codes of one length are
@@ -50,8 +51,14 @@ type quick uint32
 func (q quick) symbols() int { return int(q & 0xff) }
 func (q quick) bits() uint   { return uint(q >> 8 & 31) }
 
-// huffman is the code in the forms that decoding and encoding want.
-var huffman = buildHuffman()
+// huffman is the code in the forms that decoding and encoding want. It is made for the first
+// Decoder or Encoder that is initialised, since most programs that are started never need it.
+var (
+	huffman     *huffmanTables
+	needHuffman sync.Once
+)
+
+func makeHuffman() { huffman = buildHuffman() }
 
 type huffmanTables struct {
 	quick   [1 << quickBits]quick

@@ -1,12 +1,14 @@
 package http1
 
+import "strings"
+
 // firstStatus is the code of the first entry of statusLines.
 const firstStatus = 100
 
 // reasons are the reason phrases of the registered status codes, in the words
 // of net/http, so that both engines send the same bytes. Clients ignore them
 // (RFC 9112 §4).
-var reasons = map[int]string{
+var reasons = [512]string{
 	100: "Continue",
 	101: "Switching Protocols",
 	102: "Processing",
@@ -79,12 +81,20 @@ var reasons = map[int]string{
 // code - firstStatus, and "" for the others.
 var statusLines = buildStatusLines()
 
-func buildStatusLines() (lines [512 - firstStatus]string) {
+func buildStatusLines() (lines [len(reasons) - firstStatus]string) {
+	var text strings.Builder // one string for all: this is done whenever a program starts
+	text.Grow(2 << 10)
 	for code, reason := range reasons {
-		line := append([]byte("HTTP/1.1 "), threeDigits(code)...)
-		line = append(line, ' ')
-		line = append(line, reason...)
-		lines[code-firstStatus] = string(append(line, CRLF...))
+		if reason == "" {
+			continue
+		}
+		start := text.Len()
+		text.WriteString("HTTP/1.1 ")
+		text.Write(threeDigits(code))
+		text.WriteByte(' ')
+		text.WriteString(reason)
+		text.WriteString(CRLF)
+		lines[code-firstStatus] = text.String()[start:]
 	}
 	return lines
 }

@@ -1,0 +1,54 @@
+package admission
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// KernelFiles is the file system from its root, for files that the kernel makes up as they are
+// read, such as those of /proc: it does without the poller, which has nothing to wait for there, and
+// without most of the system calls of package os, as programs wait for this when they start.
+func KernelFiles() fs.FS { return kernelFiles{} }
+
+type kernelFiles struct{}
+
+// Open is there for the interface: fs.ReadFile calls ReadFile.
+func (kernelFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+}
+
+// ReadFile returns what the file holds, whose name has no slash at the beginning.
+func (kernelFiles) ReadFile(name string) ([]byte, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	fd, err := retried(func() (int, error) { return unix.Open("/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	text := make([]byte, 0, 1<<10)
+	for {
+		n, err := retried(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		}
+		if n == 0 {
+			return text, nil
+		}
+		text = text[:len(text)+n]
+		if len(text) == cap(text) {
+			text = append(make([]byte, 0, 4*cap(text)), text...)
+		}
+	}
+}
+
+// retried calls again what a signal has interrupted.
+func retried(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); err != unix.EINTR {
+			return n, err
+		}
+	}
+}
