@@ -13,7 +13,7 @@
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
 //	late.go       those that are answered without their action, which took too long
-//	parts.go      connections of HTTP/2, which are internal/looph2's
+//	visit.go      when a connection has had the loop for long    parts.go  connections of HTTP/2, which are internal/looph2's
 //
 // # How a request is answered
 //

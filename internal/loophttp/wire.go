@@ -34,6 +34,7 @@ type wire struct {
 	d     *engine.Driver
 	c     *engine.Conn
 	given int // bytes of input it was given
+	visit visit
 
 	// The connection, the driver's output and the state of body and answer are
 	// used by one goroutine at a time, which holds using. It is free while an
