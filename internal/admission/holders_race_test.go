@@ -56,3 +56,31 @@ func TestClosedWhileItAsks(t *testing.T) {
 	}
 	other.Close()
 }
+
+// What is reserved for output while the connection ends does not stay reserved.
+func TestReservedWhileItCloses(t *testing.T) {
+	h := NewHolders(NewBudget(2<<20), Clock())
+	a := h.Open(nobody{}, netip.Addr{}).Lend()
+	if !h.take(a, Output, 1000, 0) {
+		t.Fatal("there is no room")
+	}
+	a.Close() // between what ReserveAhead takes and what it notes
+	a.makes(1000)
+	a.ForceAhead(500)
+	if held := h.budget.Held(); held != 0 || h.Count() != 0 {
+		t.Errorf("%d bytes are held, by %d", held, h.Count())
+	}
+	for range 2000 {
+		a := h.Open(nobody{}, netip.Addr{}).Lend()
+		var asks sync.WaitGroup
+		asks.Go(func() {
+			a.ReserveAhead(300 << 10)
+			a.ForceAhead(1000)
+		})
+		a.Close()
+		asks.Wait()
+	}
+	if held := h.budget.Held(); held != 0 || h.Count() != 0 || len(h.large) != 0 {
+		t.Errorf("%d bytes are held, by %d, of whom %d hold much", held, h.Count(), len(h.large))
+	}
+}

@@ -96,28 +96,40 @@ func (a *Account) ReserveAhead(n int64) Outcome {
 // makes notes that an answer is being made, for which n bytes more are reserved: until the peer is to take it,
 // or is waited for, it is not ended.
 func (a *Account) makes(n int64) {
+	if a.reserved(n) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.making = a.answers == 0
+	}
+}
+
+// reserved notes that n bytes, which are held for output, are reserved. Those of an account that was closed
+// meanwhile are given back, since nobody ends the reservation any more.
+func (a *Account) reserved(n int64) bool {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ahead += n
-	a.making = a.answers == 0
+	closed := a.closed
+	if !closed {
+		a.ahead += n
+	}
+	a.mu.Unlock()
+	if closed {
+		a.Release(Output, n)
+	}
+	return !closed
 }
 
 // ReserveHeld is ReserveAhead for n bytes that the account holds already, for a use that is about to end.
 func (a *Account) ReserveHeld(u Use, n int64) {
-	a.mu.Lock()
-	a.ahead += n
-	a.mu.Unlock()
 	a.holders.budget.change(u, Output, n)
 	a.group.note(u, -n)
 	a.group.note(Output, n)
+	a.reserved(n)
 }
 
 // ForceAhead reserves n bytes for output that will be held in a moment and cannot be refused.
 func (a *Account) ForceAhead(n int64) {
 	a.Force(Output, n)
-	a.mu.Lock()
-	a.ahead += n
-	a.mu.Unlock()
+	a.reserved(n)
 }
 
 // ReserveFirst is ReserveAhead for one whose address holds nothing else: it gets what room there is,
