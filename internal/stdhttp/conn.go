@@ -64,6 +64,9 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // connOf returns the connection below c, nil if there is none.
 func connOf(c net.Conn) *timedConn {
+	if own, ok := c.(*timedConn); ok {
+		return own // asked several times for each request
+	}
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
 	}
@@ -207,7 +210,9 @@ func (c *timedConn) release() {
 
 // SetReadDeadline is called by net/http several times for each request.
 func (c *timedConn) SetReadDeadline(t time.Time) error {
-	c.foreign.Store(!t.IsZero())
+	if foreign := !t.IsZero(); c.foreign.Load() != foreign {
+		c.foreign.Store(foreign)
+	}
 	if c.rest.Load() {
 		c.rest.Store(false)
 	}

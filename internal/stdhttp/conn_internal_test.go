@@ -252,7 +252,47 @@ func TestReadDeadline(t *testing.T) {
 		if err := <-done; !timedOutIO(err) || time.Since(start) != 0 {
 			t.Errorf("an earlier one: %v after %v", err, time.Since(start))
 		}
+
+		c, peer = pipe()
+		done = read(c)
+		synctest.Wait()
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		if err := <-done; !timedOutIO(err) {
+			t.Errorf("interrupted while it waits: %v", err)
+		}
+		_ = c.SetReadDeadline(time.Time{})
+		done = read(c)
+		if _, err := peer.Write([]byte("x")); err != nil || <-done != nil {
+			t.Errorf("after that: %v", err)
+		}
 	})
+}
+
+// A read that is interrupted before it begins ends as one that has begun, but nothing is set below for it.
+func TestInterruptedBeforeItBegins(t *testing.T) {
+	inner := &stepConn{steps: []step{{1, nil}, {0, errLate}}}
+	c := &timedConn{Conn: inner, server: patient}
+	for range 3 {
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		n, err := c.Read(make([]byte, 1))
+		var timeout net.Error
+		// crypto/tls reads again after temporary errors only.
+		if n != 0 || !timedOutIO(err) || !errors.As(err, &timeout) || !timeout.Timeout() || !timeout.Temporary() {
+			t.Errorf("Read = %d, %v", n, err)
+		}
+		_ = c.SetReadDeadline(time.Time{})
+	}
+	if inner.reads > 0 || len(inner.steps) != 2 {
+		t.Errorf("%d deadlines set, %d reads left; want none, 2", inner.reads, len(inner.steps))
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("afterwards Read = %d, %v", n, err)
+	}
+	_ = c.SetReadDeadline(time.Unix(1, 0))
+	c.release()
+	if _, err := c.Read(make([]byte, 1)); !timedOutIO(err) || inner.reads != 1 || len(inner.steps) > 0 {
+		t.Errorf("hijacked: %v, %d deadlines set, %d reads left; want 1, none", err, inner.reads, len(inner.steps))
+	}
 }
 
 // Only deadlines that come earlier are set.

@@ -3,19 +3,26 @@ package stdhttp
 import (
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
 
 // A readDeadline is the read deadline of a connection. Net/http sets one some
-// five times for each request, and nearly always to a later time. What is in force then
+// six times for each request, and nearly always to a later time. What is in force then
 // is left to pass: a read that it ends before its time sets the rest and goes on.
+// Once for each request net/http interrupts a read that looks whether the client has gone. That one has
+// hardly ever begun: it ends before it does, and nothing is set.
 type readDeadline struct {
-	mu     sync.Mutex
-	wanted time.Time // zero: none
-	set    time.Time // in force below, not after wanted; zero: none
-	direct bool      // the one below is always the wanted one
+	mu      sync.Mutex
+	wanted  time.Time // zero: none
+	set     time.Time // in force below, not after wanted unless that interrupts; zero: none
+	readers int       // reads of the connection that a deadline would end
+	direct  bool      // the one below is always the wanted one
 }
+
+// errInterrupted is the error of a read that was interrupted before it began.
+var errInterrupted error = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 
 // want makes t the deadline of c, zero for none. What is set in place of none is one
 // after about the time that the next is going to have.
@@ -26,6 +33,8 @@ func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error 
 	lasts := !d.set.IsZero() && !interrupts(d.set)
 	switch {
 	case d.direct:
+	case d.readers == 0 && interrupts(t):
+		return nil // begin knows
 	case lasts && (t.IsZero() || !t.Before(d.set)), t.IsZero() && d.set.IsZero():
 		return nil
 	case t.IsZero() && about > 0:
@@ -44,7 +53,25 @@ func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 
 // interrupts reports whether a deadline is one that ends a read at once, as net/http
 // sets them in the first days of the Unix epoch.
-func interrupts(t time.Time) bool { return t.Unix() < 1<<20 }
+func interrupts(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<20 }
+
+// begin is called before a read. It is false when that is interrupted already.
+func (d *readDeadline) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if interrupts(d.wanted) && !d.direct && !interrupts(d.set) {
+		return false
+	}
+	d.readers++
+	return true
+}
+
+// end is called after it.
+func (d *readDeadline) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readers--
+}
 
 func (d *readDeadline) put(c net.Conn, t time.Time) error {
 	d.set = t
@@ -78,7 +105,11 @@ func (d *readDeadline) release(c net.Conn) {
 // read reads from the connection, until its deadline.
 func (c *timedConn) read(p []byte) (int, error) {
 	for {
+		if !c.reads.begin() {
+			return 0, errInterrupted
+		}
 		n, err := c.Conn.Read(p)
+		c.reads.end()
 		if err == nil || n > 0 || !timedOutIO(err) {
 			return n, err
 		}
