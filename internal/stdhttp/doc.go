@@ -26,11 +26,14 @@
 //
 // App.ServeHTTP (internal/stdhttp/wire.go) takes a pooled wire, which has a Request. Headers go
 // into the server's map as value slices that a block shares among all responses, or that are cut
-// from a piece of memory made for many. The body is written with one call. Net/http owns
+// from a piece of memory made for many. The length of a small body is left to net/http, which
+// says it at less cost than a field of that map. The body is written with one call. Net/http owns
 // connection, framing, Date and everything before step 1. internal/stdhttp is the server that
 // Dunlin starts for it; any other will do. Its connections (conn.go, body.go) bound how long a
 // client may pause in a body and take nothing of an answer: a deadline is set once and renewed
-// only after it has passed, so that an ordinary request pays for none. Of HTTP/2 a connection
+// only after it has passed, so that an ordinary request pays for none. While an action runs net/http
+// reads, to see whether the client goes, and interrupts that read when the action has ended: mostly before
+// it has begun, which then sets no deadline either (deadline.go). Of HTTP/2 a connection
 // carries many requests, each of which its client may hold up: there a timer looks, while
 // something of a stream waits, whether it moves (stream.go). What an action leaves of a body is
 // read before the answer, as net/http does it, but only up to 64 KB and no slower than a body

@@ -20,6 +20,9 @@ func (x *wire) Body(most int64) io.Reader {
 	if !x.hasBody() {
 		return &exchange.Reader{}
 	}
+	if n := x.Req.ContentLength; x.direct && 0 < n && n <= most {
+		return problemBody{x.timed(), x.service.Server} // net/http gives no more than it has announced
+	}
 	// MaxBytesReader also tells the server not to keep a connection whose body
 	// was not read to its end.
 	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}

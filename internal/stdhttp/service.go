@@ -61,7 +61,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 		s.serveStream(w, req)
 		return
 	}
-	s.ServeHTTP(w, req)
+	s.answer(w, req, true)
 }
 
 // lastOfConnection counts a request, and reports whether its connection may carry

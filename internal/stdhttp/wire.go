@@ -16,9 +16,12 @@ import (
 
 // ServeHTTP answers a request of whatever server of net/http: nothing is bounded that only a
 // Server can bound.
-func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) { s.answer(w, req, false) }
+
+// answer is ServeHTTP; direct says that w is net/http's own, by HTTP/1.
+func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) {
 	x := s.wires.Get().(*wire)
-	x.w, x.Req = w, req
+	x.w, x.Req, x.direct = w, req, direct
 	path := req.URL.Path
 	if path == "" && req.Method != http.MethodConnect {
 		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
@@ -74,6 +77,7 @@ type wire struct {
 	matched bool   // ... and says what was matched
 	duplex  bool   // the action reads and writes at the same time
 	inner   bool   // it is the request of an action behind standard middleware
+	direct  bool   // w is net/http's own, by HTTP/1
 
 	holder    *holder            // made when it first holds something
 	timedBody *TimedBody         // made when the body is first asked for
@@ -149,7 +153,7 @@ func (x *wire) release() {
 	x.removeForm()
 	x.stopBody()
 	x.w, x.Req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
-	x.copied, x.bodied, x.matched, x.duplex, x.inner = false, false, false, false, false
+	x.copied, x.bodied, x.matched, x.duplex, x.inner, x.direct = false, false, false, false, false, false
 	if x.timedBody != nil {
 		x.timedBody.Stop()
 		x.timedBody = nil
@@ -242,11 +246,11 @@ func (x *wire) send(resp *exchange.Answer) {
 	h := x.w.Header()
 	x.setHeaders(h, resp)
 	if exchange.BodyAllowed(status) {
-		if n := resp.Announced(); n != exchange.NoLength {
-			h["Content-Length"] = lengthValues(n, &x.s.Strings)
-		}
 		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
 			h["Content-Type"] = nil // or net/http guesses one
+		}
+		if n := resp.Announced(); n != exchange.NoLength && !x.isCounted(h, resp) {
+			h["Content-Length"] = lengthValues(n, &x.s.Strings)
 		}
 	}
 	x.w.WriteHeader(status)
@@ -254,6 +258,16 @@ func (x *wire) send(resp *exchange.Answer) {
 		_, _ = x.w.Write(view.Bytes(resp.Body))
 	}
 }
+
+// isCounted reports whether net/http says the length of an answer by itself, at less cost: it does so
+// where the body fits its buffer, unless there are trailers. With the one field that h has, its
+// Content-Type, there are none.
+func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
+	return x.direct && len(h) == 1 && resp.Body != "" && len(resp.Body) < serverBuffer && x.Req.Method != http.MethodHead
+}
+
+// serverBuffer is what of an answer net/http has before it sends the head.
+const serverBuffer = 2048
 
 // setHeaders puts the response's headers into net/http's map, sharing the
 // value slices of blocks.

@@ -289,3 +289,45 @@ func echoHijacked(t *testing.T, proceed <-chan struct{}) http.HandlerFunc {
 		}
 	}
 }
+
+// Whoever counts the bytes of an answer, it has its length, and is sent whole.
+func TestLengths(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Handle("*", "/{size}", func(r *dunlin.Request) dunlin.Response {
+				size, err := r.Int("size")
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				resp := dunlin.Bytes("text/x", bytes.Repeat([]byte("x"), size))
+				if r.Query("more") != "" {
+					resp = resp.Header("X-More", "1")
+				}
+				return resp
+			})
+		})
+		for _, size := range []int{0, 1, 1000, 2046, 2047, 2048, 2049, 4095, 4096, 10_000} {
+			for _, more := range []string{"", "?more=1"} {
+				for _, method := range []string{http.MethodGet, http.MethodHead} {
+					req, err := http.NewRequest(method, fmt.Sprintf("http://%s/%d%s", addr, size, more), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp, err := http.DefaultClient.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					body, err := io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+					want := size
+					if method == http.MethodHead {
+						want = 0
+					}
+					if err != nil || resp.ContentLength != int64(size) || len(body) != want || resp.Header.Get("Content-Type") != "text/x" {
+						t.Errorf("%s of %d bytes%s: length %d, %d bytes, %v, %v", method, size, more, resp.ContentLength, len(body), resp.Header, err)
+					}
+				}
+			}
+		}
+	})
+}
