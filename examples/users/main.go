@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"strconv"
 	"time"
@@ -61,9 +60,14 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 	app.Get("/paths/{rest...}", plaintext) // what a catch-all costs on paths of any length
 	app.Get("/healthz", app.Readiness()).Critical()
-	app.Mount("/debug/pprof", profiles())
+	for _, add := range more {
+		add(app)
+	}
 	return app
 }
+
+// more registers what is built on demand, see profiles.go.
+var more []func(*dunlin.App)
 
 func plaintext(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }
 
@@ -149,14 +153,3 @@ func ticks(r *dunlin.Request) dunlin.Response {
 var cachedText = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
 
 func headers(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(cachedText) }
-
-// profiles serves net/http/pprof without the default mux.
-func profiles() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
-}

@@ -96,14 +96,12 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestProfilesAreMounted(t *testing.T) {
-	app := quietApp(dunlin.Config{})
-	for target, want := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "users.test", "/debug/pprof/goroutine?debug=1": "goroutine profile"} {
-		w := httptest.NewRecorder()
-		app.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
-		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d without %q: %.200q", target, w.Code, want, w.Body)
-		}
+// Allocations are sampled in programs that contain net/http/pprof; those that are measured do not.
+func TestProfilesAreBuiltOnlyToBeAsked(t *testing.T) {
+	w := httptest.NewRecorder()
+	quietApp(dunlin.Config{}).ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/", nil))
+	if want := len(more) > 0; (w.Code == 200) != want {
+		t.Errorf("/debug/pprof/: %d, built with compareprofile: %v", w.Code, want)
 	}
 }
 
