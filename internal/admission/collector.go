@@ -59,10 +59,14 @@ const (
 
 	// While a collection waits for a processor, the others go on to allocate beyond the
 	// runtime's limit, the more the larger the heap is. A beyondShare of what a room has
-	// more than withoutBeyond is kept for that.
+	// more than withoutBeyond is kept for that. In a large room the percentage has a heap
+	// collected before it comes near that limit, and less is kept: the same share less of
+	// what a room has more than withBeyond.
 	beyondShare   = 4
 	withoutBeyond = 7 << 20
+	withBeyond    = 32 << 20
 	mostBeyond    = 4 << 20
+	leastBeyond   = 1 << 20
 
 	// easyGoal is how large a small heap grows when nothing limits memory; while less than
 	// 4 MB are live, mostPercent makes that 16 MB. A larger one then doubles, as with Go's
@@ -79,7 +83,7 @@ const (
 
 	// mostBeside is how much of a room is not for the heap, at most. Should more be needed,
 	// the runtime's own limit holds.
-	mostBeside = 12 << 20
+	mostBeside = 6 << 20
 
 	// quietAfter is how long after a collection a process counts as quiet when there
 	// was no other, and worthReturning how many bytes must be to be gained then.
@@ -91,6 +95,11 @@ const (
 	remembered   = 4
 	lookPause    = 10 * time.Millisecond
 	limitedPause = 20 * time.Millisecond
+
+	// easyPart says by which part of itself, one in so many, the percentage must be wrong to be set anew;
+	// within a limit limitedPart, since what is not used of the room costs collections.
+	easyPart    = 8
+	limitedPart = 32
 )
 
 // percentFor chooses GOGC for a heap of which live bytes survived the last
@@ -303,7 +312,11 @@ func (c *Collector) adjust() {
 	} else {
 		p.runtime.limit.set(p.runtime.limit.before)
 	}
-	p.runtime.percent.setAbout(int64(percentFor(live, c.Goal())), 8)
+	part := int64(easyPart)
+	if c.limited() {
+		part = limitedPart
+	}
+	p.runtime.percent.setAbout(int64(percentFor(live, c.Goal())), part)
 	if p.runtime.percent.ours {
 		c.percent.Store(p.runtime.percent.last)
 	}
@@ -320,7 +333,8 @@ func easyLimitFor(few int64, now runtimeState) int64 {
 // beyond returns how much of a room is kept for what is allocated beyond the runtime's
 // limit.
 func beyond(room int64) int64 {
-	return min(max(room-withoutBeyond, 0)/beyondShare, mostBeyond)
+	most := max(mostBeyond-max(room-withBeyond, 0)/beyondShare, leastBeyond)
+	return min(max(room-withoutBeyond, 0)/beyondShare, most)
 }
 
 // userLimit returns the runtime's memory limit as the user has set it.
@@ -336,12 +350,13 @@ func userLimit() int64 {
 
 // goalFor returns the goal for a heap of which least bytes are really live, with room
 // bytes for all that Go holds, 0 for no limit. A heap that is small beside the room leaves
-// half of it alone; one that is not may double, as with Go's own setting, until the room is
+// half of it alone; one that is not may double, as with Go's own setting (an eighth more, as what is allocated
+// while the collector marks counts as live for the percentage), until the room is
 // full but for what is not heap (stacks, the collector's own) and what fragments: a quarter
 // of a small room, and at most mostBeside.
 func goalFor(least, room int64) int64 {
 	if room == 0 {
 		return max(easyGoal, 2*least)
 	}
-	return min(room-min(room/4, mostBeside), max(limitedGoal, room/2, 2*least))
+	return min(room-min(room/4, mostBeside), max(limitedGoal, room/2, 2*least+least/4))
 }

@@ -18,7 +18,7 @@
 //     pace is kept. After a collection GOGC is chosen such that the heap grows as far as the
 //     room allows, at most a hundred times a second (fifty within a limit). The room is reckoned
 //     anew each time: it becomes smaller as more of the program is used. The runtime's memory
-//     limit is a backstop. It is set up to 4 MB below the room, since it is passed when a
+//     limit is a backstop. It is set 1 to 4 MB below a room of some size, since it is passed when a
 //     collection has to wait for a processor, and then 4 MB higher, which the runtime counts but
 //     hardly ever touches. Without a limit it is 24 MB, or so much that a larger heap can grow
 //     as far as with Go's own percentage, and an eighth more: that bounds how far a small heap

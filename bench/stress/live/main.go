@@ -1,0 +1,133 @@
+// Command live keeps so much memory live and allocates with each request, by Dunlin within a memory limit or by
+// net/http within the runtime's own. It asks itself for what it is told, and prints how many collections that took.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// perRequest is how many bytes an answer allocates, in pieces of pieceSize.
+const (
+	perRequest = 20 << 10
+	pieceSize  = 512
+)
+
+// kept is what is live, piece by piece: only the last piece is made anew, by each request.
+var kept [][]byte
+
+func main() {
+	limit := flag.Int64("limit", 64<<20, "memory limit in `bytes`")
+	live := flag.Int64("live", 28<<20, "`bytes` that are kept")
+	first := flag.Int("first", 1000, "`requests` before it is counted")
+	requests := flag.Int("requests", 10_000, "`requests` while it is counted")
+	plain := flag.Bool("plain", false, "serve by net/http with the runtime's memory limit and percentage")
+	flag.Parse()
+	collections, err := run(*plain, *limit, *live, *first, *requests)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "live:", err)
+		os.Exit(1)
+	}
+	fmt.Println(collections)
+}
+
+func run(plain bool, limit, live int64, first, requests int) (collections uint32, err error) {
+	for n := int64(0); n < live; n += pieceSize {
+		kept = append(kept, make([]byte, pieceSize))
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	ready := make(chan struct{})
+	served := make(chan error, 1)
+	if plain {
+		debug.SetMemoryLimit(limit)
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, work()) })
+		go func() { served <- http.Serve(ln, mux) }()
+		close(ready)
+	} else {
+		app := dunlin.New(dunlin.Config{
+			Engine: dunlin.EngineLoop, MemoryLimit: dunlin.ByteSize(limit), Logger: slog.New(slog.DiscardHandler),
+			Ready: func(net.Addr, dunlin.Engine) { close(ready) },
+		})
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(work()) })
+		go func() { served <- app.Serve(ln) }()
+	}
+	select {
+	case <-ready:
+	case err := <-served:
+		return 0, err
+	}
+	return count(ln.Addr().String(), first, requests)
+}
+
+// count asks again and again by one connection, and returns how many collections the last requests took.
+func count(addr string, first, requests int) (collections uint32, err error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	in := bufio.NewReader(c)
+	before := uint32(0)
+	for i := range first + requests {
+		if i == first {
+			before = seen()
+		}
+		if err := ask(c, in); err != nil {
+			return 0, err
+		}
+	}
+	return seen() - before, nil
+}
+
+func seen() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
+
+var request = []byte("GET / HTTP/1.1\r\nHost: live\r\n\r\n")
+
+// ask reads the answer without allocating: its head, and the two bytes of its body.
+func ask(c net.Conn, in *bufio.Reader) error {
+	if _, err := c.Write(request); err != nil {
+		return err
+	}
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == 2 {
+			_, err := in.Discard(len(done))
+			return err
+		}
+		if string(line[:5]) == "HTTP/" && string(line[9:12]) != "200" {
+			return errors.New("answered " + string(line))
+		}
+	}
+}
+
+const done = "ok"
+
+// work allocates perRequest bytes, of which the last piece stays until the next request.
+func work() string {
+	for range perRequest / pieceSize {
+		kept[len(kept)-1] = make([]byte, pieceSize)
+	}
+	return done
+}

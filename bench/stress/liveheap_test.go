@@ -1,0 +1,52 @@
+//go:build linux
+
+package stress_test
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+const livePackage = "github.com/dunlinhttp/dunlin/bench/stress/live"
+
+// A service of which much of the memory limit is live, 40 or 50 %, is collected about as often as the same handler
+// on net/http with Go's own percentage and memory limit: so much of the room does its heap use. (Go's limit does not
+// count the program. Of one of 16 MiB that is nearly half, so that they cannot be compared.)
+func TestLiveHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds of requests")
+	}
+	const percent = 100
+	for _, test := range []struct{ limit, live int64 }{
+		{64 << 20, 40}, {64 << 20, 50}, {256 << 20, 40}, {256 << 20, 50},
+	} {
+		if !*full && test.limit > 64<<20 {
+			continue
+		}
+		live := test.limit * test.live / percent
+		ours, plain := collectionsOf(t, test.limit, live), collectionsOf(t, test.limit, live, "-plain")
+		// Few are in question where the limit is large: one more or less is no difference. Where others
+		// keep the processors busy, what is allocated meanwhile has the next one come earlier.
+		bar := either(2*plain+5, plain*6/5+2)
+		t.Logf("%d MiB, %d %% live: %d collections, plain Go %d (bar: %d)", test.limit>>20, test.live, ours, plain, bar)
+		if ours > bar {
+			t.Errorf("%d MiB, %d %% live: %d collections, more than %d: plain Go needs %d", test.limit>>20, test.live, ours, bar, plain)
+		}
+	}
+}
+
+// collectionsOf serves requests in a process of its own and returns how many collections they took.
+func collectionsOf(t *testing.T, limit, live int64, more ...string) (n int) {
+	t.Helper()
+	args := append(more, "-limit", fmt.Sprint(limit), "-live", fmt.Sprint(live),
+		"-first", fmt.Sprint(either(15_000, 40_000)), "-requests", fmt.Sprint(either(10_000, 40_000)))
+	out, err := exec.CommandContext(t.Context(), build(t, livePackage), args...).Output()
+	if err != nil {
+		t.Fatalf("live %v: %v", args, err)
+	}
+	if _, err := fmt.Sscan(string(out), &n); err != nil || n == 0 {
+		t.Fatalf("live %v: no collections in %q: %v", args, out, err)
+	}
+	return n
+}
