@@ -203,7 +203,8 @@
 // of the processors; while one waits for its client it has none, and one that keeps it for too
 // long, because code of the app looks for a certificate, is not counted. Where as many have
 // begun as may, the one whose client has been waited for longest is ended, so that clients which
-// stop in the middle keep nobody out.
+// stop in the middle keep nobody out. Those that carry a session wait in a line of their own; the two
+// have turns.
 //
 // The package is for Linux; elsewhere it is empty.
 package engine

@@ -25,6 +25,7 @@ type shake struct {
 	t *tlsState
 	d *Driver
 
+	kind  shakeKind
 	until int64         // when it must be over, 0 for never
 	turn  chan struct{} // it has a processor; capacity 1
 	since int64         // since when it computes, or waits for its client; under shakes.mu

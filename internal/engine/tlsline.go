@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
 // A handshake costs as much as a hundred requests, of which a server may be asked for any number.
@@ -21,8 +22,12 @@ import (
 // that keeps its processor for longer than any computation, because code of the application looks
 // for a certificate, is not counted among them until it comes back.
 //
-// How many have begun is bounded by the memory they take. When no other can begin, those whose client has kept them
-// waiting for longest are ended, so that clients who begin and do not go on keep nobody out.
+// Clients that come back with a session have a part of the line of their own. Each of the two is judged for itself, and
+// where both are not empty they begin in turn: a flood of whole handshakes holds nobody up who comes back, and one of
+// sessions that are none of ours, which costs its sender nothing, takes half at most.
+//
+// How many have begun is bounded by the memory they take, of which neither kind has all. When no other can begin, those
+// whose client has kept them waiting for longest are ended, so that clients who begin and do not go on keep nobody out.
 type shakes struct {
 	e    *Engine
 	most int  // processors they may have
@@ -33,12 +38,28 @@ type shakes struct {
 	back    []*shake // they wait for a processor to go on
 	waiting []*shake // for their clients, the longest first
 	begun   int
-	line    jobQueue
-	control admission.QueueControl
+	lines   [shakeKinds]shakeLine
+	latest  shakeKind // which began last
 	until   int64
 	watch   *time.Timer
 	watched bool
 }
+
+// A shakeLine is where handshakes of a kind wait to begin.
+type shakeLine struct {
+	jobQueue
+	control admission.QueueControl
+	begun   int
+}
+
+// A shakeKind says what a client asks for, not what becomes of it.
+type shakeKind uint8
+
+const (
+	shakeWhole  shakeKind = iota
+	shakeResume           // it carries a session
+	shakeKinds
+)
 
 const (
 	// shakeMemory is about what a handshake takes, in bytes, until it is over.
@@ -47,6 +68,8 @@ const (
 	// may be at the least.
 	shakeShare  = 2
 	leastShakes = 64
+	// shakeReserve is which part of these each kind is left by the other.
+	shakeReserve = 4
 
 	// shakeTarget is how many times the target of requests a handshake may stand in line, and how many
 	// times as long that line must stand: who is sent away comes back with another handshake, and a crowd that
@@ -65,44 +88,82 @@ func (s *shakes) init(e *Engine) {
 	s.e = e
 	procs := runtime.GOMAXPROCS(0)
 	s.most, s.only = max(procs/2, 1), procs == 1
-	s.control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: shakeTarget * queueIntervals * e.cfg.QueueTarget}
+	for kind := range s.lines {
+		s.lines[kind].control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: shakeTarget * queueIntervals * e.cfg.QueueTarget}
+	}
 }
 
-// room returns how many may have begun. s.mu is held.
-func (s *shakes) room() int {
-	if bound := s.e.cfg.Budget.Bound(); bound > 0 {
-		return max(int(bound/shakeShare/shakeMemory), leastShakes)
+// room returns how many may have begun, of one kind and in all.
+func (s *shakes) room() (kind, all int) {
+	bound := s.e.cfg.Budget.Bound()
+	if bound <= 0 {
+		return 1<<31 - 1, 1<<31 - 1
 	}
-	return 1<<31 - 1
+	all = int(bound / shakeShare / shakeMemory)
+	kind = max(all-all/shakeReserve, leastShakes)
+	return kind, max(all, kind+leastShakes/shakeReserve)
+}
+
+// queued returns how many are in line. s.mu is held.
+func (s *shakes) queued() (n int) {
+	for kind := range s.lines {
+		n += s.lines[kind].size
+	}
+	return n
+}
+
+// kind returns what the client of c, whose ClientHello is here, asks for.
+func (t *tlsState) kind() shakeKind {
+	if !t.on.Config.SessionTicketsDisabled && tlsmem.AsksToResume(t.records()) {
+		return shakeResume
+	}
+	return shakeWhole
 }
 
 // submit has the hands of c shaken, which is away from its loop, in its turn.
 func (s *shakes) submit(c *Conn) {
+	kind := c.secure().kind()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line.push(job{task{conn: c}, s.e.now()})
-	s.control.Arrived(admission.New, 1)
+	s.lines[kind].push(job{task{conn: c}, s.e.now()})
+	s.lines[kind].control.Arrived(admission.New, 1)
 	s.next()
 }
 
 // next gives free processors to those whose turn it is. s.mu is held.
 func (s *shakes) next() {
 	for len(s.running) < s.most {
-		switch {
-		case len(s.back) > 0:
+		if len(s.back) > 0 {
 			h := s.back[0]
 			s.back = slices.Delete(s.back, 0, 1)
 			s.run(h)
 			h.turn <- struct{}{}
-		case s.line.size > 0 && s.begun < s.room():
-			s.begin()
-		default:
-			s.makeRoom()
-			s.look()
-			return
+			continue
 		}
+		kind, ok := s.nextKind()
+		if !ok {
+			s.makeRoom(shakeWhole)
+			s.makeRoom(shakeResume)
+			break
+		}
+		go s.take(kind).shake()
 	}
 	s.look()
+}
+
+// nextKind returns which kind's turn it is to begin: not that of the latest, if both can. s.mu is held.
+func (s *shakes) nextKind() (kind shakeKind, ok bool) {
+	if other := shakeKinds - 1 - s.latest; s.mayBegin(other) {
+		return other, true
+	}
+	return s.latest, s.mayBegin(s.latest)
+}
+
+// mayBegin reports whether one of a kind can begin. s.mu is held.
+func (s *shakes) mayBegin(kind shakeKind) bool {
+	l := &s.lines[kind]
+	most, all := s.room()
+	return l.size > 0 && l.begun < most && s.begun < all
 }
 
 func (s *shakes) run(h *shake) {
@@ -110,26 +171,35 @@ func (s *shakes) run(h *shake) {
 	s.running = append(s.running, h)
 }
 
-// begin begins the next one of the line. s.mu is held.
-func (s *shakes) begin() {
-	j := s.line.popOldest
-	if s.control.Overloaded() {
-		j = s.line.popNewest
+// take returns the next one of a line, which has begun. s.mu is held.
+func (s *shakes) take(kind shakeKind) *shake {
+	l := &s.lines[kind]
+	j := l.popOldest
+	if l.control.Overloaded() {
+		j = l.popNewest
 	}
-	h := &shake{e: s.e, c: j().conn, turn: make(chan struct{}, 1)}
+	h := &shake{e: s.e, c: j().conn, kind: kind, turn: make(chan struct{}, 1)}
 	s.begun++
+	l.begun++
+	s.latest = kind
 	s.run(h)
-	go h.shake()
+	return h
 }
 
-// makeRoom ends the one that has waited for its client for longest, if others can not begin. s.mu
-// is held.
-func (s *shakes) makeRoom() {
-	if s.line.size == 0 || len(s.waiting) == 0 || s.begun < s.room() {
+// makeRoom ends the one that has waited for its client for longest, if others of a kind can not begin; one of
+// that kind, where there are as many of it as may be. s.mu is held.
+func (s *shakes) makeRoom(kind shakeKind) {
+	l := &s.lines[kind]
+	if l.size == 0 || s.mayBegin(kind) {
 		return
 	}
-	if h := s.waiting[0]; s.e.now()-h.since >= patientShake {
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+	most, _ := s.room()
+	i := slices.IndexFunc(s.waiting, func(h *shake) bool { return l.begun < most || h.kind == kind })
+	if i < 0 {
+		return
+	}
+	if h := s.waiting[i]; s.e.now()-h.since >= patientShake {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
 		h.given = true
 		h.c.loop.post(message{kind: msgLook, conn: h.c})
 	}
@@ -137,7 +207,7 @@ func (s *shakes) makeRoom() {
 
 // look sees to it that the line is looked at soon, if there is one. s.mu is held.
 func (s *shakes) look() {
-	if s.watched || len(s.back) == 0 && s.line.size == 0 {
+	if s.watched || len(s.back) == 0 && s.queued() == 0 {
 		return
 	}
 	s.watched = true
@@ -157,22 +227,30 @@ func (s *shakes) judge() {
 	s.watched = false
 	now := s.e.now()
 	s.running = slices.DeleteFunc(s.running, func(h *shake) bool { return now-h.since >= longShake })
-	oldest := func() time.Duration {
-		if s.line.size == 0 {
-			return 0
-		}
-		return time.Duration(now - s.line.ring[s.line.first].since)
-	}
-	if s.control.Target > 0 {
-		s.control.Look(now, oldest(), s.line.size, int(s.e.conns.Load()))
-		for s.line.size > 0 && s.control.Refuse(now, oldest()) {
-			c := s.line.popOldest().conn
-			s.e.noteTLS(admission.HandshakeQueue, c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
-			c.flags |= flagCloseNow
-			c.askClose()
-		}
+	for kind := range s.lines {
+		s.lines[kind].judge(s.e, now)
 	}
 	s.next()
+}
+
+// judge ends those of the line who have waited too long. shakes.mu is held.
+func (l *shakeLine) judge(e *Engine, now int64) {
+	if l.control.Target <= 0 {
+		return
+	}
+	oldest := func() time.Duration {
+		if l.size == 0 {
+			return 0
+		}
+		return time.Duration(now - l.ring[l.first].since)
+	}
+	l.control.Look(now, oldest(), l.size, int(e.conns.Load()))
+	for l.size > 0 && l.control.Refuse(now, oldest()) {
+		c := l.popOldest().conn
+		e.noteTLS(admission.HandshakeQueue, c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
+		c.flags |= flagCloseNow
+		c.askClose()
+	}
 }
 
 // pause gives h's processor to others while it waits for its client.
@@ -207,6 +285,7 @@ func (s *shakes) end(h *shake) {
 	defer s.mu.Unlock()
 	s.stop(h)
 	s.begun--
+	s.lines[h.kind].begun--
 	s.leave(h)
 }
 
@@ -214,7 +293,7 @@ func (s *shakes) end(h *shake) {
 // their time: one goroutine after the other would run, and nothing look at the sockets, which the runtime does when there is
 // nothing to run, or every 10 ms. s.mu is held.
 func (s *shakes) leave(h *shake) {
-	if s.only && len(s.back)+s.line.size > 0 && s.e.now() >= s.until {
+	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
 		s.look() // in case the loop ends
 		h.c.loop.post(message{kind: msgShake})
 		return
@@ -244,5 +323,5 @@ func remove(from []*shake, h *shake) []*shake {
 func (s *shakes) counts() (begun, queued int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.begun, s.line.size
+	return s.begun, s.queued()
 }

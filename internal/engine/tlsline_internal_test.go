@@ -1,0 +1,130 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// newShakes returns handshakes in line for a budget, so many of each kind.
+func newShakes(bound int64, whole, resume int) *shakes {
+	e := &Engine{start: time.Now(), cfg: Config{Budget: admission.NewBudget(bound), QueueTarget: -1}}
+	s := &e.shakes
+	s.init(e)
+	for kind, n := range [shakeKinds]int{whole, resume} {
+		for range n {
+			s.lines[kind].push(job{task: task{conn: new(Conn)}})
+		}
+	}
+	return s
+}
+
+// beginAll has all begin that may, and returns of which kinds they are.
+func beginAll(s *shakes) (order []shakeKind) {
+	for kind, ok := s.nextKind(); ok; kind, ok = s.nextKind() {
+		order = append(order, s.take(kind).kind)
+	}
+	return order
+}
+
+func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		whole, resume int
+		few           shakeKind
+	}{
+		{"a flood of whole ones", 1000, 3, shakeResume},
+		{"a flood of sessions", 3, 1000, shakeWhole},
+	} {
+		order := beginAll(newShakes(0, c.whole, c.resume))
+		if len(order) != c.whole+c.resume {
+			t.Fatalf("%s: %d of %d have begun", c.name, len(order), c.whole+c.resume)
+		}
+		seen := 0
+		for i, kind := range order {
+			if kind == c.few {
+				if seen++; i > 2*seen-1 {
+					t.Errorf("%s: number %d of those that are few begins as number %d", c.name, seen, i+1)
+				}
+			}
+		}
+	}
+}
+
+// A few that come while many are in line wait for one other each.
+func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
+	s := newShakes(0, 1000, 0)
+	for range 10 {
+		kind, _ := s.nextKind()
+		s.take(kind)
+	}
+	s.lines[shakeResume].push(job{task: task{conn: new(Conn)}})
+	if kind, ok := s.nextKind(); !ok || kind != shakeResume {
+		t.Errorf("kind %d begins after those that were first", kind)
+	}
+}
+
+func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
+	for _, bound := range []int64{1 << 20, 5 << 20, 24 << 20, 1 << 30} {
+		all := max(int(bound/shakeShare/shakeMemory), leastShakes+leastShakes/shakeReserve)
+		for many := range shakeKinds {
+			counts := [shakeKinds]int{}
+			counts[many] = all + 1
+			s := newShakes(bound, counts[shakeWhole], counts[shakeResume])
+			began := len(beginAll(s))
+			if began < leastShakes || began > all-leastShakes/shakeReserve {
+				t.Errorf("%d bytes: %d of kind %d have begun, of %d that may in all", bound, began, many, all)
+			}
+			other := shakeKinds - 1 - many
+			for range all {
+				s.lines[other].push(job{task: task{conn: new(Conn)}})
+			}
+			for _, kind := range beginAll(s) {
+				if kind != other {
+					t.Fatalf("%d bytes: another of kind %d has begun", bound, many)
+				}
+			}
+			if s.begun != all {
+				t.Errorf("%d bytes: %d have begun, want %d", bound, s.begun, all)
+			}
+		}
+	}
+}
+
+// When those of a kind are as many as may be, one of them makes room for others of it; else the one that has kept
+// others waiting for longest.
+func TestWhichHandshakeMakesRoom(t *testing.T) {
+	stalled := func(s *shakes, kind shakeKind) *shake {
+		h := s.take(kind)
+		h.c.loop = &loop{e: s.e, waker: -1}
+		h.c.loop.inbox.closed = true
+		s.stop(h)
+		h.since = s.e.now() - patientShake
+		s.waiting = append(s.waiting, h)
+		return h
+	}
+	s := newShakes(1<<20, leastShakes+1, leastShakes)
+	resumed := stalled(s, shakeResume)
+	first := stalled(s, shakeWhole)
+	for s.mayBegin(shakeWhole) {
+		stalled(s, shakeWhole)
+	}
+	s.makeRoom(shakeWhole)
+	if resumed.given || !first.given {
+		t.Errorf("with all whole ones begun: one with a session is given up: %v; the first whole one: %v", resumed.given, first.given)
+	}
+	s.makeRoom(shakeResume)
+	if resumed.given {
+		t.Error("one with a session was given up though others can begin")
+	}
+	for s.mayBegin(shakeResume) {
+		stalled(s, shakeResume)
+	}
+	s.makeRoom(shakeResume)
+	if !resumed.given {
+		t.Error("with all begun that may, the one that has waited for longest was not given up")
+	}
+}

@@ -1,0 +1,53 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
+)
+
+// Clients with a session are known by their ClientHello, and have a line of their own.
+func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		version   uint16
+		noTickets bool
+	}{
+		{"TLS 1.2", tls.VersionTLS12, false},
+		{"TLS 1.3", tls.VersionTLS13, false},
+		{"TLS 1.3 without tickets", tls.VersionTLS13, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			type begun struct{ whole, resume int }
+			first, again := begun{1, 0}, begun{0, 1}
+			if c.noTickets {
+				again = first
+			}
+			client := tlsVersion(c.version)
+			client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+			for i, want := range []begun{first, again} { // each with a server of its own: what a session is worth is not asked
+				var s *server
+				seen := make(chan begun, 1)
+				config := tlstest.Server()
+				config.SessionTicketsDisabled = c.noTickets && i > 0
+				config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+					var b begun
+					b.whole, b.resume = s.ShakesBegun()
+					seen <- b
+					return nil, nil
+				}
+				s = serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{Config: config}, newLineHandler())
+				conn := s.dialTLS(client)
+				conn.send("echo a\n")
+				conn.want("a") // so that the ticket has come
+				if got := <-seen; got != want {
+					t.Errorf("connection %d: %+v under way, want %+v", i, got, want)
+				}
+			}
+		})
+	}
+}
