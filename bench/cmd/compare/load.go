@@ -28,13 +28,15 @@ func loadCommand(ctx context.Context, args []string) error {
 			return openCommand(ctx, args[1:])
 		case "hold":
 			return holdCommand(ctx, args[1:])
+		case "bulk":
+			return bulkCommand(ctx, args[1:])
 		case "h2hold":
 			return h2HoldCommand(ctx, args[1:])
 		case "h2attack":
 			return h2AttackCommand(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), h2hold (streams that stay) or h2attack")
+	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay) or h2attack")
 }
 
 func openCommand(ctx context.Context, args []string) error {
@@ -72,6 +74,20 @@ func holdCommand(ctx context.Context, args []string) error {
 		return errUsage
 	}
 	return holding(ctx, h.Open, (*load.Held).CutOff)
+}
+
+func bulkCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load bulk", flag.ContinueOnError)
+	var b load.Bulk
+	flags.StringVar(&b.Addr, "addr", "127.0.0.1:3000", "`address` of the server")
+	flags.StringVar(&b.Path, "path", "/bulk", "what to GET or POST")
+	flags.Int64Var(&b.Bytes, "bytes", 1_000_000_000, "how many")
+	flags.BoolVar(&b.Up, "up", false, "send them, instead of asking for them")
+	flags.BoolVar(&b.TLS, "tls", false, "by TLS")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	return b.Run(ctx)
 }
 
 // stepBack gives way on the core that clients are on whose latencies are measured: a thread, or 0 for this one, runs

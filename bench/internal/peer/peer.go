@@ -79,6 +79,9 @@ var peers = []Peer{
 	stage("dunlin-slice", "dunlinstages", "", "-stage", "slice", "-engine", "loop"),
 	stage("dunlin-slice-16MiB", "dunlinstages", "", "-stage", "slice", "-engine", "loop", "-memory", "16MiB"),
 	stage("dunlin-std-slice", "dunlinstages", "", "-stage", "slice", "-engine", "std"),
+	bulk(Dunlin+"-bulk", "dunlinbulk", ""),
+	bulk(dunlin24+"-bulk", "dunlinbulk", "", "-memory", "24MiB"),
+	bulk(NetHTTP+"-bulk", "nethttpbulk", "std"),
 	secured(Dunlin, "../examples/users", "", "-engine", "loop"),
 	secured(NetHTTP, "./peers/nethttp", "std"),
 	secured("fasthttp", "./peers/fasthttp", "github.com/valyala/fasthttp"),
@@ -106,6 +109,9 @@ var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + o
 
 // UsersByTLS are the servers of the scenario that is measured by its memory.
 var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "hertz"}
+
+// Bulk are the servers of the scenarios that move much data by TLS.
+var Bulk = []string{Dunlin + "-bulk" + overTLS, dunlin24 + "-bulk" + overTLS, NetHTTP + "-bulk" + overTLS}
 
 const (
 	overTLS  = "-tls"
@@ -135,6 +141,14 @@ func stage(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name, Language: "Go", kind: goProgram, source: "./peers/stages/" + source, module: module,
 		Args: args, Only: []string{"users", "health"}, Scenarios: []string{"stages"},
+	}
+}
+
+// bulk is one of them.
+func bulk(name, source, module string, args ...string) Peer {
+	return Peer{
+		Name: name + overTLS, Language: "Go", TLS: true, kind: goProgram, source: "./peers/bulk/" + source, module: module,
+		Args: args, Only: []string{"health"}, Scenarios: []string{"tls-bulk-down", "tls-bulk-up"},
 	}
 }
 

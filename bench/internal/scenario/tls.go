@@ -45,6 +45,9 @@ var byTLS = []Scenario{
 	held("tls-hello-memory", "Memory of unfinished TLS handshakes",
 		"5,000 connections that stop in the middle of their ClientHello: growth of the server's resident memory over each.",
 		load.Hold{Path: "/plaintext", Connections: 5_000, Hello: true}),
+	moves("tls-bulk-down", "1 GB down by TLS",
+		"An answer of 1 GB in pieces of 64 KB, on one connection, its handshake included. The records are sealed for it: no file is sent.", false),
+	moves("tls-bulk-up", "1 GB up by TLS", "A body of 1 GB, which the server reads 64 KB at a time and counts.", true),
 }
 
 // held is a scenario of connections by TLS that stay open.

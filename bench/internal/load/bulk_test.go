@@ -1,0 +1,54 @@
+package load_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
+)
+
+func TestBulk(t *testing.T) {
+	const n = 300_000
+	lost := 0 // bytes that the server keeps for itself
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/none":
+			http.NotFound(w, r)
+			return
+		case "/words":
+			fmt.Fprint(w, "many")
+			return
+		}
+		if r.Method == http.MethodPost {
+			got, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, got-int64(lost))
+			return
+		}
+		want, _ := strconv.Atoi(r.URL.Query().Get("bytes"))
+		_, _ = w.Write(make([]byte, want-lost))
+	}))
+	defer server.Close()
+	for _, up := range []bool{false, true} {
+		b := load.Bulk{Addr: strings.TrimPrefix(server.URL, "https://"), Path: "/bulk", Bytes: n, Up: up, TLS: true}
+		lost = 0
+		if err := b.Run(t.Context()); err != nil {
+			t.Errorf("up %v: %v", up, err)
+		}
+		lost = 1
+		if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "299999 bytes, want 300000") {
+			t.Errorf("up %v: error %v for a byte that is missing", up, err)
+		}
+		b.Path = "/none"
+		if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "status 404") {
+			t.Errorf("up %v: error %v for a status", up, err)
+		}
+		if b.Path = "/words"; b.Run(t.Context()) == nil {
+			t.Errorf("up %v: words are no number of bytes", up)
+		}
+	}
+}
