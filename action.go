@@ -28,8 +28,8 @@ func chain(act Action, middleware []Middleware, place string) Action {
 // contained returns act with its panic made a response, for the middleware around
 // it. The panic of an abort goes on, and so does runtime.Goexit.
 func contained(act Action) Action {
-	if isStd(act) {
-		return act // which does it itself
+	if isStd(act) || exchange.IsCalm(act) {
+		return act // which does it itself, or does not panic
 	}
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth

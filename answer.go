@@ -119,8 +119,8 @@ func (i *AnswerInfo) ID() string { return i.r.identity() }
 func (i *AnswerInfo) SetID(id string) {
 	i.r.shared.Lock()
 	defer i.r.shared.Unlock()
-	if i.r.id == "" {
-		i.r.id = id
+	if i.r.id.IsZero() {
+		i.r.id = exchange.Named(id)
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *Request) watched() *watch {
 }
 
 // setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too.
-func (r *Request) setID(id string) {
+func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
 		defer r.shared.Unlock()
@@ -225,14 +225,20 @@ func (r *Request) identity() string {
 		r.shared.Lock()
 		defer r.shared.Unlock()
 	}
-	if r.id == "" {
-		r.id = r.s.Strings.RandomID()
-	}
-	return r.id
+	return r.id.Text(&r.s.Strings)
 }
 
-// knownID returns the identifier that the request has been given, "" for none.
-func (r *Request) knownID() string {
+// number returns the number that the identifier is, and gives the request one if it has none; 0 where it is no number.
+func (r *Request) number() exchange.Number {
+	if r.s.Route.Timeout > 0 {
+		r.shared.Lock()
+		defer r.shared.Unlock()
+	}
+	return r.id.Number(&r.s.Strings)
+}
+
+// knownID returns the identifier that the request has been given, if any.
+func (r *Request) knownID() exchange.Identity {
 	r.shared.Lock()
 	defer r.shared.Unlock()
 	return r.id
@@ -244,9 +250,7 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Follow(&from.s)
 	from.shared.Lock()
 	defer from.shared.Unlock()
-	if from.id == "" {
-		from.id = r.s.Strings.RandomID()
-	}
+	from.id.Number(&r.s.Strings) // it has one from here on
 	r.id = from.id
 	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() && from.watch.values == nil {
 		return

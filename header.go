@@ -65,6 +65,31 @@ func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	return r
 }
 
+// An IDHeader is a response header that says the ID of the request, in the cheapest way that there is: no string
+// is made of an ID that only the client sees. It may be shared.
+type IDHeader struct{ block *exchange.Block }
+
+// NewIDHeader returns the header of a name. It panics when that may not be the name of a response header.
+func NewIDHeader(name string) *IDHeader {
+	return &IDHeader{exchange.IDBlock(NewHeaderBlock(name, "").block.Fields[0].Name)}
+}
+
+// SetOn returns resp with the header saying [Request.ID] of r, unless resp has the header already.
+func (h *IDHeader) SetOn(resp Response, r *Request) Response {
+	if r.s.Numbers && !resp.a.Failed() && resp.a.LacksAll(h.block) {
+		if n := r.number(); n != 0 {
+			if a, err := resp.a.Identify(h.block, n); err == nil {
+				return Response{a}
+			}
+		}
+	}
+	name := h.block.Fields[0].Name
+	if resp.Get(name) != "" {
+		return resp
+	}
+	return resp.Header(name, r.identity())
+}
+
 // Get returns the first value of the named header, "" when the block has none.
 // Names compare without regard to case.
 func (b *HeaderBlock) Get(name string) string {

@@ -51,7 +51,7 @@ type Request struct {
 
 	uncommon *uncommon // made when it is first needed
 
-	id      string
+	id      exchange.Identity
 	values  []keyed
 	scratch []byte             // for unescaping queries
 	account *admission.Account // charged with what is held for it; nil for nothing
@@ -109,7 +109,7 @@ func (r *Request) alive() {
 // end here.
 func (r *Request) end() {
 	r.ended.Set(true)
-	r.id = ""
+	r.id = exchange.Identity{}
 	if r.uncommon != nil {
 		r.uncommon.rest, r.uncommon.decoded = nil, false
 	}
@@ -240,6 +240,15 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
+// HeaderBytes is HeaderList without a copy, for comparing: what it returns is valid until the body is read, or the action waits or returns.
+func (r *Request) HeaderBytes(name string) []byte {
+	r.alive()
+	if r.decoded() && exchange.AboutCoding(name) {
+		return nil
+	}
+	return view.Bytes(r.wire.List(name))
+}
+
 // Headers yields every request header, a name as often as it was sent.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
@@ -303,5 +312,5 @@ func (r *Request) ID() string {
 // SetID makes ID return id.
 func (r *Request) SetID(id string) {
 	r.alive()
-	r.setID(id)
+	r.setID(exchange.Named(id))
 }

@@ -178,19 +178,10 @@ func (r Response) with(f exchange.Field) Response {
 	}
 	// As net/http spells and trims them, so that every engine sends the same.
 	f.Name, f.Value = textproto.CanonicalMIMEHeaderKey(f.Name), exchange.TrimBlanks(f.Value)
-	if r.a.Failed() && aboutContent[f.Name] {
+	if r.a.Failed() && exchange.AboutContent[f.Name] {
 		return r
 	}
 	return r.push(f)
-}
-
-// aboutContent holds the headers that say something about the content that a
-// response was meant to have. A failure does not take them over: its problem
-// must not be read as CSV, nor stay in a cache for as long as the answer may.
-var aboutContent = map[string]bool{
-	"Accept-Ranges": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
-	"Content-Language": true, "Content-Location": true, "Content-Range": true, "Content-Type": true,
-	"Etag": true, "Expires": true, "Last-Modified": true, "Location": true,
 }
 
 // StatusCode returns the status the client will see: 500 for the zero Response.
@@ -222,17 +213,7 @@ func (r Response) Body() []byte {
 // Get returns the value the named header will have, the first one where it has
 // several, "" when it has none. Content-Length, the headers of the connection, and Date unless
 // it was set, are written later and never seen here.
-func (r Response) Get(name string) string {
-	if r.a.Lacks(name) {
-		return ""
-	}
-	for n, v := range r.a.Headers {
-		if strings.EqualFold(n, name) {
-			return v
-		}
-	}
-	return ""
-}
+func (r Response) Get(name string) string { return r.a.First(name) }
 
 // Values returns every value the named header will have.
 func (r Response) Values(name string) []string {
@@ -263,26 +244,7 @@ func (r Response) Err() error {
 // String describes the response for logs and debuggers: status, media type and
 // length, as in "200 application/json 27 bytes".
 func (r Response) String() string {
-	if r.a.Kind() == exchange.Missing {
-		return "no response"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d", r.a.Status())
-	if ct := r.Get("Content-Type"); ct != "" {
-		b.WriteString(" " + ct)
-	}
-	switch r.a.Kind() {
-	case exchange.Later:
-		b.WriteString(" stream")
-	case exchange.Sent:
-		b.WriteString(" sent")
-	default:
-		fmt.Fprintf(&b, " %d bytes", len(r.a.Body))
-	}
-	if err := r.Err(); err != nil {
-		fmt.Fprintf(&b, " (%v)", err)
-	}
-	return b.String()
+	return r.a.Describe(r.Err())
 }
 
 // WithBody returns the response with b as its body; status and headers stay.

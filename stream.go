@@ -58,7 +58,7 @@ func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
 func (r *Response) failLate(err error) Response {
 	failure := Error(err)
 	for name, value := range r.a.Headers {
-		if !aboutContent[name] {
+		if !exchange.AboutContent[name] {
 			failure = failure.push(exchange.Field{Name: name, Value: value})
 		}
 	}

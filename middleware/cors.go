@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // CORSConfig says which pages of other origins may read answers, and what they may send.
@@ -57,11 +58,19 @@ func CORS(c CORSConfig) dunlin.Middleware {
 	rules := newCORSRules("CORS", c)
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			origin := r.Header("Origin")
+			origin := view.String(r.HeaderBytes("Origin")) // borrowed
 			if origin != "" && r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != "" {
-				return rules.preflight(dunlin.NoContent(), origin)
+				return rules.preflight(dunlin.NoContent(), r.HeaderList("Origin"))
 			}
-			return rules.add(next(r), origin)
+			if rules.any != nil {
+				return next(r).DefaultHeaders(rules.any.plain)
+			}
+			a, name := rules.find(origin)
+			if resp := next(r); name {
+				return rules.say(resp, a, name, r.HeaderList("Origin"))
+			} else {
+				return rules.say(resp, a, name, "")
+			}
 		}
 	}
 }
@@ -201,6 +210,11 @@ func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 		return resp.DefaultHeaders(c.any.plain)
 	}
 	a, name := c.find(origin)
+	return c.say(resp, a, name, origin)
+}
+
+// say adds the headers for an origin that find has found.
+func (c *corsRules) say(resp dunlin.Response, a *corsAnswer, name bool, origin string) dunlin.Response {
 	if a == nil {
 		return varyOn(resp, "Origin", blockVaryOrigin)
 	}

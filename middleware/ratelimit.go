@@ -2,9 +2,11 @@ package middleware
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"time"
@@ -77,6 +79,9 @@ const (
 // bounds how many requests are served at the same time. RateLimit panics when a setting cannot hold.
 func RateLimit(rate Rate) dunlin.Middleware {
 	l := newRateLimiter(rate)
+	if l.Key == nil && l.Store == nil { // all there is to it
+		return func(next dunlin.Action) dunlin.Action { return l.byAddress(next) }
+	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			hash, key, limited := l.identify(r)
@@ -96,6 +101,23 @@ func RateLimit(rate Rate) dunlin.Middleware {
 	}
 }
 
+// byAddress limits by addresses, in memory. It is made in one place, see calm.go.
+//
+//go:noinline
+func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		ip := r.Remote().Addr()
+		if !ip.IsValid() {
+			return next(r) // a unix socket: what stands in front knows who it is
+		}
+		v := l.table.Take(l.hashOf(ip), l.now(r))
+		if !v.Admitted {
+			return l.fields.refusal(v)
+		}
+		return l.fields.add(next(r), v)
+	}
+}
+
 // A rateLimiter is what RateLimit shares among the routes it is put around.
 type rateLimiter struct {
 	Rate
@@ -104,6 +126,7 @@ type rateLimiter struct {
 	fields *rateFields
 	prefix string
 	seed   maphash.Seed
+	seed4  [2]uint64 // for addresses of IPv4
 	began  time.Time
 
 	away repeated
@@ -139,6 +162,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 		fields: newRateFields(&rate, inNanos),
 		prefix: "rate:" + rate.Name + ":",
 		seed:   maphash.MakeSeed(),
+		seed4:  [2]uint64{rand.Uint64(), rand.Uint64() | 1},
 		began:  time.Now(),
 	}
 }
@@ -186,13 +210,19 @@ func (l *rateLimiter) identify(r *dunlin.Request) (hash uint64, key string, limi
 func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
 	if ip.Is4() {
 		b := ip.As4()
-		return maphash.Bytes(l.seed, b[:])
+		return l.hash4(binary.BigEndian.Uint32(b[:]))
 	}
 	b := ip.As16()
 	if ip.Is4In6() {
-		return maphash.Bytes(l.seed, b[12:])
+		return l.hash4(binary.BigEndian.Uint32(b[12:]))
 	}
 	return maphash.Bytes(l.seed, b[:8])
+}
+
+// hash4 is another number for each address.
+func (l *rateLimiter) hash4(ip uint32) uint64 {
+	h := (uint64(ip) + l.seed4[0]) * l.seed4[1]
+	return (h ^ h>>32) * l.seed4[1]
 }
 
 // now is never 0, which a table takes for unknown. Of two loops one may be behind by a turn, in which a key has used a little more then.

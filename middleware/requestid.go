@@ -20,7 +20,7 @@ const maxRequestID = 128
 // The client may send what it likes: an ID correlates log lines and proves
 // nothing. RequestID panics when header may not be the name of a response header.
 func RequestID(header string) dunlin.Middleware {
-	dunlin.NewHeaderBlock(header, "") // panics, naming what is wrong
+	answer := dunlin.NewIDHeader(header) // panics, naming what is wrong
 	// net/http knows no other spelling: changing it here spares that each time.
 	header = http.CanonicalHeaderKey(header)
 	return func(next dunlin.Action) dunlin.Action {
@@ -28,11 +28,7 @@ func RequestID(header string) dunlin.Middleware {
 			if id := r.Header(header); saneID(id) {
 				r.SetID(id)
 			}
-			resp := next(r)
-			if resp.Get(header) != "" {
-				return resp
-			}
-			return resp.Header(header, r.ID())
+			return answer.SetOn(next(r), r)
 		}
 	}
 }

@@ -2,8 +2,11 @@ package middleware_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -54,6 +57,91 @@ func TestRequestIDKeepsTheActions(t *testing.T) {
 	if got := w.Header().Values("X-Trace"); len(got) != 1 || got[0] != "mine" {
 		t.Errorf("X-Trace is %q, want the action's own", got)
 	}
+}
+
+// Whatever makes the answer and whoever looks at it, all see one ID, which nobody else has.
+func TestRequestIDOfEveryAnswer(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		var seen atomic.Value // by middleware around the others
+		app.Use(func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response {
+				resp := next(r)
+				seen.Store(resp.Get("X-Outer") + " " + resp.Get("x-request-id"))
+				return resp.AddHeader("X-Seen", "yes")
+			}
+		}, middleware.RequestID("X-Outer"), middleware.RequestID("X-Request-ID"))
+		plain := middleware.RequestID("X-Alone")
+		app.Get("/text", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+		app.Get("/asked", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()) })
+		app.Get("/json", func(r *dunlin.Request) dunlin.Response { return dunlin.JSON(map[string]string{"id": "1"}) })
+		app.Get("/own", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("x").Header("X-A", "1").Header("X-B", "2") })
+		app.Get("/none", func(r *dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+		app.Get("/same", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("x").Status(304) })
+		app.Get("/panic", func(r *dunlin.Request) dunlin.Response { panic("as a test") })
+		app.Get("/stream", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := w.Write([]byte("piece")); return err })
+		})
+		app.Get("/slow", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()) }, plain)
+		addr := serve()
+		ids := map[string]bool{}
+		for _, path := range []string{"/text", "/asked", "/json", "/own", "/none", "/same", "/panic", "/stream", "/slow", "/missing"} {
+			for _, method := range []string{"GET", "HEAD", "GET"} {
+				req, err := http.NewRequest(method, "http://"+addr+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.DefaultTransport.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, seen := string(text), seen.Load()
+				id := resp.Header.Get("X-Request-Id")
+				if len(id) != 26 || ids[id] || resp.Header.Get("X-Outer") != id || seen != id+" "+id || len(resp.Header.Values("X-Request-Id")) != 1 {
+					t.Errorf("%s %s: %v; middleware saw %q", method, path, resp.Header, seen)
+				}
+				if alone := resp.Header.Get("X-Alone"); path == "/slow" && alone != id {
+					t.Errorf("%s: %q besides %q", path, alone, id)
+				}
+				if method == "GET" && (path == "/asked" || path == "/slow") && body != id {
+					t.Errorf("%s: the action saw %q, want %q", path, body, id)
+				}
+				ids[id] = true
+			}
+		}
+	})
+}
+
+// A response that is kept says who asked first to nobody else.
+func TestRequestIDOfKeptResponses(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		kept := dunlin.Text("kept")
+		app.Get("/", func(r *dunlin.Request) dunlin.Response { return kept }, middleware.RequestID("X-Request-ID"))
+		addr := serve()
+		const request = "GET / HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n\r\n"
+		first, _ := exchangeRaw(t, addr, request)
+		second, _ := exchangeRaw(t, addr, request)
+		a, b := first.Header.Values("X-Request-Id"), second.Header.Values("X-Request-Id")
+		if len(a) != 1 || len(b) != 1 || a[0] == b[0] || kept.Get("X-Request-ID") != "" {
+			t.Errorf("two requests have the IDs %q and %q; the response that is kept has %q", a, b, kept.Get("X-Request-ID"))
+		}
+	})
+}
+
+// Header fields are seen without being copied, as they are with.
+func TestHeaderBytes(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Get("/", func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Text(fmt.Sprintf("%s|%s|%d|%s", r.HeaderBytes("X-A"), r.HeaderBytes("x-b"), len(r.HeaderBytes("X-C")), r.HeaderList("X-B")))
+		})
+		if _, got := exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: h.example\r\nX-A: 1\r\nX-B: 2\r\nx-b: 3\r\nConnection: close\r\n\r\n"); got != "1|2, 3|0|2, 3" {
+			t.Errorf("the action saw %q", got)
+		}
+	})
 }
 
 func TestRequestIDBadHeader(t *testing.T) {

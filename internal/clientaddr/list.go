@@ -36,12 +36,23 @@ func last4(list string) (rest string, ip uint32, ok bool) {
 		i--
 	}
 	for shift := 0; ; shift += 8 {
-		value, scale, digit := uint32(0), uint32(1), uint32(0)
-		for i > 0 && list[i-1]-'0' <= 9 && scale < 1000 {
-			digit = uint32(list[i-1] - '0')
-			value, scale, i = value+digit*scale, scale*10, i-1
+		value, first, more := uint32(0), uint32(0), false // of two or three digits the first
+		switch {
+		case i == 0 || list[i-1]-'0' > 9:
+			return list, 0, false
+		case i == 1 || list[i-2]-'0' > 9:
+			value = uint32(list[i-1] - '0')
+			i--
+		case i == 2 || list[i-3]-'0' > 9:
+			first, more = uint32(list[i-2]-'0'), true
+			value = first*10 + uint32(list[i-1]-'0')
+			i -= 2
+		default:
+			first, more = uint32(list[i-3]-'0'), true
+			value = first*100 + uint32(list[i-2]-'0')*10 + uint32(list[i-1]-'0')
+			i -= 3
 		}
-		if scale == 1 || value > 255 || digit == 0 && scale > 10 {
+		if value > 255 || more && first == 0 {
 			return list, 0, false
 		}
 		ip |= value << shift

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"testing"
 )
@@ -44,6 +45,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		}
 		return b
 	}
+	id, another := IDBlock("X-Id"), IDBlock("X-Other")
 	for range 2000 {
 		a := Bare(200, Complete)
 		if random.IntN(3) > 0 {
@@ -59,12 +61,50 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if random.IntN(3) == 0 && !a.Has("X-Id") {
+			n := Number(1 + random.Int64N(1<<49-1))
+			var err error
+			if a, err = a.Identify(id, n); err != nil {
+				t.Fatal(err)
+			}
+			if random.IntN(2) == 0 {
+				if a, err = a.Push(Field{Name: names[random.IntN(len(names))], Value: value(), Replace: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if other, err := a.Identify(another, n); err == nil && random.IntN(2) == 0 {
+				if other.First("X-Other") != n.String() {
+					t.Fatalf("the other is %q, want %q", other.First("X-Other"), n)
+				}
+				a = other
+			}
+			if a.Own() != nil && random.IntN(2) == 0 {
+				var ok bool
+				if a, ok = a.Branch(); !ok {
+					t.Fatal("no branch")
+				}
+			}
+			if a.First("x-id") != n.String() {
+				t.Fatalf("the identifier is %q, want %q", a.First("X-Id"), n)
+			}
+			h := http.Header{}
+			if a.SetIn(h, new(Strings)); h.Get("X-Id") != n.String() {
+				t.Fatalf("a header map says %q, want %q", h, n)
+			}
+		}
 		want := ""
 		for name, value := range a.Headers {
 			want += name + ": " + value + "\r\n"
 		}
-		if got := string(a.AppendHeaders(nil)); got != want {
+		got := string(a.AppendHeaders(nil))
+		if got != want {
 			t.Fatalf("AppendHeaders:\n%s\nHeaders:\n%s", got, want)
+		}
+		if base := a.Base(); base != nil && base.HasNumber() && len(a.Fields()) == 0 {
+			out := append([]byte("before"), base.Wire...)
+			if a.PutNumber(out); string(out) != "before"+want {
+				t.Fatalf("PutNumber: %s\nHeaders:\n%s", out, want)
+			}
 		}
 		for _, name := range append(names, "None") {
 			if a.Lacks(name) && a.Has(name) {

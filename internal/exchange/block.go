@@ -15,6 +15,7 @@ type Block struct {
 	Wire   []byte   // "Name: value\r\n" for each field, in order
 	Typed  bool     // Content-Type is one of them
 	names  nameMask // the names in Fields
+	hole   int      // where in Wire the digits of the answer's Number are to be; 0: nowhere
 
 	number uint32 // of the block among all, for places in tables
 	merged pairs  // this block put on others
@@ -54,7 +55,7 @@ func (b *Block) Under(above *Block) *Block {
 	if known := b.filled.find(above); known != nil {
 		return known
 	}
-	if !b.filled.hasRoom(above) {
+	if !b.filled.hasRoom(above) || b.HasNumber() && above.HasNumber() {
 		return nil
 	}
 	result := new(Block)
@@ -72,6 +73,9 @@ func (b *Block) Under(above *Block) *Block {
 }
 
 func (b *Block) addAll(f *BlockField) {
+	if f.isID {
+		b.addID(f.Name)
+	}
 	for _, v := range f.Values {
 		b.Add(f.Name, v)
 	}
@@ -81,6 +85,7 @@ func (b *Block) addAll(f *BlockField) {
 type BlockField struct {
 	Name   string   // canonical
 	Values []string // cap == len, so that an append by a handler copies it
+	isID   bool     // its value is the answer's Number, and there are no Values
 }
 
 // Init makes an empty block ready to be filled, before it is shared.
@@ -104,6 +109,26 @@ func (b *Block) Add(name, value string) {
 		}
 	}
 	b.Fields = append(b.Fields, BlockField{Name: name, Values: []string{value}})
+}
+
+// addID adds a field for the digits of the answer's Number. A block has one at most.
+func (b *Block) addID(name string) {
+	b.hole = len(b.Wire) + len(name) + len(": ")
+	b.Wire = append(b.Wire, name+": "+Number(0).String()+"\r\n"...)
+	b.names |= maskOf(name)
+	b.Fields = append(b.Fields, BlockField{Name: name, isID: true})
+}
+
+// HasNumber reports whether the block has a place for the answer's Number.
+func (b *Block) HasNumber() bool { return b.hole != 0 }
+
+// append appends the block as it goes over the wire, with the digits of n where they belong.
+func (b *Block) append(out []byte, n Number) []byte {
+	out = append(out, b.Wire...)
+	if b.HasNumber() {
+		n.put(out[len(out)-len(b.Wire)+b.hole:])
+	}
+	return out
 }
 
 // Has reports whether the block has the named header, be it empty.
@@ -130,11 +155,17 @@ func (b *Block) isMediaType() bool {
 }
 
 // SetIn sets the fields in a header map of net/http, sharing the value slices.
-func (b *Block) SetIn(h http.Header) {
+func (b *Block) SetIn(h http.Header) { b.setIn(h, 0) }
+
+func (b *Block) setIn(h http.Header, n Number) {
 	if b == nil {
 		return
 	}
 	for i := range b.Fields {
-		h[b.Fields[i].Name] = b.Fields[i].Values
+		if f := &b.Fields[i]; f.isID {
+			h[f.Name] = []string{n.String()}
+		} else {
+			h[f.Name] = f.Values
+		}
 	}
 }

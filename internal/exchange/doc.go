@@ -98,5 +98,6 @@
 //	overlay.go  a request with other header fields than were sent
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
 //	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
-//	randomid.go identifiers of requests
+//	identity.go identifiers of requests  calm.go      actions that do not panic
+//	describe.go an answer in words
 package exchange

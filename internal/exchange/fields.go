@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ func (r *Answer) Take() *Own {
 		return x
 	}
 	x := NewOwn(r.Base())
+	x.number = r.number()
 	r.on = &x.anchor
 	r.meta.setVersion(x.version())
 	return x
@@ -87,7 +89,7 @@ func (r Answer) Branch() (Answer, bool) {
 		x.fields = make([]Field, min(2*n, maxFields))
 	}
 	copy(x.fields, from.fields[:n])
-	x.Err, x.Make, x.Lasts, x.length = from.Err, from.Make, from.Lasts, from.length
+	x.Err, x.Make, x.Lasts, x.length, x.number = from.Err, from.Make, from.Lasts, from.length, from.number
 	if r.OwnsBody() {
 		x.Buf = append(x.Buf[:0], r.Body...)
 		r.Body = view.String(x.Buf)
@@ -169,12 +171,12 @@ func (r *Answer) replaced(name string, from int) bool {
 // Headers calls yield with each header that will be sent, in order, one value
 // at a time; names are canonical.
 func (r *Answer) Headers(yield func(name, value string) bool) {
-	if !r.blockHeaders(r.Base(), 0, yield) {
+	if !r.blockHeaders(r.Base(), r.number(), 0, yield) {
 		return
 	}
 	for i, f := range r.Fields() {
 		if f.Block != nil {
-			if !r.blockHeaders(f.Block, i+1, yield) {
+			if !r.blockHeaders(f.Block, f.number, i+1, yield) {
 				return
 			}
 		} else if !r.replaced(f.Name, i+1) && !yield(f.Name, f.Value) {
@@ -183,9 +185,9 @@ func (r *Answer) Headers(yield func(name, value string) bool) {
 	}
 }
 
-// blockHeaders yields what of a block is not replaced by the fields from `from`
+// blockHeaders yields what of a block, with the digits of n, is not replaced by the fields from `from`
 // on.
-func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string) bool) bool {
+func (r *Answer) blockHeaders(b *Block, n Number, from int, yield func(name, value string) bool) bool {
 	if b == nil {
 		return true
 	}
@@ -193,6 +195,9 @@ func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string)
 		f := &b.Fields[i]
 		if r.replaced(f.Name, from) {
 			continue
+		}
+		if f.isID && !yield(f.Name, n.String()) {
+			return false
 		}
 		for _, v := range f.Values {
 			if !yield(f.Name, v) {
@@ -206,12 +211,12 @@ func (r *Answer) blockHeaders(b *Block, from int, yield func(name, value string)
 // AppendHeaders appends the header lines that Headers yields. Blocks whose names nothing replaces go as they were rendered.
 func (r *Answer) AppendHeaders(out []byte) []byte {
 	own := r.Fields()
-	out = r.appendBlock(out, r.Base(), 0)
+	out = r.appendBlock(out, r.Base(), r.number(), 0)
 	for i := range own {
 		f := &own[i]
 		switch {
 		case f.Block != nil:
-			out = r.appendBlock(out, f.Block, i+1)
+			out = r.appendBlock(out, f.Block, f.number, i+1)
 		case r.replacing(i+1)&f.names == 0 || !r.replaced(f.Name, i+1):
 			out = appendLine(out, f.Name, f.Value)
 		}
@@ -219,17 +224,20 @@ func (r *Answer) AppendHeaders(out []byte) []byte {
 	return out
 }
 
-// appendBlock appends what of a block is not replaced by the fields from `from` on.
-func (r *Answer) appendBlock(out []byte, b *Block, from int) []byte {
+// appendBlock appends what of a block, with the digits of n, is not replaced by the fields from `from` on.
+func (r *Answer) appendBlock(out []byte, b *Block, n Number, from int) []byte {
 	if b == nil {
 		return out
 	}
 	names := r.replacing(from)
 	if names&b.names == 0 {
-		return append(out, b.Wire...)
+		return b.append(out, n)
 	}
 	for i := range b.Fields {
 		if f := &b.Fields[i]; names&maskOf(f.Name) == 0 || !r.replaced(f.Name, from) {
+			if f.isID {
+				out = appendLine(out, f.Name, n.String())
+			}
 			for _, v := range f.Values {
 				out = appendLine(out, f.Name, v)
 			}
@@ -241,6 +249,51 @@ func (r *Answer) appendBlock(out []byte, b *Block, from int) []byte {
 func appendLine(out []byte, name, value string) []byte {
 	out = append(append(out, name...), ": "...)
 	return append(append(out, value...), "\r\n"...)
+}
+
+// SetIn sets the headers in a header map of net/http, sharing the value slices of blocks.
+func (r *Answer) SetIn(h http.Header, s *Strings) {
+	r.Base().setIn(h, r.number())
+	own := r.Fields()
+	for i := range own {
+		f := &own[i]
+		switch {
+		case f.Block != nil:
+			f.Block.setIn(h, f.number)
+		case f.Replace:
+			h[f.Name] = s.Values(f.Value)
+		default:
+			// A block's slice is full, so that append copies it.
+			h[f.Name] = append(h[f.Name], f.Value)
+		}
+	}
+}
+
+// number returns that which the base has a place for, if it has one.
+func (r *Answer) number() Number {
+	if x := r.Own(); x != nil {
+		return x.number
+	}
+	return Number(r.meta.version())
+}
+
+// PutNumber writes the digits of the answer's number into its base, with which out ends.
+func (r *Answer) PutNumber(out []byte) {
+	b := r.Base()
+	r.number().put(out[len(out)-len(b.Wire)+b.hole:])
+}
+
+// Identify returns the answer, which is no report of a failure and lacks the field of b, with the digits of n in it. b is an
+// IDBlock. It fails as Push does.
+func (r Answer) Identify(b *Block, n Number) (Answer, error) {
+	if r.Own() == nil {
+		if both := b.Under(r.Base()); both != nil {
+			r.Stand(both)
+			r.meta.setVersion(version(n))
+			return r, nil
+		}
+	}
+	return r.Push(Field{Block: b, number: n})
 }
 
 // Lacks reports that the named field will not be sent: nothing of the answer has its name, be it empty

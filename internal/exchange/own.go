@@ -24,6 +24,7 @@ type Own struct {
 	fields []Field       // len is fixed while this is in use
 	length int64         // of the body that an answer to HEAD leaves out, or NoLength
 	used   int           // fields to clear on release, while an adapter owns Buf
+	number Number        // that the block has a place for
 
 	inline [inlineFields]Field // where fields are, mostly
 
@@ -39,7 +40,8 @@ type Field struct {
 	Block       *Block // non-nil: a block, and Name and Value are empty
 	Replace     bool   // earlier fields of the same names are dropped
 
-	names nameMask // of Name or the Block; set by who appends it
+	names  nameMask // of Name or the Block; set by who appends it
+	number Number   // that the Block has a place for
 }
 
 // version is a generation and, in its low byte, a number of fields.

@@ -19,6 +19,7 @@ type State struct {
 	Watched bool // somebody observes the answer: Call.Observe is to be called
 	Loaded  bool // Whole is the body
 	Viewed  bool // the action may hold a view of the body
+	Numbers bool // the adapter writes the digits of numbers: the identity need not be made a text for answers
 
 	// Route is that of the request or, when no route matched, one that stands for all
 	// such requests. It is never nil once the request has begun.

@@ -14,13 +14,18 @@ import (
 // Invariant: what lies before len(rest) is shared with strings already handed
 // out and is never written again.
 type Strings struct {
-	rest []byte // the unused part of the current piece
-	// list is the same for the value slices that net/http's header map wants.
-	list []string
+	rest   []byte  // the unused part of the current piece
+	values *values // made when they are first needed
+	next   Number  // of a request that wants one
+}
+
+// values are the value slices that net/http's header map wants.
+type values struct {
+	list []string // as rest
 	// recent holds some slices made before, by the address of their string: a
 	// header whose value is a constant of the program needs only one. An entry
 	// keeps its string alive, so an address cannot come to mean another.
-	recent *[recentValues][]string
+	recent [recentValues][]string
 }
 
 const (
@@ -68,20 +73,20 @@ func (c *Strings) more(n int) {
 // Values returns a slice that holds just s, for a header map, and never anything
 // else. Nobody may write to it; appending copies it.
 func (c *Strings) Values(s string) []string {
+	if c.values == nil {
+		c.values = new(values)
+	}
 	if s == "" || len(s) > recentMost {
-		return c.newValues(s)
+		return c.values.slice(s)
 	}
-	if c.recent == nil {
-		c.recent = new([recentValues][]string)
-	}
-	e := &c.recent[view.AddressOf(s)/16%recentValues]
+	e := &c.values.recent[view.AddressOf(s)/16%recentValues]
 	if len(*e) == 0 || len((*e)[0]) != len(s) || view.AddressOf((*e)[0]) != view.AddressOf(s) {
-		*e = c.newValues(s)
+		*e = c.values.slice(s)
 	}
 	return *e
 }
 
-func (c *Strings) newValues(s string) []string {
+func (c *values) slice(s string) []string {
 	if len(c.list) == 0 {
 		c.list = make([]string, listSize)
 	}

@@ -83,6 +83,7 @@ func (h *handler) NewScratch() any {
 	x.count.on = h.server.Counting.Load()
 	x.call = h.server.Pipeline.NewCall(x)
 	x.s = x.call.State()
+	x.s.Numbers = true
 	return x
 }
 

@@ -70,6 +70,9 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		}
 	case block != nil:
 		out = append(out, block.Wire...)
+		if block.HasNumber() {
+			resp.PutNumber(out)
+		}
 	}
 	switch {
 	case length >= 0:

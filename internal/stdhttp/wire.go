@@ -190,7 +190,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	}
 	x.skipBody()
 	h, status := x.w.Header(), resp.Status()
-	x.setHeaders(h, resp)
+	resp.SetIn(h, &x.s.Strings)
 	if length >= 0 && exchange.BodyAllowed(status) {
 		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
 	}
@@ -244,7 +244,7 @@ func (x *wire) send(resp *exchange.Answer) {
 	x.skipBody()
 	status := resp.Status()
 	h := x.w.Header()
-	x.setHeaders(h, resp)
+	resp.SetIn(h, &x.s.Strings)
 	if exchange.BodyAllowed(status) {
 		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
 			h["Content-Type"] = nil // or net/http guesses one
@@ -268,25 +268,6 @@ func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
 
 // serverBuffer is what of an answer net/http has before it sends the head.
 const serverBuffer = 2048
-
-// setHeaders puts the response's headers into net/http's map, sharing the
-// value slices of blocks.
-func (x *wire) setHeaders(h http.Header, resp *exchange.Answer) {
-	resp.Base().SetIn(h)
-	own := resp.Fields()
-	for i := range own {
-		f := &own[i]
-		switch {
-		case f.Block != nil:
-			f.Block.SetIn(h)
-		case f.Replace:
-			h[f.Name] = x.s.Strings.Values(f.Value)
-		default:
-			// A block's slice is full, so that append copies it.
-			h[f.Name] = append(h[f.Name], f.Value)
-		}
-	}
-}
 
 // lengths holds the Content-Length values of small bodies that have been sent, shared by all.
 var lengths [1024]atomic.Pointer[[1]string]

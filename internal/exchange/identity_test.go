@@ -12,7 +12,8 @@ func TestRandomID(t *testing.T) {
 	seen := map[string]bool{}
 	digits := map[rune]bool{}
 	for range 10_000 {
-		id := s.RandomID()
+		var i exchange.Identity
+		id := i.Text(&s)
 		if len(id) != 26 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" || seen[id] {
 			t.Fatalf("%q is no identifier, or was there before", id)
 		}
@@ -20,6 +21,14 @@ func TestRandomID(t *testing.T) {
 		for _, c := range id {
 			digits[c] = true
 		}
+	}
+	var one, other exchange.Identity
+	n := one.Number(&s)
+	if text := one.Text(&s); text != n.String() || one.Text(&s) != text || one.Number(&s) != n || seen[text] {
+		t.Errorf("the number of %q is %v, then %v", text, n, one.Number(&s))
+	}
+	if other = exchange.Named("a"); other.Number(&s) != 0 || other.Text(&s) != "a" || other.IsZero() {
+		t.Errorf("a name becomes %q", other.Text(&s))
 	}
 	if len(digits) != 32 {
 		t.Errorf("identifiers use %d of 32 digits", len(digits))

@@ -1,0 +1,53 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AboutContent holds the headers that say something about the content that a
+// response was meant to have. A failure does not take them over: its problem
+// must not be read as CSV, nor stay in a cache for as long as the answer may.
+var AboutContent = map[string]bool{
+	"Accept-Ranges": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
+	"Content-Language": true, "Content-Location": true, "Content-Range": true, "Content-Type": true,
+	"Etag": true, "Expires": true, "Last-Modified": true, "Location": true,
+}
+
+// First returns the first value of the named header, "" when there is none.
+func (r *Answer) First(name string) string {
+	if r.Lacks(name) {
+		return ""
+	}
+	for n, v := range r.Headers {
+		if strings.EqualFold(n, name) {
+			return v
+		}
+	}
+	return ""
+}
+
+// Describe describes the answer, which fails because of err if that is not nil, for logs and debuggers: status, media type and
+// length.
+func (r *Answer) Describe(err error) string {
+	if r.Kind() == Missing {
+		return "no response"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d", r.Status())
+	if ct := r.First("Content-Type"); ct != "" {
+		b.WriteString(" " + ct)
+	}
+	switch r.Kind() {
+	case Later:
+		b.WriteString(" stream")
+	case Sent:
+		b.WriteString(" sent")
+	default:
+		fmt.Fprintf(&b, " %d bytes", len(r.Body))
+	}
+	if err != nil {
+		fmt.Fprintf(&b, " (%v)", err)
+	}
+	return b.String()
+}

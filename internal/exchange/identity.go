@@ -1,0 +1,112 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// A Number stands for an identifier of a request: 26 digits in Crockford's base 32, of 128 bits that are the number under
+// a key of the process. It takes the place of the text until somebody wants that: an answer that carries the
+// identifier carries the number, and its digits are written into the output. They are unique for all purposes of
+// tracing, but no secret. 0 is no number.
+type Number uint64
+
+const (
+	idLength     = 26  // digits of five bits for 128
+	numbersTaken = 256 // at once, by each Strings
+)
+
+var (
+	numbersBegun atomic.Uint64 // pieces of numbers that were taken; they begin at 1, and a number fits a version
+	idKey        = [4]uint64{rand.Uint64(), rand.Uint64() | 1, rand.Uint64(), rand.Uint64() | 1}
+)
+
+// number returns one that nobody else in the process has.
+func (s *Strings) number() Number {
+	if s.next%numbersTaken == 0 {
+		s.next = Number(numbersBegun.Add(1) * numbersTaken & versionMask)
+	}
+	s.next++
+	return s.next - 1
+}
+
+// An Identity is what identifies a request: a text that it was given, or a number. The zero value is none yet.
+type Identity struct {
+	text   string
+	number Number // 0 where the text was given
+}
+
+// Named returns the identity that is a text; "" is none yet.
+func Named(text string) Identity { return Identity{text: text} }
+
+// IsZero reports that there is none yet.
+func (i *Identity) IsZero() bool { return i.text == "" && i.number == 0 }
+
+// Number returns the number that stands for the identity, which gets one where it has none yet, and 0 where it is a text that was given.
+func (i *Identity) Number(s *Strings) Number {
+	if i.IsZero() {
+		i.number = s.number()
+	}
+	return i.number
+}
+
+// Text returns the identity, which gets one where it has none yet.
+func (i *Identity) Text(s *Strings) string {
+	if i.text == "" {
+		id := s.take(idLength)
+		i.Number(s).put(id)
+		i.text = view.String(id)
+	}
+	return i.text
+}
+
+// put writes the digits of the number to the beginning of id.
+func (n Number) put(id []byte) {
+	_ = id[idLength-1]
+	a := (uint64(n) ^ idKey[0]) * idKey[1]
+	a ^= a >> 32
+	a *= idKey[3]
+	a ^= a >> 29
+	b := (a + idKey[2]) * idKey[3]
+	b ^= b >> 32
+	b = (b ^ uint64(n)) * idKey[1]
+	b ^= b >> 29
+	binary.LittleEndian.PutUint64(id[0:], digits(a))
+	binary.LittleEndian.PutUint64(id[8:], digits(b))
+	binary.LittleEndian.PutUint64(id[16:], digits(a>>40|b>>40<<24))
+	id[24], id[25] = alphabet[b>>56&31], alphabet[b>>61]
+}
+
+// String returns the digits.
+func (n Number) String() string {
+	var id [idLength]byte
+	n.put(id[:])
+	return string(id[:])
+}
+
+// IDBlock returns a block whose only field, of a canonical name, is the digits of the answer's Number, for Answer.Identify.
+func IDBlock(name string) *Block {
+	b := new(Block)
+	b.Init()
+	b.addID(name)
+	return b
+}
+
+// alphabet is that of Crockford's base 32.
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// digits returns the lower 40 bits of n as eight digits, the lowest in the lowest byte.
+func digits(n uint64) uint64 {
+	// Five bits in each byte.
+	n = n&(1<<20-1) | n>>20&(1<<20-1)<<32
+	n = n&0x000003ff000003ff | n&0x000ffc00000ffc00<<6
+	n = n&0x001f001f001f001f | n&0x03e003e003e003e0<<3
+	// In the alphabet letters begin at 10, and the four that are left out, i, l, o and u,
+	// would come at 18, 20, 22 and 27.
+	const ones = 0x0101010101010101
+	from := func(least uint64) uint64 { return (n + (128-least)*ones) >> 7 & ones } // 1 in each byte of at least that
+	return n + '0'*ones + from(10)*('a'-'0'-10) + from(18) + from(20) + from(22) + from(27)
+}
