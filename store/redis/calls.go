@@ -17,8 +17,9 @@ import (
 // A redisStore keeps a value as a hash of its version (n) and its bytes (v) under the prefix and "v:", and a number
 // as a string under the prefix and "n:".
 type redisStore struct {
-	client rueidis.Client
-	prefix string
+	client   rueidis.Client
+	prefix   string
+	replicas int // that confirm what is written to values
 
 	closing context.Context // ends subscriptions
 	close   context.CancelFunc
@@ -41,14 +42,15 @@ if not e[1] then return false end
 return {e[1], e[2], redis.call('PTTL', KEYS[1])}`)
 
 	// A version is the time in microseconds, or one more than that before: it grows, and comes never again.
-	setScript = rueidis.NewLuaScript(`local have = redis.call('HGET', KEYS[1], 'n') or '0'
+	setText = `local have = redis.call('HGET', KEYS[1], 'n') or '0'
 if ARGV[1] ~= '*' and ARGV[1] ~= have then return false end
 local t = redis.call('TIME')
 local n = math.max(tonumber(t[1]) * 1000000 + tonumber(t[2]), tonumber(have) + 1)
 local version = string.format('%.0f', n)
 redis.call('HSET', KEYS[1], 'n', version, 'v', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return version`)
+return version`
+	setScript = rueidis.NewLuaScript(setText)
 )
 
 const longestTTL = 10 * 365 * 24 * time.Hour
@@ -170,7 +172,16 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	if have != store.Any {
 		want = strconv.FormatUint(uint64(have), 10)
 	}
-	version, err := setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, rueidis.BinaryString(value), millis(ttl)}).AsUint64()
+	args := []string{want, rueidis.BinaryString(value), millis(ttl)}
+	var answer rueidis.RedisResult
+	if s.replicas == 0 {
+		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, args)
+	} else {
+		answer = s.write(ctx, func(b rueidis.Builder) rueidis.Completed {
+			return b.Eval().Script(setText).Numkeys(1).Key(s.valueKey(key)).Arg(args...).Build()
+		})
+	}
+	version, err := answer.AsUint64()
 	if rueidis.IsRedisNil(err) {
 		return store.Absent, store.ErrConflict
 	}
@@ -183,11 +194,12 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 		return err
 	}
 	defer s.end()
-	command := s.client.B().Arbitrary("DEL").Keys(s.valueKey(key))
-	if ttl > 0 {
-		command = s.client.B().Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl))
-	}
-	n, err := s.client.Do(ctx, command.Build()).AsInt64()
+	n, err := s.write(ctx, func(b rueidis.Builder) rueidis.Completed {
+		if ttl > 0 {
+			return b.Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl)).Build()
+		}
+		return b.Arbitrary("DEL").Keys(s.valueKey(key)).Build()
+	}).AsInt64()
 	if err == nil && n == 0 {
 		return store.ErrNotFound
 	}

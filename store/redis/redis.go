@@ -9,13 +9,16 @@
 // store.ErrUnavailable, after the breaker has opened at once. Of a cluster each master has its own: keys on others go on. What is asked of Redis goes as a script with
 // one key, so a value or number lives on one node of a cluster and each call is atomic there.
 //
-// What Redis itself does not promise is not promised here: a master that fails before its replica has what was written
-// loses it. Set maxmemory-policy noeviction, or Redis may drop what has not expired; what finds no room then
+// Redis copies to replicas afterwards: a master that fails before its replica has what was written loses it, and what was claimed
+// could be claimed again. Config.Replicas has values, on which idempotency keys and sessions stand, confirmed by replicas before a call
+// returns. Numbers, as those of rate limits, are never waited for: after a failure of a master a key has what it used in the last moment again.
+// Set maxmemory-policy noeviction, or Redis may drop what has not expired; what finds no room then
 // fails with store.ErrFull.
 //
 //	redis.go   settings, the connection
 //	calls.go   the calls as scripts
 //	slots.go   which keys are on the same machine of a cluster
+//	replicas.go writes that replicas confirm
 //	topics.go  messages
 package redis
 
@@ -25,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +58,13 @@ type Config struct {
 	// Guard bounds every call.
 	Guard store.GuardConfig
 
+	// Replicas is how many replicas must have a value that is written or ended before the call returns (WAIT). What fewer confirm in time fails
+	// with ErrUnconfirmed, though Redis may have it: requests with an idempotency key are then refused and not carried out. A
+	// value so confirmed is lost only if all of them fail along with the master, or if one that has not confirmed takes its place: let there be no
+	// more replicas of a master than that. Each master needs as many replicas, or nothing can be written; also
+	// after one has taken its master's place. Writes take a round trip to the replica longer. Default: 0.
+	Replicas int
+
 	// BufferBytes is the size of each connection's two buffers; there are two connections to each node. Default: 32 KiB.
 	BufferBytes int
 }
@@ -69,9 +80,9 @@ func Open(c Config) (*store.Guarded, error) {
 
 // OpenURL is Open for a URL such as
 //
-//	redis://user:password@10.0.0.1:6379/0?addr=10.0.0.2:6379&prefix=shop:&timeout=100ms&failures=5&cooldown=1s
+//	redis://user:password@10.0.0.1:6379/0?addr=10.0.0.2:6379&prefix=shop:&replicas=1&timeout=100ms&failures=5&cooldown=1s
 //
-// where rediss is TLS, addr names further nodes of a cluster, and the last three are those of store.GuardConfig. Errors do not
+// where rediss is TLS, addr names further nodes of a cluster, replicas is Config.Replicas, and the last three are those of store.GuardConfig. Errors do not
 // repeat the URL.
 func OpenURL(u *url.URL) (*store.Guarded, error) {
 	own, query := Config{}, u.Query()
@@ -87,10 +98,12 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 			own.Guard.Cooldown, err = time.ParseDuration(value)
 		case "failures":
 			_, err = fmt.Sscanf(value, "%d", &own.Guard.Failures)
+		case "replicas":
+			own.Replicas, err = strconv.Atoi(value)
 		case "addr", "db", "master_set", "skip_verify", "client_name", "protocol":
 			continue // rueidis's
 		default:
-			return nil, fmt.Errorf("store/redis: the URL has a setting %q, which is none of addr, client_name, cooldown, db, failures, master_set, prefix, protocol, skip_verify and timeout", name)
+			return nil, fmt.Errorf("store/redis: the URL has a setting %q, which is none of addr, client_name, cooldown, db, failures, master_set, prefix, protocol, replicas, skip_verify and timeout", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("store/redis: the URL says %s=%s: %w", name, value, err)
@@ -99,6 +112,9 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 	}
 	if g := own.Guard; g.Timeout < 0 || g.Cooldown < 0 || g.Failures < 0 {
 		return nil, errors.New("store/redis: timeout, cooldown and failures of the URL must not be negative")
+	}
+	if own.Replicas < 0 {
+		return nil, fmt.Errorf("store/redis: the URL says replicas=%d: it must not be negative", own.Replicas)
 	}
 	plain := *u
 	plain.RawQuery = query.Encode()
@@ -119,6 +135,12 @@ const (
 )
 
 func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
+	if c.Replicas < 0 {
+		return nil, fmt.Errorf("store/redis: Config.Replicas is %d: it must not be negative", c.Replicas)
+	}
+	if c.Replicas > 0 {
+		option.BlockingPoolSize = writersToNode
+	}
 	if c.Prefix == "" {
 		c.Prefix = "dunlin:"
 	}
@@ -136,6 +158,7 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 		return nil, fmt.Errorf("store/redis: %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
 	s := newStore(client, c.Prefix)
+	s.replicas = c.Replicas
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	s.division = divide(ctx, client)

@@ -163,13 +163,13 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// startCluster starts a cluster of three masters.
-func startCluster(t *testing.T) []*server {
+// startCluster starts a cluster of three masters, with further settings.
+func startCluster(t *testing.T, settings ...string) []*server {
 	t.Helper()
 	const slots, nodes = 16384, 3
 	var cluster []*server
 	for i := range nodes {
-		s := startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+		s := startServer(t, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, settings...)...)
 		s.must(t, "CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(i*slots/nodes), fmt.Sprint((i+1)*slots/nodes-1))
 		s.must(t, "CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i+1))
 		cluster = append(cluster, s)
@@ -185,14 +185,23 @@ func startCluster(t *testing.T) []*server {
 
 // clusterIsUp reports whether a node knows all others and serves.
 func clusterIsUp(s *server, nodes int) bool {
+	return clusterKnows(s, nodes) && strings.Contains(clusterInfo(s), fmt.Sprintf("cluster_size:%d\r", nodes))
+}
+
+// clusterKnows reports whether a node knows as many, itself included, and serves.
+func clusterKnows(s *server, nodes int) bool {
+	info := clusterInfo(s)
+	return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes))
+}
+
+func clusterInfo(s *server) string {
 	conn, err := net.DialTimeout("tcp", s.addr, 10*time.Second)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	_, _ = io.WriteString(conn, "CLUSTER INFO\r\nQUIT\r\n")
 	info, _ := io.ReadAll(conn)
-	return strings.Contains(string(info), "cluster_state:ok") && strings.Contains(string(info), fmt.Sprintf("cluster_known_nodes:%d\r", nodes)) &&
-		strings.Contains(string(info), fmt.Sprintf("cluster_size:%d\r", nodes))
+	return string(info)
 }

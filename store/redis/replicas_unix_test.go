@@ -1,0 +1,223 @@
+//go:build unix
+
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/store/redis"
+	"github.com/dunlinhttp/dunlin/store/storetest"
+)
+
+// startPair starts a master and its replica.
+func startPair(t *testing.T) (master, replica *server) {
+	t.Helper()
+	master = startServer(t, "--repl-diskless-sync-delay", "0")
+	replica = startServer(t, "--replicaof", "127.0.0.1", fmt.Sprint(master.port))
+	eventually(t, "the replica has all", func() bool { return master.must(t, "WAIT", "1", "100") == ":1" && isOnline(t, replica) })
+	return master, replica
+}
+
+// isOnline reports whether a replica gets what its master has.
+func isOnline(t *testing.T, replica *server) bool {
+	t.Helper()
+	answer, err := replica.ask("EVAL", `"return redis.call('INFO','replication'):match('master_link_status:(%w+)')"`, "0")
+	if err != nil || strings.HasPrefix(answer, "-") {
+		t.Fatal(answer, err)
+	}
+	return strings.HasPrefix(answer, "$2") // up; down has four letters
+}
+
+func TestStoreWithReplicas(t *testing.T) {
+	master, _ := startPair(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient, Replicas: 1})
+	})
+}
+
+// What no replica confirms is not said to be written.
+func TestUnconfirmed(t *testing.T) {
+	master, replica := startPair(t)
+	confirmed := connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient, Replicas: 1})
+	plain := connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient})
+	if _, err := confirmed.Set(ctx, "before", []byte("1"), store.Absent, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	bounded := func() context.Context {
+		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	if _, err := confirmed.Set(bounded(), "key", []byte("1"), store.Absent, time.Minute); err == nil || errors.Is(err, store.ErrConflict) {
+		t.Errorf("without the replica Set returns %v", err)
+	}
+	if err := confirmed.Expire(bounded(), "before", 0); err == nil {
+		t.Error("without the replica a key ends")
+	}
+	if _, err := confirmed.Set(ctx, "key", []byte("2"), store.Absent, time.Minute); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("what is refused waits for nobody: Set returns %v", err)
+	}
+	if _, err := plain.Set(ctx, "other", []byte("1"), store.Absent, time.Minute); err != nil {
+		t.Errorf("who does not ask for replicas: %v", err)
+	}
+	if err := replica.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := confirmed.Set(ctx, "after", []byte("1"), store.Absent, time.Minute); err != nil {
+		t.Errorf("with the replica Set returns %v", err)
+	}
+}
+
+// A master that is killed takes nothing along that was confirmed: its replica, in its place, lets no request with an idempotency key
+// run again, and has each session.
+func TestMasterKilled(t *testing.T) {
+	master, replica := startPair(t)
+	quiet := slog.New(slog.DiscardHandler)
+	var mu sync.Mutex
+	serve := func(st store.Store, ran map[string]int) func(key string) (status int) {
+		app := dunlin.New(dunlin.Config{Logger: quiet})
+		app.Post("/orders", func(r *dunlin.Request) dunlin.Response {
+			mu.Lock()
+			defer mu.Unlock()
+			ran[r.Header("Idempotency-Key")]++
+			return dunlin.Text(r.Header("Idempotency-Key")).Status(201)
+		}, middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Logger: quiet}))
+		return func(key string) int {
+			req := httptest.NewRequest("POST", "/orders", strings.NewReader("one"))
+			req.Header.Set("Idempotency-Key", key)
+			w := httptest.NewRecorder()
+			app.ServeHTTP(w, req)
+			return w.Code
+		}
+	}
+	before, after := map[string]int{}, map[string]int{}
+	old := connect(t, redis.Config{Addrs: []string{master.addr}, Replicas: 1, Guard: store.GuardConfig{Timeout: 5 * time.Second, Failures: 1 << 20}})
+	order := serve(old, before)
+	versions := map[string]store.Version{}
+	var wg sync.WaitGroup
+	enough, dead := make(chan struct{}), make(chan struct{})
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 1 << 20 {
+				select {
+				case <-dead:
+					return
+				default:
+				}
+				key := fmt.Sprintf("%d-%d", w, i)
+				order(key)
+				version, err := old.Set(ctx, "session "+key, []byte(key), store.Absent, time.Hour)
+				mu.Lock()
+				if err == nil {
+					versions["session "+key] = version
+				}
+				if len(before) >= 200 && len(versions) >= 200 {
+					select {
+					case <-enough:
+					default:
+						close(enough)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	select {
+	case <-enough:
+	case <-time.After(30 * time.Second):
+		t.Error("no two hundred orders in half a minute")
+	}
+	master.kill()
+	close(dead)
+	wg.Wait()
+	replica.must(t, "REPLICAOF", "NO", "ONE")
+	now := connect(t, redis.Config{Addrs: []string{replica.addr}, Guard: patient})
+	again := serve(now, after)
+	for key := range before {
+		if status := again(key); status != 201 && status != 409 { // 409: it has run, and its answer was not kept
+			t.Errorf("order %s is answered %d by the replica", key, status)
+		}
+	}
+	if len(after) != 0 {
+		t.Errorf("of %d orders that ran these ran again: %v", len(before), after)
+	}
+	for key, version := range versions {
+		if item, err := now.Get(ctx, key); err != nil || item.Version != version {
+			t.Errorf("%s: %v, %v", key, item, err)
+		}
+	}
+	t.Logf("%d orders, %d sessions", len(before), len(versions))
+}
+
+// In a cluster each key is confirmed by a replica of its own master, also after one has taken the place of a master that was killed.
+func TestReplicasInCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: six servers take some seconds")
+	}
+	cluster := startCluster(t, "--repl-diskless-sync-delay", "0")
+	var replicas []*server
+	for _, master := range cluster {
+		s := startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+		s.must(t, "CLUSTER", "MEET", "127.0.0.1", fmt.Sprint(master.port), master.bus)
+		replicas = append(replicas, s)
+	}
+	for i, master := range cluster {
+		id := strings.TrimPrefix(master.must(t, "EVAL", `"return {ok=redis.call('CLUSTER','MYID')}"`, "0"), "+")
+		eventually(t, "the replica knows its master", func() bool {
+			answer, err := replicas[i].ask("CLUSTER", "REPLICATE", id)
+			return err == nil && answer == "+OK"
+		})
+	}
+	for i, master := range cluster {
+		eventually(t, "the replica has all", func() bool { return isOnline(t, replicas[i]) && master.must(t, "WAIT", "1", "100") == ":1" })
+	}
+	for _, s := range append(replicas, cluster...) {
+		eventually(t, "all know all", func() bool { return clusterKnows(s, 6) })
+	}
+	st := connect(t, redis.Config{Addrs: []string{cluster[0].addr, cluster[1].addr}, Guard: patient, Replicas: 1})
+	versions := map[string]store.Version{}
+	for i := range 60 {
+		key := fmt.Sprint("key", i)
+		version, err := st.Set(ctx, key, []byte("v"), store.Absent, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[key] = version
+	}
+	cluster[2].kill()
+	replicas[2].must(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+	lost, refused := 0, 0
+	for key, version := range versions {
+		eventually(t, "all keys are there", func() bool {
+			item, err := st.Get(ctx, key)
+			if errors.Is(err, store.ErrNotFound) || err == nil && item.Version != version {
+				lost++
+				return true
+			}
+			return err == nil
+		})
+		bounded, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		if _, err := st.Set(bounded, key, []byte("again"), version, time.Hour); err != nil {
+			refused++ // its new master has no replica
+		}
+		cancel()
+	}
+	if lost > 0 || refused == 0 {
+		t.Errorf("of %d keys %d are lost, and %d cannot be changed", len(versions), lost, refused)
+	}
+}
