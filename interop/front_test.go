@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 // needTool returns the path of a program, and skips the test where it is not installed.
@@ -58,6 +59,9 @@ func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, 
 				}
 				return dunlin.Text(fmt.Sprintf("%v %d%s", r.Remote().Addr(), len(body), proto))
 			})
+			app.Get("/once", func(r *dunlin.Request) dunlin.Response {
+				return dunlin.Text(r.Remote().Addr().String())
+			}, middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -99,8 +103,8 @@ func run(t *testing.T, files []*os.File, name string, args ...string) {
 	})
 }
 
-// whoAsks asks from an address, with a forged header, and returns what the app says.
-func whoAsks(t *testing.T, from, addr string) string {
+// dialFrom connects from an address to what begins to listen at this moment.
+func dialFrom(t *testing.T, from, addr string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
 	var conn net.Conn
@@ -113,10 +117,75 @@ func whoAsks(t *testing.T, from, addr string) string {
 			t.Fatal(err)
 		}
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, _ = fmt.Fprintf(conn, "POST /who HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-Ip: 6.6.6.6\r\nContent-Length: 100000\r\n\r\n%s",
-		strings.Repeat("x", 100_000))
+	return conn
+}
+
+// forged are the headers by which a client pretends to be another one.
+const forged = "X-Forwarded-For: %[1]s\r\nForwarded: for=%[1]s\r\nX-Real-Ip: %[1]s\r\n"
+
+// once asks from an address, as another one if that were believed, for what each client gets once, and returns status and body.
+func once(t *testing.T, from, as, addr string) (status int, body string) {
+	t.Helper()
+	conn := dialFrom(t, from, addr)
+	defer conn.Close()
+	_, _ = fmt.Fprintf(conn, "GET /once HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n"+forged+"\r\n", as)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// limitsClients fails the test where a limit behind what listens at addr counts for anybody but who asks: forged addresses
+// bring no further request, and take none from others.
+func limitsClients(t *testing.T, addr string) {
+	t.Helper()
+	for _, from := range []string{"127.0.0.5", "127.0.0.6"} {
+		if status, body := once(t, from, "127.0.0.6", addr); status != 200 || body != from {
+			t.Errorf("the first request of %s is answered %d %q", from, status, body)
+		}
+		for _, as := range []string{"6.6.6.6", "127.0.0.7"} {
+			if status, body := once(t, from, as, addr); status != 429 {
+				t.Errorf("a further request of %s, as %s, is answered %d %q, want 429", from, as, status, body)
+			}
+		}
+	}
+	if status, body := once(t, "127.0.0.7", "127.0.0.5", addr); status != 200 || body != "127.0.0.7" {
+		t.Errorf("the first request of 127.0.0.7 is answered %d %q", status, body)
+	}
+}
+
+// refusesNames fails the test where a client that is no proxy is believed, or heard at all, when it speaks the PROXY protocol.
+func refusesNames(t *testing.T, addr string) {
+	t.Helper()
+	for _, name := range []string{
+		"PROXY TCP4 6.6.6.6 127.0.0.1 5000 80\r\n",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x06\x06\x06\x06\x7f\x00\x00\x01\x13\x88\x00\x50",
+	} {
+		conn := dialFrom(t, "127.0.0.3", addr)
+		_, _ = io.WriteString(conn, name+"POST /who HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+		answer, _ := io.ReadAll(conn) // it may be cut off
+		_ = conn.Close()
+		if strings.Contains(string(answer), " 200 ") || strings.Contains(string(answer), "6.6.6.6 ") {
+			t.Errorf("a client that begins with %q is answered %q", name, answer)
+		}
+	}
+}
+
+// whoAsks asks from an address, with a forged header, and returns what the app says.
+func whoAsks(t *testing.T, from, addr string) string {
+	t.Helper()
+	conn := dialFrom(t, from, addr)
+	defer conn.Close()
+	_, _ = fmt.Fprintf(conn, "POST /who HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n"+forged+"Content-Length: 100000\r\n\r\n%[2]s",
+		"6.6.6.6", strings.Repeat("x", 100_000))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +234,11 @@ func TestBehindHAProxy(t *testing.T) {
 						t.Errorf("the client is %q", got)
 					}
 				}
+				limitsClients(t, ln.Addr().String())
+				refusesNames(t, ln.Addr().String()) // through the proxy
+				if how.tls == "" {
+					refusesNames(t, addr)
+				}
 			})
 		})
 	}
@@ -187,6 +261,7 @@ func behindNginx(t *testing.T, nginx string, secure bool) {
 			if got := whoAsks(t, "127.0.0.3", addr); got != "127.0.0.3 100000" {
 				t.Errorf("without a proxy the client is %q", got)
 			}
+			refusesNames(t, addr)
 		}
 		dir := t.TempDir()
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -221,5 +296,7 @@ http {
 				t.Errorf("the client is %q", got)
 			}
 		}
+		limitsClients(t, front)
+		refusesNames(t, front)
 	})
 }
