@@ -76,15 +76,14 @@ func NewIDHeader(name string) *IDHeader {
 
 // SetOn returns resp with the header saying [Request.ID] of r, unless resp has the header already.
 func (h *IDHeader) SetOn(resp Response, r *Request) Response {
-	if r.s.Numbers && !resp.a.Failed() && resp.a.LacksAll(h.block) {
-		if n := r.number(); n != 0 {
+	name := h.block.Fields[0].Name
+	if resp.a.LacksAll(h.block) {
+		if n := r.number(); n != 0 && r.s.Numbers && !resp.a.Failed() {
 			if a, err := resp.a.Identify(h.block, n); err == nil {
 				return Response{a}
 			}
 		}
-	}
-	name := h.block.Fields[0].Name
-	if resp.Get(name) != "" {
+	} else if resp.Get(name) != "" {
 		return resp
 	}
 	return resp.Header(name, r.identity())
