@@ -67,7 +67,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) admission.Reason {
 	}
 	s.mu.Lock()
 	b := &own.in
-	if own.streamed && !b.ended && !(own.tunnel && own.started) {
+	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // who is cut may not have noticed yet
 		if b.waits {
 			b.waited += now - b.since
 			b.since = now
