@@ -12,6 +12,10 @@ import "time"
 // next request, or when none has come for a while.
 //
 //	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ ended
+//
+// Then the server's side is shut, and what comes is discarded until the client has closed, for 2 s at most: it may
+// always send something that nobody has asked for, such as WINDOW_UPDATE or a PING. Were the socket closed already, that
+// would be answered with a reset, for which clients drop answers, and the last GOAWAY, that they have not read.
 
 type goodbye uint8
 
@@ -56,11 +60,7 @@ func (s *session) part() {
 	}
 	if (s.goodbye == final || s.h2.GoingAway()) && s.h2.Len() == 0 && s.half() == 0 {
 		s.goodbye = ended
-		if s.h2.Idle() && !s.h2.GoingAway() {
-			s.c.CloseAfterFlush()
-		} else { // the rest of a DATA frame of a stream that is over is of no use, nor what a client says behind GOAWAY
-			s.c.CloseLingering()
-		}
+		s.c.CloseLingering()
 		return
 	}
 	s.schedule(s.d)

@@ -143,7 +143,7 @@ func (s *session) expire() {
 			s.h2.GoAway(true)
 		}
 		s.goodbye = ended
-		s.c.CloseAfterFlush()
+		s.c.CloseLingering()
 	}
 	if s.h2.Len() == 0 && !s.rested {
 		s.rested = true

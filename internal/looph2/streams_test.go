@@ -453,8 +453,9 @@ func TestDrainOfStreams(t *testing.T) {
 		idle.wantFrame(frameGoAway)
 		close(open)
 		wg.Wait()
-		<-stopped
 		idle.wantEnd()
+		_ = idle.Close()
+		<-stopped
 	})
 }
 

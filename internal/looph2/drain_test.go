@@ -1,0 +1,50 @@
+package looph2_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A client may send something at the very moment at which the server ends a connection, such as WINDOW_UPDATE for what it
+// has just read. It is not answered with a reset of the connection, for which it would drop what it has not read.
+func TestEndedConnectionsAreNotReset(t *testing.T) {
+	onLoop(t)
+	configs := map[string]dunlin.Config{
+		"enough requests": {Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1},
+		"idle":            {Engine: dunlin.EngineLoop, IdleTimeout: 100 * time.Millisecond},
+	}
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			s := startH2(t, config, func(app *dunlin.App) {
+				app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+			})
+			for !notReset(t, s) {
+			}
+		})
+	}
+}
+
+// notReset reports whether a client that goes on sending meets no reset. It is false, too, if it was so slow that the server
+// need not have waited for it: that is 2 s from when it ends the connection, which is not before it has begun.
+func notReset(t *testing.T, s *h2Server) bool {
+	t.Helper()
+	began := time.Now()
+	c := newH2Conn(t, s.addr)
+	_ = c.frame(frameSettings, 1, 0)
+	c.request(1, true, "GET", "/")
+	c.wantFrame(frameGoAway)
+	c.wantEnd()
+	var err error
+	for range 3 { // the answer to the first would be a reset, which the next would meet
+		if err = c.frame(8, 0, 0, 0, 0, 0, 1); err != nil {
+			break
+		}
+	}
+	if err != nil && time.Since(began) < 1900*time.Millisecond {
+		t.Fatalf("behind the end: %v", err)
+	}
+	_ = c.Close()
+	return err == nil
+}
