@@ -37,6 +37,28 @@ func TestTimeForLastRequests(t *testing.T) {
 	}
 }
 
+// A connection lingers for less in a drain that has little time, also one that lingers already.
+func TestTimeToLingerWhileDraining(t *testing.T) {
+	for name, test := range map[string]struct{ most, want time.Duration }{
+		"not draining": {0, lingerTime}, "long": {15 * time.Second, lingerTime}, "short": {500 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		l := &loop{e: new(Engine), now: int64(time.Minute)}
+		l.wheel.init(tickAt(l.now))
+		c := &Conn{loop: l, flags: flagLingering}
+		l.conns = []*Conn{c}
+		l.linger(c)
+		if want := deadlineTick(l.now, lingerTime); c.deadline != want || c.filed != want {
+			t.Errorf("%s: before, it ends at tick %d and is looked at in tick %d, want %d", name, c.deadline, c.filed, want)
+		}
+		l.e.lastMost.Store(int64(test.most))
+		want := deadlineTick(l.now, test.want)
+		l.linger(c)
+		if c.deadline != want || c.filed != want {
+			t.Errorf("%s: it ends at tick %d and is looked at in tick %d, want %d", name, c.deadline, c.filed, want)
+		}
+	}
+}
+
 // A client that has connected before the engine drains has as long for its handshake as any other.
 func TestTimeForHandshakeWhileDraining(t *testing.T) {
 	const timeout = 10 * time.Second

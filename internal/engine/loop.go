@@ -365,9 +365,22 @@ func (l *loop) finish(c *Conn) {
 	c.in = nil
 	c.flags &^= flagCloseAfter | flagLinger | flagAgain
 	c.flags |= flagLingering | flagReadable
-	c.deadline = deadlineTick(l.now, lingerTime)
-	l.refileIfEarlier(c)
+	c.deadline = 0
+	l.linger(c)
 	l.serveSoon(c)
+}
+
+// linger bounds how long c stays to discard input. A drain has less time, of which most is for others: a client
+// that does not close does not make it fail.
+func (l *loop) linger(c *Conn) {
+	after := lingerTime
+	if most := l.e.lastMost.Load(); most > 0 {
+		after = min(after, time.Duration(most)/2)
+	}
+	if end := deadlineTick(l.now, after); c.deadline == 0 || c.deadline > end {
+		c.deadline = end
+	}
+	l.refileIfEarlier(c)
 }
 
 // close ends c, which must be the loop's own.
@@ -444,6 +457,10 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 	}
 	if l.e.forced.Load() {
 		l.close(c)
+		return true
+	}
+	if c.flags&flagLingering != 0 {
+		l.linger(c)
 		return true
 	}
 	if c.Notes&Parts != 0 {

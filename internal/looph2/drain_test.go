@@ -13,7 +13,7 @@ func TestEndedConnectionsAreNotReset(t *testing.T) {
 	onLoop(t)
 	configs := map[string]dunlin.Config{
 		"enough requests": {Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1},
-		"idle":            {Engine: dunlin.EngineLoop, IdleTimeout: 100 * time.Millisecond},
+		"idle":            {Engine: dunlin.EngineLoop, IdleTimeout: time.Second},
 	}
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {
