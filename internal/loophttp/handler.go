@@ -103,7 +103,6 @@ func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed in
 	}
 	x.use(d, c)
 	x.given, x.moved = len(in), false
-	x.visit.begin()
 	x.count.since = d.Arrived()
 	consumed = h.serve(x, in)
 	d.Scratch.(*wire).flushCount()
@@ -117,7 +116,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 		return x
 	}
 	y := x.handler.NewScratch().(*wire)
-	y.given, y.moved, y.count, y.visit = x.given, x.moved, x.count, x.visit
+	y.given, y.moved, y.count, y.wary = x.given, x.moved, x.count, x.wary
 	if x.c != nil {
 		y.use(d, x.c)
 	}
@@ -128,6 +127,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 // serve is Data without what comes before and after.
 func (h *handler) serve(x *wire, in []byte) (consumed int) {
 	d, c := x.d, x.c
+	visit := beginVisit(&x.wary)
 	for {
 		n, next := x.serveNext(in[consumed:])
 		consumed += n
@@ -137,7 +137,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
-			if x.moved || d.Gathered() >= maxTurnOutput || x.holdsUp() {
+			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.look(d.Clock(), d.VisitTime(), &x.wary) {
 				d.Again()
 				return consumed
 			}
@@ -161,11 +161,6 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 			return consumed
 		}
 	}
-}
-
-// holdsUp reports whether the connection has had the loop for long: its further requests are for the next turn.
-func (x *wire) holdsUp() bool {
-	return x.visit.due() && x.d.Inline() && x.visit.look(x.d.Clock(), x.d.VisitTime())
 }
 
 // progress says what follows after one step of a connection.

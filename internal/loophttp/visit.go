@@ -8,7 +8,7 @@ package loophttp
 type visit struct {
 	served int   // requests of it
 	from   int64 // when the clock was looked at first, 0 for not yet
-	wary   int   // visits in which that is behind each request
+	close  bool  // the clock is looked at behind each request
 }
 
 const (
@@ -18,19 +18,23 @@ const (
 	waryVisits = 64
 )
 
-func (v *visit) begin() {
-	v.served, v.from = 0, 0
-	v.wary = max(v.wary-1, 0)
+// beginVisit returns a visit; wary is how many of the driver's are to be watched closely.
+func beginVisit(wary *uint8) visit {
+	if *wary == 0 {
+		return visit{}
+	}
+	*wary--
+	return visit{close: *wary > 0}
 }
 
 // due reports whether the clock is to be looked at, behind one more request.
 func (v *visit) due() bool {
 	v.served++
-	return v.wary > 0 || v.served%lookEach == 0
+	return v.close || v.served%lookEach == 0
 }
 
 // look notes the time, and reports whether the visit has taken more than most, in ns.
-func (v *visit) look(now, most int64) bool {
+func (v *visit) look(now, most int64, wary *uint8) bool {
 	if v.from == 0 {
 		v.from = now
 		return false
@@ -38,6 +42,6 @@ func (v *visit) look(now, most int64) bool {
 	if now-v.from <= most {
 		return false
 	}
-	v.wary = waryVisits
+	*wary = waryVisits
 	return true
 }

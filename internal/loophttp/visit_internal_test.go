@@ -7,14 +7,14 @@ import "testing"
 // Quick requests are served in a row with few looks at the clock; slow ones end a visit, and the ones after it sooner.
 func TestVisitIsBounded(t *testing.T) {
 	const most = 1000
-	run := func(v *visit, requests int, each int64) (served, looks int) {
+	run := func(wary *uint8, requests int, each int64) (served, looks int) {
 		now := int64(5)
-		for v.begin(); served < requests; {
+		for v := beginVisit(wary); served < requests; {
 			now += each
 			served++
 			if v.due() {
 				looks++
-				if v.look(now, most) {
+				if v.look(now, most, wary) {
 					break
 				}
 			}
@@ -31,20 +31,20 @@ func TestVisitIsBounded(t *testing.T) {
 		"very slow":  {100_000, 32, 2, 2, 2},
 		"just quick": {31, 64, 4, 34, 34},
 	} {
-		var v visit
-		if served, looks := run(&v, 500, test.each); served != test.served || looks != test.looks {
+		var wary uint8
+		if served, looks := run(&wary, 500, test.each); served != test.served || looks != test.looks {
 			t.Errorf("%s: %d requests with %d looks, want %d and %d", name, served, looks, test.served, test.looks)
 		}
-		if served, looks := run(&v, 500, test.each); served != test.next || looks != test.after {
+		if served, looks := run(&wary, 500, test.each); served != test.next || looks != test.after {
 			t.Errorf("%s, then: %d requests with %d looks, want %d and %d", name, served, looks, test.next, test.after)
 		}
 	}
-	var v visit
-	run(&v, 500, 300)
+	var wary uint8
+	run(&wary, 500, 300)
 	for range waryVisits - 1 {
-		run(&v, 1, 1)
+		run(&wary, 1, 1)
 	}
-	if _, looks := run(&v, 500, 1); looks != 31 {
+	if _, looks := run(&wary, 500, 1); looks != 31 {
 		t.Errorf("%d looks long after a slow visit, want 31", looks)
 	}
 }

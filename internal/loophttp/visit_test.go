@@ -5,6 +5,7 @@ package loophttp_test
 import (
 	"bufio"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,19 +18,29 @@ import (
 // A connection that sends many requests at once, whose actions take a while without blocking, gives others of its loop their
 // turn meanwhile.
 func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
-	const requests = 400
-	var (
-		asked  atomic.Int32
-		others []net.Conn
-		ahead  = make(chan int32, 64) // requests of the one that were served when each of the others was
-	)
-	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop for all
+	for range 10 {
+		if ahead, requests, same := askedBesidePipelined(t); same {
+			if ahead == requests {
+				t.Errorf("all of %d requests in a row were served before one that came meanwhile", requests)
+			}
+			return
+		}
+	}
+	t.Skip("the machine is so busy that the requests are always taken for ones that block")
+}
+
+// askedBesidePipelined returns how many of a connection's requests in a row were served before one of another that came during the
+// second of them; same is false if the first one lost the loop, so that there was nothing to wait for.
+func askedBesidePipelined(t *testing.T) (ahead, requests int32, same bool) {
+	requests = 400
+	var asked, before atomic.Int32
+	var other net.Conn
+	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		app.Get("/busy", func(*dunlin.Request) dunlin.Response {
-			if asked.Add(1) == 2 {
-				for _, c := range others { // they ask in the middle of the visit
-					if _, err := c.Write([]byte(suite.Request("GET /other"))); err != nil {
-						t.Error(err)
-					}
+			if asked.Add(1) == 2 { // in the middle of the visit
+				if _, err := other.Write([]byte(suite.Request("GET /other"))); err != nil {
+					t.Error(err)
 				}
 			}
 			for end := time.Now().Add(100 * time.Microsecond); time.Now().Before(end); {
@@ -37,26 +48,20 @@ func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
 			return dunlin.Text("busy")
 		})
 		app.Get("/other", func(*dunlin.Request) dunlin.Response {
-			ahead <- asked.Load()
+			before.Store(asked.Load())
 			return dunlin.Text("other")
 		})
 	})
-	for range 16 { // some of them on the same loop
-		c := suite.Dial(t, addr)
-		suite.Send(t, c, suite.Request("GET /other"))
-		suite.Answered(t, bufio.NewReader(c), 200, "other")
-		<-ahead
-		others = append(others, c)
-	}
+	other = suite.Dial(t, addr)
+	answers := bufio.NewReader(other)
+	suite.Send(t, other, suite.Request("GET /other"))
+	suite.Answered(t, answers, 200, "other")
 	one := suite.Dial(t, addr)
-	suite.Send(t, one, strings.Repeat(suite.Request("GET /busy"), requests))
-	for range others {
-		if n := <-ahead; n > requests/2 {
-			t.Errorf("%d of %d requests in a row were served first", n, requests)
-		}
-	}
+	suite.Send(t, one, strings.Repeat(suite.Request("GET /busy"), int(requests)))
+	suite.Answered(t, answers, 200, "other")
 	br := bufio.NewReader(one)
 	for range requests {
 		suite.Answered(t, br, 200, "busy")
 	}
+	return before.Load(), requests, app.Stats().Actions.Takeovers == 0
 }

@@ -34,7 +34,6 @@ type wire struct {
 	d     *engine.Driver
 	c     *engine.Conn
 	given int // bytes of input it was given
-	visit visit
 
 	// The connection, the driver's output and the state of body and answer are
 	// used by one goroutine at a time, which holds using. It is free while an
@@ -78,6 +77,7 @@ type wire struct {
 	h2      *looph2.Scratch // made when first needed
 	inParts bool            // a call is about streams of HTTP/2
 	named   bool            // names is that of head
+	wary    uint8           // visits that are to be watched closely, see visit.go
 	claims  int32           // calls of claim without unclaim
 }
 
