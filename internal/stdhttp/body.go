@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -21,6 +22,8 @@ type TimedBody struct {
 	pace exchange.BodyPace
 	set  bool // the deadline is, by us
 	over bool // the body has ended, or its request
+
+	cut atomic.Pointer[error] // that the client was too slow: what had come by then is lost
 }
 
 // NewTimedBody returns the body of a request, bounded in time; nil unless its connection
@@ -37,6 +40,9 @@ func NewTimedBody(req *http.Request) *TimedBody {
 func (b *TimedBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
+	if err := b.cut.Load(); err != nil {
+		return 0, *err
+	}
 	b.conn.body.Store(b)
 	n, err := b.ReadCloser.Read(p)
 	b.conn.body.Store(nil)
@@ -60,7 +66,9 @@ func (b *TimedBody) receive(p []byte) (int, error) {
 		n, err = b.conn.read(p)
 	}
 	if b.tooSlow(time.Since(start), n, err) {
-		return 0, b.conn.server.CutBody(addrPortOf(b.conn))
+		err := b.conn.server.CutBody(addrPortOf(b.conn))
+		b.cut.Store(&err)
+		return 0, err
 	}
 	return n, err
 }
