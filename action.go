@@ -14,13 +14,17 @@ import (
 // chain wraps act in middleware, the first of which sees the request first. Each
 // sees the 500 of what panics behind it. chain panics, naming the place of the
 // registration, when a middleware makes nil of its action.
-func chain(act Action, middleware []Middleware, place string) Action {
+// safe says that act has that 500 already.
+func chain(act Action, middleware []Middleware, place string, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
-		wrapped := middleware[i](contained(act))
+		if !safe {
+			act = contained(act)
+		}
+		wrapped := middleware[i](act)
 		if wrapped == nil {
 			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, place))
 		}
-		act = wrapped
+		act, safe = wrapped, exchange.IsCalm(middleware[i])
 	}
 	return act
 }
@@ -28,8 +32,8 @@ func chain(act Action, middleware []Middleware, place string) Action {
 // contained returns act with its panic made a response, for the middleware around
 // it. The panic of an abort goes on, and so does runtime.Goexit.
 func contained(act Action) Action {
-	if isStd(act) || exchange.IsCalm(act) {
-		return act // which does it itself, or does not panic
+	if isStd(act) {
+		return act // which does it itself
 	}
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth

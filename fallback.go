@@ -63,7 +63,7 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 
 // wrap makes the fallback actions.
 func (s fallbackSource) wrap(place string) *fallback {
-	wrap := func(act Action) Action { return chain(act, s.middleware, place) }
+	wrap := func(act Action) Action { return chain(act, s.middleware, place, false) }
 	return &fallback{
 		source:     s,
 		notFound:   wrap(s.notFound),

@@ -242,7 +242,8 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	if len(middleware)+len(inherited) > 0 {
 		act = orOptions(act)
 	}
-	wrapped := chain(chain(act, middleware, reg.Place), inherited, reg.Place)
+	wrapped := chain(act, middleware, reg.Place, false)
+	wrapped = chain(wrapped, inherited, reg.Place, len(middleware) > 0 && exchange.IsCalm(middleware[0]))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {

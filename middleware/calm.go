@@ -1,11 +1,14 @@
 package middleware
 
-import "github.com/dunlinhttp/dunlin/internal/exchange"
+import (
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
 
-// What these return runs no code of users but the action behind it.
+// The actions of these run no code of users but the action behind them.
 func init() {
-	exchange.Calm(RequestID("X")(nil))
-	exchange.Calm(CORS(CORSConfig{Origins: []string{"*"}})(nil))
-	exchange.Calm(SecureHeaders(SecurityConfig{})(nil))
-	exchange.Calm(new(rateLimiter).byAddress(nil))
+	exchange.Calm(RequestID("X"))
+	exchange.Calm(CORS(CORSConfig{Origins: []string{"*"}}))
+	exchange.Calm(SecureHeaders(SecurityConfig{}))
+	exchange.Calm(dunlin.Middleware(new(rateLimiter).byAddress))
 }

@@ -80,7 +80,7 @@ const (
 func RateLimit(rate Rate) dunlin.Middleware {
 	l := newRateLimiter(rate)
 	if l.Key == nil && l.Store == nil { // all there is to it
-		return func(next dunlin.Action) dunlin.Action { return l.byAddress(next) }
+		return l.byAddress
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -101,9 +101,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 	}
 }
 
-// byAddress limits by addresses, in memory. It is made in one place, see calm.go.
-//
-//go:noinline
+// byAddress limits by addresses, in memory.
 func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		ip := r.Remote().Addr()

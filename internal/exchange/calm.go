@@ -2,12 +2,12 @@ package exchange
 
 import "reflect"
 
-// calm is where the code of actions is that do not panic but by what they lead on to, of which the pipeline
-// knows already: it need not look for that again.
+// calm is the code of middleware whose actions run no code of users but the action behind it, and panic by nothing
+// else: around one, nobody need look for panics again that were looked for behind it.
 var calm = map[uintptr]bool{}
 
-// Calm notes that actions made where this one is do not panic themselves. It is for init functions.
-func Calm(action any) { calm[reflect.ValueOf(action).Pointer()] = true }
+// Calm notes that middleware made where this one is has such actions. It is for init functions.
+func Calm(middleware any) { calm[reflect.ValueOf(middleware).Pointer()] = true }
 
-// IsCalm reports whether an action was made where one is that was noted.
-func IsCalm(action any) bool { return calm[reflect.ValueOf(action).Pointer()] }
+// IsCalm reports whether middleware was made where one is that was noted.
+func IsCalm(middleware any) bool { return calm[reflect.ValueOf(middleware).Pointer()] }
