@@ -240,7 +240,8 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
-// HeaderBytes is HeaderList without a copy, for comparing: what it returns is valid until the body is read, or the action waits or returns.
+// HeaderBytes is HeaderList without a copy, for comparing: what it returns is not to be written to, and valid until the body is
+// read, or the action waits or returns.
 func (r *Request) HeaderBytes(name string) []byte {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -302,7 +303,7 @@ func (r *Request) Now() time.Time {
 	return r.wire.Now()
 }
 
-// ID returns an identifier of this request, 26 random characters unless a
+// ID returns an identifier of this request, 26 characters that are unique but no secret, unless a
 // middleware has set one with SetID.
 func (r *Request) ID() string {
 	r.alive()

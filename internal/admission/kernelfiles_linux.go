@@ -2,6 +2,7 @@ package admission
 
 import (
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,10 +14,8 @@ func KernelFiles() fs.FS { return kernelFiles{} }
 
 type kernelFiles struct{}
 
-// Open is there for the interface: fs.ReadFile calls ReadFile.
-func (kernelFiles) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-}
+// Open is what others than fs.ReadFile call.
+func (kernelFiles) Open(name string) (fs.File, error) { return os.DirFS("/").Open(name) }
 
 // ReadFile returns what the file holds, whose name has no slash at the beginning.
 func (kernelFiles) ReadFile(name string) ([]byte, error) {
