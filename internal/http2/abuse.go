@@ -29,7 +29,7 @@ const (
 	Priorities
 	// Unknown are frames of unknown types.
 	Unknown
-	// LateFrames are frames on streams that are over.
+	// LateFrames are frames on streams that are over, but for DATA that was under way when we reset its stream.
 	LateFrames
 
 	Reasons // one more than there are

@@ -95,6 +95,50 @@ func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 	}
 }
 
+// What of a body was under way when its stream was reset is no attack, in whatever pieces it comes; what its client
+// was not allowed to send is.
+func TestDataUnderWay(t *testing.T) {
+	const window = 16_000
+	for _, c := range []struct {
+		what     string
+		begin    func(cl *client)
+		underWay int
+	}{
+		{"the stream was reset", func(cl *client) {
+			cl.send(headers(3, 0, post()) + frame(tData, 0, 3, strings.Repeat("x", 4000)))
+			cl.conn.Reset(cl.streams[3], http2.NoError)
+		}, window - 4000},
+		{"likewise, and the window was opened again", func(cl *client) {
+			cl.send(headers(3, 0, post()) + frame(tData, 0, 3, strings.Repeat("x", window)))
+			cl.conn.Consumed(cl.streams[3], window)
+			cl.conn.Reset(cl.streams[3], http2.NoError)
+		}, window},
+		{"the request is malformed", func(cl *client) { cl.send(headers(3, 0, post("X: y"))) }, window},
+		{"the body had ended", func(cl *client) {
+			cl.send(headers(3, endStream, post()))
+			cl.conn.Reset(cl.streams[3], http2.NoError)
+		}, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = window, window })
+			cl.send(headers(1, 0, post()))
+			c.begin(cl)
+			cl.send(strings.Repeat(frame(tData, 0, 3, "x"), c.underWay))
+			if cl.err != nil {
+				t.Fatalf("within the window: %v", cl.err)
+			}
+			if got := cl.send(frame(tData, 0, 1, "other")); len(got) != 1 || got[0] != `1 data "other"` {
+				t.Errorf("of another stream: %q", got)
+			}
+			cl.send(strings.Repeat(frame(tData, 0, 3, "x"), 2500))
+			var e http2.Error
+			if !errors.As(cl.err, &e) || e.Reason() != http2.LateFrames {
+				t.Errorf("beyond the window: %v, want it to be too much", cl.err)
+			}
+		})
+	}
+}
+
 // Tokens come again with time.
 func TestTokensComeAgain(t *testing.T) {
 	cl := connect(t, nil)

@@ -221,10 +221,10 @@ func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	return c.spend(Faults)
 }
 
-// refuse resets a stream that nobody has heard of.
-func (c *Conn) refuse(id uint32, p problem, r Reason) problem {
+// refuse resets a stream that nobody has heard of. underWay is how many bytes of DATA may be.
+func (c *Conn) refuse(id uint32, underWay int32, p problem, r Reason) problem {
 	c.Out = appendReset(c.Out, id, problems[p].code)
-	c.over.add(id, true)
+	c.over.add(id, true, underWay)
 	return c.spend(r)
 }
 

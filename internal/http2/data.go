@@ -33,7 +33,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	st := c.find(h.stream)
 	if st == nil || st.closed {
 		c.refill()
-		return used, c.lateData(h.stream)
+		return used, c.lateData(h, length)
 	}
 	if p = c.dataProblem(st, h.length, length); p != noProblem {
 		return used, c.failStream(st, p, ev)
@@ -71,12 +71,17 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	return noProblem
 }
 
-// lateData judges DATA on a stream that is over.
-func (c *Conn) lateData(id uint32) problem {
-	if _, byUs := c.over.find(id); byUs || id > c.refused {
+// lateData judges DATA, length bytes of it, on a stream that is over. What was under way when we reset it is as
+// free as on an open one, in whatever pieces: else a body that is refused could end the connection, with all other
+// streams. It is no more than the stream's window had left.
+func (c *Conn) lateData(h frameHeader, length int) problem {
+	if length > 0 && c.over.wasUnderWay(h.stream, h.length) {
+		return noProblem
+	}
+	if _, byUs := c.over.find(h.stream); byUs || h.stream > c.refused {
 		return c.spend(LateFrames)
 	}
-	return c.refuse(id, closedStream, Faults)
+	return c.refuse(h.stream, 0, closedStream, Faults)
 }
 
 // payload passes on what is here of a DATA frame's payload.

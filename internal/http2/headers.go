@@ -91,19 +91,23 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 // request opens a stream.
 func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem {
 	c.lastID = id
+	underWay := int32(0)
+	if !end {
+		underWay = c.firstWindow()
+	}
 	switch {
 	case id > c.refused:
 		return c.spend(Refusals) // the client has been told, or will be
 	case self:
-		return c.refuse(id, dependsOnItself, Faults)
+		return c.refuse(id, underWay, dependsOnItself, Faults)
 	case len(c.streams) >= c.lim.MaxStreams:
-		return c.refuse(id, tooManyStreams, Refusals)
+		return c.refuse(id, underWay, tooManyStreams, Refusals)
 	}
 	if p := r.interpret(c.lim); p != noProblem {
-		return c.refuse(id, p, Faults)
+		return c.refuse(id, underWay, p, Faults)
 	}
 	if end && r.ContentLength > 0 {
-		return c.refuse(id, lengthDiffers, Faults)
+		return c.refuse(id, underWay, lengthDiffers, Faults)
 	}
 	st := c.open(id)
 	st.recvEnded, st.declared = end, r.ContentLength

@@ -94,12 +94,17 @@ func (c *Conn) open(id uint32) *Stream {
 	st.ID, st.running, st.declared = id, true, -1
 	st.sendWindow = int64(c.peerWindow)
 	st.window = int32(c.lim.StreamWindow)
-	st.recvWindow = st.window
-	if !c.acknowledged {
-		st.recvWindow = initialWindow
-	}
+	st.recvWindow = c.firstWindow()
 	c.streams = append(c.streams, st)
 	return st
+}
+
+// firstWindow returns how many bytes a client may send on a stream that it opens.
+func (c *Conn) firstWindow() int32 {
+	if !c.acknowledged {
+		return initialWindow
+	}
+	return int32(c.lim.StreamWindow)
 }
 
 // close notes that the stream is over on the wire. It goes when it has no owner.
@@ -107,9 +112,13 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	if st.closed {
 		return
 	}
+	underWay := st.recvWindow
+	if st.recvEnded {
+		underWay = 0
+	}
 	st.closed, st.recvEnded, st.sendEnded = true, true, true
 	c.Enough(st)
-	c.over.add(st.ID, byUs)
+	c.over.add(st.ID, byUs, underWay)
 	c.unread -= int64(st.unread)
 	st.unread = 0
 	if c.dataStream == st {
@@ -165,16 +174,17 @@ func (c *Conn) Reset(st *Stream, code Code) {
 // have reset were under way and are ignored, on one that its client has closed they are an
 // error. A number is kept with a bit for us.
 type recent struct {
-	ids  [16]uint32
-	next uint8
+	ids      [16]uint32
+	underWay [16]int32 // bytes of DATA that may come of each: what its window had left
+	next     uint8
 }
 
-func (r *recent) add(id uint32, byUs bool) {
+func (r *recent) add(id uint32, byUs bool, underWay int32) {
 	id <<= 1
 	if byUs {
 		id |= 1
 	}
-	r.ids[r.next] = id
+	r.ids[r.next], r.underWay[r.next] = id, underWay
 	r.next = (r.next + 1) % uint8(len(r.ids))
 }
 
@@ -186,4 +196,16 @@ func (r *recent) find(id uint32) (known, byUs bool) {
 		}
 	}
 	return false, false
+}
+
+// wasUnderWay reports whether a client may have sent so many bytes of DATA before it knew that we have reset
+// their stream, and takes them off what there may be.
+func (r *recent) wasUnderWay(id uint32, n int) bool {
+	for i, kept := range r.ids {
+		if kept == id<<1|1 && n <= int(r.underWay[i]) {
+			r.underWay[i] -= int32(n)
+			return true
+		}
+	}
+	return false
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -319,18 +320,14 @@ func TestStreamBodies(t *testing.T) {
 			})))
 		})
 		c, scheme := h2Client(t)
-		post := func(t *testing.T, path string, body io.Reader) (int, string) {
-			t.Helper()
+		post := func(path string, body io.Reader) (status int, text string, err error) {
 			resp, err := c.Post(scheme+addr+path, "text/plain", body)
 			if err != nil {
-				t.Fatal(err)
+				return 0, "", err
 			}
 			defer resp.Body.Close()
-			text, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return resp.StatusCode, string(text)
+			b, err := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(b), err
 		}
 		for _, path := range []string{"/bytes", "/std"} {
 			for name, endless := range map[string]bool{"silent": false, "slow": true} {
@@ -343,8 +340,8 @@ func TestStreamBodies(t *testing.T) {
 							_, err = io.WriteString(w, "more")
 						}
 					}()
-					if status, text := post(t, path, body); status != http.StatusRequestTimeout {
-						t.Errorf("status %d, %q; want a 408", status, text)
+					if status, text, err := post(path, body); status != http.StatusRequestTimeout || err != nil {
+						t.Errorf("status %d, %q, %v; want a 408", status, text, err)
 					}
 					if n := app.Stats().Shed["slow-body"]; n != before+1 {
 						t.Errorf("%d counted, want 1", n-before)
@@ -354,18 +351,25 @@ func TestStreamBodies(t *testing.T) {
 		}
 		t.Run("own deadline", func(t *testing.T) {
 			body, w := io.Pipe()
-			go func() {
+			var client sync.WaitGroup
+			client.Go(func() {
+				defer w.Close()
 				_, _ = io.WriteString(w, "some")
 				for range 2 { // until others were cut off
 					slow, pipe := io.Pipe()
-					post(t, "/bytes", slow)
+					status, text, err := post("/bytes", slow)
 					_ = pipe.Close()
+					if status != http.StatusRequestTimeout || err != nil {
+						t.Errorf("another: status %d, %q, %v; want a 408", status, text, err)
+					}
 				}
 				_, _ = io.WriteString(w, "more")
-				_ = w.Close()
-			}()
-			if status, text := post(t, "/own", body); status != http.StatusOK || text != "<nil>" {
-				t.Errorf("%d %q, want the body to be read", status, text)
+			})
+			status, text, err := post("/own", body)
+			_ = body.Close()
+			client.Wait()
+			if status != http.StatusOK || text != "<nil>" || err != nil {
+				t.Errorf("%d %q, %v; want the body to be read", status, text, err)
 			}
 		})
 	})
