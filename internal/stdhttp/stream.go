@@ -182,25 +182,35 @@ type streamBody struct {
 	timer   *time.Timer
 	watched bool
 	cut     bool
+	refused error // what reads return since the client was found to be too slow
 }
 
 // Read reads the body.
 func (b *streamBody) Read(p []byte) (int, error) {
-	b.begin()
+	if err := b.begin(); err != nil {
+		return 0, err
+	}
 	n, err := b.ReadCloser.Read(p)
 	if b.end(n, err) {
-		return 0, b.stream.server.CutBody(b.stream.addr())
+		err = b.stream.server.CutBody(b.stream.addr())
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.refused = err
+		return 0, err
 	}
 	return n, err
 }
 
-// begin has a read watched.
-func (b *streamBody) begin() {
+// begin has a read watched, unless there is nothing more to read.
+func (b *streamBody) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.refused != nil {
+		return b.refused
+	}
 	b.reading, b.since = true, time.Now()
 	if b.watched {
-		return
+		return nil
 	}
 	b.watched = true
 	if left := b.pace.Left(&b.stream.server.Settings); b.timer == nil {
@@ -208,6 +218,7 @@ func (b *streamBody) begin() {
 	} else {
 		b.timer.Reset(left)
 	}
+	return nil
 }
 
 // end judges the client after a read; true if it was too slow.
