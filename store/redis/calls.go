@@ -19,7 +19,8 @@ import (
 type redisStore struct {
 	client   rueidis.Client
 	prefix   string
-	replicas int // that confirm what is written to values
+	replicas int             // that confirm what is written to values
+	writers  []chan struct{} // then: for each part a place for each write
 
 	closing context.Context // ends subscriptions
 	close   context.CancelFunc
@@ -52,6 +53,13 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return version`
 	setScript = rueidis.NewLuaScript(setText)
 )
+
+// WAIT is about what its connection has written, and a DEL of what is not there writes nothing: that an earlier one is confirmed is seen
+// by what is written after it.
+const endText = `if redis.call('DEL', KEYS[1]) == 1 then return 1 end
+redis.call('SET', KEYS[1], '', 'PX', 1)
+redis.call('DEL', KEYS[1])
+return 0`
 
 const longestTTL = 10 * 365 * 24 * time.Hour
 
@@ -172,12 +180,12 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	if have != store.Any {
 		want = strconv.FormatUint(uint64(have), 10)
 	}
-	args := []string{want, rueidis.BinaryString(value), millis(ttl)}
 	var answer rueidis.RedisResult
 	if s.replicas == 0 {
-		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, args)
+		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, rueidis.BinaryString(value), millis(ttl)})
 	} else {
-		answer = s.write(ctx, func(b rueidis.Builder) rueidis.Completed {
+		args := []string{want, string(value), millis(ttl)} // a copy: the caller may leave before it is sent
+		answer = s.write(ctx, key, func(b rueidis.Builder) rueidis.Completed {
 			return b.Eval().Script(setText).Numkeys(1).Key(s.valueKey(key)).Arg(args...).Build()
 		})
 	}
@@ -194,9 +202,12 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 		return err
 	}
 	defer s.end()
-	n, err := s.write(ctx, func(b rueidis.Builder) rueidis.Completed {
+	n, err := s.write(ctx, key, func(b rueidis.Builder) rueidis.Completed {
 		if ttl > 0 {
 			return b.Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl)).Build()
+		}
+		if s.replicas > 0 {
+			return b.Eval().Script(endText).Numkeys(1).Key(s.valueKey(key)).Build()
 		}
 		return b.Arbitrary("DEL").Keys(s.valueKey(key)).Build()
 	}).AsInt64()

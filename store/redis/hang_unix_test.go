@@ -41,6 +41,34 @@ func TestRedisHangs(t *testing.T) {
 	})
 }
 
+// So do writes that wait for replicas: neither making a connection to a Redis that hangs nor waiting for one of the pool's takes longer.
+func TestRedisHangsWithReplicas(t *testing.T) {
+	const calls = 20
+	s, _ := startPair(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Replicas: 1, Guard: store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: calls, Cooldown: 200 * time.Millisecond}})
+	set := func() error {
+		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		return err
+	}
+	eventually(t, "Redis is used", func() bool { return set() == nil })
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for !st.Stats().Open {
+		if err := set(); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("a write to a Redis that hangs: %v", err)
+		}
+	}
+	if took := time.Since(began); took > calls*time.Second { // and not those two that making a connection may take
+		t.Errorf("%d writes with a deadline of 100 ms took %v", calls, took)
+	}
+	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Redis is used again", func() bool { return set() == nil })
+}
+
 // While one master of a cluster hangs, what is on the others goes on.
 func TestMasterHangs(t *testing.T) {
 	cluster := startCluster(t)

@@ -60,12 +60,14 @@ type Config struct {
 
 	// Replicas is how many replicas must have a value that is written or ended before the call returns (WAIT). What fewer confirm in time fails
 	// with ErrUnconfirmed, though Redis may have it: requests with an idempotency key are then refused and not carried out. A
-	// value so confirmed is lost only if all of them fail along with the master, or if one that has not confirmed takes its place: let there be no
-	// more replicas of a master than that. Each master needs as many replicas, or nothing can be written; also
-	// after one has taken its master's place. Writes take a round trip to the replica longer. Default: 0.
+	// value so confirmed is lost only if all of them fail along with the master, or if one that has not confirmed takes its place: that no idempotency
+	// key and no session is lost when a master is killed holds where each master has no more replicas than are waited for. Each master
+	// needs as many, or nothing can be written; also after one has taken its master's place. Writes take a round trip to the replica
+	// longer. Default: 0.
 	Replicas int
 
-	// BufferBytes is the size of each connection's two buffers; there are two connections to each node. Default: 32 KiB.
+	// BufferBytes is the size of each connection's two buffers. There are two connections to each node, and with Replicas up to 64 more to each
+	// master, one for each write that waits; those that nobody uses are closed once a minute. Default: 32 KiB.
 	BufferBytes int
 }
 
@@ -140,6 +142,7 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	}
 	if c.Replicas > 0 {
 		option.BlockingPoolSize = writersToNode
+		option.BlockingPoolCleanup = writerIdle
 	}
 	if c.Prefix == "" {
 		c.Prefix = "dunlin:"
@@ -162,6 +165,9 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	s.division = divide(ctx, client)
+	for range s.Shards() {
+		s.writers = append(s.writers, make(chan struct{}, writersToNode))
+	}
 	return store.Guard(s, c.Guard), nil
 }
 
