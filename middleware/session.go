@@ -257,7 +257,7 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 	if !state.open {
 		return ErrSessionTooLate
 	}
-	if state.there && s.config.Store != nil {
+	if state.id != "" && s.config.Store != nil { // also if it is not there: an end before may have been unconfirmed
 		if err := s.config.Store.Expire(r.Context(), s.storeKey(state.id), 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}

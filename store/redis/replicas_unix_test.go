@@ -98,6 +98,46 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
+// A logout that no replica confirms has failed, also when it is sent again.
+func TestLogoutUnconfirmed(t *testing.T) {
+	master, replica := startPair(t)
+	sessions := middleware.NewSessions[string](middleware.SessionConfig{Store: connect(t, redis.Config{
+		Addrs: []string{master.addr}, Replicas: 1, Guard: store.GuardConfig{Timeout: 500 * time.Millisecond, Failures: 1 << 20},
+	})})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	action := func(do func(*dunlin.Request) error) dunlin.Action {
+		return dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) { return dunlin.NoContent(), do(r) })
+	}
+	app.Post("/login", action(func(r *dunlin.Request) error {
+		return sessions.Login(r, func(user *string) error { *user = "ann"; return nil })
+	}), sessions.Middleware())
+	app.Post("/logout", action(sessions.End), sessions.Middleware())
+	post := func(path, cookie string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest("POST", path, nil)
+		req.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		return w
+	}
+	cookie := ""
+	eventually(t, "a login", func() bool {
+		cookie, _, _ = strings.Cut(post("/login", "").Header().Get("Set-Cookie"), ";")
+		return cookie != ""
+	})
+	if err := replica.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if w := post("/logout", cookie); w.Code != 503 {
+			t.Errorf("a logout that no replica confirms is answered %d", w.Code)
+		}
+	}
+	if err := replica.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the logout", func() bool { return post("/logout", cookie).Code == 204 })
+}
+
 // A master that is killed takes nothing along that was confirmed: its replica, in its place, lets no request with an idempotency key
 // run again, and has each session.
 func TestMasterKilled(t *testing.T) {
