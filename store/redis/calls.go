@@ -182,7 +182,7 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	}
 	var answer rueidis.RedisResult
 	if s.replicas == 0 {
-		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, rueidis.BinaryString(value), millis(ttl)})
+		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, string(value), millis(ttl)}) // a copy: it may still be queued when the time is over
 	} else {
 		args := []string{want, string(value), millis(ttl)} // a copy: the caller may leave before it is sent
 		answer = s.write(ctx, key, func(b rueidis.Builder) rueidis.Completed {
@@ -244,7 +244,7 @@ func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) 
 		return err
 	}
 	defer s.end()
-	return errorOf(s.client.Do(ctx, s.client.B().Publish().Channel(s.prefix+topic).Message(rueidis.BinaryString(message)).Build()).Error())
+	return errorOf(s.client.Do(ctx, s.client.B().Publish().Channel(s.prefix+topic).Message(string(message)).Build()).Error())
 }
 
 // Close is store.Store.Close.
