@@ -19,21 +19,21 @@ import (
 // turn meanwhile.
 func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop for all
-	for range 10 {
-		if ahead, requests, same := askedBesidePipelined(t); same {
-			if ahead == requests {
-				t.Errorf("all of %d requests in a row were served before one that came meanwhile", requests)
-			}
+	for {                                           // until the requests were all served by the loop, which on a busy machine they are not always
+		ahead, requests, same := askedBesidePipelined(t)
+		if same && ahead == requests {
+			t.Errorf("all of %d requests in a row were served before one that came meanwhile", requests)
+		}
+		if same {
 			return
 		}
 	}
-	t.Skip("the machine is so busy that the requests are always taken for ones that block")
 }
 
 // askedBesidePipelined returns how many of a connection's requests in a row were served before one of another that came during the
 // second of them; same is false if the first one lost the loop, so that there was nothing to wait for.
 func askedBesidePipelined(t *testing.T) (ahead, requests int32, same bool) {
-	requests = 400
+	requests = 100
 	var asked, before atomic.Int32
 	var other net.Conn
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
