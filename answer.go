@@ -175,6 +175,7 @@ func (a *App) OnAnswer(f func(*AnswerInfo)) {
 // was late or that its stream broke. f may be called on another goroutine than
 // the action's, while that runs on after a timeout, and must not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
+	r.alive()
 	if rest := r.rest(); rest != nil {
 		rest.onAnswer(f)
 		return
@@ -228,13 +229,13 @@ func (r *Request) identity() string {
 	return r.id.Text(&r.s.Strings)
 }
 
-// number returns the number that the identifier is, and gives the request one if it has none; 0 where it is no number.
-func (r *Request) number() exchange.Number {
+// short returns the identifier, a number where it need not be a text, and gives the request one if it has none.
+func (r *Request) short() exchange.Identity {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
 		defer r.shared.Unlock()
 	}
-	return r.id.Number(&r.s.Strings)
+	return r.id.Short(&r.s.Strings)
 }
 
 // knownID returns the identifier that the request has been given, if any.
@@ -305,9 +306,9 @@ func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 	*resp = p(info, *resp)
 }
 
-// applyLate is apply for an answer that is made when it is sent, and has been claimed.
+// applyLate is apply for an answer that is made when it is sent, and has been claimed. One whose head has gone out has had it.
 func (a *App) applyLate(r *Request, resp *Response) {
-	if !a.amends() || r.rest() != nil {
+	if kind := resp.a.Kind(); !a.amends() || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
 		return
 	}
 	if resp.a.Own() == nil {

@@ -3,7 +3,6 @@ package dunlin
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -163,12 +162,8 @@ func varying(r *Request) Response { return varied(r.route.action(r)) }
 
 // varied returns the response with Accept among what caches must look at.
 func varied(resp Response) Response {
-	for _, line := range resp.Values("Vary") {
-		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); name == "*" || strings.EqualFold(name, "Accept") {
-				return resp
-			}
-		}
+	if resp.a.Varies("Accept") {
+		return resp
 	}
 	return resp.AddHeader("Vary", "Accept")
 }

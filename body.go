@@ -15,17 +15,16 @@ import (
 // ContentLength returns the length of the body in bytes as the client announced it:
 // 0 when there is none, -1 when it comes without a length (chunked).
 func (r *Request) ContentLength() int64 {
+	r.alive()
 	if r.decoded() {
 		return int64(len(r.s.Whole))
 	}
 	return r.wire.ContentLength()
 }
 
-// MaxBody returns a group whose routes take request bodies of up to n bytes, in
-// place of Config.MaxBody; more is answered with 413, before anything is read
-// where the client announces the length. It also limits what standard handlers
-// read, with an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for
-// no bound.
+// MaxBody returns a group whose routes take request bodies of up to n bytes, in place of Config.MaxBody; more is answered
+// with 413, before anything is read where the client announces the length. It also limits what standard handlers read, with
+// an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for no bound.
 func (g *Group) MaxBody(n int64) *Group {
 	sub := g.derive()
 	sub.maxBody = g.app.lowerMaxBody(n)
@@ -66,9 +65,8 @@ func (r *Request) maxStdBody() int64 {
 	return r.route.shared.MaxBody
 }
 
-// Body returns a reader of the body. It fails with a 413 problem where more than
-// the limit (Config.MaxBody, Group.MaxBody) was announced, or was read, with a 408
-// problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
+// Body returns a reader of the body. It fails with a 413 problem where more than the limit (Config.MaxBody, Group.MaxBody)
+// was announced, or was read, with a 408 problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
 // when it is cut short or malformed. After Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
 	r.alive()
@@ -80,7 +78,7 @@ func (r *Request) Body() io.Reader {
 	if err := r.announced(most); err != nil {
 		return exchange.FailedReader{Err: err}
 	}
-	return r.wire.Body(most)
+	return exchange.While(&r.ended, r.wire.Body(most))
 }
 
 // announced returns the problem of a body that is announced to be longer than

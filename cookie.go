@@ -7,12 +7,11 @@ import "strings"
 // path (RFC 6265 section 5.4). A pair with bytes that a cookie may not hold is
 // skipped.
 func (r *Request) Cookie(name string) string {
-	header, _ := r.wire.Header("Cookie")
-	v, _ := findCookie(header, name)
+	v, _ := findCookie(r.HeaderList("Cookie"), name)
 	return v
 }
 
-// findCookie looks a name up in the value of one Cookie header, RFC 6265
+// findCookie looks a name up in what the client has sent as cookies, RFC 6265
 // section 4.2.1.
 func findCookie(header, name string) (string, bool) {
 	for header != "" {

@@ -44,7 +44,7 @@ func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 		return r
 	}
 	b := &block.block
-	if r.a.Own() == nil {
+	if r.a.Stands() {
 		if both := b.Under(r.a.Base()); both != nil {
 			r.a.Stand(both)
 			return r
@@ -67,27 +67,41 @@ func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 
 // An IDHeader is a response header that says the ID of the request, in the cheapest way that there is: no string
 // is made of an ID that only the client sees. It may be shared.
-type IDHeader struct{ block *exchange.Block }
-
-// NewIDHeader returns the header of a name. It panics when that may not be the name of a response header.
-func NewIDHeader(name string) *IDHeader {
-	return &IDHeader{exchange.IDBlock(NewHeaderBlock(name, "").block.Fields[0].Name)}
+type IDHeader struct {
+	block  *exchange.Block // the header, and others
+	others *HeaderBlock
 }
 
-// SetOn returns resp with the header saying [Request.ID] of r, unless resp has the header already.
-func (h *IDHeader) SetOn(resp Response, r *Request) Response {
-	name := h.block.Fields[0].Name
-	if resp.a.LacksAll(h.block) {
-		if n := r.number(); n != 0 && r.s.Numbers && !resp.a.Failed() {
-			if a, err := resp.a.Identify(h.block, n); err == nil {
-				return Response{a}
-			}
+// NewIDHeader returns the header of a name, to be set together with pairs as of [NewHeaderBlock]. It panics as that does.
+func NewIDHeader(name string, pairs ...string) *IDHeader {
+	all := &NewHeaderBlock(append([]string{name, ""}, pairs...)...).block
+	others := NewHeaderBlock(pairs...)
+	return &IDHeader{exchange.IDBlock(all.Fields[0].Name, &others.block), others}
+}
+
+// SetOn returns resp with the header saying [Request.ID] of r, and with the others, except those that resp has already.
+func (h *IDHeader) SetOn(resp Response, r *Request) Response { return h.SetWith(resp, r, nil) }
+
+// SetWith is SetOn and then [Response.Headers] of block, unless that is nil.
+func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Response {
+	if r.s.Numbers && resp.a.LacksAll(h.block) && !resp.a.Failed() {
+		var over *exchange.Block
+		if block != nil {
+			over = &block.block
 		}
-	} else if resp.Get(name) != "" {
-		return resp
+		id := r.short()
+		if a, ok := resp.a.Identify(h.block, &id, &r.s.Strings, over); ok {
+			return Response{a}
+		}
 	}
-	return resp.Header(name, r.identity())
+	if name := h.block.Fields[0].Name; resp.Get(name) == "" {
+		resp = resp.Header(name, r.identity())
+	}
+	return resp.DefaultHeaders(h.others).Headers(block)
 }
+
+// Lacks reports whether the response has none of the headers of block, be they empty.
+func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 
 // Get returns the first value of the named header, "" when the block has none.
 // Names compare without regard to case.

@@ -10,7 +10,7 @@ import (
 // skipped, as net/url does.
 func (r *Request) Query(name string) string {
 	s, _ := r.queryValue(name)
-	return s
+	return r.own(s)
 }
 
 // HasQuery reports whether the query has the named parameter, be it empty.
@@ -30,7 +30,7 @@ func (r *Request) QueryAll(name string) iter.Seq[string] {
 			if !r.keyIs(key, name) {
 				continue
 			}
-			if s, ok := r.queryText(value); ok && !yield(s) {
+			if s, ok := r.queryText(value); ok && !yield(r.own(s)) {
 				return
 			}
 		}
@@ -74,10 +74,10 @@ func (r *Request) keyIs(key, name string) bool {
 	return ok && string(plain) == name
 }
 
-// queryText returns an escaped value as a safe string.
+// queryText returns an escaped value, which is safe only if something was escaped: see own.
 func (r *Request) queryText(value string) (string, bool) {
 	if strings.IndexByte(value, '%') < 0 && strings.IndexByte(value, '+') < 0 {
-		return r.own(value), true
+		return value, true
 	}
 	plain, ok := unescapeQuery(r.scratch[:0], value)
 	r.scratch = plain

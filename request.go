@@ -230,8 +230,8 @@ func (r *Request) Header(name string) string {
 	return s
 }
 
-// HeaderList returns all values of the named request header, joined by a comma and a space where it was sent
-// in several lines (RFC 9110 section 5.3); "" when there is none.
+// HeaderList returns all values of the named request header, joined by a comma and a space, of Cookie by a semicolon and a space, where
+// it was sent in several lines (RFC 9110 section 5.3, RFC 9113 section 8.2.3); "" when there is none.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"net/textproto"
-	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -151,7 +150,7 @@ func (r Response) Headers(block *HeaderBlock) Response {
 		}
 		return r
 	}
-	if r.a.Own() == nil {
+	if r.a.Stands() {
 		r.a.Stand(b.Over(r.a.Base())) // no memory of the response's own is needed
 		return r
 	}
@@ -216,15 +215,7 @@ func (r Response) Body() []byte {
 func (r Response) Get(name string) string { return r.a.First(name) }
 
 // Values returns every value the named header will have.
-func (r Response) Values(name string) []string {
-	var all []string
-	for n, v := range r.a.Headers {
-		if strings.EqualFold(n, name) {
-			all = append(all, v)
-		}
-	}
-	return all
-}
+func (r Response) Values(name string) []string { return r.a.All(name) }
 
 // Fields yields the name and value of every header that Get knows of, a name as often as it will
 // be sent.

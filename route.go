@@ -283,13 +283,12 @@ func callerPlace() string {
 		if n == 0 {
 			return "unknown place"
 		}
-		for frames, more := runtime.CallersFrames(pcs[:n]), true; more; {
-			var f runtime.Frame
-			f, more = frames.Next()
-			switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
+		for i, pc := range pcs[:n] {
+			switch pkg, _, _ := strings.Cut(strings.TrimPrefix(runtime.FuncForPC(pc-1).Name(), "github.com/dunlinhttp/"), "."); pkg {
 			case "dunlin", "dunlin/typed", "dunlin/openapi":
 			default:
-				return fmt.Sprintf("%s:%d", f.File, f.Line)
+				f, _ := runtime.CallersFrames(pcs[i:n]).Next()
+				return f.File + ":" + strconv.Itoa(f.Line)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 // newServer chooses the engine for a place.
 func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	a.memory.Begin(ceiling.Settings{
-		Limit: int64(a.config.MemoryLimit), KeepProgram: a.config.DisableProgramDrop, NoPacing: a.config.DisableGCPacing, Log: a.log,
+		Limit: int64(a.config.MemoryLimit), KeepProgram: a.config.DisableProgramDrop, NoPacing: a.config.DisableGCPacing, Log: a.asyncLog,
 	})
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)
 	if p.TLS != nil {

@@ -42,7 +42,7 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 // the connection.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
-		return Response{}.fail(errNoEvents)
+		return Response{}.fail(errors.New("SSE was given a nil function"))
 	}
 	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, resp *Response) Response {
 		e := &Events{r: r, w: &streamWriter{r: r, resp: resp}}
@@ -51,8 +51,6 @@ func SSE(stream func(e *Events) error) Response {
 	resp.a.Own().Lasts = true
 	return resp
 }
-
-var errNoEvents = errors.New("SSE was given a nil function")
 
 // Events is an event stream being sent. Its methods are safe for any number of
 // goroutines, until the function given to SSE returns.

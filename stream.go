@@ -65,32 +65,27 @@ func (r *Response) failLate(err error) Response {
 	return failure
 }
 
-// maxHeldBack is how much of a stream is held back, in bytes: until then an
-// error is still a clean answer, and a stream that ends is an ordinary response
-// with a length.
+// maxHeldBack is how much of a stream is held back, in bytes: until then an error is still a clean answer, and a stream
+// that ends is an ordinary response with a length.
 const maxHeldBack = 8 << 10
 
-// Stream answers 200 with a body that write produces piece by piece, when the
-// response is sent: after the action has returned, on the same goroutine or on one of
-// its own. The request may be used until write returns. For HEAD, write is not called.
+// Stream answers 200 with a body that write produces piece by piece, when the response is sent: after the action has
+// returned, on the same goroutine or on one of its own. The request may be used until write returns, and the writer fails
+// from then on. For HEAD, write is not called.
 //
-// The first 8 KB are held back. When write ends before, the response goes out as
-// any other, with its length; when it fails before, its error is answered as by
-// [Error]. Otherwise the body is sent in pieces, and [Flush] on the writer sends
-// what there is. Then an error or a panic cuts the connection, so that the
-// client does not take what it has for the whole. A write fails when the client
-// has gone; write should return that error.
+// The first 8 KB are held back. When write ends before, the response goes out as any other, with its length; when it fails
+// before, its error is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] on the writer sends what
+// there is. Then an error or a panic cuts the connection, so that the client does not take what it has for the whole. A write
+// fails when the client has gone; write should return that error.
 func Stream(contentType string, write func(w io.Writer) error) Response {
 	r := Bytes(contentType, nil)
 	if write == nil {
-		return r.fail(errNoStream)
+		return r.fail(errors.New("Stream was given a nil function"))
 	}
 	return r.producing(func(r *Request, resp *Response) Response {
 		return (&streamWriter{r: r, resp: resp, most: maxHeldBack}).run(write)
 	})
 }
-
-var errNoStream = errors.New("Stream was given a nil function")
 
 // Flush sends what has been written to the writer of a Stream so far. It fails
 // with http.ErrNotSupported behind standard middleware that cannot pass it on.
@@ -101,9 +96,9 @@ func Flush(w io.Writer) error {
 	return http.ErrNotSupported
 }
 
-// A streamWriter is what a stream writes to: it holds back the first bytes and
-// passes on the rest.
+// A streamWriter is what a stream writes to: it holds back the first bytes and passes on the rest.
 type streamWriter struct {
+	use  exchange.Use // what writes to it may have left it to others
 	r    *Request
 	resp *Response
 	held []byte
@@ -158,6 +153,7 @@ func (w *streamWriter) failBefore(err error) Response {
 
 func (w *streamWriter) call(write func(io.Writer) error) error {
 	defer w.r.cutAfter(func() bool { return w.sink != nil })
+	defer w.use.End()
 	return write(w)
 }
 
@@ -178,6 +174,10 @@ func (r *Request) cutAfter(begun func() bool) {
 
 // Write adds p to the body.
 func (w *streamWriter) Write(p []byte) (int, error) {
+	if err := w.use.Begin(); err != nil {
+		return 0, err
+	}
+	defer w.use.Done()
 	if w.sink == nil {
 		if len(w.held)+len(p) <= w.most {
 			w.held = append(w.held, p...)
@@ -192,6 +192,10 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 
 // Flush sends what has been written so far.
 func (w *streamWriter) Flush() error {
+	if err := w.use.Begin(); err != nil {
+		return err
+	}
+	defer w.use.Done()
 	if err := w.begin(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,7 +41,7 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 // ServeTLS answers the connections of ln by TLS with the given settings, which
 // must have a certificate and are not changed. Else it is as Serve.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
-	return a.serve(lifecycle.Place{Listener: ln, TLS: config})
+	return a.serve(lifecycle.Place{Listener: ln, TLS: cmp.Or(config, new(tls.Config))}) // nil is no clear text
 }
 
 // hasTLS reports whether the config has what TLS needs.

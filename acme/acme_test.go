@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/acme"
@@ -19,9 +20,9 @@ import (
 
 func Example() {
 	config := dunlin.Config{
-		Addr: ":80", TLSAddr: ":443",
+		Addr: ":80", TLSAddr: ":443", HSTS: time.Hour,
 		TLSDomains: []string{"example.com", "www.example.com"},
-		TLSIssuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true, Directory: acme.LetsEncryptStaging}),
+		TLSIssuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true, Folder: "/var/lib/users/acme"}),
 	}
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("by TLS\n") })

@@ -312,6 +312,23 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func ExampleNewTokens() {
+	app := dunlin.New(dunlin.Config{})
+	tokens := auth.NewTokens(auth.Config{
+		Issuer: "https://id.example.com", Audience: "shop",
+		KeySet: "https://id.example.com/.well-known/jwks.json",
+	})
+	api := app.Group("/api", tokens.Middleware())
+	api.Get("/me", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.Text(tokens.Claims(r).Subject)
+	})
+
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/api/me", nil)) // without a token: the issuer is not asked
+	fmt.Println(w.Code, w.Header().Get("WWW-Authenticate"))
+	// Output: 401 Bearer
+}
+
 func Example() {
 	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})

@@ -662,16 +662,18 @@ func TestLoginSettings(t *testing.T) {
 func ExampleNewLogin() {
 	type visit struct{ User string }
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	secret, keys := "from the environment", middleware.NewKeyRing([]byte("32 random bytes of the service's"))
+	app := dunlin.New(dunlin.Config{})
+
 	login := auth.NewLogin(auth.LoginConfig[visit]{
-		Issuer: "https://id.example.com", ClientID: "shop", ClientSecret: "from the environment",
-		Callback: "https://shop.example.com/login/callback",
-		Sessions: sessions, Keys: middleware.NewKeyRing([]byte("32 random bytes of the service's")),
+		Issuer: "https://id.example.com", ClientID: "shop", ClientSecret: secret,
+		Callback: "https://shop.example.com/login/callback", // as it is registered with the provider
+		Sessions: sessions, Keys: keys,
 		SignIn: func(_ *dunlin.Request, v *visit, who *auth.Identity) error {
 			v.User = who.Subject
 			return nil
 		},
 	})
-	app := dunlin.New(dunlin.Config{})
 	app.Use(middleware.CrossOrigin(), sessions.Middleware())
 	app.Get("/login", login.Begin)
 	app.Get("/login/callback", login.Finish)

@@ -284,6 +284,23 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+func ExampleCodings() {
+	app := dunlin.New(dunlin.Config{})
+	app.Use(middleware.Compress(middleware.Compression{}))                            // gzip
+	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()})) // zstd, Brotli, gzip: module compress
+
+	app.Use(middleware.Decompress(middleware.Decompression{}))                            // gzip, deflate
+	app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()})) // zstd and Brotli, too
+
+	for _, c := range compress.Codings() {
+		fmt.Println(c.Name)
+	}
+	// Output:
+	// zstd
+	// br
+	// gzip
+}
+
 func Example() {
 	app := dunlin.New(dunlin.Config{})
 	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))

@@ -3,6 +3,7 @@ package interop_test
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/coder/websocket/wsjson"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 const message = 1 << 20 // bytes of a large WebSocket message
@@ -92,6 +95,72 @@ func TestWebSocket(t *testing.T) {
 				t.Errorf("%d", resp.StatusCode)
 			}
 		})
+	})
+}
+
+// chat answers the messages of a WebSocket until its client leaves, or the server is about to end.
+func chat(app *dunlin.App) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil) // pages of other origins are refused, unless its options name them
+		if err != nil {
+			return // Accept has answered
+		}
+		defer c.CloseNow()
+		c.SetReadLimit(64 << 10)
+		ctx, leave := context.WithCancel(r.Context())
+		defer leave()
+		go func() {
+			select {
+			case <-app.Draining():
+				_ = c.Close(websocket.StatusGoingAway, "the server is about to end")
+			case <-ctx.Done():
+			}
+		}()
+		for {
+			kind, text, err := c.Read(ctx)
+			if err != nil {
+				return // the client has gone, or Close was called
+			}
+			if err := c.Write(ctx, kind, append([]byte("you said: "), text...)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// The guide's WebSocket: behind middleware of all kinds, longer than any timeout, and told when the server ends.
+func TestWebSocketOfTheGuide(t *testing.T) {
+	config := dunlin.Config{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
+		app.Use(middleware.Compress(middleware.Compression{}), middleware.CrossOrigin())
+		app.Get("/chat", dunlin.FromStd(chat(app)))
+		addr := dunlintest.Serve(t, app)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+
+		header := http.Header{"Origin": {"https://evil.example"}}
+		if _, resp, err := websocket.Dial(ctx, "ws://"+addr+"/chat", &websocket.DialOptions{HTTPHeader: header}); err == nil || resp == nil || resp.StatusCode != 403 {
+			t.Errorf("a page of another origin: %v, %v", resp, err)
+		}
+		c, _, err := websocket.Dial(ctx, "ws://"+addr+"/chat", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseNow()
+		if err := c.Write(ctx, websocket.MessageText, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if _, text, err := c.Read(ctx); err != nil || string(text) != "you said: hello" {
+			t.Errorf("%s, %v", text, err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- app.Shutdown(ctx) }()
+		if _, _, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+			t.Errorf("at the end: %v", err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
 	})
 }
 

@@ -7,8 +7,7 @@ import (
 
 // The actions of these run no code of users but the action behind them.
 func init() {
-	exchange.Calm(RequestID("X"))
-	exchange.Calm(CORS(CORSConfig{Origins: []string{"*"}}))
-	exchange.Calm(SecureHeaders(SecurityConfig{}))
-	exchange.Calm(dunlin.Middleware(new(rateLimiter).byAddress))
+	for _, m := range []dunlin.Middleware{new(requestID).around, new(corsRules).around, new(secureHeaders).around, new(rateLimiter).byAddress} {
+		exchange.Calm(m)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // CORSConfig says which pages of other origins may read answers, and what they may send.
@@ -56,23 +55,7 @@ type CORSConfig struct {
 // an origin that no browser sends, a pattern that others can match.
 func CORS(c CORSConfig) dunlin.Middleware {
 	rules := newCORSRules("CORS", c)
-	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) dunlin.Response {
-			origin := view.String(r.HeaderBytes("Origin")) // borrowed
-			if origin != "" && r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != "" {
-				return rules.preflight(dunlin.NoContent(), r.HeaderList("Origin"))
-			}
-			if rules.any != nil {
-				return next(r).DefaultHeaders(rules.any.plain)
-			}
-			a, name := rules.find(origin)
-			if resp := next(r); name {
-				return rules.say(resp, a, name, r.HeaderList("Origin"))
-			} else {
-				return rules.say(resp, a, name, "")
-			}
-		}
-	}
+	return rules.around
 }
 
 // SendCORS is the policy that has every answer of the app say what CORS does, also those that
@@ -90,6 +73,8 @@ func SendCORS(c CORSConfig) dunlin.Policy {
 	}
 }
 
+func (c *corsRules) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{cors: c}) }
+
 // corsRules are what CORS and SendCORS go by, rendered.
 type corsRules struct {
 	any    *corsAnswer // for "*"; else nil
@@ -97,6 +82,7 @@ type corsRules struct {
 	more   map[string]bool // beyond those
 	like   []originPattern
 	others *corsAnswer // for the rest of those that may; the origin is to be added
+	joints
 }
 
 // A corsOrigin has answers of its own.
@@ -183,25 +169,25 @@ func (c *CORSConfig) render(origin string) *corsAnswer {
 }
 
 // find returns what an origin gets, and whether it is to be named beside that; nil for an
-// origin that may not.
-func (c *corsRules) find(origin string) (a *corsAnswer, name bool) {
+// origin that may not. which is 1 + the place of the origin in first, 0 for others.
+func (c *corsRules) find(origin string) (a *corsAnswer, which int, name bool) {
 	if origin == "" {
-		return nil, false
+		return nil, 0, false
 	}
 	for i := range c.first {
 		if c.first[i].origin == origin {
-			return c.first[i].answer, false
+			return c.first[i].answer, i + 1, false
 		}
 	}
 	if len(c.more) > 0 && c.more[origin] {
-		return c.others, true
+		return c.others, 0, true
 	}
 	for i := range c.like {
 		if c.like[i].matches(origin) {
-			return c.others, true
+			return c.others, 0, true
 		}
 	}
-	return nil, false
+	return nil, 0, false
 }
 
 // add adds the headers of an answer that is not one to a preflight.
@@ -209,7 +195,7 @@ func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.plain)
 	}
-	a, name := c.find(origin)
+	a, _, name := c.find(origin)
 	return c.say(resp, a, name, origin)
 }
 
@@ -232,7 +218,7 @@ func (c *corsRules) preflight(resp dunlin.Response, origin string) dunlin.Respon
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.preflight)
 	}
-	a, name := c.find(origin)
+	a, _, name := c.find(origin)
 	if a != nil {
 		resp = resp.DefaultHeaders(a.preflight)
 	}

@@ -262,8 +262,27 @@ func TestCrossOrigin(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"https://*.example.com", "https://example.com/", "null", "*"} {
+	for _, bad := range []string{"https://*.com", "https://*example.com", "https://*.example.com:*", "https://example.com/", "null", "*"} {
 		mustPanic(t, "CrossOrigin "+bad, func() { middleware.CrossOrigin(bad) })
+	}
+}
+
+// Whom CORS lets read by a pattern, CrossOrigin lets send by the same one.
+func TestCrossOriginPatterns(t *testing.T) {
+	origins := []string{"https://app.example.com", "https://*.preview.example.com", "http://localhost:*"}
+	app := newApp(text("done"), middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true}), middleware.CrossOrigin(origins...))
+	for _, origin := range []string{
+		"https://app.example.com", "https://a.preview.example.com", "https://a.b.preview.example.com", "http://localhost", "http://localhost:5173",
+		"https://preview.example.com", "https://evilpreview.example.com", "https://a.preview.example.com.evil.net", "http://a.preview.example.com",
+		"https://.preview.example.com", "https://a.preview.example.com:8443", "https://localhost", "http://localhost:0", "http://localhost:5173@evil.net", "http://localhost.evil.net", "null", "",
+	} {
+		for _, site := range []string{"cross-site", "same-site"} {
+			w := send(app, "POST", "Origin", origin, "Sec-Fetch-Site", site)
+			mayRead := w.Header().Get("Access-Control-Allow-Origin") == origin && origin != ""
+			if maySend := w.Code == 200; maySend != mayRead || !maySend && w.Code != 403 {
+				t.Errorf("%s, %s: %d, and may read: %v", origin, site, w.Code, mayRead)
+			}
+		}
 	}
 }
 

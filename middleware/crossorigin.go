@@ -1,8 +1,8 @@
 package middleware
 
 import (
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
@@ -15,14 +15,20 @@ import (
 // do requests of the same origin, of those given, and of clients that are no browsers, which send neither
 // header. Browsers older than 2020 that send Origin are known by that.
 //
-// It panics when a trusted origin is none.
+// What is given are origins and patterns as in [CORSConfig].Origins, so that the pages that may read answers may also
+// change something; not "*", by which every page could act for its visitor. Whoever can put a page on one of
+// these hosts can. It panics when a trusted origin is none.
 func CrossOrigin(trusted ...string) dunlin.Middleware {
-	allowed := make(map[string]bool)
+	allowed := trustedOrigins{exact: make(map[string]bool)}
 	for _, text := range trusted {
-		if p := parseOrigin("CrossOrigin", text); p.suffix != "" || p.anyPort {
-			panic(fmt.Sprintf("middleware: CrossOrigin: %q: patterns of origins are not taken here", text))
+		if text == "*" {
+			panic(`middleware: CrossOrigin: "*" is every page, which could act for its visitor then: name the origins, or none`)
 		}
-		allowed[text] = true
+		if p := parseOrigin("CrossOrigin", text); p.suffix != "" || p.anyPort {
+			allowed.like = append(allowed.like, p)
+		} else {
+			allowed.exact[text] = true
+		}
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -30,7 +36,7 @@ func CrossOrigin(trusted ...string) dunlin.Middleware {
 			case http.MethodGet, http.MethodHead, http.MethodOptions:
 				return next(r)
 			}
-			if why := crossOrigin(r, allowed); why != "" {
+			if why := crossOrigin(r, &allowed); why != "" {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusForbidden, Detail: why})
 			}
 			return next(r)
@@ -38,11 +44,24 @@ func CrossOrigin(trusted ...string) dunlin.Middleware {
 	}
 }
 
+// trustedOrigins are those whose pages may send requests.
+type trustedOrigins struct {
+	exact map[string]bool
+	like  []originPattern
+}
+
+func (t *trustedOrigins) has(origin string) bool {
+	if origin == "" {
+		return false
+	}
+	return t.exact[origin] || slices.ContainsFunc(t.like, func(p originPattern) bool { return p.matches(origin) })
+}
+
 // crossOrigin returns why a request is refused, "" if it is not.
-func crossOrigin(r *dunlin.Request, trusted map[string]bool) string {
+func crossOrigin(r *dunlin.Request, trusted *trustedOrigins) string {
 	site, origin := r.Header("Sec-Fetch-Site"), r.Header("Origin")
 	switch {
-	case site == "same-origin" || site == "none" || trusted[origin]:
+	case site == "same-origin" || site == "none" || trusted.has(origin):
 		return ""
 	case site != "":
 		return "the request comes from a page of another origin"

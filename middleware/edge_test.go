@@ -19,6 +19,7 @@ type edgeCase struct {
 	headers http.Header
 	method  string  // POST if not said
 	most    float64 // allocations it adds
+	direct  bool    // no proxies are trusted
 }
 
 func edgeCases() []edgeCase {
@@ -34,18 +35,18 @@ func edgeCases() []edgeCase {
 		}
 	}
 	return []edgeCase{
-		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, "", 0},
-		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, "", 0},
-		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, "", 0},
-		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, "", 0},
-		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, "", 0},
-		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, "", 0},
-		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, "", 0},
-		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, "", 0},
-		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, "", 0},
-		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, "", 0},
-		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, "", 0},
-		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, "", 1}, // the user's name becomes a value of the request
+		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, "", 0, false},
+		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, "", 0, false},
+		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, "", 0, false},
+		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, "", 0, false},
+		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, "", 0, false},
+		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, "", 0, false},
+		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, "", 0, false},
+		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, "", 0, false},
+		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, "", 0, false},
+		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, "", 0, false},
+		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, "", 0, false},
+		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, "", 1, false}, // the user's name becomes a value of the request
 	}
 }
 
@@ -53,7 +54,9 @@ func edgeCases() []edgeCase {
 func (c *edgeCase) apps() (with, bare *dunlin.App) {
 	make := func(mw []dunlin.Middleware, p dunlin.Policy) *dunlin.App {
 		config := quiet
-		config.TrustedProxies = []string{"192.0.2.0/24"}
+		if !c.direct {
+			config.TrustedProxies = []string{"192.0.2.0/24"}
+		}
 		app := dunlin.New(config)
 		app.Use(mw...)
 		if p != nil {

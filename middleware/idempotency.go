@@ -53,7 +53,7 @@ type IdempotencyConfig struct {
 //
 //	400  the key is missing where it is required, or malformed
 //	409  the first request with the key is running, or its answer could not be kept
-//	422  the key was used for something else: another path, query, media type or body
+//	422  the key was used for something else: another host, path, query, media type or body
 //
 // A key counts for a user, a method and a route. Its first request claims it in the store by one
 // atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
@@ -281,7 +281,7 @@ func (k *claim) again(record []byte) dunlin.Response {
 	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
 		return dunlin.Problem(dunlin.ProblemDetails{
 			Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
-			Detail: "the key was used for a request with another path, query, media type or body; take a new one for what is new",
+			Detail: "the key was used for a request with another host, path, query, media type or body; take a new one for what is new",
 		})
 	}
 	switch record[0] {

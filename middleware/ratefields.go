@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"math"
 	"math/bits"
 	"net/http"
 	"strconv"
@@ -15,10 +16,11 @@ import (
 // the quota is used: the more, the smaller r and the larger t. So there are no more different things to say than
 // values of both, which are some hundreds, since large ones are rounded. They are rendered once each and kept.
 type rateFields struct {
-	rate   gcra.Rate
-	name   string // quoted
-	policy string
-	body   []byte // of refusals
+	rate    gcra.Rate
+	inverse uint64 // of the interval, times 2^64, rounded down
+	name    string // quoted
+	policy  string
+	body    []byte // of refusals
 
 	admitted, refused []atomic.Pointer[renderedRate] // each a power of two
 }
@@ -26,6 +28,7 @@ type rateFields struct {
 type renderedRate struct {
 	left, seconds int64 // of a refusal: seconds until the next try, and until all is left
 	block         *dunlin.HeaderBlock
+	limit         *dunlin.HeaderBlock // RateLimit alone; nil of a refusal
 }
 
 const (
@@ -36,25 +39,28 @@ const (
 	mostFields = 4096
 )
 
+// shiftOf returns how many bits of n are not said.
+func shiftOf(n int64) int { return max(bits.Len64(uint64(n))-9, 0) }
+
 // roundDown and roundUp return the number that stands for n ≥ 0.
 func roundDown(n int64) int64 {
-	shift := max(bits.Len64(uint64(n))-9, 0)
+	shift := shiftOf(n)
 	return n >> shift << shift
 }
 
 func roundUp(n int64) int64 {
-	shift := max(bits.Len64(uint64(n))-9, 0)
+	shift := shiftOf(n)
 	return (n + 1<<shift - 1) >> shift << shift
 }
 
 // rank returns how many of the numbers that stand for others are smaller than n, which is one.
 func rank(n int64) int64 {
-	shift := max(bits.Len64(uint64(n))-9, 0)
+	shift := shiftOf(n)
 	return n>>shift + int64(shift)*exactTo/2
 }
 
 func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
-	f := &rateFields{rate: inNanos, name: `"` + rate.Name + `"`}
+	f := &rateFields{rate: inNanos, inverse: inverseOf(inNanos.Interval), name: `"` + rate.Name + `"`}
 	f.policy = f.name + ";q=" + strconv.Itoa(rate.Limit)
 	if rate.Window >= time.Second {
 		f.policy += ";w=" + strconv.FormatInt(seconds(int64(rate.Window)), 10)
@@ -76,17 +82,41 @@ func (f *rateFields) limit(left, reset int64) string {
 	return f.name + ";r=" + strconv.FormatInt(left, 10) + ";t=" + strconv.FormatInt(reset, 10)
 }
 
-// add returns the response with the fields, which come after those of limits further inside.
-func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
-	left, reset := roundDown(f.rate.Remaining(v.Used)), roundUp(seconds(v.Used))
-	slot := &f.admitted[int(rank(reset)-rank(left))&(len(f.admitted)-1)]
+func inverseOf(interval int64) uint64 { return math.MaxUint64 / uint64(interval) }
+
+// left is rate.Remaining without a division.
+func (f *rateFields) left(used int64) int64 {
+	rest, interval := uint64(max(f.rate.Tolerance-used, 0)), uint64(f.rate.Interval)
+	n, _ := bits.Mul64(rest, f.inverse) // what it is, or up to two less
+	for over := rest - n*interval; over >= interval; over -= interval {
+		n++
+	}
+	return int64(n)
+}
+
+// admit returns what an answer to a request that was admitted says.
+func (f *rateFields) admit(v gcra.Verdict) *renderedRate {
+	left, reset := f.left(v.Used), seconds(v.Used)
+	at := reset - left
+	if left >= exactTo || reset >= exactTo {
+		left, reset = roundDown(left), roundUp(reset)
+		at = rank(reset) - rank(left)
+	}
+	slot := &f.admitted[int(at)&(len(f.admitted)-1)]
 	e := slot.Load()
 	if e == nil || e.left != left || e.seconds != reset {
-		e = &renderedRate{left, reset, dunlin.NewHeaderBlock("RateLimit-Policy", f.policy, "RateLimit", f.limit(left, reset))}
+		limit := f.limit(left, reset)
+		e = &renderedRate{left, reset, dunlin.NewHeaderBlock("RateLimit-Policy", f.policy, "RateLimit", limit), dunlin.NewHeaderBlock("RateLimit", limit)}
 		slot.Store(e)
 	}
-	if resp.Get("RateLimit") != "" {
-		return resp.AddHeader("RateLimit-Policy", f.policy).AddHeader("RateLimit", e.block.Get("RateLimit"))
+	return e
+}
+
+// add returns the response with the fields, which come after those of limits further inside.
+func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
+	e := f.admit(v)
+	if !resp.Lacks(e.block) && resp.Get("RateLimit") != "" {
+		return resp.AddHeader("RateLimit-Policy", f.policy).AddHeader("RateLimit", e.limit.Get("RateLimit"))
 	}
 	return resp.Headers(e.block)
 }
@@ -97,7 +127,7 @@ func (f *rateFields) refusal(v gcra.Verdict) dunlin.Response {
 	slot := &f.refused[int(rank(reset)+rank(wait))&(len(f.refused)-1)]
 	e := slot.Load()
 	if e == nil || e.left != wait || e.seconds != reset {
-		e = &renderedRate{wait, reset, dunlin.NewHeaderBlock("Content-Type", "application/problem+json",
+		e = &renderedRate{left: wait, seconds: reset, block: dunlin.NewHeaderBlock("Content-Type", "application/problem+json",
 			"Retry-After", strconv.FormatInt(wait, 10), "RateLimit-Policy", f.policy, "RateLimit", f.limit(0, reset))}
 		slot.Store(e)
 	}

@@ -103,17 +103,16 @@ func RateLimit(rate Rate) dunlin.Middleware {
 
 // byAddress limits by addresses, in memory.
 func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
-	return func(r *dunlin.Request) dunlin.Response {
-		ip := r.Remote().Addr()
-		if !ip.IsValid() {
-			return next(r) // a unix socket: what stands in front knows who it is
-		}
-		v := l.table.Take(l.hashOf(ip), l.now(r))
-		if !v.Admitted {
-			return l.fields.refusal(v)
-		}
-		return l.fields.add(next(r), v)
+	return around(next, edgeParts{rate: l})
+}
+
+// take judges a request by its address, in memory.
+func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
+	ip := r.Remote().Addr()
+	if !ip.IsValid() {
+		return v, false // a unix socket: what stands in front knows who it is
 	}
+	return l.table.Take(l.hashOf(ip), l.now(r)), true
 }
 
 // A rateLimiter is what RateLimit shares among the routes it is put around.

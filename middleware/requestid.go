@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // maxRequestID is the longest request ID, in bytes, that is taken over from a
@@ -22,14 +23,23 @@ const maxRequestID = 128
 func RequestID(header string) dunlin.Middleware {
 	answer := dunlin.NewIDHeader(header) // panics, naming what is wrong
 	// net/http knows no other spelling: changing it here spares that each time.
-	header = http.CanonicalHeaderKey(header)
-	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) dunlin.Response {
-			if id := r.Header(header); saneID(id) {
-				r.SetID(id)
-			}
-			return answer.SetOn(next(r), r)
-		}
+	i := &requestID{header: http.CanonicalHeaderKey(header), answer: answer}
+	return i.around
+}
+
+// A requestID is what RequestID goes by.
+type requestID struct {
+	header string // canonical
+	answer *dunlin.IDHeader
+	joints
+}
+
+func (i *requestID) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{id: i}) }
+
+// look takes the client's ID over.
+func (i *requestID) look(r *dunlin.Request) {
+	if id := r.Header(i.header); saneID(id) {
+		r.SetID(id)
 	}
 }
 
@@ -54,13 +64,5 @@ func SendRequestID(header string) dunlin.Policy {
 
 // saneID reports whether a client's ID can stand in logs and headers as it is.
 func saneID(id string) bool {
-	if id == "" || len(id) > maxRequestID {
-		return false
-	}
-	for i := 0; i < len(id); i++ {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return id != "" && len(id) <= maxRequestID && exchange.Visible(id)
 }

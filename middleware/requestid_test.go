@@ -1,13 +1,16 @@
 package middleware_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
@@ -164,4 +167,106 @@ func ExampleRequestID() {
 	// Output:
 	// this is order-7-try-2
 	// order-7-try-2
+}
+
+// A header that says the ID takes others along, where the response has none of its own.
+func TestIDHeader(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		id := dunlin.NewIDHeader("x-id", "X-Served-By", "a", "Vary", "Origin")
+		last := dunlin.NewHeaderBlock("X-Last", "yes")
+		app.Use(func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response {
+				if r.Path() == "/named" {
+					r.SetID("named by a test")
+				}
+				resp := id.SetWith(next(r), r, last)
+				if resp.Lacks(last) || !resp.Lacks(dunlin.NewHeaderBlock("X-None", "", "X-Nothing", "")) {
+					t.Errorf("%s: %v lacks what it has", r.Path(), resp)
+				}
+				return id.SetOn(resp, r)
+			}
+		})
+		app.Get("/text", text("hello"))
+		app.Get("/named", text("hello"))
+		app.Get("/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1) })
+		app.Get("/served", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Header("X-Served-By", "b") })
+		app.Get("/last", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Header("X-Last", "no") })
+		app.Get("/own", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1).Header("X-Id", "own") })
+		addr := serve()
+		for path, want := range map[string]string{
+			"/text": "random a yes", "/named": "named by a test a yes", "/json": "random a yes", "/served": "random b yes", "/last": "random a yes", "/own": "own a yes", "/none": "random a yes",
+		} {
+			resp, _ := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n\r\n")
+			got := []string{resp.Header.Get("X-Id"), resp.Header.Get("X-Served-By"), resp.Header.Get("X-Last")}
+			if len(got[0]) == 26 {
+				got[0] = "random"
+			}
+			if said := strings.Join(got, " "); said != want || resp.Header.Get("Vary") != "Origin" || len(resp.Header.Values("X-Id")) != 1 || len(resp.Header.Values("X-Last")) != 1 {
+				t.Errorf("%s: %s, want %s: %v", path, said, want, resp.Header)
+			}
+		}
+	})
+	mustPanic(t, "NewIDHeader", func() { dunlin.NewIDHeader("X-ID", "x-id", "1") })
+	odd := []string{"X-A"}
+	mustPanic(t, "NewIDHeader", func() { dunlin.NewIDHeader("X-ID", odd...) })
+}
+
+// An ID that a client has sent is answered on its own request alone, whatever is around it, also where requests come at once.
+func TestRequestIDTaken(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		id := middleware.RequestID("X-Request-ID")
+		five := []dunlin.Middleware{
+			id, middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
+			middleware.RateLimit(middleware.Rate{Limit: 1000, Window: time.Hour}),
+		}
+		kept := dunlin.Text("kept")
+		for path, mw := range map[string][]dunlin.Middleware{"/alone": {id}, "/five": five} {
+			app.Get(path, func(*dunlin.Request) dunlin.Response { return kept }, mw...)
+			app.Get(path+"/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON("kept") }, mw...)
+			app.Get(path+"/same", func(*dunlin.Request) dunlin.Response { return kept.Status(304) }, mw...)
+		}
+		addr := serve()
+		for _, path := range []string{"/alone", "/five", "/alone/json", "/five/json", "/alone/same", "/five/same"} {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			sent := []string{"one", "0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55", "", strings.Repeat("x", 128), "a b", "last"}
+			for i, id := range sent {
+				head := "GET " + path + " HTTP/1.1\r\nHost: h.example\r\nOrigin: " + page + "\r\n"
+				if id != "" {
+					head += "X-Request-ID: " + id + "\r\n"
+				}
+				if i == len(sent)-1 {
+					head += "Connection: close\r\n"
+				}
+				if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in, seen := bufio.NewReader(conn), map[string]bool{}
+			for _, id := range sent {
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(path, err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				if text := strings.Trim(string(body), "\"\n"); err != nil || text != "kept" && resp.StatusCode != 304 {
+					t.Errorf("%s: %q, %v", path, body, err)
+				}
+				got := resp.Header.Values("X-Request-Id")
+				if len(got) != 1 || seen[got[0]] || id != "a b" && id != "" && got[0] != id || (id == "a b" || id == "") && len(got[0]) != 26 {
+					t.Errorf("%s: the ID of %q is %q", path, id, got)
+				}
+				seen[got[0]] = true
+				if strings.HasPrefix(path, "/five") && (resp.Header.Get("RateLimit") == "" || resp.Header.Get("RateLimit-Policy") == "" || resp.Header.Get("Vary") != "Origin" || resp.Header.Get("X-Frame-Options") != "DENY") {
+					t.Errorf("%s: %v", path, resp.Header)
+				}
+			}
+			conn.Close()
+		}
+	})
 }

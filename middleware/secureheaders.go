@@ -37,16 +37,26 @@ type SecurityConfig struct {
 // middleware is for groups that want others; what it adds the policy leaves.
 // SecureHeaders panics when a setting cannot hold.
 func SecureHeaders(c SecurityConfig) dunlin.Middleware {
-	clear, secure := c.render("SecureHeaders")
-	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) dunlin.Response {
-			block := clear
-			if secure != clear && r.Secure() {
-				block = secure
-			}
-			return next(r).DefaultHeaders(block)
-		}
+	s := new(secureHeaders)
+	s.clear, s.secure = c.render("SecureHeaders")
+	return s.around
+}
+
+// secureHeaders are what SecureHeaders adds, in clear text and by TLS.
+type secureHeaders struct {
+	clear, secure *dunlin.HeaderBlock
+	joints
+}
+
+func (s *secureHeaders) around(next dunlin.Action) dunlin.Action {
+	return around(next, edgeParts{secure: s})
+}
+
+func (s *secureHeaders) block(r *dunlin.Request) *dunlin.HeaderBlock {
+	if s.secure != s.clear && r.Secure() {
+		return s.secure
 	}
+	return s.clear
 }
 
 // SendSecureHeaders is the policy that adds the headers of c to every answer of the app, also those

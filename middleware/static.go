@@ -72,8 +72,8 @@ type variant struct {
 //	assets, err := middleware.Static(middleware.StaticConfig{FS: files, Fallback: "index.html"})
 //	app.Get("/{path...}", assets)
 //
-// The last parameter of the pattern is the name; without a parameter it is the path. Static reads every file. The error names the one
-// that could not be read.
+// The last parameter of the pattern is the name; without a parameter it is the path. A name with an escaped slash (%2F) is not found. Static
+// reads every file. The error names the one that could not be read.
 func Static(c StaticConfig) (dunlin.Action, error) {
 	if c.FS == nil {
 		panic("middleware: Static: nil FS")
@@ -92,10 +92,7 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 		}
 	}
 	return func(r *dunlin.Request) dunlin.Response {
-		name := r.Path()
-		for _, value := range r.Params() {
-			name = value
-		}
+		name := asked(r)
 		if a := m.find(name, c.Index); a != nil {
 			return a.serve(c.FS, r)
 		}
@@ -104,6 +101,22 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 		}
 		return dunlin.NotFound()
 	}, nil
+}
+
+// asked returns the name that a request asks for, in a form that no file has where a slash of it is escaped (%2F): other
+// routes, which may guard a part of the tree, do not take it for a slash either.
+func asked(r *dunlin.Request) (name string) {
+	path, named := r.Path(), false
+	for _, value := range r.Params() {
+		name, named = value, true
+	}
+	if !named {
+		name = strings.ReplaceAll(path, "%25", "%")
+	}
+	if strings.Contains(path, "%2F") && !strings.HasSuffix(path, strings.ReplaceAll(name, "%", "%25")) {
+		return path
+	}
+	return name
 }
 
 // navigates reports whether a browser wants a page to show.

@@ -100,6 +100,7 @@ func TestStatic(t *testing.T) {
 		{"/nowhere", "", 404, "", "", "", ""},
 		{"/..%2f..%2fetc/passwd", "", 404, "", "", "", ""},
 		{"/docs%2findex.html%00", "", 404, "", "", "", ""},
+		{"/docs%2Findex.html", "", 404, "", "", "", ""},
 		{"/" + strings.Repeat("x", 10_000), "", 404, "", "", "", ""},
 	} {
 		headers := []string{"Accept-Encoding", c.accept}
@@ -200,4 +201,29 @@ func ExampleStatic() {
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/app.4f3a09bc.js", nil))
 	fmt.Println(w.Code, w.Header().Get("Cache-Control"))
 	// Output: 200 public, max-age=31536000, immutable
+}
+
+// An escaped slash leads to no file, be the pattern what it may: a route that guards a folder does not see it as one.
+func TestStaticEscapedSlash(t *testing.T) {
+	act, err := middleware.Static(middleware.StaticConfig{FS: fstest.MapFS{
+		"private/a.txt": {Data: []byte("secret")}, "b%.txt": {Data: []byte("odd")}, "open/b%.txt": {Data: []byte("odd below")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := dunlin.New(quiet)
+	app.Get("/of/{tenant}/{path...}", act)
+	app.Get("/private/{path...}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("guarded").Status(403) })
+	app.Get("/{path...}", act)
+	app.Get("/b%25.txt", act)
+	for path, want := range map[string]string{
+		"/private/a.txt": "403 guarded", "/private%2Fa.txt": "404 ", "/private%2fa.txt": "404 ", "/of/x/private%2Fa.txt": "404 ",
+		"/of/x%2Fy/private/a.txt": "200 secret", "/of/x/open/b%25.txt": "200 odd below", "/open/b%25.txt": "200 odd below",
+		"/open%2Fb%25.txt": "404 ", "/b%25.txt": "200 odd",
+	} {
+		w := ask(app, "GET", path)
+		if got := fmt.Sprint(w.Code, " ", w.Body); got != want && (w.Code != 404 || want != "404 ") {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -427,6 +428,26 @@ func BenchmarkTrace(b *testing.B) {
 			}
 		})
 	}
+}
+
+func Example_setup() {
+	app := dunlin.New(dunlin.Config{})
+	provider := sdk.NewTracerProvider()
+	var exporter metric.Exporter // that of otlpmetrichttp, say
+
+	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))                                    // first of all
+	client := &http.Client{Transport: otel.Transport(nil, otel.Config{TracerProvider: provider})} // what actions call
+	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(os.Stdout, nil)))                      // trace_id, span_id
+
+	// Metrics:
+	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(otel.NewProducer(app)))
+	meters := metric.NewMeterProvider(metric.WithReader(reader))
+	defer meters.Shutdown(context.Background())
+
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		logger.InfoContext(r.Context(), "asking another service", "timeout", client.Timeout)
+		return dunlin.NoContent()
+	})
 }
 
 func Example() {

@@ -215,7 +215,7 @@ func TestHandler(t *testing.T) {
 func Example() {
 	app := dunlin.New(dunlin.Config{RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
-	app.Get("/metrics", prometheus.Handler(app))
+	app.Get("/metrics", prometheus.Handler(app)) // with Go's and the process's own
 
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/hello", nil))
 	w := httptest.NewRecorder()

@@ -27,32 +27,34 @@ type Account struct {
 	source  *source
 	group   *Group // nil: it is bounded alone
 
-	slot           int      // in holders.large, -1: not there; under holders.mu
 	prevOf, nextOf *Account // of the source; under the lock of its shard
 
 	held atomic.Int64 // changes under mu
 
 	mu        sync.Mutex
-	since     int64 // when it began to hold something
-	left      int64 // bytes that its peer still has to send or to take; -1: unknown
-	ending    bool
-	counted   bool // ... and that has been counted, see CountEnd
-	closed    bool
-	unlinked  bool  // ... and it has been taken out of everything
-	lent      bool  // others than the connection may still have it: it is not used again
-	lone      bool  // its bytes are spared
-	relisting int   // goroutines that look whether it holds much, until when it is not used again
-	stopped   int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
-	body      int64 // bytes of the present request's body, see ReserveBody
-	ahead     int64 // bytes reserved for output that is to come, see ReserveAhead
-	much      int64 // what it adds to holders.much
-	working   bool  // it is stopped because the server works
-	met       Cap   // see Met
-	waits     int64 // since when it waits for room, 0 if it does not
-	modest    bool  // meanwhile: its address asks for no more than half of the budget, or it is new, or it has its group's turn
-	turn      bool  // it has
-	making    bool  // its answer is being made, with room reserved for it, see makes
-	answers   int64 // since when its peer is to take an answer, 0 if it is not
+	slot      int32 // in holders.large, -1: not there; under holders.mu
+	relisting int32 // goroutines that look whether it holds much, until when it is not used again
+
+	since   int64 // when it began to hold something
+	left    int64 // bytes that its peer still has to send or to take; -1: unknown
+	stopped int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
+	body    int64 // bytes of the present request's body, see ReserveBody
+	ahead   int64 // bytes reserved for output that is to come, see ReserveAhead
+	much    int64 // what it adds to holders.much
+	waits   int64 // since when it waits for room, 0 if it does not
+	answers int64 // since when its peer is to take an answer, 0 if it is not
+
+	ending   bool
+	counted  bool // ... and that has been counted, see CountEnd
+	closed   bool
+	unlinked bool // ... and it has been taken out of everything
+	lent     bool // others than the connection may still have it: it is not used again
+	lone     bool // its bytes are spared
+	working  bool // it is stopped because the server works
+	met      Cap  // see Met
+	modest   bool // while it waits: its address asks for no more than half of the budget, or it is new, or it has its group's turn
+	turn     bool // it has
+	making   bool // its answer is being made, with room reserved for it, see makes
 
 	// What the peer has sent or taken: in this window, and in the one before.
 	began, before     int64 // when they began

@@ -14,7 +14,7 @@
 //	collector.go  the garbage collector, paced to use the rest
 //	settings.go   what is set of the runtime, and what of that is the program's own
 //	lows.go       how much of the heap is really live
-//	program.go    what the program itself takes of it
+//	program.go    what the program itself takes of it, in the end by smaps.go
 //	shed.go       what was refused, by reason
 //	freelist.go   what is kept for later, and how much of it
 //	addresses.go  how much each remote address has open

@@ -205,7 +205,7 @@ func (h *Holders) relist(a *Account) {
 	defer a.mu.Unlock()
 	switch much := a.held.Load() > leastShare; {
 	case much && a.slot < 0:
-		a.slot = len(h.large)
+		a.slot = int32(len(h.large))
 		h.large = append(h.large, a)
 	case !much && a.slot >= 0:
 		last := h.large[len(h.large)-1]

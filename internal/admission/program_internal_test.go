@@ -3,12 +3,41 @@
 package admission
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-func TestUnchanged(t *testing.T) {
+func TestMapped(t *testing.T) {
+	const maps = `00400000-007e8000 r-xp 00000000 fe:00 1                  /usr/bin/users
+00c20000-00c80000 rw-p 00820000 fe:00 1                  /usr/bin/users
+70000000-70200000 r--p 00000000 00:00 0
+70200000-70300000 r--s 00000000 fe:00 1                  /usr/bin/users
+70300000-70400000 r-xp 00000000 fe:00 2                  /usr/lib/library
+70500000-70600000 r--p 00000000 fe:00 1                  /usr/bin/users
+7ffd1000-7ffd2000 r-xp 00000000 00:00 0                  [vdso]
+zz-80000000 r-xp 00000000 fe:00 1                        /usr/bin/users
+80000000-80000000 r-xp 00000000 fe:00 1                  /usr/bin/users
+81000000-82000000 r-xp 00000000 fe:00 1                  /usr/bin/users2
+82000000-83000000 r-xp 00000000`
+	for file, maps := range map[string]string{
+		"/usr/bin/users":            maps,
+		"/usr/bin/a name (deleted)": strings.ReplaceAll(maps, "/usr/bin/users", "/usr/bin/a name (deleted)"),
+	} {
+		want := []mapping{{0x00400000, 0x007e8000}, {0x70500000, 0x70600000}}
+		if got := mapped([]byte(maps), file); !slices.Equal(got, want) {
+			t.Errorf("%s: mappings %x, want %x", file, got, want)
+		}
+	}
+}
+
+func TestUnchangedInSmaps(t *testing.T) {
 	const smaps = `00400000-007e8000 r-xp 00000000 fe:00 1 /usr/bin/users
 Rss:                3680 kB
 Private_Dirty:      3680 kB
@@ -58,8 +87,67 @@ Anonymous:             0 kB
 		"/usr/bin/a name (deleted)": strings.ReplaceAll(smaps, "/usr/bin/users", "/usr/bin/a name (deleted)"),
 	} {
 		want := []mapping{{0x00400000, 0x007e8000}, {0x70500000, 0x70600000}}
-		if got := unchanged(strings.NewReader(smaps), file); !slices.Equal(got, want) {
+		if got := unchangedIn(strings.NewReader(smaps), file); !slices.Equal(got, want) {
 			t.Errorf("%s: mappings %x, want %x", file, got, want)
+		}
+	}
+}
+
+// Both ways find the same.
+func TestUnchangedBySmaps(t *testing.T) {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Skipf("the system does not name the program: %v", err)
+	}
+	if byPages, bySmaps := unchanged(program), unchangedBySmaps(program); !slices.Equal(byPages, bySmaps) {
+		t.Errorf("mappings %x by their pages, %x by smaps", byPages, bySmaps)
+	}
+}
+
+// TestChangedMappingIsFound maps a file of many pages and changes one of them as a debugger would.
+func TestChangedMappingIsFound(t *testing.T) {
+	const pages = 700 // more than are asked for at once
+	size := os.Getpagesize()
+	name := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(name, bytes.Repeat([]byte("text"), pages*size/4), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	pagemap, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("the system does not say what memory is: %v", err)
+	}
+	defer unix.Close(pagemap)
+	for _, changed := range []int{-1, 0, 600, pages - 1} {
+		text, err := unix.Mmap(int(f.Fd()), 0, pages*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := byte(0)
+		for i := 0; i < len(text); i += size {
+			read |= text[i]
+		}
+		if changed >= 0 {
+			text[changed*size] = read + 1
+		}
+		from := uintptr(unsafe.Pointer(unsafe.SliceData(text)))
+		m := mapping{from: from, to: from + uintptr(len(text))}
+		if got := m.unchanged(pagemap); got != (changed < 0) {
+			t.Errorf("page %d changed: unchanged = %v", changed, got)
+		}
+		if err := unix.Munmap(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for entry, own := range map[uint64]bool{
+		0: false, pagePresent | pageOfFile: false, pagePresent: true, pageSwapped: true, pageSwapped | pageOfFile: true,
+	} {
+		if ownCopy(entry) != own {
+			t.Errorf("entry %x: own copy %v, want %v", entry, !own, own)
 		}
 	}
 }
@@ -74,5 +162,11 @@ func TestDroppedProgramRunsOn(t *testing.T) {
 	t.Logf("%d bytes of the program before, %d after", before, after)
 	if after >= before {
 		t.Errorf("%d bytes of the program in memory, %d before", after, before)
+	}
+}
+
+func BenchmarkDropProgram(b *testing.B) {
+	for b.Loop() {
+		DropProgram()
 	}
 }

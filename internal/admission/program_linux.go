@@ -1,9 +1,9 @@
 package admission
 
 import (
-	"bufio"
 	"bytes"
-	"io"
+	"encoding/binary"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -22,51 +22,75 @@ func DropProgram() {
 	if err != nil {
 		return
 	}
-	f, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	for _, m := range unchanged(f, program) {
+	for _, m := range unchanged(program) {
 		// An error leaves the mapping as it was.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED)
 	}
 }
 
+// unchanged returns the mappings of a file that can be dropped and read again: private ones that nobody may write, and of
+// which no page is the process's own copy, as those are that a linker or a debugger has changed.
+func unchanged(file string) []mapping {
+	maps, err := fs.ReadFile(KernelFiles(), "proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	// Not smaps, which says the same: for that the system walks all memory of the process, while nobody else of it can
+	// map any. A program that has capabilities by its file may not open pagemap.
+	pages, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return unchangedBySmaps(file)
+	}
+	defer unix.Close(pages)
+	return slices.DeleteFunc(mapped(maps, file), func(m mapping) bool { return !m.unchanged(pages) })
+}
+
 // A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// unchanged returns the mappings of a file in smaps (proc_pid_smaps(5)) that can be
-// dropped and read again: private ones that nobody may write, and of which no page is the
-// process's own copy, as those are that a linker or a debugger has changed. Huge pages (ht)
-// do not say whether they are.
-func unchanged(smaps io.Reader, file string) (all []mapping) {
-	lines := bufio.NewScanner(smaps)
-	var m mapping // of which the lines speak; nothing when it cannot be dropped
-	for lines.Scan() {
-		line := lines.Bytes()
-		first, rest, _ := bytes.Cut(line, []byte(" "))
-		switch {
-		case string(first) == "Anonymous:" || string(first) == "Swap:":
-			if !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("0 ")) {
-				m = mapping{}
-			}
-		case string(first) == "VmFlags:": // the last line of each
-			if m.to > m.from && !slices.Contains(strings.Fields(string(rest)), "ht") {
-				all = append(all, m)
-			}
-			m = mapping{}
-		case bytes.IndexByte(first, '-') > 0: // address perms offset dev inode path
-			m = mapping{}
-			if !bytes.HasPrefix(rest, []byte("r--p ")) && !bytes.HasPrefix(rest, []byte("r-xp ")) {
-				continue
-			}
-			if fields := strings.Fields(string(rest)); len(fields) >= 5 && strings.Join(fields[4:], " ") == file {
-				m = parseMapping(string(first))
-			}
+// mapped returns the mappings of a file in maps (proc_pid_maps(5)) that are private and that nobody may write.
+func mapped(maps []byte, file string) (all []mapping) {
+	for line := range bytes.Lines(maps) { // address perms offset dev inode path
+		fields := strings.Fields(string(line))
+		if len(fields) < 6 || fields[1] != "r--p" && fields[1] != "r-xp" || strings.Join(fields[5:], " ") != file {
+			continue
+		}
+		if m := parseMapping(fields[0]); m.to > m.from {
+			all = append(all, m)
 		}
 	}
 	return all
+}
+
+// What pagemap says of a page (proc_pid_pagemap(5)). One that is present and not the file's is the process's own copy.
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61
+)
+
+// unchanged reports that no page is the process's own copy.
+func (m mapping) unchanged(pagemap int) bool {
+	var entries [512 * 8]byte
+	size := uintptr(os.Getpagesize())
+	for page, end := m.from/size, m.to/size; page < end; {
+		some := entries[:min(uintptr(len(entries)), (end-page)*8)]
+		n, err := unix.Pread(pagemap, some, int64(page)*8)
+		if err != nil || n < 8 {
+			return false
+		}
+		for some = some[:n&^7]; len(some) > 0; some = some[8:] {
+			if ownCopy(binary.NativeEndian.Uint64(some)) {
+				return false
+			}
+			page++
+		}
+	}
+	return true
+}
+
+func ownCopy(entry uint64) bool {
+	return entry&pageSwapped != 0 || entry&pagePresent != 0 && entry&pageOfFile == 0
 }
 
 // parseMapping parses from-to, in hexadecimal. What it does not understand is empty.

@@ -42,6 +42,7 @@ const (
 	H2Priorities
 	H2Unknown
 	H2LateFrames
+	H2Blocks
 
 	reasons
 )
@@ -53,7 +54,7 @@ func (r Reason) String() string {
 		"address-limit", "loop-limit", "slow-head", "slow-body", "slow-reader",
 		"handshake-queue", "slow-handshake", "tls-error", "clear-text", "proxy-header",
 		"h2-resets", "h2-faults", "h2-refusals", "h2-continuations", "h2-pings", "h2-settings", "h2-empty-data",
-		"h2-window-updates", "h2-priorities", "h2-unknown-frames", "h2-late-frames",
+		"h2-window-updates", "h2-priorities", "h2-unknown-frames", "h2-late-frames", "h2-field-blocks",
 	}[r]
 }
 

@@ -2,50 +2,57 @@ package archtest_test
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// What newcomers copy compiles: each block of Go in the guide, and on the pages for those who come from elsewhere, is a part of
-// a file that some build compiles, line for line.
+// compiled are the folders, with what is below them, whose files the blocks of the documentation are parts of.
+var compiled = []string{
+	"docs", "bench/idioms", "examples/shop", "interop", "acme", "auth", "compress", "otel", "prometheus", "store/redis",
+}
+
+// What newcomers copy compiles: each block of Go in the documentation is a part of a file that some build compiles, line for line.
 func TestGuideCodeCompiles(t *testing.T) {
 	var sources [][]string
-	for _, folder := range []string{"docs/guide", "bench/idioms", "examples/shop", "interop"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			sources = append(sources, trimmedLines(string(text)))
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, folder := range compiled {
+		for _, path := range filesOf(t, folder, ".go") {
+			sources = append(sources, trimmedLines(read(t, path)))
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs/coming-from/*.md"))
+	found := map[string]int{}
+	for _, page := range append(filesOf(t, "docs", ".md"), "README.md", "examples/shop/README.md") {
+		for _, block := range goBlocks(read(t, page)) {
+			found[page]++
+			want := trimmedLines(block)
+			if !slices.ContainsFunc(sources, func(lines []string) bool { return containsLines(lines, want) }) {
+				t.Errorf("%s shows what no file has that is compiled (%s):\n%s", page, strings.Join(compiled, ", "), block)
+			}
+		}
+	}
+	for _, page := range []string{"docs/GUIDE.md", "docs/GUIDE-typed.md", "docs/COMING-FROM.md", "docs/coming-from/chi.md", "docs/middleware/cors.md"} {
+		if found[page] == 0 {
+			t.Errorf("%s has no block of Go: the test looks in the wrong place", page)
+		}
+	}
+}
+
+// filesOf returns the files at and below a folder whose names end in ext, from the root of the module.
+func filesOf(t *testing.T, folder, ext string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ext {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		files = append(files, filepath.ToSlash(rel))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, filepath.Join(root, "docs/GUIDE.md"), filepath.Join(root, "docs/COMING-FROM.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := goBlocks(string(text))
-		if len(blocks) == 0 {
-			t.Errorf("%s has no block of Go", page)
-		}
-		for _, block := range blocks {
-			want := trimmedLines(block)
-			if !slices.ContainsFunc(sources, func(lines []string) bool { return containsLines(lines, want) }) {
-				t.Errorf("%s shows what no file has that is compiled (docs/guide, bench/idioms, examples/shop, interop):\n%s", filepath.Base(page), block)
-			}
-		}
-	}
+	return files
 }
 
 // goBlocks returns the blocks of Go in a page.

@@ -2,9 +2,12 @@ package archtest_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // The example of the README is a program that every build compiles: the text of
@@ -42,7 +45,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // Links inside the repository lead somewhere.
 func TestLinks(t *testing.T) {
-	for _, doc := range []string{"README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/RATIONALE.md", "docs/DEPLOY.md", "docs/GUIDE.md", "docs/GUIDE-typed.md", "docs/COMING-FROM.md", "docs/coming-from/chi.md", "docs/coming-from/echo.md", "docs/coming-from/fiber.md", "docs/coming-from/gin.md"} {
+	for _, doc := range append(filesOf(t, "docs", ".md"), "README.md", "CHANGELOG.md", "bench/README.md", "interop/README.md", "examples/shop/README.md") {
 		rest := withoutCode(withoutCode(read(t, doc), "```"), "`") // it has no links
 		for {
 			_, after, found := strings.Cut(rest, "](")
@@ -51,15 +54,41 @@ func TestLinks(t *testing.T) {
 			}
 			var target string
 			target, rest, _ = strings.Cut(after, ")")
-			target, _, _ = strings.Cut(target, "#")
-			if target == "" || strings.Contains(target, "://") {
+			if strings.Contains(target, "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(doc), target)); err != nil {
+			file, heading, _ := strings.Cut(target, "#")
+			page := path.Join(path.Dir(doc), file)
+			if file == "" {
+				page = doc
+			}
+			if _, err := os.Stat(filepath.Join(root, page)); err != nil {
 				t.Errorf("%s links to %s, which is not there", doc, target)
+			} else if heading != "" && !slices.Contains(headings(read(t, page)), heading) {
+				t.Errorf("%s links to %s: %s has no such heading", doc, target, page)
 			}
 		}
 	}
+}
+
+// headings returns the anchors of a page's headings, as GitHub names them.
+func headings(text string) (anchors []string) {
+	for line := range strings.Lines(withoutCode(text, "```")) {
+		hashes, title, found := strings.Cut(line, " ")
+		if !found || hashes == "" || strings.Trim(hashes, "#") != "" {
+			continue
+		}
+		anchors = append(anchors, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(title)))
+	}
+	return anchors
 }
 
 // withoutCode returns a text without what is between two fences.

@@ -259,7 +259,7 @@ type program struct {
 }
 
 // dropAfter is how long after the first Serve the program is dropped, which takes some
-// milliseconds: a service that starts has other things to do.
+// tenths of a millisecond: a service that starts has other things to do.
 const dropAfter = 250 * time.Millisecond
 
 func newProgram(limit admission.MemoryLimit, keep bool) *program {

@@ -90,12 +90,15 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	if t == nil {
 		return false
 	}
-	if !addr.IsValid() {
-		return t.unix
+	if addr.Is4In6() {
+		addr = addr.Unmap()
 	}
-	if addr = addr.Unmap(); addr.Is4() {
+	if addr.Is4() {
 		b := addr.As4()
 		return t.trusts4(binary.BigEndian.Uint32(b[:]))
+	}
+	if !addr.IsValid() {
+		return t.unix
 	}
 	addr = addr.WithZone("")
 	for _, p := range t.prefixes {

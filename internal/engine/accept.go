@@ -38,9 +38,9 @@ type listener struct {
 	loops     atomic.Int32
 }
 
-// Prepare sets on ln, a TCP or unix listener, what its connections inherit. Serve does
-// so, too; one who tells clients of ln before Serve calls it first.
-func (e *Engine) Prepare(ln net.Listener) error {
+// Prepare sets on ln, a TCP or unix listener, what its connections inherit from an engine with the given Config.KeepAlive. Serve
+// does so, too; one who tells clients of ln before Serve, or makes an engine for ln alone, calls it first.
+func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
 		return fmt.Errorf("engine: serve: %T has no file descriptor", ln)
@@ -53,7 +53,7 @@ func (e *Engine) Prepare(ln net.Listener) error {
 		return nil
 	}
 	var optErr error
-	err = raw.Control(func(fd uintptr) { optErr = setInherited(int(fd), e.cfg.KeepAlive) })
+	err = raw.Control(func(fd uintptr) { optErr = setInherited(int(fd), keepAlive) })
 	return errors.Join(err, optErr)
 }
 
@@ -72,7 +72,7 @@ func setInherited(fd int, keepAlive time.Duration) error {
 
 // newListener duplicates ln's descriptor.
 func (e *Engine) newListener(ln net.Listener) (*listener, error) {
-	if err := e.Prepare(ln); err != nil {
+	if err := Prepare(ln, e.cfg.KeepAlive); err != nil {
 		return nil, err
 	}
 	raw, err := ln.(syscall.Conn).SyscallConn()

@@ -34,6 +34,9 @@ func newPeerAddr(sa *unix.RawSockaddrAny) (p peerAddr, port uint16) {
 
 // addr returns the address, the zero Addr for none.
 func (p *peerAddr) addr() netip.Addr {
+	if binary.BigEndian.Uint64(p.ip[:]) == 0 && binary.BigEndian.Uint32(p.ip[8:]) == 0xffff { // ::ffff:0:0/96, as most are
+		return netip.AddrFrom4([4]byte(p.ip[12:]))
+	}
 	if *p == (peerAddr{}) {
 		return netip.Addr{}
 	}

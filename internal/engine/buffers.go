@@ -19,10 +19,10 @@ type buffer struct {
 
 // classSizes are the capacities of pooled buffers in bytes: most partial requests
 // and halves of a ClientHello fit the small ones, the last is the usual read buffer and an output chunk.
-var classSizes = [...]int{256, 512, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 64 << 10}
+var classSizes = [...]int{256, 384, 512, 768, 1 << 10, 1536, 2 << 10, 4 << 10, 16 << 10, 64 << 10}
 
 // smallClasses are those of the first that share what one class may keep.
-const smallClasses = 4
+const smallClasses = 7
 
 // mostPooled bounds what a class keeps for later, in bytes, so that a burst of slow
 // clients does not pin its memory for ever; with a bounded budget it is no more

@@ -24,7 +24,7 @@ func newVisited(t *testing.T) (*Driver, *Conn) {
 	l.wheel.init(tickAt(l.now))
 	c := &Conn{loop: l, fd: int32(fds[0]), mark: 1}
 	l.conns = []*Conn{c}
-	return &Driver{engine: l.e, loop: l}, c
+	return &Driver{engine: l.e, loop: l, parking: new(parking)}, c
 }
 
 // What a visit of nothing but the rest of an answer has sent keeps the peer busy from then on, and one in which nothing was

@@ -48,7 +48,7 @@ type Conn struct {
 	flags  connFlags
 	queued bool // in loop.primary, loop.secondary, loop.later or loop.noRoom; the loop's
 
-	// Notes are the handler's, but that the engine reads Parts and Begun.
+	// Notes are the handler's, but that the engine reads Parts, Begun and Paused.
 	Notes Note
 }
 
@@ -66,6 +66,11 @@ const (
 
 	// Prompt: its peer has taken at once what it was last expected to leave.
 	Prompt
+
+	// Paused: nothing is read from the connection, not even while it lingers, until the handler takes the note away and
+	// has the connection woken. What its peer sends stays with the system, which soon takes no more. A peer that is lost
+	// meanwhile is noticed.
+	Paused
 )
 
 type connFlags uint16
@@ -109,6 +114,9 @@ func (c *Conn) idle() bool {
 	t := c.secure()
 	return t == nil || t.quiet()
 }
+
+// rests reports whether what the peer has sent is not to be read now.
+func (c *Conn) rests() bool { return c.Notes&Paused != 0 && c.flags&flagAgain == 0 }
 
 // over reports whether the connection is to be closed now.
 func (c *Conn) over() bool {

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,10 +24,14 @@ var descriptors table
 
 type table struct{ size atomic.Int64 }
 
-// begin makes the first room.
+// firstAfter is how long after the start that is done: the thread that waits for the kernel, and the one that takes
+// its place, are not for when a program starts.
+const firstAfter = 20 * time.Millisecond
+
+// begin makes the first room, soon.
 func (t *table) begin() {
 	if t.size.CompareAndSwap(0, firstTable) {
-		go enlarge(firstTable)
+		time.AfterFunc(firstAfter, func() { enlarge(firstTable) })
 	}
 }
 

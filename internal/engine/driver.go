@@ -40,7 +40,7 @@ type Driver struct {
 	owned    []owned
 	gather   *gather // made when it is needed
 	timeout          // of handler code, see timed.go
-	parking          // of a call that waits, see blocking.go
+	*parking         // of a call that waits, see blocking.go; nil for a worker that has served no connection
 	memory           // of a call, see memory.go
 	part             // likewise, see part.go
 	place    place   // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
@@ -63,6 +63,7 @@ const (
 	leftBackground                 // keep it until the call has gone on in the background
 	leftRoom                       // keep it until there is room for what it will hold
 	leftMore                       // call Data again even if no input is left
+	leftLater                      // pass it again when others have had their turn
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
@@ -136,6 +137,9 @@ func (d *Driver) Again() { d.leftover = leftAgain }
 // More is Again for a handler that has more to send than it has appended, with input or without.
 func (d *Driver) More() { d.leftover = leftMore }
 
+// Later is Again for when others have had their turn: what came takes the server long, or serves nobody.
+func (d *Driver) Later() { d.leftover = leftLater }
+
 // Draining reports whether the engine is shutting down: answers should say
 // that the connection will be closed.
 func (d *Driver) Draining() bool { return d.engine.draining.Load() }
@@ -186,11 +190,11 @@ func (d *Driver) end(c *Conn) bool {
 		c.flags &^= flagHandOff | flagUrgent
 		c.setAway()
 		d.engine.workers.submit(c, urgent, from)
-	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil:
+	case c.flags&(flagReadable|flagAgain) != 0 && c.out == nil && !c.rests():
 		l.serveSoon(c)
 	case d.engine.forced.Load():
 		l.close(c)
-	case d.engine.draining.Load() && c.idle() && c.flags&flagLingering == 0:
+	case d.engine.draining.Load() && (c.idle() || c.isSilent()) && c.flags&flagLingering == 0:
 		l.closeSoon(c)
 	default:
 		l.refileIfEarlier(c)
@@ -222,7 +226,7 @@ func (d *Driver) visit(c *Conn) bool {
 		d.serveKept(c)
 	case c.flags&flagLingering != 0:
 		d.discard(c)
-	case c.flags&flagReadable != 0:
+	case c.flags&flagReadable != 0 && c.Notes&Paused == 0:
 		d.receive(c)
 	}
 	return d.end(c)
@@ -346,7 +350,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			d.keep(c, in)
 			return
 		}
-		if d.mustWait(c) {
+		if d.mustWait(c) || d.leftover == leftLater && !d.detached {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return
@@ -390,6 +394,12 @@ func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 
 // discard reads and forgets what a lingering connection still receives.
 func (d *Driver) discard(c *Conn) {
+	if c.Notes&Paused != 0 {
+		if c.flags&flagPeerDone != 0 {
+			c.flags |= flagCloseNow
+		}
+		return
+	}
 	in := d.loop.readBuf()
 	n, errno := recv(c.fd, in)
 	switch {

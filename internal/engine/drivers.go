@@ -40,14 +40,8 @@ func (e *Engine) spareDriver() *Driver {
 
 // freshDriver returns a new driver without a loop.
 func (e *Engine) freshDriver() *Driver {
-	d := e.newWorkerDriver()
-	d.Scratch = e.handler.NewScratch()
-	return d
+	return &Driver{engine: e, detached: true, parking: new(parking), Scratch: e.handler.NewScratch()}
 }
-
-// newWorkerDriver returns a driver without a loop, and without a scratch: ten thousand workers whose
-// jobs are those of parts need none.
-func (e *Engine) newWorkerDriver() *Driver { return &Driver{engine: e, detached: true} }
 
 // retire takes back a driver that has no loop any more.
 func (e *Engine) retire(d *Driver) {

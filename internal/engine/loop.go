@@ -297,6 +297,9 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		}
 		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // nobody waits for the answer
 	}
+	if c.Notes&Paused != 0 && ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.flags |= flagCloseNow
+	}
 	if l.saturation.on && c.out == nil {
 		l.enqueue(c)
 		return true
@@ -467,7 +470,7 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 		l.woken(c)
 		return true
 	}
-	if c.idle() {
+	if c.idle() || c.isSilent() {
 		// What has arrived but was not read yet is still answered.
 		c.flags |= flagReadable
 		return d.visit(c)

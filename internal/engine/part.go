@@ -127,8 +127,13 @@ func (l *loop) woken(c *Conn) {
 // A PartJob is work for a part of a connection that has no goroutine: the action of a stream
 // that is known to block, or that reads its body as it comes.
 type PartJob interface {
+	// Prepare makes what a fresh worker's driver carries for its jobs, before the first one, which is this. It is called by
+	// who submits it, and must be quick.
+	Prepare(d *Driver)
 	// Run does it, on a worker, with a driver that has neither a loop nor a connection.
 	Run(d *Driver)
+	// Abandoned is called when Run has ended in a panic or in runtime.Goexit, with the same driver.
+	Abandoned(d *Driver)
 	// Overdue is called instead of Run, on any goroutine, which must not be held up, for a job that
 	// has waited in line for longer than Config.QueueTarget.
 	Overdue()
@@ -138,14 +143,6 @@ type PartJob interface {
 // calls wait as Config.MaxWorkers allows, in its turn.
 func (d *Driver) SubmitPart(job PartJob, urgent bool) {
 	d.engine.workers.add(task{part: job}, urgent, admission.Returning)
-}
-
-// workPart carries out a job of a part.
-func (d *Driver) workPart(job PartJob) {
-	d.taking = meter{}
-	d.enter()
-	job.Run(d)
-	d.engine.workers.move(d, placeNone)
 }
 
 // A HeldBody is what a part holds of an answer that its peer has not let out yet. The zero

@@ -22,6 +22,15 @@ var awaitsHeader any = unnamed{}
 // protocol, which has not come in whole.
 func (c *Conn) awaitsHeader() bool { return c.Proto == awaitsHeader }
 
+// isSilent reports whether nothing has come of the header: to a drain that is an idle connection.
+func (c *Conn) isSilent() bool {
+	if !c.awaitsHeader() {
+		return false
+	}
+	unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ)
+	return err == nil && unread == 0
+}
+
 // source returns the address that something is counted under which comes from addr: none if
 // that is a proxy's, which stands for many clients.
 func (e *Engine) source(addr netip.Addr) netip.Addr {

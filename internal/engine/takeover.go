@@ -160,21 +160,26 @@ func (d *Driver) aborted(cause any) {
 	if c == nil || d.expired && !ofPart {
 		return
 	}
+	answered := false
 	defer func() {
 		if again := recover(); again != nil {
 			d.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
 		}
+		if !d.detached && d.epoch&1 == 1 { // what answers has code of others, too, which may end its goroutine
+			d.Leave()
+		}
+		switch {
+		case d.expired:
+		case ofPart: // the others are not to lose what they were answered, and what they ask
+			d.engine.keepRest(c, rest)
+			d.send(c)
+		case answered:
+			c.flags |= flagCloseAfter
+			d.send(c)
+		}
 	}()
 	d.engine.handler.Abandoned(d, c, cause)
-	if d.expired {
-		return
-	}
-	if ofPart {
-		d.engine.keepRest(c, rest)
-	} else {
-		c.flags |= flagCloseAfter
-	}
-	d.send(c)
+	answered = true
 }
 
 // succeed ends d's part in the connection, which is over unless the call was about a part of

@@ -161,6 +161,8 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		}
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
+	case d.engine.draining.Load() && c.isSilent():
+		// end closes it
 	case c.awaitsHeader() && c.flags&flagReadable == 0:
 		d.engine.noteHeader(c, errHeaderSlow)
 	case c.greeting() && !c.awaitsHeader():
@@ -169,7 +171,7 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		// The time for last requests is over: end closes it, unless one has come.
 		c.flags |= flagReadable
 		d.receive(c)
-	case c.flags&(flagReadable|flagAgain) != 0:
+	case c.flags&(flagReadable|flagAgain) != 0 && !c.rests():
 		// What the peer has sent waits for the server, because too much output is
 		// pending: that time is not the peer's.
 		c.deadline = now + secondTicks

@@ -40,7 +40,7 @@ var errGivenUp = errors.New("the client has kept others waiting")
 func (h *shake) shake() {
 	c, e := h.c, h.e
 	h.t = c.secure()
-	h.d = &Driver{engine: e, detached: true, conn: c}
+	h.d = &Driver{engine: e, detached: true, conn: c, parking: new(parking)}
 	c.driver = h.d
 	h.t.phase = tlsShaking
 	h.until = c.shakeUntil()

@@ -34,8 +34,22 @@ type workers struct {
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
 type worker struct {
-	jobs   chan task // capacity 1; closed: go
-	driver *Driver
+	driver Driver
+	jobs   chan task // capacity 1; closed: go; made when it is idle first: ten thousand that block never are
+	task   task      // its job, none when the last one has returned
+	began  int64     // when it did, where the pool adapts its bound
+}
+
+// newWorker returns a worker without a goroutine, for a job. Whoever has a job for it makes it: what that takes of a stack would
+// stay with a goroutine whose job blocks.
+func (w *workers) newWorker(t task) *worker {
+	wk := &worker{task: t}
+	d := &wk.driver
+	d.engine, d.detached, d.isWorker = w.e, true, true
+	if t.part != nil {
+		t.part.Prepare(d)
+	}
+	return wk
 }
 
 // submit has the kept input of c, which is away from its loop, served: before
@@ -73,7 +87,7 @@ func (w *workers) start(t task) {
 	n := len(w.idle)
 	if n == 0 {
 		w.all++
-		go w.run(t)
+		go w.newWorker(t).run()
 		return
 	}
 	next := w.idle[n-1]
@@ -83,9 +97,12 @@ func (w *workers) start(t task) {
 	next.jobs <- t
 }
 
-// next returns the next task for a worker whose job took so long, none if
-// it is to go.
-func (w *workers) next(wk *worker, took int64) task {
+// next returns the next task for a worker whose job has ended, none if it is to go.
+func (w *workers) next(wk *worker) task {
+	took := int64(0)
+	if w.adaptive != nil {
+		took = w.e.now() - wk.began
+	}
 	w.mu.Lock()
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
@@ -103,6 +120,9 @@ func (w *workers) next(wk *worker, took int64) task {
 		return task{}
 	}
 	w.all++
+	if wk.jobs == nil {
+		wk.jobs = make(chan task, 1)
+	}
 	w.idle = append(w.idle, wk)
 	if len(w.idle) == 1 {
 		w.least = 0
@@ -143,50 +163,74 @@ func (w *workers) reap() {
 	}
 }
 
-// run is a worker's goroutine; t is its first job.
-func (w *workers) run(t task) {
-	wk := &worker{jobs: make(chan task, 1), driver: w.e.newWorkerDriver()}
-	wk.driver.isWorker = true
-	returned := false
-	defer func() {
-		if !returned {
-			wk.driver.aborted(recover())
-			w.move(wk.driver, placeNone)
-			w.replace()
+// run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than
+// one can be used, and has one of 4 KB when that is not enough: between here and the code of an action that blocks there
+// are few frames and small ones, and what comes before and behind is in functions of their own.
+func (wk *worker) run() {
+	defer wk.end()
+	for !wk.task.none() {
+		wk.begin()
+		if wk.task.part != nil {
+			wk.task.part.Run(&wk.driver)
+		} else {
+			wk.driver.work(wk.task.conn)
 		}
-	}()
-	var took int64
-	for ; !t.none(); t = w.next(wk, took) {
-		if w.adaptive == nil {
-			wk.driver.work(t)
-			continue
-		}
-		began := w.e.now()
-		wk.driver.work(t)
-		took = w.e.now() - began
+		wk.next()
 	}
-	returned = true
 }
 
-// work serves the kept input of a connection that is away, or carries out a job of a part.
-func (d *Driver) work(t task) {
-	if t.part != nil {
-		d.workPart(t.part)
+func (wk *worker) pool() *workers { return &wk.driver.engine.workers }
+
+// begin begins a job.
+//
+//go:noinline
+func (wk *worker) begin() {
+	if w := wk.pool(); w.adaptive != nil {
+		wk.began = w.e.now()
+	}
+	wk.driver.enter()
+}
+
+// next ends a job, and waits for the next one.
+//
+//go:noinline
+func (wk *worker) next() {
+	wk.task = task{}
+	wk.pool().move(&wk.driver, placeNone)
+	wk.task = wk.pool().next(wk)
+}
+
+// end ends the goroutine, be it by a panic or Goexit in a job.
+func (wk *worker) end() {
+	if wk.task.none() {
 		return
 	}
-	if d.Scratch == nil {
-		d.Scratch = d.engine.handler.NewScratch()
+	cause := recover()
+	defer func() {
+		if again := recover(); again != nil {
+			wk.driver.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
+		}
+		wk.driver.aborted(cause)
+		wk.pool().move(&wk.driver, placeNone)
+		wk.pool().replace()
+	}()
+	if part := wk.task.part; part != nil {
+		part.Abandoned(&wk.driver)
 	}
-	c := t.conn
+}
+
+// work serves the kept input of a connection that is away.
+func (d *Driver) work(c *Conn) {
+	if d.Scratch == nil {
+		d.Scratch, d.parking = d.engine.handler.NewScratch(), new(parking)
+	}
 	d.conn, c.driver, d.taking, d.sent = c, d, meter{}, 0
-	d.enter()
 	if c.ended() {
 		d.refuse(c)
 	} else {
 		d.serveKept(c)
 	}
 	d.end(c)
-	d.engine.workers.move(d, placeNone)
 }
 
 // replace makes up for a worker that a handler's panic or Goexit ended.

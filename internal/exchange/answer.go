@@ -16,11 +16,12 @@ type Answer struct {
 	meta meta
 }
 
-// An anchor is the beginning of what an Answer points to: a Block, or an
-// Own that goes with one.
+// An anchor is what an Answer points to: the beginning of a Block, or of an
+// Own that goes with one, or one that is there to go with a text.
 type anchor struct {
 	block atomic.Pointer[Block] // the constructor's headers: the media type, mostly
 	x     *Own                  // what the plain fields cannot hold, or nil; constant
+	text  string                // in the place that the block has for a Number, if that is not it
 }
 
 // Base returns the headers that were rendered before, which come first; nil for none.
@@ -39,6 +40,9 @@ func (r *Answer) Own() *Own {
 	return r.on.x
 }
 
+// Stands reports whether the answer owns nothing and says no text: it can stand on another block.
+func (r *Answer) Stands() bool { return r.on == nil || r.on.x == nil && r.on.text == "" }
+
 // Plain returns an answer that owns nothing.
 func Plain(status int, block *Block, body string) Answer {
 	return Answer{Body: body, on: &block.anchor, meta: metaOf(status, Complete)}
@@ -47,7 +51,7 @@ func Plain(status int, block *Block, body string) Answer {
 // Bare returns an answer of a kind without headers.
 func Bare(status int, kind Kind) Answer { return Answer{meta: metaOf(status, kind)} }
 
-// Stand puts the answer, which owns nothing, on another block.
+// Stand puts the answer, which Stands, on another block.
 func (r *Answer) Stand(block *Block) { r.on = &block.anchor }
 
 // LetGo forgets the headers and the own memory, which has passed to somebody else.

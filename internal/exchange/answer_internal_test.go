@@ -45,7 +45,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		}
 		return b
 	}
-	id, another := IDBlock("X-Id"), IDBlock("X-Other")
+	id, another := IDBlock("X-Id", new(Block)), IDBlock("X-Other", new(Block))
 	for range 2000 {
 		a := Bare(200, Complete)
 		if random.IntN(3) > 0 {
@@ -62,9 +62,16 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 			}
 		}
 		if random.IntN(3) == 0 && !a.Has("X-Id") {
-			n := Number(1 + random.Int64N(1<<49-1))
+			n, s := Identity{number: Number(1 + random.Int64N(1<<49-1))}, new(Strings)
+			if random.IntN(2) == 0 {
+				n = Named("text-" + value())
+			}
 			var err error
-			if a, err = a.Identify(id, n); err != nil {
+			if with, ok := a.Identify(id, &n, s, nil); ok {
+				a = with
+			} else if n.text == "" {
+				t.Fatal("the number is not taken")
+			} else if a, err = a.Push(Field{Name: "X-Id", Value: n.text, Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 			if random.IntN(2) == 0 {
@@ -72,7 +79,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if other, err := a.Identify(another, n); err == nil && random.IntN(2) == 0 {
+			if other, ok := a.Identify(another, &n, s, nil); ok && random.IntN(2) == 0 {
 				if other.First("X-Other") != n.String() {
 					t.Fatalf("the other is %q, want %q", other.First("X-Other"), n)
 				}
@@ -101,9 +108,8 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 			t.Fatalf("AppendHeaders:\n%s\nHeaders:\n%s", got, want)
 		}
 		if base := a.Base(); base != nil && base.HasNumber() && len(a.Fields()) == 0 {
-			out := append([]byte("before"), base.Wire...)
-			if a.PutNumber(out); string(out) != "before"+want {
-				t.Fatalf("PutNumber: %s\nHeaders:\n%s", out, want)
+			if out := a.AppendBase([]byte("before")); string(out) != "before"+want {
+				t.Fatalf("AppendBase: %s\nHeaders:\n%s", out, want)
 			}
 		}
 		for _, name := range append(names, "None") {

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -12,10 +13,11 @@ type Block struct {
 	anchor // the block is its own
 
 	Fields []BlockField
-	Wire   []byte   // "Name: value\r\n" for each field, in order
+	Wire   []byte   // "Name: value\r\n" for each field, in order; all of them where IsWhole
 	Typed  bool     // Content-Type is one of them
 	names  nameMask // the names in Fields
 	hole   int      // where in Wire the digits of the answer's Number are to be; 0: nowhere
+	tail   []byte   // what follows Wire, which is that of another block then
 
 	number uint32 // of the block among all, for places in tables
 	merged pairs  // this block put on others
@@ -34,6 +36,11 @@ func (b *Block) Over(below *Block) *Block {
 	}
 	result := new(Block)
 	result.Init()
+	if len(below.Wire) >= sharedWire && b.names&below.names == 0 && !b.HasNumber() {
+		result.follow(below, b)
+		b.merged.keep(below, result)
+		return result
+	}
 	for i := range below.Fields {
 		if f := &below.Fields[i]; !b.Has(f.Name) {
 			result.addAll(f)
@@ -44,6 +51,17 @@ func (b *Block) Over(below *Block) *Block {
 	}
 	b.merged.keep(below, result)
 	return result
+}
+
+// sharedWire is the length, in bytes, from which the lines of a block are not copied for what is put on it: many blocks
+// that say little may be put on one that says much.
+const sharedWire = 256
+
+// follow makes the block, which is empty, that of first and then, which have no name in common.
+func (b *Block) follow(first, then *Block) {
+	b.Fields = slices.Concat(first.Fields, then.Fields)
+	b.Wire, b.hole, b.tail = first.Wire, first.hole, slices.Concat(first.tail, then.Wire, then.tail)
+	b.names, b.Typed = first.names|then.names, first.Typed || then.Typed
 }
 
 // Under returns the headers of above, and those of b that above does not have. Pairs are kept
@@ -85,7 +103,7 @@ func (b *Block) addAll(f *BlockField) {
 type BlockField struct {
 	Name   string   // canonical
 	Values []string // cap == len, so that an append by a handler copies it
-	isID   bool     // its value is the answer's Number, and there are no Values
+	isID   bool     // its value is the answer's identifier, and there are no Values
 }
 
 // Init makes an empty block ready to be filled, before it is shared.
@@ -119,16 +137,25 @@ func (b *Block) addID(name string) {
 	b.Fields = append(b.Fields, BlockField{Name: name, isID: true})
 }
 
-// HasNumber reports whether the block has a place for the answer's Number.
+// IsWhole reports whether Wire is all of the block.
+func (b *Block) IsWhole() bool { return b.hole == 0 && b.tail == nil }
+
+// HasNumber reports whether the block has a place for the answer's Number, or a text instead.
 func (b *Block) HasNumber() bool { return b.hole != 0 }
 
-// append appends the block as it goes over the wire, with the digits of n where they belong.
-func (b *Block) append(out []byte, n Number) []byte {
-	out = append(out, b.Wire...)
-	if b.HasNumber() {
-		n.put(out[len(out)-len(b.Wire)+b.hole:])
+// append appends the block as it goes over the wire, with the identifier where it belongs.
+func (b *Block) append(out []byte, id Identity) []byte {
+	switch {
+	case !b.HasNumber():
+		out = append(out, b.Wire...)
+	case id.text != "":
+		out = append(append(out, b.Wire[:b.hole]...), id.text...)
+		out = append(out, b.Wire[b.hole+idLength:]...)
+	default:
+		out = append(out, b.Wire...)
+		id.number.put(out[len(out)-len(b.Wire)+b.hole:])
 	}
-	return out
+	return append(out, b.tail...)
 }
 
 // Has reports whether the block has the named header, be it empty.
@@ -155,15 +182,15 @@ func (b *Block) isMediaType() bool {
 }
 
 // SetIn sets the fields in a header map of net/http, sharing the value slices.
-func (b *Block) SetIn(h http.Header) { b.setIn(h, 0) }
+func (b *Block) SetIn(h http.Header) { b.setIn(h, Identity{}) }
 
-func (b *Block) setIn(h http.Header, n Number) {
+func (b *Block) setIn(h http.Header, id Identity) {
 	if b == nil {
 		return
 	}
 	for i := range b.Fields {
 		if f := &b.Fields[i]; f.isID {
-			h[f.Name] = []string{n.String()}
+			h[f.Name] = []string{id.String()}
 		} else {
 			h[f.Name] = f.Values
 		}

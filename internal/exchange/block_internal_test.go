@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/internal/invariants"
@@ -105,4 +106,53 @@ func TestAnswerOfBlocks(t *testing.T) {
 	if !slices.ContainsFunc(same, func(name string) bool { return !a.Lacks(name) }) || !a.Lacks("X-Nine") {
 		t.Error("Lacks")
 	}
+}
+
+// Lines of a long block are shared by those that are put on it, and what is said is the same, by whatever way.
+func TestBlocksThatFollow(t *testing.T) {
+	long := IDBlock("X-Id", blockOf("X-Long", strings.Repeat("long ", 100)))
+	base := long.Under(blockOf("Content-Type", "a/b"))
+	for i := range 3 {
+		one, two := blockOf("X-One", fmt.Sprint(i)), blockOf("X-Two", "2", "X-Two", "3")
+		both := one.Over(base)
+		all := two.Over(both)
+		if &all.Wire[0] != &base.Wire[0] || all.IsWhole() || one.Over(base) != both {
+			t.Fatal("the lines are copied")
+		}
+		for _, id := range []Identity{{number: 7}, Named("named")} {
+			a := Plain(200, blockOf("Content-Type", "a/b"), "")
+			a, ok := a.Identify(long, &id, new(Strings), one)
+			if !ok {
+				t.Fatal("the answer is not identified")
+			}
+			if a.Stands() {
+				a.Stand(two.Over(a.Base()))
+			} else if a, ok = pushed(a, two); !ok {
+				t.Fatal("the block is not taken")
+			}
+			want := "Content-Type: a/b\r\nX-Id: " + id.String() + "\r\nX-Long: " + strings.Repeat("long ", 100) + "\r\nX-One: " + fmt.Sprint(i) + "\r\nX-Two: 2\r\nX-Two: 3\r\n"
+			if got := string(a.AppendHeaders(nil)); got != want {
+				t.Errorf("%q\nwant\n%q", got, want)
+			}
+			var lines []byte
+			for name, value := range a.Headers {
+				lines = appendLine(lines, name, value)
+			}
+			if string(lines) != want {
+				t.Errorf("one by one: %q\nwant\n%q", lines, want)
+			}
+			h := http.Header{}
+			if a.SetIn(h, new(Strings)); h.Get("X-Id") != id.String() || len(h["X-Two"]) != 2 || h.Get("X-One") != fmt.Sprint(i) {
+				t.Errorf("a header map: %q", h)
+			}
+		}
+		if under := blockOf("X-Under", "4").Under(all); string(under.append(nil, Named("n"))) != string(all.append(nil, Named("n")))+"X-Under: 4\r\n" {
+			t.Errorf("under it: %q", under.append(nil, Named("n")))
+		}
+	}
+}
+
+func pushed(a Answer, b *Block) (Answer, bool) {
+	a, err := a.Push(Field{Block: b, Replace: true})
+	return a, err == nil
 }

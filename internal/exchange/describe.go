@@ -27,6 +27,29 @@ func (r *Answer) First(name string) string {
 	return ""
 }
 
+// All returns all values of the named header.
+func (r *Answer) All(name string) []string {
+	var all []string
+	for n, v := range r.Headers {
+		if strings.EqualFold(n, name) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// Varies reports whether Vary has the name of a request header, or an asterisk (RFC 9110 section 12.5.5).
+func (r *Answer) Varies(name string) bool {
+	for _, line := range r.All("Vary") {
+		for element := range strings.SplitSeq(line, ",") {
+			if element = strings.TrimSpace(element); element == "*" || strings.EqualFold(element, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Describe describes the answer, which fails because of err if that is not nil, for logs and debuggers: status, media type and
 // length.
 func (r *Answer) Describe(err error) string {

@@ -88,6 +88,7 @@
 //	state.go    what both know of a request
 //	server.go   what adapters know of a server
 //	lentbody.go a body that was read, for standard handlers
+//	ended.go    what writers and bodies are when their time is over
 //	late.go     answers without the action problem.go  what is wrong with bodies
 //	pace.go     whether a route blocks     slow.go     whether a request body comes too slowly
 //	answer.go   an answer as a value       own.go      the memory it may own

@@ -22,7 +22,10 @@ func (r *Answer) Take() *Own {
 		return x
 	}
 	x := NewOwn(r.Base())
-	x.number = r.number()
+	id := r.identity()
+	if x.number = id.number; id.text != "" {
+		x.text = id.text
+	}
 	r.on = &x.anchor
 	r.meta.setVersion(x.version())
 	return x
@@ -90,6 +93,9 @@ func (r Answer) Branch() (Answer, bool) {
 	}
 	copy(x.fields, from.fields[:n])
 	x.Err, x.Make, x.Lasts, x.length, x.number = from.Err, from.Make, from.Lasts, from.length, from.number
+	if from.text != "" {
+		x.text = from.text
+	}
 	if r.OwnsBody() {
 		x.Buf = append(x.Buf[:0], r.Body...)
 		r.Body = view.String(x.Buf)
@@ -171,12 +177,12 @@ func (r *Answer) replaced(name string, from int) bool {
 // Headers calls yield with each header that will be sent, in order, one value
 // at a time; names are canonical.
 func (r *Answer) Headers(yield func(name, value string) bool) {
-	if !r.blockHeaders(r.Base(), r.number(), 0, yield) {
+	if !r.blockHeaders(r.Base(), r.identity(), 0, yield) {
 		return
 	}
 	for i, f := range r.Fields() {
 		if f.Block != nil {
-			if !r.blockHeaders(f.Block, f.number, i+1, yield) {
+			if !r.blockHeaders(f.Block, Identity{number: f.number}, i+1, yield) {
 				return
 			}
 		} else if !r.replaced(f.Name, i+1) && !yield(f.Name, f.Value) {
@@ -185,9 +191,9 @@ func (r *Answer) Headers(yield func(name, value string) bool) {
 	}
 }
 
-// blockHeaders yields what of a block, with the digits of n, is not replaced by the fields from `from`
+// blockHeaders yields what of a block, with an identifier, is not replaced by the fields from `from`
 // on.
-func (r *Answer) blockHeaders(b *Block, n Number, from int, yield func(name, value string) bool) bool {
+func (r *Answer) blockHeaders(b *Block, id Identity, from int, yield func(name, value string) bool) bool {
 	if b == nil {
 		return true
 	}
@@ -196,7 +202,7 @@ func (r *Answer) blockHeaders(b *Block, n Number, from int, yield func(name, val
 		if r.replaced(f.Name, from) {
 			continue
 		}
-		if f.isID && !yield(f.Name, n.String()) {
+		if f.isID && !yield(f.Name, id.String()) {
 			return false
 		}
 		for _, v := range f.Values {
@@ -211,12 +217,12 @@ func (r *Answer) blockHeaders(b *Block, n Number, from int, yield func(name, val
 // AppendHeaders appends the header lines that Headers yields. Blocks whose names nothing replaces go as they were rendered.
 func (r *Answer) AppendHeaders(out []byte) []byte {
 	own := r.Fields()
-	out = r.appendBlock(out, r.Base(), r.number(), 0)
+	out = r.appendBlock(out, r.Base(), r.identity(), 0)
 	for i := range own {
 		f := &own[i]
 		switch {
 		case f.Block != nil:
-			out = r.appendBlock(out, f.Block, f.number, i+1)
+			out = r.appendBlock(out, f.Block, Identity{number: f.number}, i+1)
 		case r.replacing(i+1)&f.names == 0 || !r.replaced(f.Name, i+1):
 			out = appendLine(out, f.Name, f.Value)
 		}
@@ -224,19 +230,19 @@ func (r *Answer) AppendHeaders(out []byte) []byte {
 	return out
 }
 
-// appendBlock appends what of a block, with the digits of n, is not replaced by the fields from `from` on.
-func (r *Answer) appendBlock(out []byte, b *Block, n Number, from int) []byte {
+// appendBlock appends what of a block, with an identifier, is not replaced by the fields from `from` on.
+func (r *Answer) appendBlock(out []byte, b *Block, id Identity, from int) []byte {
 	if b == nil {
 		return out
 	}
 	names := r.replacing(from)
 	if names&b.names == 0 {
-		return b.append(out, n)
+		return b.append(out, id)
 	}
 	for i := range b.Fields {
 		if f := &b.Fields[i]; names&maskOf(f.Name) == 0 || !r.replaced(f.Name, from) {
 			if f.isID {
-				out = appendLine(out, f.Name, n.String())
+				out = appendLine(out, f.Name, id.String())
 			}
 			for _, v := range f.Values {
 				out = appendLine(out, f.Name, v)
@@ -253,13 +259,13 @@ func appendLine(out []byte, name, value string) []byte {
 
 // SetIn sets the headers in a header map of net/http, sharing the value slices of blocks.
 func (r *Answer) SetIn(h http.Header, s *Strings) {
-	r.Base().setIn(h, r.number())
+	r.Base().setIn(h, r.identity())
 	own := r.Fields()
 	for i := range own {
 		f := &own[i]
 		switch {
 		case f.Block != nil:
-			f.Block.setIn(h, f.number)
+			f.Block.setIn(h, Identity{number: f.number})
 		case f.Replace:
 			h[f.Name] = s.Values(f.Value)
 		default:
@@ -269,31 +275,71 @@ func (r *Answer) SetIn(h http.Header, s *Strings) {
 	}
 }
 
-// number returns that which the base has a place for, if it has one.
-func (r *Answer) number() Number {
-	if x := r.Own(); x != nil {
-		return x.number
+// identity returns what the base has a place for, if it has one.
+func (r *Answer) identity() Identity {
+	switch {
+	case r.on == nil:
+		return Identity{}
+	case r.on.x != nil:
+		return Identity{r.on.text, r.on.x.number}
 	}
-	return Number(r.meta.version())
+	return Identity{r.on.text, Number(r.meta.version())}
 }
 
-// PutNumber writes the digits of the answer's number into its base, with which out ends.
-func (r *Answer) PutNumber(out []byte) {
+// AppendBase appends the lines of the base, which is not nil, for an answer without fields of its own.
+func (r *Answer) AppendBase(out []byte) []byte {
 	b := r.Base()
-	r.number().put(out[len(out)-len(b.Wire)+b.hole:])
+	if r.on.x == nil && r.on.text == "" && b.HasNumber() { // as most are
+		out = append(out, b.Wire...)
+		Number(r.meta.version()).put(out[len(out)-len(b.Wire)+b.hole:])
+		return append(out, b.tail...)
+	}
+	return b.append(out, r.identity())
 }
 
-// Identify returns the answer, which is no report of a failure and lacks the field of b, with the digits of n in it. b is an
-// IDBlock. It fails as Push does.
-func (r Answer) Identify(b *Block, n Number) (Answer, error) {
-	if r.Own() == nil {
+// Identify returns the answer, which is no report of a failure and lacks the fields of b, with those and an identifier in
+// them, and then with those of over, unless that is nil. b is an IDBlock. It is not ok where the identifier is to be added,
+// and looked at, as any other field.
+func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
+	if n := id.Number(s); n != 0 && r.Stands() { // as most do
 		if both := b.Under(r.Base()); both != nil {
+			if over != nil {
+				both = over.Over(both)
+			}
 			r.Stand(both)
 			r.meta.setVersion(version(n))
-			return r, nil
+			return r, true
 		}
 	}
-	return r.Push(Field{Block: b, number: n})
+	return r.identify(b, id.Short(s), s, over)
+}
+
+func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identified Answer, ok bool) {
+	if id.text != "" && !Visible(id.text) {
+		return r, false
+	}
+	if r.Stands() {
+		if both := b.Under(r.Base()); both != nil {
+			if over != nil {
+				both = over.Over(both)
+			}
+			if id.text != "" {
+				r.on = s.anchor(both, id.text)
+			} else {
+				r.Stand(both)
+			}
+			r.meta.setVersion(version(id.number))
+			return r, true
+		}
+	}
+	if id.text != "" {
+		return r, false
+	}
+	r, err := r.Push(Field{Block: b, number: id.number})
+	if err == nil && over != nil {
+		r, err = r.Push(Field{Block: over, Replace: true})
+	}
+	return r, err == nil
 }
 
 // Lacks reports that the named field will not be sent: nothing of the answer has its name, be it empty
@@ -314,14 +360,7 @@ func (r *Answer) Lacks(name string) bool {
 
 // LacksAll is Lacks for all names of a block.
 func (r *Answer) LacksAll(b *Block) bool {
-	var names nameMask
-	if base := r.Base(); base != nil {
-		names = base.names
-	}
-	own := r.Fields()
-	for i := range own {
-		names |= own[i].names
-	}
+	names := r.mask()
 	if names&b.names == 0 {
 		return true
 	}
@@ -333,8 +372,23 @@ func (r *Answer) LacksAll(b *Block) bool {
 	return true
 }
 
+// mask returns the bits of all names that the answer has.
+func (r *Answer) mask() nameMask {
+	var names nameMask
+	if base := r.Base(); base != nil {
+		names = base.names
+	}
+	own := r.Fields()
+	for i := range own {
+		names |= own[i].names
+	}
+	return names
+}
+
+var dateMask = maskOf("Date")
+
 // Dated reports whether the answer says itself when it was made: then nobody else does.
-func (r *Answer) Dated() bool { return !r.Lacks("Date") }
+func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
 // Has reports whether the named field will be sent.
 func (r *Answer) Has(name string) bool {

@@ -53,6 +53,22 @@ func (i *Identity) Number(s *Strings) Number {
 	return i.number
 }
 
+// Short returns the identity, which gets a number where it has none yet, without the text where the number stands for it.
+func (i *Identity) Short(s *Strings) Identity {
+	if n := i.Number(s); n != 0 {
+		return Identity{number: n}
+	}
+	return *i
+}
+
+// String returns the text of an identity that is a text or a number.
+func (i Identity) String() string {
+	if i.text != "" {
+		return i.text
+	}
+	return i.number.String()
+}
+
 // Text returns the identity, which gets one where it has none yet.
 func (i *Identity) Text(s *Strings) string {
 	if i.text == "" {
@@ -87,12 +103,46 @@ func (n Number) String() string {
 	return string(id[:])
 }
 
-// IDBlock returns a block whose only field, of a canonical name, is the digits of the answer's Number, for Answer.Identify.
-func IDBlock(name string) *Block {
+// IDBlock returns a block with a field, of a canonical name, that is the digits of the answer's Number, for Answer.Identify,
+// and those of another block, which has no such field. It panics when that has the name.
+func IDBlock(name string, others *Block) *Block {
+	if others.Has(name) {
+		panic("dunlin: the header that says the ID, " + name + ", is among the others")
+	}
 	b := new(Block)
 	b.Init()
 	b.addID(name)
+	for i := range others.Fields {
+		b.addAll(&others.Fields[i])
+	}
 	return b
+}
+
+// Visible reports whether s has nothing but visible characters of ASCII.
+func Visible(s string) bool {
+	b := view.Bytes(s)
+	if len(b) >= 8 {
+		last := b[len(b)-8:]
+		for ; len(b) > 8; b = b[8:] {
+			if !visible8(binary.LittleEndian.Uint64(b)) {
+				return false
+			}
+		}
+		return visible8(binary.LittleEndian.Uint64(last))
+	}
+	for _, c := range b {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// visible8 is Visible for eight bytes. Of those that are not visible, the lowest sets its upper bit in one of the three
+// numbers: nothing is carried to it from below.
+func visible8(n uint64) bool {
+	const ones = 0x0101010101010101
+	return (n|(n+ones)|(n-'!'*ones))&(0x80*ones) == 0
 }
 
 // alphabet is that of Crockford's base 32.

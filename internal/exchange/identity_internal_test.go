@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -14,6 +15,22 @@ func TestDigits(t *testing.T) {
 		for at := range 8 {
 			if want := alphabet[n>>(5*at)&31]; byte(got>>(8*at)) != want {
 				t.Fatalf("digit %d of %#x is %q, want %q", at, n, byte(got>>(8*at)), want)
+			}
+		}
+	}
+}
+
+// Visible says of each byte, wherever it stands, what the standard says of it.
+func TestVisible(t *testing.T) {
+	for length := 1; length <= 20; length++ {
+		for at := range length {
+			for c := range 256 {
+				for _, around := range []string{"!", "~", "a"} {
+					s := strings.Repeat(around, at) + string([]byte{byte(c)}) + strings.Repeat(around, length-at-1)
+					if got, want := Visible(s), '!' <= c && c <= '~'; got != want {
+						t.Fatalf("%q is visible: %v, want %v", s, got, want)
+					}
+				}
 			}
 		}
 	}

@@ -95,6 +95,9 @@ func (x *Own) release(n int) {
 	if cap(x.Buf) > keptBuffer {
 		x.Buf = nil
 	}
+	if x.text != "" {
+		x.text = ""
+	}
 	x.Err, x.Make, x.Lasts = nil, nil, false
 	owns.Put(x)
 }

@@ -41,7 +41,16 @@ func (h *StdHead) List(name string) string {
 	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
 		return h.Req.Host // net/http moves it
 	}
-	return strings.Join(v, ", ")
+	return strings.Join(v, Separator(name))
+}
+
+// Separator is what joins the values of a header that was sent in several lines: those of Cookie are joined by a semicolon (RFC
+// 9113 section 8.2.3), all others by a comma.
+func Separator(name string) string {
+	if len(name) == len("Cookie") && strings.EqualFold(name, "Cookie") {
+		return "; "
+	}
+	return ", "
 }
 
 // isCanonical reports whether a header's name is spelled as net/http's maps have it: those that a program looks for

@@ -14,9 +14,10 @@ import (
 // Invariant: what lies before len(rest) is shared with strings already handed
 // out and is never written again.
 type Strings struct {
-	rest   []byte  // the unused part of the current piece
-	values *values // made when they are first needed
-	next   Number  // of a request that wants one
+	rest    []byte    // the unused part of the current piece
+	values  *values   // made when they are first needed
+	anchors *[]anchor // likewise; as rest
+	next    Number    // of a request that wants one
 }
 
 // values are the value slices that net/http's header map wants.
@@ -33,6 +34,7 @@ const (
 	firstSize = 256           // of the first one: what waits may copy no more
 	chunkMost = chunkSize / 4 // longer strings get memory of their own
 	listSize  = 64            // strings a piece of list
+	anchored  = 64            // anchors a piece
 
 	recentValues = 8  // slices remembered
 	recentMost   = 64 // bytes of the longest value that is
@@ -49,6 +51,21 @@ func (c *Strings) Copy(b []byte) string {
 	own := c.take(len(b))
 	copy(own, b)
 	return view.String(own)
+}
+
+// anchor returns one for answers that stand on a block and say a text in the place it has for a Number.
+func (c *Strings) anchor(b *Block, text string) *anchor {
+	if c.anchors == nil {
+		c.anchors = new([]anchor)
+	}
+	if len(*c.anchors) == 0 {
+		*c.anchors = make([]anchor, anchored)
+	}
+	a := &(*c.anchors)[0]
+	*c.anchors = (*c.anchors)[1:]
+	a.block.Store(b)
+	a.text = text
+	return a
 }
 
 // take returns n bytes, chunkMost at most, for a string that is to be made.

@@ -20,8 +20,8 @@ type Wire interface {
 	Host() string
 	Header(name string) (value string, ok bool)
 	Headers(yield func(name, value string) bool)
-	// List returns all values of the named header joined by commas (RFC 9110
-	// section 5.3), as a view: it is valid as long as the message.
+	// List returns all values of the named header joined by its Separator, as a
+	// view: it is valid as long as the message.
 	List(name string) string
 	ContentLength() int64 // in bytes, -1 when not known before the body is read
 	// Received returns the body, borrowed until the message ends, when it is here in

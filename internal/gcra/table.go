@@ -58,7 +58,11 @@ func (t *Table) Take(hash uint64, now int64) Verdict {
 		tat = s.slots[at].tat
 	}
 	tat, v := t.rate.Take(tat, now)
-	if v.Admitted {
+	switch {
+	case !v.Admitted:
+	case known:
+		s.slots[at].tat = tat
+	default:
 		s.put(at, known, slot{hash, tat}, now, t.most)
 	}
 	s.mu.Unlock()

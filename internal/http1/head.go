@@ -37,6 +37,7 @@ type Head struct {
 	connectionKeep    bool
 	connectionUpgrade bool
 	expectContinue    bool
+	alone             bool // the request line has said all there is, see Parse
 
 	state   headState
 	line    int // where the first unfinished line starts

@@ -34,6 +34,9 @@ const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | 
 // on how the bytes arrived; only a first byte that cannot start a method is
 // refused at once, which is how a TLS client learns that this port speaks
 // clear text.
+//
+// Lines end in CRLF. One head may have LF alone: CONNECT with a path, HTTP/1.0 and no field, which is how net/rpc's clients begin
+// (rpc.DialHTTP). Nothing follows it that could be read differently.
 func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	if h.state == headNew || h.state == headDone {
 		h.Reset()
@@ -119,6 +122,9 @@ func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 // if its limits leave no room for one.
 func (h *Head) more(w []byte, lim *Limits) error {
 	h.scanned = len(w)
+	if h.state == headRequestLine && h.scanned > h.line && w[h.scanned-1] == '\n' {
+		h.scanned-- // it is judged when the byte behind it has come
+	}
 	full := len(w) >= lim.MaxHead
 	switch {
 	case h.state != headRequestLine:
@@ -202,7 +208,14 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 	next = v + lf + 1
 	line := w[v : v+lf]
 	if len(line) == 0 || line[len(line)-1] != '\r' {
-		return v + lf, bareLF
+		if h.Method != MethodConnect || w[h.method.end+1] != '/' || string(line) != "HTTP/1.0" || next < len(w) && w[next] != '\n' {
+			return v + lf, bareLF
+		}
+		if next == len(w) {
+			return 0, noProblem
+		}
+		h.alone = true
+		return next, noProblem
 	}
 	line = line[:len(line)-1]
 	if i := bytes.IndexByte(line, '\r'); i >= 0 {
@@ -246,6 +259,10 @@ func wrongByte(w []byte, at int, bad problem) problem {
 // It returns the length of the head; or 0 when w ends before the head does; or
 // a problem and its place.
 func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
+	if h.alone {
+		h.conclude()
+		return h.line + 1, noProblem
+	}
 	for {
 		i := h.line
 		if i+1 < len(w) && w[i] == '\r' && w[i+1] == '\n' {

@@ -55,6 +55,8 @@ func TestAccepted(t *testing.T) {
 		{lines("CONNECT b.example:443 HTTP/1.1"), "CONNECT path= host=b.example:443 authority"},
 		{lines("CONNECT /rpc?a HTTP/1.1", host), "CONNECT path=/rpc query=a host=a.example"},
 		{lines("CONNECT [::1]:443 HTTP/1.1", host), "CONNECT path= host=[::1]:443 authority"},
+		{"CONNECT /_goRPC_ HTTP/1.0\n\n", "CONNECT path=/_goRPC_ host= 1.0 close"},
+		{"\r\nCONNECT /?a HTTP/1.0\n\n", "CONNECT path=/ query=a host= 1.0 close"},
 
 		// The authority of an absolute target wins over Host.
 		{lines("GET http://b.example:81/p?q HTTP/1.1", host), "GET path=/p query=q host=b.example:81 absolute"},

@@ -75,6 +75,13 @@ var refusals = []refusal{
 	{"CONNECT a: HTTP/1.1\r\n", 400, 8, "CONNECT without host:port"},
 	{"CONNECT [::1] HTTP/1.1\r\n", 400, 8, "CONNECT without host:port"},
 	{"CONNECT http://a:1/ HTTP/1.1\r\n", 400, 8, "CONNECT without host:port"},
+	{"CONNECT /x HTTP/1.0\nA", 400, 19, "bare LF"},
+	{"CONNECT /x HTTP/1.0\n\r\n", 400, 19, "bare LF"},
+	{"CONNECT /x HTTP/1.0\r\n\n", 400, 21, "bare LF"},
+	{"CONNECT /x HTTP/1.1\n\n", 400, 19, "bare LF"},
+	{"CONNECT /%zz HTTP/1.0\n\n", 400, 9, "malformed percent escape"},
+	{"CONNECT a:1 HTTP/1.0\n\n", 400, 20, "bare LF"},
+	{"GET /x HTTP/1.0\n\n", 400, 15, "bare LF"},
 
 	// Field lines.
 	{getLine + "Host : a\r\n", 400, 20, "space in a field name or before its colon"},

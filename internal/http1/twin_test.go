@@ -25,6 +25,7 @@ var (
 	tokenThenSpace = regexp.MustCompile("^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ")
 	tokenFirst     = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]")
 	targetBytes    = regexp.MustCompile(`^[!-"$-~]*`)
+	rpcLine        = regexp.MustCompile(`^CONNECT /[!-"$-~]* HTTP/1\.0\n$`)
 	versionBytes   = regexp.MustCompile(`^HTTP/(\d)\.(\d)\r\n$`)
 	fieldLine      = regexp.MustCompile("^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\\x00-\\x08\\x0a-\\x1f\\x7f]*)\r\n$")
 	absoluteURI    = regexp.MustCompile(`(?i)^https?://([^/?]*)([^?]*)(?:\?(.*))?$`)
@@ -57,6 +58,22 @@ func slowParse(in string, lim http1.Limits) outcome {
 		return outcome{status: 414}
 	}
 	h := slowHead{contentLength: -1}
+	if line := in[skip:end]; rpcLine.MatchString(line) {
+		status := h.requestLine(strings.TrimSuffix(line, "\n")+"\r\n", lim)
+		switch {
+		case status == 414 || len(in) == end && end == lim.MaxHead:
+			return outcome{status: 414}
+		case len(in) == end:
+			return outcome{}
+		case end >= lim.MaxHead:
+			return outcome{status: 414}
+		case in[end] != '\n':
+			return outcome{status: 400}
+		case status != 0:
+			return outcome{status: status}
+		}
+		return outcome{n: end + 1, head: h.String()}
+	}
 	if status := h.requestLine(in[skip:end], lim); status != 0 {
 		return outcome{status: status}
 	}

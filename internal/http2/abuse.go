@@ -31,6 +31,9 @@ const (
 	Unknown
 	// LateFrames are frames on streams that are over, but for DATA that was under way when we reset its stream.
 	LateFrames
+	// Blocks are field blocks that are too large, or expand to too much ("HPACK bomb"). One of them ends the
+	// connection: what it would do to the dynamic table is not known.
+	Blocks
 
 	Reasons // one more than there are
 )
@@ -50,6 +53,7 @@ var reasons = [Reasons]struct {
 	Priorities:     {"priorities", 2},
 	Unknown:        {"unknown-frames", 2},
 	LateFrames:     {"late-frames", 1},
+	Blocks:         {"field-blocks", 0},
 }
 
 // String returns a name for counters and logs.
@@ -67,6 +71,7 @@ type bucket struct {
 	tokens int32
 	full   int32
 	rate   int32 // a second
+	spent  uint32
 	last   int64 // when tokens last came with time, in nanoseconds
 }
 
@@ -80,6 +85,7 @@ func (b *bucket) credit(n int32) { b.tokens = min(b.tokens+n, b.full) }
 // spend pays for one thing at now and reports whether there were tokens for it.
 func (b *bucket) spend(r Reason, now int64) bool {
 	b.tokens -= reasons[r].cost
+	b.spent += uint32(reasons[r].cost)
 	if b.tokens >= 0 {
 		return true
 	}

@@ -151,3 +151,64 @@ func TestTokensComeAgain(t *testing.T) {
 		t.Error(cl.err)
 	}
 }
+
+// A call of Next does not go on for long with what serves no request: others may have their turn.
+func TestCostlyFramesAreReadALittleAtATime(t *testing.T) {
+	cl := connect(t, nil)
+	in := []byte(strings.Repeat(frame(tPing, 0, 0, "12345678"), 500))
+	for read := 0; len(in) > 0; {
+		n, ev, err := cl.conn.Next(in)
+		if err != nil || n > 33*17 || ev.Kind != http2.Costly && n < len(in) {
+			t.Fatalf("%d bytes behind %d, event %v, %v", n, read, ev.Kind, err)
+		}
+		in, read = in[n:], read+n
+	}
+	if got := len(cl.receive()); got != 500 {
+		t.Errorf("%d answers", got)
+	}
+}
+
+// Whoever is not trusted is cut off sooner, and has as many tokens as others once it does something useful.
+func TestDistrust(t *testing.T) {
+	pings := func(prepare func(cl *client)) (n int) {
+		cl := connect(t, nil)
+		prepare(cl)
+		for cl.err == nil {
+			cl.send(frame(tPing, 0, 0, "12345678"))
+			n++
+		}
+		return n
+	}
+	all := pings(func(*client) {})
+	if n := pings(func(cl *client) { cl.conn.Distrust() }); n < all/8 || n > all/3 {
+		t.Errorf("%d of %d PINGs", n, all)
+	}
+	served := pings(func(cl *client) {
+		cl.conn.Distrust()
+		for id := uint32(1); id < 1000; id += 2 {
+			cl.send(headers(id, endStream, get()))
+			cl.answer(id, "")
+			cl.receive()
+		}
+	})
+	if served != all {
+		t.Errorf("behind 500 requests: %d of %d PINGs", served, all)
+	}
+}
+
+// Field blocks that are too large, or expand to too much, have a reason of their own.
+func TestFieldBlocksAreCounted(t *testing.T) {
+	bomb := "\x40\x04bomb" + string(appendLength(nil, 4000)) + strings.Repeat("x", 4000) + strings.Repeat("\xbe", 12_000)
+	for what, in := range map[string]string{
+		"a bomb":          headers(1, endStream, get()+bomb),
+		"too large":       frame(tHeaders, endStream, 1, get()) + strings.Repeat(frame(tContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3200)), 3),
+		"nothing of that": frame(tPush, 0, 1, "abcd"),
+	} {
+		cl := connect(t, nil)
+		cl.send(in)
+		var e http2.Error
+		if want := what[0] != 'n'; !errors.As(cl.err, &e) || e.Reason() == http2.Blocks != want {
+			t.Errorf("%s: %v, reason %d", what, cl.err, e.Reason())
+		}
+	}
+}

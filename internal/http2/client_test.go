@@ -115,7 +115,7 @@ func (cl *client) send(in string) (events []string) {
 	for {
 		n, ev, err := cl.conn.Next(cl.unread)
 		var text string
-		if err == nil && ev.Kind != http2.NeedMore {
+		if err == nil && ev.Kind != http2.NeedMore && ev.Kind != http2.Costly {
 			text = cl.describe(ev)
 		}
 		clear(cl.unread[:n]) // what was consumed is nobody's
@@ -126,6 +126,9 @@ func (cl *client) send(in string) (events []string) {
 		}
 		if ev.Kind == http2.NeedMore {
 			return events
+		}
+		if ev.Kind == http2.Costly {
+			continue
 		}
 		events = append(events, text)
 	}

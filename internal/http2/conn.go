@@ -85,6 +85,9 @@ const (
 	// StreamOver means that the stream was reset, by the client or because of what it
 	// did, as Err says. Its action may run on; nothing can be sent.
 	StreamOver
+	// Costly means that the client has spent Limits.CallTokens since Next was called: whoever serves others, too, may see
+	// to them before the next call. There may be more to be told.
+	Costly
 )
 
 // An Event is what the owner of a connection has to know.
@@ -121,7 +124,7 @@ func (c *Conn) Adopt(pool *Pool) { c.pool = pool }
 // After an error, an Error, the connection must be closed when Out has been sent.
 func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	c.recycle()
-	for {
+	for spent := c.bucket.spent; ; {
 		used, p := c.step(in[n:], &ev)
 		n += used
 		switch {
@@ -129,6 +132,8 @@ func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 			return n, Event{}, c.fail(p)
 		case ev.Kind != NeedMore || used == 0:
 			return n, ev, nil
+		case c.bucket.spent-spent >= uint32(c.lim.CallTokens):
+			return n, Event{Kind: Costly}, nil
 		}
 	}
 }
@@ -138,8 +143,11 @@ func (c *Conn) fail(p problem) error {
 	if c.phase != phaseFailed {
 		c.phase = phaseFailed
 		c.failed = Error{problem: p}
-		if p == tooMuch {
+		switch p {
+		case tooMuch:
 			c.failed.reason = c.reason
+		case blockBomb, blockTooLarge:
+			c.failed.reason = Blocks
 		}
 		c.Out = appendGoAway(c.Out, c.lastID, c.failed.Code(), c.failed.Error())
 	}
@@ -224,7 +232,7 @@ func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 // refuse resets a stream that nobody has heard of. underWay is how many bytes of DATA may be.
 func (c *Conn) refuse(id uint32, underWay int32, p problem, r Reason) problem {
 	c.Out = appendReset(c.Out, id, problems[p].code)
-	c.over.add(id, true, underWay)
+	c.noteCut(id, underWay)
 	return c.spend(r)
 }
 
@@ -255,6 +263,13 @@ func (c *Conn) BlockSize() int {
 	return cap(c.block)
 }
 
+// Spent returns how many tokens the client has spent so far (see [Reason]), modulo 2^32.
+func (c *Conn) Spent() uint32 { return c.bucket.spent }
+
+// Distrust leaves the client a quarter of its tokens to begin with, because others like it did too much. It has more
+// as soon as it does something useful.
+func (c *Conn) Distrust() { c.bucket.tokens = c.bucket.full / 4 }
+
 // DropBlock gives that memory back, of a connection that reads no more.
 func (c *Conn) DropBlock() { c.block = nil }
 
@@ -279,7 +294,8 @@ func (c *Conn) GoAway(final bool) {
 // Footprint returns how many bytes of memory the connection has for what its client has
 // made it remember, beyond its own and that of its streams.
 func (c *Conn) Footprint() int {
-	return cap(c.block) + c.decoder.Footprint() + c.encoder.Footprint() + cap(c.streams)*8 + cap(c.later)*8
+	return cap(c.block) + c.decoder.Footprint() + c.encoder.Footprint() + cap(c.streams)*8 + cap(c.later)*8 +
+		cap(c.over.cut)*cutStreamSize
 }
 
 // Rest gives back memory that an idle connection does not need.
@@ -288,6 +304,7 @@ func (c *Conn) Rest() {
 	c.decoder.Shrink()
 	c.encoder.Rest()
 	c.later = nil
+	c.over.rest()
 	if c.blockStream == 0 {
 		c.block = nil
 	}

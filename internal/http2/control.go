@@ -35,6 +35,9 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	}
 	st := c.find(h.stream)
 	if st == nil || st.closed {
+		if c.over.told(h.stream) {
+			return noProblem // it stops a body that nobody wants, see Part
+		}
 		return c.spend(LateFrames)
 	}
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: resetStream}}
@@ -57,6 +60,8 @@ func (c *Conn) ping(h frameHeader, payload []byte) problem {
 	case !h.has(flagAck):
 		c.Out = appendHeader(c.Out, frameHeader{length: 8, kind: framePing, flags: flagAck})
 		c.Out = append(c.Out, payload...)
+	case c.parted(payload):
+		return noProblem
 	}
 	return c.spend(Pings)
 }

@@ -75,6 +75,9 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 // free as on an open one, in whatever pieces: else a body that is refused could end the connection, with all other
 // streams. It is no more than the stream's window had left.
 func (c *Conn) lateData(h frameHeader, length int) problem {
+	if c.dataEnd {
+		c.over.told(h.stream) // it is over for both
+	}
 	if length > 0 && c.over.wasUnderWay(h.stream, h.length) {
 		return noProblem
 	}

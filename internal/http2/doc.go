@@ -8,8 +8,10 @@
 //	request.go   what a request's fields mean  classes.go   ... each of them alone
 //	data.go      DATA, and the windows for it  stream.go    streams, and which there are
 //	answer.go    writing heads, bodies, ends   priority.go  whose turn it is (RFC 9218)
+//	part.go      streams that are answered before their bodies have ended
 //	abuse.go     what a client may ask for without doing anything useful
 //	limits.go    what a client may make the server hold
+//	recent.go    streams that are over
 //
 // A [Conn] is fed what its client sent by [Conn.Next], which returns an [Event] for what
 // its owner has to know: a request, a piece of a body, a stream that is over. All

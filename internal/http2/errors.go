@@ -37,7 +37,7 @@ func (c Code) String() string {
 // returns ends the connection; that of an event ended a stream.
 type Error struct {
 	problem problem
-	reason  Reason // why the tokens were spent, for tooMuch
+	reason  Reason // what it did too much of, if that is what ended the connection
 }
 
 // Code returns the code that the client was told.

@@ -141,6 +141,9 @@ func (r *rig) step() {
 		r.settings(int64(r.arg()) << (r.arg() % 12))
 	case 12:
 		r.client(frame(tPing, 0, 0, "12345678"))
+		if r.arg()%2 == 0 {
+			r.client(pong)
+		}
 	case 13:
 		r.client(frame(tPriorityUpdate, 0, 0, u32(r.stream())+fmt.Sprintf("u=%d, i=?%d", r.arg()%8, r.arg()%2)))
 	case 14: // anything
@@ -223,6 +226,9 @@ func (r *rig) owner() {
 		if st.Answered() && r.conn.BeginTrailers(st) {
 			r.conn.Field("X-Stream", fmt.Sprint(st.ID))
 			r.conn.EndTrailers()
+			if r.arg()%2 == 0 {
+				r.conn.Part(st)
+			}
 		} else if r.arg()%4 == 0 {
 			r.conn.Reset(st, http2.InternalError)
 		}
@@ -252,6 +258,7 @@ func (r *rig) client(in string) {
 			r.over = true
 		case ev.Kind == http2.NeedMore:
 			return
+		case ev.Kind == http2.Costly:
 		case ev.Kind == http2.RequestBegun:
 			if ev.Stream.ID >= r.next || r.begun[ev.Stream.ID] {
 				r.t.Fatalf("stream %d begins, which nobody opened", ev.Stream.ID)

@@ -78,6 +78,9 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 	if st != nil && !st.closed {
 		return c.trailers(st, r, end, ev)
 	}
+	if end {
+		c.over.told(id) // it is over for both
+	}
 	known, byUs := c.over.find(id)
 	switch {
 	case known && byUs, id > c.refused:

@@ -38,6 +38,9 @@ type Limits struct {
 	// Tokens is how many tokens a connection has at most, and TokensPerSecond how many come
 	// again; see [Reason].
 	Tokens, TokensPerSecond int
+
+	// CallTokens is after how many of them a call of [Conn.Next] returns with the event Costly.
+	CallTokens int
 }
 
 // DefaultLimits returns limits that ordinary browsers, proxies and API clients never meet.
@@ -54,5 +57,6 @@ func DefaultLimits() Limits {
 		EncoderTable:    2048,
 		Tokens:          2000,
 		TokensPerSecond: 200,
+		CallTokens:      64,
 	}
 }

@@ -118,7 +118,11 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 	st.closed, st.recvEnded, st.sendEnded = true, true, true
 	c.Enough(st)
-	c.over.add(st.ID, byUs, underWay)
+	if byUs {
+		c.noteCut(st.ID, underWay)
+	} else {
+		c.over.addClosed(st.ID)
+	}
 	c.unread -= int64(st.unread)
 	st.unread = 0
 	if c.dataStream == st {
@@ -126,6 +130,13 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 	if !st.running {
 		c.remove(st)
+	}
+}
+
+// noteCut remembers a stream that we have reset. The client of one that is forgotten for it is told before, see Part.
+func (c *Conn) noteCut(id uint32, underWay int32) {
+	if forgotten := c.over.addCut(id, underWay, 2*c.lim.MaxStreams); forgotten > 0 {
+		c.Out = appendReset(c.Out, forgotten, NoError)
 	}
 }
 
@@ -168,44 +179,4 @@ func (c *Conn) Reset(st *Stream, code Code) {
 		c.close(st, true)
 		c.refill()
 	}
-}
-
-// recent remembers the streams that were closed last, and by whom: frames on one that we
-// have reset were under way and are ignored, on one that its client has closed they are an
-// error. A number is kept with a bit for us.
-type recent struct {
-	ids      [16]uint32
-	underWay [16]int32 // bytes of DATA that may come of each: what its window had left
-	next     uint8
-}
-
-func (r *recent) add(id uint32, byUs bool, underWay int32) {
-	id <<= 1
-	if byUs {
-		id |= 1
-	}
-	r.ids[r.next], r.underWay[r.next] = id, underWay
-	r.next = (r.next + 1) % uint8(len(r.ids))
-}
-
-// find reports whether a stream is among them, and whether we have reset it.
-func (r *recent) find(id uint32) (known, byUs bool) {
-	for _, kept := range r.ids {
-		if kept>>1 == id {
-			return true, kept&1 != 0
-		}
-	}
-	return false, false
-}
-
-// wasUnderWay reports whether a client may have sent so many bytes of DATA before it knew that we have reset
-// their stream, and takes them off what there may be.
-func (r *recent) wasUnderWay(id uint32, n int) bool {
-	for i, kept := range r.ids {
-		if kept == id<<1|1 && n <= int(r.underWay[i]) {
-			r.underWay[i] -= int32(n)
-			return true
-		}
-	}
-	return false
 }

@@ -164,7 +164,19 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		n += f.keyLen
 		switch f.op {
 		case opString:
-			dst = appendStringTail(b[:n], load[string](at), e.esc)
+			// Most strings are short: there is room for them already.
+			text := load[string](at)
+			if size := len(text); uint(size-8) <= 8 {
+				low, high := word64(text, 0), word64(text, size-8)
+				putWord64(b, n, low)
+				putWord64(b, n+size-8, high)
+				if e.esc.find(low)|e.esc.find(high) == 0 {
+					b[n+size] = '"'
+					dst = b[:n+size+1]
+					continue
+				}
+			}
+			dst = appendStringTail(b[:n], text, e.esc)
 		case opInt64:
 			dst = b[:putInt(b, n, load[int64](at))]
 		case opInt32:

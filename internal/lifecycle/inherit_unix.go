@@ -51,7 +51,11 @@ func inherit() (in inheritance, err error) {
 		}
 	}
 	var parent, readyFD, secretsFD int
-	if n, _ := fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD); n >= 2 && parent == os.Getppid() {
+	n := 0
+	if restart != "" { // else nothing is to be scanned, which takes its time at every start
+		n, _ = fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD)
+	}
+	if n >= 2 && parent == os.Getppid() {
 		syscall.CloseOnExec(readyFD)
 		in.ready = os.NewFile(uintptr(readyFD), "ready")
 		if n == 3 { // an older version has none

@@ -13,7 +13,7 @@ import (
 // An app that was shut down cannot serve again, and to try leaves nothing behind.
 func TestServeAfterShutdown(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		try := func() {
+		leavesNothing(t, func() {
 			app, _ := suite.NewApp(dunlin.Config{Engine: engine})
 			if err := app.Shutdown(t.Context()); err != nil {
 				t.Errorf("Shutdown: %v", err)
@@ -23,17 +23,39 @@ func TestServeAfterShutdown(t *testing.T) {
 					t.Errorf("Serve after Shutdown: %v", err)
 				}
 			}
-		}
-		try() // what a process has once
-		goroutines, files := runtime.NumGoroutine(), openFiles(t)
-		for range 20 {
-			try()
-		}
-		suite.Soon(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines })
-		if now := openFiles(t); now > files {
-			t.Errorf("%d open files, %d before", now, files)
-		}
+		})
 	})
+}
+
+// A listener that cannot be served leaves nothing behind either, whichever engine is asked.
+func TestServeFails(t *testing.T) {
+	for _, engine := range []dunlin.Engine{dunlin.EngineAuto, dunlin.EngineLoop, dunlin.EngineStd} {
+		t.Run(engine.String(), func(t *testing.T) {
+			leavesNothing(t, func() {
+				app, _ := suite.NewApp(dunlin.Config{Engine: engine})
+				closed := suite.Listen(t)
+				_ = closed.Close()
+				if err := app.Serve(closed); err == nil {
+					t.Error("Serve of a closed listener succeeds")
+				}
+				if err := app.Shutdown(t.Context()); err != nil {
+					t.Errorf("Shutdown: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// leavesNothing checks that try, which is done many times, leaves no goroutine and no descriptor behind.
+func leavesNothing(t *testing.T, try func()) {
+	t.Helper()
+	try() // what a process has once
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 20 {
+		try()
+	}
+	suite.Soon(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines })
+	suite.Soon(t, "as many open files as before", func() bool { return openFiles(t) <= files })
 }
 
 // openFiles counts the descriptors of the process, where the system tells them.

@@ -12,6 +12,7 @@ package logqueue
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,18 @@ type entry struct {
 }
 
 // New returns an empty queue to a handler.
-func New(to slog.Handler) *Queue { return &Queue{to: to, start: time.Now()} }
+func New(to slog.Handler) *Queue {
+	q := &Queue{to: to, start: time.Now()}
+	if fmt.Sprintf("%T", to) == "*slog.defaultHandler" {
+		// It says at once what it wants, which saves programs a goroutine when they start.
+		for i := range q.unwant {
+			if !to.Enabled(context.Background(), slog.LevelDebug+slog.Level(4*i)) {
+				q.unwant[i].Store(int64(every))
+			}
+		}
+	}
+	return q
+}
 
 // Logger returns a logger whose records go through the queue. Whether the handler wants a
 // level is asked of it when it gets a record, and again a second later: it may block in that, too.
@@ -73,7 +85,7 @@ func level(l slog.Level) (i int, named bool) {
 	return i, l >= slog.LevelDebug && i < levels && (l-slog.LevelDebug)%4 == 0
 }
 
-// Dropped returns how many records found no room, so far, or made the handler panic.
+// Dropped returns how many records found no room, so far, or made the handler panic or end its goroutine.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +121,7 @@ func (q *Queue) add(e entry) (added bool) {
 	q.waiting = append(q.waiting, e)
 	if !q.busy {
 		q.busy = true
-		go q.passOn()
+		go q.passOn(nil)
 	}
 	return true
 }
@@ -125,14 +137,23 @@ func (q *Queue) wait(e *entry) {
 	}
 }
 
-// passOn empties the queue.
-func (q *Queue) passOn() {
-	for {
-		batch, wait := q.take()
-		for i := range batch {
-			q.give(&batch[i])
+// passOn empties the queue, after batch, which was taken from it.
+func (q *Queue) passOn(batch []entry) {
+	over := false
+	defer func() {
+		if !over { // a handler has ended the goroutine (runtime.Goexit)
+			go q.passOn(batch)
 		}
-		if wait == 0 && batch == nil {
+	}()
+	for {
+		for len(batch) > 0 {
+			next := &batch[0]
+			batch = batch[1:]
+			q.give(next)
+		}
+		var wait time.Duration
+		if batch, wait = q.take(); batch == nil && wait == 0 {
+			over = true
 			return
 		}
 		time.Sleep(wait)
@@ -168,7 +189,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 	return nil, 0
 }
 
-// give passes one record on. A handler that panics loses it.
+// give passes one record on. A handler that panics, or ends the goroutine, loses it.
 func (q *Queue) give(e *entry) {
 	given := false
 	defer func() {

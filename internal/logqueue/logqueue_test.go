@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ type slowHandler struct {
 
 func (h *slowHandler) Handle(ctx context.Context, r slog.Record) error {
 	<-h.open
-	if r.Message == "panic" {
+	switch r.Message {
+	case "panic":
 		panic("a handler's")
+	case "exit":
+		runtime.Goexit() // as t.FailNow does
 	}
 	return h.Handler.Handle(ctx, r)
 }
@@ -140,6 +144,23 @@ func TestHandlerPanics(t *testing.T) {
 		q.Flush(t.Context())
 		if want := "level=WARN msg=after a=1 g.b=2\n"; !strings.HasPrefix(said.String(), want) || q.Dropped() != 1 {
 			t.Errorf("logged %q, want %q first; %d dropped, want 1", said, want, q.Dropped())
+		}
+	})
+}
+
+// A handler that ends its goroutine loses one record, and no others.
+func TestHandlerEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		close(h.open)
+		q.Patient().Warn("exit")
+		for range 2 {
+			q.Logger().Warn("exit")
+			q.Logger().Warn("after")
+		}
+		q.Flush(t.Context())
+		if n := strings.Count(said.String(), "msg=after"); n != 2 || q.Dropped() != 3 {
+			t.Errorf("logged %q; %d dropped, want 3", said, q.Dropped())
 		}
 	})
 }

@@ -10,6 +10,7 @@
 //	judge.go    clients that are slow             memory.go   what a stream holds
 //	drain.go    the end of a connection           count.go    counting by route
 //	room.go     large answers wait for room       visit.go    when others have their turn
+//	calm.go     clients that do too much          job.go      running it on a worker
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     what only streams need whose bodies or answers come in pieces
 //

@@ -22,6 +22,8 @@ type flow struct {
 	reading deadline
 	writing deadline
 	lapsed  bool // that has passed, and nothing more is written
+
+	cut error // the client sends too little of its body
 }
 
 // incoming is the body of a request that the action reads as it comes.

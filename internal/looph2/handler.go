@@ -5,6 +5,7 @@ package looph2
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,12 +28,14 @@ type Handler struct {
 	tick   int64           // between judgements of slow clients, in ns
 	local  atomic.Pointer[net.TCPAddr]
 
-	awaiting atomic.Int64 // requests that wait for room, see beginAwaiting
+	awaiting  atomic.Int64 // requests that wait for room, see beginAwaiting
+	offenders offenders
 }
 
 // NewHandler returns the handler of a server. base is what the contexts of requests derive from.
 func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h := &Handler{server: s, limits: http2.DefaultLimits(), base: base}
+	h.offenders.seed = maphash.MakeSeed()
 	h.limits.Fields.MaxList = s.MaxHead
 	h.limits.Fields.MaxFields = s.MaxHeaders
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
@@ -102,7 +105,10 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 		sc.flushCount(d)
 		return 0
 	}
-	if s.endTurn(consumed, len(in)) {
+	switch more := s.endTurn(consumed, len(in)); {
+	case more && s.visit.yields:
+		d.Later()
+	case more:
 		d.More()
 	}
 	return consumed

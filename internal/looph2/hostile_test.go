@@ -133,12 +133,10 @@ func TestMemoryOfStreams(t *testing.T) {
 			}
 		}},
 		{"blocks", func(s *h2Server) {
-			for range 150 {
+			for range 300 {
 				c := s.open()
 				_ = c.frame(1, 1, 1, make([]byte, 16<<10)...)
-				for range 3 {
-					_ = c.frame(9, 0, 1, make([]byte, 15<<10)...)
-				}
+				_ = c.frame(9, 0, 1, make([]byte, 15<<10)...)
 			}
 		}},
 	} {

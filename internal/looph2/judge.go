@@ -128,6 +128,10 @@ func (s *session) half() int64 {
 
 // expire does what was put off until now.
 func (s *session) expire() {
+	if s.calm != nil {
+		s.endCalm()
+		return
+	}
 	s.collect()
 	s.judge()
 	now := s.d.Now()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -97,8 +98,9 @@ func (own *stream) expire() {
 	own.late = true
 	x, y := own.wire, s.h.newWire()
 	y.use(s, nil, own, x.req, nil)
-	x.req.CopyTo(&y.copied)
-	y.req, y.since, y.clock = &y.copied, x.since, x.clock
+	copied := new(http2.Request)
+	x.req.CopyTo(copied)
+	y.req, y.since, y.clock = copied, x.since, x.clock
 	y.setState()
 	y.call.Begin(true)
 	y.s.Route = x.s.Route
@@ -112,19 +114,26 @@ func (own *stream) expire() {
 	}
 	a := s.h.server.Pipeline.Late(y.s.Route)
 	y.countElsewhere(&y.s.Route.Counts, a.Class())
+	defer func() { own.answerLate(y, &a) }() // also where a policy or an observer ends this goroutine
 	a = y.call.Amend(a, exchange.FromTimeout)
 	if y.s.Watched {
 		y.call.Observe(a, y.took())
 	}
-	p := pending{answer: a, body: y.keepBody(&a, view.Bytes(a.Body)), length: a.Announced(), is: true}
+}
+
+// answerLate leaves the answer for the loop, in place of the late action's.
+func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
+	s := own.s
+	p := pending{answer: *a, body: y.keepBody(a, view.Bytes(a.Body)), length: a.Announced(), is: true}
 	y.call.End()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if own.finalized {
-		p.release()
+		p.answer.Release()
 		return
 	}
-	own.complete, own.lateDone = p, true
+	own.leave(p)
+	own.lateDone = true
 	own.returned = own.lateBack
 	s.post(own)
 }

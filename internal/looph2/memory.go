@@ -21,12 +21,7 @@ import (
 func (own *stream) accountOf() *admission.Account {
 	if own.account == nil && !own.finalized {
 		own.kept.Store(true) // the account knows it
-		server, remote := own.s.h.server, own.s.c.RemoteAddr()
-		from := remote.Addr()
-		if server.TrustedProxies().Trusts(from) {
-			from = netip.Addr{} // it stands for many clients
-		}
-		own.account = server.Holders.Open(&holder{own: own, remote: remote}, from)
+		own.account = own.s.h.server.Holders.Open((*holder)(own), own.s.source())
 		own.account.Join(own.s.Group())
 	}
 	return own.account
@@ -145,23 +140,20 @@ func (own *stream) progress(n, left int64) {
 }
 
 // A holder is a stream as one who holds memory.
-type holder struct {
-	own    *stream
-	remote netip.AddrPort
-}
+type holder stream
 
-func (h *holder) RemoteAddr() netip.AddrPort { return h.remote }
+func (h *holder) RemoteAddr() netip.AddrPort { return h.s.c.RemoteAddr() }
 
 // End has the stream let go: its loop does that.
 func (h *holder) End(a *admission.Account) {
-	own := h.own
+	own := (*stream)(h)
 	go func() {
 		own.s.mu.Lock()
 		defer own.s.mu.Unlock()
 		if own.finalized || own.account != a {
 			return
 		}
-		own.s.h.server.NoteEnded(h.remote, a)
+		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.hasMoved()
 		own.s.post(own)

@@ -5,9 +5,9 @@ package looph2
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -23,12 +23,21 @@ type pending struct {
 	counts  *exchange.RouteCounts
 }
 
-// release lets go of one that is not sent.
-func (p *pending) release() {
-	if p.is {
-		p.answer.Release()
-		*p = pending{}
+var pendings = sync.Pool{New: func() any { return new(pending) }}
+
+// leave leaves a complete answer for the loop. s.mu is held.
+func (own *stream) leave(p pending) {
+	own.complete = pendings.Get().(*pending)
+	*own.complete = p
+}
+
+// takeComplete takes what was left. s.mu is held.
+func (own *stream) takeComplete() (p pending) {
+	if left := own.complete; left != nil {
+		own.complete, p, *left = nil, *left, pending{}
+		pendings.Put(left)
 	}
+	return p
 }
 
 // A head is one that a stream's goroutine has left for the loop.
@@ -141,6 +150,10 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	if x != nil {
 		body = x.keepBody(a, body)
 	}
+	if n == 0 && s.h2.Blocked(st) {
+		s.visit.yields = true // an answer that its client does not want yet
+	}
+	own.resting = restings.Get().(*resting)
 	own.rest, own.answer = body[n:], *a
 	s.mu.Lock()
 	own.kept.Store(true)
@@ -175,15 +188,15 @@ func (own *stream) freeRest() {
 	if own.rest == nil {
 		return
 	}
-	own.rest = nil
-	own.body.Release()
-	own.body = engine.HeldBody{}
-	own.answer.Release()
-	own.answer = exchange.Answer{}
-	if own.inFlight != nil {
-		own.inFlight.InFlight.Add(-1)
-		own.inFlight = nil
+	r := own.resting
+	own.resting = &nothing
+	r.body.Release()
+	r.answer.Release()
+	if r.inFlight != nil {
+		r.inFlight.InFlight.Add(-1)
 	}
+	*r = resting{}
+	restings.Put(r)
 }
 
 // pump sends what may be sent, by priority.
@@ -289,8 +302,7 @@ func (s *session) take(own *stream) {
 		return
 	}
 	heads, consumed := own.takeLeft()
-	p, noRoom, closing := own.complete, own.noRoom, own.closing
-	own.complete = pending{}
+	p, noRoom, closing := own.takeComplete(), own.noRoom, own.closing
 	own.ended = own.ended || own.returned
 	left := own.unsent()
 	over := own.finished && left == 0 && !own.outEnded

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
-	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -107,20 +106,27 @@ func (x *Wire) act() (a exchange.Answer) {
 
 func (x *Wire) actNow() exchange.Answer {
 	a := x.call.Run()
+	x.acted(&a)
+	return a
+}
+
+// acted does what follows an action.
+//
+//go:noinline
+func (x *Wire) acted(a *exchange.Answer) {
 	if a.Kind() == exchange.Later {
 		inline := x.d != nil && x.d.Inline()
 		if x.mayMove() && (a.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			x.toBackground = true
 		}
 		if x.charge(a.Own().Lasts, inline); x.toBackground {
-			return a
+			return
 		}
 		x.producing.Store(inline)
-		a = x.call.CarryOut(a)
+		*a = x.call.CarryOut(*a)
 		x.producing.Store(false)
 	}
-	x.observe(&a)
-	return a
+	x.observe(a)
 }
 
 // carryOut makes an answer that is made when it is sent, on a goroutine that has no loop.
@@ -168,6 +174,7 @@ func (x *Wire) giveUpOn() {
 	own.s.mu.Lock()
 	started, late := own.started, own.late
 	own.s.mu.Unlock()
+	defer func() { x.postAnswer(&a) }() // also where a policy or an observer ends this goroutine
 	if started {
 		a.Release()
 		a = exchange.Bare(0, exchange.Abort)
@@ -177,7 +184,6 @@ func (x *Wire) giveUpOn() {
 	if x.s.Watched && !late {
 		x.call.Observe(a, x.took())
 	}
-	x.postAnswer(&a)
 }
 
 // mayMove reports whether the rest of the request can do without the memory it came in.
@@ -268,7 +274,7 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 // settleDetached is postAnswer for an action that has lost its loop.
 func (x *Wire) settleDetached(a exchange.Answer) {
 	if x.toBackground {
-		x.toBackground = false
+		x.toBackground, x.job = false, true // it has no loop to lose any more
 		a = x.carryOut(a)
 	}
 	x.postAnswer(&a)
@@ -308,8 +314,8 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 		own.aborted = true
 	}
 	if p.is {
-		own.complete = p
-		own.complete.counts = counts
+		p.counts = counts
+		own.leave(p)
 	}
 	own.wire = nil
 	own.returned = !late || own.lateDone
@@ -364,138 +370,4 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 	s.respond(own, &p, x)
 	x.end()
 	s.conclude(own)
-}
-
-// submit has an action run on a worker; streamed says that it reads the body as it comes.
-func (s *session) submit(own *stream, streamed bool) {
-	x := s.h.wireOf(s.sc)
-	x.use(s, s.d, own, &own.req, nil)
-	urgent := false
-	if x.find() {
-		urgent = x.s.Route.Critical
-		if s.d.Overdue() && !urgent {
-			s.shed(own, x)
-			return
-		}
-	}
-	x.call.End()
-	s.mu.Lock()
-	own.streamed = streamed
-	b := &own.flows().in
-	b.unread.set(own.here)
-	own.here = nil
-	b.credited = b.unread.len
-	b.asked = !own.req.Expect100 || b.unread.len > 0
-	own.holdInput()
-	s.mu.Unlock()
-	s.enqueue(own, urgent)
-}
-
-// enqueue has a stream's job done by a worker.
-func (s *session) enqueue(own *stream, urgent bool) {
-	own.running = true
-	own.kept.Store(true)
-	s.mu.Lock()
-	own.inLine = true
-	own.holdInput()
-	s.mu.Unlock()
-	s.d.SubmitPart((*job)(own), urgent)
-}
-
-// A job is a stream whose action runs on a worker.
-type job stream
-
-// Run runs it.
-func (j *job) Run(d *engine.Driver) {
-	own := (*stream)(j)
-	s := own.s
-	if !own.dequeue() {
-		j.skip()
-		return
-	}
-	whole := own.here
-	if own.streamed {
-		whole = nil
-	}
-	x := s.h.wireOfWorker(d)
-	x.use(s, d, own, &own.req, whole)
-	x.job = true
-	if x.since = own.begun; x.since == 0 {
-		x.since = d.Now()
-	}
-	if r := own.refusal; r != nil {
-		x.setState()
-		x.call.Begin(own.req.Status == 0)
-		a := r.answer
-		x.guarded(func() {
-			a = x.call.Amend(a, r.source)
-			x.observe(&a)
-		})
-		x.postAnswer(&a)
-		return
-	}
-	if !x.find() {
-		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
-	}
-	own.route = x.s.Route
-	if x.mustAsk() && !j.hasRoom(x) {
-		return
-	}
-	x.countInFlight(&x.s.Route.Counts)
-	x.startTimeout()
-	a := x.act()
-	if x.toBackground {
-		d.PartScratch = nil
-		x.goToBackground(a)
-		return
-	}
-	x.postAnswer(&a)
-}
-
-// dequeue notes that the job is done now. It is false if nobody wants that any more.
-func (own *stream) dequeue() bool {
-	own.s.mu.Lock()
-	defer own.s.mu.Unlock()
-	own.inLine = false
-	if !own.streamed {
-		own.working(true)
-	}
-	return !own.canceled
-}
-
-// skip ends a job that is not to be done any more.
-func (j *job) skip() {
-	own := (*stream)(j)
-	own.s.mu.Lock()
-	own.returned = true
-	own.s.post(own)
-	own.s.mu.Unlock()
-}
-
-// Overdue refuses the request: it has waited in line for too long.
-func (j *job) Overdue() {
-	go func() {
-		own := (*stream)(j)
-		s := own.s
-		if !own.dequeue() {
-			j.skip()
-			return
-		}
-		s.h.server.Shed.Add(admission.QueueTime)
-		a := s.h.late
-		if own.refusal != nil {
-			a = own.refusal.answer
-		}
-		x := s.h.newWire()
-		x.use(s, nil, own, &own.req, nil)
-		x.since, x.job = own.begun, true
-		if !x.find() {
-			x.call.Begin(true)
-		}
-		x.guarded(func() {
-			a = x.call.Amend(a, exchange.FromOverload)
-			x.observe(&a)
-		})
-		x.postAnswer(&a)
-	}()
 }

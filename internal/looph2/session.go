@@ -58,6 +58,7 @@ type session struct {
 	rested    bool // it has given back what it does not need while it is idle
 	goodbye   goodbye
 	goodbyeAt int64
+	calm      *calm // its client did too much, see calm.go
 
 	mu     sync.Mutex
 	mail   []*stream // streams with news for the loop, once each
@@ -72,6 +73,9 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	s.local = h.localOf(c.LocalAddr())
 	s.h2.Init(&h.limits, &sc.pool, d.Out, d.Now())
 	d.Out = nil
+	if h.offenders.has(s.source(), s.since) {
+		s.h2.Distrust()
+	}
 	sc.count.begin(h, d)
 	return s
 }
@@ -87,6 +91,12 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 
 // work does what there is to do. mine is false when the connection is another driver's.
 func (s *session) work(in []byte) (consumed int, mine bool) {
+	if s.calm != nil {
+		if s.d.Draining() {
+			s.endCalm()
+		}
+		return len(in), true
+	}
 	if b := &s.h.server.Budget; (*b).Bound() > 0 {
 		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8
 	}
@@ -94,14 +104,20 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.d.Now()-s.judged >= s.h.tick {
 		s.judge()
 	}
+	spent := s.h2.Spent()
 	for s.visit.begin(); len(s.h2.Out) < maxTurnOutput; {
 		if s.visit.due() && consumed < len(in) && s.d.Inline() && s.visit.look(s.d.Clock(), s.d.VisitTime()) {
 			break
 		}
+		if (s.visit.yields || s.h2.Spent()-spent >= uint32(s.h.limits.CallTokens)) && consumed < len(in) && s.d.Inline() {
+			s.visit.yields = true
+			break
+		}
+		begin := len(s.h2.Out)
 		n, ev, err := s.h2.Next(in[consumed:])
 		consumed += n
 		if err != nil {
-			s.fail(err)
+			s.fail(err, begin)
 			return len(in), true
 		}
 		if ev.Kind == http2.NeedMore {
@@ -133,11 +149,13 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	d.Out, s.h2.Out = s.h2.Out, nil
 	s.sc.flushCount(d)
 	s.sc, s.d = nil, nil
-	return full || st != nil || s.visit.over && consumed < had
+	left := consumed < had
+	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.calm == nil
 }
 
-// fail ends a connection whose client broke the protocol, or did too much that serves no request.
-func (s *session) fail(err error) {
+// fail ends a connection whose client broke the protocol, or did too much that serves no request. What is in the output
+// from byte begin on tells it.
+func (s *session) fail(err error, begin int) {
 	s.h.server.Refused.Add(1)
 	var e http2.Error
 	if errors.As(err, &e) && e.Reason() != 0 {
@@ -146,6 +164,8 @@ func (s *session) fail(err error) {
 			s.h.server.Log.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
 				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
 		}
+		s.calmDown(begin)
+		return
 	}
 	s.goodbye = ended
 	s.c.CloseLingering()

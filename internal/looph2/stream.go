@@ -23,6 +23,7 @@ type stream struct {
 	s  *session
 	st *http2.Stream // the loop's; used for another once done and over
 	*flow
+	*resting
 
 	// The loop's.
 	req       http2.Request // of one that is not answered at once
@@ -30,22 +31,18 @@ type stream struct {
 	begun     int64         // when it came
 	came      int64         // bytes of its body since the last judgement
 	pace      exchange.BodyPace
-	bodied    bool // the head did not end it
-	gathering bool // more of the body must come before the action begins
-	running   bool // the action has begun, or is in line for a worker
-	ended     bool // ... and the loop knows that it has returned
-	dropped   bool // it was over before its answer was sent
-	done      bool // its place is free
-	concluded bool // it is over in every way
-	headOnly  bool // the answer to HEAD
-	streamed  bool // its action reads its body as it comes
-	tunnel    bool // an extended CONNECT, whose body is no message but what another protocol says
-	rest      []byte
-	answer    exchange.Answer       // whose body rest lies in
-	body      engine.HeldBody       // likewise, what is charged
+	bodied    bool                  // the head did not end it
+	gathering bool                  // more of the body must come before the action begins
+	running   bool                  // the action has begun, or is in line for a worker
+	ended     bool                  // ... and the loop knows that it has returned
+	dropped   bool                  // it was over before its answer was sent
+	done      bool                  // its place is free
+	concluded bool                  // it is over in every way
+	headOnly  bool                  // the answer to HEAD
+	streamed  bool                  // its action reads its body as it comes
+	tunnel    bool                  // an extended CONNECT, whose body is no message but what another protocol says
 	counts    *exchange.RouteCounts // of its route, once it has been answered
 	route     *exchange.Route       // once its action begins
-	inFlight  *tally.Shard          // while rest waits, where that is counted
 	sent      int64                 // bytes of the answer's body
 	marked    int64                 // of these, those at the beginning of the time that is judged
 	blocked   int64                 // ns of it in which its windows were closed
@@ -54,22 +51,22 @@ type stream struct {
 
 	// Guarded by s.mu: what its goroutine has for the loop, and the loop for it.
 	posted    bool
-	complete  pending
-	started   bool  // the answer has begun
-	finished  bool  // flow.out is the end
-	outEnded  bool  // ... and was sent
-	aborted   bool  // the answer is cut off
-	late      bool  // it was answered without its action
-	lateDone  bool  // ... and that answer is here
-	lateBack  bool  // ... and the action has returned
-	timed     bool  // the action's time is limited
-	returned  bool  // the action has returned
-	canceled  bool  // nobody listens any more
-	closing   bool  // the connection is to end after the answer
-	noRoom    bool  // others need the memory that it holds
-	slow      bool  // the client takes too little of the answer
-	cut       error // ... or sends too little of its body
-	inLine    bool  // its job waits for a worker
+	complete  *pending // nil for none
+	started   bool     // the answer has begun
+	finished  bool     // flow.out is the end
+	outEnded  bool     // ... and was sent
+	aborted   bool     // the answer is cut off
+	late      bool     // it was answered without its action
+	lateDone  bool     // ... and that answer is here
+	lateBack  bool     // ... and the action has returned
+	timed     bool     // the action's time is limited
+	returned  bool     // the action has returned
+	canceled  bool     // nobody listens any more
+	closing   bool     // the connection is to end after the answer
+	noRoom    bool     // others need the memory that it holds
+	slow      bool     // the client takes too little of the answer
+	ahead     bool     // it has reserved room for the answer
+	inLine    bool     // its job waits for a worker
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
@@ -79,15 +76,28 @@ type stream struct {
 	refusal *refusal // what it is answered with instead of by its action, by code of others
 
 	account *admission.Account
-	ahead   bool     // it has reserved room for the answer
 	held    [2]int64 // charged to it: input, output
 }
 
-var streams = sync.Pool{New: func() any { return new(stream) }}
+// A resting is what has not been sent yet of a complete answer. Like a flow, streams whose actions block have none: theirs
+// is nothing, which is never written to.
+type resting struct {
+	rest     []byte
+	answer   exchange.Answer // whose body rest lies in
+	body     engine.HeldBody // likewise, what is charged
+	inFlight *tally.Shard    // where it is counted meanwhile
+}
+
+var nothing resting
+
+var (
+	streams  = sync.Pool{New: func() any { return new(stream) }}
+	restings = sync.Pool{New: func() any { return new(resting) }}
+)
 
 func newStream(s *session, st *http2.Stream) *stream {
 	own := streams.Get().(*stream)
-	own.s, own.st, own.flow = s, st, &still
+	own.s, own.st, own.flow, own.resting = s, st, &still, &nothing
 	st.Owner = own
 	return own
 }
@@ -184,7 +194,7 @@ func (s *session) conclude(own *stream) {
 		case !st.Sent():
 			s.h2.Reset(st, http2.InternalError) // there is no answer, or half of one
 		default:
-			s.h2.Reset(st, http2.NoError) // the rest of the body is of no use
+			s.h2.Part(st) // the rest of the body is of no use
 		}
 	}
 	if !own.done {
@@ -216,7 +226,9 @@ func (own *stream) finalize() {
 	}
 	own.finalized = true
 	own.stop()
-	own.complete.release()
+	if p := own.takeComplete(); p.is {
+		p.answer.Release()
+	}
 	if own.timer != nil {
 		own.timer.Stop()
 	}

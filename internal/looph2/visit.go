@@ -9,6 +9,7 @@ type visit struct {
 	lookAt int   // ... when the clock is to be looked at
 	from   int64 // when it was first, 0 for not yet
 	over   bool  // the visit is
+	yields bool  // ... and others have their turn before the next one, however short it was
 	slow   bool  // the one before was before all of its input was served
 }
 

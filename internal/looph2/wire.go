@@ -30,14 +30,13 @@ type Wire struct {
 	canon []byte
 	lower []byte
 
-	sess   *session
-	own    *stream
-	d      *engine.Driver // nil on a goroutine of the stream's own
-	clock  *engine.Driver // whose clock counts
-	req    *http2.Request
-	copied http2.Request // req of a wire that answers for a late action
-	whole  []byte
-	since  int64
+	sess  *session
+	own   *stream
+	d     *engine.Driver // nil on a goroutine of the stream's own
+	clock *engine.Driver // whose clock counts
+	req   *http2.Request
+	whole []byte
+	since int64
 
 	ctx      context.Context
 	end2     context.CancelFunc
@@ -46,6 +45,7 @@ type Wire struct {
 	inFlight *tally.Shard
 
 	job          bool // it has no loop to lose
+	acting       bool // the action of a job runs
 	kept         bool // code of others may still know the stream
 	undated      bool
 	closing      bool
@@ -71,7 +71,7 @@ func (x *Wire) use(s *session, d *engine.Driver, own *stream, req *http2.Request
 		x.since = d.Arrived()
 	}
 	x.ctx, x.end2, x.std, x.stdBody = nil, nil, nil, nil
-	x.job, x.kept, x.undated, x.closing, x.toBackground = false, false, false, false, false
+	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground = false, false, false, false, false, false
 	x.answering.Store(false)
 }
 
@@ -190,11 +190,7 @@ func (x *Wire) List(name string) string {
 	if i = x.index(name, i+1); i < 0 {
 		return view.String(first)
 	}
-	sep := ", "
-	if isCookie(name) {
-		sep = "; "
-	}
-	all := append([]byte(nil), first...)
+	all, sep := append([]byte(nil), first...), exchange.Separator(name)
 	for ; i >= 0; i = x.index(name, i+1) {
 		all = append(append(all, sep...), x.req.Fields.Value(i)...)
 	}
@@ -277,23 +273,37 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.ctx != nil {
 		return x.ctx, x.end2
 	}
-	own := x.own
 	if x.isLate() {
 		return exchange.LateContext, func() {}
 	}
 	base := &localContext{Context: x.h.base, addr: x.sess.local}
-	if timeout := x.s.Route.Timeout; timeout > 0 {
-		timed := exchange.NewTimeoutContext(base, time.Now().Add(timeout-x.took()))
-		x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
-		own.s.mu.Lock()
-		own.timeout = timed
-		if own.started {
-			timed.Lift()
-		}
-		own.s.mu.Unlock()
+	if x.s.Route.Timeout > 0 {
+		x.makeTimedContext(base)
 	} else {
-		x.ctx, x.end2 = context.WithCancel(base)
+		x.ctx, x.end2 = context.WithCancel(base) // with little on the stack, see engine/workers.go
 	}
+	x.noteContext()
+	return x.ctx, x.end2
+}
+
+//go:noinline
+func (x *Wire) makeTimedContext(base context.Context) {
+	own := x.own
+	timed := exchange.NewTimeoutContext(base, time.Now().Add(x.s.Route.Timeout-x.took()))
+	x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.timeout = timed
+	if own.started {
+		timed.Lift()
+	}
+}
+
+// noteContext has the context end with the stream.
+//
+//go:noinline
+func (x *Wire) noteContext() {
+	own := x.own
 	x.kept = true
 	own.s.mu.Lock()
 	own.cancel = x.end2
@@ -302,7 +312,6 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if canceled {
 		x.end2()
 	}
-	return x.ctx, x.end2
 }
 
 func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {

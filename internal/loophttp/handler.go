@@ -316,7 +316,9 @@ func (x *wire) refuse(status int, detail string) progress {
 
 func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.handler.server.Refused.Add(1)
-	return x.sendAlone(problem, source)
+	next := x.sendAlone(problem, source)
+	x.call.End() // what is known of it, such as its identifier, is not the next one's
+	return next
 }
 
 // sendAlone answers with a problem and closes the connection after it.

@@ -126,5 +126,6 @@ func (x *wire) refuseApart() {
 		x.call.Observe(resp, x.took())
 	}
 	x.respond(&resp)
+	x.call.End()
 	x.c.CloseLingering()
 }

@@ -8,8 +8,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
@@ -34,12 +36,12 @@ func (s *Service) NewServer(ln net.Listener, settings Settings, by *TLS) (lifecy
 	default:
 		return nil, fmt.Errorf("the loop engine serves TCP and unix listeners, not a %T", ln)
 	}
+	if err := engine.Prepare(ln, keepAlive(settings.Server)); err != nil { // an engine without a server would last
+		return nil, err
+	}
 	s.once.Do(func() { s.start(&settings) })
 	if s.err != nil {
 		return nil, s.err
-	}
-	if err := s.engine.Prepare(ln); err != nil {
-		return nil, err
 	}
 	if by != nil {
 		return s.secure(by, settings.Server), nil
@@ -67,7 +69,7 @@ func (s *Service) start(settings *Settings) {
 		Logger: from.Log,
 
 		MinWriteRate:   from.MinWriteRate,
-		KeepAlive:      max(from.TCPKeepAlive, 0),
+		KeepAlive:      keepAlive(from),
 		MaxConns:       from.MaxConnections,
 		MaxLoopConns:   from.MaxConnectionsPerLoop,
 		Addresses:      from.Addresses,
@@ -81,6 +83,9 @@ func (s *Service) start(settings *Settings) {
 	}
 	s.serving.Store(s.engine)
 }
+
+// keepAlive returns how long a peer may be silent before it is asked whether it is there, 0 if it never is.
+func keepAlive(s *exchange.Server) time.Duration { return max(s.TCPKeepAlive, 0) }
 
 // Stats returns what the event loops know; false while there are none.
 func (s *Service) Stats() (stats Stats, serving bool) {

@@ -45,7 +45,7 @@ const (
 	// mostBodies bounds how many pieces of smallBody bytes are kept for bodies that
 	// are too large for keptUnfinished, and bodyShare which part of the budget they may
 	// be, one in so many.
-	mostBodies = 16
+	mostBodies = 64
 	bodyShare  = 16
 )
 

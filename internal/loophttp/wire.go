@@ -397,8 +397,14 @@ func (x *wire) end() {
 
 func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
 
+// fewFields is up to how many field lines are looked through for each name that is asked for, without a set of their names.
+const fewFields = 10
+
 // lacks reports that the request has no field of a name: most that are looked for are not there.
 func (x *wire) lacks(name string) bool {
+	if x.head.Len() <= fewFields {
+		return false // who looks will see
+	}
 	if !x.named {
 		x.names, x.named = x.head.Names(), true
 	}
@@ -428,10 +434,15 @@ func (x *wire) List(name string) string {
 	if i = x.head.Index(name, i+1); i < 0 {
 		return view.String(value)
 	}
-	all := append([]byte(nil), value...)
+	return x.join(name, value, i)
+}
+
+// join returns the values of a field that was sent in several lines, the first and those from line i on.
+func (x *wire) join(name string, first []byte, i int) string {
+	all, between := append([]byte(nil), first...), exchange.Separator(name)
 	for ; i >= 0; i = x.head.Index(name, i+1) {
-		_, value = x.head.Field(i)
-		all = append(append(all, ", "...), value...)
+		_, value := x.head.Field(i)
+		all = append(append(all, between...), value...)
 	}
 	return view.String(all)
 }

@@ -69,9 +69,10 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 			out = http1.AppendField(out, name, value)
 		}
 	case block != nil:
-		out = append(out, block.Wire...)
-		if block.HasNumber() {
-			resp.PutNumber(out)
+		if block.IsWhole() {
+			out = append(out, block.Wire...)
+		} else {
+			out = resp.AppendBase(out)
 		}
 	}
 	switch {

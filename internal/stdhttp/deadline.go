@@ -27,20 +27,31 @@ var errInterrupted error = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadl
 // want makes t the deadline of c, zero for none. What is set in place of none is one
 // after about the time that the next is going to have.
 func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.mu.Lock() // some six times for each request: without defer
 	d.wanted = t
-	lasts := !d.set.IsZero() && !interrupts(d.set)
-	switch {
-	case d.direct:
-	case d.readers == 0 && interrupts(t):
-		return nil // begin knows
-	case lasts && (t.IsZero() || !t.Before(d.set)), t.IsZero() && d.set.IsZero():
+	if d.leaves(t) {
+		d.mu.Unlock()
 		return nil
-	case t.IsZero() && about > 0:
+	}
+	if !d.direct && t.IsZero() && about > 0 {
 		t = time.Now().Add(about)
 	}
-	return d.put(c, t)
+	err := d.put(c, t)
+	d.mu.Unlock()
+	return err
+}
+
+// leaves reports whether what is in force will do where t is wanted.
+func (d *readDeadline) leaves(t time.Time) bool {
+	switch {
+	case d.direct:
+		return false
+	case d.readers == 0 && interrupts(t):
+		return true // begin knows
+	case t.IsZero() && d.set.IsZero():
+		return true
+	}
+	return !d.set.IsZero() && !interrupts(d.set) && (t.IsZero() || !t.Before(d.set))
 }
 
 // renew is want after the one before has passed.
@@ -58,19 +69,19 @@ func interrupts(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<20 }
 // begin is called before a read. It is false when that is interrupted already.
 func (d *readDeadline) begin() bool {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if interrupts(d.wanted) && !d.direct && !interrupts(d.set) {
-		return false
+	begins := !interrupts(d.wanted) || d.direct || interrupts(d.set)
+	if begins {
+		d.readers++
 	}
-	d.readers++
-	return true
+	d.mu.Unlock()
+	return begins
 }
 
 // end is called after it.
 func (d *readDeadline) end() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.readers--
+	d.mu.Unlock()
 }
 
 func (d *readDeadline) put(c net.Conn, t time.Time) error {

@@ -76,10 +76,17 @@ func (c *timedConn) ended() bool {
 func (c *timedConn) readRequest(p []byte) (int, error) {
 	c.idle.CompareAndSwap(between, waiting)
 	n, err := c.read(p)
-	if n > 0 && !c.idle.CompareAndSwap(waiting, begun) && c.idle.Load() == ending {
-		c.keep()
+	if n > 0 {
+		c.noteBegun()
 	}
 	return n, err
+}
+
+// noteBegun notes that something of a request has come.
+func (c *timedConn) noteBegun() {
+	if !c.idle.CompareAndSwap(waiting, begun) && c.idle.Load() == ending {
+		c.keep()
+	}
 }
 
 // openConns are the connections of a server.

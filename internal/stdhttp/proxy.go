@@ -42,11 +42,14 @@ func (c *timedConn) named() *proxyHeader {
 	return p
 }
 
+// readHeader waits for the header for as long as it may take. To a drain that is a connection which waits for a request:
+// one on which nothing comes ends like others.
 func (c *timedConn) readHeader() error {
 	server := c.proxy.service
-	if err := c.Conn.SetReadDeadline(time.Now().Add(server.ProxyHeader)); err != nil {
+	if err := c.reads.renew(c.Conn, time.Now().Add(server.ProxyHeader)); err != nil {
 		return err
 	}
+	c.idle.CompareAndSwap(between, waiting)
 	var buf []byte
 	for {
 		if len(buf) == cap(buf) {
@@ -55,6 +58,9 @@ func (c *timedConn) readHeader() error {
 			buf = bigger
 		}
 		n, err := c.Conn.Read(buf[len(buf):cap(buf)])
+		if n > 0 {
+			c.noteBegun()
+		}
 		buf = buf[:len(buf)+n]
 		took, client, bad := proxyproto.Parse(buf)
 		switch {
@@ -62,10 +68,17 @@ func (c *timedConn) readHeader() error {
 			return server.noteHeader(c.Conn, bad)
 		case took > 0:
 			c.proxy.rest = buf[took:]
-			if err := c.Conn.SetReadDeadline(time.Time{}); err != nil || !client.IsValid() {
+			if len(c.proxy.rest) == 0 {
+				c.idle.CompareAndSwap(begun, between)
+			}
+			if err := c.reads.renew(c.Conn, time.Time{}); err != nil || !client.IsValid() {
 				return err
 			}
 			return c.rename(client)
+		case timedOutIO(err) && c.idle.Load() == ending:
+			if c.ended() {
+				return io.EOF
+			}
 		case timedOutIO(err):
 			return server.noteHeader(c.Conn, errHeaderSlow)
 		case err == io.EOF && len(buf) > 0:

@@ -316,14 +316,16 @@ func TestRequestUsedTooLate(t *testing.T) {
 		t.Skip("only builds with the race detector see it")
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		kept := make(chan *dunlin.Request, 100)
+		kept, bodies := make(chan *dunlin.Request, 100), make(chan io.Reader, 100)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/{id}", func(r *dunlin.Request) dunlin.Response {
 				kept <- r
+				bodies <- r.Body()
 				return dunlin.Text(r.Param("id"))
 			})
 			app.Get("/stream", func(r *dunlin.Request) dunlin.Response {
 				kept <- r
+				bodies <- r.Body()
 				return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, r.Path()); return err })
 			})
 		})
@@ -337,10 +339,12 @@ func TestRequestUsedTooLate(t *testing.T) {
 		for range 3 {
 			Send(t, conn, Request("GET /next")) // the request before has ended
 			Answered(t, br, 200, "next")
-			r := Await(t, "a request", kept)
+			r, body := Await(t, "a request", kept), Await(t, "its body", bodies)
 			for what, use := range map[string]func(){
 				"Param": func() { r.Param("id") }, "Path": func() { r.Path() }, "Header": func() { r.Header("X") },
 				"Query": func() { r.Query("x") }, "ID": func() { r.ID() }, "Context": func() { r.Context() }, "Int": func() { _, _ = r.Int("id") },
+				"ContentLength": func() { r.ContentLength() }, "Cookie": func() { r.Cookie("c") }, "OnAnswer": func() { r.OnAnswer(func(*dunlin.AnswerInfo) {}) },
+				"Read": func() { _, _ = body.Read(make([]byte, 1)) },
 			} {
 				if text := PanicText(use); !strings.Contains(text, "after its action has returned") {
 					t.Errorf("%s: panics with %q", what, text)

@@ -86,6 +86,7 @@ var Cases = []Case{
 	{Name: "plus in a path", Send: Request("GET /seg/a+b%20c"), Want: Plain(" a+b c /seg/a+b c")},
 	{Name: "catch-all", Send: Request("GET /rest/a/b%2Fc/"), Want: Plain("a/b/c/")},
 
+	{Name: "cookies in several lines", Send: Request("GET /cookies", "Cookie: a=1; x=y", "Cookie: b=2; a=3", "Cookie: c=4"), Want: Plain(`a=1 b=2 c=4 bad=`)},
 	{Name: "cookies", Send: Request("GET /cookies", `Cookie: a=1; b="2"; bad="; a=3; c=x=y`), Want: Plain(`a=1 b=2 c=x=y bad=`)},
 	{Name: "request headers", Send: Request("GET /headers", "x-one: 1", "X-Two: 2", "X-TWO: 3", "X-Empty:", "X-Pad:   padded  "), Want: Plain("one=1 two=2 empty= pad=padded all=[2 3]")},
 

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -273,6 +275,34 @@ func TestProxyProtocolDrain(t *testing.T) {
 		Soon(t, "the connection", func() bool { return app.Stats().Connections.Open == 1 })
 		// The end of the test shuts the server down.
 	})
+}
+
+// Nor does it for those on which nothing has come, however long they may take: they end with others that have not asked yet.
+func TestProxyProtocolDrainOfTheSilent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a drain waits for two seconds for first requests")
+	}
+	var all sync.WaitGroup
+	for _, engine := range engines {
+		all.Go(func() { on(t, engine.String(), engine, drainsTheSilent) })
+	}
+	all.Wait()
+}
+
+func drainsTheSilent(t *testing.T, engine dunlin.Engine) {
+	config := behindProxy(engine)
+	config.HeadTimeout = time.Hour
+	app, addr := startProbe(t, config)
+	silent := Dial(t, addr)
+	Soon(t, "the connection", func() bool { return app.Stats().Connections.Open == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	if err := app.Shutdown(ctx); err != nil {
+		t.Errorf("the drain: %v", err)
+	}
+	if got, _ := io.ReadAll(silent); len(got) > 0 {
+		t.Errorf("a connection on which nothing was asked was answered: %q", got)
+	}
 }
 
 // Trust costs a request that passes no proxy nothing, and one that does no allocation.

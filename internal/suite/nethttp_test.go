@@ -298,6 +298,10 @@ func TestMountConnect(t *testing.T) {
 		if want := `rpc: CONNECT "/rpc/x" "h.example"`; !strings.HasPrefix(got, "HTTP/1.1 200 OK\n") || !strings.HasSuffix(got, "\n\n"+want) {
 			t.Errorf("%s\nwant 200 and %s", got, want)
 		}
+		got = ask(t, addr, "CONNECT /rpc/x HTTP/1.0\n\n") // as rpc.DialHTTP does
+		if want := `rpc: CONNECT "/rpc/x" ""`; !strings.HasPrefix(got, "HTTP/1.0 200 OK\n") || !strings.HasSuffix(got, "\n\n"+want) {
+			t.Errorf("%s\nwant 200 and %s", got, want)
+		}
 		for _, head := range []string{Request("CONNECT h.example:443"), "CONNECT h.example:443 HTTP/1.1\r\n\r\n"} {
 			got, err := io.ReadAll(AskConn(t, addr, head))
 			if want := `CONNECT h.example:443 ""`; err != nil || string(got) != want {

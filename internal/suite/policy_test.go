@@ -2,14 +2,20 @@ package suite
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -300,5 +306,109 @@ func TestPoliciesAndObserversThatFail(t *testing.T) {
 			}
 		}
 		WantLogged(t, logs, "in the policy", "in the observer", "changed more than headers", "adds what may not be sent")
+	})
+}
+
+// A policy is called once for each answer, however that is sent.
+func TestPoliciesAreCalledOnce(t *testing.T) {
+	long := strings.Repeat("0123456789", 10_000)
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var calls atomic.Int32
+		observed := make(chan int32, 10) // how many calls there were when an answer was observed
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+				calls.Add(1)
+				return resp.Header("X-Policy", info.Path())
+			})
+			app.OnAnswer(func(*dunlin.AnswerInfo) { observed <- calls.Swap(0) })
+			registerStreamsOfAllKinds(app, long)
+		})
+		for _, request := range []string{
+			"GET /short", "HEAD /short", "GET /flushed", "HEAD /flushed", "GET /long", "GET /cut", "GET /failed", "GET /sequence", "GET /events",
+			"GET /file", "HEAD /file", "GET /handler", "GET /behind/handler", "GET /std/flushed", "GET /nowhere",
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			conn := AskConn(t, addr, Request(request))
+			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body) // one is cut
+				if got := resp.Header.Get("X-Policy"); got != path {
+					t.Errorf("%s: the policy's header is %q", request, got)
+				}
+			} else if path != "/cut" {
+				t.Errorf("%s: %v", request, err)
+			}
+			conn.Close()
+			if n := Await(t, "the answer is observed", observed); n != 1 {
+				t.Errorf("%s: the policy was called %d times", request, n)
+			}
+		}
+	})
+}
+
+// registerStreamsOfAllKinds registers what answers piece by piece, or might.
+func registerStreamsOfAllKinds(app *dunlin.App, long string) {
+	stream := func(write func(io.Writer) error) dunlin.Action {
+		return func(*dunlin.Request) dunlin.Response { return dunlin.Stream("text/plain", write) }
+	}
+	flushing := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "a")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, "b")
+	}))
+	app.Get("/short", stream(write("a")))
+	app.Get("/flushed", stream(write("a!", "b")))
+	app.Get("/long", stream(write(long)))
+	app.Get("/cut", stream(func(w io.Writer) error { _ = write("a!")(w); panic("it") }))
+	app.Get("/failed", stream(failEarly))
+	app.Get("/sequence", func(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(slices.Values([]string{long})) })
+	app.Get("/events", func(*dunlin.Request) dunlin.Response {
+		return dunlin.SSE(func(e *dunlin.Events) error { return e.Send(dunlin.Event{Data: "a"}) })
+	})
+	app.Get("/file", dunlin.Files(fstest.MapFS{"index.html": {Data: []byte(long)}}))
+	app.Get("/handler", flushing)
+	app.Get("/behind/handler", flushing, func(next dunlin.Action) dunlin.Action { return next })
+	std := app.Group("/std")
+	std.UseStd(passOn)
+	std.Get("/flushed", stream(write("a!", "b")))
+}
+
+// Policies and observers that end their goroutine, as t.FailNow does, cost the client its answer at most: what they are called by
+// goes on, and so does what they would have been called for next.
+func TestPoliciesAndObserversThatExit(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			app = a
+			exit := func(i *dunlin.AnswerInfo, where string) {
+				if strings.HasPrefix(i.Path(), where) {
+					runtime.Goexit()
+				}
+			}
+			a.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+				exit(i, "/policy")
+				return resp
+			})
+			a.OnAnswer(func(i *dunlin.AnswerInfo) { exit(i, "/observer") })
+			a.Get("/probe", Text("probe"))
+			for _, where := range []string{"/policy", "/observer"} {
+				a.Get(where+"/text", Text("text"))
+				a.Get(where+"/stream", func(*dunlin.Request) dunlin.Response { return dunlin.Stream("text/x", write("a!", "b")) })
+				a.Get(where+"/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
+				a.Get(where+"/late", func(r *dunlin.Request) dunlin.Response { <-r.Context().Done(); return dunlin.Text("late") }).Timeout(time.Millisecond)
+			}
+		})
+		for range 3 {
+			for _, where := range []string{"/policy", "/observer"} {
+				for _, what := range []string{"/text", "/stream", "/exits", "/late", "/nowhere"} {
+					br := bufio.NewReader(AskConn(t, addr, Request("GET "+where+what)))
+					if _, err := ReadAnswer(br, http.MethodGet); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("%s%s: neither an answer nor an end", where, what)
+					}
+					Exchange(t, addr, false)
+				}
+			}
+		}
+		Soon(t, "nothing is in flight", func() bool { return app.Stats().Actions.InFlight == 0 })
 	})
 }

@@ -209,6 +209,95 @@ func TestStreamToNobody(t *testing.T) {
 	})
 }
 
+// The writer of a stream is of no use to whoever still has it when the stream's function has returned: the connection may
+// be another request's by then.
+func TestWriterOfAStreamEndsWithIt(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		writers, ended := make(chan io.Writer, 1), make(chan bool, 2)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.OnAnswer(func(*dunlin.AnswerInfo) { ended <- true })
+			for path, before := range map[string][]string{"/held": {"a"}, "/begun": {"a!", "b"}} {
+				app.Get(path, func(*dunlin.Request) dunlin.Response {
+					return dunlin.Stream("text/x", func(w io.Writer) error {
+						writers <- w
+						return write(before...)(w)
+					})
+				})
+			}
+			app.Get("/next", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/x", func(w io.Writer) error {
+					if err := write("next!")(w); err != nil {
+						return err
+					}
+					late := <-writers
+					for _, n := range []int{1, 100_000} {
+						if _, err := late.Write(make([]byte, n)); err == nil {
+							t.Errorf("%d bytes were written late", n)
+						}
+					}
+					if err := dunlin.Flush(late); err == nil {
+						t.Error("a late flush succeeds")
+					}
+					return write("!", "end")(w)
+				})
+			})
+		})
+		for path, want := range map[string]string{"/held": "a", "/begun": "ab"} {
+			conn := Dial(t, addr)
+			br := bufio.NewReader(conn)
+			Send(t, conn, Request("GET "+path))
+			Answered(t, br, 200, want)
+			Await(t, "the end of the stream", ended)
+			Send(t, conn, Request("GET /next"))
+			Answered(t, br, 200, "nextend")
+			Await(t, "the end of the next", ended)
+		}
+	})
+}
+
+// What a goroutine that is left behind is writing when the function of a stream returns belongs to that stream, or to none.
+func TestWritesUnderWayWhenAStreamEnds(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var writers sync.WaitGroup
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/left", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/x", func(w io.Writer) error {
+					written := make(chan bool)
+					writers.Go(func() {
+						piece := make([]byte, 1000)
+						for i := 0; ; i++ {
+							if _, err := w.Write(piece); err != nil {
+								return
+							}
+							if i == 20 {
+								close(written)
+							}
+						}
+					})
+					<-written
+					return nil
+				})
+			})
+			app.Get("/next", Text("next"))
+		})
+		for range 10 {
+			conn := Dial(t, addr)
+			br := bufio.NewReader(conn)
+			Send(t, conn, Request("GET /left")+Request("GET /next"))
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < 21_000 {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+			Answered(t, br, 200, "next")
+			conn.Close()
+		}
+		writers.Wait()
+	})
+}
+
 // The rest of a sequence that is never sent is stopped, not leaked.
 func TestJSONSeqDropped(t *testing.T) {
 	stopped := make(chan struct{})

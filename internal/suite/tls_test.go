@@ -139,6 +139,12 @@ func TestTLSErrors(t *testing.T) {
 			t.Errorf("certificate %q, key %q: error %v, want one with %q", c.cert, c.key, err, c.want)
 		}
 	}
+	for _, engine := range engines { // which would be clear text
+		app, _ := NewApp(dunlin.Config{Engine: engine})
+		if err := app.ServeTLS(Listen(t), nil); err == nil || !strings.Contains(err.Error(), "no certificate") {
+			t.Errorf("%v: ServeTLS without settings: %v", engine, err)
+		}
+	}
 }
 
 func TestTLSSettings(t *testing.T) {

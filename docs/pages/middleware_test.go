@@ -1,0 +1,253 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+func order(_ *testing.T, app *dunlin.App) {
+	security := middleware.SecurityConfig{}
+	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}}
+	rate := middleware.Rate{Limit: 100, Window: time.Minute}
+	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	logger := slog.New(slog.DiscardHandler)
+
+	app.Policy(middleware.SendRequestID("X-Request-ID")) // 1. policies and observers: every answer of the app
+	app.Policy(middleware.SendSecureHeaders(security))
+	app.Policy(middleware.SendCORS(cors))
+	app.OnAnswer(middleware.LogAnswers(logger))
+
+	app.Use(
+		middleware.RequestID("X-Request-ID"),    // 2. who and what it is
+		middleware.AllowedHosts("example.com"),  // 3. what is refused for everybody
+		middleware.CORS(cors),                   //    before what refuses: preflights carry no credentials
+		middleware.CrossOrigin(cors.Origins...), //    those that may read answers may also send
+		middleware.RateLimit(rate),
+	)
+	api := app.Group("/api",
+		middleware.KeyAuth(keys),                    // 4. who may
+		middleware.ContentTypes("application/json"), // 5. what they may send
+		middleware.Decompress(middleware.Decompression{}),
+		middleware.Compress(middleware.Compression{}), // 6. what becomes of the answer: outermost what is done last
+		middleware.ETag(),
+	)
+	api.Get("/hello", hello)
+}
+
+func accessLog(_ *testing.T, app *dunlin.App) {
+	logger := slog.New(slog.DiscardHandler)
+	api := app.Group("/api")
+
+	app.OnAnswer(middleware.LogAnswers(logger)) // every answer, on the loop engine also to what could not be read
+	api.Use(middleware.AccessLog(logger))       // or those of a group
+
+	log := middleware.AccessLogConfig{
+		Logger: logger,
+		Skip:   func(info *dunlin.AnswerInfo) bool { return info.Route() == "/health" },
+		Attrs: func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr {
+			return append(attrs, slog.String("agent", info.Header("User-Agent")))
+		},
+		Unit: time.Millisecond, // duration_ms, a number
+	}
+	app.OnAnswer(log.Observer())
+}
+
+func basicAndKeyAuth(t *testing.T, app *dunlin.App) {
+	t.Setenv("ADA_PASSWORD", "correct horse")
+	t.Setenv("BILLING_KEY", "0123456789abcdef")
+	admin := app.Group("/admin", middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{
+		"ada": os.Getenv("ADA_PASSWORD"),
+	})))
+	api := app.Group("/api", middleware.KeyAuth(middleware.KeyConfig{
+		Check: middleware.Keys(map[string]string{"billing": os.Getenv("BILLING_KEY")}),
+	}))
+	admin.Get("", hello)
+	api.Get("", hello)
+}
+
+func responseCache(_ *testing.T, app *dunlin.App) {
+	render := func(name string) string { return name }
+
+	cache := middleware.NewCache(middleware.CacheConfig{App: app})
+	pages := app.Group("/pages", cache.Middleware())
+	pages.Get("/{name}", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.HTML(render(r.Param("name"))).Cache(time.Minute)
+	})
+}
+
+func changes(_ *testing.T, app *dunlin.App) {
+	var removeUser dunlin.Action = hello
+
+	app.Use(middleware.SecureOnly("example.com"))
+	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
+	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
+
+	app.Rewrite("/v1/{path...}", "/api/{path...}")
+	app.Rewrite("/{tenant:slug}.html", "/pages/{tenant}")
+
+	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"DELETE": removeUser}))
+
+	old := app.Group("/2025", middleware.Deprecated(middleware.DeprecationNotice{
+		Since:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Sunset: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+		Link:   "https://example.com/docs/2026",
+	}))
+
+	var work middleware.Maintenance
+	app.Get("/ready", app.Readiness()).Critical() // answers all the time
+	app.Use(work.Middleware)
+
+	// ... and when there is work to do:
+	work.Begin(time.Now().Add(10 * time.Minute))
+
+	uploads := app.Group("/uploads", middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+	old.Get("/hello", hello)
+	uploads.Post("", hello)
+}
+
+func pagesOfOtherOrigins(_ *testing.T, app *dunlin.App) {
+	cors := middleware.CORSConfig{
+		Origins:     []string{"https://app.example.com", "https://*.preview.example.com"},
+		Headers:     []string{"Content-Type", "Authorization"},
+		Credentials: true,
+		MaxAge:      time.Hour,
+	}
+	app.Use(middleware.CORS(cors))
+	app.Policy(middleware.SendCORS(cors))
+}
+
+func corsOfAGroup(_ *testing.T, app *dunlin.App) {
+	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}}
+
+	api := app.Group("/api", middleware.CORS(cors))
+	app.Policy(middleware.Under("/api", middleware.SendCORS(cors)))
+	api.Get("/hello", hello)
+}
+
+func tags(_ *testing.T, app *dunlin.App) {
+	var report dunlin.Action = hello
+
+	app.Get("/report", report, middleware.ETag())
+}
+
+func idempotencyKeys(_ *testing.T, app *dunlin.App) {
+	var st store.Store = store.NewMemory(store.MemoryConfig{})
+	var pay dunlin.Action = hello
+	userOf := func(*dunlin.Request) string { return "ada" }
+
+	payments := app.Group("/payments", middleware.Idempotency(middleware.IdempotencyConfig{
+		Store: st, Required: true,
+		User: func(r *dunlin.Request) string { return userOf(r) },
+	}))
+	payments.Post("", pay)
+}
+
+func otherServers(t *testing.T, app *dunlin.App) {
+	target, err := url.Parse("http://10.0.0.9:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target})).Timeout(10 * time.Second)
+
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }))
+	defer behind.Close()
+	if target, err = url.Parse(behind.URL); err != nil {
+		t.Fatal(err)
+	}
+	old := middleware.Proxy(middleware.ProxyConfig{Target: target, Rewrite: func(p *httputil.ProxyRequest) {
+		p.Out.URL.Path = strings.TrimPrefix(p.Out.URL.Path, "/old")
+		p.Out.URL.RawPath = strings.TrimPrefix(p.Out.URL.RawPath, "/old")
+	}})
+	app.Handle("*", "/old/{path...}", old)
+	for path, want := range map[string]string{"/old/": "/", "/old/users/7?x=1": "/users/7?x=1", "/old/a%2Fb": "/a%2Fb", "/old/old/%C3%A9": "/old/%C3%A9"} {
+		resp, err := dunlintest.NewClient(app).Get("https://links.example" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: the server behind is asked for %s, %v; want %s", path, got, err, want)
+		}
+		_ = resp.Body.Close()
+	}
+
+	rates := middleware.NewBreaker(middleware.BreakerConfig{})
+	client := &http.Client{Transport: rates.Transport(nil), Timeout: 2 * time.Second}
+
+	app.Get("/rates", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		req, err := http.NewRequestWithContext(r.Context(), "GET", "https://rates.example.com/today", nil)
+		if err != nil {
+			return dunlin.Response{}, err
+		}
+		resp, err := client.Do(req)
+		if errors.Is(err, middleware.ErrOpen) {
+			return dunlin.Response{}, &dunlin.ProblemDetails{Status: 503, Detail: "there are no rates for the moment", Temporary: true, Cause: err}
+		}
+		if err != nil {
+			return dunlin.Response{}, &dunlin.ProblemDetails{Status: 502, Cause: err}
+		}
+		defer resp.Body.Close()
+		rates, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		return dunlin.Bytes("application/json", rates), err
+	}))
+
+	type User struct{ ID int }
+	loadUser := func(context.Context) (User, error) { return User{}, nil }
+	var users middleware.Flight[int, User]
+	app.Get("/users/{id:int}", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		id, err := r.Int("id")
+		if err != nil {
+			return dunlin.Response{}, err
+		}
+		user, _, err := users.Do(r.Context(), id, loadUser)
+		return dunlin.JSON(user), err
+	}))
+}
+
+func rateLimits(_ *testing.T, app *dunlin.App) {
+	var st store.Store = store.NewMemory(store.MemoryConfig{})
+
+	app.Use(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute}))
+
+	// By API key, 10 at once at most, counted by all machines together:
+	api := app.Group("/api", middleware.RateLimit(middleware.Rate{
+		Name: "api", Limit: 1000, Window: time.Hour, Burst: 10,
+		Key:   func(r *dunlin.Request) string { return r.Header("X-API-Key") },
+		Store: st,
+	}))
+	api.Get("/hello", hello)
+}
+
+func requestIDs(_ *testing.T, app *dunlin.App) {
+	app.Policy(middleware.SendRequestID("X-Request-ID"))
+	app.Use(middleware.RequestID("X-Request-ID"))
+}
+
+func security(_ *testing.T, app *dunlin.App) {
+	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{
+		HSTS:                  365 * 24 * time.Hour,
+		ContentSecurityPolicy: "default-src 'self'; frame-ancestors 'none'",
+	}))
+
+	app.Use(middleware.CrossOrigin())
+
+	app.Use(middleware.AllowedHosts("example.com", "*.example.com"))
+
+	api := app.Group("/api", middleware.ContentTypes("application/json", "*+json"))
+	api.Post("/hello", hello)
+}

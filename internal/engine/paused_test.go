@@ -1,0 +1,106 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"bytes"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// What comes on a connection that is paused is read when it is not any more.
+func TestPausedConnections(t *testing.T) {
+	h := newLineHandler()
+	h.commands["pause"] = func(_ *engine.Driver, c *engine.Conn, _ string) {
+		c.Notes |= engine.Paused
+		c.SetDeadline(time.Millisecond)
+	}
+	seen := make(chan int32, 1)
+	h.timeout = func(_ *engine.Driver, c *engine.Conn) {
+		seen <- h.data.Load()
+		c.Notes &^= engine.Paused
+		c.SetDeadline(time.Minute)
+		c.Wake()
+	}
+	s := serveUnix(t, engine.Config{}, h)
+	c := s.dial()
+	c.send("pause\necho first\n")
+	c.want("first")
+	before := h.data.Load()
+	c.send("echo second\n")
+	if n := <-seen; n != before {
+		t.Errorf("it was read %d times meanwhile", n-before)
+	}
+	c.want("second")
+}
+
+// A peer that is lost while its connection is paused is noticed at once.
+func TestPausedConnectionsAreLost(t *testing.T) {
+	h := newLineHandler()
+	h.commands["pause"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+		c.Notes |= engine.Paused
+		c.SetDeadline(time.Hour)
+		answer(d, "paused")
+	}
+	s := serve(t, engine.Config{}, h)
+	c := s.dial()
+	c.send("pause\n")
+	c.want("paused")
+	c.send("echo unread\n")
+	if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	eventually(t, "it is closed", func() bool { return h.closed.Load() == 1 })
+}
+
+// laterHandler serves a line a visit.
+type laterHandler struct {
+	*lineHandler
+	began, goOn chan struct{}
+	order       []string // the loop's
+}
+
+func (h *laterHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
+	i := bytes.IndexByte(in, '\n')
+	if i < 0 {
+		return 0
+	}
+	line := string(in[:i])
+	if line == "a0" {
+		close(h.began)
+		<-h.goOn
+	}
+	h.order = append(h.order, line)
+	answer(d, line)
+	if i+1 < len(in) {
+		d.Later()
+	}
+	return i + 1
+}
+
+// Who leaves the rest for later is behind others who have come meanwhile.
+func TestLater(t *testing.T) {
+	h := &laterHandler{newLineHandler(), make(chan struct{}), make(chan struct{}), nil}
+	s := serveUnix(t, engine.Config{Loops: 1}, h)
+	a, b := s.dial(), s.dial()
+	for _, c := range []*client{a, b} {
+		c.send("hello\n")
+		c.want("hello")
+	}
+	a.send("a0\na1\na2\na3\na4\n")
+	<-h.began
+	b.send("b0\n")
+	close(h.goOn)
+	a.want("a0", "a1", "a2", "a3", "a4")
+	b.want("b0")
+	b.send("last\n")
+	b.want("last")
+	if at := slices.Index(h.order, "b0"); at > slices.Index(h.order, "a3") {
+		t.Errorf("served in the order %q", h.order)
+	}
+}

@@ -1,0 +1,73 @@
+package http2
+
+// A parting says whether the client of a stream that we have closed knows that.
+type parting uint8
+
+const (
+	told    parting = iota // it has been sent RST_STREAM, or need not know
+	waiting                // it is to be asked whether it has read the answer
+	asked                  // ... by the PING that is under way
+)
+
+// partingPing is what is in the PING behind an answer.
+const partingPing = "answered"
+
+// Part ends a stream whose answer is complete, and of whose body nobody wants the rest (RFC 9113 §8.1). What comes of that is dropped from
+// now on. The client is told by RST_STREAM, but not before it has read the answer, as it says by acknowledging a PING that is sent
+// behind it: some clients do not look at the answer of a stream that has been reset. One that ends or resets the stream meanwhile need not
+// be told.
+func (c *Conn) Part(st *Stream) {
+	if st.closed {
+		return
+	}
+	c.close(st, true)
+	c.refill()
+	c.over.setParting(st.ID, waiting)
+	c.askParting()
+}
+
+// askParting asks the client whether it has read the answers so far, unless it has been asked already.
+func (c *Conn) askParting() {
+	if c.over.asking {
+		return
+	}
+	for i := range c.over.cut {
+		if s := &c.over.cut[i]; s.parting == waiting {
+			s.parting, c.over.asking = asked, true
+		}
+	}
+	if c.over.asking {
+		c.Out = appendHeader(c.Out, frameHeader{length: len(partingPing), kind: framePing})
+		c.Out = append(c.Out, partingPing...)
+	}
+}
+
+// parted resets the streams whose answers the client has read by now, and reports whether it was asked.
+func (c *Conn) parted(payload []byte) bool {
+	if !c.over.asking || string(payload) != partingPing {
+		return false
+	}
+	c.over.asking = false
+	for i := range c.over.cut {
+		if s := &c.over.cut[i]; s.parting == asked {
+			s.parting = told
+			c.Out = appendReset(c.Out, s.id, NoError)
+		}
+	}
+	c.askParting()
+	return true
+}
+
+// told notes that the client need not be told any more that a stream is over, and reports whether it was to be.
+func (r *recent) told(id uint32) bool { return r.setParting(id, told) }
+
+// setParting notes what is known of a stream's parting, and reports whether that is news.
+func (r *recent) setParting(id uint32, to parting) bool {
+	for i := range r.cut {
+		if s := &r.cut[i]; s.id == id && s.parting != to {
+			s.parting = to
+			return true
+		}
+	}
+	return false
+}

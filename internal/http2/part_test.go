@@ -1,0 +1,150 @@
+package http2_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/http2"
+)
+
+const answered = `ping 0 "answered"`
+
+var pong = frame(tPing, ack, 0, "answered")
+
+// early has a request whose body has not ended, and its whole answer.
+func (cl *client) early(id uint32) {
+	cl.t.Helper()
+	cl.send(headers(id, 0, post("content-length: 100")) + frame(tData, 0, id, "some"))
+	cl.answer(id, "no")
+	cl.conn.Part(cl.streams[id])
+}
+
+// A client that is answered before it has sent its body is told to stop when it has read the answer.
+func TestPart(t *testing.T) {
+	cl := connect(t, nil)
+	cl.early(1)
+	cl.conn.Part(cl.streams[1])
+	same(t, "an answer", cl.receive(), "1 :status: 200, content-length: 2", `1 data "no" end`, answered)
+	if cl.conn.Len() != 0 {
+		t.Error("the stream has a place")
+	}
+	same(t, "what was under way", cl.send(frame(tData, 0, 1, "more")+frame(tPing, ack, 0, "anything")))
+	same(t, "not yet", cl.receive())
+	same(t, "the answer was read", cl.send(pong))
+	same(t, "the reset", cl.receive(), "1 reset NO_ERROR")
+	same(t, "under way still", cl.send(frame(tData, endStream, 1, "more")+pong))
+	same(t, "it is told once", cl.receive())
+	if cl.err != nil {
+		t.Error(cl.err)
+	}
+}
+
+// One PING at a time asks for all that were answered before it.
+func TestPartOfMany(t *testing.T) {
+	cl := connect(t, nil)
+	cl.early(1)
+	cl.receive()
+	cl.early(3)
+	cl.early(5)
+	for _, f := range cl.receive() {
+		if f == answered {
+			t.Error("a second PING while the first is under way")
+		}
+	}
+	cl.send(pong)
+	same(t, "the first", cl.receive(), "1 reset NO_ERROR", answered)
+	cl.send(pong)
+	same(t, "the others", cl.receive(), "3 reset NO_ERROR", "5 reset NO_ERROR")
+}
+
+// A client that ends its stream by itself need not be told.
+func TestPartOfWhoHasEnded(t *testing.T) {
+	for what, end := range map[string]func(id uint32) string{
+		"the end of the body": func(id uint32) string { return frame(tData, endStream, id, "more") },
+		"trailers":            func(id uint32) string { return headers(id, endStream, block("x-a: b")) },
+		"a reset":             func(id uint32) string { return frame(tReset, 0, id, u32(8)) },
+	} {
+		cl := connect(t, nil)
+		for id := uint32(1); id < 101; id += 2 {
+			cl.early(id)
+			cl.receive()
+			cl.send(end(id) + pong)
+			if got := cl.receive(); len(got) > 0 || cl.err != nil {
+				t.Fatalf("%s: after %d streams: %q, %v", what, id/2, got, cl.err)
+			}
+		}
+	}
+}
+
+// A client that acknowledges nothing is told when nothing more can be remembered of a stream.
+func TestPartUnacknowledged(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 8 })
+	var want []string
+	for i := range uint32(20) {
+		cl.early(2*i + 1)
+		if i < 4 {
+			want = append(want, fmt.Sprintf("%d reset NO_ERROR", 2*i+1))
+		}
+	}
+	var got []string
+	pings := 0
+	for _, f := range cl.receive() {
+		switch {
+		case strings.Contains(f, " reset "):
+			got = append(got, f)
+		case f == answered:
+			pings++
+		}
+	}
+	same(t, "the first four of twenty", got, want...)
+	if pings != 1 {
+		t.Errorf("%d PINGs", pings)
+	}
+}
+
+// The client of a stream that is forgotten is told between the frames of others, not in the middle of one.
+func TestPartForgottenBesideAnswers(t *testing.T) {
+	for _, body := range []string{"", "a body", strings.Repeat("x", 40_000)} {
+		cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 2 })
+		resets := 0
+		for id := uint32(1); id < 41; id += 4 {
+			cl.early(id)
+			cl.send(headers(id+2, endStream, get()))
+			cl.answer(id+2, body)
+			ended := false
+			for _, f := range cl.receive() {
+				switch {
+				case strings.HasSuffix(f, " reset NO_ERROR"):
+					resets++
+				case strings.HasPrefix(f, fmt.Sprintf("%d ", id+2)):
+					ended = ended || strings.HasSuffix(f, " end")
+				case f != answered && !strings.HasPrefix(f, fmt.Sprintf("%d ", id)):
+					t.Errorf("%d: %q", id, f)
+				}
+			}
+			if !ended {
+				t.Errorf("%d has no end", id+2)
+			}
+			cl.send(frame(tWindow, 0, 0, u32(40_000)))
+		}
+		if resets != 10-2*2 || cl.err != nil {
+			t.Errorf("a body of %d bytes: %d resets, %v", len(body), resets, cl.err)
+		}
+	}
+}
+
+// What nobody has asked for is paid for, as other PINGs are.
+func TestPongs(t *testing.T) {
+	cl := connect(t, nil)
+	for range 100_000 {
+		if cl.send(pong); cl.err != nil {
+			break
+		}
+	}
+	var e http2.Error
+	if !errors.As(cl.err, &e) || e.Reason() != http2.Pings {
+		t.Errorf("the connection ended with %v", cl.err)
+	}
+}

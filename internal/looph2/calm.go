@@ -1,0 +1,89 @@
+//go:build linux
+
+package looph2
+
+import (
+	"bytes"
+	"hash/maphash"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+)
+
+// Clients that do too much that serves no request (http2.Reason) are not to slow others down.
+//
+//   - What costs tokens is served a little in a visit, and the rest of what has come when others had their turn.
+//   - A connection whose tokens are spent is read no more, and told a moment later why it ends. Were it ended at once,
+//     whoever comes again as fast would have the server begin connection after connection.
+//   - Who does come again, from the same address, has less to spend for a while.
+
+const (
+	// calmTime is how long a connection whose client did too much stays before it ends.
+	calmTime = 300 * time.Millisecond
+	// distrustTime is for how many seconds the connections of an address begin with fewer tokens.
+	distrustTime = 10
+)
+
+// A calm is what a session has whose client did too much. Nothing goes on for it any more.
+type calm struct{ farewell []byte }
+
+// calmDown has a client wait that did too much. What is in the output from byte begin on tells it so, later.
+func (s *session) calmDown(begin int) {
+	s.h.offenders.add(s.source(), s.d.Now())
+	s.calm = &calm{bytes.Clone(s.h2.Out[begin:])}
+	s.h2.Out = s.h2.Out[:begin]
+	s.goodbye = ended
+	s.end()
+	s.h2.DropBlock()
+	s.c.Notes |= engine.Paused
+	s.c.SetDeadline(calmTime)
+}
+
+// endCalm ends the connection. What its client goes on to send is not read.
+func (s *session) endCalm() {
+	s.h2.Out = append(s.h2.Out, s.calm.farewell...)
+	s.calm.farewell = nil
+	s.c.CloseLingering()
+}
+
+// source returns the address whose connection it is; none for one that stands for many clients.
+func (s *session) source() netip.Addr {
+	from := s.c.RemoteAddr().Addr()
+	if s.h.server.TrustedProxies().Trusts(from) {
+		return netip.Addr{}
+	}
+	return from
+}
+
+// offenders are the addresses of clients that did too much lately. Of two that share a place the later one is known.
+type offenders struct {
+	seed   maphash.Seed
+	places [256]atomic.Uint64 // the upper half of the hash of one, and the second on the engine's clock until when
+}
+
+// hash is that of an address, or of the 64 bits of an IPv6 address that a single host is given.
+func (o *offenders) hash(from netip.Addr) uint64 {
+	key := from.As16()
+	if !from.Is4() && !from.Is4In6() {
+		clear(key[8:])
+	}
+	return maphash.Bytes(o.seed, key[:])
+}
+
+func (o *offenders) add(from netip.Addr, now int64) {
+	if from.IsValid() {
+		h := o.hash(from)
+		o.places[h%uint64(len(o.places))].Store(h>>32<<32 | uint64(uint32(now/int64(time.Second))+distrustTime))
+	}
+}
+
+func (o *offenders) has(from netip.Addr, now int64) bool {
+	if !from.IsValid() {
+		return false
+	}
+	h := o.hash(from)
+	kept := o.places[h%uint64(len(o.places))].Load()
+	return kept != 0 && kept>>32 == h>>32 && uint32(now/int64(time.Second)) < uint32(kept)
+}

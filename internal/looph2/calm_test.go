@@ -1,0 +1,76 @@
+package looph2_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// goAway returns the code of the next GOAWAY.
+func (c *h2Conn) goAway() uint32 {
+	c.t.Helper()
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			c.t.Fatalf("waiting for GOAWAY: %v", err)
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(c, payload); err != nil {
+			c.t.Fatal(err)
+		}
+		if head[3] == frameGoAway {
+			return binary.BigEndian.Uint32(payload[4:])
+		}
+	}
+}
+
+// A client that does too much is told why its connection ends, though a moment later, and others are served meanwhile.
+// Neither its requests nor its memory stay, and a drain does not wait.
+func TestClientsThatDoTooMuch(t *testing.T) {
+	onLoop(t)
+	entered, canceled := make(chan bool, 10), make(chan bool, 10)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+		app.Get("/waits", func(r *dunlin.Request) dunlin.Response {
+			entered <- true
+			<-r.Context().Done()
+			canceled <- true
+			return dunlin.Text("over")
+		})
+	})
+	ping := []byte{0, 0, 8, 6, 0, 0, 0, 0, 0, '1', '2', '3', '4', '5', '6', '7', '8'}
+	attack := func(ended uint64) *h2Conn {
+		c := newH2Conn(t, s.addr)
+		_ = c.frame(frameSettings, 1, 0)
+		c.request(1, true, "GET", "/waits")
+		<-entered
+		if _, err := c.Write(bytes.Repeat(ping, 1500)); err != nil {
+			t.Fatal(err)
+		}
+		<-canceled
+		soon(t, "it is counted", func() bool { return s.app.Stats().Shed["h2-pings"] == ended })
+		status, body := s.get("/")
+		want(t, status, body, 200, "hello")
+		return c
+	}
+	c := attack(1)
+	if code := c.goAway(); code != 0xb {
+		t.Errorf("GOAWAY says %#x, want ENHANCE_YOUR_CALM", code)
+	}
+	c.wantEnd()
+	_ = c.Close()
+	c = attack(2)
+	stopped := make(chan bool)
+	go func() {
+		s.stop()
+		close(stopped)
+	}()
+	if code := c.goAway(); code != 0xb {
+		t.Errorf("in a drain GOAWAY says %#x, want ENHANCE_YOUR_CALM", code)
+	}
+	_ = c.Close()
+	<-stopped
+}

@@ -1,0 +1,176 @@
+//go:build linux
+
+package looph2
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// submit has an action run on a worker; streamed says that it reads the body as it comes.
+func (s *session) submit(own *stream, streamed bool) {
+	x := s.h.wireOf(s.sc)
+	x.use(s, s.d, own, &own.req, nil)
+	urgent := false
+	if x.find() {
+		urgent = x.s.Route.Critical
+		if s.d.Overdue() && !urgent {
+			s.shed(own, x)
+			return
+		}
+	}
+	x.call.End()
+	s.mu.Lock()
+	own.streamed = streamed
+	b := &own.flows().in
+	b.unread.set(own.here)
+	own.here = nil
+	b.credited = b.unread.len
+	b.asked = !own.req.Expect100 || b.unread.len > 0
+	own.holdInput()
+	s.mu.Unlock()
+	s.enqueue(own, urgent)
+}
+
+// enqueue has a stream's job done by a worker.
+func (s *session) enqueue(own *stream, urgent bool) {
+	own.running = true
+	own.kept.Store(true)
+	s.mu.Lock()
+	own.inLine = true
+	own.holdInput()
+	s.mu.Unlock()
+	s.d.SubmitPart((*job)(own), urgent)
+}
+
+// A job is a stream whose action runs on a worker.
+type job stream
+
+// Prepare makes the wire of a worker.
+func (j *job) Prepare(d *engine.Driver) {
+	x := j.s.h.newWire()
+	x.call.End() // it may be used
+	d.PartScratch = x
+}
+
+// Run runs it. What comes before the action and behind it is in functions of their own: see engine/workers.go.
+func (j *job) Run(d *engine.Driver) {
+	if x := j.begin(d); x != nil {
+		x.endJob(d, x.call.Run())
+	}
+}
+
+// Abandoned answers for an action that did not return.
+func (j *job) Abandoned(d *engine.Driver) {
+	if x, _ := d.PartScratch.(*Wire); x != nil && x.acting {
+		x.giveUpOn()
+	}
+}
+
+// endJob sends the answer of a job's action.
+//
+//go:noinline
+func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
+	x.acted(&a)
+	x.acting = false
+	if x.toBackground {
+		d.PartScratch = nil
+		x.goToBackground(a)
+		return
+	}
+	x.postAnswer(&a)
+}
+
+// begin does what comes before the action. It is nil if there is nothing more to be done.
+//
+//go:noinline
+func (j *job) begin(d *engine.Driver) *Wire {
+	own := (*stream)(j)
+	s := own.s
+	if !own.dequeue() {
+		j.skip()
+		return nil
+	}
+	whole := own.here
+	if own.streamed {
+		whole = nil
+	}
+	x := s.h.wireOfWorker(d)
+	x.use(s, d, own, &own.req, whole)
+	x.job = true
+	if x.since = own.begun; x.since == 0 {
+		x.since = d.Now()
+	}
+	if r := own.refusal; r != nil {
+		x.setState()
+		x.call.Begin(own.req.Status == 0)
+		a := r.answer
+		x.guarded(func() {
+			a = x.call.Amend(a, r.source)
+			x.observe(&a)
+		})
+		x.postAnswer(&a)
+		return nil
+	}
+	if !x.find() {
+		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+	}
+	own.route = x.s.Route
+	if x.mustAsk() && !j.hasRoom(x) {
+		return nil
+	}
+	x.countInFlight(&x.s.Route.Counts)
+	x.startTimeout()
+	x.acting = true
+	return x
+}
+
+// dequeue notes that the job is done now. It is false if nobody wants that any more.
+func (own *stream) dequeue() bool {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.inLine = false
+	if !own.streamed {
+		own.working(true)
+	}
+	return !own.canceled
+}
+
+// skip ends a job that is not to be done any more.
+func (j *job) skip() {
+	own := (*stream)(j)
+	own.s.mu.Lock()
+	own.returned = true
+	own.s.post(own)
+	own.s.mu.Unlock()
+}
+
+// Overdue refuses the request: it has waited in line for too long.
+func (j *job) Overdue() {
+	go func() {
+		own := (*stream)(j)
+		s := own.s
+		if !own.dequeue() {
+			j.skip()
+			return
+		}
+		s.h.server.Shed.Add(admission.QueueTime)
+		a := s.h.late
+		if own.refusal != nil {
+			a = own.refusal.answer
+		}
+		x := s.h.newWire()
+		x.use(s, nil, own, &own.req, nil)
+		x.since, x.job = own.begun, true
+		if !x.find() {
+			x.call.Begin(true)
+		}
+		x.guarded(func() {
+			a = x.call.Amend(a, exchange.FromOverload)
+			x.observe(&a)
+		})
+		x.postAnswer(&a)
+	}()
+}

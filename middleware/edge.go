@@ -1,0 +1,393 @@
+package middleware
+
+import (
+	"cmp"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/gcra"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// RequestID, CORS, SecureHeaders and RateLimit by address go around most actions of a service, and mostly directly around each
+// other. Where they do they are one action, an edge: each looks at the request in its turn, and what they add to a response they add
+// at once, if it has none of that. It is what each would do for itself, for a part of the time: headers that do not change are
+// rendered together, once, and there is one lookup for them.
+
+// edgeParts are the middleware of an edge; nil for what is not there.
+type edgeParts struct {
+	id     *requestID
+	cors   *corsRules
+	secure *secureHeaders
+	rate   *rateLimiter
+}
+
+// An edge is an action with some of them around it.
+type edge struct {
+	edgeParts
+	next  dunlin.Action
+	order [4]edgePart // the outermost first
+	n     int
+
+	joined atomic.Pointer[edgeHeaders] // made for the first request
+}
+
+// An edgePart says which one.
+type edgePart uint8
+
+const (
+	partID edgePart = iota
+	partCORS
+	partSecure
+	partRate
+)
+
+// around returns the action with one part more around it: one edge, unless the action is that of one that has
+// such a part already.
+func around(next dunlin.Action, more edgeParts) dunlin.Action {
+	e := &edge{edgeParts: more, next: next, order: [4]edgePart{more.only()}, n: 1}
+	if inner := edgeOf(next); inner != nil && e.take(&inner.edgeParts) {
+		e.next, e.n = inner.next, inner.n+1
+		copy(e.order[1:], inner.order[:inner.n])
+		return e.serve
+	}
+	return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
+}
+
+// only returns which part there is.
+func (p *edgeParts) only() edgePart {
+	switch {
+	case p.id != nil:
+		return partID
+	case p.cors != nil:
+		return partCORS
+	case p.secure != nil:
+		return partSecure
+	}
+	return partRate
+}
+
+// take adds others, if there is none that p has.
+func (p *edgeParts) take(others *edgeParts) bool {
+	both := edgeParts{cmp.Or(p.id, others.id), cmp.Or(p.cors, others.cors), cmp.Or(p.secure, others.secure), cmp.Or(p.rate, others.rate)}
+	if both.count() < p.count()+others.count() {
+		return false
+	}
+	*p = both
+	return true
+}
+
+func (p *edgeParts) count() (n int) {
+	for _, there := range []bool{p.id != nil, p.cors != nil, p.secure != nil, p.rate != nil} {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+// handed is how the action of an edge says whose it is.
+var handed struct {
+	sync.Mutex
+	edge *edge
+}
+
+// edgeActions is the code of the actions of edges.
+var edgeActions = func() (code []uintptr) {
+	e := new(edge)
+	for _, act := range []dunlin.Action{e.serve, e.identify, e.share, e.secured, e.limit} {
+		code = append(code, reflect.ValueOf(act).Pointer())
+	}
+	return code
+}()
+
+// edgeOf returns the edge that an action is of, nil if it is of none.
+func edgeOf(act dunlin.Action) *edge {
+	if !slices.Contains(edgeActions, reflect.ValueOf(act).Pointer()) {
+		return nil
+	}
+	handed.Lock()
+	defer handed.Unlock()
+	act(nil) // which it does not take for a request
+	return handed.edge
+}
+
+// hand is what the actions of an edge do with no request.
+func (e *edge) hand() dunlin.Response {
+	handed.edge = e
+	return dunlin.Response{}
+}
+
+// edgeSeen is what an edge knows of a request.
+type edgeSeen struct {
+	cors    *corsAnswer // what its origin gets, nil for nothing
+	named   bool        // ... beside being named
+	variant int         // of the headers that are joined
+	block   *dunlin.HeaderBlock
+	limited bool
+	rate    gcra.Verdict
+}
+
+// identify is the action of RequestID alone.
+func (e *edge) identify(r *dunlin.Request) dunlin.Response {
+	if r == nil {
+		return e.hand()
+	}
+	e.id.look(r)
+	return e.id.answer.SetOn(e.next(r), r)
+}
+
+// share is the action of CORS alone.
+func (e *edge) share(r *dunlin.Request) dunlin.Response {
+	if r == nil {
+		return e.hand()
+	}
+	origin := view.String(r.HeaderBytes("Origin")) // borrowed
+	if origin != "" && isPreflight(r) {
+		return e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin"))
+	}
+	if e.cors.any != nil {
+		return e.next(r).DefaultHeaders(e.cors.any.plain)
+	}
+	a, _, name := e.cors.find(origin)
+	if resp := e.next(r); name {
+		return e.cors.say(resp, a, name, r.HeaderList("Origin"))
+	} else {
+		return e.cors.say(resp, a, name, "")
+	}
+}
+
+// isPreflight reports whether a request, which has an Origin, is a preflight of CORS.
+func isPreflight(r *dunlin.Request) bool {
+	return r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != ""
+}
+
+// secured is the action of SecureHeaders alone.
+func (e *edge) secured(r *dunlin.Request) dunlin.Response {
+	if r == nil {
+		return e.hand()
+	}
+	block := e.secure.block(r)
+	return e.next(r).DefaultHeaders(block)
+}
+
+// limit is the action of RateLimit alone.
+func (e *edge) limit(r *dunlin.Request) dunlin.Response {
+	if r == nil {
+		return e.hand()
+	}
+	v, limited := e.rate.take(r)
+	switch {
+	case !limited:
+		return e.next(r)
+	case !v.Admitted:
+		return e.rate.fields.refusal(v)
+	}
+	return e.rate.fields.add(e.next(r), v)
+}
+
+// serve is the action of several.
+func (e *edge) serve(r *dunlin.Request) dunlin.Response {
+	if r == nil {
+		return e.hand()
+	}
+	var seen edgeSeen
+	for i, part := range e.order[:e.n] {
+		switch part {
+		case partID:
+			e.id.look(r)
+		case partCORS:
+			origin := view.String(r.HeaderBytes("Origin")) // borrowed
+			if origin == "" {
+				break
+			}
+			if isPreflight(r) {
+				return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, &seen, i)
+			}
+			seen.cors, seen.variant, seen.named = e.cors.find(origin)
+		case partSecure:
+			seen.block = e.secure.block(r)
+		case partRate:
+			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
+				return e.add(e.rate.fields.refusal(seen.rate), r, &seen, i)
+			}
+		}
+	}
+	resp := e.next(r)
+	if !seen.named && seen.limited == (e.rate != nil) {
+		if h := e.headersOf(&seen); h != nil && resp.Lacks(h.names) {
+			var limit *dunlin.HeaderBlock
+			if seen.limited {
+				limit = e.rate.fields.admit(seen.rate).limit
+			}
+			if h.id != nil {
+				return h.id.SetWith(resp, r, limit)
+			}
+			return resp.DefaultHeaders(h.block).Headers(limit)
+		}
+	}
+	return e.add(resp, r, &seen, e.n)
+}
+
+// add adds to a response what the n outermost parts do, each for itself.
+func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n int) dunlin.Response {
+	for n > 0 {
+		n--
+		switch e.order[n] {
+		case partID:
+			resp = e.id.answer.SetOn(resp, r)
+		case partCORS:
+			switch {
+			case e.cors.any != nil:
+				resp = resp.DefaultHeaders(e.cors.any.plain)
+			case seen.named:
+				resp = e.cors.say(resp, seen.cors, true, r.HeaderList("Origin"))
+			default:
+				resp = e.cors.say(resp, seen.cors, false, "")
+			}
+		case partSecure:
+			resp = resp.DefaultHeaders(seen.block)
+		case partRate:
+			if seen.limited {
+				resp = e.rate.fields.add(resp, seen.rate)
+			}
+		}
+	}
+	return resp
+}
+
+// edgeHeaders are the headers of all parts of edges, rendered together, for each of what can be said: by the variant of CORS, and
+// in clear text or by TLS.
+type edgeHeaders [1 + mostBlocks][2]*joinedHeaders
+
+// joinedHeaders are those of all parts but what a rate limit has left.
+type joinedHeaders struct {
+	names *dunlin.HeaderBlock // what a response must lack, for these to be what the parts would add
+	id    *dunlin.IDHeader    // nil for none
+	block *dunlin.HeaderBlock // if id is nil
+}
+
+// headersOf returns the headers for a request, nil where they are not joined.
+func (e *edge) headersOf(seen *edgeSeen) *joinedHeaders {
+	all := e.joined.Load()
+	if all == nil {
+		all = e.edgeParts.headers()
+		e.joined.Store(all)
+	}
+	tls := 0
+	if e.secure != nil && seen.block != e.secure.clear {
+		tls = 1
+	}
+	return all[seen.variant][tls]
+}
+
+// joints has what the headers of parts come to, by all of them: routes that have the same middleware share it. Whoever is
+// among the parts keeps it for all.
+type joints struct {
+	mu    sync.Mutex
+	known map[edgeParts]*edgeHeaders
+}
+
+// mostJoints is how many others one part is joined with: those of a program are few, but a middleware that is made anew for
+// each request, such as CORS for the origins of a tenant, would be kept for each.
+const mostJoints = 64
+
+// notJoined are the headers of parts that each add their own.
+var notJoined edgeHeaders
+
+// headers returns the headers of all parts.
+func (p edgeParts) headers() *edgeHeaders {
+	var keeper *joints
+	switch {
+	case p.id != nil:
+		keeper = &p.id.joints
+	case p.cors != nil:
+		keeper = &p.cors.joints
+	default:
+		keeper = &p.secure.joints
+	}
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	if h := keeper.known[p]; h != nil {
+		return h
+	}
+	if len(keeper.known) == mostJoints {
+		return &notJoined
+	}
+	h := new(edgeHeaders)
+	for variant := range h {
+		for tls := range h[variant] {
+			h[variant][tls] = p.join(variant, tls)
+		}
+	}
+	if keeper.known == nil {
+		keeper.known = make(map[edgeParts]*edgeHeaders)
+	}
+	keeper.known[p] = h
+	return h
+}
+
+// join renders the headers for a variant; nil where there is none, or names come twice.
+func (p *edgeParts) join(variant, tls int) *joinedHeaders {
+	var pairs []string
+	if p.cors == nil && variant > 0 || tls > 0 && (p.secure == nil || p.secure.secure == p.secure.clear) {
+		return nil
+	}
+	if p.cors != nil {
+		block := blockVaryOrigin
+		switch {
+		case variant > len(p.cors.first):
+			return nil
+		case p.cors.any != nil:
+			block = p.cors.any.plain
+		case variant > 0:
+			block = p.cors.first[variant-1].answer.varying
+		}
+		pairs = append(pairs, pairsOf(block)...)
+	}
+	if p.secure != nil {
+		block := p.secure.clear
+		if tls > 0 {
+			block = p.secure.secure
+		}
+		pairs = append(pairs, pairsOf(block)...)
+	}
+	names := pairs[:len(pairs):len(pairs)]
+	if p.rate != nil {
+		pairs = append(pairs, "RateLimit-Policy", p.rate.fields.policy)
+		names = append(names, "RateLimit-Policy", "", "RateLimit", "")
+	}
+	if p.id != nil {
+		names = append(names, p.id.header, "")
+	}
+	once := map[string]bool{}
+	for i := 0; i < len(names); i += 2 {
+		name := http.CanonicalHeaderKey(names[i])
+		if once[name] {
+			return nil
+		}
+		once[name] = true
+	}
+	h := &joinedHeaders{names: dunlin.NewHeaderBlock(names...)}
+	if p.id != nil {
+		h.id = dunlin.NewIDHeader(p.id.header, pairs...)
+	} else {
+		h.block = dunlin.NewHeaderBlock(pairs...)
+	}
+	return h
+}
+
+// pairsOf returns the names and values of a block.
+func pairsOf(block *dunlin.HeaderBlock) []string {
+	var pairs []string
+	for line := range strings.Lines(block.String()) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\r\n"), ": ")
+		pairs = append(pairs, name, value)
+	}
+	return pairs
+}

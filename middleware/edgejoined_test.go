@@ -1,0 +1,169 @@
+package middleware_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// What the middleware of the edge does directly around each other is what it does with something in between, whatever is answered.
+func TestEdgeJoined(t *testing.T) {
+	apart := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response { return next(r) }
+	}
+	origins := []string{page, "https://b.example", "https://c.example", "https://d.example", "https://e.example", "https://*.example.org"}
+	makers := []func() dunlin.Middleware{
+		func() dunlin.Middleware { return middleware.RequestID("X-Request-ID") },
+		func() dunlin.Middleware { return middleware.RequestID("X-Other") },
+		func() dunlin.Middleware {
+			return middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true, Expose: []string{"X-Request-ID"}})
+		},
+		func() dunlin.Middleware { return middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}) },
+		func() dunlin.Middleware { return middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year}) },
+		func() dunlin.Middleware {
+			return middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "-", ContentSecurityPolicy: "default-src 'none'"})
+		},
+		func() dunlin.Middleware {
+			return middleware.RateLimit(middleware.Rate{Limit: 5, Window: time.Hour})
+		},
+		func() dunlin.Middleware {
+			return middleware.RateLimit(middleware.Rate{Name: "more", Limit: 1_000_000, Window: time.Hour})
+		},
+	}
+	block := dunlin.NewHeaderBlock("Vary", "Accept-Language", "X-Frame-Options", "SAMEORIGIN")
+	actions := map[string]dunlin.Action{
+		"text":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("text") },
+		"empty":  func(*dunlin.Request) dunlin.Response { return dunlin.Empty() },
+		"none":   func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
+		"json":   func(*dunlin.Request) dunlin.Response { return dunlin.JSON("json") },
+		"block":  func(*dunlin.Request) dunlin.Response { return dunlin.Text("block").Headers(block) },
+		"varies": func(*dunlin.Request) dunlin.Response { return dunlin.Text("varies").Header("Vary", "Accept, origin") },
+		"any":    func(*dunlin.Request) dunlin.Response { return dunlin.JSON("any").AddHeader("Vary", "*") },
+		"limited": func(*dunlin.Request) dunlin.Response {
+			return dunlin.Text("limited").Header("RateLimit", `"own";r=1;t=1`)
+		},
+		"policy":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("p").Header("RateLimit-Policy", `"own";q=1`) },
+		"named":    func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("x-request-id", "mine") },
+		"nameless": func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("X-Request-ID", "") },
+		"allows": func(*dunlin.Request) dunlin.Response {
+			return dunlin.Text("a").Header("Access-Control-Allow-Origin", "null")
+		},
+		"error": func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("as a test")) },
+		"bad":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("bad").Header("X-Bad", "a\nb") },
+		"zero":  func(*dunlin.Request) dunlin.Response { return dunlin.Response{} },
+		"panic": func(*dunlin.Request) dunlin.Response { panic("as a test") },
+		"identified": func(r *dunlin.Request) dunlin.Response {
+			r.SetID("by the action")
+			return dunlin.Text("identified")
+		},
+	}
+	requests := map[string][]string{
+		"plain":       nil,
+		"origin":      {"Origin", page},
+		"second":      {"Origin", "https://b.example"},
+		"fifth":       {"Origin", "https://e.example"},
+		"pattern":     {"Origin", "https://x.example.org"},
+		"stranger":    {"Origin", "https://example.net"},
+		"id":          {"X-Request-Id", "0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55", "Origin", page},
+		"long id":     {"X-Request-Id", strings.Repeat("x", 128)},
+		"bad id":      {"X-Request-Id", "a b", "X-Other", "other"},
+		"preflight":   {"OPTIONS", "", "Origin", page, "Access-Control-Request-Method", "PUT"},
+		"no way":      {"OPTIONS", "", "Origin", "https://example.net", "Access-Control-Request-Method", "PUT"},
+		"by a proxy":  {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.7"},
+		"other proxy": {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.8", "Origin", page},
+	}
+	own := regexp.MustCompile(`(?m)^(X-Request-Id|X-Other): [0-9a-hj-km-np-tv-z]{26}\r$`)
+	combinations := [][]int{{0, 2, 4, 6}, {6, 3, 5}, {7, 4, 6, 0, 2, 1}, {4, 2}}
+	if !invariants.Enabled {
+		random := rand.New(rand.NewPCG(18, 18))
+		for range 8 {
+			combinations = append(combinations, random.Perm(len(makers))[:1+random.IntN(5)])
+		}
+	}
+	for _, chosen := range combinations {
+		synctest.Test(t, func(t *testing.T) { // where time stands still
+			turn := time.Now()
+			register := func(between ...dunlin.Middleware) *dunlin.App {
+				config := quiet
+				config.TrustedProxies = []string{"192.0.2.0/24"}
+				app := dunlin.New(config)
+				for _, i := range chosen {
+					app.Use(makers[i]())
+					app.Use(between...)
+				}
+				for name, act := range actions {
+					app.Handle("*", "/"+strings.ReplaceAll(name, " ", "-"), act)
+				}
+				return app
+			}
+			joined, single := register(), register(apart)
+			for name := range actions {
+				for kind, fields := range requests {
+					req := httptest.NewRequest("GET", "/"+strings.ReplaceAll(name, " ", "-"), nil)
+					for i := 0; i < len(fields); i += 2 {
+						if fields[i] == "OPTIONS" {
+							req.Method = "OPTIONS"
+						} else {
+							req.Header.Set(fields[i], fields[i+1])
+						}
+					}
+					said := func(status int, lines []string) string {
+						slices.Sort(lines)
+						text := own.ReplaceAllString(strings.Join(lines, "\r\n")+"\r\n", "$1: random\r")
+						return fmt.Sprint(status, "\n", text)
+					}
+					onWire := func(app *dunlin.App) string {
+						status, head := piped(t, app, req, turn)()
+						return said(status, strings.Split(strings.TrimSuffix(string(head), "\r\n"), "\r\n"))
+					}
+					onStd := func(app *dunlin.App) string {
+						w := httptest.NewRecorder()
+						app.ServeHTTP(w, req)
+						var lines []string
+						for name, values := range w.Header() {
+							for _, v := range values {
+								lines = append(lines, http.CanonicalHeaderKey(name)+": "+v)
+							}
+						}
+						return said(w.Code, lines)
+					}
+					for engine, on := range map[string]func(*dunlin.App) string{"wire": onWire, "std": onStd} {
+						if got, want := on(joined), on(single); got != want {
+							t.Fatalf("%v, %s, %s, %s:\n%s\nwith something in between:\n%s", chosen, engine, name, kind, got, want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// What SetID was given reaches an answer as a whole, or not at all.
+func TestRequestIDInjected(t *testing.T) {
+	others := []dunlin.Middleware{middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
+	for _, id := range []string{"a\r\nX-Injected: yes", "a\nX-Injected: yes", "12345678\x00", "1234567\x7f", "1234567\r", "\r1234567", "naïve---\x01"} {
+		for _, mw := range [][]dunlin.Middleware{{middleware.RequestID("X-Request-ID")}, append([]dunlin.Middleware{middleware.RequestID("X-Request-ID")}, others...)} {
+			app := dunlin.New(quiet)
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				r.SetID(id)
+				return dunlin.Text("hello")
+			}, mw...)
+			status, head := piped(t, app, httptest.NewRequest("GET", "/", nil), time.Now())()
+			if status != 500 || strings.Contains(string(head), "Injected") || strings.Contains(string(head), "X-Request-Id") {
+				t.Errorf("%q: %d\n%s", id, status, head)
+			}
+		}
+	}
+}
