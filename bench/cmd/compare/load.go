@@ -34,9 +34,13 @@ func loadCommand(ctx context.Context, args []string) error {
 			return h2HoldCommand(ctx, args[1:])
 		case "h2attack":
 			return h2AttackCommand(ctx, args[1:])
+		case "tlsflood":
+			return tlsFloodCommand(ctx, args[1:])
+		case "tlsreturning":
+			return tlsReturningCommand(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay) or h2attack")
+	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay), h2attack, tlsflood (handshakes without end) or tlsreturning (clients with a session)")
 }
 
 func openCommand(ctx context.Context, args []string) error {
@@ -147,6 +151,16 @@ func h2AttackCommand(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
+	allStepBack()
+	result, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// allStepBack is stepBack for all threads.
+func allStepBack() {
 	// Threads that it starts later inherit this; those that are there already are of the runtime.
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
@@ -154,9 +168,51 @@ func h2AttackCommand(ctx context.Context, args []string) error {
 			stepBack(id)
 		}
 	}
-	result, err := a.Run(ctx)
+}
+
+// tlsFloodCommand has a server begin handshakes, and says how many.
+func tlsFloodCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load tlsflood", flag.ContinueOnError)
+	var f load.TLSFlood
+	flags.StringVar(&f.Addr, "addr", "127.0.0.1:3000", "`address` of the server")
+	flags.IntVar(&f.Rate, "rate", 10_000, "connections a second")
+	flags.DurationVar(&f.Duration, "duration", 10*time.Second, "for how long")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	allStepBack()
+	result, err := f.Run(ctx)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// tlsReturningCommand says "holding" once a client has a session, and for each line of stdin how long it waits for its
+// answers when it comes back with that.
+func tlsReturningCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load tlsreturning", flag.ContinueOnError)
+	var r load.TLSReturning
+	flags.StringVar(&r.Addr, "addr", "127.0.0.1:3000", "`address` of the server")
+	flags.StringVar(&r.Path, "path", "/plaintext", "what to GET")
+	flags.DurationVar(&r.Pause, "pause", 2*time.Millisecond, "between two connections")
+	flags.DurationVar(&r.Patience, "patience", 2*time.Second, "when a client gives up")
+	flags.DurationVar(&r.Duration, "duration", 10*time.Second, "for how long")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	if err := r.Open(); err != nil {
+		return err
+	}
+	fmt.Println("holding")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		result, err := r.Run(ctx)
+		if err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(result)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

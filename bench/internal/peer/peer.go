@@ -124,7 +124,7 @@ func secured(name, source, module string, args ...string) Peer {
 		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
 		Args: args, Only: []string{"plaintext", "json", "param", "users", "health"},
 		Scenarios: []string{
-			"tls-64", "tls-1000", "tls-handshakes", "tls-users", "tls-idle-memory", "tls-hello-memory",
+			"tls-64", "tls-1000", "tls-handshakes", "tls-flood", "tls-users", "tls-idle-memory", "tls-hello-memory",
 			"h2-64", "h2-json", "h2-param", "h2-users",
 		},
 	}

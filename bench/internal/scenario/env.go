@@ -264,14 +264,23 @@ func (e *Env) holdWith(ctx context.Context, args []string) (*holder, error) {
 
 // cutOff asks how many connections the server has closed.
 func (h *holder) cutOff() (int, error) {
-	if _, err := io.WriteString(h.Stdin, "count\n"); err != nil {
-		return 0, fmt.Errorf("count connections: %w", err)
-	}
-	line, err := h.lines.ReadString('\n')
+	line, err := h.ask("count")
 	if err != nil {
 		return 0, fmt.Errorf("count connections: %w", err)
 	}
-	return strconv.Atoi(strings.TrimSpace(line))
+	return strconv.Atoi(line)
+}
+
+// ask returns the line with which the process answers another.
+func (h *holder) ask(line string) (string, error) {
+	if _, err := io.WriteString(h.Stdin, line+"\n"); err != nil {
+		return "", err
+	}
+	answer, err := h.lines.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, quote(h.Output()))
+	}
+	return strings.TrimSpace(answer), nil
 }
 
 func (h *holder) Stop() {

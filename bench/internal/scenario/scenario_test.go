@@ -32,6 +32,8 @@ func TestTakes(t *testing.T) {
 		{"json", "dunlin-fromstd", nil, false},
 		{"tls-64", "dunlin-tls", nil, true},
 		{"tls-64", "dunlin", nil, true},
+		{"tls-flood", "nethttp-tls", nil, true},
+		{"tls-flood", "dunlin", nil, false},
 		{"tls-users", "dunlin-24MiB-tls", nil, true},
 		{"tls-users", "hertz", nil, true},
 		{"tls-64", "dunlin-24MiB-tls", nil, false},

@@ -32,6 +32,7 @@ var byTLS = []Scenario{
 		about: "Connection: close on every request, and no sessions: a whole handshake each, with ECDSA by P-256.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Headers: []string{"Connection: close"}, Path: "/plaintext"},
 	}),
+	tlsFlood,
 	closedLoop(closed{
 		name: "tls-users", title: "1,000 users as JSON by TLS, 1,000 connections", check: "users", peers: peer.UsersByTLS, bothCores: true,
 		about: "The scenario users, by TLS, with 24 MiB of memory for Dunlin; hertz in clear text beside it.",

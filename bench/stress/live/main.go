@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // perRequest is how many bytes an answer allocates, in pieces of pieceSize.
@@ -33,7 +34,11 @@ func main() {
 	first := flag.Int("first", 1000, "`requests` before it is counted")
 	requests := flag.Int("requests", 10_000, "`requests` while it is counted")
 	plain := flag.Bool("plain", false, "serve by net/http with the runtime's memory limit and percentage")
+	whole := flag.Bool("whole", false, "with -plain: the limit is that of the process, of which the runtime has what the program leaves")
 	flag.Parse()
+	if *plain && *whole {
+		*limit -= admission.ProgramBytes()
+	}
 	collections, err := run(*plain, *limit, *live, *first, *requests)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "live:", err)

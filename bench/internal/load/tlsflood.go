@@ -1,0 +1,168 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// TLSFlood asks for whole handshakes, none of which it brings to an end: each connection sends a ClientHello, waits for
+// the first of what the server says to that, and is reset. That costs the server a signature and its client nothing.
+type TLSFlood struct {
+	Addr     string
+	Rate     int // connections a second; what can not be under way at once is left out
+	Duration time.Duration
+}
+
+// TLSFloodResult counts connections.
+type TLSFloodResult struct {
+	Asked    int64 `json:"asked"`
+	Answered int64 `json:"answered"` // those that the server has said something to
+}
+
+// mostFlooding is how many connections of a TLSFlood are under way at once.
+const mostFlooding = 3000
+
+// Run returns after Duration.
+func (f TLSFlood) Run(ctx context.Context) (r TLSFloodResult, err error) {
+	hello, err := clientHello()
+	if err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.Duration)
+	defer cancel()
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	room := make(chan struct{}, mostFlooding)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for began, asked := time.Now(), 0; ctx.Err() == nil; <-tick.C {
+		for due := int(time.Since(began).Seconds() * float64(f.Rate)); asked < due; asked++ {
+			select {
+			case room <- struct{}{}:
+				r.Asked++
+				all.Go(func() {
+					if f.begin(ctx, hello) {
+						answered.Add(1)
+					}
+					<-room
+				})
+			default:
+			}
+		}
+	}
+	all.Wait()
+	r.Answered = answered.Load()
+	return r, nil
+}
+
+// begin reports whether the server has said something.
+func (f TLSFlood) begin(ctx context.Context, hello []byte) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.Addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if conn.(*net.TCPConn).SetLinger(0) != nil {
+		return false
+	}
+	if _, err := conn.Write(hello); err != nil {
+		return false
+	}
+	n, _ := conn.Read(make([]byte, 64))
+	return n > 0
+}
+
+// clientHello returns what a client without a session says first.
+func clientHello() ([]byte, error) {
+	client, server := net.Pipe()
+	defer server.Close()
+	go func() {
+		_ = tls.Client(client, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}).Handshake() // it is cut off
+		client.Close()
+	}()
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(server, head); err != nil {
+		return nil, fmt.Errorf("make a ClientHello: %w", err)
+	}
+	hello := append(head, make([]byte, int(head[3])<<8|int(head[4]))...)
+	if _, err := io.ReadFull(server, hello[len(head):]); err != nil {
+		return nil, fmt.Errorf("make a ClientHello: %w", err)
+	}
+	return hello, nil
+}
+
+// TLSReturning is a client that connects over and over, each time with the session it has, asks once and hangs up.
+type TLSReturning struct {
+	Addr, Path string
+	Pause      time.Duration // between one connection and the next
+	Patience   time.Duration // for each
+	Duration   time.Duration
+	config     *tls.Config // has the session
+}
+
+// TLSReturningResult says how long that took, from the call of connect to the answer.
+type TLSReturningResult struct {
+	Count  int           `json:"count"`
+	Whole  int           `json:"whole"`  // of these, those whose session was not resumed
+	Failed int           `json:"failed"` // those that came to nothing, which Count does not include
+	P50    time.Duration `json:"p50_ns"`
+	P99    time.Duration `json:"p99_ns"`
+}
+
+// Open gets the client a session.
+func (r *TLSReturning) Open() error {
+	r.config = &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	_, err := r.once()
+	return err
+}
+
+// Run returns after Duration. Open must have been called. It is an error if nothing was answered.
+func (r *TLSReturning) Run(ctx context.Context) (got TLSReturningResult, err error) {
+	var took []time.Duration
+	for end := time.Now().Add(r.Duration); (len(took)+got.Failed == 0 || time.Now().Before(end)) && ctx.Err() == nil; time.Sleep(r.Pause) {
+		began := time.Now()
+		resumed, err := r.once()
+		switch {
+		case err != nil:
+			got.Failed++
+			continue
+		case !resumed:
+			got.Whole++
+		}
+		took = append(took, time.Since(began))
+	}
+	if got.Count = len(took); got.Count == 0 {
+		return got, errors.Join(ctx.Err(), errors.New("no connection was answered"))
+	}
+	slices.Sort(took)
+	got.P50, got.P99 = took[len(took)/2], took[len(took)*99/100]
+	return got, ctx.Err()
+}
+
+func (r *TLSReturning) once() (resumed bool, err error) {
+	raw, err := net.DialTimeout("tcp", r.Addr, r.Patience)
+	if err != nil {
+		return false, err
+	}
+	defer raw.Close()
+	if err := raw.SetDeadline(time.Now().Add(r.Patience)); err != nil {
+		return false, err
+	}
+	conn := tls.Client(raw, r.config)
+	if _, err := conn.Write(requestFor(r.Addr, r.Path)); err != nil {
+		return false, err
+	}
+	if n, err := conn.Read(make([]byte, 4096)); n == 0 {
+		return false, err
+	}
+	return conn.ConnectionState().DidResume, nil
+}
