@@ -202,9 +202,9 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	stood := now - q.since
 	comes := min(max(connecting, int(windows*connectTime/q.Interval)), len(q.recent))
 	var latest, before, longBefore, latestTen counts
-	hurt := 0                // windows in which clients gave up
-	fed, fedSlowly := 0, 0   // of the latest, those in which requests came from outside
-	crowd := q.joined.shaken // of those who shook hands lately
+	hurt := 0                 // windows in which clients gave up
+	fed, fedSlowly := 0, 0    // of the latest, those in which requests came from outside
+	lately := q.joined.shaken // who shook hands lately
 	// The present window may be over for long, if nobody has looked.
 	step := interval / windows
 	over, rest := int(min((now-q.window)/step, int64(len(q.recent))))-1, (now-q.window)%step
@@ -221,7 +221,7 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 			fed++
 		}
 		if age < shaking {
-			crowd += c.shaken
+			lately += c.shaken
 			if c.new+c.shaken > c.asked()/4 {
 				fedSlowly++
 			}
@@ -240,11 +240,11 @@ func (q *QueueControl) judge(now int64, waiting, connected int) bool {
 	shakes := fedSlowly < shaking*3/4 // those who do may all be of one burst
 	// By so many the queue may have grown.
 	may, mayInTen := q.beyondUsual(latest.shaken, 1), q.beyondUsual(latestTen.shaken, manyIntervals/2)
-	switch crowd = q.beyondUsual(max(crowd, q.Opened), ShakingIntervals); {
+	switch lately = q.beyondUsual(max(lately, q.Opened), ShakingIntervals); {
 	case !shakes:
 		may, mayInTen = 0, 0
-	case crowd >= connected/4:
-		may, mayInTen = crowd, crowd
+	case lately >= connected/4:
+		may, mayInTen = lately, lately
 	}
 	grows := waiting-may > before.longest+before.longest/4 ||
 		stood > slowly*interval/windows && waiting-mayInTen > longBefore.longest+longBefore.longest/4

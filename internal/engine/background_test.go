@@ -21,7 +21,7 @@ func TestAsideBeyondTheBudget(t *testing.T) {
 	waiting.send("half a line")
 	eventually(t, "it is kept", func() bool { return x.budget.Held() > 0 })
 	giveBack := x.take(tightBudget - x.budget.Held())
-	c.send("aside one\nhalf a line")
+	c.send("background one\nhalf a line")
 	c.want("one")
 	waiting.want("refused")
 	waiting.wantEOF()
@@ -31,11 +31,11 @@ func TestAsideBeyondTheBudget(t *testing.T) {
 }
 
 // What one peer was waited for does not count against the next.
-func TestAsideIsJudgedAnew(t *testing.T) {
+func TestBackgroundIsJudgedAnew(t *testing.T) {
 	const grace = 10 * time.Minute // beside which the time of the test is nothing
 	h := newLineHandler()
 	begun, ended := make(chan *engine.Conn, 1), make(chan error, 1)
-	h.aside = func(d *engine.Driver, c *engine.Conn, _ string) {
+	h.background = func(d *engine.Driver, c *engine.Conn, _ string) {
 		begun <- c
 		_, err := c.Write([]byte(numbers()[:muchOutput]), 0)
 		ended <- err
@@ -45,7 +45,7 @@ func TestAsideIsJudgedAnew(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 3 {
 		c := s.dial()
-		c.send("aside\n")
+		c.send("background\n")
 		served := <-begun
 		eventually(t, "it waits for the peer", served.Waits)
 		s.AdvanceClock(grace * 3 / 5)

@@ -90,7 +90,7 @@ const (
 	flagUrgent                           // it goes before others to a worker
 	flagNew                              // what it asks, on a saturated loop: admission.New
 	flagFresh                            // ... or Fresh
-	flagAwaitsRoom                       // it is in loop.held, or to be put there
+	flagAwaitsRoom                       // it is in loop.noRoom, or to be put there
 	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go
 )
 

@@ -101,7 +101,7 @@ func waitingHandler() *lineHandler {
 	}
 	h.commands["timed"] = func(_ *engine.Driver, _ *engine.Conn, args string) { nap(args) }
 	h.limits = map[string]time.Duration{"timed": 3 * time.Millisecond}
-	h.aside = func(d *engine.Driver, _ *engine.Conn, args string) {
+	h.background = func(d *engine.Driver, _ *engine.Conn, args string) {
 		nap(args)
 		answer(d, args)
 	}
@@ -150,12 +150,12 @@ func requestsAtRandom(rng *rand.Rand) (requests, answers []string) {
 		args := strings.Repeat("x", 1+rng.IntN(40))
 		want := args
 		ways := []string{"", "", "hand ", "first "}
-		command := []string{"echo", "echo", "nap", "timed", "aside", "big", "own", "write"}[rng.IntN(8)]
+		command := []string{"echo", "echo", "nap", "timed", "background", "big", "own", "write"}[rng.IntN(8)]
 		switch command {
 		case "big", "own", "write":
 			args = []string{"100", "10000", "20000", "70000", "300000"}[rng.IntN(5)]
 			want = pattern(args)
-		case "aside":
+		case "background":
 			ways = ways[:3]
 		}
 		requests = append(requests, ways[rng.IntN(len(ways))]+command+" "+args+"\n")

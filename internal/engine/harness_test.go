@@ -26,16 +26,16 @@ import (
 type lineHandler struct {
 	commands map[string]command
 
-	opened  sync.Map                 // *engine.Conn → how often closed
-	limits  map[string]time.Duration // commands under a limit
-	gone    atomic.Int32             // calls that were too late
-	closed  atomic.Int32
-	data    atomic.Int32 // calls of Data
-	overdue atomic.Int32 // requests that were
-	eofs    chan string  // kept input at EOF
-	asides  sync.Map     // *engine.Conn → arguments of its command that goes on in the background
-	aside   command      // what such a command does there; nil: it answers its arguments
-	timeout func(d *engine.Driver, c *engine.Conn)
+	opened     sync.Map                 // *engine.Conn → how often closed
+	limits     map[string]time.Duration // commands under a limit
+	gone       atomic.Int32             // calls that were too late
+	closed     atomic.Int32
+	data       atomic.Int32 // calls of Data
+	overdue    atomic.Int32 // requests that were
+	eofs       chan string  // kept input at EOF
+	detached   sync.Map     // *engine.Conn → arguments of its command that goes on in the background
+	background command      // what such a command does there; nil: it answers its arguments
+	timeout    func(d *engine.Driver, c *engine.Conn)
 }
 
 type command func(d *engine.Driver, c *engine.Conn, args string)
@@ -108,8 +108,8 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		}
 		consumed += i + 1
 		name, args, _ := strings.Cut(line, " ")
-		if name == "aside" {
-			h.asides.Store(c, args)
+		if name == "background" {
+			h.detached.Store(c, args)
 			d.Background()
 			return consumed
 		}
@@ -165,12 +165,12 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 func (h *lineHandler) Detached(any) bool { return true }
 
 func (h *lineHandler) Background(d *engine.Driver, c *engine.Conn) {
-	args, asked := h.asides.LoadAndDelete(c)
+	args, asked := h.detached.LoadAndDelete(c)
 	switch {
 	case !asked:
 		answer(d, "nobody asked for this")
-	case h.aside != nil:
-		h.aside(d, c, args.(string))
+	case h.background != nil:
+		h.background(d, c, args.(string))
 	default:
 		answer(d, args.(string))
 	}

@@ -72,8 +72,8 @@ const (
 	shakeReserve = 4
 
 	// shakeTarget is how many times the target of requests a handshake may stand in line, and how many
-	// times as long that line must stand: who is sent away comes back with another handshake, and a crowd that
-	// connects at once is served sooner than it could come back.
+	// times as long that line must stand: who is sent away comes back with another handshake, and many that
+	// connect at once are served sooner than they could come back.
 	shakeTarget = 10
 
 	// longShake is for how long, in ns, a handshake may have a processor: some twenty times what the

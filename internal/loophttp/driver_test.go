@@ -79,13 +79,13 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 	}
 	for i, gate := range all {
 		round := fmt.Sprint("/", i)
-		stream := suite.AskConn(t, addr, suite.Request("GET /open"+round)) // goes on aside with a second driver
+		stream := suite.AskConn(t, addr, suite.Request("GET /open"+round)) // goes on in the background with a second driver
 		late := suite.AskConn(t, addr, suite.Request("GET /late"+round))   // is taken over by a third
 		probe()
 		close(gate.open)
 		whole(stream) // the second is free
 		close(gate.hold)
-		whole(late) // the first goes on aside with the second
+		whole(late) // the first goes on in the background with the second
 		blocked := suite.AskConn(t, addr, suite.Request("GET /block"+round))
 		probe()                                                   // by one of the two, which takes over
 		whole(suite.AskConn(t, addr, suite.Request("GET /ends"))) // it gets back what it had

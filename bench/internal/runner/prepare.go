@@ -28,7 +28,7 @@ const shortBuild = 80 * time.Second
 // prepare builds and verifies every peer. One that cannot be built or started is left out by name.
 func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
 	built, failures := buildAll(ctx, env, o.Peers, watch)
-	var crew []member
+	var members []member
 	for i, p := range o.Peers {
 		m, err := member{Built: built[i]}, failures[i]
 		if err == nil && ctx.Err() == nil {
@@ -50,10 +50,10 @@ func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run
 			record.Failed = m.failed
 			watch.Differs(p.Name, m.failed)
 		}
-		crew = append(crew, m)
+		members = append(members, m)
 		run.Peers = append(run.Peers, record)
 	}
-	return crew, nil
+	return members, nil
 }
 
 // buildAll builds a few peers at a time, since nothing is measured yet: compilers leave cores idle while

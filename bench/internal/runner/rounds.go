@@ -21,22 +21,22 @@ type measurements struct {
 type measurement struct {
 	scenario.Scenario
 	rounds int
-	crew   []member // who takes part, as in result.Rows
+	members   []member // who takes part, as in result.Rows
 	result results.Scenario
 }
 
-func newMeasurements(o Options, crew []member) *measurements {
+func newMeasurements(o Options, members []member) *measurements {
 	all := &measurements{}
 	for _, s := range o.Scenarios {
 		m := &measurement{Scenario: s, rounds: roundsOf(s, o)}
-		for _, peer := range crew {
+		for _, peer := range members {
 			if s.Takes(peer.Peer, peer.failed) {
-				m.crew = append(m.crew, peer)
+				m.members = append(m.members, peer)
 				m.result.Rows = append(m.result.Rows, results.Row{Peer: peer.Name})
 				all.all += m.rounds
 			}
 		}
-		if len(m.crew) > 0 {
+		if len(m.members) > 0 {
 			all.scenarios = append(all.scenarios, m)
 		}
 	}
@@ -56,7 +56,7 @@ func (all *measurements) take(ctx context.Context, env *scenario.Env, round int,
 		if round >= m.rounds {
 			continue
 		}
-		for i := range m.crew {
+		for i := range m.members {
 			all.done++
 			m.takeFrom(ctx, env, i, round, func(text string) { watch.Step(all.done, all.all, text) }, watch)
 		}
@@ -82,7 +82,7 @@ func (all *measurements) take(ctx context.Context, env *scenario.Env, round int,
 
 // takeFrom takes a round of one server, unless it is out of the scenario already.
 func (m *measurement) takeFrom(ctx context.Context, env *scenario.Env, i, round int, step func(string), watch Watcher) {
-	peer, row := m.crew[i], &m.result.Rows[i]
+	peer, row := m.members[i], &m.result.Rows[i]
 	if row.Failed != "" || ctx.Err() != nil {
 		return
 	}

@@ -45,8 +45,8 @@ func TestRoundsOfAllScenariosTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crew := []member{{Built: peer.Built{Peer: peers[0]}}, {Built: peer.Built{Peer: peers[1]}}}
-	all := newMeasurements(Options{Scenarios: []scenario.Scenario{named("a", 0), named("once", 1), named("b", 2)}, Rounds: 3}, crew)
+	members := []member{{Built: peer.Built{Peer: peers[0]}}, {Built: peer.Built{Peer: peers[1]}}}
+	all := newMeasurements(Options{Scenarios: []scenario.Scenario{named("a", 0), named("once", 1), named("b", 2)}, Rounds: 3}, members)
 	watch := &silent{}
 	for round := range 3 {
 		if err := all.take(t.Context(), &scenario.Env{}, round, watch); err != nil {

@@ -49,12 +49,12 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	}
 	run := describe(ctx, env, o)
 	began := now()
-	crew, err := prepare(ctx, env, o, run, watch)
+	members, err := prepare(ctx, env, o, run, watch)
 	if err != nil {
 		return nil, err
 	}
 	defer env.Settle(ctx) // after an interrupt: its servers are to be gone too
-	all := newMeasurements(o, crew)
+	all := newMeasurements(o, members)
 	benchmarks := newBenchmarks(ctx, env, o, watch)
 	for round := range max(o.Rounds, o.Benchmarks) {
 		if err := all.take(ctx, env, round, watch); err != nil {
