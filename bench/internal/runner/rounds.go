@@ -20,9 +20,9 @@ type measurements struct {
 // measurement is a scenario and what was measured of it so far.
 type measurement struct {
 	scenario.Scenario
-	rounds int
-	members   []member // who takes part, as in result.Rows
-	result results.Scenario
+	rounds  int
+	members []member // who takes part, as in result.Rows
+	result  results.Scenario
 }
 
 func newMeasurements(o Options, members []member) *measurements {
