@@ -11,7 +11,7 @@ import (
 
 // GuardConfig has the settings of Guard. Zero fields have the defaults.
 type GuardConfig struct {
-	// Timeout bounds each call, but not subscriptions. Default: 250 ms.
+	// Timeout bounds each call, of Subscribe until the subscription stands. Default: 250 ms.
 	Timeout time.Duration
 
 	// Failures is how many calls in a row must fail for the breaker to open. Default: 5.
@@ -349,9 +349,25 @@ func (g *Guarded) Publish(ctx context.Context, topic string, message []byte) err
 	return g.call(ctx, guardCall{part: &g.parts[len(g.parts)-1], key: topic}, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
 }
 
-// Subscribe is Store.Subscribe. It is neither bounded nor counted.
+// Subscribe is Store.Subscribe. One that does not stand within GuardConfig.Timeout fails with ErrUnavailable: nothing is received then, and
+// it may be tried again. One that stands lasts until ctx ends, also while the store is away. It is not counted, and the breaker has no part in it.
 func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Message)) error {
-	return g.inner.Subscribe(ctx, topic, receive)
+	lasting, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(g.config.Timeout, cancel)
+	err := g.inner.Subscribe(lasting, topic, receive)
+	if inTime := late.Stop(); err == nil && inTime {
+		return nil
+	}
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil: // it stood when its time was over
+		err = context.DeadlineExceeded
+	case isAnswer(err):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // Close is Store.Close.

@@ -123,3 +123,61 @@ func TestGuardKnowsAnswers(t *testing.T) {
 		t.Errorf("Stats() = %+v, want two failures, not in a row", s)
 	}
 }
+
+// talkative is a store whose Subscribe does what it is told.
+type talkative struct {
+	store.Store
+	subscribe func(context.Context) error
+}
+
+func (s *talkative) Subscribe(ctx context.Context, _ string, _ func(store.Message)) error {
+	return s.subscribe(ctx)
+}
+
+// Subscribe is bounded until the subscription stands, which lasts as long as its context.
+func TestGuardSubscribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &talkative{subscribe: hangs}
+		g := store.Guard(inner, store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 1})
+		subscribe := func(ctx context.Context) (time.Duration, error) {
+			began := time.Now()
+			err := g.Subscribe(ctx, "topic", func(store.Message) {})
+			return time.Since(began), err
+		}
+		for range 2 {
+			if took, err := subscribe(ctx); took != 100*time.Millisecond || !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a store that hangs: %v after %v", err, took)
+			}
+		}
+		short, end := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer end()
+		if took, err := subscribe(short); took != 10*time.Millisecond || err != context.DeadlineExceeded {
+			t.Errorf("the caller's own deadline: %v after %v", err, took)
+		}
+
+		var lasting context.Context
+		inner.subscribe = func(ctx context.Context) error { lasting = ctx; return nil }
+		ctx, cancel := context.WithCancel(ctx)
+		if _, err := subscribe(ctx); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Hour)
+		if lasting.Err() != nil {
+			t.Error("the subscription has ended before its context")
+		}
+		cancel()
+		<-lasting.Done()
+
+		inner.subscribe = func(ctx context.Context) error { lasting = ctx; <-ctx.Done(); return nil }
+		if _, err := subscribe(t.Context()); !errors.Is(err, store.ErrUnavailable) || lasting.Err() == nil {
+			t.Errorf("a subscription that stood too late: %v, and its context: %v", err, lasting.Err())
+		}
+		inner.subscribe = func(context.Context) error { return store.ErrClosed }
+		if _, err := subscribe(t.Context()); err != store.ErrClosed {
+			t.Errorf("a store that is closed: %v", err)
+		}
+		if s := g.Stats(); s.Calls+s.Failures+s.Openings > 0 {
+			t.Errorf("subscriptions are counted: %+v", s)
+		}
+	})
+}

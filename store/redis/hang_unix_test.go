@@ -41,6 +41,51 @@ func TestRedisHangs(t *testing.T) {
 	})
 }
 
+// While Redis hangs or is gone, Subscribe fails in time; a subscription that stands goes on when it is back.
+func TestSubscribeWhileRedisIsAway(t *testing.T) {
+	s := startServer(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 200 * time.Millisecond, Cooldown: 50 * time.Millisecond}})
+	standing, later := make(chan string, 1000), make(chan string, 1000)
+	subscribe := func(to chan string) error {
+		return st.Subscribe(t.Context(), "topic", func(m store.Message) { to <- string(m.Body) })
+	}
+	received := func(from chan string) func() bool {
+		return func() bool {
+			_ = st.Publish(ctx, "topic", []byte("hello"))
+			select {
+			case <-from:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+	eventually(t, "a subscription stands", func() bool { return subscribe(standing) == nil })
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := subscribe(later); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a Redis that hangs: %v", err)
+	}
+	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "messages arrive after Redis has hung", received(standing))
+	s.kill()
+	if err := subscribe(later); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a Redis that is gone: %v", err)
+	}
+	if !s.start(t) {
+		t.Skip("another program has taken the port")
+	}
+	eventually(t, "messages arrive after Redis was gone", received(standing))
+	if len(later) > 0 {
+		t.Error("a subscription that failed has received a message")
+	}
+	eventually(t, "Redis is subscribed to again", func() bool { return subscribe(later) == nil })
+	eventually(t, "messages arrive there, too", received(later))
+}
+
 // So do writes that wait for replicas: neither making a connection to a Redis that hangs nor waiting for one of the pool's takes longer.
 func TestRedisHangsWithReplicas(t *testing.T) {
 	const calls = 20

@@ -17,8 +17,8 @@ const lineLength = 64
 // resubscribe is how long a subscription waits before it is made again, when its connection was lost.
 const resubscribe = 100 * time.Millisecond
 
-// Subscribe is store.Store.Subscribe. Messages that are published while the connection is lost are not
-// received, and nobody counts them.
+// Subscribe is store.Store.Subscribe. While Redis is away there is none, see store.Guarded.Subscribe. A subscription that stands is made again
+// when its connection was lost: messages that are published meanwhile are not received, and nobody counts them.
 func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(store.Message)) error {
 	if err := s.begin(ctx, topic); err != nil {
 		return err
