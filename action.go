@@ -11,10 +11,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// chain wraps act in middleware, the first of which sees the request first. Each
-// sees the 500 of what panics behind it. chain panics, naming the place of the
-// registration, when a middleware makes nil of its action.
-// safe says that act has that 500 already.
+// chain wraps act in middleware, the first of which sees the request first. Each sees the
+// 500 of what panics or says nothing behind it. chain panics, naming the place of the
+// registration, when a middleware makes nil of its action. safe says that act has that 500 already.
 func chain(act Action, middleware []Middleware, place string, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		if !safe {
@@ -29,7 +28,7 @@ func chain(act Action, middleware []Middleware, place string, safe bool) Action 
 	return act
 }
 
-// contained returns act with its panic made a response, for the middleware around
+// contained returns act with its panic, or the zero Response, made one for the middleware around
 // it. The panic of an abort goes on, and so does runtime.Goexit.
 func contained(act Action) Action {
 	if isStd(act) {
@@ -50,8 +49,9 @@ func contained(act Action) Action {
 				resp = r.app.recovered(r, v)
 			}
 		}()
-		resp = act(r)
-		returned = true
+		if resp, returned = act(r), true; resp.a.Kind() == exchange.Missing {
+			resp = resp.fail(errNoResponse)
+		}
 		return resp
 	}
 }

@@ -24,7 +24,7 @@ import (
 // may be kept in a variable and returned any number of times, by any number of
 // goroutines.
 //
-// The zero Response says nothing and is answered with a 500.
+// The zero Response says nothing and is answered with a 500, which middleware sees.
 type Response struct {
 	a exchange.Answer // four words, so that the compiler keeps it in registers
 }

@@ -55,6 +55,26 @@ func TestPanicInsideItsMiddleware(t *testing.T) {
 	})
 }
 
+// Middleware sees the 500 of what says nothing: of an action, and of other middleware.
+func TestNothingInsideItsMiddleware(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Use(markStatus("Outer"))
+			inner := app.Group("", markStatus("Inner"))
+			inner.Get("/action", Constant(dunlin.Response{}))
+			inner.Get("/header", func(*dunlin.Request) dunlin.Response { return dunlin.Response{}.Header("X-Lost", "1") })
+			app.Get("/middleware", Text("never"), func(dunlin.Action) dunlin.Action { return Constant(dunlin.Response{}) })
+		})
+		for path, inner := range map[string]string{"/action": "500", "/header": "500", "/middleware": ""} {
+			resp, got := askStd(t, "GET", "http://"+addr+path, "")
+			if resp.StatusCode != 500 || !strings.Contains(got, `"status":500`) || resp.Header.Get("X-Outer") != "500" || resp.Header.Get("X-Inner") != inner || resp.Header.Get("X-Lost") != "" {
+				t.Errorf("%s: %d %q %v", path, resp.StatusCode, got, resp.Header)
+			}
+		}
+		Soon(t, "all three are logged", func() bool { return strings.Count(logs.String(), "zero Response") == 3 })
+	})
+}
+
 // A stream that begins after the limit is too late, also on a route whose streams are
 // known to block.
 func TestTimeoutOfALateStream(t *testing.T) {
