@@ -92,9 +92,10 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 		}
 	}
 	return func(r *dunlin.Request) dunlin.Response {
-		name := asked(r)
-		if a := m.find(name, c.Index); a != nil {
-			return a.serve(c.FS, r)
+		if name, ok := asked(r); ok {
+			if a := m.find(name, c.Index); a != nil {
+				return a.serve(c.FS, r)
+			}
 		}
 		if fallback != nil && navigates(r) {
 			return fallback.serve(c.FS, r)
@@ -103,20 +104,23 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 	}, nil
 }
 
-// asked returns the name that a request asks for, in a form that no file has where a slash of it is escaped (%2F): other
-// routes, which may guard a part of the tree, do not take it for a slash either.
-func asked(r *dunlin.Request) (name string) {
-	path, named := r.Path(), false
+// asked returns the name that a request asks for. There is none where a slash of it is escaped (%2F): other routes, which may guard
+// a part of the tree, do not take it for a slash either.
+func asked(r *dunlin.Request) (name string, ok bool) {
+	path, pattern := r.Path(), r.Route()
+	if !strings.Contains(pattern, "{") {
+		return strings.ReplaceAll(path, "%25", "%"), !strings.Contains(path, "%2F")
+	}
+	earlier := 0 // slashes in the parameters before the last, which are all escaped; those of a host have none
 	for _, value := range r.Params() {
-		name, named = value, true
+		earlier += strings.Count(name, "/")
+		name = value
 	}
-	if !named {
-		name = strings.ReplaceAll(path, "%25", "%")
+	if !strings.Contains(path, "%2F") {
+		return name, true
 	}
-	if strings.Contains(path, "%2F") && !strings.HasSuffix(path, strings.ReplaceAll(name, "%", "%25")) {
-		return path
-	}
-	return name
+	// Beside the parameters, the text of the pattern may have some.
+	return name, strings.Count(path, "%2F") == earlier+strings.Count(strings.ToUpper(pattern), "%2F")
 }
 
 // navigates reports whether a browser wants a page to show.

@@ -207,6 +207,7 @@ func ExampleStatic() {
 func TestStaticEscapedSlash(t *testing.T) {
 	act, err := middleware.Static(middleware.StaticConfig{FS: fstest.MapFS{
 		"private/a.txt": {Data: []byte("secret")}, "b%.txt": {Data: []byte("odd")}, "open/b%.txt": {Data: []byte("odd below")},
+		"a%2Fb": {Data: []byte("odd name")}, "private%2Fa.txt": {Data: []byte("odd name, too")},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -216,14 +217,27 @@ func TestStaticEscapedSlash(t *testing.T) {
 	app.Get("/private/{path...}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("guarded").Status(403) })
 	app.Get("/{path...}", act)
 	app.Get("/b%25.txt", act)
+	app.Get("/as%2Fis/{tenant}/{path...}", act)
+	app.Host("{tenant}.example.org").Get("/b%25.txt", act)
+	app.Get("/last/{tenant}/{file}/raw", act)
 	for path, want := range map[string]string{
 		"/private/a.txt": "403 guarded", "/private%2Fa.txt": "404 ", "/private%2fa.txt": "404 ", "/of/x/private%2Fa.txt": "404 ",
 		"/of/x%2Fy/private/a.txt": "200 secret", "/of/x/open/b%25.txt": "200 odd below", "/open/b%25.txt": "200 odd below",
 		"/open%2Fb%25.txt": "404 ", "/b%25.txt": "200 odd",
+		// As with http.FileServer, what is in a file's name is escaped once more: %2F in it is none of the path.
+		"/a%2Fb": "404 ", "/a%252Fb": "200 odd name", "/private%252Fa.txt": "200 odd name, too", "/of/x%2Fy/a%252Fb": "200 odd name",
+		"/of/x%252Fy/a%2Fb": "404 ", "/of/x%2Fy/a%2Fb": "404 ", "/of/x%2Fprivate/private%2Fa.txt": "404 ",
+		"/last/x%2Fy/a%252Fb/raw": "200 odd name", "/last/x%2Fy/a%2Fb/raw": "404 ", "/last/x/b%25.txt/raw": "200 odd", "/last/x%2Fy%2Fz/b%25.txt/raw": "200 odd",
+		"/as%2Fis/x/private/a.txt": "200 secret", "/as%2fis/x%2Fy/private/a.txt": "200 secret", "/as%2Fis/x/private%2Fa.txt": "404 ",
 	} {
 		w := ask(app, "GET", path)
 		if got := fmt.Sprint(w.Code, " ", w.Body); got != want && (w.Code != 404 || want != "404 ") {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
+	}
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "http://shop.example.org/b%25.txt", nil))
+	if w.Body.String() != "odd" {
+		t.Errorf("below a host with a parameter: %d %s", w.Code, w.Body)
 	}
 }
