@@ -19,6 +19,8 @@ type Server struct {
 	service *Service
 	secure  bool // by TLS; TLSConfig is set without it, too
 	open    openConns
+	// handlers are those that have hijacked their connection, of which net/http knows nothing any more, and not returned.
+	handlers sync.WaitGroup
 
 	mu       sync.Mutex
 	ln       *listener // once it is being served
@@ -56,6 +58,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 		}
 		if own != nil {
 			_, own.secure = c.(*tls.Conn)
+			own.handlers = &s.handlers
 		}
 		s.open.add(own)
 	case http.StateIdle:
@@ -132,14 +135,22 @@ const lastRequests = 250 * time.Millisecond
 // shut down.
 const firstRequest = 2 * time.Second
 
-// Shutdown lets running requests finish; what is left when ctx ends is closed.
+// Shutdown lets running requests finish, and handlers that have hijacked their connection; what is left when ctx ends is closed, but
+// for such connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return nil
+	returned := make(chan struct{})
+	go func() { s.handlers.Wait(); close(returned) }()
+	select {
+	case <-returned:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // endIdle ends the connections of HTTP/1.1 that are idle, those that are kept alive after lastRequests, also when they become

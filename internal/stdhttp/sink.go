@@ -2,6 +2,7 @@ package stdhttp
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,8 +32,19 @@ func (x *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if !x.race.Begin() {
 		return nil, nil, exchange.ErrLate
 	}
+	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
+	if c == nil || c.handlers == nil { // another server's
+		conn, rw, err := x.control().Hijack()
+		return hijacked(conn), rw, err
+	}
+	c.handlers.Add(1) // while the server knows of the connection, which it waits for
 	conn, rw, err := x.control().Hijack()
-	return hijacked(conn), rw, err
+	if err != nil {
+		c.handlers.Done()
+		return nil, nil, err
+	}
+	context.AfterFunc((*wire)(x).lasting(), c.handlers.Done) // net/http ends it when the handler has returned or panicked
+	return hijacked(conn), rw, nil
 }
 func (x *sink) SetReadDeadline(t time.Time) error {
 	return x.set(func(c *http.ResponseController) error { return c.SetReadDeadline(t) })

@@ -3,12 +3,16 @@ package suite
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -48,6 +52,71 @@ func TestUpgradeHeadGoesOutBeforeHijack(t *testing.T) {
 		_, _ = io.WriteString(conn, "hello\n")
 		if got, err := io.ReadAll(br); err != nil || string(got) != "echo: hello\n" {
 			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A drain waits for handlers that have hijacked their connections, until its time is over.
+func TestDrainWaitsForHijacked(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, how := range []string{"returns", "panics", "hangs"} {
+			t.Run(how, func(t *testing.T) {
+				var app *dunlin.App
+				var ended atomic.Bool
+				hang := make(chan struct{})
+				addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(a *dunlin.App) {
+					app = a
+					app.Mount("/up", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						conn, rw, err := http.NewResponseController(w).Hijack()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer conn.Close()
+						_, _ = io.WriteString(conn, "begun\n")
+						<-app.Draining()
+						if how == "hangs" {
+							<-hang
+							return
+						}
+						_, _ = io.WriteString(conn, "leave\n")
+						if line, err := rw.ReadString('\n'); line != "left\n" {
+							t.Errorf("%q, %v", line, err)
+						}
+						ended.Store(true)
+						if how == "panics" {
+							panic(http.ErrAbortHandler)
+						}
+					}))
+				})
+				conn := Dial(t, addr)
+				Send(t, conn, "GET /up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				br := bufio.NewReader(conn)
+				if line, err := br.ReadString('\n'); line != "begun\n" {
+					t.Fatal(line, err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				shutdown := make(chan error, 1)
+				go func() { shutdown <- app.Shutdown(ctx) }()
+				if how == "hangs" {
+					<-app.Draining()
+					cancel()
+					if err := <-shutdown; !errors.Is(err, context.Canceled) {
+						t.Errorf("Shutdown returned %v", err)
+					}
+					close(hang)
+					return
+				}
+				if line, err := br.ReadString('\n'); line != "leave\n" {
+					t.Fatal(line, err)
+				}
+				<-time.After(20 * time.Millisecond) // a client on its way
+				Send(t, conn, "left\n")
+				if err := <-shutdown; err != nil || !ended.Load() {
+					t.Errorf("Shutdown returned %v, and the handler has ended: %v", err, ended.Load())
+				}
+			})
 		}
 	})
 }
