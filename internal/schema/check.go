@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 )
 
 // What no JSON may go beyond.
@@ -238,7 +240,7 @@ func (c *checker) array(n *Node) bool {
 			break
 		}
 		if c.peek() != ',' {
-			return c.syntax()
+			return c.syntaxIn(depth)
 		}
 	}
 	c.pos++
@@ -275,11 +277,11 @@ func (c *checker) object(n *Node) bool {
 		}
 		start := c.pos
 		if c.peek() != '"' {
-			return c.syntax()
+			return c.syntaxIn(depth)
 		}
 		end, flags, ok := scanString(c.body, start)
 		if c.pos = end; !ok {
-			return c.syntax()
+			return c.syntaxIn(depth)
 		}
 		name := c.body[start+1 : end-1]
 		c.path[depth-1].name = name
@@ -303,7 +305,7 @@ func (c *checker) object(n *Node) bool {
 			break
 		}
 		if c.peek() != ',' {
-			return c.syntax()
+			return c.syntaxIn(depth)
 		}
 	}
 	if s != nil {
@@ -430,11 +432,27 @@ func (c *checker) syntax() bool {
 	if c.pos < len(c.body) {
 		what = "byte " + byteName(c.body[c.pos]) + " may not stand there"
 	}
-	c.report.Add(Violation{
-		In: c.in, Pointer: c.pointer(), Rule: "syntax",
-		Message: "invalid JSON at offset " + strconv.Itoa(c.pos) + ": " + what,
-	})
+	at := strconv.Itoa(c.pos)
+	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // else the column is the offset
+		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+		at += " (line " + strconv.Itoa(bytes.Count(before, []byte{'\n'})+1) + ", column " + strconv.Itoa(column) + ")"
+	}
+	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: "syntax", Message: "invalid JSON at offset " + at + ": " + what})
 	return false
+}
+
+// syntaxIn is syntax for what is wrong between the members of an object or the elements of an array, at a depth: that
+// is the place, and not what was read last, unless that goes on, as in 01.
+func (c *checker) syntaxIn(depth int) bool {
+	if c.pos >= len(c.body) || !inWord(c.body[c.pos]) || !inWord(c.body[c.pos-1]) {
+		c.path = c.path[:depth-1]
+	}
+	return c.syntax()
+}
+
+// inWord reports whether a byte is one of a number or a word, or of what is meant to be one.
+func inWord(b byte) bool {
+	return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'z' || b == '.' || b == '_' || b == '-' || b == '+'
 }
 
 // byteName writes a byte for people: 'x', or 0xEF for one that is no character.
