@@ -52,6 +52,9 @@ func (b *TimedBody) Read(p []byte) (int, error) {
 		b.end()
 	default:
 		b.Stop() // net/http shall not wait for the rest either
+		if cut := b.cut.Load(); cut != nil {
+			err = *cut // of trailers net/http says that they are too long, or cut off
+		}
 	}
 	return n, err
 }

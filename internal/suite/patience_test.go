@@ -41,6 +41,9 @@ func TestBodyTimeout(t *testing.T) {
 				Request("POST "+path, "Content-Length: 100000") + strings.Repeat("x", 5000),
 				Request("POST "+path, "Content-Length: 100000"),
 				Request("POST "+path, "Transfer-Encoding: chunked") + "11170\r\n" + strings.Repeat("x", 69_000),
+				Request("POST "+path, "Transfer-Encoding: chunked") + "1\r\nx\r\n0\r\n",
+				Request("POST "+path, "Transfer-Encoding: chunked") + "1\r\nx\r\n0\r\nX-Trailer: a",
+				Request("POST "+path, "Transfer-Encoding: chunked") + "1\r\nx\r\n0\r\nX-Trailer: a\r\n",
 			} {
 				conn := Dial(t, addr)
 				_, _ = io.WriteString(conn, send)
