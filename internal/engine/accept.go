@@ -140,6 +140,27 @@ func (l *loop) stopListening(d *Driver) {
 	l.unpause()
 }
 
+// unlisten lets go of one listener. Those behind it move up.
+func (l *loop) unlisten(d *Driver, ln *listener) {
+	a := &l.acceptor
+	i := slices.Index(a.listeners, ln)
+	if i < 0 {
+		return // it was one of all
+	}
+	if !a.paused {
+		for _, ln := range a.listeners[i:] {
+			_ = l.ctl(unix.EPOLL_CTL_DEL, ln.fd, 0, 0, 0)
+		}
+	}
+	a.listeners = slices.Delete(a.listeners, i, i+1)
+	if !a.paused {
+		for ; i < len(a.listeners); i++ {
+			l.watchListener(i)
+		}
+	}
+	l.letGo(d, ln)
+}
+
 // lastAccepts bounds the connections that are taken before a listener is closed,
 // should another process still accept from it and they never end.
 const lastAccepts = 1 << 14

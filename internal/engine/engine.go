@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
@@ -33,8 +34,8 @@ type Engine struct {
 	graceBytes int64  // what a peer must take in it
 
 	listenMu  sync.Mutex
-	listeners []net.Listener // being served; none any more once deaf
-	deaf      bool           // nothing is accepted any more; under listenMu
+	listeners map[*listener]net.Listener // being served; none any more once deaf
+	deaf      bool                       // nothing is accepted any more; under listenMu
 
 	draining atomic.Bool   // Shutdown or Close has begun
 	forced   atomic.Bool   // what is not idle is closed too
@@ -124,7 +125,8 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 
 // Serve accepts connections from ln, a TCP or unix listener, until Shutdown or
 // Close, and then closes it. It may be called for several listeners.
-// It returns net.ErrClosed after Shutdown or Close.
+// It returns net.ErrClosed after Shutdown or Close, and an error that wraps that when somebody else has closed ln, the
+// connections of which are served on.
 func (e *Engine) Serve(ln net.Listener) error { return e.serve(ln, nil) }
 
 // ServeTLS is Serve for connections that are secured.
@@ -136,7 +138,7 @@ func (e *Engine) serve(ln net.Listener, by *TLS) error {
 		return err
 	}
 	l.tls = by
-	if !e.enlist(ln) {
+	if !e.enlist(l, ln) {
 		closeFD(l.fd)
 		_ = ln.Close() // by another way perhaps closed already
 		return net.ErrClosed
@@ -147,18 +149,50 @@ func (e *Engine) serve(ln net.Listener, by *TLS) error {
 			closeFD(l.fd) // it was draining before a loop could have a look
 		}
 	}
-	<-e.stopping
-	return net.ErrClosed
+	look := time.NewTicker(closedLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-e.stopping:
+			return net.ErrClosed
+		case <-look.C:
+			if isClosed(ln) && e.delist(l) {
+				e.broadcast(message{kind: msgUnlisten, listener: l})
+				return &net.OpError{Op: "accept", Net: ln.Addr().Network(), Addr: ln.Addr(), Err: net.ErrClosed}
+			}
+		}
+	}
+}
+
+// closedLook is how often Serve looks whether somebody has closed its listener: the loops, which have
+// duplicates of the descriptor, cannot see it, and nobody is told.
+const closedLook = 200 * time.Millisecond
+
+// isClosed reports whether a listener that Prepare has taken is closed.
+func isClosed(ln net.Listener) bool {
+	raw, err := ln.(syscall.Conn).SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}
+
+// delist takes back enlist; it reports false when closeListeners has closed what l is of.
+func (e *Engine) delist(l *listener) bool {
+	e.listenMu.Lock()
+	defer e.listenMu.Unlock()
+	delete(e.listeners, l)
+	return !e.deaf
 }
 
 // enlist has closeListeners close ln too; it reports false when it is too late.
-func (e *Engine) enlist(ln net.Listener) bool {
+func (e *Engine) enlist(l *listener, ln net.Listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
 	if e.deaf {
 		return false
 	}
-	e.listeners = append(e.listeners, ln)
+	if e.listeners == nil {
+		e.listeners = make(map[*listener]net.Listener)
+	}
+	e.listeners[l] = ln
 	return true
 }
 

@@ -28,6 +28,7 @@ const (
 	msgListen                               // accept from listener
 	msgCheck                                // conn was given back and may need filing, closing or serving
 	msgClose                                // conn is to be closed
+	msgUnlisten                             // let go of listener
 	msgStopAccepting                        // let go of all listeners
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
@@ -93,6 +94,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.adopt(m.conn)
 	case msgListen:
 		l.listen(d, m.listener)
+	case msgUnlisten:
+		l.unlisten(d, m.listener)
 	case msgClose:
 		m.conn.state.Store(atLoop)
 		l.finish(m.conn)

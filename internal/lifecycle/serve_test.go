@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,69 @@ func TestListenerFails(t *testing.T) {
 		go func() { served <- app.Serve(closed) }()
 		if err := suite.Await(t, "Serve", served); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve of a closed listener: %v", err)
+		}
+	})
+}
+
+// One that somebody else closes does so, too: nothing is accepted from it any more, and what was is served on. Others are not touched.
+func TestListenerIsClosed(t *testing.T) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
+		app.Get("/", suite.Text("here"))
+		network := func(path string) net.Listener {
+			ln, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ln
+		}
+		var lns []net.Listener
+		var served []chan error
+		for _, ln := range []net.Listener{suite.Listen(t), network(filepath.Join(t.TempDir(), "s")), suite.Listen(t)} {
+			end := make(chan error, 1)
+			go func() { end <- app.Serve(ln) }()
+			lns, served = append(lns, ln), append(served, end)
+		}
+		ask := func(conn net.Conn) {
+			t.Helper()
+			suite.Send(t, conn, suite.Request("GET /"))
+			suite.Answered(t, bufio.NewReader(conn), 200, "here")
+		}
+		dial := func(ln net.Listener) net.Conn {
+			t.Helper()
+			conn, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn
+		}
+		last := dial(lns[2])
+		ask(last)
+		for i, ln := range lns[:2] {
+			stays := dial(ln)
+			ask(stays)
+			_ = ln.Close()
+			var failed *net.OpError
+			if err := suite.Await(t, "Serve", served[i]); !errors.Is(err, net.ErrClosed) || !errors.As(err, &failed) || failed.Op != "accept" {
+				t.Errorf("Serve of a listener that was closed: %v", err)
+			}
+			ask(stays)
+			suite.Soon(t, "nobody listens", func() bool {
+				conn, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
+				if err == nil {
+					_ = conn.Close()
+				}
+				return err != nil
+			})
+			ask(last)
+			ask(dial(lns[2]))
+		}
+		if err := app.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := suite.Await(t, "Serve", served[2]); err != nil {
+			t.Errorf("Serve of the other: %v", err)
 		}
 	})
 }
