@@ -251,3 +251,33 @@ func security(_ *testing.T, app *dunlin.App) {
 	api := app.Group("/api", middleware.ContentTypes("application/json", "*+json"))
 	api.Post("/hello", hello)
 }
+
+// stamped sends the ID of the request and who has served it with each answer, which browsers keep to themselves unless it says another thing.
+func stamped(next dunlin.Action) dunlin.Action {
+	id := dunlin.NewIDHeader("X-Request-ID", "X-Served-By", "links") // rendered here, once
+	private := dunlin.NewHeaderBlock("Cache-Control", "private")
+	return func(r *dunlin.Request) dunlin.Response {
+		resp := next(r)
+		if resp.Lacks(private) {
+			return id.SetWith(resp, r, private)
+		}
+		return id.SetOn(resp, r)
+	}
+}
+
+func TestStamped(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	app.Use(stamped)
+	app.Get("/plain", hello)
+	app.Get("/public", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Text("hello").Cache(time.Minute).Header("X-Served-By", "me")
+	})
+	for path, want := range map[string][2]string{"/plain": {"private", "links"}, "/public": {"public, max-age=60", "me"}} {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		h := w.Header()
+		if got := [2]string{h.Get("Cache-Control"), h.Get("X-Served-By")}; got != want || len(h.Get("X-Request-Id")) != 26 {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}
