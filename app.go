@@ -148,21 +148,19 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 		}
 	}
 	found := a.found(r, host, a.router.LookupAccept(r.s.Method, host, r.s.Path, accept, &r.match))
-	switch {
-	case !r.match.Varies():
-		return found
-	case r.route != nil:
+	if r.match.Varies() && r.route != nil {
 		return varying
 	}
-	return func(r *Request) Response { return varied(found(r)) }
+	return found
 }
 
-// varying is the action for a route that was chosen by the Accept header.
-func varying(r *Request) Response { return varied(r.route.action(r)) }
+// varying is the action for a route that was chosen by the Accept header: what middleware answers by itself says so, too.
+func varying(r *Request) Response { return r.varied(r.route.action(r)) }
 
-// varied returns the response with Accept among what caches must look at.
-func varied(resp Response) Response {
-	if resp.a.Varies("Accept") {
+// varied returns the response with Accept among what caches must look at, where the route was chosen by that. It is called
+// inside of all middleware, for a cache there, and outside.
+func (r *Request) varied(resp Response) Response {
+	if !r.match.Varies() || resp.a.Varies("Accept") {
 		return resp
 	}
 	return resp.AddHeader("Vary", "Accept")

@@ -63,7 +63,9 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 
 // wrap makes the fallback actions.
 func (s fallbackSource) wrap(place string) *fallback {
-	wrap := func(act Action) Action { return chain(act, s.middleware, place, false) }
+	wrap := func(act Action) Action {
+		return chain(func(r *Request) Response { return r.varied(act(r)) }, s.middleware, place, false)
+	}
 	return &fallback{
 		source:     s,
 		notFound:   wrap(s.notFound),
@@ -105,7 +107,7 @@ func orOptions(act Action) Action {
 		if r.options {
 			return answerOptions(r)
 		}
-		return act(r)
+		return r.varied(act(r))
 	}
 }
 

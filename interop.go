@@ -41,7 +41,7 @@ func stdAction(h http.Handler) Action {
 				return Error(err)
 			}
 		}
-		return newStdWriter(r).serve(h, r.stdRequest(), nil)
+		return r.varied(newStdWriter(r).serve(h, r.stdRequest(), nil))
 	}
 }
 

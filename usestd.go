@@ -45,7 +45,7 @@ func stdMiddleware(h http.Handler, next Action) Action {
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone}
 		w := newStdWriter(r)
-		return w.serve(h, r.Std(), rest)
+		return r.varied(w.serve(h, r.Std(), rest))
 	}
 }
 

@@ -179,3 +179,37 @@ func TestCacheReroutingFields(t *testing.T) {
 		is(t, from, k.get("/items/1", "Forwarded", from), "run 1")
 	}
 }
+
+// A cache around routes of several versions, or the app, has an answer for each.
+func TestCacheKeepsVersionsApart(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
+		saying := func(s string) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s).Cache(time.Minute) }
+		}
+		app.Get("/a", saying("no version"))
+		app.Version("v1").Get("/a", saying("v1"))
+		app.Version("v2").Get("/a", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "public, max-age=60")
+			_, _ = io.WriteString(w, "v2")
+		})))
+		passing := app.Version("v3")
+		passing.UseStd(func(next http.Handler) http.Handler { return next })
+		passing.Get("/a", saying("v3"))
+		addr := serve()
+		for range 2 {
+			for version, want := range map[string]string{"v1": "v1", "v2": "v2", "v3": "v3", "v4": "406"} {
+				resp, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.x."+version+"+json\r\nConnection: close\r\n\r\n")
+				if resp.StatusCode != http.StatusOK {
+					body = fmt.Sprint(resp.StatusCode)
+				}
+				if vary := resp.Header.Values("Vary"); body != want || len(vary) != 1 || vary[0] != "Accept" {
+					t.Errorf("version %s: %s, Vary %q", version, body, vary)
+				}
+			}
+			if _, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); body != "no version" {
+				t.Errorf("without a version: %s", body)
+			}
+		}
+	})
+}
