@@ -226,11 +226,8 @@ func TestLateStreamGivesItsPlaceBack(t *testing.T) {
 					t.Fatalf("%v\n%s", err, answer)
 				}
 				g.Open <- struct{}{}
-				conn := Dial(t, addr)
-				br := bufio.NewReader(conn)
-				Soon(t, "the place is free", func() bool {
-					Send(t, conn, Request("GET /late"))
-					answer, err := ReadAnswer(br, "GET")
+				Soon(t, "the place is free", func() bool { // by a new connection each time: an answer that is late ends one
+					answer, err := ReadAnswer(askFor(t, addr, "/late", ""), "GET")
 					return err == nil && strings.HasSuffix(answer, "free")
 				})
 			})
