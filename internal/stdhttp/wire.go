@@ -78,6 +78,7 @@ type wire struct {
 	duplex  bool   // the action reads and writes at the same time
 	inner   bool   // it is the request of an action behind standard middleware
 	direct  bool   // w is net/http's own, by HTTP/1
+	begun   bool   // the head of an answer has gone out, whose body comes in pieces
 
 	holder    *holder            // made when it first holds something
 	timedBody *TimedBody         // made when the body is first asked for
@@ -153,7 +154,7 @@ func (x *wire) release() {
 	x.removeForm()
 	x.stopBody()
 	x.w, x.Req, x.ctx, x.own, x.race = nil, nil, nil, nil, nil
-	x.copied, x.bodied, x.matched, x.duplex, x.inner, x.direct = false, false, false, false, false, false
+	x.copied, x.bodied, x.matched, x.duplex, x.inner, x.direct, x.begun = false, false, false, false, false, false, false
 	if x.timedBody != nil {
 		x.timedBody.Stop()
 		x.timedBody = nil
@@ -188,6 +189,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if !x.race.Begin() {
 		return exchange.LateSink{}
 	}
+	x.begun = true
 	x.skipBody()
 	h, status := x.w.Header(), resp.Status()
 	resp.SetIn(h, &x.s.Strings)
@@ -233,10 +235,10 @@ func (x *wire) Abandoned() {
 
 // send writes the response. A failure to write means that the client is gone.
 func (x *wire) send(resp *exchange.Answer) {
-	switch resp.Kind() {
-	case exchange.Sent:
+	switch kind := resp.Kind(); {
+	case kind == exchange.Sent:
 		return
-	case exchange.Abort:
+	case kind == exchange.Abort, x.begun: // the answer to a failure is none behind the half of another
 		x.call.Abandon() // release will not
 		x.stopBody()
 		panic(http.ErrAbortHandler)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -387,6 +388,78 @@ func TestStreamsMemory(t *testing.T) {
 					t.Errorf("%d KB allocated for %d streams of %d KB", grown>>10, streams, size>>10)
 				}
 			})
+		}
+	})
+}
+
+// A panicking is an encoder that panics in one of its methods, and changes nothing else.
+type panicking struct {
+	w  io.Writer
+	in string
+}
+
+func (p panicking) step(in string) {
+	if p.in == in {
+		panic(in)
+	}
+}
+
+func (p panicking) Write(b []byte) (int, error) { p.step("Write"); return p.w.Write(b) }
+func (p panicking) Flush() error                { p.step("Flush"); return nil }
+func (p panicking) Close() error                { p.step("Close"); return nil }
+
+// An answer whose encoder panics when the head has gone out is cut off: no problem follows it, and nobody takes it for whole.
+func TestEncoderPanics(t *testing.T) {
+	steps := []string{"make", "Write", "Flush", "Close"}
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			for _, step := range steps {
+				encoded := func(next dunlin.Action) dunlin.Action {
+					return func(r *dunlin.Request) dunlin.Response {
+						return next(r).EncodeLater(func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+							return head, func(w io.Writer) dunlin.BodyEncoder {
+								p := panicking{w, step}
+								p.step("make")
+								return p
+							}
+						})
+					}
+				}
+				app.Get("/stream/"+step, func(*dunlin.Request) dunlin.Response {
+					return dunlin.Stream("text/plain", func(w io.Writer) error {
+						_, _ = io.WriteString(w, "some")
+						return dunlin.Flush(w)
+					})
+				}, encoded)
+				app.Get("/handler/"+step, dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = io.WriteString(w, "some")
+					_ = http.NewResponseController(w).Flush()
+				})), encoded)
+				app.Get("/events/"+step, func(*dunlin.Request) dunlin.Response {
+					return dunlin.SSE(func(e *dunlin.Events) error { return e.Send(dunlin.Event{Data: "some"}) })
+				}, encoded)
+				app.Get("/sequence/"+step, func(*dunlin.Request) dunlin.Response {
+					return dunlin.JSONSeq(func(yield func(string) bool) {
+						for range 100_000 {
+							if !yield("some") {
+								return
+							}
+						}
+					})
+				}, encoded)
+			}
+		})
+		for _, what := range []string{"stream", "handler", "events", "sequence"} {
+			for _, step := range steps {
+				resp, err := http.Get("http://" + addr + "/" + what + "/" + step)
+				if err != nil {
+					continue
+				}
+				body, err := io.ReadAll(resp.Body)
+				if resp.Body.Close(); err == nil && resp.StatusCode == http.StatusOK && !(what == "sequence" && step == "Flush") {
+					t.Errorf("%s, panic in %s: 200 with %d bytes that end in %q", what, step, len(body), body[max(len(body)-60, 0):])
+				}
+			}
 		}
 	})
 }
