@@ -53,6 +53,11 @@ func NewBreaker(c BreakerConfig) *Breaker {
 // Do calls f, or returns ErrOpen. An error of f counts as a failure, unless it says that ctx was cancelled: that says nothing of the
 // service. A panic of f counts as one, and goes on.
 func (b *Breaker) Do(ctx context.Context, f func() error) error {
+	return b.do(ctx, f, func() bool { return false })
+}
+
+// do is Do where an error says nothing of the service if blameless reports so.
+func (b *Breaker) do(ctx context.Context, f func() error, blameless func() bool) error {
 	trial, ok := b.enter()
 	if !ok {
 		return ErrOpen
@@ -63,7 +68,7 @@ func (b *Breaker) Do(ctx context.Context, f func() error) error {
 	switch {
 	case err == nil:
 		outcome = succeeded
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil, blameless():
 		outcome = unknown
 	}
 	return err
@@ -122,7 +127,8 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 }
 
 // Transport returns a RoundTripper that sends by base, http.DefaultTransport if that is nil. Statuses 502, 503 and 504 count as
-// failures, too; the response is the caller's all the same.
+// failures, too; the response is the caller's all the same. A body of the request that cannot be read, or had not come when the
+// time was over, counts as none: behind [Proxy] it is a client's.
 func (b *Breaker) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -138,9 +144,10 @@ type breakerTransport struct {
 var errUnavailable = errors.New("the service is not available")
 
 func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	err = t.breaker.Do(req.Context(), func() error {
+	sent, body := watchBody(req)
+	err = t.breaker.do(req.Context(), func() error {
 		var failure error
-		if resp, failure = t.base.RoundTrip(req); failure != nil {
+		if resp, failure = t.base.RoundTrip(sent); failure != nil {
 			return failure
 		}
 		switch resp.StatusCode {
@@ -148,7 +155,7 @@ func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err
 			return errUnavailable
 		}
 		return nil
-	})
+	}, func() bool { return body.isToBlame(req.Context()) })
 	switch {
 	case err == errUnavailable:
 		err = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -31,7 +32,7 @@ type ProxyConfig struct {
 	// not keep it. Default: nothing.
 	Rewrite func(*httputil.ProxyRequest)
 
-	// Logger gets what goes wrong, at level Warn. Default: slog.Default() at the time of the call of Proxy.
+	// Logger gets what goes wrong, at level Warn, or Debug where it is a client's fault. Default: slog.Default() at the time of the call of Proxy.
 	Logger *slog.Logger
 }
 
@@ -44,7 +45,8 @@ type ProxyConfig struct {
 // have sent of these and of Forwarded is dropped, unless they are among Config.TrustedProxies: then
 // X-Forwarded-For is continued, and the scheme is the one that the proxy has said. Hop-by-hop headers do not pass
 // (RFC 9110 section 7.6.1). A server that cannot be reached is answered for with 502, one that does not answer in time with
-// 504: use [dunlin.Route.Timeout] or the transport's limits.
+// 504: use [dunlin.Route.Timeout] or the transport's limits. A request body that is too large, too slow, cut short or malformed is
+// the client's: 413, 408 or 400.
 //
 // It panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {
@@ -81,22 +83,32 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			if from != nil && from.secure {
 				p.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
+			maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !isToken(name) }) // for which nothing would be sent
+			if from != nil {
+				p.Out, from.body = watchBody(p.Out)
+			}
 			if c.Rewrite != nil {
 				c.Rewrite(p)
 			}
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-				panic(http.ErrAbortHandler) // the client has gone
+		ModifyResponse: func(resp *http.Response) error {
+			if resp.StatusCode < 100 { // which nobody can pass on
+				return fmt.Errorf("the server behind answers with the status %03d", resp.StatusCode)
 			}
-			status, detail := http.StatusBadGateway, "the server behind could not be reached"
-			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || isTimeout(err) {
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			status, detail, level := http.StatusBadGateway, "the server behind could not be reached", slog.LevelWarn
+			from, _ := r.Context().Value(forwardedKey{}).(*forwarded)
+			if failure := from.bodyFailure(); failure != nil {
+				level = slog.LevelDebug
+				status, detail = ofClient(failure)
+			} else if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+				panic(http.ErrAbortHandler) // the client has gone
+			} else if isTimeout(err) {
 				status, detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
 			}
-			if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-				status, detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", tooLarge.Limit)
-			}
-			c.Logger.Warn("proxy: no answer", "target", target.Redacted(), "status", status, "error", err)
+			c.Logger.Log(r.Context(), level, "proxy: no answer", "target", target.Redacted(), "status", status, "error", err)
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(status)
 			_, _ = fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q}`, http.StatusText(status), status, detail)
@@ -115,11 +127,31 @@ func Proxy(c ProxyConfig) dunlin.Action {
 type forwarded struct {
 	trusted bool // by a proxy that has said who
 	secure  bool
+	body    *watchedBody
 }
 
 type forwardedKey struct{}
 
+// bodyFailure returns why the client's body could not be read, nil if it could.
+func (f *forwarded) bodyFailure() error {
+	if f == nil || f.body == nil {
+		return nil
+	}
+	return f.body.failure()
+}
+
+// ofClient returns what a client is told whose request body could not be read.
+func ofClient(err error) (status int, detail string) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", tooLarge.Limit)
+	}
+	if isTimeout(err) {
+		return http.StatusRequestTimeout, "the request body came too slowly"
+	}
+	return http.StatusBadRequest, "the request body is cut short or malformed"
+}
+
 func isTimeout(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || ok && timeout.Timeout()
 }

@@ -145,6 +145,32 @@ func TestProxyErrors(t *testing.T) {
 	}
 }
 
+// An answer that cannot be passed on is the fault of the server behind.
+func TestProxyBadStatus(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 099 What\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			}
+			_ = conn.Close()
+		}
+	}()
+	target := &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
+	if w := send(app, "GET"); w.Code != 502 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func ExampleProxy() {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, "the old service answers ", r.URL.Path)
@@ -158,4 +184,52 @@ func ExampleProxy() {
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/legacy/report", nil))
 	fmt.Println(w.Body)
 	// Output: the old service answers /legacy/report
+}
+
+// A body that a client does not send as it should is the client's fault: it is told so, and the breaker for the server behind
+// stays closed for others.
+func TestProxyBlamesClients(t *testing.T) {
+	target := backend(t, seen)
+	config := quiet
+	config.BodyTimeout, config.MinBodyRate = 50*time.Millisecond, -1
+	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
+		breaker := middleware.NewBreaker(middleware.BreakerConfig{Failures: 3, OpenFor: time.Hour})
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{
+			Target: target, Logger: quiet.Logger, Transport: breaker.Transport(&http.Transport{}),
+		})).MaxBody(1000)
+		addr := serve()
+		const chunked = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+		for _, c := range []struct {
+			name, send string
+			status     int
+		}{
+			{"malformed", chunked + "nonsense\r\n", 400},
+			{"too large", chunked + "3e8\r\n" + strings.Repeat("x", 1000) + "\r\n0\r\n\r\n", 413},
+			{"too slow", chunked, 408},
+			{"a trailer that cannot be", strings.Replace(chunked, "Transfer", "Trailer: a b, X-C\r\nTransfer", 1) + "0\r\nX-C: d\r\n\r\n", 200},
+			{"too slow, of a length", "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 900\r\n\r\nhello", 408},
+		} {
+			for range 3 {
+				if resp, body := exchangeRaw(t, addr, c.send); resp.StatusCode != c.status {
+					t.Errorf("%s: %d %s, want %d", c.name, resp.StatusCode, body, c.status)
+				}
+			}
+			if breaker.Open() {
+				t.Errorf("%s: the breaker is open", c.name)
+			}
+		}
+		for range 4 { // one that has hung up
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(conn, chunked)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+		if resp, body := exchangeRaw(t, addr, "GET /y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); resp.StatusCode != 200 || breaker.Open() {
+			t.Errorf("another client, after all: %d %s, open %v", resp.StatusCode, body, breaker.Open())
+		}
+	})
 }
