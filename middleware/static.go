@@ -97,12 +97,18 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 				return a.serve(c.FS, r)
 			}
 		}
-		if fallback != nil && navigates(r) {
-			return fallback.serve(c.FS, r)
+		switch {
+		case fallback == nil:
+			return dunlin.NotFound()
+		case navigates(r):
+			return fallback.serve(c.FS, r).AddHeader("Vary", navigation)
 		}
-		return dunlin.NotFound()
+		return dunlin.NotFound().Header("Vary", navigation)
 	}, nil
 }
+
+// navigation is what navigates goes by: a cache in front is not to send a page to who wants a script, nor a 404 to who navigates.
+const navigation = "Accept, Sec-Fetch-Mode"
 
 // asked returns the name that a request asks for. There is none where a slash of it is escaped (%2F): other routes, which may guard
 // a part of the tree, do not take it for a slash either.

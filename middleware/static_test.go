@@ -157,6 +157,12 @@ func TestStaticFallback(t *testing.T) {
 		if w.Code != c.status || w.Code == 200 && w.Header().Get("Cache-Control") != "public, max-age=60" {
 			t.Errorf("%s %s %v: %d %v, want %d", c.method, c.path, c.headers, w.Code, w.Header(), c.status)
 		}
+		if vary := strings.Join(w.Header().Values("Vary"), ", "); !strings.Contains(vary, "Accept, Sec-Fetch-Mode") {
+			t.Errorf("%s %s %v: a cache would send this to others, too: %v", c.method, c.path, c.headers, w.Header())
+		}
+	}
+	if w := ask(app, "GET", "/docs/"); w.Code != 200 || w.Header().Get("Vary") != "" {
+		t.Errorf("a file: %d %v", w.Code, w.Header())
 	}
 }
 
