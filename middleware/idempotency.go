@@ -29,8 +29,8 @@ type IdempotencyConfig struct {
 	// Methods are those that the keys count for. Default: POST and PATCH.
 	Methods []string
 
-	// User says whose key it is: two users may choose the same. Default: the Authorization header; without
-	// one all clients share their keys, and no cookie of a first answer is sent again.
+	// User says whose key it is: two users may choose the same. Those for whom it returns "" share their keys, and no cookie of
+	// a first answer is sent again. Default: the Authorization header; all clients without one share their keys likewise.
 	User func(*dunlin.Request) string
 
 	// TTL is for how long an answer is kept. Default: 24 hours.
@@ -243,7 +243,8 @@ func (c *IdempotencyConfig) identify(r *dunlin.Request, key string, body []byte)
 	k := &claim{config: c}
 	user := ""
 	if c.User != nil {
-		user = "u" + c.User(r)
+		name := c.User(r)
+		user, k.shared = "u"+name, name == ""
 	} else if auth := r.Header("Authorization"); auth != "" {
 		user = "a" + auth
 	} else {

@@ -50,7 +50,7 @@ func created(_ *dunlin.Request, n int64) dunlin.Response {
 }
 
 func TestIdempotency(t *testing.T) {
-	app, runs := orders(middleware.IdempotencyConfig{User: byToken}, created)
+	app, runs := orders(middleware.IdempotencyConfig{User: func(r *dunlin.Request) string { return "user " + byToken(r) }}, created)
 	first := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`)
 	if first.Code != 201 || first.Body.String() != `{"n":1}` || first.Header().Get("Idempotent-Replayed") != "" {
 		t.Fatalf("the first request: %d %v %s", first.Code, first.Header(), first.Body)
@@ -300,6 +300,15 @@ func TestIdempotencyCookies(t *testing.T) {
 	post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "Authorization", "Bearer a")
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "Authorization", "Bearer a"); w.Header().Get("Set-Cookie") == "" {
 		t.Errorf("a repetition by the same user: %d %v", w.Code, w.Header())
+	}
+	app, _ = orders(middleware.IdempotencyConfig{User: func(r *dunlin.Request) string { return r.Header("X-User") }}, created)
+	for _, user := range []string{"", "ada"} {
+		for again := range 2 {
+			w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "X-User", user)
+			if known := user != "" || again == 0; w.Code != 201 || (w.Header().Get("Set-Cookie") != "") != known {
+				t.Errorf("the user %q, repeated %d times: %d %v", user, again, w.Code, w.Header())
+			}
+		}
 	}
 }
 
