@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -242,7 +243,9 @@ func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.
 		l.table.Note(hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
 		return v, true
 	}
-	l.warn(err)
+	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has left: that says nothing of the store
+		l.warn(err)
+	}
 	if l.Away == RefuseRequests {
 		return v, false
 	}

@@ -224,6 +224,37 @@ func (b *broken) Set(ctx context.Context, key string, value []byte, have store.V
 	return b.Store.Set(ctx, key, value, have, ttl)
 }
 
+// A client that leaves while its request is counted is no store that does not answer.
+func TestRateLimitOfAClientThatLeaves(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leaves bool
+		want   string
+	}{
+		{"the client has left", true, ""},
+		{"the store is away", false, "does not answer"},
+	} {
+		var log strings.Builder
+		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		b.away.Store(!c.leaves)
+		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{
+			Limit: 10, Window: time.Hour, Key: byToken, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Store: store.Guard(b, store.GuardConfig{Timeout: time.Millisecond}),
+		}))
+		ctx, leave := context.WithCancel(t.Context())
+		if c.leaves {
+			leave()
+		}
+		req := httptest.NewRequest("GET", "/", nil).WithContext(ctx)
+		req.Header.Set("X-Token", "a")
+		app.ServeHTTP(httptest.NewRecorder(), req)
+		leave()
+		if logged := log.String(); c.want == "" && logged != "" || !strings.Contains(logged, c.want) {
+			t.Errorf("%s: logged %q, want %q in it", c.name, logged, c.want)
+		}
+	}
+}
+
 func TestRateLimitWithoutItsStore(t *testing.T) {
 	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
 		synctest.Test(t, func(t *testing.T) {
