@@ -134,6 +134,21 @@ func TestTestFinds(t *testing.T) {
 		{"media type", func(t typed.TestingT) {
 			give(app, "/text", dunlin.Text("x"), nil).Returns(200, "").Test(t, app, struct{}{})
 		}, `is of type "text/plain"`},
+		{"any media type", func(t typed.TestingT) {
+			give(app, "/any", dunlin.Text("x"), nil).ReturnsBytes(200, "*/*").Test(t, app, struct{}{})
+		}, ""},
+		{"a range of media types", func(t typed.TestingT) {
+			give(app, "/texts", dunlin.Text("x"), nil).ReturnsBytes(200, "text/*").Test(t, app, struct{}{})
+		}, ""},
+		{"another range of media types", func(t typed.TestingT) {
+			give(app, "/pictures", dunlin.Text("x"), nil).ReturnsBytes(200, "image/*").Test(t, app, struct{}{})
+		}, `is of type "text/plain", but in the document of type "image/*"`},
+		{"no media type in a range", func(t typed.TestingT) {
+			give(app, "/untyped", dunlin.Text("x").Header("Content-Type", ""), nil).ReturnsBytes(200, "*/*").Test(t, app, struct{}{})
+		}, "is of type"},
+		{"a media type with a parameter", func(t typed.TestingT) {
+			give(app, "/utf8", dunlin.Text("x"), nil).ReturnsBytes(200, "text/plain; charset=utf-8").Test(t, app, struct{}{})
+		}, ""},
 		{"no such answer", func(t typed.TestingT) { give(app, "/none", dunlin.Text("x"), nil).Test(t, app, struct{}{}) }, "does not have the status 200"},
 		{"line", func(t typed.TestingT) {
 			give(app, "/lines", typed.Lines[badly](func(yield func(badly, error) bool) { _ = yield(badly{"abc"}, nil) && yield(badly{"a"}, nil) }), nil).Test(t, app, struct{}{})

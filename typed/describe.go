@@ -88,7 +88,8 @@ func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	return op
 }
 
-// ReturnsBytes declares an answer of another media type than JSON.
+// ReturnsBytes declares an answer of another media type than JSON: "image/png", or a range of them,
+// "image/*" or "*/*", for files of whatever type.
 func (op *Op[In, Out]) ReturnsBytes(status int, mediaType string) *Op[In, Out] {
 	op.returns = append(op.returns, Answer{Status: status, MediaType: mediaType})
 	return op

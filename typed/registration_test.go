@@ -30,6 +30,13 @@ func TestRegistrationPanics(t *testing.T) {
 		{"two sources", try[struct {
 			A int `query:"a" header:"A"`
 		}]("GET", "/"), "field A"},
+		{"header of no one value", panics(func() {
+			typed.Get(quiet(), "/", func(*dunlin.Request, struct{}) (out struct {
+				Next typed.Optional[string] `header:"Link"`
+			}, err error) {
+				return
+			})
+		}), `with the tag ` + "`" + `header:"Link,omitzero"` + "`" + ` it is left out when it is zero`},
 		{"unexported", try[struct {
 			a int `query:"a"` //nolint
 		}]("GET", "/"), "must be exported"},

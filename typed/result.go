@@ -131,7 +131,7 @@ func headerResult(t reflect.Type) (*result, error) {
 				return nil, fmt.Errorf("field %s of %s: a header field is exported and has the tag `header:\"Name\"` or `header:\"Name,omitzero\"`", f.Name, t)
 			}
 			if !headerKind(f.Type) {
-				return nil, fmt.Errorf("field %s of %s: a header cannot be of type %s", f.Name, t, f.Type)
+				return nil, fmt.Errorf("field %s of %s: a header is one value, and cannot be of type %s; with the tag `header:\"%s,omitzero\"` it is left out when it is zero", f.Name, t, f.Type, name)
 			}
 			node, err := schema.Of(f.Type)
 			if err != nil {

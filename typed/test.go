@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/schema"
@@ -115,7 +116,7 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 	switch {
 	case wanted == "" && len(a.body) > 0:
 		wrong = append(wrong, fmt.Sprintf("the answer %d has a body of type %s, but the document has none", a.status, kind))
-	case wanted != "" && wanted != kind && method != http.MethodHead:
+	case wanted != "" && !covers(wanted, kind) && method != http.MethodHead:
 		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
 	case want.Problem:
 		wrong = append(wrong, want.checkProblem(newProblem(a))...)
@@ -127,6 +128,13 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 		wrong = append(wrong, checkJSON(want.Schema, a.body)...)
 	}
 	return wrong
+}
+
+// covers reports whether a media type of the document, which may be a range such as "image/*", with parameters, is that of an answer.
+func covers(wanted, kind string) bool {
+	wanted = mediaType(wanted)
+	whole, isRange := strings.CutSuffix(wanted, "/*")
+	return wanted == kind || isRange && kind != "" && (whole == "*" || strings.HasPrefix(kind, whole+"/"))
 }
 
 // checkProblem checks that a problem is one of those that the document has.
