@@ -87,6 +87,8 @@ func (s *service) registerAPI(app *dunlin.App) {
 	typed.Get(api, "/links", s.list).Name("listLinks").Summary("Lists one's links")
 	typed.Post(api, "/links", s.create, once).Name("createLink").Faults(codeTaken).Summary("Shortens a link")
 	typed.Delete(api, "/links/{code}", s.remove).Name("removeLink").Faults(noLink).Summary("Removes a link")
+	typed.Get(api, "/links/{code}", s.show).Name("showLink").Faults(noLink).Summary("Shows a link")
+	typed.Put(api, "/links/{code}", s.change).Name("changeLink").Faults(noLink, typed.PreconditionFailed).Summary("Has a link lead elsewhere")
 	typed.Post(api, "/links/import", s.importLinks).Name("importLinks").Summary("Shortens the links of a CSV file").
 		Route().MaxBody(64 << 20)
 	typed.Get(api, "/clicks", s.watch).Name("watchClicks").Summary("Tells of clicks as they happen")

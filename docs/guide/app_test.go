@@ -79,6 +79,31 @@ func TestALink(t *testing.T) {
 	}
 }
 
+// Of two who change what they have both read, the second learns of the first.
+func TestChangesAtTheSameTime(t *testing.T) {
+	_, _, browser := newTest(t)
+	send(t, browser, "POST", "/api/links", `{"url":"https://example.com/","code":"home"}`)
+	read, _ := send(t, browser, "GET", "/api/links/home", "")
+	tag := read.Header.Get("ETag")
+	for _, c := range []struct {
+		name, tag string
+		status    int
+	}{
+		{"the first", tag, 200},
+		{"the second", tag, 412},
+		{"one of several", `"x", "home-1"`, 200},
+		{"a weak tag", `W/"home-2"`, 412},
+		{"whatever it is", "*", 200},
+	} {
+		if resp, body := send(t, browser, "PUT", "/api/links/home", `{"url":"https://example.com/new"}`, "If-Match", c.tag); resp.StatusCode != c.status {
+			t.Errorf("%s: %d %s", c.name, resp.StatusCode, body)
+		}
+	}
+	if resp, body := send(t, browser, "PUT", "/api/links/home", `{"url":"https://example.com/new"}`); resp.StatusCode != 400 || !strings.Contains(body, "If-Match") {
+		t.Errorf("without If-Match: %d %s", resp.StatusCode, body)
+	}
+}
+
 func TestTyped(t *testing.T) {
 	s, app, _ := newTest(t)
 	create := typed.Post(app, "/test/links", s.create).Faults(codeTaken)

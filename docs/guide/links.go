@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -21,6 +22,12 @@ type Link struct {
 	URL    string `json:"url" format:"uri"`
 	Clicks int64  `json:"clicks" minimum:"0"`
 	owner  string
+	edits  int // how often it was changed
+}
+
+// shown is where the link leads, with a tag that another target would not have.
+func (l Link) shown() ShownLink {
+	return ShownLink{fmt.Sprintf(`"%s-%d"`, l.Code, l.edits), Target{l.Code, l.URL}}
 }
 
 // CreateLink shortens a link.
@@ -42,6 +49,27 @@ type LinkCode struct {
 	Code string `path:"code"`
 }
 
+// Target is where a link leads.
+type Target struct {
+	Code string `json:"code"`
+	URL  string `json:"url" format:"uri"`
+}
+
+// ShownLink is a target with its tag.
+type ShownLink struct {
+	ETag string `header:"ETag"`
+	Body Target
+}
+
+// ChangeLink has a link lead elsewhere, if it still leads where the client has seen.
+type ChangeLink struct {
+	LinkCode
+	IfMatch []string `header:"If-Match" minItems:"1" description:"The ETag of the link as it was read"`
+	Body    struct {
+		URL string `json:"url" format:"uri" pattern:"^https?://" maxLength:"2000"`
+	}
+}
+
 var (
 	codeTaken = typed.NewFault(409, "code-taken", "There is a link with this code already")
 	noLink    = typed.NewFault(404, "no-link", "There is no such link")
@@ -60,6 +88,25 @@ func (s *service) create(r *dunlin.Request, in CreateLink) (typed.Created[Link],
 
 func (s *service) list(r *dunlin.Request, in ListLinks) ([]Link, error) {
 	return s.links.of(s.user(r), in.After, in.Limit), nil
+}
+
+func (s *service) show(r *dunlin.Request, in LinkCode) (ShownLink, error) {
+	l, ok := s.links.get(in.Code)
+	if !ok || l.owner != s.user(r) {
+		return ShownLink{}, noLink
+	}
+	return l.shown(), nil
+}
+
+func (s *service) change(r *dunlin.Request, in ChangeLink) (ShownLink, error) {
+	l, err := s.links.change(in.Code, s.user(r), func(l *Link) error {
+		if !slices.Contains(in.IfMatch, l.shown().ETag) && !slices.Contains(in.IfMatch, "*") {
+			return typed.PreconditionFailed // 412: somebody else was faster
+		}
+		l.URL = in.Body.URL
+		return nil
+	})
+	return l.shown(), err
 }
 
 func (s *service) remove(r *dunlin.Request, in LinkCode) (typed.None, error) {
@@ -143,6 +190,22 @@ func (s *links) remove(code, owner string) bool {
 	}
 	delete(s.byCode, code)
 	return true
+}
+
+// change changes a link if edit does not refuse it. Nobody else changes it meanwhile.
+func (s *links) change(code, owner string, edit func(*Link) error) (Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.byCode[code]
+	if !ok || l.owner != owner {
+		return l, noLink
+	}
+	if err := edit(&l); err != nil {
+		return l, err
+	}
+	l.edits++
+	s.byCode[code] = l
+	return l, nil
 }
 
 // click counts a click and returns the link, false if it is gone.
