@@ -90,7 +90,7 @@ func (s *service) registerAPI(app *dunlin.App) {
 	typed.Get(api, "/links/{code}", s.show).Name("showLink").Faults(noLink).Summary("Shows a link")
 	typed.Put(api, "/links/{code}", s.change).Name("changeLink").Faults(noLink, typed.PreconditionFailed).Summary("Has a link lead elsewhere")
 	typed.Post(api, "/links/import", s.importLinks).Name("importLinks").Summary("Shortens the links of a CSV file").
-		Route().MaxBody(64 << 20)
+		Route().MaxBody(64 << 20).Timeout(5 * time.Minute)
 	typed.Get(api, "/clicks", s.watch).Name("watchClicks").Summary("Tells of clicks as they happen")
 	openapi.Serve(app, "/docs", openapi.Config{Title: "Links", Version: "1.0.0"})
 }

@@ -27,6 +27,7 @@ func TestPages(t *testing.T) {
 		"static":      staticFiles,
 		"store":       ownState,
 		"templates":   templates,
+		"problems":    problemsAsPages,
 		"typed":       typedActions,
 		"deploy":      tlsSettings,
 	} {

@@ -1,14 +1,19 @@
 package pages
 
 import (
+	"bytes"
 	"crypto/rand"
 	"embed"
+	"errors"
 	"html/template"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
@@ -102,6 +107,72 @@ func templates(t *testing.T, app *dunlin.App) {
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
+	}
+}
+
+func problemsAsPages(t *testing.T, app *dunlin.App) {
+	var causes atomic.Int64
+	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+		if info.Err() != nil && info.Err().Error() == "why" {
+			causes.Add(1)
+		}
+	})
+	pages := template.Must(template.New("problem").Parse("<h1>{{.}}</h1>"))
+
+	forPeople := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			resp := next(r)
+			if resp.Get("Content-Type") != "application/problem+json" {
+				return resp
+			}
+			resp = resp.AddHeader("Vary", "Accept")
+			if !strings.Contains(r.Header("Accept"), "text/html") {
+				return resp
+			}
+			var page bytes.Buffer
+			if err := pages.ExecuteTemplate(&page, "problem", resp.StatusCode()); err != nil {
+				return dunlin.Error(err)
+			}
+			return resp.WithBody(page.Bytes()).Header("Content-Type", "text/html; charset=utf-8")
+		}
+	}
+	app.Use(forPeople) // in front of what refuses
+
+	limit := middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour})
+	app.Get("/limited", hello, limit)
+	app.Get("/fails", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("why")) })
+	app.Get("/panics", func(*dunlin.Request) dunlin.Response { panic("why") })
+	app.Get("/limited/too", dunlin.FromStd(http.NotFoundHandler()))
+	client := dunlintest.NewClient(app)
+	for _, c := range []struct {
+		method, path, accept, body, header string
+		status                             int
+	}{
+		{"GET", "/limited", "text/html", "hello", "", 200},
+		{"GET", "/limited", "text/html", "<h1>429</h1>", "Retry-After", 429},
+		{"GET", "/limited", "application/json", `"status":429`, "Retry-After", 429},
+		{"GET", "/none", "text/html,*/*", "<h1>404</h1>", "Vary", 404},
+		{"POST", "/fails", "text/html", "<h1>405</h1>", "Allow", 405},
+		{"GET", "/fails", "text/html", "<h1>500</h1>", "", 500},
+		{"GET", "/panics", "text/html", "<h1>500</h1>", "", 500},
+		{"GET", "/limited/too", "text/html", "404 page not found", "", 404},
+	} {
+		req, _ := http.NewRequest(c.method, "https://links.example"+c.path, nil)
+		req.Header.Set("Accept", c.accept)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != c.status || !strings.Contains(string(body), c.body) || c.header != "" && resp.Header.Get(c.header) == "" {
+			t.Errorf("%s %s: %d %s %v", c.method, c.path, resp.StatusCode, body, resp.Header)
+		}
+	}
+	if causes.Load() != 1 {
+		t.Error("the cause of the 500 is lost")
 	}
 }
 
