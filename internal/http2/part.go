@@ -26,17 +26,31 @@ func (c *Conn) Part(st *Stream) {
 	c.askParting()
 }
 
+// partTime is for how long, in nanoseconds, a client is waited for that does not acknowledge the PING.
+const partTime = 10_000_000_000
+
+// PartBy returns when [Conn.PartLate] is to be called, in the time of Now: 0 while no client is waited for.
+func (c *Conn) PartBy() int64 { return c.over.askBy }
+
+// PartLate tells a client that has not acknowledged the PING in time all the same: else it would hold on to its streams, and wait
+// for their windows, for ever.
+func (c *Conn) PartLate() {
+	if c.over.askBy != 0 && c.Now >= c.over.askBy {
+		c.answeredParting()
+	}
+}
+
 // askParting asks the client whether it has read the answers so far, unless it has been asked already.
 func (c *Conn) askParting() {
-	if c.over.asking {
+	if c.over.askBy != 0 {
 		return
 	}
 	for i := range c.over.cut {
 		if s := &c.over.cut[i]; s.parting == waiting {
-			s.parting, c.over.asking = asked, true
+			s.parting, c.over.askBy = asked, c.Now+partTime
 		}
 	}
-	if c.over.asking {
+	if c.over.askBy != 0 {
 		c.Out = appendHeader(c.Out, frameHeader{length: len(partingPing), kind: framePing})
 		c.Out = append(c.Out, partingPing...)
 	}
@@ -44,10 +58,16 @@ func (c *Conn) askParting() {
 
 // parted resets the streams whose answers the client has read by now, and reports whether it was asked.
 func (c *Conn) parted(payload []byte) bool {
-	if !c.over.asking || string(payload) != partingPing {
+	if c.over.askBy == 0 || string(payload) != partingPing {
 		return false
 	}
-	c.over.asking = false
+	c.answeredParting()
+	return true
+}
+
+// answeredParting resets the streams that were asked about, and asks about those that have come since.
+func (c *Conn) answeredParting() {
+	c.over.askBy = 0
 	for i := range c.over.cut {
 		if s := &c.over.cut[i]; s.parting == asked {
 			s.parting = told
@@ -55,7 +75,6 @@ func (c *Conn) parted(payload []byte) bool {
 		}
 	}
 	c.askParting()
-	return true
 }
 
 // told notes that the client need not be told any more that a stream is over, and reports whether it was to be.

@@ -78,6 +78,36 @@ func TestPartOfWhoHasEnded(t *testing.T) {
 	}
 }
 
+// A client that does not acknowledge the PING is told a while later, and so are those that were answered meanwhile.
+func TestPartUnacknowledgedForLong(t *testing.T) {
+	cl := connect(t, nil)
+	cl.conn.Now = 1e9
+	cl.early(1)
+	cl.receive()
+	by := cl.conn.PartBy()
+	if by <= cl.conn.Now {
+		t.Fatalf("it is waited for until %d", by)
+	}
+	cl.conn.Now = by - 1
+	cl.early(3)
+	cl.receive()
+	cl.conn.PartLate()
+	same(t, "before", cl.receive())
+	cl.conn.Now = by
+	cl.conn.PartLate()
+	same(t, "the first", cl.receive(), "1 reset NO_ERROR", answered)
+	if cl.conn.PartBy() <= by {
+		t.Error("nobody waits for the second")
+	}
+	cl.send(pong)
+	same(t, "the second", cl.receive(), "3 reset NO_ERROR")
+	cl.conn.PartLate()
+	same(t, "nothing is left", cl.receive())
+	if n := cl.conn.PartBy(); n != 0 || cl.err != nil {
+		t.Errorf("a client is waited for until %d (%v)", n, cl.err)
+	}
+}
+
 // A client that acknowledges nothing is told when nothing more can be remembered of a stream.
 func TestPartUnacknowledged(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 8 })

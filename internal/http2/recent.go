@@ -15,7 +15,7 @@ type recent struct {
 	oldest uint16    // in cut, when that is full
 	forgot uint32    // the largest number that was in cut and is not any more
 	cut    []cutStream
-	asking bool // a PING is under way for those that are asked about, see Part
+	askBy  int64 // until when the PING that is under way for those that are asked about is to be acknowledged, 0: none is, see Part
 }
 
 // A cutStream is one that we have reset.

@@ -153,6 +153,7 @@ func (s *session) expire() {
 		s.rested = true
 		s.h2.Rest()
 	}
+	s.h2.PartLate()
 	if s.bodies > 0 {
 		s.beginBodies()
 	}
@@ -180,6 +181,9 @@ func (s *session) schedule(d *engine.Driver) {
 	}
 	if half := s.half(); half != 0 {
 		at = min(at, half+int64(settings.HeadTimeout))
+	}
+	if by := s.h2.PartBy(); by != 0 {
+		at = min(at, by)
 	}
 	if s.goodbye == said || s.goodbye == staying && s.goodbyeAt != 0 {
 		at = min(at, s.goodbyeAt)
