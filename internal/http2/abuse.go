@@ -8,8 +8,8 @@ package http2
 type Reason uint8
 
 const (
-	// Resets are streams that the client resets before they are answered ("rapid reset",
-	// CVE-2023-44487).
+	// Resets are streams that the client resets as soon as it has begun them, before they are answered ("rapid
+	// reset", CVE-2023-44487).
 	Resets Reason = iota + 1
 	// Faults are streams that the server must reset because of what the client did
 	// ("MadeYouReset", CVE-2025-8671).
@@ -59,10 +59,14 @@ var reasons = [Reasons]struct {
 // String returns a name for counters and logs.
 func (r Reason) String() string { return reasons[r].name }
 
+// patience is how old a stream is, in nanoseconds, that its client may reset for nothing, as clients do whose own time is
+// up. No more of these can be reset in that time than may be open at once: who wants to have more begun than that must reset them sooner.
+const patience = 50_000_000
+
 // What gives tokens back.
 const (
 	creditAnswered = 4 // a request that was answered
-	creditData     = 2 // a DATA frame that was sent, and one more for each ...
+	creditData     = 4 // a DATA frame that was sent: a client may answer it with a PING and both windows; one more for each ...
 	creditBytes    = 1 << 10
 )
 

@@ -41,12 +41,15 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 		return c.spend(LateFrames)
 	}
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: resetStream}}
-	r := Resets
-	if st.answered && !st.running {
-		r = LateFrames // the work is done
+	r, patient := Resets, c.Now-st.begun >= patience
+	if st.answered {
+		r = LateFrames // its client has waited for that
 	}
 	c.close(st, false)
 	c.refill()
+	if patient {
+		return noProblem
+	}
 	return c.spend(r)
 }
 

@@ -135,3 +135,24 @@ func TestSending(t *testing.T) {
 	cl.conn.Data(three, nil, true)
 	same(t, "an empty end needs no window", cl.receive(), `3 data "" end`)
 }
+
+// What nobody has read of bodies that have ended is given back to the connection's window with their streams.
+func TestUnreadBodiesGiveTheWindowBack(t *testing.T) {
+	cl := connect(t, nil)
+	updates := 0
+	for id := uint32(1); id < 400; id += 2 {
+		cl.send(headers(id, 0, post()) + frame(tData, 0, id, strings.Repeat("x", 16_000)) + frame(tData, endStream, id, ""))
+		cl.answer(id, "no")
+		for _, f := range cl.receive() {
+			if strings.HasPrefix(f, "0 window ") {
+				updates++
+			}
+		}
+		if cl.err != nil {
+			t.Fatalf("stream %d: %v", id, cl.err)
+		}
+	}
+	if updates == 0 {
+		t.Error("the window was not opened again")
+	}
+}

@@ -16,6 +16,7 @@ type Stream struct {
 	queued    bool // in a list of the schedule
 	priority  Priority
 
+	begun      int64 // when it was opened, in the time of Conn.Now
 	sendWindow int64 // bytes that may be sent; less than 0 after a SETTINGS
 	recvWindow int32 // bytes that may come; less than 0 likewise
 	window     int32 // what recvWindow and unread come to, as far as the client knows
@@ -91,7 +92,7 @@ func (c *Conn) find(id uint32) *Stream {
 // open makes a stream, whose number is larger than all others'.
 func (c *Conn) open(id uint32) *Stream {
 	st := c.pool.get()
-	st.ID, st.running, st.declared = id, true, -1
+	st.ID, st.running, st.declared, st.begun = id, true, -1, c.Now
 	st.sendWindow = int64(c.peerWindow)
 	st.window = int32(c.lim.StreamWindow)
 	st.recvWindow = c.firstWindow()
@@ -146,6 +147,7 @@ func (c *Conn) Done(st *Stream) {
 	st.running = false
 	if st.closed {
 		c.remove(st)
+		c.refill() // what was not read of its body will not be
 	}
 }
 
