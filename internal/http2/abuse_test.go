@@ -201,7 +201,7 @@ func TestFieldBlocksAreCounted(t *testing.T) {
 	bomb := "\x40\x04bomb" + string(appendLength(nil, 4000)) + strings.Repeat("x", 4000) + strings.Repeat("\xbe", 12_000)
 	for what, in := range map[string]string{
 		"a bomb":          headers(1, endStream, get()+bomb),
-		"too large":       frame(tHeaders, endStream, 1, get()) + strings.Repeat(frame(tContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3200)), 3),
+		"too large":       frame(tHeaders, endStream, 1, get()) + strings.Repeat(frame(tContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3200)), 5),
 		"nothing of that": frame(tPush, 0, 1, "abcd"),
 	} {
 		cl := connect(t, nil)

@@ -10,7 +10,8 @@ type Limits struct {
 	Fields hpack.Limits
 
 	// MaxBlock is the longest field block, in bytes as it is sent; beyond it the connection
-	// ends, since what cannot be decoded leaves the dynamic table behind.
+	// ends, since what cannot be decoded leaves the dynamic table behind. It is to be several times Fields.MaxList:
+	// a block between the two is answered with 431, and its client goes on.
 	MaxBlock int
 
 	// MaxTarget is the longest :path, in bytes; beyond it the answer is 414.
@@ -47,7 +48,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Fields:          hpack.Limits{MaxList: 16 << 10, MaxFields: 100, MaxWork: 128 << 10},
-		MaxBlock:        32 << 10,
+		MaxBlock:        64 << 10,
 		MaxTarget:       8 << 10,
 		MaxStreams:      128,
 		StreamWindow:    32 << 10,

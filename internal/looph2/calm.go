@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
 // Clients that do too much that serves no request (http2.Reason) are not to slow others down.
@@ -30,8 +31,10 @@ const (
 type calm struct{ farewell []byte }
 
 // calmDown has a client wait that did too much. What is in the output from byte begin on tells it so, later.
-func (s *session) calmDown(begin int) {
-	s.h.offenders.add(s.source(), s.d.Now())
+func (s *session) calmDown(begin int, of http2.Reason) {
+	if of != http2.Blocks { // an honest client may have that many cookies, and others of its address have not
+		s.h.offenders.add(s.source(), s.d.Now())
+	}
 	s.calm = &calm{bytes.Clone(s.h2.Out[begin:])}
 	s.h2.Out = s.h2.Out[:begin]
 	s.goodbye = ended

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -73,4 +74,43 @@ func TestClientsThatDoTooMuch(t *testing.T) {
 	}
 	_ = c.Close()
 	<-stopped
+}
+
+// Fields that are too large are answered with 431, and their client goes on. Those that are far too large end its connection, but
+// are no reason to distrust others of its address.
+func TestClientsWithMuchInTheirHeads(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+	})
+	cookie := strings.Repeat("c", 4000)
+	cookies := func(n int) (fields []string) {
+		for range n {
+			fields = append(fields, "cookie", cookie)
+		}
+		return fields
+	}
+	c := newH2Conn(t, s.addr)
+	_ = c.frame(frameSettings, 1, 0)
+	for id := uint32(1); id < 20; id += 4 {
+		c.request(id, true, "GET", "/", cookies(15)...)
+		c.wantFrame(frameHeaders)
+		c.request(id+2, true, "GET", "/")
+		c.wantFrame(frameData)
+	}
+	if n := s.app.Stats().Shed["h2-field-blocks"]; n != 0 {
+		t.Errorf("%d clients are counted", n)
+	}
+	c.request(41, true, "GET", "/", cookies(40)...)
+	if code := c.goAway(); code != 0xb {
+		t.Errorf("GOAWAY says %#x, want ENHANCE_YOUR_CALM", code)
+	}
+	other := newH2Conn(t, s.addr)
+	_ = other.frame(frameSettings, 1, 0)
+	for range 700 { // a client that is distrusted may send no more than 250
+		_ = other.frame(framePing, 0, 0, []byte("12345678")...)
+	}
+	for range 700 {
+		other.wantFrame(framePing)
+	}
 }

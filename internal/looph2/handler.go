@@ -38,8 +38,8 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h.offenders.seed = maphash.MakeSeed()
 	h.limits.Fields.MaxList = s.MaxHead
 	h.limits.Fields.MaxFields = s.MaxHeaders
-	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 2*s.MaxHead)
-	h.limits.MaxBlock = max(h.limits.MaxBlock, s.MaxHead)
+	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 4*s.MaxHead)
+	h.limits.MaxBlock = max(h.limits.MaxBlock, 2*s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
 	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would ask by it for WebSockets that need HTTP/1.1
 	if most := s.Holders.MostBody(); most > 0 {                     // a client that keeps to the windows keeps to the caps

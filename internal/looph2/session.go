@@ -164,7 +164,7 @@ func (s *session) fail(err error, begin int) {
 			s.h.server.Log.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
 				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
 		}
-		s.calmDown(begin)
+		s.calmDown(begin, e.Reason())
 		return
 	}
 	s.goodbye = ended

@@ -461,6 +461,7 @@ func TestDrainOfStreams(t *testing.T) {
 
 // Frames of HTTP/2 (RFC 9113, section 6).
 const (
+	frameData     = 0
 	frameHeaders  = 1
 	frameReset    = 3
 	frameSettings = 4
