@@ -83,3 +83,30 @@ func TestPoliciesThatExitBesideOtherStreams(t *testing.T) {
 		}
 	}
 }
+
+// A policy that waits for an answer whose action has ended its goroutine holds up nobody else, not even on its connection.
+func TestPoliciesThatWaitBehindAnActionThatExits(t *testing.T) {
+	onLoop(t)
+	entered, release := make(chan bool), make(chan bool)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			if i.Path() == "/exits" {
+				entered <- true
+				<-release
+			}
+			return resp
+		})
+		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
+		app.Get("/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
+	})
+	defer s.stop()
+	c := newH2Conn(t, s.addr)
+	for id := uint32(1); id < 40; id += 4 {
+		c.request(id, true, "GET", "/exits")
+		<-entered
+		c.request(id+2, true, "GET", "/quick")
+		c.wantFrame(frameHeaders)
+		release <- true
+		c.wantFrame(frameHeaders)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -147,7 +148,24 @@ func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached()
 // connection may be another driver's.
 func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
 	sc.flushCount(d)
-	sc.wire.giveUpOn()
+	x := sc.wire
+	x.d, x.job = nil, true // it has no loop to lose any more
+	if !d.Inline() || !x.call.Hooked() {
+		x.giveUpOn()
+		return
+	}
+	// A loop cannot be taken over here: code of others runs elsewhere.
+	go func() {
+		defer x.h.recovered()
+		x.giveUpOn()
+	}()
+}
+
+// recovered logs a panic of code of others that is around an action, on a goroutine that has no driver.
+func (h *Handler) recovered() {
+	if cause := recover(); cause != nil {
+		h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
+	}
 }
 
 // Closed is called when the connection is over.

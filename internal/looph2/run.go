@@ -4,7 +4,6 @@ package looph2
 
 import (
 	"net/http"
-	"runtime/debug"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -206,11 +205,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.own.s.mu.Unlock()
 	x.startTimeout()
 	go func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				x.h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
-			}
-		}()
+		defer x.h.recovered()
 		a := x.carryOut(a)
 		x.postAnswer(&a)
 	}()
