@@ -25,17 +25,19 @@ type Driver struct {
 	PartScratch any
 
 	engine   *Engine
-	loop     *loop         // the loop it drives, or drove until it was detached
-	conn     *Conn         // the connection it is serving
-	epoch    uint64        // what loop.epoch is while it drives; odd between Enter and Leave
-	detached bool          // it has no loop: taken over, given up, or a worker
-	overdue  bool          // what it serves has waited too long, see queue.go
+	loop     *loop  // the loop it drives, or drove until it was detached
+	conn     *Conn  // the connection it is serving
+	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
+	detached bool   // it has no loop: taken over, given up, or a worker
+	overdue  bool   // what it serves has waited too long, see queue.go
+	isWorker bool
+	place    place         // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
+	leftover leftover      // what the handler asked for during this call of Data
 	waited   time.Duration // what it serves, in the queue of a saturated loop
 	begun    int           // requests of a connection of parts, in its visit
 	sent     int           // bytes of answers in this visit, or what of them was left to be sent
 	drained  int           // ... of answers of earlier ones that were sent now
-	leftover leftover      // what the handler asked for during this call of Data
-	now      int64         // copies of the loop's, which may be lost at any time
+	now      int64         // copies of the loop's, which may be lost at any time; of a worker: when its job began, where the pool adapts its bound
 	unix     int64         // between Enter and Leave
 	owned    []owned
 	gather   *gather // made when it is needed
@@ -43,8 +45,6 @@ type Driver struct {
 	*parking         // of a call that waits, see blocking.go; nil for a worker that has served no connection
 	memory           // of a call, see memory.go
 	part             // likewise, see part.go
-	place    place   // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
-	isWorker bool
 }
 
 // A Releaser is told when an owned buffer is no longer needed.

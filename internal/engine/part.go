@@ -20,7 +20,7 @@ import "github.com/dunlinhttp/dunlin/internal/admission"
 // part is a driver's part in this.
 type part struct {
 	isPart bool  // between EnterPart and Leave
-	from   int   // how much of the input is consumed then
+	from   int32 // how much of the input is consumed then
 	resume *Conn // what a fresh driver begins with, nil for nothing
 }
 
@@ -34,7 +34,7 @@ func (d *Driver) EnterPart(consumed int) {
 		d.enter()
 		return
 	}
-	d.isPart, d.from = true, consumed
+	d.isPart, d.from = true, int32(consumed)
 	d.epoch++
 	d.loop.epoch.Store(d.epoch)
 	if m := &d.engine.monitor; !m.awake.Load() {
@@ -90,7 +90,7 @@ func (d *Driver) partRest() []byte {
 	if !d.isPart {
 		return nil
 	}
-	return d.in[d.from-d.moved:]
+	return d.in[int(d.from)-d.moved:]
 }
 
 // endPart is Leave's part: a driver that has lost its loop has lost its connection.

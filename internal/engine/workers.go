@@ -37,7 +37,6 @@ type worker struct {
 	driver Driver
 	jobs   chan task // capacity 1; closed: go; made when it is idle first: ten thousand that block never are
 	task   task      // its job, none when the last one has returned
-	began  int64     // when it did, where the pool adapts its bound
 }
 
 // newWorker returns a worker without a goroutine, for a job. Whoever has a job for it makes it: what that takes of a stack would
@@ -101,7 +100,7 @@ func (w *workers) start(t task) {
 func (w *workers) next(wk *worker) task {
 	took := int64(0)
 	if w.adaptive != nil {
-		took = w.e.now() - wk.began
+		took = w.e.now() - wk.driver.now
 	}
 	w.mu.Lock()
 	if w.adaptive != nil {
@@ -186,7 +185,7 @@ func (wk *worker) pool() *workers { return &wk.driver.engine.workers }
 //go:noinline
 func (wk *worker) begin() {
 	if w := wk.pool(); w.adaptive != nil {
-		wk.began = w.e.now()
+		wk.driver.now = w.e.now()
 	}
 	wk.driver.enter()
 }

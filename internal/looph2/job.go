@@ -12,7 +12,7 @@ import (
 // submit has an action run on a worker; streamed says that it reads the body as it comes.
 func (s *session) submit(own *stream, streamed bool) {
 	x := s.h.wireOf(s.sc)
-	x.use(s, s.d, own, &own.req, nil)
+	x.use(s.d, own, &own.req, nil)
 	urgent := false
 	if x.find() {
 		urgent = x.s.Route.Critical
@@ -50,9 +50,7 @@ type job stream
 
 // Prepare makes the wire of a worker.
 func (j *job) Prepare(d *engine.Driver) {
-	x := j.s.h.newWire()
-	x.call.End() // it may be used
-	d.PartScratch = x
+	d.PartScratch = j.s.h.newWire()
 }
 
 // Run runs it. What comes before the action and behind it is in functions of their own: see engine/workers.go.
@@ -98,7 +96,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 		whole = nil
 	}
 	x := s.h.wireOfWorker(d)
-	x.use(s, d, own, &own.req, whole)
+	x.use(d, own, &own.req, whole)
 	x.job = true
 	if x.since = own.begun; x.since == 0 {
 		x.since = d.Now()
@@ -162,7 +160,7 @@ func (j *job) Overdue() {
 			a = own.refusal.answer
 		}
 		x := s.h.newWire()
-		x.use(s, nil, own, &own.req, nil)
+		x.use(nil, own, &own.req, nil)
 		x.since, x.job = own.begun, true
 		if !x.find() {
 			x.call.Begin(true)

@@ -97,7 +97,7 @@ func (own *stream) expire() {
 	}
 	own.late = true
 	x, y := own.wire, s.h.newWire()
-	y.use(s, nil, own, x.req, nil)
+	y.use(nil, own, x.req, nil)
 	copied := new(http2.Request)
 	x.req.CopyTo(copied)
 	y.req, y.since, y.clock = copied, x.since, x.clock

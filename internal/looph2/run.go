@@ -20,7 +20,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	}
 	d := s.d
 	x := s.h.wireOf(s.sc)
-	x.use(s, d, own, req, body)
+	x.use(d, own, req, body)
 	own.running = true
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
@@ -73,7 +73,7 @@ func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []
 // findWatched has the request routed by code that may block, as an action may. It is false when
 // the connection is another driver's now.
 func (x *Wire) findWatched(consumed int) bool {
-	s, d := x.sess, x.d
+	s, d := x.own.s, x.d
 	d.Out, s.h2.Out = s.h2.Out, nil
 	x.routing = true
 	d.EnterPart(consumed)
@@ -335,7 +335,7 @@ type refusal struct {
 func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
 	s.h.server.Refused.Add(1)
 	x := s.h.wireOf(s.sc)
-	x.use(s, s.d, own, req, nil)
+	x.use(s.d, own, req, nil)
 	x.setState()
 	x.call.Begin(req.Status == 0)
 	s.answerAlone(own, x, refusal{s.h.server.Pipeline.Answer(problem), source})

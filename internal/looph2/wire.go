@@ -30,7 +30,6 @@ type Wire struct {
 	canon []byte
 	lower []byte
 
-	sess  *session
 	own   *stream
 	d     *engine.Driver // nil on a goroutine of the stream's own
 	clock *engine.Driver // whose clock counts
@@ -64,8 +63,8 @@ func (h *Handler) newWire() *Wire {
 }
 
 // use makes the wire that of a request.
-func (x *Wire) use(s *session, d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
-	x.sess, x.own, x.d, x.req, x.whole = s, own, d, req, whole
+func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
+	x.own, x.d, x.req, x.whole = own, d, req, whole
 	x.clock, x.since = d, 0
 	if d != nil {
 		x.since = d.Arrived()
@@ -258,11 +257,11 @@ func (x *Wire) Now() time.Time {
 	return x.d.Time()
 }
 
-func (x *Wire) Remote() netip.AddrPort { return x.sess.c.RemoteAddr() }
+func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
 
-func (x *Wire) Secure() bool { return x.sess.c.Secure() }
+func (x *Wire) Secure() bool { return x.own.s.c.Secure() }
 
-func (x *Wire) TLS() *tls.ConnectionState { return x.sess.c.TLS() }
+func (x *Wire) TLS() *tls.ConnectionState { return x.own.s.c.TLS() }
 
 func (x *Wire) Context() context.Context {
 	ctx, _ := x.Endable()
@@ -276,7 +275,7 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.isLate() {
 		return exchange.LateContext, func() {}
 	}
-	base := &localContext{Context: x.h.base, addr: x.sess.local}
+	base := &localContext{Context: x.h.base, addr: x.own.s.local}
 	if x.s.Route.Timeout > 0 {
 		x.makeTimedContext(base)
 	} else {
