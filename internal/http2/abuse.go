@@ -66,6 +66,7 @@ const patience = 50_000_000
 // What gives tokens back.
 const (
 	creditAnswered = 4 // a request that was answered
+	creditPartly   = 4 // ... and is reset in the middle of the answer: with one message it has paid for that
 	creditData     = 4 // a DATA frame that was sent: a client may answer it with a PING and both windows; one more for each ...
 	creditBytes    = 1 << 10
 )

@@ -42,8 +42,11 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	}
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: resetStream}}
 	r, patient := Resets, c.Now-st.begun >= patience
-	if st.answered {
-		r = LateFrames // its client has waited for that
+	switch {
+	case st.answered && !st.running:
+		r = LateFrames // the work is done
+	case st.answered:
+		c.bucket.credit(creditPartly)
 	}
 	c.close(st, false)
 	c.refill()
