@@ -11,6 +11,7 @@
 //	drain.go    the end of a connection           count.go    counting by route
 //	room.go     large answers wait for room       visit.go    when others have their turn
 //	calm.go     clients that do too much          job.go      running it on a worker
+//	backlog.go  clients that ask for more than they take
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     what only streams need whose bodies or answers come in pieces
 //

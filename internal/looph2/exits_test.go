@@ -99,7 +99,6 @@ func TestPoliciesThatWaitBehindAnActionThatExits(t *testing.T) {
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
 		app.Get("/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
 	})
-	defer s.stop()
 	c := newH2Conn(t, s.addr)
 	for id := uint32(1); id < 40; id += 4 {
 		c.request(id, true, "GET", "/exits")

@@ -15,12 +15,13 @@ func (s *session) submit(own *stream, streamed bool) {
 	x.use(s.d, own, &own.req, nil)
 	urgent := false
 	if x.find() {
-		urgent = x.s.Route.Critical
+		own.route, urgent = x.s.Route, x.s.Route.Critical
 		if s.d.Overdue() && !urgent {
 			s.shed(own, x)
 			return
 		}
 	}
+	wait := own.route != nil && s.putsOff(own, own.route)
 	x.call.End()
 	s.mu.Lock()
 	own.streamed = streamed
@@ -31,18 +32,28 @@ func (s *session) submit(own *stream, streamed bool) {
 	b.asked = !own.req.Expect100 || b.unread.len > 0
 	own.holdInput()
 	s.mu.Unlock()
+	if wait {
+		s.awaitWorker(own)
+		s.putOff(own)
+		return
+	}
 	s.enqueue(own, urgent)
 }
 
 // enqueue has a stream's job done by a worker.
 func (s *session) enqueue(own *stream, urgent bool) {
+	s.awaitWorker(own)
+	s.d.SubmitPart((*job)(own), urgent)
+}
+
+// awaitWorker makes a stream one whose job is in line.
+func (s *session) awaitWorker(own *stream) {
 	own.running = true
 	own.kept.Store(true)
 	s.mu.Lock()
 	own.inLine = true
 	own.holdInput()
 	s.mu.Unlock()
-	s.d.SubmitPart((*job)(own), urgent)
 }
 
 // A job is a stream whose action runs on a worker.

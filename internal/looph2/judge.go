@@ -158,6 +158,7 @@ func (s *session) expire() {
 		s.beginBodies()
 	}
 	s.pump()
+	s.goOn()
 }
 
 // restAfter is how long a connection is idle, in ns, before it gives back memory.
@@ -182,8 +183,10 @@ func (s *session) schedule(d *engine.Driver) {
 	if half := s.half(); half != 0 {
 		at = min(at, half+int64(settings.HeadTimeout))
 	}
-	if by := s.h2.PartBy(); by != 0 {
-		at = min(at, by)
+	for _, by := range [...]int64{s.h2.PartBy(), s.goOnAt()} {
+		if by != 0 {
+			at = min(at, by)
+		}
 	}
 	if s.goodbye == said || s.goodbye == staying && s.goodbyeAt != 0 {
 		at = min(at, s.goodbyeAt)

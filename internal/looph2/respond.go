@@ -155,6 +155,8 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	own.resting = restings.Get().(*resting)
 	own.rest, own.answer = body[n:], *a
+	own.untaken = int64(len(body))
+	s.untaken += own.untaken
 	s.mu.Lock()
 	own.kept.Store(true)
 	account := own.accountOf()
@@ -190,6 +192,7 @@ func (own *stream) freeRest() {
 	}
 	r := own.resting
 	own.resting = &nothing
+	own.s.untaken -= r.untaken
 	r.body.Release()
 	r.answer.Release()
 	if r.inFlight != nil {

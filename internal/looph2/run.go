@@ -33,6 +33,12 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	case d.Overdue() && !route.Critical:
 		s.shed(own, x)
 		return true
+	case s.putsOff(own, route):
+		own.route = route
+		s.keepForWorker(own, x, req, body)
+		s.awaitWorker(own)
+		s.putOff(own)
+		return true
 	case x.tooSlowForLoop():
 		s.sendToWorker(own, x, req, body)
 		return true
@@ -60,6 +66,12 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 
 // sendToWorker has the action run on a worker.
 func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []byte) {
+	s.keepForWorker(own, x, req, body)
+	s.enqueue(own, x.s.Route.Critical)
+}
+
+// keepForWorker has the stream have its request itself.
+func (s *session) keepForWorker(own *stream, x *Wire, req *http2.Request, body []byte) {
 	if req != &own.req {
 		req.CopyTo(&own.req)
 	}
@@ -67,7 +79,6 @@ func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []
 		own.here = append(own.here[:0], body...)
 	}
 	own.begun = x.since
-	s.enqueue(own, x.s.Route.Critical)
 }
 
 // findWatched has the request routed by code that may block, as an action may. It is false when

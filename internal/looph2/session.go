@@ -59,6 +59,8 @@ type session struct {
 	goodbye   goodbye
 	goodbyeAt int64
 	calm      *calm // its client did too much, see calm.go
+	untaken   int64 // bytes of complete answers that wait for its windows, or its socket
+	backlog   *backlog
 
 	mu     sync.Mutex
 	mail   []*stream // streams with news for the loop, once each
@@ -131,6 +133,7 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 		s.beginBodies()
 	}
 	s.pump()
+	s.goOn()
 	return consumed, true
 }
 
@@ -315,13 +318,14 @@ func (s *session) end() {
 	s.over = true
 	s.mail = nil
 	s.mu.Unlock()
+	s.backlog = nil
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
 		if own == nil {
 			continue
 		}
 		own.freeRest()
-		running := own.running && !own.ended
+		running := own.running && !own.ended && !own.putOff
 		s.mu.Lock()
 		own.posted = false
 		own.setCanceled()

@@ -35,6 +35,7 @@ type stream struct {
 	gathering bool                  // more of the body must come before the action begins
 	running   bool                  // the action has begun, or is in line for a worker
 	ended     bool                  // ... and the loop knows that it has returned
+	putOff    bool                  // it waits for its client, see backlog.go
 	dropped   bool                  // it was over before its answer was sent
 	done      bool                  // its place is free
 	concluded bool                  // it is over in every way
@@ -85,6 +86,7 @@ type resting struct {
 	rest     []byte
 	answer   exchange.Answer // whose body rest lies in
 	body     engine.HeldBody // likewise, what is charged
+	untaken  int64           // bytes of body
 	inFlight *tally.Shard    // where it is counted meanwhile
 }
 
@@ -175,6 +177,9 @@ func (s *session) drop(own *stream) {
 	s.mu.Lock()
 	own.setCanceled()
 	s.mu.Unlock()
+	if own.putOff {
+		s.callOff(own)
+	}
 	own.cancelAll()
 	s.conclude(own)
 }

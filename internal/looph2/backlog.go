@@ -1,0 +1,92 @@
+//go:build linux
+
+package looph2
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A client whose windows are closed has complete answers wait in memory, one for each of its streams. A connection may have
+// mostUntaken bytes of them: requests for more that is large, as their routes have shown (Route.Pends), wait in the session's backlog until it
+// has taken some.
+//
+//	event ─▶ too much? ─no──▶ the action, here or on a worker
+//	              └─yes─▶ backlog ──it has taken some, or nothing for backlogPatience──▶ a worker
+//
+// Clients may want what they asked for last first. So one more begins after each backlogPatience though nothing is taken: a client that takes
+// nothing at all is cut before that becomes much (judge.go).
+
+const (
+	mostUntaken     = 2 << 20
+	backlogPatience = int64(time.Second)
+)
+
+// A backlog is what a session has some of whose requests wait for its client. The loop's.
+type backlog struct {
+	line  []*stream // in the order in which they came; for others they are in line for a worker
+	begun []*stream // those whose actions have begun since, and have not returned
+	since int64     // when one of them began last, or the first came
+}
+
+// putsOff reports whether no more of a route's answers are to be made for the connection.
+func (s *session) putsOff(own *stream, route *exchange.Route) bool {
+	pends := route.Pends.Load()
+	if s.untaken == 0 || pends <= muchPending || s.untaken+pends <= mostUntaken {
+		return false
+	}
+	return !route.Critical && !own.headOnly && s.Group() != nil
+}
+
+// putOff has a stream wait that is ready for a worker.
+func (s *session) putOff(own *stream) {
+	if s.backlog == nil {
+		s.backlog = &backlog{since: s.d.Now()}
+	}
+	own.putOff = true
+	s.backlog.line = append(s.backlog.line, own)
+}
+
+// goOn has those begin for whose answers there is room now.
+func (s *session) goOn() {
+	b := s.backlog
+	if b == nil {
+		return
+	}
+	b.begun = slices.DeleteFunc(b.begun, func(own *stream) bool { return own.ended })
+	for len(b.line) > 0 {
+		own, now := b.line[0], s.d.Now()
+		pends := own.route.Pends.Load()
+		promised := int64(len(b.begun)+1) * pends
+		if s.untaken+promised > mostUntaken && s.untaken+promised > pends && now-b.since < backlogPatience {
+			return
+		}
+		b.line = slices.Delete(b.line, 0, 1)
+		b.begun = append(b.begun, own)
+		b.since = now
+		own.putOff = false
+		s.d.SubmitPart((*job)(own), false)
+	}
+	if len(b.begun) == 0 {
+		s.backlog = nil
+	}
+}
+
+// goOnAt returns when the next one begins though nothing is taken, 0 if none waits.
+func (s *session) goOnAt() int64 {
+	if s.backlog == nil || len(s.backlog.line) == 0 {
+		return 0
+	}
+	return s.backlog.since + backlogPatience
+}
+
+// callOff ends the waiting of a stream that is over: its action does not begin.
+func (s *session) callOff(own *stream) {
+	own.putOff, own.ended = false, true
+	s.backlog.line = slices.DeleteFunc(s.backlog.line, func(other *stream) bool { return other == own })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own.inLine, own.returned = false, true
+}

@@ -1,0 +1,152 @@
+package looph2_test
+
+import (
+	"encoding/binary"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+const (
+	largeAnswer = 100 << 10
+	mostUntaken = 2 << 20
+)
+
+// backlogServer has routes with large answers, one of which blocks, and says how many have begun.
+func backlogServer(t *testing.T) (s *h2Server, begun *atomic.Int32) {
+	t.Helper()
+	onLoop(t)
+	begun = new(atomic.Int32)
+	text := strings.Repeat("x", largeAnswer)
+	s = startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/large", func(*dunlin.Request) dunlin.Response { begun.Add(1); return dunlin.Bytes("text/plain", []byte(text)) })
+		app.Post("/large", func(r *dunlin.Request) dunlin.Response {
+			begun.Add(1)
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Bytes("text/plain", []byte(text))
+		})
+		app.Get("/small", func(*dunlin.Request) dunlin.Response { return dunlin.Text("small") })
+	})
+	return s, begun
+}
+
+// shut begins a connection whose windows are closed.
+func (s *h2Server) shut() *h2Conn {
+	c := newH2Conn(s.t, s.addr)
+	_ = c.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0)
+	return c
+}
+
+// openWindows opens those of all streams, and the connection's.
+func (c *h2Conn) openWindows() {
+	_ = c.frame(frameSettings, 0, 0, 0, 4, 0, 1<<5, 0, 0)
+	_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)...)
+}
+
+// Large answers that a client does not take wait in memory up to a bound, small ones beside them are sent, and all others begin when there
+// is room.
+func TestLargeAnswersWaitForTheirClient(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		s, begun := backlogServer(t)
+		c := s.shut()
+		const all = 100
+		ask := func(id uint32) {
+			c.request(id, method == "GET", method, "/large")
+			if method == "POST" { // of a length that is not announced: it is read as it comes
+				_ = c.frame(frameData, 1, id)
+			}
+		}
+		ask(1)
+		soon(t, "the first has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
+		for i := range uint32(all - 1) {
+			ask(2*i + 3)
+		}
+		c.request(2*all+1, true, "HEAD", "/small")
+		c.wantHead(2*all + 1)
+		if method == "GET" { // those on workers may have begun at once
+			if n, held := begun.Load(), s.app.Stats().Memory.Held; n > mostUntaken/largeAnswer+1 || held > mostUntaken+mostUntaken/4 {
+				t.Errorf("%d answers are made, %d bytes are held", n, held)
+			}
+		}
+		c.openWindows()
+		got, ended := 0, 0
+		for ended < all {
+			var head [9]byte
+			if _, err := io.ReadFull(c, head[:]); err != nil {
+				t.Fatalf("%s: after %d answers: %v", method, ended, err)
+			}
+			n := int(head[0])<<16 | int(head[1])<<8 | int(head[2])
+			if _, err := io.CopyN(io.Discard, c, int64(n)); err != nil {
+				t.Fatal(err)
+			}
+			if head[3] == frameReset {
+				t.Fatalf("%s: stream %d is reset", method, binary.BigEndian.Uint32(head[5:]))
+			}
+			if head[3] == frameData {
+				got += n
+				ended += int(head[4] & 1)
+			}
+		}
+		if got != all*largeAnswer {
+			t.Errorf("%s: %d bytes, want %d", method, got, all*largeAnswer)
+		}
+	}
+}
+
+// wantHead waits for the head of an answer.
+func (c *h2Conn) wantHead(id uint32) {
+	c.t.Helper()
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, c, int64(head[0])<<16|int64(head[1])<<8|int64(head[2])); err != nil {
+			c.t.Fatal(err)
+		}
+		switch {
+		case head[3] == frameGoAway:
+			c.t.Fatal("the connection ends")
+		case head[3] == frameHeaders && binary.BigEndian.Uint32(head[5:]) == id:
+			return
+		}
+	}
+}
+
+// Requests that wait for their client give their places back when it resets them, and hold up neither others nor the end.
+func TestRequestsThatWaitAreReset(t *testing.T) {
+	s, _ := backlogServer(t)
+	c := s.shut()
+	c.request(1, true, "GET", "/large")
+	soon(t, "the first has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
+	id := uint32(3)
+	for range 2 { // who resets more at once does too much
+		first := id
+		for range 90 {
+			c.request(id, true, "GET", "/large")
+			id += 2
+		}
+		for ; first < id; first += 2 {
+			_ = c.frame(frameReset, 0, first, 0, 0, 0, 8)
+		}
+	}
+	c.request(id, true, "HEAD", "/small")
+	c.wantHead(id)
+}
+
+// A client that takes nothing gets one more answer made after a while, and another one: it may want the last first.
+func TestRequestsThatWaitBeginInTime(t *testing.T) {
+	s, begun := backlogServer(t)
+	c := s.shut()
+	for i := range uint32(60) {
+		c.request(2*i+1, true, "GET", "/large")
+	}
+	soon(t, "as many as may have begun", func() bool { return begun.Load() >= mostUntaken/largeAnswer-1 })
+	was := begun.Load()
+	soon(t, "two more have begun", func() bool { return begun.Load() >= was+2 })
+}
