@@ -34,13 +34,15 @@ func loadCommand(ctx context.Context, args []string) error {
 			return h2HoldCommand(ctx, args[1:])
 		case "h2attack":
 			return h2AttackCommand(ctx, args[1:])
+		case "sink":
+			return sinkCommand(ctx, args[1:])
 		case "tlsflood":
 			return tlsFloodCommand(ctx, args[1:])
 		case "tlsreturning":
 			return tlsReturningCommand(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay), h2attack, tlsflood (handshakes without end) or tlsreturning (clients with a session)")
+	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay), h2attack, sink (reads and throws away), tlsflood (handshakes without end) or tlsreturning (clients with a session)")
 }
 
 func openCommand(ctx context.Context, args []string) error {
@@ -157,6 +159,16 @@ func h2AttackCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+func sinkCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load sink", flag.ContinueOnError)
+	var s load.Sink
+	flags.StringVar(&s.Addr, "addr", "127.0.0.1:3001", "`address` to listen on")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	return s.Run(ctx)
 }
 
 // allStepBack is stepBack for all threads.

@@ -55,6 +55,13 @@ var (
 // WorstP99Ratio is the largest of those of P99RatioOf.
 var WorstP99Ratio = Metric{"worst_p99_ratio", "worst p99 ratio", "times the p99 before", false, false}
 
+// WorstFloor is the largest ratio for want of a server: the p99 beside what is sent to a sink, over that before. OverFloor is the largest
+// of the p99 beside something, over that beside the same at a sink.
+var (
+	WorstFloor = Metric{"worst_floor", "worst floor", "times the p99 before", false, false}
+	OverFloor  = Metric{"worst_over_floor", "worst over floor", "times the p99 beside a sink", false, false}
+)
+
 // P99RatioOf is the p99 beside something, over that before.
 func P99RatioOf(what string) Metric {
 	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
@@ -62,7 +69,7 @@ func P99RatioOf(what string) Metric {
 
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
-	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
+	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, WorstFloor, OverFloor, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }

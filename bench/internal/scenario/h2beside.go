@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,16 +131,20 @@ const restTime = 20 * time.Second
 // h2Attacks is about clients that cost a server more than themselves.
 var h2Attacks = Scenario{
 	Name: "h2-attacks", Title: "Attacks by HTTP/2",
-	About: "Four connections in clear text, for two seconds each: 100,000 requests a second that are reset at once (rapid reset), or that the " +
+	About: "Four connections in clear text: 100,000 requests a second that are reset at once (rapid reset), or that the " +
 		"client has the server reset (MadeYouReset); as many frames that serve no request; and a hundred streams on each whose " +
 		"windows stay shut, or whose bodies do not come. Who is cut off comes again at once. Ordinary clients ask for plain text 2,000 times a second on " +
-		"connections of their own: their p99 beside each attack, over that before. Growth is of resident memory, over all attacks.",
+		"connections of their own, for each attack three times in turns undisturbed, while it is sent to a sink on the server's core, and beside it: the medians " +
+		"of their p99, over those undisturbed. The floor is what the sink does to them. Growth is of resident memory, over all attacks.",
 	Metrics:   h2AttackMetrics(),
 	Needs:     []string{"plaintext", "sleep"},
 	Peers:     peer.H2InClear[:2],
-	MaxRounds: 3, WithoutWrk: true,
+	MaxRounds: 2, WithoutWrk: true,
 	Commands: func(e *Env) []string {
-		commands := []string{proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, h2Beside(e))), Cores: e.Place.Load}.String()}
+		commands := []string{
+			proc.Command{Path: "compare", Args: openLoopArgs(h2Look(e, exampleAddr)), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: sinkArgs("127.0.0.1:3001"), Cores: e.Place.Server}.String(),
+		}
 		for _, kind := range load.H2AttackKinds {
 			commands = append(commands, proc.Command{Path: "compare", Args: h2AttackArgs(h2AttackBy(e, kind, exampleAddr)), Cores: e.Place.Load}.String())
 		}
@@ -147,8 +153,24 @@ var h2Attacks = Scenario{
 	Round: h2AttacksRound,
 }
 
+const (
+	// h2Looks is how often the ordinary clients are looked at in each of the three ways.
+	h2Looks = 3
+	// h2LeadIn is how long they, and an attack, have been there then.
+	h2LeadIn = 300 * time.Millisecond
+)
+
+// h2Look is a look at them. One of the host's pauses spoils one look, and not the median.
+func h2Look(e *Env, addr string) load.OpenLoop {
+	o := ordinary(addr, max(e.Duration/2, 500*time.Millisecond))
+	o.LeadIn = h2LeadIn
+	return o
+}
+
+func sinkArgs(addr string) []string { return []string{"load", "sink", "-addr", addr} }
+
 func h2AttackMetrics() []results.Metric {
-	metrics := []results.Metric{results.WorstP99Ratio, results.QuietP99}
+	metrics := []results.Metric{results.WorstP99Ratio, results.WorstFloor, results.OverFloor, results.QuietP99}
 	for _, kind := range load.H2AttackKinds {
 		metrics = append(metrics, results.P99RatioOf(kind))
 	}
@@ -156,7 +178,8 @@ func h2AttackMetrics() []results.Metric {
 }
 
 func h2AttackBy(e *Env, kind, addr string) load.H2Attack {
-	return load.H2Attack{Addr: addr, Kind: kind, Rate: 100_000, Connections: 4, Duration: h2Beside(e) + beforeSlow + time.Second/2}
+	o := h2Look(e, addr)
+	return load.H2Attack{Addr: addr, Kind: kind, Rate: 100_000, Connections: 4, Duration: o.Duration + o.LeadIn + time.Second/2}
 }
 
 func h2AttackArgs(a load.H2Attack) []string {
@@ -167,56 +190,124 @@ func h2AttackArgs(a load.H2Attack) []string {
 }
 
 func h2AttacksRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, quiet, err := e.startQuiet(ctx, p)
+	s, _, err := e.startQuiet(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
+	sink, sinkAddr, err := e.startSink(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer sink.Stop()
 	before, err := s.PeakRSS()
 	if err != nil {
 		return nil, err
 	}
-	sample := results.Sample{results.QuietP99.Key: milliseconds(quiet.All.P99)}
-	worst, unserved := 0.0, quiet.Failed()
+	sample := results.Sample{}
+	var quiets []float64
+	worst, floor, over, unserved := 0.0, 0.0, 0.0, int64(0)
 	for _, kind := range load.H2AttackKinds {
-		beside, err := e.besideAttack(ctx, s, kind)
+		seen, err := e.besideAttack(ctx, s, kind, sinkAddr)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
-		ratio := beside.All.P99.Seconds() / quiet.All.P99.Seconds()
-		sample[results.P99RatioOf(kind).Key] = ratio
-		worst = max(worst, ratio)
-		unserved += beside.Failed()
+		quiets = append(quiets, seen.quiet)
+		sample[results.P99RatioOf(kind).Key] = seen.beside / seen.quiet
+		worst, floor, over = max(worst, seen.beside/seen.quiet), max(floor, seen.sink/seen.quiet), max(over, seen.beside/seen.sink)
+		unserved += seen.unserved
 	}
 	after, err := s.PeakRSS()
 	if err != nil {
 		return nil, err
 	}
 	sample[results.WorstP99Ratio.Key] = worst
+	sample[results.WorstFloor.Key] = floor
+	sample[results.OverFloor.Key] = over
+	sample[results.QuietP99.Key] = median(quiets)
 	sample[results.Growth.Key] = megabytes(after - before)
 	sample[results.Unserved.Key] = float64(unserved)
 	return sample, nil
 }
 
-// besideAttack is what ordinary clients see beside an attack.
-func (e *Env) besideAttack(ctx context.Context, s *server, kind string) (load.OpenLoopResult, error) {
-	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, s.addr)), Cores: e.Place.Load})
+// startSink starts a sink on the server's cores.
+func (e *Env) startSink(ctx context.Context) (sink *proc.Process, addr string, err error) {
+	if addr, err = freeAddr(); err != nil {
+		return nil, "", err
+	}
+	if sink, err = proc.Start(ctx, proc.Command{Path: e.Self, Args: sinkArgs(addr), Cores: e.Place.Server}); err != nil {
+		return nil, "", err
+	}
+	for range startTimeout / (10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+			return sink, addr, nil
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			break
+		}
+	}
+	sink.Stop()
+	return nil, "", fmt.Errorf("the sink does not listen%s", quote(sink.Output()))
+}
+
+// h2Seen is what ordinary clients see: medians of their p99, in ms.
+type h2Seen struct {
+	quiet, sink, beside float64
+	unserved            int64
+}
+
+// besideAttack is what ordinary clients see undisturbed, beside an attack at a sink, and beside one at their server.
+func (e *Env) besideAttack(ctx context.Context, s *server, kind, sink string) (seen h2Seen, err error) {
+	var quiet, floor, beside []float64
+	look := func(to *[]float64) error {
+		result, err := e.openLoop(ctx, h2Look(e, s.addr))
+		if err != nil {
+			return err
+		}
+		*to = append(*to, milliseconds(result.All.P99))
+		seen.unserved += result.Failed()
+		return nil
+	}
+	for range h2Looks {
+		err = errors.Join(
+			look(&quiet),
+			e.attacked(ctx, kind, sink, func() error { return look(&floor) }),
+			e.attacked(ctx, kind, s.addr, func() error { return look(&beside) }),
+		)
+		if err == nil {
+			err = e.rests(ctx, s)
+		}
+		if err != nil {
+			return seen, err
+		}
+	}
+	seen.quiet, seen.sink, seen.beside = median(quiet), median(floor), median(beside)
+	return seen, nil
+}
+
+// attacked does something while an attack goes on.
+func (e *Env) attacked(ctx context.Context, kind, addr string, do func() error) error {
+	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, addr)), Cores: e.Place.Load})
 	if err != nil {
-		return load.OpenLoopResult{}, err
+		return err
 	}
 	defer attack.Stop()
-	beside, err := e.openLoop(ctx, ordinary(s.addr, h2Beside(e)))
-	if err != nil {
-		return beside, err
+	if err := do(); err != nil {
+		return err
 	}
 	if err := attack.Wait(); err != nil {
-		return beside, err
-	}
-	if err := e.rests(ctx, s); err != nil {
-		return beside, err
+		return err
 	}
 	if !strings.Contains(attack.Output(), "steps") {
-		return beside, errors.New("the attack has not said what it did")
+		return errors.New("the attack has not said what it did")
 	}
-	return beside, nil
+	return nil
+}
+
+func median(of []float64) float64 {
+	of = slices.Sorted(slices.Values(of))
+	n := len(of)
+	return (of[(n-1)/2] + of[n/2]) / 2
 }
