@@ -14,6 +14,8 @@ func KernelFiles() fs.FS { return kernelFiles{} }
 
 type kernelFiles struct{}
 
+var _ fs.ReadFileFS = kernelFiles{} // said here, fs.ReadFile need not find it out when the program starts
+
 // Open is what others than fs.ReadFile call.
 func (kernelFiles) Open(name string) (fs.File, error) { return os.DirFS("/").Open(name) }
 

@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"bufio"
-	"bytes"
 	"io/fs"
 	"math"
 	"path"
@@ -44,10 +42,9 @@ func cgroupLimit(root fs.FS) (limit MemoryLimit) {
 	if err != nil {
 		return MemoryLimit{}
 	}
-	lines := bufio.NewScanner(bytes.NewReader(groups))
-	for lines.Scan() {
+	for line := range strings.Lines(string(groups)) {
 		// hierarchy-ID:controllers:path
-		id, rest, _ := strings.Cut(lines.Text(), ":")
+		id, rest, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		controllers, group, ok := strings.Cut(rest, ":")
 		switch {
 		case !ok:

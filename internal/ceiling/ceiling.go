@@ -14,7 +14,7 @@
 //     dropped; what is used comes back from the system's cache. Not so where the limit is a
 //     control group's: there the system does that itself.
 //   - The collector (internal/admission/collector.go) is paced within a limit, and without one
-//     from the loop engine's first listener on; while there is only net/http's server, Go's own
+//     from 10 ms after the loop engine's first listener on; while there is only net/http's server, Go's own
 //     pace is kept. After a collection GOGC is chosen such that the heap grows as far as the
 //     room allows, at most a hundred times a second (fifty within a limit). The room is reckoned
 //     anew each time: it becomes smaller as more of the program is used. The runtime's memory
@@ -142,6 +142,7 @@ type Ceiling struct {
 	roomNow   func() int64 // for the collector's pace; nil without a limit
 	letGo     func() int64 // see OnQuiet
 	collector *admission.Collector
+	soon      *time.Timer // paces the collector; nil unless BeginLoop has asked for it
 	ended     bool
 }
 
@@ -161,6 +162,7 @@ func (m *Ceiling) Begin(settings Settings) {
 	p := newProgram(m.limit, settings.KeepProgram)
 	m.program = p
 	if m.limit.Bytes > 0 {
+		p.measure()
 		m.room = p.beside(m.limit, p.most)
 		if m.room <= leastRoom {
 			settings.Log.Warn("the memory limit leaves hardly anything beside the program itself",
@@ -182,7 +184,18 @@ func (m *Ceiling) Begin(settings Settings) {
 // BeginLoop has the collector paced from the first listener of the loop engine on, limit or not:
 // its requests leave so little that is live that Go would collect all the time. On net/http they
 // leave more, and without a limit its service is to take no more memory than others by it.
+//
+// Where there is no limit that begins a moment later, or when somebody asks for the State: a program that starts
+// has no heap to speak of yet, and the first look at the runtime is its dearest.
 func (m *Ceiling) BeginLoop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.collector == nil && m.soon == nil && !m.ended {
+		m.soon = time.AfterFunc(paceAfter, m.paceNow)
+	}
+}
+
+func (m *Ceiling) paceNow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pace()
@@ -209,6 +222,9 @@ func (m *Ceiling) End() {
 	m.begun, m.ended = true, true
 	if m.collector != nil {
 		m.collector.Stop()
+	}
+	if m.soon != nil {
+		m.soon.Stop()
 	}
 	if m.program != nil && m.program.drop != nil {
 		m.program.drop.Stop()
@@ -244,6 +260,9 @@ func (m *Ceiling) State() (limit admission.MemoryLimit, heapGoal int64, percent 
 	if m.program == nil {
 		return admission.MemoryLimit{}, 0, 0, false
 	}
+	if m.soon != nil {
+		m.pace()
+	}
 	return m.limit, m.collector.Goal(), m.collector.Percent(), true
 }
 
@@ -262,13 +281,21 @@ type program struct {
 // tenths of a millisecond: a service that starts has other things to do.
 const dropAfter = 250 * time.Millisecond
 
+// paceAfter is how long after it has begun to serve the collector of a program without a limit is paced.
+const paceAfter = 10 * time.Millisecond
+
 func newProgram(limit admission.MemoryLimit, keep bool) *program {
-	p := &program{most: admission.ProgramBytes(), drops: !keep && !ofGroup(limit)}
+	p := &program{drops: !keep && !ofGroup(limit)}
+	p.settled.Store(!p.drops)
+	return p
+}
+
+// measure finds out how much of the program is known to be needed.
+func (p *program) measure() {
+	p.most = admission.ProgramBytes()
 	if p.drops {
 		p.most = p.most * comesBack / 16
 	}
-	p.settled.Store(!p.drops)
-	return p
 }
 
 func (p *program) dropNow() {

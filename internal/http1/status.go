@@ -79,12 +79,14 @@ var reasons = [512]string{
 
 // statusLines holds the whole status line of each registered code, indexed by
 // code - firstStatus, and "" for the others.
-var statusLines = buildStatusLines()
+var statusLines [len(reasons) - firstStatus]string
 
-func buildStatusLines() (lines [len(reasons) - firstStatus]string) {
+// As the result of a function, or ranged over by value, the tables would need a stack of 32 KB, for which the
+// first goroutine's is copied.
+func init() {
 	var text strings.Builder // one string for all: this is done whenever a program starts
 	text.Grow(2 << 10)
-	for code, reason := range reasons {
+	for code, reason := range &reasons {
 		if reason == "" {
 			continue
 		}
@@ -94,9 +96,8 @@ func buildStatusLines() (lines [len(reasons) - firstStatus]string) {
 		text.WriteByte(' ')
 		text.WriteString(reason)
 		text.WriteString(CRLF)
-		lines[code-firstStatus] = text.String()[start:]
+		statusLines[code-firstStatus] = text.String()[start:]
 	}
-	return lines
 }
 
 // appendOtherStatusLine appends the status line of an unregistered code. It

@@ -139,6 +139,7 @@ func (q *Queue) wait(e *entry) {
 
 // passOn empties the queue, after batch, which was taken from it.
 func (q *Queue) passOn(batch []entry) {
+	deepen(0)
 	over := false
 	defer func() {
 		if !over { // a handler has ended the goroutine (runtime.Goexit)
@@ -246,4 +247,13 @@ func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (h queued) WithGroup(name string) slog.Handler {
 	return queued{q: h.q, to: h.to.WithGroup(name), waits: h.waits}
+}
+
+// deepen has a stack with room for what a handler calls, at once, and while there is nothing on it: it would be
+// copied three times, each time with more to adjust, before the first record of a program is written.
+//
+//go:noinline
+func deepen(i int) byte {
+	var room [8 << 10]byte
+	return room[i]
 }
