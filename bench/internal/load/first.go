@@ -1,3 +1,5 @@
+//go:build linux
+
 package load
 
 import (
@@ -6,11 +8,20 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // firstAnswerPoll is how often a server that does not answer yet is asked again: start-up times are
 // no finer than this.
 const firstAnswerPoll = 100 * time.Microsecond
+
+// pause waits for firstAnswerPoll. A timer would not do: where nothing else is to be done the runtime waits for
+// whole milliseconds, which is a third of what a start takes.
+func pause() {
+	left := unix.NsecToTimespec(int64(firstAnswerPoll))
+	_ = unix.Nanosleep(&left, nil) // that a signal has cut it short does not matter
+}
 
 // FirstAnswer asks until the server at addr answers.
 func FirstAnswer(ctx context.Context, addr, path string) error {
@@ -46,11 +57,10 @@ func FirstAnswerH2(byTLS bool) func(ctx context.Context, addr, path string) erro
 				}
 				err = fmt.Errorf("status %d", answer.StatusCode)
 			}
-			select {
-			case <-ctx.Done():
+			if ctx.Err() != nil {
 				return fmt.Errorf("no answer from %s: %w", addr, err)
-			case <-time.After(firstAnswerPoll):
 			}
+			pause()
 		}
 	}
 }
@@ -67,11 +77,10 @@ func firstAnswer(ctx context.Context, c client) error {
 			return nil
 		}
 		c.close()
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return fmt.Errorf("no answer from %s: %w", c.addr, ctx.Err())
-		case <-time.After(firstAnswerPoll):
 		}
+		pause()
 		if time.Now().After(deadline) {
 			return fmt.Errorf("no answer from %s: status %d, error %v", c.addr, status, err)
 		}
