@@ -8,6 +8,7 @@
 //     token, a value or a field line ends.
 //   - parse.go (request head) and chunked.go (chunked body): resumable state
 //     machines. Running out of bytes is an outcome of its own, never an error.
+//     plain.go reads ordinary heads that are here in whole in one pass.
 //   - fields.go, target.go, host.go and trailer.go: what the fields that rule
 //     framing, the request target, the Host field and trailers mean.
 //

@@ -14,6 +14,15 @@ var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTra
 // test run checks: all heads of the tables.
 func headSeeds() []string {
 	seeds := []string{plainHead, browserHead, "", "\r", "\r\n", "\r\n\r", plainHead + plainHead}
+	for _, target := range []string{"/", "/a_b~c?d=e?/%", "/?", "/%41", "/a#", "/a b", "/caf\xc3\xa9?x", "*", "/a?b\x7f"} {
+		seeds = append(seeds, "PATCH "+target+" HTTP/1.1\r\nhOST: a\r\n\r\n")
+	}
+	for _, host := range []string{
+		"a", "localhost", "a:", ":1", "a:65535", "a:65536", "a:100000", "127.0.0.1:8080", "a_b", "a/b", "a@b", "a..b", "[::1]:80", "%41",
+		" a", "a ", "a\xff", "API.example.com:8443", "api.example.com/", "xn--bcher-kva.example", "exactly8", "exactly8:1", "sixteen.sixteen.",
+	} {
+		seeds = append(seeds, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n", "GET / HTTP/1.1\r\nHost: "+host+"\r\nA: b\r\nHost: a\r\n\r\n")
+	}
 	for _, r := range append(refusals, smuggling...) {
 		seeds = append(seeds, r.head)
 	}

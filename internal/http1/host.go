@@ -7,14 +7,23 @@ func validAuthority(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		return validLiteral(b)
 	}
-	end := 0
-	for end < len(b) && class[b[end]]&isHost != 0 {
-		end++
-	}
+	end := scanHost(b)
 	if end == 0 || end < len(b) && b[end] == '%' {
 		end = scanEscapedHost(b)
 	}
 	return end > 0 && validPort(b[end:])
+}
+
+// scanHost returns the index of the first byte of b that is no byte of a registered name, or len(b).
+func scanHost(b []byte) int {
+	rest := b
+	for len(rest) >= 4 && class[rest[0]]&class[rest[1]]&class[rest[2]]&class[rest[3]]&isHost != 0 {
+		rest = rest[4:]
+	}
+	for len(rest) > 0 && class[rest[0]]&isHost != 0 {
+		rest = rest[1:]
+	}
+	return len(b) - len(rest)
 }
 
 // scanEscapedHost returns the end of a registered name that has percent

@@ -39,6 +39,9 @@ const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | 
 // (rpc.DialHTTP). Nothing follows it that could be read differently.
 func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	if h.state == headNew || h.state == headDone {
+		if n = h.plain(buf, lim); n > 0 {
+			return n, nil
+		}
 		h.Reset()
 		at, p := h.start(buf)
 		if p != noProblem {

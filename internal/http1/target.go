@@ -1,5 +1,10 @@
 package http1
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // TargetForm is one of the four forms of a request target (RFC 9112 §3.2).
 type TargetForm uint8
 
@@ -15,12 +20,41 @@ const (
 // above ASCII are refused, as RFC 9112 §3.2 wants: whoever passes on raw UTF-8
 // has not encoded its target, and what the bytes mean would be a guess.
 
-// scanTarget returns the end of the path that starts at i, and the end of the
-// target. It notes in PathEscaped whether the path has a percent sign.
-func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
+// scanPath returns the index of the first byte at or after i that ends a path or is a percent sign, or len(w).
+func scanPath(w []byte, i int) int {
+	for ; i+8 <= len(w); i += 8 {
+		x := binary.LittleEndian.Uint64(w[i:])
+		// As in scanValue: the bytes up to a space, '#', '%', and '?' or 0x7F, which differ in one bit.
+		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*'%')-ones)|(((x|ones*0x40)^ones*0x7F)-ones))&^x | x) & highs
+		if mark != 0 {
+			return i + bits.TrailingZeros64(mark)/8
+		}
+	}
 	for i < len(w) && class[w[i]]&isPath != 0 {
 		i++
 	}
+	return i
+}
+
+// scanQuery returns the index of the first byte at or after i that cannot stand in a target, or len(w).
+func scanQuery(w []byte, i int) int {
+	for ; i+8 <= len(w); i += 8 {
+		x := binary.LittleEndian.Uint64(w[i:])
+		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*0x7F)-ones))&^x | x) & highs
+		if mark != 0 {
+			return i + bits.TrailingZeros64(mark)/8
+		}
+	}
+	for i < len(w) && class[w[i]]&isTarget != 0 {
+		i++
+	}
+	return i
+}
+
+// scanTarget returns the end of the path that starts at i, and the end of the
+// target. It notes in PathEscaped whether the path has a percent sign.
+func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
+	i = scanPath(w, i)
 	h.PathEscaped = i < len(w) && w[i] == '%'
 	if h.PathEscaped {
 		for i < len(w) && (class[w[i]]&isPath != 0 || w[i] == '%') {
@@ -29,9 +63,7 @@ func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
 	}
 	pathEnd = i
 	if i < len(w) && w[i] == '?' {
-		for i < len(w) && class[w[i]]&isTarget != 0 {
-			i++
-		}
+		i = scanQuery(w, i)
 	}
 	return pathEnd, i
 }
