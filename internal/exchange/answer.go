@@ -94,6 +94,9 @@ func (m *meta) setVersion(v version) { *m = *m&(1<<versionAt-1) | meta(v)<<versi
 // chunked body either.
 const NoLength = -2
 
+// Announces reports whether the answer is one to HEAD that says how long the body is which it leaves out.
+func (r *Answer) Announces() bool { return r.meta&metaAnnounces != 0 }
+
 // Announced is the length that Content-Length says, NoLength for no such header.
 func (r *Answer) Announced() int64 {
 	if r.meta&metaAnnounces != 0 {

@@ -32,7 +32,7 @@ func TestMetaPartsAreApart(t *testing.T) {
 
 // AppendHeaders says what Headers yields, whatever replaces what.
 func TestAppendHeadersAgainstHeaders(t *testing.T) {
-	names := []string{"A", "B", "Content-Type", "X-Long-Name", "Vary"}
+	names := []string{"A", "B", "Content-Type", "X-Long-Name", "Vary", "Date"}
 	random := rand.New(rand.NewPCG(1, 2))
 	value := func() string { return strconv.Itoa(random.IntN(1000)) }
 	block := func() *Block {
@@ -46,6 +46,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		return b
 	}
 	id, another := IDBlock("X-Id", new(Block)), IDBlock("X-Other", new(Block))
+	rendered := 0
 	for range 2000 {
 		a := Bare(200, Complete)
 		if random.IntN(3) > 0 {
@@ -107,6 +108,11 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		if got != want {
 			t.Fatalf("AppendHeaders:\n%s\nHeaders:\n%s", got, want)
 		}
+		if lines, all := a.Lines(); all && (string(lines) != want || a.Dated()) {
+			t.Fatalf("Lines, Date among them %v:\n%s\nHeaders:\n%s", a.Dated(), lines, want)
+		} else if all {
+			rendered++
+		}
 		if base := a.Base(); base != nil && base.HasNumber() && len(a.Fields()) == 0 {
 			if out := a.AppendBase([]byte("before")); string(out) != "before"+want {
 				t.Fatalf("AppendBase: %s\nHeaders:\n%s", out, want)
@@ -117,5 +123,8 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 				t.Fatalf("%s is both lacking and there", name)
 			}
 		}
+	}
+	if rendered == 0 {
+		t.Error("no answer has its lines ready")
 	}
 }

@@ -390,6 +390,22 @@ var dateMask = maskOf("Date")
 // Dated reports whether the answer says itself when it was made: then nobody else does.
 func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
+// Lines returns the lines of all header fields where they were rendered before and Date is not one of them; all is false
+// for answers of other kinds, also for some of that.
+func (r *Answer) Lines() (lines []byte, all bool) {
+	if r.on == nil {
+		return nil, true
+	}
+	if r.on.x != nil && r.meta.fields() > 0 {
+		return nil, false
+	}
+	b := r.on.block.Load()
+	if b == nil {
+		return nil, true
+	}
+	return b.Wire, b.hole == 0 && b.tail == nil && b.names&dateMask == 0
+}
+
 // Has reports whether the named field will be sent.
 func (r *Answer) Has(name string) bool {
 	for n := range r.Headers {

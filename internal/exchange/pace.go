@@ -107,6 +107,9 @@ func (p *Pace) TookOver(now int64) {
 	}
 }
 
+// Watched reports whether there is more to learn from calls that return: Returned is to be called.
+func (p *Pace) Watched() bool { return p.score.Load() > leastScore }
+
 // Returned counts a call, ended at now, that stayed on its loop. It costs a load
 // when there is nothing more to learn.
 func (p *Pace) Returned(now int64) {

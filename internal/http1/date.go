@@ -46,3 +46,29 @@ func (d *DateCache) render(unixSeconds int64) {
 	d.filled = true
 	d.second = unixSeconds
 }
+
+// An Opening renders how answers begin, status line and Date, for one status and second at a time: those of most answers in a
+// row. The zero value is ready. It belongs to one goroutine, as its DateCache does.
+type Opening struct {
+	Date   DateCache
+	status int
+	second int64
+	length int
+	text   [longestStatusLine + dateLineLength]byte
+}
+
+// longestStatusLine is the length of that of 431, which says most.
+const longestStatusLine = len("HTTP/1.1 431 Request Header Fields Too Large\r\n")
+
+// Append appends the status line of HTTP/1.1 and the Date field, for a time in seconds since 1970.
+func (o *Opening) Append(dst []byte, status int, unixSeconds int64) []byte {
+	if o.status != status || o.second != unixSeconds {
+		o.render(status, unixSeconds)
+	}
+	return append(dst, o.text[:o.length]...)
+}
+
+func (o *Opening) render(status int, unixSeconds int64) {
+	o.length = len(o.Date.AppendField(AppendStatusLine(o.text[:0], status), unixSeconds))
+	o.status, o.second = status, unixSeconds
+}

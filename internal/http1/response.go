@@ -36,6 +36,13 @@ func AppendContentLength(dst []byte, n int64) []byte {
 	return append(dst, CRLF...)
 }
 
+// AppendLastLength appends the end of a head whose last field is Content-Length, for n ≥ 0 bytes.
+func AppendLastLength(dst []byte, n int) []byte {
+	dst = append(dst, "Content-Length: "...)
+	dst = appendDecimal(dst, uint64(n))
+	return append(dst, CRLF+CRLF...)
+}
+
 // Field lines that a server adds itself.
 const (
 	// ConnectionClose says that the connection closes after this response.

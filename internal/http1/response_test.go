@@ -223,6 +223,30 @@ func TestDateCache(t *testing.T) {
 	}
 }
 
+func TestOpening(t *testing.T) {
+	var o http1.Opening
+	var d http1.DateCache
+	for code := 100; code <= 999; code++ {
+		for _, at := range []int64{0, 1, 1_700_000_000} {
+			for range 2 { // rendered, and kept
+				want := d.AppendField(http1.AppendStatusLine([]byte("kept "), code), at)
+				if got := o.Append([]byte("kept "), code, at); string(got) != string(want) {
+					t.Fatalf("%q, want %q", got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestAppendLastLength(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 10, 99, 100, 12345, math.MaxInt} {
+		want := fmt.Sprintf("kept Content-Length: %d\r\n\r\n", n)
+		if got := http1.AppendLastLength([]byte("kept "), n); string(got) != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestResponseAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("race builds allocate on their own account")

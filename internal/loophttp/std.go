@@ -122,7 +122,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.d.Reserve(headRoom)
 	x.appendHead(resp, length)
 	if !x.d.Inline() {
-		x.date = nil // a stream may last, and tells the time once
+		x.opening = nil // a stream may last, and tells the time once
 	}
 	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.Status())
 	return &sink{stream{x: x, chunked: chunked}}

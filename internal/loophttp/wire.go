@@ -26,9 +26,9 @@ type wire struct {
 	call    exchange.Call
 	s       *exchange.State // that of call
 	head    http1.Head
-	names   http1.Names      // of head's fields, where named
-	date    *http1.DateCache // made when first needed
-	canon   []byte           // the canonical path, when the one sent has escapes
+	names   http1.Names    // of head's fields, where named
+	opening *http1.Opening // made when first needed
+	canon   []byte         // the canonical path, when the one sent has escapes
 
 	// Of the current call.
 	d     *engine.Driver
@@ -287,7 +287,8 @@ func (x *wire) answer() progress {
 	if x.d.Expired() {
 		return x.dropLate(&resp)
 	}
-	if counts, outcome := &x.s.Route.Counts, resp.Class(); counts == x.count.counts && outcome == x.count.outcome {
+	route := x.s.Route
+	if counts, outcome := &route.Counts, resp.Class(); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
 		x.countOther(counts, outcome)
@@ -297,11 +298,11 @@ func (x *wire) answer() progress {
 		x.flushCount()
 	}
 	switch {
-	case x.s.Route.NoRoute || !stayed: // see Away; and workers wait for each other
+	case route.NoRoute || !stayed: // see Away; and workers wait for each other
 	case streams:
-		x.s.Route.Streams.Returned(x.d.Now())
-	default:
-		x.s.Route.Pace.Returned(x.d.Now())
+		route.Streams.Returned(x.d.Now())
+	case route.Pace.Watched():
+		route.Pace.Returned(x.d.Now())
 	}
 	return x.conclude(&resp)
 }

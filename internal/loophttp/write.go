@@ -18,26 +18,38 @@ func (x *wire) respond(resp *exchange.Answer) {
 		resp.Release()
 		return
 	}
-	body := resp.Body
+	body, d, status := resp.Body, x.d, resp.Status()
+	if lines, all := resp.Lines(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.undated && !x.closing &&
+		http1.BodyAllowed(x.head.Method, status) { // as most are
+		if x.opening == nil {
+			x.opening = new(http1.Opening)
+		}
+		out := append(x.opening.Append(d.Out, status, d.Unix()), lines...)
+		d.Out = append(http1.AppendLastLength(out, len(body)), body...)
+		if resp.Own() != nil {
+			resp.Release()
+		}
+		return
+	}
 	x.appendHead(resp, resp.Announced())
 	switch {
-	case body == "" || !http1.BodyAllowed(x.head.Method, resp.Status()):
+	case body == "" || !http1.BodyAllowed(x.head.Method, status):
 		resp.Release()
 	case len(body) >= ownedBody && x.gathered != nil && view.Within(body, x.gathered.body):
-		x.d.WriteOwned(view.Bytes(body), x.gathered)
+		d.WriteOwned(view.Bytes(body), x.gathered)
 		x.gathered = nil
 		resp.Release()
 	case len(body) >= ownedBody && view.Within(body, x.s.Payload) && cap(x.s.Payload) > exchange.KeptPayload:
-		x.d.WriteOwned(x.call.PassOn(body), nil)
+		d.WriteOwned(x.call.PassOn(body), nil)
 		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):
-		x.d.Out = append(x.d.Out, body...)
+		d.Out = append(d.Out, body...)
 		resp.Release()
 	case resp.Own() != nil:
 		own, b := resp.Lend() // with its capacity, which is what pending output holds
-		x.d.WriteOwned(b, own)
+		d.WriteOwned(b, own)
 	default:
-		x.d.WriteOwned(view.Bytes(body), nil)
+		d.WriteOwned(view.Bytes(body), nil)
 	}
 }
 
@@ -52,10 +64,10 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		out = http1.AppendStatusLine(out, status)
 	}
 	if !x.undated && !resp.Dated() {
-		if x.date == nil {
-			x.date = new(http1.DateCache)
+		if x.opening == nil {
+			x.opening = new(http1.Opening)
 		}
-		out = x.date.AppendField(out, x.d.Unix())
+		out = x.opening.Date.AppendField(out, x.d.Unix())
 	}
 	block, own := resp.Base(), resp.Fields()
 	switch {
