@@ -61,18 +61,18 @@ func contained(act Action) Action {
 // through a pointer, since it would be copied at every return.
 func (a *App) run(act Action, r *Request, resp *Response) {
 	outer := r.depth
-	defer a.rescue(r, resp, outer)
+	defer func() {
+		if r.depth != outer { // act has not returned
+			a.rescue(r, resp, outer, recover())
+		}
+	}()
 	r.depth = outer + 1
 	*resp = act(r)
 	r.depth = outer
 }
 
-// rescue ends run; if act has returned, r.depth is what it was before.
-func (a *App) rescue(r *Request, resp *Response, outer int32) {
-	if r.depth == outer {
-		return
-	}
-	v := recover()
+// rescue ends run when act has not returned.
+func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 	if v == nil {
 		r.discard()
 		r.wire.Abandoned()

@@ -92,7 +92,7 @@ func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
 	r.app.run(r.act, r, &resp)
-	if resp.a.Kind() != exchange.Later {
+	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || r.app.amends() || r.app.servers.IsDraining()) {
 		r.app.settle(r, &resp)
 	}
 	return resp.a

@@ -51,7 +51,9 @@ func (d *Driver) Leave() bool {
 		if d.loop.out != nil {
 			d.takeOut()
 		}
-		d.unclaim()
+		if d.hasTimeout() {
+			d.unclaim()
+		}
 		return true
 	}
 	d.lost()

@@ -102,21 +102,19 @@ func plainHost(b []byte) (length int) {
 		return 0
 	}
 	if b[0] == ':' {
-		digits, port := 0, uint32(0)
-		for b = b[1:]; len(b) > 0; b = b[1:] {
-			d := uint32(b[0]) - '0'
+		end, port := 1, uint32(0)
+		for _, c := range b[1:min(len(b), len(":65535")+1)] {
+			d := c - '0'
 			if d > 9 {
 				break
 			}
-			digits++
-			if port = 10*port + d; port > 65535 {
-				return 0
-			}
+			port = 10*port + uint32(d)
+			end++
 		}
-		if digits > len("65535") || len(b) < len(CRLF) {
+		if b = b[end:]; port > 65535 || end > len(":65535") || len(b) < len(CRLF) {
 			return 0
 		}
-		length += 1 + digits
+		length += end
 	}
 	if binary.LittleEndian.Uint16(b) != crlf {
 		return 0

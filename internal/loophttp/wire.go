@@ -112,18 +112,19 @@ func (x *wire) serveNext(in []byte) (n int, next progress) {
 		x.c.Proto = nil
 		u.release()
 	}
+	if !x.head.HasBody() {
+		return x.serveWhole(in, n, nil)
+	}
 	return x.serveHead(in, n)
 }
 
-// serveHead goes on with the complete head in in[:n]: it finds out where the
-// body is.
+// serveHead goes on with the complete head in in[:n], behind which there is a body: it finds
+// out where.
 func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	h := &x.head
 	rest := in[n:]
 	length := h.ContentLength
 	switch {
-	case !h.HasBody():
-		return x.serveWhole(in, n, nil)
 	case !h.Expect100 && !h.Chunked && int64(len(rest)) >= length:
 		return x.serveWhole(in, n+int(length), rest[:length])
 	case !h.Chunked && length > x.handler.server.Pipeline.LeastBody() && x.tooLong(length):
@@ -166,7 +167,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	if x.overdue() {
 		return n, x.shed()
 	}
-	if x.tooSlowForLoop() {
+	if x.s.Route.Pace.Suspect() && x.tooSlowForLoop() {
 		return 0, needWorker
 	}
 	if x.expectsMuch() {
@@ -282,7 +283,9 @@ func (x *wire) answer() progress {
 		resp = x.call.CarryOut(resp)
 		x.produces.Store(false)
 	}
-	x.closeStdBody()
+	if x.stdBody != nil {
+		x.closeStdBody()
+	}
 	stayed := x.d.Leave()
 	if x.d.Expired() {
 		return x.dropLate(&resp)
@@ -325,7 +328,7 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 		x.end()
 		return connectionOver
 	}
-	if resp.Kind() == exchange.Abort || passed(x.writeBy()) {
+	if resp.Kind() == exchange.Abort || x.deadlines != nil && passed(x.writeBy()) {
 		resp.Release()
 		x.cut()
 		x.end()
