@@ -33,7 +33,7 @@ func (x *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, exchange.ErrLate
 	}
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
-	if c == nil || c.handlers == nil { // another server's
+	if !x.direct || c == nil || c.handlers == nil { // who has net/http's own writer counts, or it is another server's
 		conn, rw, err := x.control().Hijack()
 		return hijacked(conn), rw, err
 	}

@@ -34,7 +34,7 @@ var exceptions = []struct {
 	}},
 	{"it hijacks the connection", behindGateway, []string{
 		"TestStdHijack", "TestTimeoutLiftsTheDeadline", "TestHandlersWithMiddlewareThatFail", "TestUpgradeHeadGoesOutBeforeHijack",
-		"TestStdFormFiles", "TestMountConnect", "TestWriterIsOverWithItsHandler", "TestDrainWaitsForHijacked",
+		"TestStdFormFiles", "TestMountConnect", "TestWriterIsOverWithItsHandler", "TestDrainWaitsForHijacked", "TestDrainWaitsForHijackedBehindMiddleware",
 	}},
 	{"it is about clients that are slow, or do not read", behindGateway, []string{
 		"TestActionSeesSlowBody", "TestBodyTimeout", "TestBodyTimeoutEnds", "TestBodyTimeoutUnread", "TestBodyTimeoutEndsUnread", "TestLongestTimeouts",

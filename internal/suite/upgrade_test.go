@@ -121,6 +121,68 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 	})
 }
 
+// It waits for them as long also where middleware has given their request a context of its own.
+func TestDrainWaitsForHijackedBehindMiddleware(t *testing.T) {
+	contexts := map[string]func(context.Context) context.Context{
+		"over": func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx
+		},
+		"without end": context.WithoutCancel,
+	}
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		for how, change := range contexts {
+			t.Run(how, func(t *testing.T) {
+				var app *dunlin.App
+				var ended atomic.Bool
+				addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(a *dunlin.App) {
+					app = a
+					behind := a.Group("")
+					behind.UseStd(func(next http.Handler) http.Handler {
+						return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r.WithContext(change(r.Context()))) })
+					})
+					behind.Get("/up", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						conn, rw, err := http.NewResponseController(w).Hijack()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer conn.Close()
+						_, _ = io.WriteString(conn, "begun\n")
+						<-app.Draining()
+						_, _ = io.WriteString(conn, "leave\n")
+						if line, err := rw.ReadString('\n'); line != "left\n" {
+							t.Errorf("%q, %v", line, err)
+						}
+						ended.Store(true)
+					})))
+				})
+				conn := Dial(t, addr)
+				Send(t, conn, "GET /up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				br := bufio.NewReader(conn)
+				if line, err := br.ReadString('\n'); line != "begun\n" {
+					t.Fatal(line, err)
+				}
+				shutdown := make(chan error, 1)
+				go func() { shutdown <- app.Shutdown(t.Context()) }()
+				if line, err := br.ReadString('\n'); line != "leave\n" {
+					t.Fatal(line, err)
+				}
+				select {
+				case err := <-shutdown:
+					t.Fatalf("Shutdown returned %v before the handler", err)
+				case <-time.After(20 * time.Millisecond): // a client on its way
+				}
+				Send(t, conn, "left\n")
+				if err := Await(t, "Shutdown", shutdown); err != nil || !ended.Load() {
+					t.Errorf("Shutdown returned %v, and the handler has ended: %v", err, ended.Load())
+				}
+			})
+		}
+	})
+}
+
 // A request that asks for HTTP/2 by Upgrade is answered by HTTP/1.1, and what comes behind it is a request of that.
 func TestUpgradeToHTTP2IsNotTaken(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
