@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -29,7 +30,10 @@ func require(t *testing.T, tools ...string) {
 	}
 }
 
-// A server is a redis-server of a test.
+// program is what the tests start: redis-server, or what DUNLIN_REDIS_SERVER names, such as valkey-server.
+func program() string { return cmp.Or(os.Getenv("DUNLIN_REDIS_SERVER"), "redis-server") }
+
+// A server is a Redis of a test.
 type server struct {
 	addr    string
 	port    int
@@ -71,7 +75,7 @@ func freePort(t *testing.T) int {
 // startServer starts a Redis that keeps nothing on disk, with further settings.
 func startServer(t *testing.T, settings ...string) *server {
 	t.Helper()
-	require(t, "redis-server")
+	require(t, program())
 	for range 5 { // another program may be faster to take the port
 		port := freePort(t)
 		s := &server{port: port, addr: fmt.Sprintf("127.0.0.1:%d", port)}
@@ -95,7 +99,7 @@ func startServer(t *testing.T, settings ...string) *server {
 func (s *server) start(t *testing.T) bool {
 	t.Helper()
 	s.said = new(safeBuffer)
-	s.process = exec.Command("redis-server", s.args...)
+	s.process = exec.Command(program(), s.args...)
 	s.process.Stdout, s.process.Stderr = s.said, s.said
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
