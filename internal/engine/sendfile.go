@@ -56,11 +56,12 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	if err != nil {
 		return 0, fmt.Errorf("engine: sendfile: %w", err)
 	}
+	var seen seenInMemory
 	for sent < n {
 		var k int
 		var errno error
 		// Control keeps the descriptor open for the call, no longer.
-		if err := raw.Control(func(fd uintptr) { k, errno = sendfile(c.fd, fd, start+sent, n-sent) }); err != nil {
+		if err := raw.Control(func(fd uintptr) { k, errno = sendfile(c.fd, fd, start+sent, n-sent, &seen) }); err != nil {
 			return sent, fmt.Errorf("engine: sendfile: %w", err)
 		}
 		switch {
@@ -74,6 +75,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 			if err := c.awaitRoom(until); err != nil {
 				return sent, err
 			}
+			seen = seenInMemory{} // it may have been long
 		default:
 			c.flags |= flagCloseNow
 			return sent, fmt.Errorf("engine: sendfile: %w", errno)
@@ -87,9 +89,8 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 // The runtime gives the processor of a call that lasts to another thread, and waking
 // that costs more than all else here: what is in memory is sent without telling it,
 // in pieces of some 50 µs. Only where a disk may have to be waited for is it told.
-func sendfile(socket int32, file uintptr, at, n int64) (int, error) {
-	piece := min(n, inMemory)
-	if resident(file, at) && resident(file, at+piece-1) {
+func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int, error) {
+	if piece := seen.piece(file, at, n); piece > 0 {
 		return sendfileQuickly(socket, file, int(piece))
 	}
 	for {
@@ -98,4 +99,21 @@ func sendfile(socket int32, file uintptr, at, n int64) (int, error) {
 			return k, err
 		}
 	}
+}
+
+// seenInMemory is a part of a file whose ends were found to be in memory, and so is taken to be there. To ask
+// takes a twentieth of what sending does: it is done once for a piece, in however many calls that goes out.
+type seenInMemory struct{ from, to int64 }
+
+// piece returns how many of the next n bytes of file from at may be sent in one call, 0 if they are not in memory.
+func (s *seenInMemory) piece(file uintptr, at, n int64) int64 {
+	known := s.from < s.to && at >= s.from && at <= s.to
+	if most := min(n, inMemory); !known || s.to-at < (most+1)/2 {
+		if !known && !resident(file, at) || !resident(file, at+most-1) {
+			*s = seenInMemory{}
+			return 0
+		}
+		*s = seenInMemory{at, at + most}
+	}
+	return min(s.to-at, n)
 }
