@@ -10,8 +10,9 @@ import (
 // edges are those of a node that has several of one kind, or a catch-all. Lookups see it change only in
 // that free slots are filled.
 type edges struct {
-	// slots is a hash table of the static edges with open addressing, at most half full. Without static
-	// edges there is none.
+	// slots is a hash table of the static edges with open addressing, at most a quarter full: a segment that is not
+	// where it is looked for first costs more than its comparison, since the processor has gone on as if it were.
+	// Without static edges there is none.
 	slots  []atomic.Pointer[node]
 	shift  uint8   // 64 - log2(len(slots))
 	used   uint32  // slots, for registration
@@ -66,7 +67,7 @@ func compareParams(n *node, seg *segment) int {
 }
 
 // hasRoom reports whether the table has room for one more.
-func (e *edges) hasRoom() bool { return 2*(int(e.used)+1) <= len(e.slots) }
+func (e *edges) hasRoom() bool { return 4*(int(e.used)+1) <= len(e.slots) }
 
 // grow moves the static edges to a table of twice the size.
 func (e *edges) grow() {
