@@ -109,6 +109,14 @@ func (d *differ) operation(old, new map[string]any) {
 	if len(list(old, "security")) == 0 && len(list(new, "security")) > 0 {
 		d.note(true, "it asks for credentials")
 	}
+	for _, way := range list(old, "security") {
+		suffices := func(other any) bool {
+			return !slices.ContainsFunc(sortedKeys(object_(other)), func(name string) bool { return object_(way)[name] == nil })
+		}
+		if len(list(new, "security")) > 0 && !slices.ContainsFunc(list(new, "security"), suffices) {
+			d.note(true, "the credentials %s do not suffice any more", strings.Join(sortedKeys(object_(way)), " and "))
+		}
+	}
 	d.parameters(d.params(d.old, old), d.params(d.new, new))
 	d.body(resolve(d.old, old["requestBody"]), resolve(d.new, new["requestBody"]))
 	d.answers(member(old, "responses"), member(new, "responses"))

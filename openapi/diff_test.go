@@ -35,6 +35,21 @@ func TestDiff(t *testing.T) {
             "key": []
           }
         ]`, `"security": []`, ""},
+		{"another way in", `"security": [
+          {
+            "key": []
+          }
+        ]`, `"security": [{"token": []}, {"key": []}]`, ""},
+		{"other credentials", `"security": [
+          {
+            "key": []
+          }
+        ]`, `"security": [{"token": []}]`, breaking + "POST /admin/books: the credentials key do not suffice any more"},
+		{"more credentials", `"security": [
+          {
+            "key": []
+          }
+        ]`, `"security": [{"token": [], "key": []}]`, breaking + "POST /admin/books: the credentials key do not suffice any more"},
 		{"media type", `"text/csv": {}`, `"text/plain": {}`, breaking + "POST /import: body: text/csv is not taken any more"},
 		{"never null any more", `"anyOf": [
               {

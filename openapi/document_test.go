@@ -323,3 +323,51 @@ func TestBlankField(t *testing.T) {
 		}
 	}
 }
+
+// What an operation asks for is of each requirement one way.
+func TestSecurity(t *testing.T) {
+	token, session := typed.Requires(typed.BearerAuth("token", "JWT"), "admin"), typed.Requires(typed.APIKey("session", "cookie", "sid"))
+	key := typed.Requires(typed.APIKey("key", "header", "X-Key"))
+	for _, c := range []struct {
+		name     string
+		required []typed.Declaration
+		want     string
+		scoped   bool
+	}{
+		{"one", []typed.Declaration{session}, `[{"session":[]}]`, false},
+		{"all", []typed.Declaration{session, key}, `[{"key":[],"session":[]}]`, false},
+		{"either", []typed.Declaration{session.Or(token)}, `[{"session":[]},{"token":["admin"]}]`, true},
+		{"one of three", []typed.Declaration{session.Or(token.Or(key))}, `[{"session":[]},{"token":["admin"]},{"key":[]}]`, true},
+		{"either, and another", []typed.Declaration{session.Or(token), key}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
+		{"another, and either", []typed.Declaration{key, session.Or(token)}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
+		{"twice the same", []typed.Declaration{key, key}, `[{"key":[]}]`, false},
+	} {
+		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+		pass := func(next dunlin.Action) dunlin.Action { return next }
+		typed.Get(app, "/", func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil }, typed.Declares(pass, c.required...))
+		text, err := openapi.Document(app, openapi.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			Paths map[string]map[string]struct {
+				Security  []map[string][]string
+				Responses map[string]any
+			}
+		}
+		if err := json.Unmarshal(text, &doc); err != nil {
+			t.Fatal(err)
+		}
+		op := doc.Paths["/"]["get"]
+		got, err := json.Marshal(op.Security)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != c.want || (op.Responses["403"] != nil) != c.scoped || op.Responses["401"] == nil {
+			t.Errorf("%s: %s with %d answers, want %s", c.name, got, len(op.Responses), c.want)
+		}
+	}
+	if ways := session.Or(token).Or(key).Ways(); len(ways) != 3 || len(session.Ways()) != 1 {
+		t.Errorf("%d ways, and %d of one", len(ways), len(session.Ways()))
+	}
+}

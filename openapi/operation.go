@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -47,16 +48,11 @@ func (g *generator) operation(d *typed.Description, method, template string) (*o
 	o.put("responses", g.responses(d.Answers))
 	o.set("deprecated", d.Deprecated)
 	if len(d.Security) > 0 {
-		both := new(object)
-		for _, q := range d.Security {
-			if err := g.scheme(q.Scheme); err != nil {
-				return nil, err
-			}
-			if both.get(q.Scheme.Name) == nil {
-				both.put(q.Scheme.Name, append([]string{}, q.Scopes...))
-			}
+		ways, err := g.security(d.Security)
+		if err != nil {
+			return nil, err
 		}
-		o.put("security", []any{both})
+		o.put("security", ways)
 	}
 	if d.Route.Host != "" {
 		o.put("servers", []any{hostServer(d.Route.Host)})
@@ -194,6 +190,28 @@ func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	if media == "multipart/form-data" {
 		m.set("encoding", encoding)
 	}
+}
+
+// security lists the ways to satisfy all requirements: of each of them one scheme.
+func (g *generator) security(all []typed.Requirement) ([]*object, error) {
+	ways := []*object{new(object)}
+	for _, q := range all {
+		var longer []*object
+		for _, way := range ways {
+			for _, suffices := range q.Ways() {
+				if err := g.scheme(suffices.Scheme); err != nil {
+					return nil, err
+				}
+				both := &object{members: slices.Clone(way.members)}
+				if both.get(suffices.Scheme.Name) == nil {
+					both.put(suffices.Scheme.Name, append([]string{}, suffices.Scopes...))
+				}
+				longer = append(longer, both)
+			}
+		}
+		ways = longer
+	}
+	return ways, nil
 }
 
 // scheme notes a security scheme; one name stands for one scheme.

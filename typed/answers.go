@@ -100,7 +100,7 @@ func (o *Operation) derive(c *contract) {
 	}
 	if len(o.security) > 0 {
 		c.problem(http.StatusUnauthorized, "Credentials are missing or invalid")
-		if slices.ContainsFunc(o.security, func(q Requirement) bool { return len(q.Scopes) > 0 }) {
+		if slices.ContainsFunc(o.security, Requirement.scoped) {
 			c.problem(http.StatusForbidden, "The credentials do not suffice")
 		}
 	}

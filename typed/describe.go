@@ -64,7 +64,7 @@ func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	return op
 }
 
-// Security says what the caller must prove; the check is middleware's, see Declares.
+// Security says what the caller must prove, all of it; the check is middleware's, see Declares.
 func (op *Op[In, Out]) Security(required ...Requirement) *Op[In, Out] {
 	op.security = append(op.security, required...)
 	return op

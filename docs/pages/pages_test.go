@@ -29,6 +29,7 @@ func TestPages(t *testing.T) {
 		"templates":   templates,
 		"problems":    problemsAsPages,
 		"typed":       typedActions,
+		"two ways in": twoWaysIn,
 		"deploy":      tlsSettings,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,3 +171,51 @@ func follow(ctx context.Context, client *typed.Client) (notices []Notice, err er
 	}
 	return notices, nil
 }
+
+func twoWaysIn(t *testing.T, app *dunlin.App) {
+	byToken := middleware.KeyAuth(middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "a key of 16 bytes or more"})})
+	bySession := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if r.Cookie("__Host-session") != "ada" {
+				return dunlin.Error(typed.Unauthorized)
+			}
+			return next(r)
+		}
+	}
+
+	either := func(next dunlin.Action) dunlin.Action {
+		ofProgram, ofPerson := byToken(next), bySession(next)
+		return func(r *dunlin.Request) dunlin.Response {
+			if r.Header("Authorization") != "" {
+				return ofProgram(r)
+			}
+			return ofPerson(r)
+		}
+	}
+	token := typed.Requires(typed.BearerAuth("token", "JWT"))
+	session := typed.Requires(typed.APIKey("session", "cookie", "__Host-session"))
+	api := app.Group("/api", typed.Declares(either, token.Or(session), typed.Unauthorized))
+
+	op := typed.Get(api, "/news", func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil })
+	for _, c := range []struct {
+		name, value string
+		status      int
+	}{
+		{"Authorization", "Bearer a key of 16 bytes or more", 204},
+		{"Authorization", "Bearer another key of 16 bytes", 401},
+		{"Cookie", "__Host-session=ada", 204},
+		{"Cookie", "__Host-session=eve", 401},
+		{"Accept", "*/*", 401},
+	} {
+		req, _ := http.NewRequest("GET", "https://shop.example/api/news", nil)
+		req.Header.Set(c.name, c.value)
+		resp, err := dunlintest.NewClient(app).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %s: %d", c.name, c.value, resp.StatusCode)
+		}
+	}
+	op.Test(t, app, struct{}{}, func(r *http.Request) { r.Header.Set("Cookie", "__Host-session=ada") })
+}
