@@ -118,6 +118,13 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 	return left
 }
 
+// TimedOut reports whether a timeout is in force and has passed.
+func (d *Driver) TimedOut() bool { return d.hasTimeout() && d.until.Load() <= d.engine.now() }
+
+// Expire has the connection taken now from code that has found by itself that its
+// timeout has passed, and holds no Claim: it need not race with the timer.
+func (d *Driver) Expire() { d.timeoutPassed() }
+
 // HasTimeout reports whether a timeout of EnterFor is in force.
 func (d *Driver) HasTimeout() bool { return d.hasTimeout() }
 

@@ -174,6 +174,16 @@ func (b *bodyStream) receive(p []byte) (int, error) {
 	if !x.claim() {
 		return 0, exchange.ErrLate
 	}
+	n, err := b.receiveClaimed(p)
+	if err == exchange.ErrLate {
+		x.d.Expire() // or what the action makes of the error could be the answer
+	}
+	return n, err
+}
+
+// receiveClaimed is receive with the connection claimed, which it gives back.
+func (b *bodyStream) receiveClaimed(p []byte) (int, error) {
+	x := b.x
 	defer x.unclaim()
 	if !b.asked {
 		if err := b.ask(x.d.TimeLeft(x.handler.server.WriteTimeout)); err != nil {
@@ -187,7 +197,8 @@ func (b *bodyStream) receive(p []byte) (int, error) {
 }
 
 // await reads from the connection, for as long as the client sends fast enough. A
-// deadline of a standard handler, or a limit on the action's time, comes first.
+// deadline of a standard handler, or a limit on the action's time, comes first: that is
+// ErrLate.
 func (b *bodyStream) await(p []byte) (int, error) {
 	x, server := b.x, b.x.handler.server
 	x.d.Detach() // from here on the clock runs
@@ -209,7 +220,9 @@ func (b *bodyStream) await(p []byte) (int, error) {
 			// A handler has set another deadline meanwhile.
 		case errors.Is(err, engine.ErrNoRoom):
 			return 0, server.Pipeline.NoMemory("the request body", x.c.Met())
-		case !errors.Is(err, os.ErrDeadlineExceeded) || timeout != left || !x.readBy().IsZero():
+		case errors.Is(err, os.ErrDeadlineExceeded) && x.d.TimedOut():
+			return 0, exchange.ErrLate
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !x.readBy().IsZero():
 			return n, server.BodyCut(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,51 @@ func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
 		Soon(t, "a line says so", func() bool {
 			return strings.Contains(logs.String(), "took too long") && strings.Contains(logs.String(), "/slow/{id}")
 		})
+	})
+}
+
+// The body may still come when the time is over: that is not the client's fault, whoever notices it first.
+func TestTimeoutWhileTheBodyComes(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, RouteStats: dunlin.StatsOn}, func(a *dunlin.App) {
+			app = a
+			slow := a.Timeout(10 * time.Millisecond)
+			slow.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
+				if _, err := r.Bytes(); err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text("read")
+			})
+			slow.Post("/stream", func(r *dunlin.Request) dunlin.Response {
+				if _, err := io.Copy(io.Discard, r.Body()); err != nil {
+					return dunlin.Error(err)
+				}
+				return dunlin.Text("read")
+			})
+			slow.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.ReadAll(r.Body); err != nil {
+					w.WriteHeader(http.StatusTeapot)
+				}
+			})))
+		})
+		const times = 20
+		for _, path := range []string{"/bytes", "/stream", "/std"} {
+			for n := range times {
+				conn := Dial(t, addr)
+				_, _ = io.WriteString(conn, Request("POST "+path, fmt.Sprintf("Content-Length: %d", 100_000+100_000*(n%2)))+strings.Repeat("x", 5000*(n%3)))
+				got, err := ReadAnswer(bufio.NewReader(conn), "POST")
+				if err != nil || got[9:12] != "503" || !strings.Contains(got, problemLate) {
+					t.Errorf("%s, %d: %q, %v", path, n, got, err)
+				}
+				_ = conn.Close()
+			}
+		}
+		for _, route := range app.Stats().Routes {
+			if route.Timeouts != times {
+				t.Errorf("%s: %d timeouts, want %d", route.Pattern, route.Timeouts, times)
+			}
+		}
 	})
 }
 
