@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"time"
@@ -42,8 +43,8 @@ type ProxyConfig struct {
 //	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
 //
 // The server behind is told who asks by X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. What clients
-// have sent of these and of Forwarded is dropped, unless they are among Config.TrustedProxies: then
-// X-Forwarded-For is continued, and the scheme is the one that the proxy has said. Hop-by-hop headers do not pass
+// have sent of these and of Forwarded is dropped. Where they are among Config.TrustedProxies, X-Forwarded-For begins with the
+// client's address, as [dunlin.Request.Remote] has it, and the scheme is the one that the proxy has said. Hop-by-hop headers do not pass
 // (RFC 9110 section 7.6.1). A server that cannot be reached is answered for with 502, one that does not answer in time with
 // 504: use [dunlin.Route.Timeout] or the transport's limits. A request body that is too large, too slow, cut short or malformed is
 // the client's: 413, 408 or 400.
@@ -76,10 +77,13 @@ func Proxy(c ProxyConfig) dunlin.Action {
 				p.Out.Host = p.In.Host
 			}
 			from, _ := p.In.Context().Value(forwardedKey{}).(*forwarded)
-			if from != nil && from.trusted {
-				p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+			if from != nil && from.client.IsValid() {
+				p.Out.Header.Set("X-Forwarded-For", from.client.String())
 			}
 			p.SetXForwarded()
+			if from != nil && from.client.IsValid() && p.Out.Header.Get("X-Forwarded-For") == "" { // of a peer that has no address
+				p.Out.Header.Set("X-Forwarded-For", from.client.String())
+			}
 			if from != nil && from.secure {
 				p.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
@@ -117,7 +121,10 @@ func Proxy(c ProxyConfig) dunlin.Action {
 	}
 	act := dunlin.FromStd(proxy)
 	return func(r *dunlin.Request) dunlin.Response {
-		from := &forwarded{trusted: r.Remote() != r.Peer(), secure: r.Secure()}
+		from := &forwarded{secure: r.Secure()}
+		if remote := r.Remote(); remote != r.Peer() {
+			from.client = remote.Addr()
+		}
 		r.SetContext(context.WithValue(r.Context(), forwardedKey{}, from))
 		return act(r)
 	}
@@ -125,9 +132,9 @@ func Proxy(c ProxyConfig) dunlin.Action {
 
 // forwarded is what the core knows of who asks, and net/http does not.
 type forwarded struct {
-	trusted bool // by a proxy that has said who
-	secure  bool
-	body    *watchedBody
+	client netip.Addr // the peer, a proxy that is trusted, has said who: by which header is not known here, and no other counts
+	secure bool
+	body   *watchedBody
 }
 
 type forwardedKey struct{}

@@ -58,6 +58,27 @@ func TestProxy(t *testing.T) {
 	}
 }
 
+// The server behind is told the address that the trusted header says, and nothing of what the client has put into others.
+func TestProxyForwardedHeader(t *testing.T) {
+	target := backend(t, seen)
+	for header, value := range map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "Forwarded": "for=6.6.6.6, for=203.0.113.7", "X-Real-Ip": "203.0.113.7"} {
+		for peer, want := range map[string]string{"192.0.2.1:1234": "[203.0.113.7, 192.0.2.1]", "@": "[203.0.113.7]"} {
+			config := quiet
+			config.TrustedProxies, config.ForwardedHeader = []string{"192.0.2.0/24", "unix"}, header
+			app := dunlin.New(config)
+			app.Get("/", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+			req := httptest.NewRequest("GET", "/", nil)
+			req.RemoteAddr = peer
+			req.Header.Set("X-Forwarded-For", "6.6.6.6")
+			req.Header.Set(header, value)
+			w := httptest.NewRecorder()
+			if app.ServeHTTP(w, req); !strings.Contains(w.Body.String(), "for="+want+" host") {
+				t.Errorf("%s by %s: %s", header, peer, w.Body)
+			}
+		}
+	}
+}
+
 func TestProxyStreams(t *testing.T) {
 	more := make(chan struct{})
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
