@@ -24,7 +24,7 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 		return next(r)
 	}
 	resp := k.send(r, e)
-	if resp.StatusCode() != http.StatusOK || !e.sameRange(r) || strings.EqualFold(e.get("Accept-Ranges"), "none") {
+	if resp.StatusCode() != http.StatusOK || !e.sameRange(r) || !e.divisible() {
 		return resp
 	}
 	first, end, known := cutRange(header, int64(len(e.body)))
@@ -54,6 +54,15 @@ func (k *ResponseCache) peek(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	s.unlink(e)
 	s.toFront(e)
 	return e
+}
+
+// divisible reports whether parts of it are of use: those of an encoded body can be put together only by a strong tag, which Compress takes
+// away, since its bytes may be others the next time.
+func (e *cacheEntry) divisible() bool {
+	if e.get("Content-Encoding") != "" && !strings.HasPrefix(e.etag, `"`) {
+		return false
+	}
+	return !strings.EqualFold(e.get("Accept-Ranges"), "none")
 }
 
 // sameRange reports whether If-Range, if it is there, names what is kept: else all of it is sent (RFC 9110 section 13.1.5).

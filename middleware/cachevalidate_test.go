@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,5 +271,39 @@ func TestCacheRanges(t *testing.T) {
 	k.get("/items/1")
 	if w := k.get("/items/1", "Range", "bytes=0-1"); w.Code != 200 {
 		t.Errorf("content of which there are no ranges: %d", w.Code)
+	}
+}
+
+// Of a body that was encoded on its way parts are of no use: no tag says that they belong together.
+func TestCacheRangesOfEncoded(t *testing.T) {
+	long := strings.Repeat("a text ", 1000)
+	for name, c := range map[string]struct {
+		fields []string
+		inside dunlin.Middleware
+		status int
+	}{
+		"compressed":                   {nil, middleware.Compress(middleware.Compression{}), 200},
+		"compressed, with a tag":       {[]string{"Etag", `"v"`}, middleware.Compress(middleware.Compression{}), 200},
+		"encoded once":                 {[]string{"Etag", `"v"`, "Content-Encoding", "gzip"}, nil, 206},
+		"encoded once, without a tag":  {[]string{"Content-Encoding", "gzip"}, nil, 200},
+		"plain, beside what is packed": {nil, nil, 206},
+	} {
+		app := dunlin.New(quiet)
+		around := []dunlin.Middleware{middleware.NewCache(middleware.CacheConfig{}).Middleware()}
+		if c.inside != nil {
+			around = append(around, c.inside)
+		}
+		app.Get("/", func(*dunlin.Request) dunlin.Response {
+			resp := dunlin.Text(long).Cache(time.Minute)
+			for i := 0; i < len(c.fields); i += 2 {
+				resp = resp.Header(c.fields[i], c.fields[i+1])
+			}
+			return resp
+		}, around...)
+		whole := requestOf(app, "GET", "/", nil, "Accept-Encoding", "gzip")
+		w := requestOf(app, "GET", "/", nil, "Accept-Encoding", "gzip", "Range", "bytes=0-3")
+		if w.Code != c.status || c.status == 200 && w.Body.String() != whole.Body.String() || w.Header().Get("Age") == "" {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
 	}
 }
