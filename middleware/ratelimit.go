@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -283,9 +284,22 @@ else
 end`,
 }
 
+// mostStoredKey is the longest key, in bytes, that is kept in a store as it is.
+const mostStoredKey = 64
+
+// storedKey is what stands for a key in a store: for a long one a hash, since clients choose how long theirs are, and the store has
+// room for so much, which others need, too.
+func storedKey(key string) string {
+	if len(key) <= mostStoredKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "#" + inBase64.EncodeToString(sum[:])
+}
+
 // ask has the store decide. Times are in microseconds there.
 func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
-	n, err := l.Store.Run(ctx, l.prefix+key, takeScript, l.args)
+	n, err := l.Store.Run(ctx, l.prefix+storedKey(key), takeScript, l.args)
 	switch {
 	case err != nil:
 		return gcra.Verdict{}, err

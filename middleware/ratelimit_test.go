@@ -255,6 +255,23 @@ func TestRateLimitOfAClientThatLeaves(t *testing.T) {
 	}
 }
 
+// Long keys, which clients have made up, leave a store its room, and count as any others.
+func TestRateLimitLongKeys(t *testing.T) {
+	st := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20})
+	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RefuseRequests}))
+	for i := range 100 {
+		key := fmt.Sprint(strings.Repeat("x", 40<<10), i)
+		for n, want := range []int{200, 200, 429} {
+			if w := send(app, "GET", "X-Token", key); w.Code != want {
+				t.Fatalf("key %d, request %d: %d %s, want %d", i, n, w.Code, w.Body, want)
+			}
+		}
+	}
+	if _, err := st.Set(t.Context(), "a session", make([]byte, 512<<10), store.Absent, time.Hour); err != nil {
+		t.Errorf("others find no room: %v", err)
+	}
+}
+
 func TestRateLimitWithoutItsStore(t *testing.T) {
 	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
 		synctest.Test(t, func(t *testing.T) {
