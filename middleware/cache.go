@@ -330,7 +330,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 	req := httpcache.Request{Authorized: r.HeaderList("Authorization") != "", Cookies: r.HeaderList("Cookie") != ""}
 	var asked *httpcache.Directives
 	if k.config.ObeyClients {
-		if cc := r.Header("Cache-Control"); cc != "" {
+		if cc := r.HeaderList("Cache-Control"); cc != "" {
 			d := httpcache.ParseDirectives(cc)
 			asked, req.NoStore = &d, d.NoStore
 		}

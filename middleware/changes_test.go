@@ -147,6 +147,39 @@ func TestMethodOverride(t *testing.T) {
 	}
 }
 
+// A list that comes in several lines is one list.
+func TestListsInSeveralLines(t *testing.T) {
+	const body = `{"hello": "world"}`
+	const right, wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:AAAA:"
+	digested := newApp(text("done"), middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+	site := static(t, middleware.StaticConfig{Fallback: "index.html"})
+	cached := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=60"))
+	for _, c := range []struct {
+		app          *dunlin.App
+		method, path string
+		name         string
+		lines        []string
+		status       int
+		coding       string
+	}{
+		{digested, "POST", "/items/7", "Content-Digest", []string{"md5=:AAAA:", right}, 200, ""},
+		{digested, "POST", "/items/7", "Content-Digest", []string{right, wrong}, 400, ""},
+		{site, "GET", "/app.4f3a09bc.js", "Accept-Encoding", []string{"gzip;q=0.5", "br"}, 200, "br"},
+		{site, "GET", "/users/7", "Accept", []string{"application/json", "text/html"}, 200, ""},
+		{cached.App, "GET", "/items/1", "Cache-Control", []string{"max-age=5", "only-if-cached"}, 504, ""},
+	} {
+		req := httptest.NewRequest(c.method, c.path, strings.NewReader(body))
+		if c.method == "GET" {
+			req = httptest.NewRequest(c.method, c.path, nil)
+		}
+		req.Header[c.name] = c.lines
+		w := httptest.NewRecorder()
+		if c.app.ServeHTTP(w, req); w.Code != c.status || w.Header().Get("Content-Encoding") != c.coding {
+			t.Errorf("%s %q: %d %v %s", c.name, c.lines, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 func TestContentDigest(t *testing.T) {
 	const body = `{"hello": "world"}`
 	// The digests of RFC 9530, appendix D.

@@ -50,7 +50,7 @@ func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused b
 	refuse := func(detail string) (dunlin.Response, bool) {
 		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: detail}).Headers(blockWantDigest), true
 	}
-	list := r.Header("Content-Digest")
+	list := r.HeaderList("Content-Digest")
 	if list == "" {
 		if c.Require && r.ContentLength() != 0 {
 			return refuse("the body has no Content-Digest")

@@ -137,7 +137,7 @@ func navigates(r *dunlin.Request) bool {
 	if mode := r.Header("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}
-	for item := range strings.SplitSeq(r.Header("Accept"), ",") {
+	for item := range strings.SplitSeq(r.HeaderList("Accept"), ",") {
 		kind, _, _ := strings.Cut(item, ";")
 		if strings.EqualFold(strings.TrimSpace(kind), "text/html") {
 			return true
@@ -286,7 +286,7 @@ func sniff(fsys fs.FS, name string) (kind string, err error) {
 // serve answers with the file, in the best encoding that the client accepts.
 func (a *asset) serve(fsys fs.FS, r *dunlin.Request) dunlin.Response {
 	if len(a.packed) > 0 {
-		accept := r.Header("Accept-Encoding")
+		accept := r.HeaderList("Accept-Encoding")
 		best, most := -1, 0.0
 		for i, p := range a.packed {
 			if q := accepts(accept, p.coding); q > most {
