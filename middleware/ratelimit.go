@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -159,7 +160,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 		table:  gcra.NewTable(inNanos, rate.MaxKeys),
 		args:   store.Args{inMicros, inMicros * int64(rate.Burst)},
 		fields: newRateFields(&rate, inNanos),
-		prefix: "rate:" + rate.Name + ":",
+		prefix: storedPrefix(rate.Name),
 		seed:   maphash.MakeSeed(),
 		seed4:  [2]uint64{rand.Uint64(), rand.Uint64() | 1},
 		began:  time.Now(),
@@ -282,6 +283,15 @@ if used + a1 <= a2 then
 else
   result = -1 - used
 end`,
+}
+
+// storedPrefix stands before the keys of a policy in a store. A name with a colon is quoted, which no name can be itself: no key of
+// another policy, which a client may have chosen, becomes the same.
+func storedPrefix(name string) string {
+	if strings.Contains(name, ":") {
+		name = `"` + name + `"`
+	}
+	return "rate:" + name + ":"
 }
 
 // mostStoredKey is the longest key, in bytes, that is kept in a store as it is.

@@ -272,6 +272,19 @@ func TestRateLimitLongKeys(t *testing.T) {
 	}
 }
 
+// No key of one policy counts for another, whatever their names and the key.
+func TestRateLimitPoliciesApart(t *testing.T) {
+	st := store.NewMemory(store.MemoryConfig{})
+	byKey := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+	byAddress := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
+	if w := send(byKey, "GET", "X-Token", "write:192.0.2.1"); w.Code != 200 {
+		t.Fatal(w.Code)
+	}
+	if w := send(byAddress, "GET"); w.Code != 200 {
+		t.Errorf("the quota of an address was used by a key that names it: %d %s", w.Code, w.Body)
+	}
+}
+
 func TestRateLimitWithoutItsStore(t *testing.T) {
 	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
 		synctest.Test(t, func(t *testing.T) {
