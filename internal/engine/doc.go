@@ -188,9 +188,11 @@
 // handler, which sees what the records carry (tls.go). Crypto/tls has no socket of its own:
 // internal/tlsmem lends it whole records and gathers what it makes. Where it would wait, it is
 // told so by an error that is temporary, and asked again when more has come; pinned_test.go
-// there holds it to that. The loop reads records into its buffer and opens them in place. The
+// there holds it to that. The loop reads records into its buffer, where crypto/tls opens them: they are lent to
+// it in the place of its own buffer (unsafelend.go there), which an idle connection has none of. The
 // beginning of a record stays with the connection, in a pooled buffer that the budget counts, so
-// that a tls.Conn holds no input while its connection waits.
+// that a tls.Conn holds no input while its connection waits. A call that reads lends records in the same way, if it
+// wants as much at once as they carry; else a copy is taken, so that their memory does not wait with what is left.
 //
 // What is sent is sealed last, 48 KB at a time and straight before it goes to the socket. While
 // the peer takes nothing, what follows is pending in clear text, so that an answer which many

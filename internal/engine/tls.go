@@ -127,9 +127,8 @@ func (e *Engine) shakenHands(t *tlsState) {
 	}
 }
 
-// secureMemory is what crypto/tls holds for a connection that is open, in bytes, with the buffers that it does not
-// give back. No budget is asked for it: nobody can be refused for what all have.
-const secureMemory = 9 << 10
+// secureMemory is what crypto/tls holds for a connection that is open, in bytes, and the connection itself. No budget is asked for it: nobody can be refused for what all have.
+const secureMemory = 6 << 10
 
 // hold counts a connection that has shaken hands, and has others closed that are idle if these are too many.
 func (t *tlsState) hold(e *Engine) {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -486,6 +487,62 @@ func TestTLSHijack(t *testing.T) {
 		c.want("hijacked")
 		conn.Close()
 		c.wantEOF()
+	})
+}
+
+// What was read of a record, and what was not, is the same wherever the record lies meanwhile.
+func TestTLSReadsOfEverySizeAndWhatIsLeft(t *testing.T) {
+	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
+		const all = 300_000
+		rng := rand.New(rand.NewPCG(1, 2))
+		h := newLineHandler()
+		entered, taken := make(chan struct{}, 1), make(chan net.Conn, 1)
+		text := []byte(pattern(strconv.Itoa(all)))
+		h.commands["read"] = func(d *engine.Driver, c *engine.Conn, args string) {
+			entered <- struct{}{}
+			got := make([]byte, 0, all)
+			for len(got) < all-5000 {
+				room := 1 + rng.IntN([]int{50, 5_000, 70_000}[rng.IntN(3)])
+				n, err := c.Read(got[len(got):min(len(got)+room, all-4000)], 20*time.Second)
+				if err != nil {
+					t.Error(err)
+					break
+				}
+				got = got[:len(got)+n]
+				if rng.IntN(3) == 0 {
+					c.TrimInput()
+				}
+			}
+			if !bytes.Equal(got, text[:len(got)]) {
+				t.Error("what was read is not what was sent")
+			}
+			conn, err := c.Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			rest := make([]byte, all-len(got))
+			if _, err := io.ReadFull(conn, rest); err != nil || !bytes.Equal(rest, text[len(got):]) {
+				t.Errorf("what was left is not what was sent behind it: %v", err)
+			}
+			taken <- conn
+		}
+		s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
+		for range 10 {
+			c := s.dialTLS(config)
+			sizes := rand.New(rand.NewPCG(3, 4))
+			c.send("read\n")
+			<-entered
+			for rest := text; len(rest) > 0; {
+				n := min(1+sizes.IntN([]int{20, 2_000, 40_000}[sizes.IntN(3)]), len(rest))
+				c.send(string(rest[:n]))
+				rest = rest[n:]
+			}
+			conn := <-taken
+			fmt.Fprintln(conn, "all of it")
+			c.want("all of it")
+			conn.Close()
+		}
 	})
 }
 

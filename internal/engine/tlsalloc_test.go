@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-func TestTLSARequestAllocatesNextToNothing(t *testing.T) {
+func TestTLSARequestAllocatesNothing(t *testing.T) {
 	h := &bareHandler{}
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
 	raw, _ := s.dialRaw()
@@ -41,8 +41,8 @@ func TestTLSARequestAllocatesNextToNothing(t *testing.T) {
 	ask(records[requests/2:])
 	runtime.ReadMemStats(&after)
 	// Some things of the runtime are made beside the requests.
-	if n := float64(after.Mallocs-before.Mallocs) / (requests / 2); n > mostTLSAllocs+0.05 {
-		t.Errorf("%v allocations a request, want at most %v", n, mostTLSAllocs)
+	if n := float64(after.Mallocs-before.Mallocs) / (requests / 2); n > 0.05 {
+		t.Errorf("%v allocations a request", n)
 	}
 }
 

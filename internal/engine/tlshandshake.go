@@ -245,6 +245,7 @@ func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tl
 		return nil, nil, err
 	}
 	conn, rest := t.conn, append(append([]byte(nil), t.conn.Lent()...), t.records()...)
+	conn.Move(nil)
 	t.drop(c.loop.e)
 	t.phase = tlsReleased
 	return wire, func(wire net.Conn) *tls.Conn { return conn.Attach(wire, rest) }, nil

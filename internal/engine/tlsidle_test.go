@@ -12,7 +12,7 @@ import (
 
 // What TLS takes for connections that are open is bounded: those that are idle for longest go.
 func TestTLSIdleConnectionsMakeRoom(t *testing.T) {
-	const one, most = 9 << 10, 30
+	const one, most = 6 << 10, 30
 	shed := new(admission.Shed)
 	s := serveTLS(t, engine.Config{Loops: 1, SecureMemory: most * one, Shed: shed}, &engine.TLS{}, newLineHandler())
 	ask := func(c *client) {

@@ -76,7 +76,7 @@ func (d *Driver) roomForRecords(kept int) []byte {
 // error is for good.
 func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	if len(records) > 0 {
-		t.conn.Lend(records)
+		t.conn.LendInPlace(records)
 	}
 	had := len(b)
 	for {
@@ -166,14 +166,14 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			c.fireHangup()
 			return 0, io.EOF
 		}
-		if err := c.fetchRecords(t, fillFor(len(p)), until); err != nil {
+		if err := c.fetchRecords(t, len(p), until); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// fetchRecords waits until a whole record has come, and lends what has. It reads so many bytes at once.
-func (c *Conn) fetchRecords(t *tlsState, size int, until int64) error {
+// fetchRecords waits until a whole record has come, and lends what has, to a caller who wants so many bytes.
+func (c *Conn) fetchRecords(t *tlsState, wants int, until int64) error {
 	d := c.driver
 	for {
 		if t.ended || t.left || len(t.early) > 0 {
@@ -184,7 +184,11 @@ func (c *Conn) fetchRecords(t *tlsState, size int, until int64) error {
 				c.flags |= flagCloseNow
 				return err
 			}
-			t.conn.Lend(t.records()[:whole])
+			if wants < min(whole, tlsmem.MaxPlaintext) {
+				t.conn.Lend(t.records()[:whole]) // a copy is taken, and this memory given back
+			} else {
+				t.conn.LendInPlace(t.records()[:whole])
+			}
 			t.lent += whole
 			t.unseen = t.unseen || len(t.records()) > 0
 			return nil
@@ -196,7 +200,7 @@ func (c *Conn) fetchRecords(t *tlsState, size int, until int64) error {
 			return ErrNoRoom
 		}
 		c.flags |= flagLook
-		switch n, errno := t.fill(c, size); {
+		switch n, errno := t.fill(c, fillFor(wants)); {
 		case n > 0:
 			continue
 		case errno == 0:
@@ -263,7 +267,7 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 // spend gives the buffer of records back when crypto/tls has taken all of them: what is done with
 // what they carried may last.
 func (t *tlsState) spend(c *Conn) {
-	if t.buf != nil && t.lent == len(t.buf.b) && len(t.conn.Lent()) == 0 {
+	if t.buf != nil && t.lent == len(t.buf.b) && !t.conn.Holds() {
 		t.keepRecords(c, nil)
 	}
 }
@@ -305,10 +309,12 @@ func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *ad
 	pool := &c.loop.e.buffers
 	old, lent := t.buf, len(t.conn.Lent())
 	t.buf, t.lent = nil, lent
+	var moved []byte
 	if len(records) > 0 {
 		t.buf = to(pool, c.Account(), admission.Input, records)
-		t.conn.Lend(t.buf.b[:lent])
+		moved = t.buf.b[:lent]
 	}
+	t.conn.Move(moved)
 	pool.put(old)
 }
 
@@ -347,6 +353,7 @@ func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 		plain, err = t.open(plain, t.records()[:whole], -1)
 		t.lent += whole
 	}
+	t.conn.Trim()
 	t.left, room.b = false, plain
 	if err != nil {
 		d.failTLS(c, t, err)

@@ -307,7 +307,7 @@ func TestAnAttachedConnectionGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-func TestAReadAndAWriteAllocateNextToNothing(t *testing.T) {
+func TestAReadAndAWriteAllocateNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("with the race detector the pools of crypto/tls forget at random")
 	}
@@ -321,7 +321,7 @@ func TestAReadAndAWriteAllocateNextToNothing(t *testing.T) {
 	in, out := make([]byte, 200), make([]byte, 0, 1000)
 	n := testing.AllocsPerRun(200, func() {
 		l.server.Out = out
-		l.server.Lend(records[next])
+		l.server.LendInPlace(records[next])
 		next++
 		if n, err := l.server.Read(in); n != 100 || err != nil {
 			t.Fatal(n, err)
@@ -330,7 +330,7 @@ func TestAReadAndAWriteAllocateNextToNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if n > mostAllocs {
-		t.Errorf("%v allocations for a record each way, want at most %v", n, mostAllocs)
+	if n > 0 {
+		t.Errorf("%v allocations for a record each way", n)
 	}
 }

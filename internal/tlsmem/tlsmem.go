@@ -7,6 +7,7 @@
 package tlsmem
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,10 +26,11 @@ type Conn struct {
 	// ends the connection.
 	More func() error
 
-	tls  *tls.Conn
-	in   []byte // lent, not taken yet
-	wire net.Conn
-	addr Addresses
+	tls     *tls.Conn
+	in      []byte // lent, not taken yet
+	inPlace bool   // ... or lies in the memory that crypto/tls reads from, see LendInPlace
+	wire    net.Conn
+	addr    Addresses
 }
 
 // Addresses says where a connection comes from.
@@ -61,8 +63,60 @@ func NeedsMore(err error) bool { return err == errMore }
 // They must not change until they are.
 func (c *Conn) Lend(records []byte) { c.in = records }
 
+// LendInPlace is Lend for after the handshake: crypto/tls opens the records where they lie, if it can be had to, and
+// copies them else. It writes to their memory, and has it as long as [Conn.Holds] says so.
+func (c *Conn) LendInPlace(records []byte) {
+	in, known := inputsOf(c.tls)
+	if !known || in.raw.Len() > 0 || in.plain.Len() > 0 || len(c.in) > 0 {
+		c.Lend(records)
+		return
+	}
+	*in.raw = *bytes.NewBuffer(records[:len(records):len(records)])
+	c.inPlace = true
+}
+
+// Holds reports whether crypto/tls needs the memory that it was lent: not all records in it have been taken, or not all
+// that they carried was read.
+func (c *Conn) Holds() bool { return c.inPlace || len(c.in) > 0 }
+
 // Lent returns what crypto/tls has not taken yet.
-func (c *Conn) Lent() []byte { return c.in }
+func (c *Conn) Lent() []byte {
+	if c.inPlace {
+		in, _ := inputsOf(c.tls)
+		return in.raw.Bytes()
+	}
+	return c.in
+}
+
+// Move has crypto/tls go on with a copy of what [Conn.Lent] returns, and need nothing else that it was lent.
+func (c *Conn) Move(records []byte) {
+	if !c.inPlace {
+		c.in = records
+		return
+	}
+	in, _ := inputsOf(c.tls)
+	*in.raw = *bytes.NewBuffer(records[:len(records):len(records)])
+	rest := make([]byte, in.plain.Len())
+	_, _ = in.plain.Read(rest)
+	in.plain.Reset(rest)
+}
+
+// Trim gives back the memory that crypto/tls keeps for input, if there is none.
+func (c *Conn) Trim() {
+	in, known := inputsOf(c.tls)
+	if known && in.raw.Len() == 0 && in.plain.Len() == 0 {
+		c.dropInput(in)
+	}
+}
+
+func (c *Conn) dropInput(in inputs) {
+	*in.raw = bytes.Buffer{}
+	in.plain.Reset(nil)
+	if in.hand.Len() == 0 && in.hand.Cap() > 0 {
+		*in.hand = bytes.Buffer{}
+	}
+	c.inPlace = false
+}
 
 // Handshake shakes hands. More must be set. An error is for good; what Out then holds says
 // to the peer what is wrong.
@@ -70,7 +124,16 @@ func (c *Conn) Handshake(ctx context.Context) error { return c.tls.HandshakeCont
 
 // Read reads what the peer has sent, at most one record at a time. The error is io.EOF after
 // the peer's close_notify, one that [NeedsMore], or for good; with io.EOF n may be more than 0.
-func (c *Conn) Read(p []byte) (n int, err error) { return c.tls.Read(p) }
+func (c *Conn) Read(p []byte) (n int, err error) {
+	n, err = c.tls.Read(p)
+	if c.inPlace {
+		in, _ := inputsOf(c.tls)
+		if in.raw.Len() == 0 && in.plain.Len() == 0 || err != nil && !NeedsMore(err) {
+			c.dropInput(in)
+		}
+	}
+	return n, err
+}
 
 // Seal appends p as records to Out.
 func (c *Conn) Seal(p []byte) error {
@@ -91,7 +154,7 @@ func (c *Conn) Forget() { c.addr = nil }
 // the connection that it returns is used alone, by any number of goroutines. What is lent is no
 // more; rest is what the transport has received already, and kept.
 func (c *Conn) Attach(wire net.Conn, rest []byte) *tls.Conn {
-	c.in = rest
+	c.in, c.inPlace = rest, false
 	c.Out, c.More, c.wire = nil, nil, wire
 	return c.tls
 }

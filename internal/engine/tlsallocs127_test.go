@@ -1,5 +1,0 @@
-//go:build linux && go1.27
-
-package engine_test
-
-const mostTLSAllocs = 0
