@@ -11,7 +11,7 @@ import (
 // floors only. A name stands for the folder and everything below it; "" is the
 // root alone. The longest name counts.
 var floors = [][]string{
-	{"internal/invariants", "internal/view"},
+	{"internal/invariants", "internal/prefetch", "internal/view"},
 	{
 		"internal/admission",
 		"internal/bytesize",

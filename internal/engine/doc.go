@@ -53,6 +53,7 @@
 //	proxy.go     ... by a proxy that says whose they are
 //	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
 //	recall.go    what is likely to be complete soon
+//	prefetch.go  the memory of who is served next
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
 //	tlsend.go    peers that say so while a call goes on
@@ -66,6 +67,8 @@
 // connections that have more to do, the messages and the deadlines, then wait. The epoll
 // descriptor is itself watched by the runtime's network poller, so a waiting driver is a parked
 // goroutine and not a blocked thread.
+//
+// While a connection is served, the memory of those whose events come next is asked for (prefetch.go).
 //
 // Events are edge-triggered. A connection is read once a visit; when the read filled the buffer
 // it is visited again in the next turn, after the others.

@@ -137,6 +137,7 @@ func (l *loop) turn(d *Driver) bool {
 	for l.next < l.n {
 		ev := &l.events[l.next]
 		l.next++
+		l.prefetchEvents()
 		if !l.dispatch(d, ev) {
 			return false
 		}

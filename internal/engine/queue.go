@@ -339,6 +339,7 @@ func (l *loop) visitNext(d *Driver) bool {
 	q := l.nextQueue()
 	busy := q.busy[q.at]
 	c := q.pop()
+	q.prefetchVisits()
 	c.queued = false
 	if c.slot >= 0 && !c.noteEvent(0) {
 		return true

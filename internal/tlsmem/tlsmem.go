@@ -31,6 +31,7 @@ type Conn struct {
 	inPlace bool   // ... or lies in the memory that crypto/tls reads from, see LendInPlace
 	wire    net.Conn
 	addr    Addresses
+	near    near // since the handshake
 }
 
 // Addresses says where a connection comes from.
@@ -120,7 +121,13 @@ func (c *Conn) dropInput(in inputs) {
 
 // Handshake shakes hands. More must be set. An error is for good; what Out then holds says
 // to the peer what is wrong.
-func (c *Conn) Handshake(ctx context.Context) error { return c.tls.HandshakeContext(ctx) }
+func (c *Conn) Handshake(ctx context.Context) error {
+	err := c.tls.HandshakeContext(ctx)
+	if err == nil {
+		c.near = nearOf(c.tls)
+	}
+	return err
+}
 
 // Read reads what the peer has sent, at most one record at a time. The error is io.EOF after
 // the peer's close_notify, one that [NeedsMore], or for good; with io.EOF n may be more than 0.
