@@ -1,5 +1,7 @@
 package http2
 
+import "math"
+
 // A parting says whether the client of a stream that we have closed knows that.
 type parting uint8
 
@@ -36,6 +38,7 @@ func (c *Conn) PartBy() int64 { return c.over.askBy }
 // for their windows, for ever.
 func (c *Conn) PartLate() {
 	if c.over.askBy != 0 && c.Now >= c.over.askBy {
+		c.over.overdue += min(1, math.MaxUint8-c.over.overdue)
 		c.answeredParting()
 	}
 }
@@ -56,12 +59,17 @@ func (c *Conn) askParting() {
 	}
 }
 
-// parted resets the streams whose answers the client has read by now, and reports whether it was asked.
+// parted resets the streams whose answers the client has read by now, and reports whether it was asked. PINGs are acknowledged
+// in their order.
 func (c *Conn) parted(payload []byte) bool {
-	if c.over.askBy == 0 || string(payload) != partingPing {
+	switch {
+	case string(payload) != partingPing || c.over.askBy == 0 && c.over.overdue == 0:
 		return false
+	case c.over.overdue > 0: // it is that of an earlier one, and says nothing of the answers behind that
+		c.over.overdue--
+	default:
+		c.answeredParting()
 	}
-	c.answeredParting()
 	return true
 }
 

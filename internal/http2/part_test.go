@@ -100,6 +100,8 @@ func TestPartUnacknowledgedForLong(t *testing.T) {
 		t.Error("nobody waits for the second")
 	}
 	cl.send(pong)
+	same(t, "the first PING's acknowledgement says nothing of the second answer", cl.receive())
+	cl.send(pong)
 	same(t, "the second", cl.receive(), "3 reset NO_ERROR")
 	cl.conn.PartLate()
 	same(t, "nothing is left", cl.receive())

@@ -10,12 +10,13 @@ import "slices"
 // those that it began before it knew our settings. Twice as many are remembered. Of what is older it is not known any more
 // whether it was under way: it is taken to have been, and paid for.
 type recent struct {
-	closed [8]uint32 // the last ones that their clients have closed
-	next   uint8     // where in it the next goes
-	oldest uint16    // in cut, when that is full
-	forgot uint32    // the largest number that was in cut and is not any more
-	cut    []cutStream
-	askBy  int64 // until when the PING that is under way for those that are asked about is to be acknowledged, 0: none is, see Part
+	closed  [8]uint32 // the last ones that their clients have closed
+	next    uint8     // where in it the next goes
+	overdue uint8     // PINGs that were not acknowledged in time, and may be yet; no more are counted than fit
+	oldest  uint16    // in cut, when that is full
+	forgot  uint32    // the largest number that was in cut and is not any more
+	cut     []cutStream
+	askBy   int64 // until when the PING that is under way for those that are asked about is to be acknowledged, 0: none is, see Part
 }
 
 // A cutStream is one that we have reset.
