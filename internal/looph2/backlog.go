@@ -10,8 +10,9 @@ import (
 )
 
 // A client whose windows are closed has complete answers wait in memory, one for each of its streams. A connection may have
-// mostUntaken bytes of them: requests for more that is large, as their routes have shown (Route.Pends), wait in the session's backlog until it
-// has taken some.
+// mostUntaken bytes of them beside the largest: requests for more that is large, as their routes have shown (Route.Pends), wait in the
+// session's backlog until it has taken some. The largest does not count, for while its client downloads it slowly all else is to go on; nor
+// does an estimate beyond muchPromised keep one waiting: others may have asked the same route for far more.
 //
 //	event ─▶ too much? ─no──▶ the action, here or on a worker
 //	              └─yes─▶ backlog ──it has taken some, or nothing for backlogPatience──▶ a worker
@@ -21,6 +22,7 @@ import (
 
 const (
 	mostUntaken     = 2 << 20
+	muchPromised    = mostUntaken / 8
 	backlogPatience = int64(time.Second)
 )
 
@@ -34,10 +36,21 @@ type backlog struct {
 // putsOff reports whether no more of a route's answers are to be made for the connection.
 func (s *session) putsOff(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
-	if s.untaken == 0 || pends <= muchPending || s.untaken+pends <= mostUntaken {
+	if s.untaken == 0 || pends <= muchPending || s.untaken+min(pends, muchPromised) <= mostUntaken {
 		return false
 	}
-	return !route.Critical && !own.headOnly && s.Group() != nil
+	return !route.Critical && !own.headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
+}
+
+// besideLargest returns what s.untaken is without the largest answer.
+func (s *session) besideLargest() int64 {
+	largest := int64(0)
+	for st := range s.h2.Streams {
+		if own, _ := st.Owner.(*stream); own != nil {
+			largest = max(largest, own.untaken)
+		}
+	}
+	return s.untaken - largest
 }
 
 // putOff has a stream wait that is ready for a worker.
@@ -56,11 +69,12 @@ func (s *session) goOn() {
 		return
 	}
 	b.begun = slices.DeleteFunc(b.begun, func(own *stream) bool { return own.ended })
+	beside := s.besideLargest()
 	for len(b.line) > 0 {
 		own, now := b.line[0], s.d.Now()
 		pends := own.route.Pends.Load()
 		promised := int64(len(b.begun)+1) * pends
-		if s.untaken+promised > mostUntaken && s.untaken+promised > pends && now-b.since < backlogPatience {
+		if beside+promised > mostUntaken && s.untaken+promised > pends && now-b.since < backlogPatience {
 			return
 		}
 		b.line = slices.Delete(b.line, 0, 1)

@@ -150,3 +150,39 @@ func TestRequestsThatWaitBeginInTime(t *testing.T) {
 	was := begun.Load()
 	soon(t, "two more have begun", func() bool { return begun.Load() >= was+2 })
 }
+
+// What is far too large for the bound holds up only others like it: neither what its client asks for beside it begins late, nor what
+// other clients ask the same route for.
+func TestRequestsBesideAnEnormousAnswer(t *testing.T) {
+	onLoop(t)
+	var begun atomic.Int32
+	enormous := strings.Repeat("x", 4*mostUntaken)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Get("/{size}", func(r *dunlin.Request) dunlin.Response {
+			begun.Add(1)
+			switch r.Param("size") {
+			case "enormous":
+				return dunlin.Bytes("text/plain", []byte(enormous))
+			case "large":
+				return dunlin.Bytes("text/plain", []byte(enormous[:largeAnswer]))
+			}
+			return dunlin.Text("small")
+		})
+		app.Get("/other", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
+	})
+	first := s.shut()
+	first.request(1, true, "GET", "/enormous")
+	soon(t, "the route has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= int64(len(enormous)) })
+	second := s.shut()
+	second.request(1, true, "GET", "/large")
+	second.wantHead(1)
+	for _, c := range []*h2Conn{first, second} {
+		was := begun.Load()
+		c.request(3, true, "GET", "/small")
+		c.request(5, true, "HEAD", "/other")
+		c.wantHead(5)
+		if n := begun.Load() - was; n != 1 {
+			t.Errorf("%d of the small ones have begun", n)
+		}
+	}
+}
