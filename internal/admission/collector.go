@@ -33,8 +33,9 @@ import (
 // say more than one: the least of them is taken to be what is really
 // live, and decides the goal. But the heap does grow by percent over what counted as live.
 // So for the percentage that is the last collection's, or within a limit, where the
-// goal is tight, the mean of the last few. Should it really have grown at once, the runtime's own limit
-// holds meanwhile.
+// goal is tight and a percentage holds for several collections, the mean of the last few. Where each
+// collection is looked at, it holds for the next one only, and the last says best how far that lets
+// the heap grow. Should it really have grown at once, the runtime's own limit holds meanwhile.
 //
 // Without a limit the runtime's is set all the same, somewhat above the goal: by how much a
 // heap passes its goal depends on how long a collection has to wait for a processor, and what is
@@ -91,10 +92,13 @@ const (
 	worthReturning = 1 << 20
 
 	// remembered is how many looks are averaged, and lookPause the least time between two;
-	// within a limit, where that is done, limitedPause.
+	// within a limit, where that is done, limitedPause; but rarePause where collections are
+	// further apart than lookPause. A look that is to see each has to be asked for before the
+	// collection begins.
 	remembered   = 4
 	lookPause    = 10 * time.Millisecond
 	limitedPause = 20 * time.Millisecond
+	rarePause    = 5 * time.Millisecond
 
 	// easyPart says by which part of itself, one in so many, the percentage must be wrong to be set anew;
 	// within a limit limitedPart, since what is not used of the room costs collections.
@@ -120,6 +124,7 @@ type Collector struct {
 	// Under collectors.Mutex.
 	lows    lows
 	recent  lastFew
+	spaced  spacing
 	stopped bool
 	quiet   *time.Timer  // set by each look: then becameQuiet
 	pause   *time.Timer  // set by each look: then watch
@@ -263,12 +268,19 @@ func (c *Collector) look() {
 	if !c.stopped {
 		c.adjust()
 		c.quiet.Reset(quietAfter)
-		if c.limited() {
-			c.pause.Reset(limitedPause)
-		} else {
-			c.pause.Reset(lookPause)
-		}
+		c.pause.Reset(c.pauseNow())
 	}
+}
+
+// pauseNow returns how long nobody is to look.
+func (c *Collector) pauseNow() time.Duration {
+	switch {
+	case !c.limited():
+		return lookPause
+	case c.spaced.apart > lookPause:
+		return rarePause
+	}
+	return limitedPause
 }
 
 func (c *Collector) limited() bool { return c.room != nil }
@@ -292,7 +304,9 @@ func (c *Collector) adjust() {
 		c.percent.Store(0)
 	}
 	live := now.live
-	least, mean := c.lows.note(live, time.Now()), c.recent.mean(live, remembered)
+	at := time.Now()
+	least, mean := c.lows.note(live, at), c.recent.mean(live, remembered)
+	c.spaced.note(now.cycles, at)
 	few := slices.Min(c.recent.recent)
 	room := int64(0)
 	if c.limited() {
@@ -306,7 +320,9 @@ func (c *Collector) adjust() {
 	}
 	if c.limited() {
 		p.runtime.limit.setAbout(min(room-beyond(room)+untouched, p.runtime.limit.before), 64)
-		live = mean
+		if c.spaced.seen < remembered {
+			live = mean
+		}
 	} else if p.runtime.percent.ours {
 		p.runtime.limit.setAbout(min(easyLimitFor(few, now), p.runtime.limit.before), 16)
 	} else {
@@ -320,6 +336,28 @@ func (c *Collector) adjust() {
 	if p.runtime.percent.ours {
 		c.percent.Store(p.runtime.percent.last)
 	}
+}
+
+// spacing is how collections follow each other.
+type spacing struct {
+	cycles int64 // ever, at the last look
+	at     time.Time
+	apart  time.Duration // how far from each other those since the look before were
+	seen   int           // looks in a row that have each seen the next collection
+}
+
+// note takes down a look, by the number of collections so far.
+func (s *spacing) note(cycles int64, at time.Time) {
+	n := cycles - s.cycles
+	if n <= 0 {
+		return // nobody has collected since
+	}
+	s.seen++
+	if n > 1 {
+		s.seen = 0
+	}
+	s.apart = at.Sub(s.at) / time.Duration(n)
+	s.cycles, s.at = cycles, at
 }
 
 // easyLimitFor returns the runtime's memory limit without one of ours, for a heap of which few bytes

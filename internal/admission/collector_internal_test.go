@@ -265,3 +265,29 @@ func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
 		t.Error("a process was asked whose servers have stopped")
 	}
 }
+
+// Only looks that have each seen the next collection say that a percentage holds for one.
+func TestSpacing(t *testing.T) {
+	var s spacing
+	now := time.Now()
+	for i, test := range []struct {
+		cycles int64
+		after  time.Duration
+		seen   int
+		apart  time.Duration
+	}{
+		{7, time.Second, 0, 0}, // how many there were before is nobody's business
+		{8, 30 * time.Millisecond, 1, 30 * time.Millisecond},
+		{9, 20 * time.Millisecond, 2, 20 * time.Millisecond},
+		{9, 5 * time.Millisecond, 2, 20 * time.Millisecond}, // somebody else asked
+		{10, 15 * time.Millisecond, 3, 20 * time.Millisecond},
+		{14, 20 * time.Millisecond, 0, 5 * time.Millisecond},
+		{15, 8 * time.Millisecond, 1, 8 * time.Millisecond},
+	} {
+		now = now.Add(test.after)
+		s.note(test.cycles, now)
+		if s.seen != test.seen || i > 0 && s.apart != test.apart {
+			t.Errorf("look %d, after collection %d: %d seen one by one, %v apart, want %d and %v", i, test.cycles, s.seen, s.apart, test.seen, test.apart)
+		}
+	}
+}

@@ -75,6 +75,7 @@ type runtimeState struct {
 	live    int64 // bytes that the last collection found live
 	stacks  int64
 	beside  int64 // bytes of Go's that its limit counts, but for objects and free memory of the heap
+	cycles  int64 // collections so far
 }
 
 func readRuntime() runtimeState {
@@ -87,6 +88,7 @@ func readRuntime() runtimeState {
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
 	}
 	metrics.Read(samples[:])
 	var n [len(samples)]int64
@@ -95,5 +97,5 @@ func readRuntime() runtimeState {
 			n[i] = int64(samples[i].Value.Uint64())
 		}
 	}
-	return runtimeState{percent: n[0], limit: n[1], live: n[2], stacks: n[3], beside: n[4] - n[5] - n[6] - n[7]}
+	return runtimeState{percent: n[0], limit: n[1], live: n[2], stacks: n[3], beside: n[4] - n[5] - n[6] - n[7], cycles: n[8]}
 }

@@ -16,7 +16,7 @@
 //   - The collector (internal/admission/collector.go) is paced within a limit, and without one
 //     from 10 ms after the loop engine's first listener on; while there is only net/http's server, Go's own
 //     pace is kept. After a collection GOGC is chosen such that the heap grows as far as the
-//     room allows, at most a hundred times a second (fifty within a limit). The room is reckoned
+//     room allows, at most a hundred times a second (fifty within a limit, where collections come oftener than that). The room is reckoned
 //     anew each time: it becomes smaller as more of the program is used. The runtime's memory
 //     limit is a backstop. It is set 1 to 4 MB below a room of some size, since it is passed when a
 //     collection has to wait for a processor, and then 4 MB higher, which the runtime counts but
