@@ -28,8 +28,8 @@ func chain(act Action, middleware []Middleware, place string, safe bool) Action 
 	return act
 }
 
-// contained returns act with its panic, or the zero Response, made one for the middleware around
-// it. The panic of an abort goes on, and so does runtime.Goexit.
+// contained returns act with its panic, or the zero Response, made one for the middleware around it, which sees Vary: Accept,
+// too, also on what middleware behind it answers by itself. The panic of an abort goes on, and so does runtime.Goexit.
 func contained(act Action) Action {
 	if isStd(act) {
 		return act // which does it itself
@@ -52,7 +52,7 @@ func contained(act Action) Action {
 		if resp, returned = act(r), true; resp.a.Kind() == exchange.Missing {
 			resp = resp.fail(errNoResponse)
 		}
-		return resp
+		return r.varied(resp)
 	}
 }
 

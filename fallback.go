@@ -63,9 +63,8 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 
 // wrap makes the fallback actions.
 func (s fallbackSource) wrap(place string) *fallback {
-	wrap := func(act Action) Action {
-		return chain(func(r *Request) Response { return r.varied(act(r)) }, s.middleware, place, false)
-	}
+	varied := func(act Action) Action { return func(r *Request) Response { return r.varied(act(r)) } }
+	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, place, false)) }
 	return &fallback{
 		source:     s,
 		notFound:   wrap(s.notFound),
@@ -107,7 +106,7 @@ func orOptions(act Action) Action {
 		if r.options {
 			return answerOptions(r)
 		}
-		return r.varied(act(r))
+		return act(r)
 	}
 }
 

@@ -213,3 +213,38 @@ func TestCacheKeepsVersionsApart(t *testing.T) {
 		}
 	})
 }
+
+// It has also what middleware between it and the action answers by itself, for one of the versions.
+func TestCacheKeepsApartWhatMiddlewareOfAVersionAnswers(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
+		old := app.Version("v1")
+		old.Use(func(dunlin.Action) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("see v2").Cache(time.Minute) }
+		})
+		old.Get("/a", func(*dunlin.Request) dunlin.Response { return dunlin.Text("v1") })
+		app.Version("v2").Get("/a", func(*dunlin.Request) dunlin.Response { return dunlin.Text("v2") })
+		addr := serve()
+		for _, c := range [][2]string{{"v1", "see v2"}, {"v2", "v2"}, {"v1", "see v2"}} {
+			resp, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.x."+c[0]+"+json\r\nConnection: close\r\n\r\n")
+			if vary := resp.Header.Values("Vary"); body != c[1] || len(vary) != 1 || vary[0] != "Accept" {
+				t.Errorf("version %s: %s, Vary %q", c[0], body, vary)
+			}
+		}
+	})
+}
+
+// What stands in front is told, too, that the version decides, where middleware answers in place of a 406.
+func TestVaryWhereMiddlewareAnswersForNoVersion(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(func(dunlin.Action) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("by middleware") }
+		})
+		app.Version("v1").Get("/a", func(*dunlin.Request) dunlin.Response { return dunlin.Text("v1") })
+		addr := serve()
+		resp, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.x.v9+json\r\nConnection: close\r\n\r\n")
+		if vary := resp.Header.Values("Vary"); body != "by middleware" || len(vary) != 1 || vary[0] != "Accept" {
+			t.Errorf("%s, Vary %q", body, vary)
+		}
+	})
+}
