@@ -149,6 +149,37 @@ func TestCloseNotifyInPlace(t *testing.T) {
 	})
 }
 
+// What lies behind the end, or behind a record that is broken, is not held, also where records are copied.
+func TestNothingIsHeldBehindTheEnd(t *testing.T) {
+	onVersions(t, func(t *testing.T, version uint16) {
+		for name, end := range map[string]func(client io.ReadWriteCloser){
+			"end":    func(client io.ReadWriteCloser) { _ = client.Close() },
+			"broken": func(client io.ReadWriteCloser) { write(t, client, "question") },
+		} {
+			for _, inPlace := range []bool{false, true} {
+				l, client := newLink(t, version, dialGo)
+				end(client)
+				records := l.sent(1)
+				if name == "broken" {
+					records[len(records)-1] ^= 1
+				}
+				records = append(records, make([]byte, 4<<10)...)
+				if inPlace {
+					l.server.LendInPlace(records)
+				} else {
+					l.server.Lend(records)
+				}
+				if _, err := l.read(); err == nil || NeedsMore(err) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if n := len(l.server.Lent()); n > 0 || l.server.Holds() {
+					t.Errorf("%s, in place %v: it holds %d bytes", name, inPlace, n)
+				}
+			}
+		}
+	})
+}
+
 func TestAKeyUpdateInPlace(t *testing.T) {
 	l, client := newLink(t, tls.VersionTLS13, dialRaw)
 	raw := client.(*tlstest.Raw)

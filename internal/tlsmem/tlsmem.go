@@ -133,11 +133,15 @@ func (c *Conn) Handshake(ctx context.Context) error {
 // the peer's close_notify, one that [NeedsMore], or for good; with io.EOF n may be more than 0.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	n, err = c.tls.Read(p)
+	over := err != nil && !NeedsMore(err)
 	if c.inPlace {
 		in, _ := inputsOf(c.tls)
-		if in.raw.Len() == 0 && in.plain.Len() == 0 || err != nil && !NeedsMore(err) {
+		if in.raw.Len() == 0 && in.plain.Len() == 0 || over {
 			c.dropInput(in)
 		}
+	}
+	if over {
+		c.in = nil // which nobody will take: its memory is the lender's again
 	}
 	return n, err
 }
