@@ -13,8 +13,8 @@ type BreakerConfig struct {
 	// Failures is after how many in a row. Default: 5.
 	Failures int
 
-	// OpenFor is how long nothing is tried then. After it one call is let through; if that
-	// fails, it is twice as long, up to ten times. Default: 1 s.
+	// OpenFor is how long nothing is tried then. After it one call is let through, and another if that
+	// has not come back after as long; if one fails, it is twice as long, up to ten times. Default: 1 s.
 	OpenFor time.Duration
 
 	// OnChange, if set, is called when it opens and when it closes. It must be quick.
@@ -29,8 +29,7 @@ type Breaker struct {
 	mu       sync.Mutex
 	failures int // in a row
 	openFor  time.Duration
-	until    time.Time // of a breaker that is open; zero for one that is not
-	trial    bool      // a call has been let through, and has not come back
+	until    time.Time // when a call is let through by a breaker that is open; zero for one that is not
 }
 
 // ErrOpen is the error of calls that a Breaker has not let through.
@@ -84,13 +83,14 @@ func (b *Breaker) Open() bool {
 func (b *Breaker) enter() (trial, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := time.Now()
 	switch {
 	case b.until.IsZero():
 		return false, true
-	case b.trial || time.Now().Before(b.until):
+	case now.Before(b.until):
 		return false, false
 	}
-	b.trial = true
+	b.until = now.Add(b.openFor) // a trial may wait for a client's body: others do not wait for it for ever
 	return true, true
 }
 
@@ -105,10 +105,9 @@ const (
 func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 	b.mu.Lock()
 	open := !b.until.IsZero()
-	if trial {
-		b.trial = false
-	}
 	switch {
+	case outcome == unknown && open && trial:
+		b.until = time.Now()
 	case outcome == unknown:
 	case open && !trial: // it began before the breaker opened
 	case outcome == succeeded:

@@ -20,6 +20,32 @@ import (
 
 var errFailed = errors.New("failed")
 
+// A trial that waits for its client's body, which may be slow on purpose, keeps others out for no longer than the breaker was open.
+func TestBreakerWithATrialThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 1, OpenFor: time.Second})
+		call := func(err error) error { return b.Do(t.Context(), func() error { return err }) }
+		_ = call(errFailed)
+		time.Sleep(time.Second)
+		ended, end := make(chan error), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- b.Do(ctx, func() error { <-end; return context.Canceled }) }()
+		synctest.Wait()
+		if err := call(nil); !errors.Is(err, middleware.ErrOpen) {
+			t.Errorf("beside a trial: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := call(nil); err != nil || b.Open() {
+			t.Errorf("beside one that lasts: %v, open %v", err, b.Open())
+		}
+		cancel()
+		close(end)
+		if <-ended; b.Open() {
+			t.Error("the trial, which says nothing, has opened it")
+		}
+	})
+}
+
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes []bool
