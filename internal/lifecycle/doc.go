@@ -18,7 +18,7 @@
 //     without having been told, because its answer had begun before. A new one has 2 s for its first
 //     request, which clients do not send again, after its handshake if it is by TLS. Each of these times is
 //     at most half of what the drain may take. The server of net/http grants the same, the 2 s from the beginning and
-//     with the handshake, and ends idle connections of HTTP/1.1 itself (internal/stdhttp/idle.go). Then it calls
+//     with the handshake, and ends idle connections of HTTP/1.1 itself (internal/stdhttp/drain.go). Then it calls
 //     http.Server.Shutdown, which sends the GOAWAYs: connections of HTTP/2 that are idle have theirs when no new connection
 //     is waited for any more, after 2 s at most, others with their next answer.
 //  5. At the deadline, what is left is closed. On the loop engine the goroutine that has

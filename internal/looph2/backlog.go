@@ -18,7 +18,7 @@ import (
 //	              └─yes─▶ backlog ──it has taken some, or nothing for backlogPatience──▶ a worker
 //
 // Clients may want what they asked for last first. So one more begins after each backlogPatience though nothing is taken: a client that takes
-// nothing at all is cut before that becomes much (judge.go).
+// nothing at all is cut before that becomes much (slow.go).
 
 const (
 	mostUntaken     = 2 << 20

@@ -7,7 +7,7 @@
 //	wire.go     what the pipeline asks of it      std.go      requests for standard handlers
 //	body.go     bodies that the action reads      sink.go     answers that come in pieces
 //	respond.go  sending                           late.go     actions that take too long
-//	judge.go    clients that are slow             memory.go   what a stream holds
+//	slow.go     clients that are slow             memory.go   what a stream holds
 //	drain.go    the end of a connection           count.go    counting by route
 //	room.go     large answers wait for room       visit.go    when others have their turn
 //	calm.go     clients that do too much          job.go      running it on a worker

@@ -190,8 +190,8 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	}
 }
 
-// Timeout closes an idle connection, and tells a client that is too slow with a
-// head or a small body.
+// Timeout tells a client that is too slow with a head or a small body. Of an idle connection it says nothing: the
+// engine closes one for which no other deadline is set.
 func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	if c.Notes&engine.Parts != 0 {
 		h.h2.Timeout(d.Scratch.(*wire).parts(), d, c, in)

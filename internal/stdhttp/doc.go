@@ -7,14 +7,14 @@
 // of a late action is left to the collector.
 //
 //	wire.go     a request and its answer           request.go its body, and as handlers want it
-//	limits.go   limits on time                     sink.go    the way to the connection
+//	late.go     timeouts of routes                 sink.go    the way to the connection
 //	inner.go    requests behind middleware         holder.go  memory that is held for one
 //	count.go    counting by route
 //	service.go  what the servers of an app share   server.go  the server of one listener, its end
 //	taker.go    the same for connections that another server has accepted
 //	listener.go bounds on connections              pause.go   times during which nothing is accepted
 //	backlog*.go emptying the backlog of a listener
-//	idle.go     requests that net/http's end would not answer are waited for
+//	drain.go    requests that net/http's end would not answer are waited for
 //	lost*.go    clients that have gone while the action waits for room
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly
