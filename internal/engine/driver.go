@@ -31,6 +31,7 @@ type Driver struct {
 	detached bool   // it has no loop: taken over, given up, or a worker
 	overdue  bool   // what it serves has waited too long, see queue.go
 	isWorker bool
+	expired  bool          // the connection was taken, see timed.go; only for the driver
 	place    place         // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
 	leftover leftover      // what the handler asked for during this call of Data
 	waited   time.Duration // what it serves, in the queue of a saturated loop

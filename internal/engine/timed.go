@@ -43,13 +43,17 @@ const (
 
 // timeout is a driver's part in this.
 type timeout struct {
-	claim   atomic.Uint64              // calls × claimStep + state
-	call    uint64                     // calls × claimStep; only for the driver
+	claim   atomic.Uint64 // calls × claimStep + state
+	call    uint64        // calls × claimStep; only for the driver
+	*timing               // made by the first EnterFor: ten thousand workers that block may never have one
+}
+
+// timing is what a timeout needs while it is set.
+type timing struct {
 	armed   atomic.Uint64              // the call that the timer is set for
 	until   atomic.Int64               // the limit, in ns since the engine was made
 	timer   atomic.Pointer[time.Timer] // made when first needed
 	handing sync.Mutex                 // held while the connection changes drivers
-	expired bool                       // the connection was taken; only for the driver
 }
 
 // hasTimeout reports whether a timeout is set.
@@ -64,6 +68,9 @@ func (t *timeout) move(from, to uint64) bool {
 // Handler.Expired is called for the connection, on another goroutine and with
 // another driver, and the driver that called EnterFor has lost it: see Expired.
 func (d *Driver) EnterFor(most time.Duration) {
+	if d.timing == nil {
+		d.timing = new(timing)
+	}
 	d.call += claimStep
 	d.until.Store(d.Now() + int64(most))
 	d.claim.Store(d.call | running)
@@ -123,7 +130,11 @@ func (d *Driver) TimedOut() bool { return d.hasTimeout() && d.until.Load() <= d.
 
 // Expire has the connection taken now from code that has found by itself that its
 // timeout has passed, and holds no Claim: it need not race with the timer.
-func (d *Driver) Expire() { d.timeoutPassed() }
+func (d *Driver) Expire() {
+	if d.hasTimeout() {
+		d.timeoutPassed()
+	}
+}
 
 // HasTimeout reports whether a timeout of EnterFor is in force.
 func (d *Driver) HasTimeout() bool { return d.hasTimeout() }
