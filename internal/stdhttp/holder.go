@@ -16,9 +16,23 @@ type holder struct {
 	server *exchange.Server
 
 	mu      sync.Mutex
-	remote  netip.AddrPort
 	w       http.ResponseWriter
 	account *admission.Account // nil when the request does not read its body any more
+
+	client remote
+}
+
+// A remote is an address with a lock of its own, within which nothing else is locked: who asks for it holds that of an account, and
+// who ends a request asks its account under the holder's.
+type remote struct {
+	mu   sync.Mutex
+	addr netip.AddrPort
+}
+
+func (r *remote) set(addr netip.AddrPort) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addr = addr
 }
 
 // Account opens an account for the request.
@@ -27,11 +41,12 @@ func (x *wire) Account() *admission.Account {
 		x.holder = &holder{server: x.service.Server}
 	}
 	h := x.holder
-	remote := h.server.Client(x)
-	a := h.server.Holders.Open(h, remote.Addr())
+	client := h.server.Client(x)
+	h.client.set(client)
+	a := h.server.Holders.Open(h, client.Addr())
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.remote, h.w, h.account = remote, x.w, a
+	h.w, h.account = x.w, a
 	return a
 }
 
@@ -52,9 +67,9 @@ func (x *wire) ReleaseAccount(a *admission.Account) {
 
 // RemoteAddr returns the address of the client.
 func (h *holder) RemoteAddr() netip.AddrPort {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.remote
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	return h.client.addr
 }
 
 // End has the reading of the body fail. Servers other than net/http's may not be able to:
@@ -64,7 +79,7 @@ func (h *holder) End(a *admission.Account) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.account == a { // not the next request's
-			h.server.NoteEnded(h.remote, a)
+			h.server.NoteEnded(h.RemoteAddr(), a)
 			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 		}
 	}()
