@@ -62,19 +62,22 @@ type Config struct {
 
 	// H2C also takes HTTP/2 in clear text, from clients that know beforehand
 	// (RFC 9113, section 3.3): what a connection begins with decides. Clients that would
-	// upgrade from HTTP/1.1 are answered by HTTP/1.1.
+	// upgrade from HTTP/1.1 are answered by HTTP/1.1, unless H2CUpgrade says otherwise.
 	H2C bool
+
+	// H2CUpgrade also takes HTTP/2 from clients that ask for it by Upgrade (RFC 7540, section 3.2), in a request without a body:
+	// curl --http2, Java's HttpClient. Only the loop engine does. Leave it off behind a proxy, unless that removes
+	// Upgrade: one that passes it on, not knowing what it means, no longer sees what its clients ask for. It implies H2C.
+	H2CUpgrade bool
 
 	// Ready, if set, is called when a listener is being served, with its
 	// address and the engine that serves it.
 	Ready func(addr net.Addr, engine Engine)
 
-	// Logger receives failures, panics and the engine's own events. Its handler may
-	// block, and is called on a goroutine of its own: what an action brings about, such as
-	// its panic, waits for it, but for 50 ms at most, and not at all while the handler is
-	// slow; everything else, such as what is refused, never does. Up to 1,024 records
-	// wait; what finds no room is dropped and counted, by a record a second and in
-	// Stats. What middleware and actions log by themselves is theirs.
+	// Logger receives failures, panics and the engine's own events. Its handler may block, and is called on a goroutine of
+	// its own: what an action brings about, such as its panic, waits for it, but for 50 ms at most, and not at all while the
+	// handler is slow; everything else, such as what is refused, never does. Up to 1,024 records wait; what finds no room is
+	// dropped and counted, by a record a second and in Stats. What middleware and actions log by themselves is theirs.
 	// Default: slog.Default() at the time of New.
 	Logger *slog.Logger
 
@@ -120,17 +123,14 @@ type Config struct {
 	// under a memory limit: one for each 256 KiB that it leaves, and 16 at the least.
 	MaxConcurrent int
 
-	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many
-	// requests of routes known to block are served at once: fewer when they
-	// take longer the more there are, because they wait for each other or for the
-	// same database. It suits routes that take about equally long, and no streams.
+	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many requests of routes known to block are
+	// served at once: fewer when they take longer the more there are, because they wait for each other or for the same
+	// database. It suits routes that take about equally long, and no streams.
 	AdaptiveLimit bool
 
-	// QueueTarget is how long a request may wait for its turn on the loop engine
-	// while more come than can be served. When all have waited longer for ten
-	// times as long, and it is not just the same clients coming back, later ones are
-	// answered with 503 until that is over; see Route.Critical. A negative one
-	// refuses none. Default: 10 ms.
+	// QueueTarget is how long a request may wait for its turn on the loop engine while more come than can be served. When
+	// all have waited longer for ten times as long, and it is not just the same clients coming back, later ones are
+	// answered with 503 until that is over; see Route.Critical. A negative one refuses none. Default: 10 ms.
 	QueueTarget time.Duration
 
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and

@@ -37,7 +37,8 @@ func (a *App) tellAdapters() {
 		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
 
 		ProxyHeader:             c.proxyHeader(),
-		H2C:                     c.H2C,
+		H2C:                     c.H2C || c.H2CUpgrade,
+		H2CUpgrade:              c.H2CUpgrade,
 		ForeignH2:               foreignH2,
 		AdaptiveLimit:           c.AdaptiveLimit,
 		DisableDescriptorGrowth: c.DisableDescriptorGrowth,

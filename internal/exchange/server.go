@@ -67,6 +67,7 @@ type Settings struct {
 	ProxyHeader time.Duration // within which those of Proxies send a PROXY protocol header; 0: they have none
 
 	H2C                     bool // HTTP/2 is also taken in clear text
+	H2CUpgrade              bool // and from HTTP/1.1, by Upgrade
 	ForeignH2               bool // HTTP/2 is served by net/http, whoever serves HTTP/1.1
 	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
 	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system

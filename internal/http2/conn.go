@@ -40,6 +40,7 @@ type Conn struct {
 	priorities   uint8 // what the client said of SETTINGS_NO_RFC7540_PRIORITIES, plus 1
 	goingAway    bool  // the client has sent GOAWAY
 	sendWindow   int64
+	withheld     int64 // from sendWindow until the client's SETTINGS have come, see Upgrade
 	recvWindow   int64
 	unread       int64 // bytes of bodies that came and were not read, of all streams
 

@@ -11,7 +11,7 @@
 //	part.go      streams that are answered before their bodies have ended
 //	abuse.go     what a client may ask for without doing anything useful
 //	limits.go    what a client may make the server hold
-//	recent.go    streams that are over
+//	recent.go    streams that are over         upgrade.go   a first request that came by HTTP/1.1
 //
 // A [Conn] is fed what its client sent by [Conn.Next], which returns an [Event] for what
 // its owner has to know: a request, a piece of a body, a stream that is over. All

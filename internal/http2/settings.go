@@ -64,6 +64,7 @@ func (c *Conn) settingsFrame(h frameHeader, payload []byte) problem {
 		}
 	}
 	c.phase = phaseOpen
+	c.sendWindow, c.withheld = c.sendWindow+c.withheld, 0
 	if p := c.settings(payload); p != noProblem {
 		return p
 	}

@@ -14,6 +14,7 @@
 //	backlog.go  clients that ask for more than they take
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     what only streams need whose bodies or answers come in pieces
+//	upgrade.go  a connection that has begun by HTTP/1.1
 //
 // # Who owns what
 //
@@ -52,7 +53,7 @@
 //
 // # What is not here
 //
-// Upgrade from HTTP/1.1 (RFC 9113 has dropped it, see docs/RATIONALE.md), server push (browsers have).
+// Server push (browsers have dropped it).
 // Of a session's own memory the first 512 bytes of tables are not in the budget: an idle connection that
 // has no more takes less than 1 KB in all.
 package looph2

@@ -14,6 +14,7 @@
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
 //	late.go       those that are answered without their action, which took too long
 //	visit.go      when a connection has had the loop for long    parts.go  connections of HTTP/2, which are internal/looph2's
+//	upgrade.go    those that become that in the middle
 //
 // # How a request is answered
 //

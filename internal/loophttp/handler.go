@@ -32,6 +32,8 @@ type handler struct {
 	h2  *looph2.Handler // nil: HTTP/2 is another server's
 	h2c bool            // also in clear text
 
+	upgrades bool // and from HTTP/1.1, see upgrade.go
+
 	early     atomic.Int32 // actions that have begun without the whole of a small body
 	mostEarly int32
 
@@ -52,7 +54,7 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
 	if !s.ForeignH2 {
-		h.h2c = s.H2C
+		h.h2c, h.upgrades = s.H2C, s.H2CUpgrade
 		h.h2 = looph2.NewHandler(s, h.context)
 	}
 	return h
@@ -144,7 +146,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 			if invariants.Enabled {
 				x = x.renewed(d)
 			}
-		case needInput, connectionOver:
+		case needInput, connectionOver, changedProtocol:
 			return consumed
 		case needRoom:
 			d.AwaitRoom()
@@ -173,6 +175,7 @@ const (
 	needWorker                       // the next request is for a route known to block
 	goesToBackground                 // a request is being answered by Background
 	connectionOver                   // it closes once its output is sent, or is not ours any more
+	changedProtocol                  // it speaks HTTP/2 now
 )
 
 // EOF ends a connection whose client has said all it will. What it asked in

@@ -113,6 +113,9 @@ func (x *wire) serveNext(in []byte) (n int, next progress) {
 		u.release()
 	}
 	if !x.head.HasBody() {
+		if x.handler.upgrades && x.upgrade(in[n:]) {
+			return n, changedProtocol
+		}
 		return x.serveWhole(in, n, nil)
 	}
 	return x.serveHead(in, n)

@@ -1,0 +1,99 @@
+//go:build linux
+
+package loophttp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/looph2"
+	"github.com/dunlinhttp/dunlin/internal/view"
+)
+
+// upgrade goes on in HTTP/2, if the request whose head ends at byte n of the input asks for that, as RFC 7540,
+// section 3.2, has it: h2c in Upgrade, and one HTTP2-Settings, both named by Connection. What cannot be taken so
+// is answered by HTTP/1.1, as by a server that does not know of it: a request with a body, which would have to come
+// in whole before; settings that make no sense; one of a server that is shutting down. after is the input behind the head.
+func (x *wire) upgrade(after []byte) bool {
+	h, d, c := &x.head, x.d, x.c
+	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || h.Method == http1.MethodConnect || len(h.Host()) == 0 {
+		return false
+	}
+	asked, named, settings := h2cAsked(h)
+	if !asked {
+		return false
+	}
+	block := http2.AppendTarget(nil, h.MethodBytes(), h.Host(), pathOf(h))
+	for i := range h.Len() {
+		name, value := h.Field(i)
+		if lower := strings.ToLower(string(name)); !ofConnection(lower, value) && !named[lower] {
+			block = http2.AppendField(block, lower, view.String(value))
+		}
+	}
+	d.Out = append(d.Out, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"...)
+	c.Notes |= engine.Parts
+	x.flushCount()
+	x.inParts = true
+	x.handler.h2.Upgrade(x.parts(), d, c, looph2.Upgrade{Settings: settings, Block: block, Consumed: x.given - len(after), Given: x.given})
+	x.inParts = false
+	return true
+}
+
+// h2cAsked reports whether a request asks for HTTP/2 in clear text, and with which settings. named are the fields
+// that Connection names, in lower case.
+func h2cAsked(h *http1.Head) (yes bool, named map[string]bool, settings []byte) {
+	named = map[string]bool{}
+	var encoded []byte
+	protocols, found := 0, 0
+	for i := range h.Len() {
+		name, value := h.Field(i)
+		switch {
+		case bytes.EqualFold(name, []byte("Connection")):
+			for option := range strings.SplitSeq(strings.ToLower(string(value)), ",") {
+				named[strings.Trim(option, " \t")] = true
+			}
+		case bytes.EqualFold(name, []byte("HTTP2-Settings")):
+			encoded = value
+			found++
+		case bytes.EqualFold(name, []byte("Upgrade")):
+			for protocol := range strings.SplitSeq(string(value), ",") {
+				if strings.Trim(protocol, " \t") == "h2c" {
+					protocols++
+				}
+			}
+		}
+	}
+	if protocols == 0 || found != 1 || !named["upgrade"] || !named["http2-settings"] {
+		return false, nil, nil
+	}
+	settings, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(string(encoded), "="))
+	return err == nil && http2.ValidSettings(settings), named, settings
+}
+
+// ofConnection reports whether a field speaks of the connection, or says in HTTP/1.1 what HTTP/2 has other words
+// for. name is in lower case.
+func ofConnection(name string, value []byte) bool {
+	switch name {
+	case "connection", "host", "http2-settings", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+		return true
+	case "te":
+		return !bytes.EqualFold(value, []byte("trailers"))
+	}
+	return false
+}
+
+// pathOf returns what HTTP/2 calls the path: with the query.
+func pathOf(h *http1.Head) []byte {
+	if h.Form == http1.OriginForm {
+		return h.Target()
+	}
+	path := bytes.Clone(h.Path())
+	if query := h.Query(); len(query) > 0 {
+		path = append(append(path, '?'), query...)
+	}
+	return path
+}
