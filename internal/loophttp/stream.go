@@ -118,7 +118,7 @@ func (s *stream) direct(p []byte) (n int) {
 	if s.chunked {
 		d.Out = http1.AppendChunkHeader(d.Out, len(p))
 	}
-	d.WriteOwned(p, nil)
+	d.WriteOwned(p[:len(p):len(p)], nil) // what lies behind p is not held for this client
 	if s.chunked {
 		d.Out = append(d.Out, http1.CRLF...)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -148,6 +149,36 @@ func TestSlowReadersShow(t *testing.T) {
 			t.Errorf("the snapshot as JSON has no %s", name)
 		}
 	}
+}
+
+// What a handler writes of a large array costs its client what it is sent, not the array.
+func TestWhatIsWrittenIsHeld(t *testing.T) {
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		const part = 6 << 20
+		array := make([]byte, 64<<20)
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			app = a
+			a.Mount("/large", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(array[:part]) }))
+			a.Get("/stream", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("", func(w io.Writer) error { _, err := w.Write(array[:part]); return err })
+			})
+		})
+		for i, path := range []string{"/large", "/stream"} {
+			conn := Dial(t, addr)
+			if err := TCP(conn).SetReadBuffer(4 << 10); err != nil {
+				t.Fatal(err)
+			}
+			Send(t, conn, Request("GET "+path))
+			Soon(t, path+" waits for its client", func() bool {
+				s := app.Stats()
+				return s.Actions.InFlight == i+1 && (engine == dunlin.EngineStd || s.Memory.Pending > int64(i)*part)
+			})
+		}
+		if held := app.Stats().Memory.Held; held > 3*part {
+			t.Errorf("%d bytes are held for two clients that are sent %d each", held, part)
+		}
+	})
 }
 
 // ... for half-sent bodies: what they hold, who does, and that room is made.
