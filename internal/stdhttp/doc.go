@@ -18,7 +18,7 @@
 //	lost*.go    clients that have gone while the action waits for room
 //	conn.go     connections: clients that take     body.go    bodies of HTTP/1.1 that come too
 //	            an answer too slowly                          slowly
-//	malformed.go requests of HTTP/2 that net/http lets pass
+//	malformed.go requests that net/http lets pass and that are refused
 //	stream.go   the same for streams of HTTP/2     deadline.go read deadlines that are left to pass
 //	proxy.go    whose connections proxies pass on
 //

@@ -1,6 +1,7 @@
 package stdhttp
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -85,12 +86,24 @@ func malformedLength(req *http.Request) string {
 	return ""
 }
 
-// refuseMalformed answers a request that is malformed.
-func (s *Service) refuseMalformed(w http.ResponseWriter, req *http.Request, what string) {
+// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
+// are not counted again: net/http has bounded their bytes.
+func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
+	if req.ProtoMajor < 2 { // there the others of the connection have nothing to do with it
+		w.Header().Set("Connection", "close")
+	}
+	s.refuse(w, req, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders))
+}
+
+// refuse answers a request that is not routed.
+func (s *Service) refuse(w http.ResponseWriter, req *http.Request, status int, why string) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req = w, req
 	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)
 	x.call.Begin(true)
-	x.answerAlone(s.Pipeline.Answer(s.Pipeline.Problem(http.StatusBadRequest, what, nil)), exchange.FromProtocol)
+	if x.s.Watched {
+		x.call.Clock()
+	}
+	x.answerAlone(s.Pipeline.Answer(s.Pipeline.Problem(status, why, nil)), exchange.FromProtocol)
 	x.release()
 }

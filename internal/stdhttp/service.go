@@ -55,7 +55,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	if req.ProtoMajor == 2 {
 		if what := malformed(req); what != "" {
-			s.refuseMalformed(w, req, what)
+			s.refuse(w, req, http.StatusBadRequest, what)
 			return
 		}
 		s.serveStream(w, req)

@@ -2,7 +2,6 @@ package stdhttp
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -106,21 +105,6 @@ func (x *wire) answer() {
 		return
 	}
 	x.sendSettled(&resp)
-}
-
-// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
-// are not counted again: net/http has bounded their bytes.
-func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
-	if req.ProtoMajor < 2 { // there the others of the connection have nothing to do with it
-		w.Header().Set("Connection", "close")
-	}
-	x := s.wires.Get().(*wire)
-	x.w, x.Req = w, req
-	x.s.Set(req.Method, req.URL.Path, req.URL.RawQuery, false)
-	x.call.Begin(true)
-	problem := s.Pipeline.Problem(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders), nil)
-	x.answerAlone(s.Pipeline.Answer(problem), exchange.FromProtocol)
-	x.release()
 }
 
 // observe tells who observes the answer, before it is sent.

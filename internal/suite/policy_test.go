@@ -43,7 +43,7 @@ func (o *observed) add(i *dunlin.AnswerInfo) {
 		line += " dropped"
 	}
 	if i.ID() == "" || i.Duration() < 0 || i.Duration() > time.Minute || !i.Remote().IsValid() {
-		line += fmt.Sprint(" ID ", i.ID(), ", duration ", i.Duration(), ", remote ", i.Remote())
+		line = fmt.Sprint("ID ", i.ID(), ", duration ", i.Duration(), ", remote ", i.Remote(), " ", line)
 	}
 	o.lines = append(o.lines, line)
 }
