@@ -46,7 +46,7 @@ func contained(act Action) Action {
 				panic(v)
 			default:
 				r.depth = depth
-				resp = r.app.recovered(r, v)
+				resp = r.varied(r.app.recovered(r, v))
 			}
 		}()
 		if resp, returned = act(r), true; resp.a.Kind() == exchange.Missing {
@@ -84,7 +84,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 		*resp = bare(0, exchange.Abort)
 		return
 	}
-	*resp = a.recovered(r, v)
+	*resp = r.varied(a.recovered(r, v))
 }
 
 // recovered answers a panic, by the function given to Recover or with a plain

@@ -123,7 +123,7 @@ func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 // Version returns a group whose routes are only for requests that accept a
 // vendor media type of the given version: "v2" for Accept:
 // application/vnd.acme.v2+json. When no version fits, the answer is 406 and
-// lists those that exist. Answers of a path with versions say Vary: Accept.
+// lists those that exist. Either says Vary: Accept, and so does a panic's answer.
 func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	sub := g.derive()
 	sub.version = version

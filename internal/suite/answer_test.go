@@ -259,6 +259,7 @@ func TestVersionsVary(t *testing.T) {
 			app.Get("/plain", Text("plain"))
 			app.Get("/both", Text("old"))
 			app.Version("v2").Get("/both", Text("new"))
+			app.Version("v2").Get("/panic", func(*dunlin.Request) dunlin.Response { panic("it") })
 			app.Version("v2").Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Vary", "Accept-Encoding, accept")
 				_, _ = io.WriteString(w, strings.Repeat("long ", 20_000))
@@ -267,7 +268,7 @@ func TestVersionsVary(t *testing.T) {
 		})
 		for _, c := range []struct{ path, accept, vary string }{
 			{"/plain", "", ""}, {"/both", "", "Accept"}, {"/both", "application/vnd.x.v2+json", "Accept"},
-			{"/both", "application/vnd.x.v3+json", "Accept"}, {"/own", "", "Origin, Accept"}, {"/std", "", "Accept-Encoding, accept"},
+			{"/both", "application/vnd.x.v3+json", "Accept"}, {"/panic", "", "Accept"}, {"/own", "", "Origin, Accept"}, {"/std", "", "Accept-Encoding, accept"},
 		} {
 			resp, _ := askStd(t, "GET", "http://"+addr+c.path, "", "Accept", c.accept)
 			if got := strings.Join(resp.Header["Vary"], ", "); got != c.vary {
