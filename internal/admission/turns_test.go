@@ -225,3 +225,41 @@ func TestGroupsTakeTurns(t *testing.T) {
 		t.Errorf("one whose connection holds nothing: %v", got)
 	}
 }
+
+// Memory can be full of those who hold little. Of an address those who hold next to nothing, and so long that
+// they cost most, are not the first to go, since that would make no room; they are if it has no others.
+func TestNextToNothingStays(t *testing.T) {
+	for _, large := range []int64{60 << 10, 4 << 10} {
+		h, now, open := cappedHolders(0, 0)
+		h.budget.SetBound(2 << 20)
+		tiny := make([]*cappedPeer, 100)
+		for i := range tiny {
+			tiny[i] = open(there)
+			tiny[i].Force(Input, 4<<10)
+		}
+		*now += int64(time.Hour)
+		ended := func(peers []*cappedPeer) (n int) {
+			for _, p := range peers {
+				if p.ended {
+					n++
+				}
+			}
+			return n
+		}
+		var others []*cappedPeer
+		for range 4 << 20 / large {
+			p := open(there)
+			p.Force(Input, large)
+			others = append(others, p)
+			*now += int64(100 * time.Millisecond)
+		}
+		switch few := ended(tiny); {
+		case ended(others)+few == 0:
+			t.Error("nobody made room")
+		case large > 4<<10 && few > 0:
+			t.Errorf("%d were ended who hold next to nothing, and %d others", few, ended(others))
+		case large == 4<<10 && few == 0:
+			t.Error("of those who hold equally little the oldest stay")
+		}
+	}
+}

@@ -11,6 +11,10 @@ import (
 const (
 	listLife   = int64(20 * time.Millisecond)
 	mostListed = 32
+
+	// nextToNothing says which part of Fair, one in so many, is next to nothing: 10 KiB, more than
+	// the tables of a connection of HTTP/2.
+	nextToNothing = 8
 )
 
 // A candidate is an account that might be ended, and why it before others.
@@ -18,6 +22,7 @@ type candidate struct {
 	account  *Account
 	standing int
 	held     int64 // by its address, if that decides; else 0
+	tiny     int   // then: -1 for who holds next to nothing, who comes last of them
 	cost     float64
 	since    int64
 }
@@ -255,7 +260,8 @@ func (h *Holders) eachSource(f func(*source)) {
 	}
 }
 
-// listSmall lists holders of little: memory is full of them. h.mu is held.
+// listSmall lists holders of little: memory is full of them. Of an address those that hold next to nothing, as
+// connections of HTTP/2 do between requests, come last: it would take twenty of them to make room for one. h.mu is held.
 func (h *Holders) listSmall(now int64) {
 	h.all = true
 	h.eachSource(func(src *source) {
@@ -268,7 +274,10 @@ func (h *Holders) listSmall(now int64) {
 // consider lists a if it may be ended and is among the costliest so far. h.mu is held.
 func (h *Holders) consider(a *Account, held, now int64) {
 	a.mu.Lock()
-	c := candidate{a, a.standing(now), held, a.cost(now), a.since}
+	c := candidate{a, a.standing(now), held, 0, a.cost(now), a.since}
+	if held > 0 && a.held.Load() <= h.Fair()/nextToNothing {
+		c.tiny = -1
+	}
 	ok := a.endable() && a.held.Load() > 0
 	a.mu.Unlock()
 	if !ok {
@@ -291,5 +300,5 @@ func (h *Holders) consider(a *Account, held, now int64) {
 
 // compareCandidates orders who is ended first last.
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(b.standing, a.standing), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
+	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(a.tiny, b.tiny), cmp.Compare(b.standing, a.standing), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
 }
