@@ -13,7 +13,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	race := exchange.NewRace(x.Req.Context(), route.Timeout)
 	defer race.Context.End(context.Canceled)
 	x.Req, x.race = x.Req.WithContext(race.Context), race
-	late := x.inCaseOfLate()
+	late, alone := x.inCaseOfLate(), x.Req.ProtoMajor < 2
 	count := x.count // x may be the action's for longer
 	x.count.shard = nil
 	resp, isLate := race.Run(x.call, x.service.Pipeline)
@@ -25,7 +25,9 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	}
 	resp = x.service.Pipeline.Late(route)
 	count.end(resp.Class())
-	late.w.Header().Set("Connection", "close")
+	if alone { // of HTTP/2 the others of the connection have nothing to do with it
+		late.w.Header().Set("Connection", "close")
+	}
 	late.call.Succeed(x.call)
 	late.answerAlone(resp, exchange.FromTimeout)
 	late.stopBody()

@@ -28,9 +28,13 @@ func (x *wire) Body(most int64) io.Reader {
 	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}
 }
 
-// RefuseBody closes the connection after the answer: else the server reads a body
-// of up to 256 KB before it answers.
-func (x *wire) RefuseBody() { x.CloseAfter() }
+// RefuseBody closes a connection of HTTP/1 after the answer: else the server reads a body
+// of up to 256 KB before it answers. Of HTTP/2 it ends the stream.
+func (x *wire) RefuseBody() {
+	if x.Req.ProtoMajor < 2 {
+		x.CloseAfter()
+	}
+}
 
 // remaining returns the body if some of it may be left, and how long that may take is
 // ours to bound; else nil.

@@ -376,3 +376,37 @@ func TestStreamBodies(t *testing.T) {
 		})
 	})
 }
+
+// A stream that is refused, or answered late, is no reason to end the connection, which others use.
+func TestRefusedStreamsEndAlone(t *testing.T) {
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, MaxBody: 1000}, func(a *dunlin.App) {
+			app = a
+			a.Get("/late", func(r *dunlin.Request) dunlin.Response { <-r.Context().Done(); return dunlin.NoContent() }).Timeout(10 * time.Millisecond)
+			a.Post("/body", func(r *dunlin.Request) dunlin.Response {
+				_, err := r.Bytes()
+				return dunlin.Error(err)
+			})
+		})
+		c, scheme := h2Client(t)
+		for range 3 {
+			resp, _ := Get(t, c, scheme+addr+"/late")
+			if resp.StatusCode != 503 || resp.ProtoMajor != 2 {
+				t.Errorf("late: %s %s", resp.Proto, resp.Status)
+			}
+			resp, err := c.Post(scheme+addr+"/body", "", strings.NewReader(strings.Repeat("x", 5000)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 413 {
+				t.Errorf("too large: %s", resp.Status)
+			}
+		}
+		if n := app.Stats().Connections.Accepted; n != 1 {
+			t.Errorf("%d connections were made for one client", n)
+		}
+	})
+}
