@@ -175,7 +175,7 @@ func (s *shakes) run(h *shake) {
 func (s *shakes) take(kind shakeKind) *shake {
 	l := &s.lines[kind]
 	j := l.popOldest
-	if l.control.Overloaded() {
+	if l.control.Overloaded() || s.stalled(l) {
 		j = l.popNewest
 	}
 	h := &shake{e: s.e, c: j().conn, kind: kind, turn: make(chan struct{}, 1)}
@@ -184,6 +184,14 @@ func (s *shakes) take(kind shakeKind) *shake {
 	s.latest = kind
 	s.run(h)
 	return h
+}
+
+// stalled reports whether clients who do not go on have the room of a line, for so long that the oldest in it has waited as
+// long as they are waited for. Those at its end would wait the longer the more of these stand before them: the newest is
+// next then, who most likely goes on. s.mu is held.
+func (s *shakes) stalled(l *shakeLine) bool {
+	most, all := s.room()
+	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientShake
 }
 
 // makeRoom ends the one that has waited for its client for longest, if others of a kind can not begin; one of
@@ -238,19 +246,21 @@ func (l *shakeLine) judge(e *Engine, now int64) {
 	if l.control.Target <= 0 {
 		return
 	}
-	oldest := func() time.Duration {
-		if l.size == 0 {
-			return 0
-		}
-		return time.Duration(now - l.ring[l.first].since)
-	}
-	l.control.Look(now, oldest(), l.size, int(e.conns.Load()))
-	for l.size > 0 && l.control.Refuse(now, oldest()) {
+	l.control.Look(now, l.oldest(now), l.size, int(e.conns.Load()))
+	for l.size > 0 && l.control.Refuse(now, l.oldest(now)) {
 		c := l.popOldest().conn
 		e.noteTLS(admission.HandshakeQueue, c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
 		c.flags |= flagCloseNow
 		c.askClose()
 	}
+}
+
+// oldest returns for how long the first in line has waited. shakes.mu is held.
+func (l *shakeLine) oldest(now int64) time.Duration {
+	if l.size == 0 {
+		return 0
+	}
+	return time.Duration(now - l.ring[l.first].since)
 }
 
 // pause gives h's processor to others while it waits for its client.

@@ -128,3 +128,36 @@ func TestWhichHandshakeMakesRoom(t *testing.T) {
 		t.Error("with all begun that may, the one that has waited for longest was not given up")
 	}
 }
+
+// Clients who do not go on have all places but one, and who comes meanwhile does not wait for all who came before.
+func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		waited int64 // the oldest in line
+		left   int   // places
+		newest bool
+	}{
+		{"the oldest has waited long", patientShake, 1, true},
+		{"the oldest has waited for a moment", patientShake / 2, 1, false},
+		{"there are places", patientShake, 2, false},
+	} {
+		s := newShakes(1<<20, 0, 0)
+		s.e.start = time.Now().Add(-time.Minute)
+		l := &s.lines[shakeWhole]
+		most, _ := s.room()
+		l.begun, s.begun = most-c.left, most-c.left
+		now := s.e.now()
+		var conns [3]*Conn
+		for i := range conns {
+			conns[i] = new(Conn)
+			l.push(job{task{conn: conns[i]}, now - c.waited*int64(len(conns)-1-i)/2})
+		}
+		want := conns[0]
+		if c.newest {
+			want = conns[2]
+		}
+		if got := s.take(shakeWhole); got.c != want {
+			t.Errorf("%s: the wrong one has begun", c.name)
+		}
+	}
+}
