@@ -37,6 +37,17 @@ func malformed(req *http.Request) string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
+// expectsOther reports whether a request of HTTP/2 has an expectation that nobody meets (RFC 9110, section 10.1.1): net/http has taken
+// away that of 100-continue.
+func expectsOther(req *http.Request) bool {
+	for _, v := range req.Header["Expect"] {
+		if v != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // malformedTarget is about :path, which is a path, or an asterisk that only OPTIONS may have.
 func malformedTarget(req *http.Request) string {
 	target := req.RequestURI
@@ -55,7 +66,10 @@ func malformedTarget(req *http.Request) string {
 
 // malformedHost is about :authority and Host, of which there is one, or both are the same.
 func malformedHost(req *http.Request) string {
-	if req.Host != "" && !http1.ValidAuthority(view.Bytes(req.Host)) {
+	if req.Host == "" {
+		return "missing :authority and Host"
+	}
+	if !http1.ValidAuthority(view.Bytes(req.Host)) {
 		return "invalid host"
 	}
 	switch host := req.Header["Host"]; {

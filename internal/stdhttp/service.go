@@ -58,6 +58,10 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 			s.refuse(w, req, http.StatusBadRequest, what)
 			return
 		}
+		if expectsOther(req) {
+			s.refuse(w, req, http.StatusExpectationFailed, "expectation other than 100-continue")
+			return
+		}
 		s.serveStream(w, req)
 		return
 	}
