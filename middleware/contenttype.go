@@ -3,6 +3,7 @@ package middleware
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
@@ -17,16 +18,16 @@ func ContentTypes(types ...string) dunlin.Middleware {
 	if len(types) == 0 {
 		panic("middleware: ContentTypes: no media types: no body would pass")
 	}
-	for _, t := range types {
-		top, sub, ok := strings.Cut(t, "/")
-		if suffix, whole := strings.CutPrefix(t, "*+"); whole {
-			top, sub, ok = "application", suffix, true
+	ranges := slices.Clone(types)
+	for i, t := range types {
+		if strings.HasPrefix(t, "*+") && t != "*+" {
+			ranges[i] = "application/" + t // in Accept there is a type before the slash, and a suffix is mostly of this one
 		}
-		if !ok || !isToken(top) || !isToken(sub) {
+		if !isMediaType(ranges[i]) {
 			panic(fmt.Sprintf("middleware: ContentTypes: %q is no media type", t))
 		}
 	}
-	accept := dunlin.NewHeaderBlock("Accept", strings.Join(types, ", "))
+	accept := dunlin.NewHeaderBlock("Accept", strings.Join(ranges, ", "))
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if r.ContentLength() == 0 {
@@ -40,12 +41,21 @@ func ContentTypes(types ...string) dunlin.Middleware {
 	}
 }
 
+// isMediaType reports whether s is type/subtype (RFC 9110 section 8.3.1).
+func isMediaType(s string) bool {
+	top, sub, ok := strings.Cut(s, "/")
+	return ok && isToken(top) && isToken(sub)
+}
+
 // wrongType returns why a Content-Type is refused, "" if it is not.
 func wrongType(contentType string, types []string) string {
 	mediaType, params, _ := strings.Cut(contentType, ";")
 	mediaType = strings.TrimSpace(mediaType)
 	if mediaType == "" {
 		return "the body has no Content-Type"
+	}
+	if !isMediaType(mediaType) {
+		return "the Content-Type of the body is none"
 	}
 	for params != "" {
 		var param string

@@ -71,6 +71,8 @@ func TestContentTypes(t *testing.T) {
 		"application/json; charset=iso-8859-1": 415,
 		"application/x-www-form-urlencoded":    415,
 		"text":                                 415,
+		"+json":                                415,
+		"application /json":                    415,
 		"application/jsonx":                    415,
 		"":                                     415,
 		";":                                    415,
@@ -82,7 +84,7 @@ func TestContentTypes(t *testing.T) {
 		req.Header.Set("Content-Type", contentType)
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
-		if w.Code != want || want == 415 && w.Header().Get("Accept") != "application/json, *+json, text/*" {
+		if w.Code != want || want == 415 && w.Header().Get("Accept") != "application/json, application/*+json, text/*" {
 			t.Errorf("%.60q: %d %v, want %d", contentType, w.Code, w.Header(), want)
 		}
 	}

@@ -38,6 +38,12 @@ func (c *CORSConfig) check(who string) {
 				fail("%s has %q, which is no name", what, name)
 			case what == "Methods" && (strings.EqualFold(name, "CONNECT") || strings.EqualFold(name, "TRACE") || strings.EqualFold(name, "TRACK")):
 				fail("Methods has %q, which no page may use", name)
+			case what == "Methods" && slices.Contains([]string{"DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"}, strings.ToUpper(name)) && name != strings.ToUpper(name):
+				fail("Methods has %q, which browsers send as %s", name, strings.ToUpper(name))
+			case what == "Headers" && strings.EqualFold(name, "Cookie"):
+				fail("Headers has %q, which no page can set: cookies go along by Credentials", name)
+			case what == "Expose" && strings.EqualFold(name, "Set-Cookie"):
+				fail("Expose has %q, which no page can read", name)
 			}
 		}
 	}
