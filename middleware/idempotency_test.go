@@ -71,6 +71,9 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("%s: %d %v %s\nthe first answer was %d %v %s", key, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
 		}
 	}
+	if w := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", "", "Idempotency-Key", `"k1"`); w.Code != 400 {
+		t.Errorf("with an empty key before another: %d %s", w.Code, w.Body)
+	}
 	for what, w := range map[string]*httptest.ResponseRecorder{
 		"another body":       post(app, "/orders/7", `{"a":2}`, "Idempotency-Key", `"k1"`),
 		"no body":            post(app, "/orders/7", ``, "Idempotency-Key", `"k1"`),
