@@ -1,11 +1,13 @@
 package middleware
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"io"
 	"sync"
@@ -54,7 +56,32 @@ func Gzip(level int) *Coding {
 // Deflate returns the coding deflate, which is zlib's format (RFC 1950), for requests: clients do not agree about what it means in
 // answers.
 func Deflate() *Coding {
-	return &Coding{Name: "deflate", Open: func(src io.Reader) (io.Reader, error) { return zlib.NewReader(src) }}
+	return &Coding{Name: "deflate", Open: func(src io.Reader) (io.Reader, error) {
+		buffered := bufio.NewReader(src)
+		z, err := zlib.NewReader(buffered)
+		if err != nil {
+			return nil, err
+		}
+		return &zlibReader{z, buffered}, nil
+	}}
+}
+
+// A zlibReader fails where something follows what it decodes, which zlib leaves unread.
+type zlibReader struct {
+	io.ReadCloser
+	src *bufio.Reader
+}
+
+func (z *zlibReader) Read(p []byte) (int, error) {
+	n, err := z.ReadCloser.Read(p)
+	if err == io.EOF {
+		if _, more := z.src.ReadByte(); more == nil {
+			err = errors.New("zlib: the data goes on after its end")
+		} else if more != io.EOF {
+			err = more
+		}
+	}
+	return n, err
 }
 
 // A zipper compresses with pooled writers, which are large.

@@ -141,6 +141,7 @@ func TestDecompress(t *testing.T) {
 			"cut short":          {upload("/body", "text/plain", "gzip", cut[:len(cut)-3]), 400, "Content-Encoding"},
 			"a wrong checksum":   {upload("/body", "text/plain", "gzip", cut[:len(cut)-8]+"\x00\x00\x00\x00"+cut[len(cut)-4:]), 400, "Content-Encoding"},
 			"followed by others": {upload("/body", "text/plain", "gzip", cut+"more"), 400, "Content-Encoding"},
+			"deflate and others": {upload("/body", "text/plain", "deflate", deflated("hello")+"more"), 400, "Content-Encoding"},
 		} {
 			resp, body := exchangeRaw(t, addr, c.request)
 			if resp.StatusCode != c.status || c.status == 200 && body != c.body || !strings.Contains(body, c.body) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"strings"
@@ -23,7 +24,8 @@ type StaticConfig struct {
 	// while they are served.
 	FS fs.FS
 
-	// Index is the file that a directory stands for. Default: index.html.
+	// Index is the file that a directory stands for. One that is asked for without a slash at the end is redirected (308) to itself with it, where
+	// relative links work. Default: index.html.
 	Index string
 
 	// Fallback, the name of a file, is what is served for paths without a file that a browser navigates to
@@ -96,6 +98,9 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 			if a := m.find(name, c.Index); a != nil {
 				return a.serve(c.FS, r)
 			}
+			if m.find(name+"/", c.Index) != nil && r.SentPath() == r.Path() {
+				return toDirectory(r, name)
+			}
 		}
 		switch {
 		case fallback == nil:
@@ -105,6 +110,15 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 		}
 		return dunlin.NotFound().Header("Vary", navigation)
 	}, nil
+}
+
+// toDirectory sends a client that asked for a directory to where relative links work.
+func toDirectory(r *dunlin.Request, name string) dunlin.Response {
+	to := "./" + url.PathEscape(path.Base(name)) + "/" // the name may have a colon
+	if query := r.RawQuery(); query != "" {
+		to += "?" + query
+	}
+	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
 // navigation is what navigates goes by: a cache in front is not to send a page to who wants a script, nor a 404 to who navigates.

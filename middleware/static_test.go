@@ -68,6 +68,35 @@ func ask(app *dunlin.App, method, target string, headers ...string) *httptest.Re
 	return requestOf(app, method, target, nil, headers...)
 }
 
+// A directory has a page of its own where a slash is at the end, also where there is a page for paths without a file.
+func TestStaticDirectoryRedirects(t *testing.T) {
+	app := dunlin.New(quiet)
+	act, err := middleware.Static(middleware.StaticConfig{Fallback: "index.html", FS: fstest.MapFS{
+		"index.html": {}, "docs/index.html": {}, "a:b c%/index.html": {}, "files/x": {}, ".git/index.html": {},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Get("/site/{path...}", act)
+	app.Rewrite("/old/{path...}", "/site/{path...}")
+	for path, want := range map[string]string{
+		"/site/docs":       "./docs/",
+		"/site/docs?x=1":   "./docs/?x=1",
+		"/site/a:b%20c%25": "./a:b%20c%25/",
+		"/site/files":      "",
+		"/site/.git":       "",
+		"/old/docs":        "", // under another name than it was asked for
+	} {
+		w := ask(app, "GET", path)
+		if got := w.Header().Get("Location"); got != want || (w.Code == 308) != (want != "") {
+			t.Errorf("%s: %d to %q, want %q", path, w.Code, got, want)
+		}
+		if w := ask(app, "GET", path, "Sec-Fetch-Mode", "navigate"); w.Header().Get("Location") != want {
+			t.Errorf("%s, navigating: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
 func TestStatic(t *testing.T) {
 	app := static(t, middleware.StaticConfig{})
 	const immutable = "public, max-age=31536000, immutable"
@@ -95,7 +124,7 @@ func TestStatic(t *testing.T) {
 		{"/empty.txt", "", 200, "", "text/plain; charset=utf-8", "no-cache", ""},
 		{"/.env", "", 404, "", "", "", ""},
 		{"/.git/config", "", 404, "", "", "", ""},
-		{"/docs", "", 404, "", "", "", ""},
+		{"/docs", "", 308, "", "", "", ""},
 		{"/only.txt", "gzip", 404, "", "", "", ""},
 		{"/nowhere", "", 404, "", "", "", ""},
 		{"/..%2f..%2fetc/passwd", "", 404, "", "", "", ""},
