@@ -45,9 +45,11 @@ type ProxyConfig struct {
 // The server behind is told who asks by X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. What clients
 // have sent of these and of Forwarded is dropped. Where they are among Config.TrustedProxies, X-Forwarded-For begins with the
 // client's address, as [dunlin.Request.Remote] has it, and the scheme is the one that the proxy has said. Hop-by-hop headers do not pass
-// (RFC 9110 section 7.6.1). A server that cannot be reached is answered for with 502, one that does not answer in time with
-// 504: use [dunlin.Route.Timeout] or the transport's limits. A request body that is too large, too slow, cut short or malformed is
-// the client's: 413, 408 or 400.
+// (RFC 9110 section 7.6.1), nor does what net/http cannot parse of the query, such as parameters with a semicolon between: nobody in front
+// has seen it. A server that cannot be reached is answered for with 502, one that does not answer in the time that the transport
+// has for it with 504; when that of [dunlin.Route.Timeout] is over the client gets the 503 of all late actions. A request body that is too large,
+// too slow, cut short or malformed is the client's: 413, 408 or 400. How large it may be is for [dunlin.Route.MaxBody] and
+// [dunlin.Group.MaxBody] to say; Config.MaxBody does not bound it.
 //
 // It panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {
@@ -89,7 +91,9 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			}
 			maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !isToken(name) }) // for which nothing would be sent
 			if from != nil {
-				p.Out, from.body = watchBody(p.Out)
+				if p.Out, from.body = watchBody(p.Out); from.body != nil {
+					from.body.sent, from.body.passedOn = p.In.Trailer, p.Out.Trailer
+				}
 			}
 			if c.Rewrite != nil {
 				c.Rewrite(p)

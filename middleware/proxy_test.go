@@ -207,6 +207,24 @@ func ExampleProxy() {
 	// Output: the old service answers /legacy/report
 }
 
+// Trailers that are announced pass both ways: those of a request are there only when its body has ended.
+func TestProxyPassesTrailers(t *testing.T) {
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-Back")
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%s %s", body, r.Trailer.Get("X-There"))
+		w.Header().Set("X-Back", "again")
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
+		resp, body := exchangeRaw(t, serve(), "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTrailer: X-There\r\nTransfer-Encoding: chunked\r\n\r\n"+
+			"5\r\nhello\r\n0\r\nX-There: and\r\n\r\n")
+		if body != "hello and" || resp.Trailer.Get("X-Back") != "again" {
+			t.Errorf("%d %q, trailers %v", resp.StatusCode, body, resp.Trailer)
+		}
+	})
+}
+
 // A body that a client does not send as it should is the client's fault: it is told so, and the breaker for the server behind
 // stays closed for others.
 func TestProxyBlamesClients(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 type watchedBody struct {
 	io.ReadCloser
 
+	sent, passedOn http.Header // trailers: those of the client are there when its body has ended
+
 	mu      sync.Mutex
 	reading bool  // somebody waits for more
 	closed  bool  // who sends it has given up: what Read says is his doing
@@ -32,6 +34,11 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	b.note(true, nil)
 	n, err := b.ReadCloser.Read(p)
 	b.note(false, err)
+	if err == io.EOF {
+		for name := range b.passedOn {
+			b.passedOn[name] = b.sent[name]
+		}
+	}
 	return n, err
 }
 
