@@ -39,7 +39,7 @@ type Config struct {
 	Timeout    time.Duration // of a fetch. Default: 5 s
 	Client     *http.Client  // Default: http.DefaultClient
 
-	// Keys are public keys by their names (kid), instead of KeySet.
+	// Keys are public keys by their names (kid), instead of KeySet: *rsa.PublicKey of 2048 bits at least, *ecdsa.PublicKey and ed25519.PublicKey.
 	Keys map[string]crypto.PublicKey
 
 	// Methods are the signatures that are taken, of public keys only: "none" and HMAC never are. Default: RS256, ES256 and EdDSA.
@@ -110,6 +110,11 @@ func (c *Config) validate() error {
 	for _, m := range c.Methods {
 		if !slices.Contains(known, m) {
 			return fmt.Errorf("Config.Methods has %q, which is none of %s", m, strings.Join(known, ", "))
+		}
+	}
+	for name, key := range c.Keys {
+		if err := checkPublic(key); err != nil {
+			return fmt.Errorf("Config.Keys has %q, which is %w", name, err)
 		}
 	}
 	return nil

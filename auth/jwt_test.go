@@ -291,6 +291,7 @@ func TestBadKeySets(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	small := rsa.PublicKey{N: new(big.Int).Rsh(rsaKey.N, 1100), E: rsaKey.E}
 	for what, c := range map[string]auth.Config{
 		"nothing":         {},
 		"no audience":     {Issuer: issuer, Keys: public},
@@ -300,6 +301,11 @@ func TestSettings(t *testing.T) {
 		"HMAC":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"HS256"}},
 		"none":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"none"}},
 		"negative leeway": {Issuer: issuer, Audience: audience, Keys: public, Leeway: -1},
+		"a secret":        {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": []byte("secret")}},
+		"a private key":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": rsaKey}},
+		"a short RSA key": {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &small}},
+		"a cut key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": ed25519.PublicKey("x")}},
+		"a nil key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": nil}},
 	} {
 		func() {
 			defer func() {

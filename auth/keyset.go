@@ -140,6 +140,27 @@ func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 // leastRSA is the length, in bits, below which an RSA key is not taken (RFC 7518 section 3.3).
 const leastRSA = 2048
 
+// checkPublic returns why a key that was given is none by which a signature could be checked, or proves nothing.
+func checkPublic(key crypto.PublicKey) error {
+	switch k := key.(type) {
+	case *rsa.PublicKey:
+		if k == nil || k.N == nil || k.N.BitLen() < leastRSA {
+			return fmt.Errorf("an RSA key of less than %d bits", leastRSA)
+		}
+	case *ecdsa.PublicKey:
+		if k == nil || k.Curve == nil {
+			return errors.New("no point on a curve")
+		}
+	case ed25519.PublicKey:
+		if len(k) != ed25519.PublicKeySize {
+			return fmt.Errorf("an Ed25519 key of %d bytes", len(k))
+		}
+	default:
+		return fmt.Errorf("a %T and no public key of RSA, ECDSA or Ed25519", key)
+	}
+	return nil
+}
+
 // public returns the key, nil for one that is not understood, or proves nothing.
 func (k *webKey) public() crypto.PublicKey {
 	switch k.Kty {
