@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,8 +59,12 @@ type guardPart struct {
 	probing   bool // it is asked in the background
 }
 
-// silence is for how long a store answers nothing at all to nobody until those are told who have something else to do.
-const silence = 20 * time.Millisecond
+// silence is for how long a store answers nothing at all to nobody until those are told who have something else to do. It is looked at several times
+// meanwhile, each tick: where that comes late by as much again, this process has not had a processor, and says nothing of the store by having heard nothing.
+const (
+	silence = 20 * time.Millisecond
+	tick    = silence / 4
+)
 
 // Guard puts a deadline and a circuit breaker on every call of a store. A call that
 // does not succeed in time, or is not made since the breaker is open, fails with an error that is
@@ -193,8 +198,11 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	bounded, cancel := context.WithTimeout(ctx, g.config.Timeout)
 	defer cancel()
 	if c.prompt {
-		w := &guardWait{g: g, part: p, began: time.Since(g.began), cancel: cancel}
-		w.timer = time.AfterFunc(silence, w.look)
+		now := time.Since(g.began)
+		w := &guardWait{g: g, part: p, since: now, due: now + tick, cancel: cancel}
+		w.mu.Lock()
+		w.timer = time.AfterFunc(tick, w.look)
+		w.mu.Unlock()
 		defer w.end()
 	}
 	err := f(bounded)
@@ -215,7 +223,8 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 type guardWait struct {
 	g      *Guarded
 	part   *guardPart
-	began  time.Duration
+	since  time.Duration // from when on silence counts, if nothing has come later
+	due    time.Duration // when it is looked at next
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -224,13 +233,20 @@ type guardWait struct {
 
 // look ends the call if nothing has come since it began, or for long.
 func (w *guardWait) look() {
+	runtime.Gosched() // an answer may be there, and who takes it not have had his turn
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
 		return
 	}
-	since := max(w.began, time.Duration(w.part.answered.Load()))
-	if left := silence - (time.Since(w.g.began) - since); left > 0 {
+	now := time.Since(w.g.began)
+	if now-w.due > tick {
+		w.since = now
+	}
+	w.since = max(w.since, time.Duration(w.part.answered.Load()))
+	if left := silence - (now - w.since); left > 0 {
+		left = min(left, tick)
+		w.due = now + left
 		w.timer.Reset(left)
 		return
 	}

@@ -39,7 +39,13 @@ import (
 
 func init() {
 	for _, scheme := range []string{"redis", "rediss", "valkey", "valkeys"} {
-		store.Register(scheme, func(u *url.URL) (store.Store, error) { return OpenURL(u) })
+		store.Register(scheme, func(u *url.URL) (store.Store, error) {
+			g, err := OpenURL(u)
+			if err != nil {
+				return nil, err // and no Store that is not nil and has a nil Guarded within
+			}
+			return g, nil
+		})
 	}
 }
 

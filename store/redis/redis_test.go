@@ -96,6 +96,8 @@ func TestOpenURL(t *testing.T) {
 			t.Errorf("a URL with %s is opened", what)
 		} else if strings.Contains(err.Error(), "topsecret") {
 			t.Errorf("a URL with %s: the error says the password: %v", what, err)
+		} else if st != nil {
+			t.Errorf("a URL with %s: a Store that is not nil beside the error", what)
 		}
 	}
 }

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// A process that has had no processor for a while has heard nothing because of that, and says nothing of its store.
+func TestGuardWaitKnowsItsOwnStarvation(t *testing.T) {
+	const now = time.Hour // since the guard began
+	for name, c := range map[string]struct {
+		since, due, answered time.Duration
+		silent               bool
+	}{
+		"looked at in time, and nothing for long": {now - silence, now + time.Minute, 0, true},
+		"not for long":                              {now + time.Minute, now + time.Minute, 0, false},
+		"something has come meanwhile":              {now - silence, now + time.Minute, now + time.Minute, false},
+		"late: nothing is known of the time before": {now - time.Minute, now - time.Minute, 0, false},
+	} {
+		g := &Guarded{began: time.Now().Add(-now), parts: make([]guardPart, 1)}
+		p := &g.parts[0]
+		p.answered.Store(int64(c.answered))
+		cancelled := false
+		w := &guardWait{g: g, part: p, since: c.since, due: c.due, cancel: func() { cancelled = true }, timer: time.NewTimer(time.Hour)}
+		w.look()
+		if p.silent.Load() != c.silent || cancelled != c.silent || g.counts.stalls.Load() == 1 != c.silent {
+			t.Errorf("%s: silent %v, cancelled %v, %d stalls", name, p.silent.Load(), cancelled, g.counts.stalls.Load())
+		}
+		if again := w.timer.Stop(); !c.silent && !again {
+			t.Errorf("%s: nobody looks again", name)
+		}
+	}
+}
