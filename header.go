@@ -84,7 +84,7 @@ func (h *IDHeader) SetOn(resp Response, r *Request) Response { return h.SetWith(
 
 // SetWith is SetOn and then [Response.Headers] of block, unless that is nil.
 func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Response {
-	if r.s.Numbers && resp.a.LacksAll(h.block) && !resp.a.Failed() {
+	if r.s.Numbers {
 		var over *exchange.Block
 		if block != nil {
 			over = &block.block

@@ -108,9 +108,14 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		if got != want {
 			t.Fatalf("AppendHeaders:\n%s\nHeaders:\n%s", got, want)
 		}
-		if lines, all := a.Lines(); all && (string(lines) != want || a.Dated()) {
-			t.Fatalf("Lines, Date among them %v:\n%s\nHeaders:\n%s", a.Dated(), lines, want)
-		} else if all {
+		if base, all := a.Rendered(); all {
+			lines := ""
+			if base != nil {
+				lines = string(a.AppendBase(nil))
+			}
+			if lines != want || a.Dated() {
+				t.Fatalf("Rendered, Date among it %v:\n%s\nHeaders:\n%s", a.Dated(), lines, want)
+			}
 			rendered++
 		}
 		if base := a.Base(); base != nil && base.HasNumber() && len(a.Fields()) == 0 {

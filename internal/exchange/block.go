@@ -12,16 +12,20 @@ import (
 type Block struct {
 	anchor // the block is its own
 
-	Fields []BlockField
-	Wire   []byte   // "Name: value\r\n" for each field, in order; all of them where IsWhole
-	Typed  bool     // Content-Type is one of them
 	names  nameMask // the names in Fields
+	number uint32   // of the block among all, for places in tables
+	Typed  bool     // Content-Type is one of them
+	dated  bool     // Date is one of them
+	Wire   []byte   // "Name: value\r\n" for each field, in order; all of them where IsWhole
 	hole   int      // where in Wire the digits of the answer's Number are to be; 0: nowhere
 	tail   []byte   // what follows Wire, which is that of another block then
+	above  *Block   // of which it was made by Under, and perhaps Over behind that; nil for others
+	below  *Block   // ... with what this one adds
+	Fields []BlockField
 
-	number uint32 // of the block among all, for places in tables
-	merged pairs  // this block put on others
-	filled pairs  // others with what this block adds
+	met    [metKept]atomic.Pointer[Block] // results of Answer.Identify
+	merged pairs                          // this block put on others
+	filled pairs                          // others with what this block adds
 }
 
 // Over returns the headers of below, except those that b has as well, and those
@@ -36,6 +40,7 @@ func (b *Block) Over(below *Block) *Block {
 	}
 	result := new(Block)
 	result.Init()
+	result.above, result.below = below.above, below.below
 	if len(below.Wire) >= sharedWire && b.names&below.names == 0 && !b.HasNumber() {
 		result.follow(below, b)
 		b.merged.keep(below, result)
@@ -61,7 +66,7 @@ const sharedWire = 256
 func (b *Block) follow(first, then *Block) {
 	b.Fields = slices.Concat(first.Fields, then.Fields)
 	b.Wire, b.hole, b.tail = first.Wire, first.hole, slices.Concat(first.tail, then.Wire, then.tail)
-	b.names, b.Typed = first.names|then.names, first.Typed || then.Typed
+	b.names, b.Typed, b.dated = first.names|then.names, first.Typed || then.Typed, first.dated || then.dated
 }
 
 // Under returns the headers of above, and those of b that above does not have. Pairs are kept
@@ -78,6 +83,7 @@ func (b *Block) Under(above *Block) *Block {
 	}
 	result := new(Block)
 	result.Init()
+	result.above, result.below = above, b
 	for i := range above.Fields {
 		result.addAll(&above.Fields[i])
 	}
@@ -118,7 +124,7 @@ var blocks atomic.Uint32
 func (b *Block) Add(name, value string) {
 	b.Wire = append(b.Wire, name+": "+value+"\r\n"...)
 	b.names |= maskOf(name)
-	b.Typed = b.Typed || name == "Content-Type"
+	b.Typed, b.dated = b.Typed || name == "Content-Type", b.dated || name == "Date"
 	for i := range b.Fields {
 		if f := &b.Fields[i]; f.Name == name {
 			f.Values = append(f.Values[:len(f.Values):len(f.Values)], value)
@@ -134,6 +140,7 @@ func (b *Block) addID(name string) {
 	b.hole = len(b.Wire) + len(name) + len(": ")
 	b.Wire = append(b.Wire, name+": "+Number(0).String()+"\r\n"...)
 	b.names |= maskOf(name)
+	b.dated = b.dated || name == "Date"
 	b.Fields = append(b.Fields, BlockField{Name: name, isID: true})
 }
 

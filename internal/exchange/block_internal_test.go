@@ -152,6 +152,40 @@ func TestBlocksThatFollow(t *testing.T) {
 	}
 }
 
+// What is had by one look when it comes again is what was made before, and for other bases and blocks it is another: also where there
+// are more of them than places.
+func TestIdentifyAgain(t *testing.T) {
+	ids := []*Block{IDBlock("X-Id", blockOf("X-Fixed", "1")), IDBlock("X-Other", blockOf())}
+	overs := []*Block{nil, blockOf("X-Left", "9"), blockOf("X-Left", "8")}
+	bases := []*Block{blockOf("X-Id", "mine"), blockOf("X-Left", "mine")}
+	for i := range 3 * metKept {
+		bases = append(bases, blockOf("Content-Type", fmt.Sprint("a/", i)))
+	}
+	for range 3 {
+		for i, base := range bases {
+			for _, id := range ids {
+				for _, over := range overs {
+					identity := Identity{number: 7}
+					a, ok := Plain(200, base, "").Identify(id, &identity, new(Strings), over)
+					if has := base.Has(id.Fields[0].Name); ok == has {
+						t.Fatalf("base %d: identified %v", i, ok)
+					} else if has {
+						continue
+					}
+					want := Plain(200, base, "")
+					want, _ = want.Push(Field{Block: id, number: 7})
+					if over != nil {
+						want, _ = want.Push(Field{Block: over, Replace: true})
+					}
+					if got, want := string(a.AppendHeaders(nil)), string(want.AppendHeaders(nil)); got != want {
+						t.Fatalf("base %d: %q\nwant\n%q", i, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func pushed(a Answer, b *Block) (Answer, bool) {
 	a, err := a.Push(Field{Block: b, Replace: true})
 	return a, err == nil

@@ -297,16 +297,24 @@ func (r *Answer) AppendBase(out []byte) []byte {
 	return b.append(out, r.identity())
 }
 
-// Identify returns the answer, which is no report of a failure and lacks the fields of b, with those and an identifier in
-// them, and then with those of over, unless that is nil. b is an IDBlock. It is not ok where the identifier is to be added,
-// and looked at, as any other field.
+// Identify returns the answer with the fields of b and an identifier in them, and then with those of over, unless that is nil. b
+// is an IDBlock. It is not ok where the answer has some of the fields of b, or reports a failure, or where the identifier is to be
+// added, and looked at, as any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
-	if n := id.Number(s); n != 0 && r.Stands() { // as most do
-		if both := b.Under(r.Base()); both != nil {
-			if over != nil {
-				both = over.Over(both)
+	last := over
+	if last == nil {
+		last = b
+	}
+	if n := id.Number(s); r.on != nil && r.Stands() && !r.Failed() {
+		if all := last.meet(r.on.block.Load(), b); all != nil { // as it mostly is
+			switch {
+			case n != 0:
+				r.Stand(all)
+			case Visible(id.text):
+				r.on = s.anchor(all, id.text)
+			default:
+				return r, false
 			}
-			r.Stand(both)
 			r.meta.setVersion(version(n))
 			return r, true
 		}
@@ -315,18 +323,23 @@ func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (ident
 }
 
 func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identified Answer, ok bool) {
-	if id.text != "" && !Visible(id.text) {
+	if id.text != "" && !Visible(id.text) || r.Failed() || !r.LacksAll(b) {
 		return r, false
 	}
 	if r.Stands() {
-		if both := b.Under(r.Base()); both != nil {
+		base := r.Base()
+		if all := b.Under(base); all != nil {
+			last := b
 			if over != nil {
-				both = over.Over(both)
+				last, all = over, over.Over(all)
+			}
+			if base != nil {
+				last.keepMet(base, b, all)
 			}
 			if id.text != "" {
-				r.on = s.anchor(both, id.text)
+				r.on = s.anchor(all, id.text)
 			} else {
-				r.Stand(both)
+				r.Stand(all)
 			}
 			r.meta.setVersion(version(id.number))
 			return r, true
@@ -390,20 +403,17 @@ var dateMask = maskOf("Date")
 // Dated reports whether the answer says itself when it was made: then nobody else does.
 func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
-// Lines returns the lines of all header fields where they were rendered before and Date is not one of them; all is false
-// for answers of other kinds, also for some of that.
-func (r *Answer) Lines() (lines []byte, all bool) {
+// Rendered reports whether the lines of all header fields are those of the base, which may be nil, so that AppendBase has them
+// all, and Date is not one of them; all is false for answers of other kinds, also for some of that.
+func (r *Answer) Rendered() (base *Block, all bool) {
 	if r.on == nil {
 		return nil, true
 	}
 	if r.on.x != nil && r.meta.fields() > 0 {
 		return nil, false
 	}
-	b := r.on.block.Load()
-	if b == nil {
-		return nil, true
-	}
-	return b.Wire, b.hole == 0 && b.tail == nil && b.names&dateMask == 0
+	base = r.on.block.Load()
+	return base, base == nil || !base.dated
 }
 
 // Has reports whether the named field will be sent.

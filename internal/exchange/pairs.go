@@ -55,3 +55,23 @@ func (p *pairs) keep(other, result *Block) {
 	}
 	t[other.number%pairsKept].CompareAndSwap(nil, m)
 }
+
+// metKept is how many results of Answer.Identify a block keeps.
+const metKept = 4
+
+// meet returns what Answer.Identify came to by a block on a base, where that has none of the block's names, and with b over them
+// unless b is the block itself; nil for nothing that is kept. base is not nil. What many answers in a row come to is had by one
+// look. As in pairs, who comes first to a place has it for good.
+func (b *Block) meet(base, block *Block) *Block {
+	if m := b.met[base.number%metKept].Load(); m != nil && m.above == base && m.below == block {
+		return m
+	}
+	return nil
+}
+
+// keepMet keeps a result if there is room.
+func (b *Block) keepMet(base, block, result *Block) {
+	if place := &b.met[base.number%metKept]; place.Load() == nil && result.above == base && result.below == block {
+		place.CompareAndSwap(nil, result)
+	}
+}

@@ -19,12 +19,19 @@ func (x *wire) respond(resp *exchange.Answer) {
 		return
 	}
 	body, d, status := resp.Body, x.d, resp.Status()
-	if lines, all := resp.Lines(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.undated && !x.closing &&
+	if base, all := resp.Rendered(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.undated && !x.closing &&
 		http1.BodyAllowed(x.head.Method, status) { // as most are
 		if x.opening == nil {
 			x.opening = new(http1.Opening)
 		}
-		out := append(x.opening.Append(d.Out, status, d.Unix()), lines...)
+		out := x.opening.Append(d.Out, status, d.Unix())
+		switch {
+		case base == nil:
+		case base.IsWhole():
+			out = append(out, base.Wire...)
+		default:
+			out = resp.AppendBase(out)
+		}
 		d.Out = append(http1.AppendLastLength(out, len(body)), body...)
 		if resp.Own() != nil {
 			resp.Release()
