@@ -17,7 +17,7 @@ import (
 func chain(act Action, middleware []Middleware, place string, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		if !safe {
-			act = contained(act)
+			act = contained(act, false)
 		}
 		wrapped := middleware[i](act)
 		if wrapped == nil {
@@ -30,7 +30,8 @@ func chain(act Action, middleware []Middleware, place string, safe bool) Action 
 
 // contained returns act with its panic, or the zero Response, made one for the middleware around it, which sees Vary: Accept,
 // too, also on what middleware behind it answers by itself. The panic of an abort goes on, and so does runtime.Goexit.
-func contained(act Action) Action {
+// With options, OPTIONS that has no action of its own is answered in place of act.
+func contained(act Action, options bool) Action {
 	if isStd(act) {
 		return act // which does it itself
 	}
@@ -49,7 +50,12 @@ func contained(act Action) Action {
 				resp = r.varied(r.app.recovered(r, v))
 			}
 		}()
-		if resp, returned = act(r), true; resp.a.Kind() == exchange.Missing {
+		if options && r.options {
+			resp = answerOptions(r)
+		} else {
+			resp = act(r)
+		}
+		if returned = true; resp.a.Kind() == exchange.Missing {
 			resp = resp.fail(errNoResponse)
 		}
 		return r.varied(resp)

@@ -97,19 +97,6 @@ func answerOptions(r *Request) Response {
 	return NoContent() // OPTIONS *
 }
 
-// orOptions returns act, or what answers OPTIONS in its place, inside of the same middleware.
-func orOptions(act Action) Action {
-	if isStd(act) {
-		return act // which does it itself
-	}
-	return func(r *Request) Response {
-		if r.options {
-			return answerOptions(r)
-		}
-		return act(r)
-	}
-}
-
 // optionsOf returns the action for OPTIONS where the path has routes, but none for that: with
 // the middleware of the route that is asked about, by a preflight of CORS (Fetch standard,
 // section 3.2.2), or else of one of them.

@@ -240,10 +240,10 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	a.mu.Unlock()
 	// Middleware is code of others and may ask the app something: no lock is held.
 	if len(middleware)+len(inherited) > 0 {
-		act = orOptions(act)
+		act = contained(act, true)
 	}
-	wrapped := chain(act, middleware, reg.Place, false)
-	wrapped = chain(wrapped, inherited, reg.Place, len(middleware) > 0 && exchange.IsCalm(middleware[0]))
+	wrapped := chain(act, middleware, reg.Place, true)
+	wrapped = chain(wrapped, inherited, reg.Place, len(middleware) == 0 || exchange.IsCalm(middleware[0]))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {
