@@ -168,26 +168,37 @@ func (c *CORSConfig) render(origin string) *corsAnswer {
 	return a
 }
 
-// find returns what an origin gets, and whether it is to be named beside that; nil for an
-// origin that may not. which is 1 + the place of the origin in first, 0 for others.
-func (c *corsRules) find(origin string) (a *corsAnswer, which int, name bool) {
+// find returns which answer an origin gets, see answer, and whether it is to be named beside that.
+func (c *corsRules) find(origin string) (which int, name bool) {
 	if origin == "" {
-		return nil, 0, false
+		return 0, false
 	}
 	for i := range c.first {
 		if c.first[i].origin == origin {
-			return c.first[i].answer, i + 1, false
+			return i + 1, false
 		}
 	}
 	if len(c.more) > 0 && c.more[origin] {
-		return c.others, 0, true
+		return 0, true
 	}
 	for i := range c.like {
 		if c.like[i].matches(origin) {
-			return c.others, 0, true
+			return 0, true
 		}
 	}
-	return nil, 0, false
+	return 0, false
+}
+
+// answer returns what find has found: which is 1 + the place of an origin in first, and 0 for others, of which those that
+// may are to be named; nil is for the rest.
+func (c *corsRules) answer(which int, name bool) *corsAnswer {
+	switch {
+	case which > 0:
+		return c.first[which-1].answer
+	case name:
+		return c.others
+	}
+	return nil
 }
 
 // add adds the headers of an answer that is not one to a preflight.
@@ -195,12 +206,13 @@ func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.plain)
 	}
-	a, _, name := c.find(origin)
-	return c.say(resp, a, name, origin)
+	which, name := c.find(origin)
+	return c.say(resp, which, name, origin)
 }
 
 // say adds the headers for an origin that find has found.
-func (c *corsRules) say(resp dunlin.Response, a *corsAnswer, name bool, origin string) dunlin.Response {
+func (c *corsRules) say(resp dunlin.Response, which int, name bool, origin string) dunlin.Response {
+	a := c.answer(which, name)
 	if a == nil {
 		return varyOn(resp, "Origin", blockVaryOrigin)
 	}
@@ -218,8 +230,8 @@ func (c *corsRules) preflight(resp dunlin.Response, origin string) dunlin.Respon
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.preflight)
 	}
-	a, _, name := c.find(origin)
-	if a != nil {
+	which, name := c.find(origin)
+	if a := c.answer(which, name); a != nil {
 		resp = resp.DefaultHeaders(a.preflight)
 	}
 	if name && resp.Get(allowOrigin) == "" {

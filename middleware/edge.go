@@ -30,11 +30,16 @@ type edgeParts struct {
 // An edge is an action with some of them around it.
 type edge struct {
 	edgeParts
-	next  dunlin.Action
-	order [4]edgePart // the outermost first
-	n     int
-
+	next   dunlin.Action
 	joined atomic.Pointer[edgeHeaders] // made for the first request
+	order  [4]edgePart                 // the outermost first
+	n      uint8
+	usual  bool // RequestID comes before CORS, and that before RateLimit
+	byTLS  bool // SecureHeaders says something else by TLS
+
+	// What each request is asked, of the parts, so that it lies together.
+	name  string // of the header of RequestID
+	first string // origin of CORS
 }
 
 // An edgePart says which one.
@@ -54,10 +59,21 @@ func around(next dunlin.Action, more edgeParts) dunlin.Action {
 	if inner := edgeOf(next); inner != nil && e.take(&inner.edgeParts) {
 		e.next, e.n = inner.next, inner.n+1
 		copy(e.order[1:], inner.order[:inner.n])
+		e.usual = slices.IsSorted(slices.DeleteFunc(slices.Clone(e.order[:e.n]), func(part edgePart) bool { return part == partSecure }))
+		e.byTLS = e.secure != nil && e.secure.secure != e.secure.clear
+		if e.id != nil {
+			e.name = e.id.header
+		}
+		if e.cors != nil && len(e.cors.first) > 0 {
+			e.first = e.cors.first[0].origin
+		}
 		return e.serve
 	}
 	return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
 }
+
+// at returns how many parts are outside of one.
+func (e *edge) at(part edgePart) int { return slices.Index(e.order[:e.n], part) }
 
 // only returns which part there is.
 func (p *edgeParts) only() edgePart {
@@ -125,10 +141,8 @@ func (e *edge) hand() dunlin.Response {
 
 // edgeSeen is what an edge knows of a request.
 type edgeSeen struct {
-	cors    *corsAnswer // what its origin gets, nil for nothing
-	named   bool        // ... beside being named
-	variant int         // of the headers that are joined
-	block   *dunlin.HeaderBlock
+	variant int  // of what its origin gets, see corsRules.find
+	named   bool // ... beside being named
 	limited bool
 	rate    gcra.Verdict
 }
@@ -154,11 +168,11 @@ func (e *edge) share(r *dunlin.Request) dunlin.Response {
 	if e.cors.any != nil {
 		return e.next(r).DefaultHeaders(e.cors.any.plain)
 	}
-	a, _, name := e.cors.find(origin)
+	which, name := e.cors.find(origin)
 	if resp := e.next(r); name {
-		return e.cors.say(resp, a, name, r.HeaderList("Origin"))
+		return e.cors.say(resp, which, name, r.HeaderList("Origin"))
 	} else {
-		return e.cors.say(resp, a, name, "")
+		return e.cors.say(resp, which, name, "")
 	}
 }
 
@@ -197,6 +211,58 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 		return e.hand()
 	}
 	var seen edgeSeen
+	if !e.usual {
+		if resp, answered := e.lookInOrder(r, &seen); answered {
+			return resp
+		}
+	} else { // what follows is lookInOrder for the usual order, of which each does little
+		if e.name != "" && len(r.HeaderBytes(e.name)) > 0 { // by the code that looks for the other fields; most have none
+			e.id.look(r)
+		}
+		if e.cors != nil {
+			if origin := view.String(r.HeaderBytes("Origin")); origin != "" { // borrowed
+				switch {
+				case isPreflight(r):
+					return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, &seen, e.at(partCORS))
+				case origin == e.first:
+					seen.variant = 1
+				default:
+					seen.variant, seen.named = e.cors.find(origin)
+				}
+			}
+		}
+		if e.rate != nil {
+			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
+				return e.add(e.rate.fields.refusal(seen.rate), r, &seen, e.at(partRate))
+			}
+		}
+	}
+	resp := e.next(r)
+	if !seen.named && seen.limited == (e.rate != nil) {
+		tls := 0
+		if e.byTLS && r.Secure() {
+			tls = 1
+		}
+		all := e.joined.Load()
+		if all == nil {
+			all = e.headers()
+		}
+		if h := &all[seen.variant][tls]; h.names != nil && resp.Lacks(h.names) {
+			var limit *dunlin.HeaderBlock
+			if seen.limited {
+				limit = e.rate.fields.admit(seen.rate).limit
+			}
+			if h.block == nil {
+				return h.id.SetWith(resp, r, limit)
+			}
+			return resp.DefaultHeaders(h.block).Headers(limit)
+		}
+	}
+	return e.add(resp, r, &seen, int(e.n))
+}
+
+// lookInOrder has each part look at the request in its turn; one of them may answer.
+func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Response, answered bool) {
 	for i, part := range e.order[:e.n] {
 		switch part {
 		case partID:
@@ -207,31 +273,16 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 				break
 			}
 			if isPreflight(r) {
-				return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, &seen, i)
+				return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, seen, i), true
 			}
-			seen.cors, seen.variant, seen.named = e.cors.find(origin)
-		case partSecure:
-			seen.block = e.secure.block(r)
+			seen.variant, seen.named = e.cors.find(origin)
 		case partRate:
 			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
-				return e.add(e.rate.fields.refusal(seen.rate), r, &seen, i)
+				return e.add(e.rate.fields.refusal(seen.rate), r, seen, i), true
 			}
 		}
 	}
-	resp := e.next(r)
-	if !seen.named && seen.limited == (e.rate != nil) {
-		if h := e.headersOf(&seen); h != nil && resp.Lacks(h.names) {
-			var limit *dunlin.HeaderBlock
-			if seen.limited {
-				limit = e.rate.fields.admit(seen.rate).limit
-			}
-			if h.id != nil {
-				return h.id.SetWith(resp, r, limit)
-			}
-			return resp.DefaultHeaders(h.block).Headers(limit)
-		}
-	}
-	return e.add(resp, r, &seen, e.n)
+	return resp, false
 }
 
 // add adds to a response what the n outermost parts do, each for itself.
@@ -246,12 +297,12 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 			case e.cors.any != nil:
 				resp = resp.DefaultHeaders(e.cors.any.plain)
 			case seen.named:
-				resp = e.cors.say(resp, seen.cors, true, r.HeaderList("Origin"))
+				resp = e.cors.say(resp, seen.variant, true, r.HeaderList("Origin"))
 			default:
-				resp = e.cors.say(resp, seen.cors, false, "")
+				resp = e.cors.say(resp, seen.variant, false, "")
 			}
 		case partSecure:
-			resp = resp.DefaultHeaders(seen.block)
+			resp = resp.DefaultHeaders(e.secure.block(r))
 		case partRate:
 			if seen.limited {
 				resp = e.rate.fields.add(resp, seen.rate)
@@ -263,27 +314,20 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 
 // edgeHeaders are the headers of all parts of edges, rendered together, for each of what can be said: by the variant of CORS, and
 // in clear text or by TLS.
-type edgeHeaders [1 + mostBlocks][2]*joinedHeaders
+type edgeHeaders [1 + mostBlocks][2]joinedHeaders
 
 // joinedHeaders are those of all parts but what a rate limit has left.
 type joinedHeaders struct {
-	names *dunlin.HeaderBlock // what a response must lack, for these to be what the parts would add
-	id    *dunlin.IDHeader    // nil for none
-	block *dunlin.HeaderBlock // if id is nil
+	names *dunlin.HeaderBlock // what a response must lack, for these to be what the parts would add; nil where they are not joined
+	block *dunlin.HeaderBlock // nil if it is id
+	id    dunlin.IDHeader
 }
 
-// headersOf returns the headers for a request, nil where they are not joined.
-func (e *edge) headersOf(seen *edgeSeen) *joinedHeaders {
-	all := e.joined.Load()
-	if all == nil {
-		all = e.edgeParts.headers()
-		e.joined.Store(all)
-	}
-	tls := 0
-	if e.secure != nil && seen.block != e.secure.clear {
-		tls = 1
-	}
-	return all[seen.variant][tls]
+// headers returns the headers, nil where they are not joined.
+func (e *edge) headers() *edgeHeaders {
+	all := e.edgeParts.headers()
+	e.joined.Store(all)
+	return all
 }
 
 // joints has what the headers of parts come to, by all of them: routes that have the same middleware share it. Whoever is
@@ -332,17 +376,17 @@ func (p edgeParts) headers() *edgeHeaders {
 	return h
 }
 
-// join renders the headers for a variant; nil where there is none, or names come twice.
-func (p *edgeParts) join(variant, tls int) *joinedHeaders {
+// join renders the headers for a variant; none where there is none, or names come twice.
+func (p *edgeParts) join(variant, tls int) (h joinedHeaders) {
 	var pairs []string
 	if p.cors == nil && variant > 0 || tls > 0 && (p.secure == nil || p.secure.secure == p.secure.clear) {
-		return nil
+		return h
 	}
 	if p.cors != nil {
 		block := blockVaryOrigin
 		switch {
 		case variant > len(p.cors.first):
-			return nil
+			return h
 		case p.cors.any != nil:
 			block = p.cors.any.plain
 		case variant > 0:
@@ -369,13 +413,13 @@ func (p *edgeParts) join(variant, tls int) *joinedHeaders {
 	for i := 0; i < len(names); i += 2 {
 		name := http.CanonicalHeaderKey(names[i])
 		if once[name] {
-			return nil
+			return h
 		}
 		once[name] = true
 	}
-	h := &joinedHeaders{names: dunlin.NewHeaderBlock(names...)}
+	h.names = dunlin.NewHeaderBlock(names...)
 	if p.id != nil {
-		h.id = dunlin.NewIDHeader(p.id.header, pairs...)
+		h.id = *dunlin.NewIDHeader(p.id.header, pairs...)
 	} else {
 		h.block = dunlin.NewHeaderBlock(pairs...)
 	}

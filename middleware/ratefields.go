@@ -16,13 +16,14 @@ import (
 // the quota is used: the more, the smaller r and the larger t. So there are no more different things to say than
 // values of both, which are some hundreds, since large ones are rounded. They are rendered once each and kept.
 type rateFields struct {
-	rate    gcra.Rate
-	inverse uint64 // of the interval, times 2^64, rounded down
-	name    string // quoted
-	policy  string
-	body    []byte // of refusals
+	rate     gcra.Rate
+	inverse  uint64                         // of the interval, times 2^64, rounded down
+	admitted []atomic.Pointer[renderedRate] // a power of two
+	refused  []atomic.Pointer[renderedRate] // likewise
 
-	admitted, refused []atomic.Pointer[renderedRate] // each a power of two
+	name   string // quoted
+	policy string
+	body   []byte // of refusals
 }
 
 type renderedRate struct {

@@ -120,16 +120,17 @@ func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 
 // A rateLimiter is what RateLimit shares among the routes it is put around.
 type rateLimiter struct {
-	Rate
+	// What most requests need lies together.
 	table  *gcra.Table
-	args   store.Args
 	fields *rateFields
-	prefix string
-	seed   maphash.Seed
-	seed4  [2]uint64 // for addresses of IPv4
 	began  time.Time
+	seed4  [2]uint64 // for addresses of IPv4
 
-	away repeated
+	seed   maphash.Seed
+	args   store.Args
+	prefix string
+	away   repeated
+	Rate
 }
 
 func newRateLimiter(rate Rate) *rateLimiter {

@@ -1,6 +1,7 @@
 package clientaddr
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 )
@@ -8,9 +9,10 @@ import (
 // A Source is where the addresses of clients are found. It does not change.
 type Source struct {
 	*Trust
-	Header string // that the proxies write
-	scheme string // the header in which they write the scheme; "": in the same
-	plain  bool   // elements are addresses and nothing else
+	four   []prefix4 // of Trust, so that most lie here
+	Header string    // that the proxies write
+	plain  bool      // elements are addresses and nothing else
+	scheme string    // the header in which they write the scheme; "": in the same
 
 	last func(list string) (rest, element string)
 	addr func(element string) netip.AddrPort
@@ -22,11 +24,20 @@ func NewSource(trust *Trust, header string) *Source {
 	if trust == nil {
 		return nil
 	}
-	s := &Source{Trust: trust, Header: header, scheme: "X-Forwarded-Proto", plain: true, last: lastOfList, addr: parseAddrPort}
+	s := &Source{Trust: trust, four: trust.v4, Header: header, scheme: "X-Forwarded-Proto", plain: true, last: lastOfList, addr: parseAddrPort}
 	if strings.EqualFold(header, "Forwarded") {
 		s.scheme, s.plain, s.last, s.addr = "", false, lastForwarded, forwardedFor
 	}
 	return s
+}
+
+// Trusts is that of the Trust.
+func (s *Source) Trusts(addr netip.Addr) bool {
+	if addr.Is4() { // as most are
+		b := addr.As4()
+		return trusts4(s.four, binary.BigEndian.Uint32(b[:]))
+	}
+	return s.Trust.Trusts(addr)
 }
 
 // Client returns the client's address, where peer, which is trusted, has passed on a request
@@ -43,7 +54,7 @@ func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
 				break
 			}
 			list, client = rest, netip.AddrPortFrom(from4(n), 0)
-			if rest == "" || !s.trusts4(n) {
+			if rest == "" || !trusts4(s.four, n) {
 				return client
 			}
 		}

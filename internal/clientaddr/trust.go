@@ -90,12 +90,9 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	if t == nil {
 		return false
 	}
-	if addr.Is4In6() {
-		addr = addr.Unmap()
-	}
-	if addr.Is4() {
+	if addr.Is4() || addr.Is4In6() {
 		b := addr.As4()
-		return t.trusts4(binary.BigEndian.Uint32(b[:]))
+		return trusts4(t.v4, binary.BigEndian.Uint32(b[:]))
 	}
 	if !addr.IsValid() {
 		return t.unix
@@ -109,9 +106,9 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	return false
 }
 
-// trusts4 is Trusts for an IPv4 address.
-func (t *Trust) trusts4(n uint32) bool {
-	for _, p := range t.v4 {
+// trusts4 reports whether an IPv4 address is in one of some prefixes.
+func trusts4(prefixes []prefix4, n uint32) bool {
+	for _, p := range prefixes {
 		if n&p.mask == p.bits {
 			return true
 		}

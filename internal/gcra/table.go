@@ -9,9 +9,8 @@ import "sync"
 // and five eighths of the slots are in use once there are many keys: a key takes 26 to 64 bytes. What has expired stays where it is until its slot
 // is needed: there is no timer.
 type Table struct {
-	rate   Rate
-	most   int // slots of a shard
-	shards [shards]shard
+	shards [shards]shard // first, so that each is one line of a cache
+	most   int           // slots of a shard
 }
 
 const (
@@ -27,10 +26,10 @@ const (
 type shard struct {
 	mu    sync.Mutex
 	slots []slot // a power of two
-	used  int    // slots in use, expired ones included
+	used  int32  // slots in use, expired ones included
 
-	evictions int // that are made before expired slots are looked for again
-	_         [8]byte
+	evictions int32 // that are made before expired slots are looked for again
+	rate      Rate  // of the table
 }
 
 type slot struct {
@@ -45,7 +44,11 @@ func NewTable(rate Rate, keys int) *Table {
 	for most/usedDen*usedNum*shards < keys {
 		most *= 2
 	}
-	return &Table{rate: rate, most: most}
+	t := &Table{most: most}
+	for i := range t.shards {
+		t.shards[i].rate = rate
+	}
+	return t
 }
 
 // Take judges a request of a key at a time, which must not go back, and notes it if it is admitted.
@@ -57,7 +60,7 @@ func (t *Table) Take(hash uint64, now int64) Verdict {
 	if known {
 		tat = s.slots[at].tat
 	}
-	tat, v := t.rate.Take(tat, now)
+	tat, v := s.rate.Take(tat, now)
 	switch {
 	case !v.Admitted:
 	case known:
@@ -78,7 +81,7 @@ func (t *Table) Look(hash uint64, now int64) Verdict {
 	if at, known := s.find(hash, now); known {
 		tat = s.slots[at].tat
 	}
-	_, v := t.rate.Take(tat, now)
+	_, v := s.rate.Take(tat, now)
 	return v
 }
 
@@ -138,7 +141,7 @@ func (s *shard) find(hash uint64, now int64) (at int, known bool) {
 // put stores a slot where find has said.
 func (s *shard) put(at int, known bool, e slot, now int64, most int) {
 	if !known && (at < 0 || s.slots[at].hash == 0) { // one more is in use
-		if s.used+1 > len(s.slots)/usedDen*usedNum {
+		if int(s.used)+1 > len(s.slots)/usedDen*usedNum {
 			s.makeRoom(e.hash, now, most)
 			at, _ = s.find(e.hash, now)
 		}
@@ -168,7 +171,7 @@ func (s *shard) makeRoom(hash uint64, now int64, most int) {
 		size *= 2
 	}
 	if live+1 > size/usedDen*usedNum {
-		s.evictions = size / usedDen
+		s.evictions = int32(size / usedDen)
 		s.evict(int(hash) & (len(s.slots) - 1))
 		return
 	}

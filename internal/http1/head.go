@@ -135,6 +135,21 @@ func (h *Head) Index(name string, from int) int {
 	return -1
 }
 
+// Lines returns the first two field lines that are called name, whatever the case of either, -1 for those that there are not.
+func (h *Head) Lines(name string) (first, second int) {
+	first = -1
+	for i := range h.fields {
+		n := h.fields[i].name
+		if int(n.end-n.start) == len(name) && equalFold(h.view(n), name) {
+			if first >= 0 {
+				return first, i
+			}
+			first = i
+		}
+	}
+	return first, -1
+}
+
 // Names is a set of field names in which one may seem to be that is not: with one bit a name, whatever its case.
 type Names uint64
 

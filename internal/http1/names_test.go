@@ -27,6 +27,9 @@ func TestNames(t *testing.T) {
 		for range fields {
 			names = append(names, name())
 			raw += "y" + names[len(names)-1] + ": 1\r\n"
+			if rand.IntN(4) == 0 {
+				raw += "y" + names[rand.IntN(len(names))] + ": 2\r\n"
+			}
 		}
 		var h http1.Head
 		if n, err := h.Parse([]byte(raw+"\r\n"), &limits); n == 0 || err != nil {
@@ -37,6 +40,10 @@ func TestNames(t *testing.T) {
 			for _, spelled := range []string{"y" + name, strings.ToUpper("y" + name), strings.ToLower("y" + name)} {
 				if all.Lacks(spelled) || h.Index(spelled, 0) < 0 {
 					t.Fatalf("%q is there, and lacking in %q", spelled, raw)
+				}
+				first, second := h.Lines(spelled)
+				if want := h.Index(spelled, 0); first != want || second != h.Index(spelled, want+1) {
+					t.Fatalf("%q: lines %d and %d of %q", spelled, first, second, raw)
 				}
 			}
 		}

@@ -433,15 +433,15 @@ func (x *wire) List(name string) string {
 	if x.lacks(name) {
 		return ""
 	}
-	i := x.head.Index(name, 0)
-	if i < 0 {
+	first, second := x.head.Lines(name)
+	if first < 0 {
 		return ""
 	}
-	_, value := x.head.Field(i)
-	if i = x.head.Index(name, i+1); i < 0 {
+	_, value := x.head.Field(first)
+	if second < 0 {
 		return view.String(value)
 	}
-	return x.join(name, value, i)
+	return x.join(name, value, second)
 }
 
 // join returns the values of a field that was sent in several lines, the first and those from line i on.
