@@ -81,7 +81,7 @@ func (e *Engine) watch() {
 	m := &e.monitor
 	defer m.timer.Close()
 	seen := make([]uint64, len(e.loops))
-	quiet := 0
+	quiet := quietLooks // nothing was asked yet
 	for {
 		interval := e.cfg.TakeoverAfter
 		busy, took := e.look(seen)
