@@ -91,7 +91,7 @@ type Config struct {
 	// quarter of the budget is left by bodies of others. Bodies that could never fit are
 	// refused with 413. From the limit follow also, on the loop engine, the default of
 	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
-	// limit, from the first Serve to the end of Shutdown), without a limit only if the loop engine
+	// limit, from the first Serve to the end of Shutdown), without a limit of GOGC alone where only net/http
 	// serves. What the program sets itself goes
 	// before it: GOGC in the environment, or debug.SetGCPercent with anything but 100, and while
 	// the app serves also debug.SetMemoryLimit; before that, only a tighter memory limit

@@ -84,7 +84,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	if a.config.Engine != EngineStd && (p.TLS != nil || !a.config.H2C || !foreignH2) {
 		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), a.loopTLS(p.TLS))
 		if err == nil {
-			a.memory.BeginLoop()
+			a.memory.Serving(true)
 			return srv, EngineLoop, nil
 		}
 		if a.config.Engine == EngineLoop {
@@ -92,6 +92,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		}
 		a.log.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
+	a.memory.Serving(false)
 	return a.std.NewServer(p.TLS), EngineStd, nil
 }
 

@@ -37,7 +37,9 @@ import (
 // collection is looked at, it holds for the next one only, and the last says best how far that lets
 // the heap grow. Should it really have grown at once, the runtime's own limit holds meanwhile.
 //
-// Without a limit the runtime's is set all the same, somewhat above the goal: by how much a
+// Where no event loop serves and nothing limits memory, only a small heap is given more than Go gives it, see modestGoal.
+//
+// Without a limit the runtime's is set all the same where event loops serve, somewhat above the goal: by how much a
 // heap passes its goal depends on how long a collection has to wait for a processor, and what is
 // free in it in pieces stays resident. A heap that really grows is not held up for longer than
 // a few collections, as that limit is never below what Go's own percentage would have the process take.
@@ -73,6 +75,11 @@ const (
 	// 4 MB are live, mostPercent makes that 16 MB. A larger one then doubles, as with Go's
 	// own setting.
 	easyGoal = 20 << 20
+
+	// modestGoal is that where no event loop serves: by net/http a service is to take hardly more memory than others
+	// by it, but the 4 MB from which on Go collects are spent 500 times a second by bodies of 64 KB. A larger heap grows
+	// as with Go's own percentage.
+	modestGoal = 7 << 20
 
 	// easyLimit is the runtime's memory limit while little is live and nothing limits memory, and
 	// easyShare how much more than needed there is of a larger one, one part in so many.
@@ -113,6 +120,13 @@ func percentFor(live, goal int64) int {
 	return int(max(percent, leastPercent))
 }
 
+// modestPercent chooses it for a heap that is to stay about as small as Go's own percentage, which counts
+// stacks, too, has it.
+func modestPercent(live, stacks int64) int {
+	percent := min(100*(modestGoal-live)/max(live+stacks, 1<<16), 100*modestGoal/minHeap)
+	return int(max(percent, goPercent))
+}
+
 // A Collector paces the garbage collector of the process. There is one of
 // those, so the settings are the process's: of several servers in it the
 // tightest limit holds.
@@ -130,6 +144,7 @@ type Collector struct {
 	pause   *time.Timer  // set by each look: then watch
 	letGo   func() int64 // see OnQuiet; nil: nothing is kept for later
 	program bool         // see DropsProgram
+	modest  bool         // nothing limits memory, and LoopServes was not called
 }
 
 // collectors are the collectors at work; the runtime's settings from before the
@@ -142,12 +157,13 @@ var collectors struct {
 
 // PaceCollector begins to pace the collector until Stop, for a process that may have
 // room() bytes of memory under Go's control. room is called again and again, by one
-// goroutine at a time, as what else the process holds may change; nil is no limit. What
+// goroutine at a time, as what else the process holds may change; nil is no limit: then the heap may grow
+// further if event loops serve, see also LoopServes. What
 // the user has set is respected: a percentage that is in the environment, or is not Go's own,
 // stays, and a memory limit of the runtime is only ever made tighter. What the program changes
 // later is its own from then on.
-func PaceCollector(room func() int64) *Collector {
-	c := &Collector{room: room}
+func PaceCollector(room func() int64, loop bool) *Collector {
+	c := &Collector{room: room, modest: room == nil && !loop}
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
@@ -194,6 +210,16 @@ func (c *Collector) Stop() {
 	p.runtime.end()
 	for _, other := range p.all {
 		other.adjust()
+	}
+}
+
+// LoopServes says that event loops serve: without a limit a small heap may grow further then.
+func (c *Collector) LoopServes() {
+	collectors.Lock()
+	defer collectors.Unlock()
+	if c.modest && !c.stopped {
+		c.modest = false
+		c.adjust()
 	}
 }
 
@@ -286,10 +312,13 @@ func (c *Collector) pauseNow() time.Duration {
 func (c *Collector) limited() bool { return c.room != nil }
 
 // tighter reports whether c's settings go before those of other: a limit goes
-// before none, a smaller goal before a larger.
+// before none, without one that of event loops before a modest one, then a smaller goal before a larger.
 func (c *Collector) tighter(other *Collector) bool {
 	if c.limited() != other.limited() {
 		return c.limited()
+	}
+	if c.modest != other.modest {
+		return other.modest
 	}
 	return c.Goal() < other.Goal()
 }
@@ -313,6 +342,9 @@ func (c *Collector) adjust() {
 		room = c.room()
 	}
 	c.goal.Store(goalFor(least, room))
+	if c.modest {
+		c.goal.Store(max(modestGoal, 2*least+now.stacks))
+	}
 	for _, other := range p.all {
 		if other.tighter(c) {
 			return
@@ -323,7 +355,7 @@ func (c *Collector) adjust() {
 		if c.spaced.seen < remembered {
 			live = mean
 		}
-	} else if p.runtime.percent.ours {
+	} else if p.runtime.percent.ours && !c.modest {
 		p.runtime.limit.setAbout(min(easyLimitFor(few, now), p.runtime.limit.before), 16)
 	} else {
 		p.runtime.limit.set(p.runtime.limit.before)
@@ -332,7 +364,11 @@ func (c *Collector) adjust() {
 	if c.limited() {
 		part = limitedPart
 	}
-	p.runtime.percent.setAbout(int64(percentFor(live, c.Goal())), part)
+	percent := percentFor(live, c.Goal())
+	if c.modest {
+		percent = modestPercent(live, now.stacks)
+	}
+	p.runtime.percent.setAbout(int64(percent), part)
 	if p.runtime.percent.ours {
 		c.percent.Store(p.runtime.percent.last)
 	}

@@ -30,6 +30,55 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
+// Where no event loop serves, a heap is never smaller than Go would have it, and hardly larger unless it is small.
+func TestModestPercent(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		live, stacks int64
+		want         int
+	}{
+		{"nothing live yet", 0, 0, 175},
+		{"a small heap", 1 << 20, 1 << 19, 175},
+		{"somewhat larger", 3 << 20, 1 << 18, 123},
+		{"small, but with many stacks", 1 << 20, 7 << 20, 100},
+		{"as large as the goal", 7 << 20, 0, 100},
+		{"a large one", 100 << 20, 1 << 20, 100},
+	} {
+		if got := modestPercent(test.live, test.stacks); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestModestPaceGivesWayToLoops(t *testing.T) {
+	t.Setenv("GOGC", "")
+	old := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(old)
+	runtime.GC() // what other tests had live
+	before := debug.SetMemoryLimit(-1)
+	modest := PaceCollector(nil, false)
+	defer modest.Stop()
+	if got := modest.Percent(); got < 100 || got > 175 || debug.SetMemoryLimit(-1) != before {
+		t.Errorf("GOGC is %d, the memory limit %d", got, debug.SetMemoryLimit(-1))
+	}
+	loops := PaceCollector(nil, true) // of another app
+	if got := loops.Percent(); got <= 175 {
+		t.Errorf("GOGC is %d beside event loops", got)
+	}
+	modest.adjust()
+	if got := debug.SetGCPercent(loops.Percent()); got != loops.Percent() {
+		t.Errorf("GOGC is %d, want the %d of the event loops", got, loops.Percent())
+	}
+	loops.Stop()
+	if got := modest.Percent(); got > 175 || debug.SetMemoryLimit(-1) != before {
+		t.Errorf("GOGC is %d without event loops, the memory limit %d", got, debug.SetMemoryLimit(-1))
+	}
+	modest.LoopServes()
+	if got := modest.Percent(); got <= 175 || debug.SetMemoryLimit(-1) == before {
+		t.Errorf("GOGC is %d once event loops serve, the memory limit %d", got, debug.SetMemoryLimit(-1))
+	}
+}
+
 func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 	var l lows
 	now := time.Now()
@@ -75,7 +124,7 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
-	wide, tight := PaceCollector(roomOf(1<<30)), PaceCollector(roomOf(64<<20))
+	wide, tight := PaceCollector(roomOf(1<<30), false), PaceCollector(roomOf(64<<20), false)
 	if wide.tighter(tight) || !tight.tighter(wide) || new(Collector).tighter(wide) {
 		t.Error("a limit goes before none, a smaller room before a larger")
 	}
@@ -98,10 +147,10 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
-	easy := PaceCollector(nil)
+	easy := PaceCollector(nil, true)
 	defer easy.Stop()
 	before := easy.Percent()
-	tight := PaceCollector(roomOf(12 << 20))
+	tight := PaceCollector(roomOf(12<<20), false)
 	if tight.Percent() == before {
 		t.Fatalf("GOGC is %d with a limit and without: the test misses what it is for", before)
 	}
@@ -135,7 +184,7 @@ func TestEasyLimitIsNotForWhoChoosesGOGC(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(nil)
+	c := PaceCollector(nil, true)
 	defer c.Stop()
 	if got := debug.SetMemoryLimit(-1); got == math.MaxInt64 {
 		t.Fatal("no limit; the test misses what it is for")
@@ -151,7 +200,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(nil)
+	c := PaceCollector(nil, true)
 	defer c.Stop()
 	kept := make([]byte, 64<<20)
 	for range remembered {
@@ -165,7 +214,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 }
 
 func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
-	c := PaceCollector(roomOf(64 << 20))
+	c := PaceCollector(roomOf(64<<20), false)
 	defer c.Stop()
 	if got := FindMemoryLimit(0, fstest.MapFS{}); got.Source != "none" {
 		t.Errorf("beside a limit of our own the limit found is %+v, want none", got)
@@ -173,12 +222,20 @@ func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
 }
 
 func TestUsersPercentStays(t *testing.T) {
-	for _, env := range []string{"50", ""} {
-		t.Run("GOGC="+env, func(t *testing.T) {
-			t.Setenv("GOGC", env)
+	for _, test := range []struct {
+		name, env string
+		room      func() int64
+	}{
+		{"in the environment", "50", roomOf(64 << 20)},
+		{"by SetGCPercent", "", roomOf(64 << 20)},
+		{"in the environment, no limit", "50", nil},
+		{"by SetGCPercent, no limit", "", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("GOGC", test.env)
 			old := debug.SetGCPercent(50)
 			defer debug.SetGCPercent(old)
-			c := PaceCollector(roomOf(64 << 20))
+			c := PaceCollector(test.room, false)
 			c.adjust()
 			if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
 				t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
@@ -197,14 +254,24 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
 	defer debug.SetMemoryLimit(math.MaxInt64)
-	for _, percent := range []int{37, -1} {
-		c := PaceCollector(roomOf(64 << 20))
+	runtime.GC() // what other tests had live
+	for _, test := range []struct {
+		percent int
+		room    func() int64
+	}{
+		{37, roomOf(64 << 20)},
+		{-1, roomOf(64 << 20)},
+		{37, nil},
+		{-1, nil},
+	} {
+		percent := test.percent
+		c := PaceCollector(test.room, false)
 		if got := c.Percent(); got == 0 || got == 100 {
 			t.Fatalf("GOGC chosen: %d; the test misses what it is for", got)
 		}
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(1 << 40)
-		other := PaceCollector(roomOf(32 << 20))
+		other := PaceCollector(roomOf(32<<20), false)
 		c.adjust()
 		if got := debug.SetGCPercent(percent); got != percent || c.Percent() != 0 {
 			t.Errorf("GOGC is %d, chosen %d: want the program's %d", got, c.Percent(), percent)
@@ -224,7 +291,7 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 }
 
 func TestQuietProcessReturnsMemory(t *testing.T) {
-	c := PaceCollector(nil)
+	c := PaceCollector(nil, true)
 	defer c.Stop()
 	const size = 64 << 20
 	garbage := make([]byte, size)
@@ -241,7 +308,7 @@ func TestQuietProcessReturnsMemory(t *testing.T) {
 }
 
 func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
-	c := PaceCollector(nil)
+	c := PaceCollector(nil, true)
 	kept := new([2 * worthReturning]byte)
 	asked := 0
 	c.OnQuiet(func() int64 {

@@ -13,16 +13,16 @@
 //     that it does not need again. Soon after an app has begun to serve, what is mapped of it is
 //     dropped; what is used comes back from the system's cache. Not so where the limit is a
 //     control group's: there the system does that itself.
-//   - The collector (internal/admission/collector.go) is paced within a limit, and without one
-//     from 10 ms after the loop engine's first listener on; while there is only net/http's server, Go's own
-//     pace is kept. After a collection GOGC is chosen such that the heap grows as far as the
+//   - The collector (internal/admission/collector.go) is paced, without a limit from 10 ms after the first listener on.
+//     After a collection GOGC is chosen such that the heap grows as far as the
 //     room allows, at most a hundred times a second (fifty within a limit, where collections come oftener than that). The room is reckoned
 //     anew each time: it becomes smaller as more of the program is used. The runtime's memory
 //     limit is a backstop. It is set 1 to 4 MB below a room of some size, since it is passed when a
 //     collection has to wait for a processor, and then 4 MB higher, which the runtime counts but
 //     hardly ever touches. Without a limit it is 24 MB, or so much that a larger heap can grow
 //     as far as with Go's own percentage, and an eighth more: that bounds how far a small heap
-//     passes its goal of 16 MB. Ten seconds after the last collection, when a process has become
+//     passes its goal of 16 MB. Without a limit and with only net/http's server there is none, and the goal is 7 MB, where Go's
+//     own is 4, or twice what is live. Ten seconds after the last collection, when a process has become
 //     quiet, the buffers kept for later and the program's pages are let go and one more
 //     collection gives back to the system what the last clients left; after that no timer is
 //     set.
@@ -135,6 +135,7 @@ type Ceiling struct {
 
 	mu        sync.Mutex
 	begun     bool // or ended before that
+	loop      bool // event loops serve
 	settings  Settings
 	limit     admission.MemoryLimit
 	program   *program
@@ -142,7 +143,7 @@ type Ceiling struct {
 	roomNow   func() int64 // for the collector's pace; nil without a limit
 	letGo     func() int64 // see OnQuiet
 	collector *admission.Collector
-	soon      *time.Timer // paces the collector; nil unless BeginLoop has asked for it
+	soon      *time.Timer // paces the collector; nil unless Serving has asked for it
 	ended     bool
 }
 
@@ -181,17 +182,24 @@ func (m *Ceiling) Begin(settings Settings) {
 	settings.Log.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
-// BeginLoop has the collector paced from the first listener of the loop engine on, limit or not:
-// its requests leave so little that is live that Go would collect all the time. On net/http they
-// leave more, and without a limit its service is to take no more memory than others by it.
+// Serving has the collector paced from the first listener on, limit or not: requests leave so
+// little that is live that Go would collect all the time. Without a limit how far the heap may
+// grow depends on whether the loop engine serves: by net/http a service is to take hardly more memory than others by it.
 //
-// Where there is no limit that begins a moment later, or when somebody asks for the State: a program that starts
+// Where there is no limit pacing begins a moment later, or when somebody asks for the State: a program that starts
 // has no heap to speak of yet, and the first look at the runtime is its dearest.
-func (m *Ceiling) BeginLoop() {
+func (m *Ceiling) Serving(loop bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.collector == nil && m.soon == nil && !m.ended {
+	if m.ended {
+		return
+	}
+	m.loop = m.loop || loop
+	switch {
+	case m.collector == nil && m.soon == nil:
 		m.soon = time.AfterFunc(paceAfter, m.paceNow)
+	case m.collector != nil && loop:
+		m.collector.LoopServes()
 	}
 }
 
@@ -206,7 +214,7 @@ func (m *Ceiling) pace() {
 	if m.collector != nil || m.ended || m.settings.NoPacing {
 		return
 	}
-	m.collector = admission.PaceCollector(m.roomNow)
+	m.collector = admission.PaceCollector(m.roomNow, m.loop)
 	if m.program.drops {
 		m.collector.DropsProgram()
 	}

@@ -61,8 +61,9 @@ func TestProcessIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Without a limit Go's own pace is kept as long as only net/http's server is used.
-func TestPaceBeginsWithALimitOrTheLoop(t *testing.T) {
+// Without a limit a small heap grows to 7 MB as long as only net/http's server is used, and the runtime's limit stays as
+// it is; further once the loop engine serves.
+func TestPaceByLimitAndEngine(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		limit   dunlin.ByteSize
@@ -72,6 +73,7 @@ func TestPaceBeginsWithALimitOrTheLoop(t *testing.T) {
 		{"net/http within a limit", 64 << 20, []dunlin.Engine{dunlin.EngineStd}},
 		{"the loop", 0, []dunlin.Engine{dunlin.EngineAuto}},
 		{"net/http by TLS, then the loop", 0, []dunlin.Engine{dunlin.EngineStd, dunlin.EngineAuto}},
+		{"the loop, then net/http", 0, []dunlin.Engine{dunlin.EngineAuto, dunlin.EngineStd}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("GOGC", "")
@@ -98,8 +100,19 @@ func TestPaceBeginsWithALimitOrTheLoop(t *testing.T) {
 				by := <-ready
 				s := app.Stats().Memory
 				loop = loop || by == dunlin.EngineLoop
-				if want := loop || s.Limit > 0; (s.HeapGoal != 0) != want || (s.GOGC != 0) != want {
-					t.Errorf("%v serves: %+v, paced should be %v", by, s, want)
+				switch limited := debug.SetMemoryLimit(-1) != before; {
+				case s.Limit > 0:
+					if s.HeapGoal == 0 || s.GOGC == 0 || !limited {
+						t.Errorf("%v serves within a limit: %+v, of the runtime's: %v", by, s, limited)
+					}
+				case loop:
+					if s.HeapGoal < 20<<20 || s.GOGC <= 175 || !limited {
+						t.Errorf("%v serves beside a loop: %+v, a limit of the runtime's: %v", by, s, limited)
+					}
+				default:
+					if s.HeapGoal < 7<<20 || s.HeapGoal >= 20<<20 || s.GOGC < 100 || s.GOGC > 175 || limited {
+						t.Errorf("%v serves alone: %+v, a limit of the runtime's: %v", by, s, limited)
+					}
 				}
 			}
 			if err := app.Shutdown(context.Background()); err != nil {
