@@ -15,27 +15,36 @@ func ValidSettings(payload []byte) bool {
 	return c.settings(payload) == noProblem
 }
 
-// AppendTarget appends the pseudo-header fields of a request in clear text that has come by HTTP/1.1 to a field
-// block, in no table's words.
-func AppendTarget(block, method, authority, path []byte) []byte {
-	block = AppendField(block, ":method", view.String(method))
-	block = AppendField(block, ":scheme", "http")
-	block = AppendField(block, ":authority", view.String(authority))
-	return AppendField(block, ":path", view.String(path))
+// A Block is the field block of a request in clear text that has come by HTTP/1.1, in no table's words.
+type Block struct {
+	Bytes []byte
+	Size  int // as hpack.Limits.MaxList counts it
 }
 
-// AppendField appends a field of such a request; name is in lower case.
-func AppendField(block []byte, name, value string) []byte {
+// SetTarget begins a block with the pseudo-header fields.
+func (b *Block) SetTarget(method, authority, path []byte) {
+	b.Add(":method", view.String(method))
+	b.Add(":scheme", "http")
+	b.Add(":authority", view.String(authority))
+	b.Add(":path", view.String(path))
+}
+
+// Add adds a field; name is in lower case.
+func (b *Block) Add(name, value string) {
 	var e hpack.Encoder
 	e.Init(0)
-	return e.AppendNever(block, name, value)
+	b.Bytes = e.AppendNever(b.Bytes, name, value)
+	b.Size += len(name) + len(value) + fieldOverhead
 }
+
+// fieldOverhead is what a field counts for beside its bytes (RFC 9113 §6.5.2).
+const fieldOverhead = 32
 
 // upgradeWindow is how many bytes of bodies are sent before the client has spoken HTTP/2.
 const upgradeWindow = 8 << 10
 
 // Upgrade begins with a request that has come by HTTP/1.1 (RFC 7540 §3.2): settings are what ValidSettings has found
-// good, block is what AppendTarget and AppendField have made. It is stream 1, of which the client sends no more. Upgrade is called once, between
+// good, block is that of a Block. It is stream 1, of which the client sends no more. Upgrade is called once, between
 // Init and the first Next; its results are as those of Next, whose input begins with the client's preface all the same.
 //
 // Until that has come no more of the answer is sent than fits with certainty into what clients have for a response of

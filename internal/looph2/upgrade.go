@@ -10,7 +10,7 @@ import (
 // An Upgrade is a request of HTTP/1.1 that asks to be answered by HTTP/2.
 type Upgrade struct {
 	Settings []byte // of HTTP2-Settings, see http2.ValidSettings
-	Block    []byte // its fields, see http2.AppendTarget
+	Block    []byte // its fields, see http2.Block
 	Consumed int    // how many bytes of the call's input it and what was before it are
 	Given    int    // of so many
 }

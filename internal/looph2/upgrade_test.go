@@ -25,6 +25,7 @@ func startUpgrades(t *testing.T, config dunlin.Config, blocked <-chan struct{}) 
 	return startH2(t, config, func(app *dunlin.App) {
 		app.Get("/said", said)
 		app.Post("/said", said)
+		app.Handle("*", "/connect", said)
 		app.Get("/long", func(*dunlin.Request) dunlin.Response { return dunlin.Text(strings.Repeat("long ", 20_000)) })
 		app.Get("/blocks", func(r *dunlin.Request) dunlin.Response {
 			select {
@@ -184,10 +185,20 @@ type readsFrom struct {
 
 func (c readsFrom) Read(b []byte) (int, error) { return c.in.Read(b) }
 
+// manyNames is a list of more names than a request may have fields.
+func manyNames() string {
+	var names []string
+	for i := range 200 {
+		names = append(names, fmt.Sprint("name", i))
+	}
+	return strings.Join(names, ", ")
+}
+
 // What cannot be taken is answered by HTTP/1.1.
 func TestNoUpgrade(t *testing.T) {
 	upgrades := startUpgrades(t, dunlin.Config{H2CUpgrade: true}, nil)
 	onlyKnown := startUpgrades(t, dunlin.Config{H2C: true}, nil)
+	tight := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxHead: 1 << 10}, nil)
 	settings := func(s string) string { return strings.Replace(asksForH2C, "AAMAAABkAAQAAP__", s, 1) }
 	for _, c := range []struct {
 		name string
@@ -206,6 +217,10 @@ func TestNoUpgrade(t *testing.T) {
 		{"another protocol", upgrades, "GET /said HTTP/1.1\r\n" + strings.Replace(asksForH2C, "h2c", "websocket", 1)},
 		{"h2, which is for TLS", upgrades, "GET /said HTTP/1.1\r\n" + strings.Replace(asksForH2C, "h2c", "h2", 1)},
 		{"HTTP/1.0", upgrades, "GET /said HTTP/1.0\r\n" + asksForH2C},
+		{"the last request", upgrades, "GET /said HTTP/1.1\r\nConnection: close\r\n" + asksForH2C},
+		{"more named by Connection than a request has", upgrades, "GET /said HTTP/1.1\r\nConnection: " + manyNames() + "\r\n" + asksForH2C},
+		{"a method that HTTP/2 has for something else", upgrades, "CONNECT /connect HTTP/1.1\r\n" + asksForH2C},
+		{"a head that HTTP/2 reckons to be too large", tight, "GET /said HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 40) + asksForH2C},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", c.s.addr)

@@ -5,6 +5,7 @@ package loophttp
 import (
 	"bytes"
 	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -14,38 +15,43 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// upgrade goes on in HTTP/2, if the request whose head ends at byte n of the input asks for that, as RFC 7540,
+// upgrade goes on in HTTP/2, if the request, whose head is here, asks for that, as RFC 7540,
 // section 3.2, has it: h2c in Upgrade, and one HTTP2-Settings, both named by Connection. What cannot be taken so
 // is answered by HTTP/1.1, as by a server that does not know of it: a request with a body, which would have to come
-// in whole before; settings that make no sense; one of a server that is shutting down. after is the input behind the head.
+// in whole before; settings that make no sense; one of a server that is shutting down, or behind which its client wants the connection
+// closed; and what HTTP/2 takes for something else, or for larger than may be. after is the input behind the head.
 func (x *wire) upgrade(after []byte) bool {
 	h, d, c := &x.head, x.d, x.c
-	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || h.Method == http1.MethodConnect || len(h.Host()) == 0 {
+	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
 		return false
 	}
-	asked, named, settings := h2cAsked(h)
+	asked, named, settings := h2cAsked(h, x.handler.limits.MaxFields)
 	if !asked {
 		return false
 	}
-	block := http2.AppendTarget(nil, h.MethodBytes(), h.Host(), pathOf(h))
+	var block http2.Block
+	block.SetTarget(h.MethodBytes(), h.Host(), pathOf(h))
 	for i := range h.Len() {
 		name, value := h.Field(i)
 		if lower := strings.ToLower(string(name)); !ofConnection(lower, value) && !named[lower] {
-			block = http2.AppendField(block, lower, view.String(value))
+			block.Add(lower, view.String(value))
 		}
+	}
+	if block.Size > x.handler.server.MaxHead {
+		return false
 	}
 	d.Out = append(d.Out, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"...)
 	c.Notes |= engine.Parts
 	x.flushCount()
 	x.inParts = true
-	x.handler.h2.Upgrade(x.parts(), d, c, looph2.Upgrade{Settings: settings, Block: block, Consumed: x.given - len(after), Given: x.given})
+	x.handler.h2.Upgrade(x.parts(), d, c, looph2.Upgrade{Settings: settings, Block: block.Bytes, Consumed: x.given - len(after), Given: x.given})
 	x.inParts = false
 	return true
 }
 
 // h2cAsked reports whether a request asks for HTTP/2 in clear text, and with which settings. named are the fields
-// that Connection names, in lower case.
-func h2cAsked(h *http1.Head) (yes bool, named map[string]bool, settings []byte) {
+// that Connection names, in lower case: no more than a request may have, since a head has room for thousands of names.
+func h2cAsked(h *http1.Head, mostNamed int) (yes bool, named map[string]bool, settings []byte) {
 	named = map[string]bool{}
 	var encoded []byte
 	protocols, found := 0, 0
@@ -53,8 +59,11 @@ func h2cAsked(h *http1.Head) (yes bool, named map[string]bool, settings []byte) 
 		name, value := h.Field(i)
 		switch {
 		case bytes.EqualFold(name, []byte("Connection")):
-			for option := range strings.SplitSeq(strings.ToLower(string(value)), ",") {
-				named[strings.Trim(option, " \t")] = true
+			for option := range strings.SplitSeq(string(value), ",") {
+				if len(named) > mostNamed {
+					return false, nil, nil
+				}
+				named[strings.ToLower(strings.Trim(option, " \t"))] = true
 			}
 		case bytes.EqualFold(name, []byte("HTTP2-Settings")):
 			encoded = value
