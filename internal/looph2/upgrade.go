@@ -18,6 +18,7 @@ type Upgrade struct {
 // Upgrade begins HTTP/2 on a connection that has spoken HTTP/1.1, when its client has been told so in the output.
 func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgrade) {
 	s := h.open(sc, d, c)
+	s.served, c.Count = int(c.Count), 0 // what that is from here on is the engine's to say
 	begin := len(s.h2.Out)
 	ev, err := s.h2.Upgrade(u.Settings, u.Block)
 	switch {

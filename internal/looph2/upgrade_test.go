@@ -177,6 +177,36 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
+// What a connection has been asked by HTTP/1.1 counts for how many requests it may have.
+func TestUpgradeCounts(t *testing.T) {
+	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxRequestsPerConnection: 3}, nil)
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	first := "GET /said HTTP/1.1\r\nHost: first.example\r\n\r\n"
+	_, _ = io.WriteString(conn, first+first+"GET /said HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
+	in := bufio.NewReader(conn)
+	for _, want := range []int{200, 200, 101} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil || resp.StatusCode != want {
+			t.Fatal(resp, err)
+		}
+		if want != 101 {
+			_, _ = io.Copy(io.Discard, resp.Body)
+		}
+	}
+	u, told := &tunnel{h2Conn: &h2Conn{readsFrom{conn, in}, t}, settings: make(map[uint16]uint32)}, false
+	for !u.ended {
+		told = u.step() == frameGoAway || told
+	}
+	if !told {
+		t.Error("a client is not told that its third request is the last")
+	}
+}
+
 // readsFrom is a connection some of whose bytes have been read already.
 type readsFrom struct {
 	net.Conn
