@@ -205,7 +205,8 @@ type Config struct {
 	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
 	// long a client may take nothing of an answer; then its connection is cut. Only
 	// the time counts in which part of the answer waits for the client. On net/http
-	// it may be twice as long. Of HTTP/2 it ends the stream. Default: 30 s.
+	// it may be twice as long. Of HTTP/2 it ends each stream that waits for the client to
+	// let out more of it, or for others of its own to be taken. Default: 30 s.
 	WriteTimeout time.Duration
 
 	// MinWriteRate is how many bytes a second of an answer a client must take, on

@@ -167,6 +167,12 @@ func (c *Conn) Turn() (st *Stream, n int) {
 // nothing.
 func (c *Conn) Blocked(st *Stream) bool { return st.sendWindow <= 0 || c.sendWindow <= 0 }
 
+// Shut reports whether the connection's window is closed.
+func (c *Conn) Shut() bool { return c.sendWindow <= 0 }
+
+// Window returns how much the stream's own window lets out.
+func (c *Conn) Window(st *Stream) int64 { return int64(max(st.sendWindow, 0)) }
+
 // Room returns how many bytes of a body the stream may send at once, without waiting for
 // its turn: none while a stream waits that is as urgent.
 func (c *Conn) Room(st *Stream) int {

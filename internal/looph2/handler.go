@@ -48,7 +48,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
 	}
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
-	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/4, 50*time.Millisecond), 5*time.Second))
+	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/8, 50*time.Millisecond), 5*time.Second))
 	return h
 }
 

@@ -140,7 +140,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	n := min(s.h2.Room(st), len(body), max(most-len(s.h2.Out), 0))
 	if n > 0 {
 		s.h2.Data(st, body[:n], n == len(body))
-		own.sent += int64(n)
+		own.count(n)
 	}
 	own.left(int64(len(body) - n))
 	if n == len(body) {
@@ -185,6 +185,14 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	return body
 }
 
+// count counts what was sent of the body.
+func (own *stream) count(n int) {
+	own.sent += int64(n)
+	own.s.sent += int64(n)
+	own.s.opened += max(int64(n)-own.free, 0)
+	own.free = max(own.free-int64(n), 0)
+}
+
 // freeRest lets go of what waits to be sent of a complete answer.
 func (own *stream) freeRest() {
 	if own.rest == nil {
@@ -222,7 +230,7 @@ func (s *session) pumpRest(own *stream, n int) {
 	n = min(n, len(own.rest))
 	last := n == len(own.rest)
 	s.h2.Data(own.st, own.rest[:n], last)
-	own.sent += int64(n)
+	own.count(n)
 	own.rest = own.rest[n:]
 	s.mu.Lock()
 	own.progress(int64(n), int64(len(own.rest)))
@@ -245,7 +253,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	last := own.finished && n == own.unsent()
 	if n > 0 {
 		s.h2.Data(own.st, piece[:n], last && len(own.trailers) == 0)
-		own.sent += int64(n)
+		own.count(n)
 		if own.out.len > 0 {
 			own.out.skip(n)
 		} else {

@@ -151,7 +151,9 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		if !own.s.beginAwaiting() {
 			return a.Refuse()
 		}
+		own.await(true)
 		defer own.s.endAwaiting()
+		defer own.await(false)
 		x.d.Lend()
 		defer x.d.Regain()
 		return a.AcquireAhead(n, nil, func() bool { return over() || !x.expectsMuch() })
@@ -163,6 +165,12 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		return admission.Granted // it need not ask any more
 	}
 	return outcome
+}
+
+func (own *stream) await(awaits bool) {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.awaits = awaits
 }
 
 // awaitingShare is which part of the budget those take at most who wait for room, each with a goroutine, beside the

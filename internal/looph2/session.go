@@ -51,7 +51,11 @@ type session struct {
 	prompt    atomic.Bool // its client has taken a large answer at once, see mustAsk
 	awaiting  atomic.Int64
 	judged    int64 // when slow clients were judged last
-	bodies    int   // streams whose bodies are gathered
+	sent      int64 // bytes of answers' bodies
+	opened    int64 // ... beyond the windows that their streams began with
+	taking    taking
+	opening   taking
+	bodies    int // streams whose bodies are gathered
 	served    int
 	visit     visit
 	yields    bool // who reads a body is to go on first

@@ -13,28 +13,53 @@ import (
 
 // Slow clients are judged by their loop, every Handler.tick: those whose bodies come below
 // Config.MinBodyRate over BodyTimeout, counting the time in which they are waited for, and those
-// that keep the windows of an answer closed so that less than MinWriteRate of it goes out over
-// WriteTimeout. What the socket does not take is the engine's to judge.
-
+// that let out less than MinWriteRate over WriteTimeout. What the socket does not take is the
+// engine's to judge. Three things are judged:
+//
+//	an answer whose own window is closed  what is sent of it
+//	those that wait for the connection's  what is sent of all: it goes to others first, by priority
+//	those that are not made yet, since    what the client lets out of all, beyond the windows that streams
+//	the client leaves others              begin with; else each would begin to wait when those before it are cut
+//
 // judge looks at all streams.
 func (s *session) judge() {
 	now := s.d.Now()
 	passed := min(now-s.judged, 2*s.h.tick) // a socket that took nothing meanwhile is no fault of the windows
 	s.judged = now
-	var cut, late []*stream
+	var cut, late, waiting, delayed []*stream
+	blocked := false
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
 		if own == nil || own.dropped {
 			continue
 		}
 		switch s.judgeStream(own, now, passed) {
-		case admission.SlowBody:
+		case slowBody:
 			late = append(late, own)
-		case admission.SlowReader:
+		case slowTaker:
 			cut = append(cut, own)
+			blocked = true
+		case shut:
+			blocked = true
+			if own.delayed && own.taking.waited > 1 { // it has been so the last time, too
+				delayed = append(delayed, own)
+			}
+		case waits:
+			blocked = blocked || s.h2.Shut()
+			waiting = append(waiting, own)
+		case unmade:
+			own.delayed = true
+			delayed = append(delayed, own)
 		}
 	}
 	settings := &s.h.server.Settings
+	if s.taking.judge(settings, len(waiting) > 0, s.h2.Shut(), s.sent, passed) {
+		cut = append(cut, waiting...)
+		s.taking = taking{}
+	}
+	if s.opening.judge(settings, len(delayed) > 0, blocked, s.opened, passed) { // until none is left
+		cut = append(cut, delayed...)
+	}
 	for _, own := range late {
 		own.gathering = false
 		s.bodies--
@@ -51,17 +76,56 @@ func (s *session) judge() {
 	}
 }
 
-// fine is what judgeStream returns for a client that is fast enough.
-const fine = admission.QueueTime
+// A verdict is what is found of one stream's client.
+type verdict uint8
+
+const (
+	fine      verdict = iota
+	slowBody          // too little of the body came
+	slowTaker         // too little of the answer was let out
+	shut              // the answer's window is closed
+	waits             // the answer waits for the connection's window, or its turn
+	unmade            // the answer is not made yet, since others wait
+)
+
+// A taking is the time in which something waits for a client.
+type taking struct {
+	waited int64 // ns of the present period, and one more; 0 before it has begun
+	marked int64 // bytes that were sent before
+}
+
+// judge notes that some time has passed in which something waited for the client or not, and could not be sent or could.
+// It reports whether a period has passed since in which less than MinWriteRate was sent. When the first began to wait within the
+// time that has passed is not known: none of it counts.
+func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, passed int64) bool {
+	switch {
+	case !waits:
+		*t = taking{}
+		return false
+	case !shut:
+		return false
+	case t.waited == 0:
+		t.waited, t.marked = 1, sent
+		return false
+	}
+	if t.waited += passed; t.waited <= int64(settings.WriteTimeout) {
+		return false
+	}
+	if float64(sent-t.marked) < max(float64(settings.MinWriteRate)*settings.WriteTimeout.Seconds(), 1) {
+		return true
+	}
+	t.waited, t.marked = 1, sent
+	return false
+}
 
 // judgeStream judges what one stream's client has done in the time that has passed.
-func (s *session) judgeStream(own *stream, now, passed int64) admission.Reason {
+func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	settings := &s.h.server.Settings
 	if own.gathering {
 		came := own.came
 		own.came = 0
 		if own.pace.TooSlow(settings, time.Duration(passed), came) {
-			return admission.SlowBody
+			return slowBody
 		}
 		return fine
 	}
@@ -80,23 +144,17 @@ func (s *session) judgeStream(own *stream, now, passed int64) admission.Reason {
 		}
 		own.came = 0
 	}
-	waits := len(own.rest) > 0 || own.unsent() > 0
+	left, awaits := len(own.rest) > 0 || own.unsent() > 0, own.awaits
 	s.mu.Unlock()
-	if !waits || !s.h2.Blocked(own.st) {
-		if !waits {
-			own.blocked, own.marked = 0, own.sent
-		}
-		return fine
-	}
-	own.blocked += passed
-	if own.blocked < int64(settings.WriteTimeout) {
-		return fine
-	}
-	least := max(float64(settings.MinWriteRate)*settings.WriteTimeout.Seconds(), 1)
-	slow := float64(own.sent-own.marked) < least
-	own.blocked, own.marked = 0, own.sent
-	if slow {
-		return admission.SlowReader
+	switch closed := s.h2.Window(own.st) == 0; {
+	case own.putOff || awaits:
+		return unmade
+	case own.taking.judge(settings, left, closed, own.sent, passed):
+		return slowTaker
+	case left && closed:
+		return shut
+	case left:
+		return waits
 	}
 	return fine
 }

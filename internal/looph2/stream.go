@@ -36,6 +36,7 @@ type stream struct {
 	running   bool                  // the action has begun, or is in line for a worker
 	ended     bool                  // ... and the loop knows that it has returned
 	putOff    bool                  // it waits for its client, see backlog.go
+	delayed   bool                  // it has, or for room
 	dropped   bool                  // it was over before its answer was sent
 	done      bool                  // its place is free
 	concluded bool                  // it is over in every way
@@ -45,8 +46,8 @@ type stream struct {
 	counts    *exchange.RouteCounts // of its route, once it has been answered
 	route     *exchange.Route       // once its action begins
 	sent      int64                 // bytes of the answer's body
-	marked    int64                 // of these, those at the beginning of the time that is judged
-	blocked   int64                 // ns of it in which its windows were closed
+	free      int64                 // of these, how many more may be sent by the window that it began with
+	taking    taking                // while its window is closed
 
 	kept atomic.Bool // it was known to more than its loop: it is not used again
 
@@ -68,6 +69,7 @@ type stream struct {
 	slow      bool     // the client takes too little of the answer
 	ahead     bool     // it has reserved room for the answer
 	inLine    bool     // its job waits for a worker
+	awaits    bool     // it waits for room for its answer
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
@@ -100,6 +102,7 @@ var (
 func newStream(s *session, st *http2.Stream) *stream {
 	own := streams.Get().(*stream)
 	own.s, own.st, own.flow, own.resting = s, st, &still, &nothing
+	own.free = s.h2.Window(st)
 	st.Owner = own
 	return own
 }

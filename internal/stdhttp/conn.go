@@ -44,6 +44,8 @@ type timedConn struct {
 	counted netip.Addr   // the address that it is counted for, the zero Addr for none
 	proxy   *proxyHeader // of a trusted proxy, else nil
 
+	streams connStreams // of HTTP/2
+
 	write   atomic.Uint32
 	writing sync.Mutex // held while the write deadline changes
 }

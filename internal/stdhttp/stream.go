@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -16,11 +17,11 @@ import (
 // nothing of any of them.
 //
 // A deadline of net/http cannot be moved any more once it has passed: it ends the
-// stream. So it is set only to end it. What waits is watched by a timer of our own, which
-// looks after each period whether anything has moved since the last look.
+// stream. So it is set only to end it. What waits is watched by a timer of our own.
 type timedStream struct {
 	http.ResponseWriter
 	server *exchange.Server
+	conn   *connStreams // those of its connection
 	remote string
 	body   *streamBody // nil for none
 
@@ -29,11 +30,24 @@ type timedStream struct {
 	foreignRead bool // ... a read deadline
 	wrote       bool // part of a body
 	writing     bool
-	moves       uint64 // pieces written
-	seen        uint64 // ... at the last look
+	since       time.Time // when it began to write the present piece
+	marked      uint64    // conn.moved when half of the time for that had passed
+	halfway     bool      // it has
 	timer       *time.Timer
 	watched     bool // timer is set
 	over        bool // the handler has returned
+}
+
+// connStreams are the streams of a connection.
+type connStreams struct {
+	writing atomic.Int64  // how many write
+	moved   atomic.Uint64 // bytes that they have written
+}
+
+// shares reports whether a stream that writes, and gets nowhere, waits for others: so much was written meanwhile that the client takes
+// enough, and not so much that net/http, which has streams take turns, must have come to this one.
+func (c *connStreams) shares(moved uint64) bool {
+	return moved >= streamPiece/2 && moved < uint64(max(c.writing.Load(), 1))*streamPiece
 }
 
 // streamPiece is how much of an answer, in bytes, is written to a stream at once. That
@@ -43,6 +57,11 @@ const streamPiece = 16 << 10
 // serveStream answers a request of HTTP/2.
 func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	stream := &timedStream{ResponseWriter: w, server: s.Server, remote: req.RemoteAddr}
+	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
+		stream.conn = &c.streams
+	} else {
+		stream.conn = new(connStreams)
+	}
 	if req.ContentLength != 0 && req.Body != nil && req.Body != http.NoBody {
 		stream.body = &streamBody{ReadCloser: req.Body, stream: stream}
 		req.Body = stream.body
@@ -57,7 +76,7 @@ func (s *timedStream) Write(p []byte) (sent int, err error) {
 		piece := p[sent:min(len(p), sent+streamPiece)]
 		s.begin()
 		n, err := s.ResponseWriter.Write(piece)
-		s.moved()
+		s.moved(n)
 		if sent += n; err != nil || sent == len(p) {
 			return sent, err
 		}
@@ -68,24 +87,33 @@ func (s *timedStream) Write(p []byte) (sent int, err error) {
 func (s *timedStream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writing, s.wrote = true, true
-	if s.watched || s.foreign || s.over {
-		return
-	}
-	s.watched, s.seen = true, s.moves
-	if s.timer == nil {
-		s.timer = time.AfterFunc(s.server.WriteTimeout, s.look)
-	} else {
-		s.timer.Reset(s.server.WriteTimeout)
+	s.writing, s.wrote, s.since, s.halfway = true, true, time.Now(), false
+	s.conn.writing.Add(1)
+	if !s.foreign && !s.over {
+		s.watch(s.server.WriteTimeout / 2)
 	}
 }
 
-// moved notes that a piece has been written.
-func (s *timedStream) moved() {
+// watch has look called after a time, unless it will be anyway.
+func (s *timedStream) watch(after time.Duration) {
+	if s.watched {
+		return
+	}
+	s.watched = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(after, s.look)
+	} else {
+		s.timer.Reset(after)
+	}
+}
+
+// moved notes that a piece of n bytes has been written.
+func (s *timedStream) moved(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing = false
-	s.moves++
+	s.conn.writing.Add(-1)
+	s.conn.moved.Add(uint64(n))
 }
 
 // look ends the stream of a client that has taken nothing for a period.
@@ -96,13 +124,20 @@ func (s *timedStream) look() {
 	if !s.writing || s.foreign || s.over {
 		return
 	}
-	if s.moves == s.seen {
+	all, waited, moved := s.server.WriteTimeout, time.Since(s.since), s.conn.moved.Load()
+	switch {
+	case waited >= all && s.halfway && !s.conn.shares(moved-s.marked):
 		s.server.NoteSlowReader(s.addr())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
-		return
+	case waited >= all/2:
+		if waited >= all && s.halfway {
+			s.since = time.Now().Add(-all / 2)
+		}
+		s.halfway, s.marked = true, moved
+		s.watch(max(all-time.Since(s.since), 1))
+	default:
+		s.watch(all/2 - waited)
 	}
-	s.watched, s.seen = true, s.moves
-	s.timer.Reset(s.server.WriteTimeout)
 }
 
 // end leaves the stream to net/http, which writes what is left of the answer. From here
@@ -149,7 +184,7 @@ func (s *timedStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // FlushError sends what is buffered.
 func (s *timedStream) FlushError() error {
 	s.begin()
-	defer s.moved()
+	defer s.moved(0)
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 

@@ -1,0 +1,131 @@
+package looph2_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// read reads a frame, and returns its stream and how long it is.
+func (c *h2Conn) read() (kind, flags byte, stream, length uint32) {
+	c.t.Helper()
+	var head [9]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		c.t.Fatal(err)
+	}
+	length = binary.BigEndian.Uint32(head[:4]) >> 8
+	if _, err := io.CopyN(io.Discard, c, int64(length)); err != nil {
+		c.t.Fatal(err)
+	}
+	return head[3], head[4], binary.BigEndian.Uint32(head[5:]), length
+}
+
+// window sets the one that streams begin with.
+func (c *h2Conn) window(size uint32) {
+	_ = c.frame(frameSettings, 0, 0, binary.BigEndian.AppendUint32([]byte{0, 4}, size)...)
+}
+
+// A client that takes nothing loses all that waits for it when the time for that has passed once, however many of its requests wait for
+// others of its own to be taken.
+func TestClientsThatTakeNothingLoseAll(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		text := bytes.Repeat([]byte("x"), 1<<20)
+		var begun, running atomic.Int64
+		write := func(w io.Writer) error {
+			running.Add(1)
+			defer running.Add(-1)
+			_, err := w.Write(text)
+			return err
+		}
+		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: 300 * time.Millisecond}, func(app *dunlin.App) {
+			app.Get("/whole", func(*dunlin.Request) dunlin.Response { begun.Add(1); return dunlin.Bytes("", bytes.Clone(text)) })
+			app.Get("/stream", func(*dunlin.Request) dunlin.Response { return dunlin.Stream("", write) })
+			app.Mount("/std", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = write(w) }))
+		})
+		const all = 100
+		for _, window := range []uint32{0, 4096} {
+			for _, path := range []string{"/whole", "/stream", "/std"} {
+				begun.Store(0)
+				c := newH2Conn(t, s.addr)
+				c.window(window)
+				for i := range uint32(all) {
+					c.request(2*i+1, true, "GET", path)
+				}
+				for reset := 0; reset < all; {
+					if kind, _, _, _ := c.read(); kind == frameReset {
+						reset++
+					}
+				}
+				soon(t, path+" has returned everywhere", func() bool { return running.Load() == 0 && s.app.Stats().Actions.InFlight == 0 })
+				// Who waits for others is given up with them: if each waited for a time of its own, all would have begun.
+				if n := begun.Load(); engine == dunlin.EngineLoop && n > all/2 {
+					t.Errorf("window %d: %d answers of %d were made for nobody", window, n, all)
+				}
+			}
+		}
+		if n := s.app.Stats().Shed["slow-reader"]; n != 6*all {
+			t.Errorf("%d were counted, want %d", n, 6*all)
+		}
+	})
+}
+
+// Who waits only since the connection's window goes to others is not slow.
+func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		const timeout, size = 500 * time.Millisecond, 40 << 10
+		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("", func(w io.Writer) error {
+					for {
+						if _, err := w.Write(make([]byte, 16<<10)); err != nil {
+							return err
+						}
+					}
+				})
+			})
+			app.Get("/waits", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
+		})
+		c := newH2Conn(t, s.addr)
+		c.window(1 << 30)
+		c.request(1, true, "GET", "/endless")
+		for left := 65535; left > 0; {
+			if kind, _, _, n := c.read(); kind == frameData {
+				left -= int(n)
+			}
+		}
+		c.request(3, true, "GET", "/waits")
+		got, ended := 0, false
+		open := func(n uint32) { _ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, n)...) }
+		for began := time.Now(); time.Since(began) < 3*timeout; {
+			open(1000)
+			for taken := uint32(0); taken < 1000; {
+				switch kind, flags, stream, n := c.read(); {
+				case kind == frameReset:
+					t.Fatalf("stream %d is reset", stream)
+				case kind == frameData:
+					taken += n
+					if stream == 3 {
+						got += int(n)
+						ended = flags&1 != 0
+					}
+				}
+			}
+		}
+		_ = c.frame(frameReset, 0, 1, 0, 0, 0, 8)
+		for open(1 << 30); !ended; {
+			if kind, flags, stream, n := c.read(); stream == 3 && kind == frameData {
+				got += int(n)
+				ended = flags&1 != 0
+			}
+		}
+		if got != size {
+			t.Errorf("%d bytes of %d", got, size)
+		}
+	})
+}
