@@ -100,7 +100,7 @@ func (w *stdWriter) run(h http.Handler, req *http.Request) {
 		defer exchange.RemoveForm(req)
 	}
 	defer w.End()
-	h.ServeHTTP(&w.Writer, req)
+	h.ServeHTTP(w.For(req.ProtoMajor), req)
 }
 
 // errDiscarded is what a handler gets whose answer was replaced.

@@ -1,5 +1,6 @@
 // Package stdwriter is the ResponseWriter of standard handlers: what they write becomes an
-// answer, complete or in pieces, with the headers and trailers that net/http would send.
+// answer, complete or in pieces, with the headers and trailers that net/http would send. It is in writer.go;
+// multiplexed.go is what of it handlers see by HTTP/2.
 package stdwriter
 
 import (

@@ -1,0 +1,31 @@
+package stdwriter
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// For returns the writer as a handler is to have it for a request of this version of HTTP.
+func (w *Writer) For(major int) http.ResponseWriter {
+	if major >= 2 {
+		return (*multiplexed)(w)
+	}
+	return w
+}
+
+// A multiplexed is the Writer of a stream, whose connection has other users: it is no http.Hijacker, as net/http's is none. Libraries
+// ask for that to know whether a WebSocket is possible.
+type multiplexed Writer
+
+func (m *multiplexed) Header() http.Header                   { return (*Writer)(m).Header() }
+func (m *multiplexed) WriteHeader(status int)                { (*Writer)(m).WriteHeader(status) }
+func (m *multiplexed) Write(p []byte) (int, error)           { return (*Writer)(m).Write(p) }
+func (m *multiplexed) WriteString(s string) (int, error)     { return (*Writer)(m).WriteString(s) }
+func (m *multiplexed) ReadFrom(src io.Reader) (int64, error) { return (*Writer)(m).ReadFrom(src) }
+func (m *multiplexed) Flush()                                { (*Writer)(m).Flush() }
+func (m *multiplexed) FlushError() error                     { return (*Writer)(m).FlushError() }
+func (m *multiplexed) CloseNotify() <-chan bool              { return (*Writer)(m).CloseNotify() }
+func (m *multiplexed) SetReadDeadline(t time.Time) error     { return (*Writer)(m).SetReadDeadline(t) }
+func (m *multiplexed) SetWriteDeadline(t time.Time) error    { return (*Writer)(m).SetWriteDeadline(t) }
+func (m *multiplexed) EnableFullDuplex() error               { return (*Writer)(m).EnableFullDuplex() }
