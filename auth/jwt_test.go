@@ -291,6 +291,8 @@ func TestBadKeySets(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	//lint:ignore SA1019 no other way leads to such a key
+	offCurve := &ecdsa.PublicKey{Curve: elliptic.P256(), X: big.NewInt(1), Y: big.NewInt(1)}
 	small := rsa.PublicKey{N: new(big.Int).Rsh(rsaKey.N, 1100), E: rsaKey.E}
 	for what, c := range map[string]auth.Config{
 		"nothing":         {},
@@ -305,6 +307,9 @@ func TestSettings(t *testing.T) {
 		"a private key":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": rsaKey}},
 		"a short RSA key": {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &small}},
 		"a cut key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": ed25519.PublicKey("x")}},
+		"no exponent":     {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &rsa.PublicKey{N: rsaKey.N}}},
+		"no point":        {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &ecdsa.PublicKey{Curve: elliptic.P256()}}},
+		"off the curve":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": offCurve}},
 		"a nil key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": nil}},
 	} {
 		func() {

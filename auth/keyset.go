@@ -147,9 +147,16 @@ func checkPublic(key crypto.PublicKey) error {
 		if k == nil || k.N == nil || k.N.BitLen() < leastRSA {
 			return fmt.Errorf("an RSA key of less than %d bits", leastRSA)
 		}
+		if k.E < 3 {
+			return fmt.Errorf("an RSA key with the exponent %d", k.E)
+		}
 	case *ecdsa.PublicKey:
-		if k == nil || k.Curve == nil {
+		//lint:ignore SA1019 nobody else says that there is none
+		if k == nil || k.X == nil || k.Y == nil {
 			return errors.New("no point on a curve")
+		}
+		if _, err := k.Bytes(); err != nil {
+			return fmt.Errorf("no point on a curve: %w", err)
 		}
 	case ed25519.PublicKey:
 		if len(k) != ed25519.PublicKeySize {
