@@ -265,8 +265,9 @@ func (h *Holders) eachSource(f func(*source)) {
 func (h *Holders) listSmall(now int64) {
 	h.all = true
 	h.eachSource(func(src *source) {
+		held := src.held.Load() // once: it may change meanwhile, and those of one address are to be told apart by what they are
 		for a := src.accounts; a != nil; a = a.nextOf {
-			h.consider(a, src.held.Load(), now)
+			h.consider(a, held, now)
 		}
 	})
 }
