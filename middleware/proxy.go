@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // ProxyConfig says where requests go.
@@ -89,7 +90,10 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			if from != nil && from.secure {
 				p.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
-			maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !isToken(name) }) // for which nothing would be sent
+			maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool {
+				return !isToken(name) || // for which nothing would be sent
+					http1.ForbiddenInTrailer([]byte(name)) // what it says would pass whoever has looked at the head
+			})
 			if from != nil {
 				if p.Out, from.body = watchBody(p.Out); from.body != nil {
 					from.body.sent, from.body.passedOn = p.In.Trailer, p.Out.Trailer

@@ -225,6 +225,31 @@ func TestProxyPassesTrailers(t *testing.T) {
 	})
 }
 
+// Trailers that Rewrite adds go beside those of the client, and what must be known before the body (RFC 9110, section 6.5.1)
+// is no trailer: the loop engine refuses it.
+func TestProxyTrailersOfOthers(t *testing.T) {
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, r.Trailer)
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger,
+			Rewrite: func(p *httputil.ProxyRequest) { p.Out.Trailer.Set("X-Own", "own") }}))
+		addr := serve()
+		for sent, want := range map[string]string{
+			"X-There: and\r\nX-Own: forged\r\n":           "map[X-Own:[own] X-There:[and]]",
+			"X-There: and\r\nX-Forwarded-For: forged\r\n": "map[X-Own:[own] X-There:[and]]",
+			"X-There: and\r\nAuthorization: forged\r\n":   "map[X-Own:[own] X-There:[and]]",
+		} {
+			resp, body := exchangeRaw(t, addr, "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTrailer: X-There, X-Own, X-Forwarded-For, Authorization\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"+sent+"\r\n")
+			if body != want && (resp.StatusCode != 400 || strings.Contains(sent, "X-Own")) {
+				t.Errorf("%q: %d %q, want %q", sent, resp.StatusCode, body, want)
+			}
+		}
+	})
+}
+
 // A body that a client does not send as it should is the client's fault: it is told so, and the breaker for the server behind
 // stays closed for others.
 func TestProxyBlamesClients(t *testing.T) {

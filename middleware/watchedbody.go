@@ -12,7 +12,8 @@ import (
 type watchedBody struct {
 	io.ReadCloser
 
-	sent, passedOn http.Header // trailers: those of the client are there when its body has ended
+	// Trailers. Those of the client are there when its body has ended, and are passed on under the names that nobody else has given values.
+	sent, passedOn http.Header
 
 	mu      sync.Mutex
 	reading bool  // somebody waits for more
@@ -35,8 +36,10 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.note(false, err)
 	if err == io.EOF {
-		for name := range b.passedOn {
-			b.passedOn[name] = b.sent[name]
+		for name, values := range b.sent {
+			if own, announced := b.passedOn[name]; announced && own == nil {
+				b.passedOn[name] = values
+			}
 		}
 	}
 	return n, err
