@@ -228,6 +228,41 @@ func TestContext(t *testing.T) {
 	})
 }
 
+// The trailers of a call, whose values are there when its body has been read, are sent.
+func TestCallTrailers(t *testing.T) {
+	provider, _ := newProvider()
+	config := otel.Config{TracerProvider: provider}
+	heard := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		heard <- r.Trailer.Get("Digest")
+	}))
+	t.Cleanup(other.Close)
+	ctx, span := provider.Tracer("").Start(t.Context(), "test")
+	defer span.End()
+	req, err := http.NewRequestWithContext(ctx, "POST", other.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Trailer = http.Header{"Digest": nil}
+	req.Body = io.NopCloser(io.MultiReader(strings.NewReader("body"), readerFunc(func([]byte) (int, error) {
+		req.Trailer.Set("Digest", "late")
+		return 0, io.EOF
+	})))
+	resp, err := (&http.Client{Transport: otel.Transport(other.Client().Transport, config)}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := <-heard; got != "late" {
+		t.Errorf("the trailer is %q", got)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // What anybody may ask is traced if the service wants so, not because a client says it.
 func TestPublicAndRatio(t *testing.T) {
 	provider, spans := newProvider()

@@ -47,7 +47,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		all := append(address("server", req.URL.Host), attribute.String("http.request.method", method), attribute.String("url.full", bare(req.URL)))
 		ctx, span = t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
 	}
-	own := req.Clone(ctx) // a RoundTripper must not change its request
+	own := req.Clone(ctx)     // a RoundTripper must not change its request
+	own.Trailer = req.Trailer // but for these, whose values come while the body is read
 	t.propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
 	resp, err := t.base.RoundTrip(own)
 	if span == nil {
