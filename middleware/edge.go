@@ -143,6 +143,7 @@ func (e *edge) hand() dunlin.Response {
 type edgeSeen struct {
 	variant int  // of what its origin gets, see corsRules.find
 	named   bool // ... beside being named
+	secure  bool // what SecureHeaders says by TLS is to be said
 	limited bool
 	rate    gcra.Verdict
 }
@@ -210,7 +211,7 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
 	}
-	var seen edgeSeen
+	seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action: what says so may be taken away
 	if !e.usual {
 		if resp, answered := e.lookInOrder(r, &seen); answered {
 			return resp
@@ -240,7 +241,7 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 	resp := e.next(r)
 	if !seen.named && seen.limited == (e.rate != nil) {
 		tls := 0
-		if e.byTLS && r.Secure() {
+		if seen.secure {
 			tls = 1
 		}
 		all := e.joined.Load()
@@ -302,7 +303,11 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 				resp = e.cors.say(resp, seen.variant, false, "")
 			}
 		case partSecure:
-			resp = resp.DefaultHeaders(e.secure.block(r))
+			block := e.secure.clear
+			if seen.secure {
+				block = e.secure.secure
+			}
+			resp = resp.DefaultHeaders(block)
 		case partRate:
 			if seen.limited {
 				resp = e.rate.fields.add(resp, seen.rate)

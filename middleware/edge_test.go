@@ -112,3 +112,22 @@ func BenchmarkEdge(b *testing.B) {
 		run(c.name, with)
 	}
 }
+
+// Whether a request came by TLS is seen before the action: a standard handler may take away what says so.
+func TestEdgeSecureBeforeAction(t *testing.T) {
+	config := quiet
+	config.TrustedProxies = []string{"127.0.0.1"}
+	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
+		secure := middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year})
+		takes := func(_ http.ResponseWriter, r *http.Request) { r.Header.Del("X-Forwarded-Proto") }
+		app.Group("/alone", secure).Mount("/", http.HandlerFunc(takes))
+		app.Group("/joined", middleware.RequestID("X-Request-ID"), secure).Mount("/", http.HandlerFunc(takes))
+		addr := serve()
+		for _, path := range []string{"/alone", "/joined"} {
+			resp, _ := exchangeRaw(t, addr, "GET "+path+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n\r\n")
+			if resp.Header.Get("Strict-Transport-Security") == "" {
+				t.Errorf("%s: %v", path, resp.Header)
+			}
+		}
+	})
+}
