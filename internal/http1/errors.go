@@ -157,7 +157,7 @@ var problems = [...]struct {
 	codingInHTTP10:           {400, false, "Transfer-Encoding in HTTP/1.0"},
 	repeatedTransferEncoding: {400, false, "repeated Transfer-Encoding"},
 	chunkedNotFinal:          {400, false, "Transfer-Encoding is not a single final chunked"},
-	unknownCoding:            {501, false, "unknown transfer coding before chunked"},
+	unknownCoding:            {501, false, "unknown transfer coding"},
 	unknownExpectation:       {417, false, "expectation other than 100-continue"},
 
 	badChunkSize:       {400, true, "invalid chunk size byte"},

@@ -81,9 +81,8 @@ func (h *Head) contentLengthField(value []byte) problem {
 }
 
 // transferEncodingField reads Transfer-Encoding (RFC 9112 §6.1 and §6.3). The
-// one value accepted is "chunked". Codings that end in one chunked but have
-// others before it are framed clearly yet not implemented: 501. All else
-// leaves the length of the body open to guessing: 400.
+// one value accepted is "chunked". Other codings are not implemented: 501, wherever they
+// stand but behind chunked, which must be the last. All else is malformed: 400.
 func (h *Head) transferEncodingField(value []byte) problem {
 	switch {
 	case h.Minor == 0:
@@ -103,23 +102,30 @@ func (h *Head) transferEncodingField(value []byte) problem {
 		if len(coding) == 0 {
 			continue // RFC 9110 §5.6.1.2
 		}
-		if chunkedSeen {
+		if chunkedSeen || !isCoding(coding) {
 			return chunkedNotFinal
 		}
 		if isWord(coding, "chunked") {
 			chunkedSeen = true
-			continue
+		} else {
+			others = true
 		}
-		// "identity" was withdrawn, so nobody can say what it means here.
-		if isWord(coding, "identity") || scanToken(coding, 0) == 0 {
-			return chunkedNotFinal
-		}
-		others = true
 	}
-	if chunkedSeen && others {
+	if others {
 		return unknownCoding
 	}
 	return chunkedNotFinal
+}
+
+// isCoding reports whether b is the name of a transfer coding, maybe with parameters, of which chunked has none
+// (RFC 9112 §7).
+func isCoding(b []byte) bool {
+	end := scanToken(b, 0)
+	name := b[:end]
+	for end < len(b) && isBlank(b[end]) {
+		end++
+	}
+	return len(name) > 0 && (end == len(b) || b[end] == ';' && !isWord(name, "chunked"))
 }
 
 // connectionField reads the options of Connection that matter to a server

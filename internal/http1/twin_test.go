@@ -24,6 +24,7 @@ type outcome struct {
 var (
 	tokenThenSpace = regexp.MustCompile("^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ")
 	tokenFirst     = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]")
+	coding         = regexp.MustCompile("(?s)^([!#$%&'*+.^_`|~0-9a-z-]+)(?:[ \t]*;.*)?$")
 	targetBytes    = regexp.MustCompile(`^[!-"$-~]*`)
 	rpcLine        = regexp.MustCompile(`^CONNECT /[!-"$-~]* HTTP/1\.0\n$`)
 	versionBytes   = regexp.MustCompile(`^HTTP/(\d)\.(\d)\r\n$`)
@@ -252,14 +253,19 @@ func slowCoding(value string) (status int) {
 			codings = append(codings, c)
 		}
 	}
-	last := len(codings) - 1
-	if last < 1 || codings[last] != "chunked" {
-		return 400
-	}
-	for _, c := range codings[:last] {
-		if c == "chunked" || c == "identity" || !tokenFirst.MatchString(c) {
+	unknown := false
+	for i, c := range codings {
+		if c == "chunked" && i == len(codings)-1 {
+			break
+		}
+		name := coding.FindStringSubmatch(c)
+		if name == nil || name[1] == "chunked" { // not the last, or with a parameter
 			return 400
 		}
+		unknown = true
+	}
+	if !unknown {
+		return 400
 	}
 	return 501
 }

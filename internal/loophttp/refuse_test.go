@@ -71,9 +71,10 @@ func TestLoopRefusals(t *testing.T) {
 		{400, "length that wraps to 0", suite.Request("POST /x", "Content-Length: 18446744073709551616")},
 		{400, "chunked twice", suite.Request("POST /x", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + "0\r\n\r\n"},
 		{400, "chunked, then another", suite.Request("POST /x", "Transfer-Encoding: chunked, gzip") + "0\r\n\r\n"},
-		{400, "identity", suite.Request("POST /x", "Transfer-Encoding: identity")},
+		{501, "a coding that was withdrawn", suite.Request("POST /x", "Transfer-Encoding: identity")},
 		{400, "not quite chunked", suite.Request("POST /x", "Transfer-Encoding: chunked\v") + "0\r\n\r\n"},
 		{400, "chunks in HTTP/1.0", "POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+		{501, "unknown coding alone", suite.Request("POST /x", "Transfer-Encoding: gzip")},
 		{501, "unknown coding", suite.Request("POST /x", "Transfer-Encoding: gzip, chunked") + "0\r\n\r\n"},
 
 		{400, "chunk size of no digits", chunked("\r\n\r\n")},

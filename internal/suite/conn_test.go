@@ -2,8 +2,10 @@ package suite
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -222,14 +224,24 @@ func TestParityRefused(t *testing.T) {
 			{"space before the colon", Request("GET /text", "X : y"), "400"},
 			{"bad length", Request("POST /echo", "Content-Length: x"), "400"},
 			{"two lengths", Request("POST /echo", "Content-Length: 1", "Content-Length: 2"), "400"},
+			{"unknown coding", Request("POST /echo", "Transfer-Encoding: gzip"), "501"},
+			{"unknown coding before chunked", Request("POST /echo", "Transfer-Encoding: gzip, chunked") + "0\r\n\r\n", "501"},
+			{"a coding that was withdrawn", Request("POST /echo", "Transfer-Encoding: identity"), "501"},
 			{"unknown version", "GET /text HTTP/3.0\r\nHost: h\r\n\r\n", "505"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				conn := Dial(t, addr)
 				_, _ = io.WriteString(conn, c.send)
-				line, err := bufio.NewReader(conn).ReadString('\n')
+				br := bufio.NewReader(conn)
+				line, err := br.ReadString('\n')
 				if err != nil || len(line) < 12 || line[9:12] != c.want {
 					t.Errorf("answered with %q, %v, want %s", line, err, c.want)
+				}
+				if c.want != "501" {
+					return
+				}
+				if _, err := io.ReadAll(br); errors.Is(err, os.ErrDeadlineExceeded) { // the end may be a reset
+					t.Error("the connection goes on: where the body ends is not known")
 				}
 			})
 		}
