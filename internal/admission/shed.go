@@ -44,6 +44,8 @@ const (
 	H2LateFrames
 	H2Blocks
 
+	H2Security // a client of HTTP/2 has agreed to a cipher suite that it prohibits
+
 	reasons
 )
 
@@ -55,6 +57,7 @@ func (r Reason) String() string {
 		"handshake-queue", "slow-handshake", "tls-error", "clear-text", "proxy-header",
 		"h2-resets", "h2-faults", "h2-refusals", "h2-continuations", "h2-pings", "h2-settings", "h2-empty-data",
 		"h2-window-updates", "h2-priorities", "h2-unknown-frames", "h2-late-frames", "h2-field-blocks",
+		"h2-security",
 	}[r]
 }
 

@@ -75,6 +75,7 @@ type tlsState struct {
 	idle  int          // bytes of records since one carried plaintext
 	phase tlsPhase
 	proto string // that was agreed, "" for none
+	suite uint16 // likewise by TLS 1.2, 0 by later versions
 	left  bool   // conn may hold plaintext, because a Read was given less room, or why it has failed
 	ended bool   // the peer has said close_notify
 	bye   bool   // we have
@@ -179,6 +180,14 @@ func (c *Conn) Protocol() string {
 		return t.proto
 	}
 	return ""
+}
+
+// Suite returns the cipher suite that was agreed in the handshake by TLS 1.2 or before; 0 for later versions, whose are all good.
+func (c *Conn) Suite() uint16 {
+	if t := c.secure(); t != nil {
+		return t.suite
+	}
+	return 0
 }
 
 // Secure reports whether the connection is with TLS. Safe for concurrent use.

@@ -212,7 +212,10 @@ func (h *shake) fail(err error) {
 func (h *shake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
-	t.proto = t.conn.State().NegotiatedProtocol
+	state := t.conn.State()
+	if t.proto = state.NegotiatedProtocol; state.Version <= tls.VersionTLS12 {
+		t.suite = state.CipherSuite
+	}
 	if serve := t.on.Other[t.proto]; serve != nil {
 		from := c.peer.addr()
 		wire, secure, err := c.takeSecure(t)

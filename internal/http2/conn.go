@@ -68,6 +68,7 @@ const (
 	phasePreface phase = iota
 	phaseSettings
 	phaseOpen
+	phaseInsecure
 	phaseFailed
 )
 
@@ -139,6 +140,9 @@ func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	}
 }
 
+// Prohibit says of a connection that has just begun that what secures it is not good enough (RFC 9113 §9.2): the first Next fails.
+func (c *Conn) Prohibit() { c.phase = phaseInsecure }
+
 // fail ends the connection (RFC 9113 §5.4.1).
 func (c *Conn) fail(p problem) error {
 	if c.phase != phaseFailed {
@@ -160,6 +164,8 @@ func (c *Conn) step(in []byte, ev *Event) (used int, p problem) {
 	switch c.phase {
 	case phaseFailed:
 		return 0, c.failed.problem
+	case phaseInsecure:
+		return 0, inadequateSecurity
 	case phasePreface:
 		yes, maybe := HasPreface(in)
 		switch {

@@ -90,6 +90,7 @@ const (
 	connectionUpdateZero
 	badPriorityUpdate
 	tooMuch
+	inadequateSecurity
 
 	// Of streams.
 	closedStream
@@ -154,6 +155,7 @@ var problems = [...]struct {
 	connectionWindowFull: {FlowControlError, "RFC 9113 section 6.9.1", "connection's window beyond 2^31-1"},
 	connectionUpdateZero: {ProtocolError, "RFC 9113 section 6.9", "WINDOW_UPDATE of the connection by 0"},
 	badPriorityUpdate:    {ProtocolError, "RFC 9218 section 7.1", "PRIORITY_UPDATE of a stream that a client cannot name"},
+	inadequateSecurity:   {InadequateSecurity, "RFC 9113 section 9.2.2", "cipher suite that HTTP/2 prohibits"},
 	tooMuch:              {EnhanceYourCalm, "RFC 9113 section 10.5", "too much that serves no request"},
 
 	closedStream:       {StreamClosed, "RFC 9113 section 5.1", "frame on a stream that its client has closed"},

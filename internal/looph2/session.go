@@ -3,6 +3,7 @@
 package looph2
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -79,6 +80,9 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	s.local = h.localOf(c.LocalAddr())
 	s.h2.Init(&h.limits, &sc.pool, d.Out, d.Now())
 	d.Out = nil
+	if prohibited(c.Suite()) {
+		s.h2.Prohibit()
+	}
 	if h.offenders.has(s.source(), s.since) {
 		s.h2.Distrust()
 	}
@@ -174,8 +178,26 @@ func (s *session) fail(err error, begin int) {
 		s.calmDown(begin, e.Reason())
 		return
 	}
+	if e.Code() == http2.InadequateSecurity {
+		if n, due := s.h.server.Shed.Note(admission.H2Security); due {
+			s.h.server.Log.Warn("HTTP/2 connections ended: their clients have agreed to a cipher suite that it prohibits",
+				"suite", tls.CipherSuiteName(s.c.Suite()), "latest", s.c.RemoteAddr(), "count", n)
+		}
+	}
 	s.goodbye = ended
 	s.c.CloseLingering()
+}
+
+// prohibited reports whether a cipher suite of TLS 1.2, 0 for none, is one of those in RFC 9113, appendix A: these are all of package
+// crypto/tls but for those that have forward secrecy and authenticate what they encrypt.
+func prohibited(suite uint16) bool {
+	switch suite {
+	case 0, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+		return false
+	}
+	return true
 }
 
 // event serves an event. It is false when the connection is another driver's now.

@@ -3,10 +3,13 @@ package suite
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +51,66 @@ func TestTLSMinimumVersion(t *testing.T) {
 }
 
 // One app at the same time by TLS and in clear text.
+// HTTP/2 prohibits cipher suites that HTTP/1.1 may have (RFC 9113, section 9.2.2).
+func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
+	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
+			app = a
+			a.Get("/proto", Proto)
+		})
+		weak := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA}
+		conn, err := tls.Dial("tcp", addr, &tls.Config{
+			RootCAs: trusted, MaxVersion: tls.VersionTLS12, CipherSuites: weak, NextProtos: []string{"h2"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(Patience))
+		if got := conn.ConnectionState().NegotiatedProtocol; got != "h2" {
+			t.Fatalf("agreed to %q", got)
+		}
+		if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+			t.Fatal(err)
+		}
+		sent, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the connection goes on")
+		}
+		code := ""
+		for len(sent) >= 9 {
+			length := int(sent[0])<<16 | int(sent[1])<<8 | int(sent[2])
+			if payload := sent[9:]; sent[3] == 7 && len(payload) >= 8 {
+				code = fmt.Sprintf("GOAWAY %#x", payload[7])
+			}
+			sent = sent[min(9+length, len(sent)):]
+		}
+		if code != "GOAWAY 0xc" {
+			t.Errorf("the client was told %q (%v)", code, err)
+		}
+		if n := app.Stats().Shed["h2-security"]; engine == dunlin.EngineLoop && n != 1 {
+			t.Errorf("%d were counted", n)
+		}
+		for _, c := range []struct {
+			suites   []uint16
+			protocol func(*http.Protocols)
+			want     string
+		}{
+			{weak, HTTP1, "HTTP/1.1 TLS"},
+			{[]uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}, HTTP2, "HTTP/2.0 TLS"},
+			{[]uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256}, HTTP2, "HTTP/2.0 TLS"},
+		} {
+			client := Client(t, trusted, c.protocol)
+			by := client.Transport.(*http.Transport).TLSClientConfig
+			by.MaxVersion, by.CipherSuites = tls.VersionTLS12, c.suites
+			if _, body := Get(t, client, "https://"+addr+"/proto"); body != c.want {
+				t.Errorf("got %q, want %q", body, c.want)
+			}
+		}
+	})
+}
+
 func TestTLSBesideClearText(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := NewCert(t)
