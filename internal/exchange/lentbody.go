@@ -12,19 +12,20 @@ type LentBody struct {
 	mu   sync.Mutex
 	rest []byte
 	over bool
+	shut bool // by the handler
 }
 
 // Lend has the body read b, from its beginning.
 func (l *LentBody) Lend(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rest = b
+	l.rest, l.shut = b, false
 }
 
 func (l *LentBody) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.over || l.shut {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	if len(l.rest) == 0 {
@@ -35,8 +36,13 @@ func (l *LentBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close does nothing: the body belongs to the request.
-func (l *LentBody) Close() error { return nil }
+// Close has later Reads fail.
+func (l *LentBody) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shut = true
+	return nil
+}
 
 // End ends the loan.
 func (l *LentBody) End() {

@@ -16,7 +16,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
 	b := &own.flows().in
-	dropped := own.returned || own.late || own.finalized || own.noRoom
+	dropped := own.returned || own.late || own.finalized || own.noRoom || b.stopped
 	taken := len(ev.Data)
 	if !dropped {
 		taken = 0
@@ -40,6 +40,20 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	if taken > 0 {
 		s.h2.Consumed(own.st, taken)
 	}
+}
+
+// discard has what is here of a body that is read as it comes discarded, and all that will come. s.mu is held.
+func (own *stream) discard() {
+	b := &own.in
+	if !own.streamed || own.finalized || b.stopped {
+		return
+	}
+	b.stopped = true
+	b.consumed += b.unread.len - b.credited
+	own.dropUnread()
+	own.holdInput()
+	own.hasMoved()
+	own.s.post(own)
 }
 
 // yieldFrom is how much of a body, in bytes, is unread when those who read are let go first.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -140,6 +141,40 @@ func TestReadersEndWithTheirAction(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the reader waits for ever")
+	}
+}
+
+// What comes of a body that its handler has closed is discarded as it comes: the client can send all of it.
+func TestClosedBodiesAreDiscarded(t *testing.T) {
+	onLoop(t)
+	sent := make(chan struct{})
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			read := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, r.Body) // what waits fails, too
+				read <- err
+			}()
+			_ = r.Body.Close()
+			<-sent
+			_, err := r.Body.Read(make([]byte, 1))
+			_, _ = fmt.Fprint(w, errors.Is(err, http.ErrBodyReadAfterClose), " ", errors.Is(<-read, http.ErrBodyReadAfterClose))
+		}))
+	})
+	for range 3 {
+		body, w := io.Pipe()
+		go func() {
+			for range 100 {
+				_, _ = w.Write(make([]byte, 100_000))
+			}
+			sent <- struct{}{}
+			_ = w.Close()
+		}()
+		status, text := s.post("/", body)
+		want(t, status, text, 200, "true true")
+	}
+	if m := s.app.Stats().Memory; m.HeldPeak > 1<<20 {
+		t.Errorf("%d bytes were held", m.HeldPeak)
 	}
 }
 

@@ -87,13 +87,14 @@ type stdBody struct {
 	req     *http.Request
 	reader  io.Reader
 	closed  bool
+	shut    bool // by the handler
 }
 
 func (b *stdBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.setting.Lock()
-	reader, closed := b.reader, b.closed
+	reader, closed := b.reader, b.closed || b.shut
 	b.setting.Unlock()
 	if closed {
 		return 0, http.ErrBodyReadAfterClose
@@ -105,8 +106,18 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing, so that whatever is not read is dealt with after the answer.
-func (b *stdBody) Close() error { return nil }
+// Close has Reads fail. What is left of a body that is read as it comes is discarded, as it comes.
+func (b *stdBody) Close() error {
+	b.setting.Lock()
+	defer b.setting.Unlock()
+	b.shut = true
+	if !b.closed { // else it is another request's stream, maybe
+		b.s.mu.Lock()
+		defer b.s.mu.Unlock()
+		b.own.discard()
+	}
+	return nil
+}
 
 func (b *stdBody) withRequest(req *http.Request) {
 	b.setting.Lock()
@@ -142,6 +153,7 @@ func (x *Wire) rewindStdBody() {
 	}
 	x.stdBody.setting.Lock()
 	defer x.stdBody.setting.Unlock()
+	x.stdBody.shut = false
 	x.stdBody.reader = &exchange.Reader{Rest: x.s.Whole}
 	x.std.Body = x.stdBody // Bytes has kept to MaxBody
 }

@@ -19,6 +19,7 @@ type stdBody struct {
 	req    *http.Request    // gets the trailers
 	whole  *exchange.Reader // what it reads if the body is here, else it reads x.stream
 	closed bool             // guarded by x.using
+	shut   bool             // by the handler; likewise
 }
 
 // Read reads the body.
@@ -29,7 +30,7 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 	x.using.Lock()
 	defer x.using.Unlock()
 	switch {
-	case b.closed:
+	case b.closed || b.shut:
 		return 0, http.ErrBodyReadAfterClose
 	case b.whole != nil:
 		n, err = b.whole.Read(p)
@@ -43,8 +44,13 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close does nothing, so that whatever is not read is dealt with after the answer.
-func (b *stdBody) Close() error { return nil }
+// Close has later Reads fail. What is left is discarded after the answer.
+func (b *stdBody) Close() error {
+	b.x.using.Lock()
+	defer b.x.using.Unlock()
+	b.shut = true
+	return nil
+}
 
 // rewindStdBody lets a standard handler read again what Request.Bytes has read.
 func (x *wire) rewindStdBody() {
@@ -53,6 +59,7 @@ func (x *wire) rewindStdBody() {
 	}
 	x.using.Lock()
 	defer x.using.Unlock()
+	x.stdBody.shut = false
 	x.stdBody.whole = &exchange.Reader{Rest: x.s.Whole}
 	x.std.Body = x.stdBody // Bytes has kept to MaxBody
 }
