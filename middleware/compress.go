@@ -47,7 +47,7 @@ var compressible = []string{
 // Compress sends bodies compressed to clients that accept it (RFC 9110 section
 // 12.5.3), with gzip or what Codings says. It leaves alone what is small, a part (206), encoded
 // already or not to be transformed (Cache-Control: no-transform), and a body that would not get smaller. Responses that depend on
-// Accept-Encoding say so in Vary, compressed or not. A strong ETag becomes a weak
+// Accept-Encoding say so in Vary, compressed or not, in whole or a part. A strong ETag becomes a weak
 // one, for the bytes are not the same any more, and Accept-Ranges none: ranges are of the plain body.
 //
 // Streams, events, files and long answers of standard handlers are compressed as they are sent, and what is flushed can be read at once.
@@ -120,7 +120,7 @@ func newCompressor(c Compression) *compressor {
 // compress returns a complete response as the client gets it.
 func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
 	if !k.covers(resp, int64(resp.Len())) {
-		return k.revalidated(r, resp)
+		return k.left(r, resp)
 	}
 	if !varies(resp) {
 		resp = resp.AddHeader("Vary", "Accept-Encoding")
@@ -141,14 +141,18 @@ func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Re
 
 // begin decides about a stream.
 func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
-	if !k.covers(head, size) || len(k.streaming) == 0 {
-		return head, nil
+	if !k.covers(head, size) {
+		return k.left(r, head), nil
 	}
 	if !varies(head) {
 		head = head.AddHeader("Vary", "Accept-Encoding")
 	}
-	coding := choose(r.HeaderList("Accept-Encoding"), k.streaming)
+	accept := r.HeaderList("Accept-Encoding")
+	coding := choose(accept, k.streaming)
 	if coding == nil {
+		if r.Method() == http.MethodHead && choose(accept, k.Codings) != nil {
+			return head, lengthless
+		}
 		return head, nil
 	}
 	return encodedBy(coding, head), func(w io.Writer) dunlin.BodyEncoder {
@@ -164,18 +168,33 @@ func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
 	return weaken(resp.Header("Content-Encoding", coding.Name))
 }
 
-// revalidated returns a response; a 304 has a weak tag if the client asked with that, which it has got with a compressed body.
-func (k *compressor) revalidated(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
-	if resp.StatusCode() != http.StatusNotModified {
+// lengthless stands for an encoder where there is none to be made, for HEAD: GET of what is small is encoded in whole, by a coding that
+// is not for streams, and so the length of the plain body must not be said (RFC 9110 section 8.6).
+func lengthless(io.Writer) dunlin.BodyEncoder { return nil }
+
+// left returns a response that is not to be compressed. A part, and a 304 to who may have got a compressed body, say in Vary what the whole
+// does (RFC 9110 sections 15.3.7 and 15.4.5), and a 304 has a weak tag if the client asked with that.
+func (k *compressor) left(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
+	switch resp.StatusCode() {
+	case http.StatusPartialContent:
+		if resp.Get("Content-Encoding") != "" || untouchable(resp) || !k.coversType(resp) {
+			return resp
+		}
+	case http.StatusNotModified: // of what type the whole is it does not say
+		tag := resp.Get(etag)
+		if tag == "" || resp.Get("Content-Encoding") != "" || untouchable(resp) {
+			return resp
+		}
+		if strings.Contains(r.HeaderList("If-None-Match"), "W/"+tag) {
+			resp = weaken(resp)
+		}
+	default:
 		return resp
 	}
-	if tag := resp.Get(etag); tag != "" && strings.Contains(r.HeaderList("If-None-Match"), "W/"+tag) {
-		if !varies(resp) {
-			resp = resp.AddHeader("Vary", "Accept-Encoding") // as the 200 has (RFC 9110 section 15.4.5)
-		}
-		return weaken(resp)
+	if varies(resp) {
+		return resp
 	}
-	return resp
+	return resp.AddHeader("Vary", "Accept-Encoding")
 }
 
 // keptPack is the largest buffer, in bytes, that the pool keeps.
@@ -278,8 +297,16 @@ func (c *Compression) covers(resp dunlin.Response, size int64) bool {
 	case http.StatusNoContent, http.StatusPartialContent:
 		return false
 	}
+	return c.coversType(resp)
+}
+
+// coversType reports whether the response is of a media type to compress; for a part of several ranges that is not known.
+func (c *Compression) coversType(resp dunlin.Response) bool {
 	mediaType, _, _ := strings.Cut(resp.Get("Content-Type"), ";")
 	mediaType = strings.TrimSpace(mediaType)
+	if mediaType == "multipart/byteranges" && resp.StatusCode() == http.StatusPartialContent {
+		return true
+	}
 	for _, want := range c.MediaTypes {
 		if matches(mediaType, want) {
 			return true

@@ -156,7 +156,7 @@ func TestCompressRanges(t *testing.T) {
 		}
 		part := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199")
 		body, _ := io.ReadAll(part.Body)
-		if part.StatusCode != 206 || part.Header.Get("Content-Encoding") != "" || string(body) != big[100:200] {
+		if part.StatusCode != 206 || part.Header.Get("Content-Encoding") != "" || string(body) != big[100:200] || part.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("a range: %d %v %q", part.StatusCode, part.Header, body)
 		}
 		same := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "If-None-Match", tag)
@@ -164,8 +164,35 @@ func TestCompressRanges(t *testing.T) {
 			t.Errorf("asked again: %d %v, want 304 with %s and Vary", same.StatusCode, same.Header, tag)
 		}
 		same = get(t, "GET", addr, "/files/big.html", "If-None-Match", strings.TrimPrefix(tag, "W/"))
-		if same.StatusCode != 304 || same.Header.Get("ETag") != strings.TrimPrefix(tag, "W/") {
+		if same.StatusCode != 304 || same.Header.Get("ETag") != strings.TrimPrefix(tag, "W/") || same.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("the plain file asked for again: %d %v", same.StatusCode, same.Header)
+		}
+	})
+}
+
+// A coding that is not for streams encodes what is small in whole, which HEAD does not find out: then it must not say another length than GET.
+func TestCompressHeadOfWhole(t *testing.T) {
+	whole := &middleware.Coding{Name: "br", Append: func(dst, body []byte) []byte { return append(dst, body[:len(body)/2]...) }}
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Compress(middleware.Compression{Codings: []*middleware.Coding{whole}}))
+		app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = io.WriteString(w, long)
+		})))
+		files := fstest.MapFS{"small.txt": {Data: []byte(long)}}
+		app.Get("/file", func(*dunlin.Request) dunlin.Response { return dunlin.FS(files, "small.txt") })
+		addr := serve()
+		for _, path := range []string{"/std", "/file"} {
+			for _, accept := range []string{"br", "identity"} {
+				get, head := get(t, "GET", addr, path, "Accept-Encoding", accept), get(t, "HEAD", addr, path, "Accept-Encoding", accept)
+				length := head.Header.Get("Content-Length")
+				if want := get.Header.Get("Content-Length"); length != "" && length != want || accept == "identity" && length == "" {
+					t.Errorf("%s, %s: Content-Length is %q for GET and %q for HEAD", path, accept, want, length)
+				}
+				if v := head.Header.Get("Vary"); v != "Accept-Encoding" {
+					t.Errorf("%s, %s: HEAD has Vary %q", path, accept, v)
+				}
+			}
 		}
 	})
 }
