@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -46,8 +47,8 @@ type ProxyConfig struct {
 // The server behind is told who asks by X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. What clients
 // have sent of these and of Forwarded is dropped. Where they are among Config.TrustedProxies, X-Forwarded-For begins with the
 // client's address, as [dunlin.Request.Remote] has it, and the scheme is the one that the proxy has said. Hop-by-hop headers do not pass
-// (RFC 9110 section 7.6.1), nor does what net/http cannot parse of the query, such as parameters with a semicolon between: nobody in front
-// has seen it. A server that cannot be reached is answered for with 502, one that does not answer in the time that the transport
+// (RFC 9110 section 7.6.1), nor do upgrades to HTTP/2 or TLS, on which further requests would go past what stands in front of the proxy, nor
+// what net/http cannot parse of the query, such as parameters with a semicolon between: nobody in front has seen it. A server that cannot be reached is answered for with 502, one that does not answer in the time that the transport
 // has for it with 504; when that of [dunlin.Route.Timeout] is over the client gets the 503 of all late actions. A request body that is too large,
 // too slow, cut short or malformed is the client's: 413, 408 or 400. How large it may be is for [dunlin.Route.MaxBody] and
 // [dunlin.Group.MaxBody] to say; Config.MaxBody does not bound it.
@@ -90,6 +91,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			if from != nil && from.secure {
 				p.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
+			withoutTunnel(p.Out.Header)
 			maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool {
 				return !isToken(name) || // for which nothing would be sent
 					http1.ForbiddenInTrailer([]byte(name)) // what it says would pass whoever has looked at the head
@@ -135,6 +137,22 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		}
 		r.SetContext(context.WithValue(r.Context(), forwardedKey{}, from))
 		return act(r)
+	}
+}
+
+// withoutTunnel has a request ask for no protocol by which its client would send further requests to the server behind: none of what stands in
+// front of the proxy would see them.
+func withoutTunnel(h http.Header) {
+	h.Del("HTTP2-Settings") // of such an upgrade, whether Connection names it or not
+	for _, line := range h["Upgrade"] {
+		for protocol := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
+			if strings.EqualFold(name, "h2c") || strings.EqualFold(name, "HTTP") || strings.EqualFold(name, "TLS") {
+				h.Del("Upgrade")
+				h.Del("Connection")
+				return
+			}
+		}
 	}
 }
 

@@ -143,6 +143,54 @@ func TestProxyUpgrades(t *testing.T) {
 	})
 }
 
+// A connection that became HTTP/2 behind the proxy would carry requests that no middleware in front of it sees.
+func TestProxyRefusesTunnels(t *testing.T) {
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			_, _ = fmt.Fprintf(w, "connection=%v settings=%v", r.Header["Connection"], r.Header["Http2-Settings"])
+			return
+		}
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+		_ = rw.Flush()
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Get("/up", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		addr := serve()
+		for _, fields := range []string{
+			"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n",
+			"Connection: Upgrade\r\nUpgrade: H2C\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n",
+			"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
+			"Connection: Upgrade\r\nUpgrade: HTTP/2.0\r\n",
+			"Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n",
+		} {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = fmt.Fprintf(conn, "GET /up HTTP/1.1\r\nHost: h\r\n%s\r\n", fields)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := make([]byte, max(resp.ContentLength, 0))
+			_, _ = io.ReadFull(resp.Body, body)
+			if resp.StatusCode != 200 || string(body) != "connection=[] settings=[]" {
+				t.Errorf("%q: %d %s", fields, resp.StatusCode, body)
+			}
+			_ = conn.Close()
+		}
+	})
+}
+
 func TestProxyErrors(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
