@@ -106,6 +106,10 @@ func TestRedirectTo(t *testing.T) {
 		{"/docs/{path...}", "/{path...}", "/docs/%5Cevil.net", "/%5Cevil.net"},
 		{"/docs/{path...}", "/{path...}", "/docs/%2Fevil.net/x", "/evil.net/x"},
 		{"/docs/{path...}", "/{path...}", "/docs/a:b", "/a:b"},
+		{"/tags/{tag}", "/search?tag={tag}&all=1", "/tags/a&all=0%23+%20%25", "/search?tag=a%26all%3D0%23%2B+%25&all=1"},
+		{"/tags/{tag...}", "/search?tag={tag...}", "/tags/a/b&c", "/search?tag=a%2Fb%26c"},
+		{"/tags/{tag}", "/tags?of=all#{tag}", "/tags/a+b?x=1", "/tags?of=all&x=1#a+b"},
+		{"/old/{id}", "/new#{id}", "/old/a?x=1", "/new?x=1#a"},
 	} {
 		app := dunlin.New(quiet)
 		app.Get(c.pattern, middleware.RedirectTo(c.target))

@@ -80,7 +80,7 @@ func escapePath(path string) string {
 //	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
 //	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
 //
-// The query of the request goes along. Parameters are escaped, so that none can lead to another host: target
+// The query of the request goes along. Parameters are escaped for where they stand, path or query, so that none can lead to another host: target
 // must name one itself, or begin with a single slash. [dunlin.App.Rewrite] serves the same under
 // another path without redirecting.
 func RedirectTo(target string) dunlin.Action {
@@ -88,13 +88,15 @@ func RedirectTo(target string) dunlin.Action {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))
 	}
 	pieces := strings.Split(target, "{")
-	names := make([]string, len(pieces))
+	names, inQuery := make([]string, len(pieces)), make([]bool, len(pieces))
 	for i, piece := range pieces[1:] {
 		name, rest, ok := strings.Cut(piece, "}")
 		if !ok || name == "" {
 			panic(fmt.Sprintf("middleware: RedirectTo(%q): a brace is not closed, or empty", target))
 		}
 		names[i+1], pieces[i+1] = name, rest
+		before := strings.Join(pieces[:i+1], "")
+		inQuery[i+1] = strings.Contains(before, "?") && !strings.Contains(before, "#")
 	}
 	if u, err := url.Parse(strings.Join(pieces, "")); err != nil || u.Host == "" && !strings.HasPrefix(target, "/") || u.Host != "" && len(pieces) > 1 && !strings.HasPrefix(pieces[0], u.Scheme+"://"+u.Host+"/") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it must be a path, or a URL whose host has no parameters", target))
@@ -103,7 +105,10 @@ func RedirectTo(target string) dunlin.Action {
 		var to strings.Builder
 		to.WriteString(pieces[0])
 		for i, name := range names[1:] {
-			if whole, ok := strings.CutSuffix(name, "..."); ok {
+			whole, ok := strings.CutSuffix(name, "...")
+			if inQuery[i+1] {
+				to.WriteString(url.QueryEscape(r.Param(whole)))
+			} else if ok {
 				to.WriteString((&url.URL{Path: r.Param(whole)}).EscapedPath())
 			} else {
 				to.WriteString(url.PathEscape(r.Param(name)))
@@ -115,11 +120,15 @@ func RedirectTo(target string) dunlin.Action {
 			location = "/" + strings.TrimLeft(location, "/")
 		}
 		if query := r.RawQuery(); query != "" {
+			end := strings.IndexByte(location, '#') // of target: a parameter's is escaped
+			if end < 0 {
+				end = len(location)
+			}
 			separator := "?"
-			if strings.Contains(location, "?") {
+			if strings.Contains(location[:end], "?") {
 				separator = "&"
 			}
-			location += separator + query
+			location = location[:end] + separator + query + location[end:]
 		}
 		return dunlin.Redirect(location).Status(http.StatusPermanentRedirect)
 	}
