@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/files"
@@ -127,7 +126,7 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 			w.Header().Set("Etag", tag)
 		}
 	}
-	w.serve(content, name, info.ModTime())
+	w.serve(content, name, info)
 	return w.answer(resp)
 }
 
@@ -173,20 +172,21 @@ func (w *fileWriter) WriteHeader(status int) {
 	w.stdWriter.WriteHeader(status)
 }
 
-// conditions are the headers that http.ServeContent reads.
-var conditions = [...]string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+// conditions are the headers that http.ServeContent reads, but for Range.
+var conditions = [...]string{"If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
-func (w *fileWriter) serve(content io.ReadSeeker, name string, at time.Time) {
+func (w *fileWriter) serve(content io.ReadSeeker, name string, info fs.FileInfo) {
 	defer w.r.cutAfter(w.Begun)
 	req := &http.Request{Method: w.r.s.Method, Header: make(http.Header)}
 	if w.as == http.StatusOK {
 		for _, name := range conditions {
-			if v := w.r.Header(name); v != "" {
+			if v := w.r.HeaderList(name); v != "" {
 				req.Header[name] = []string{v}
 			}
 		}
+		req.Header["Range"] = files.Range(req.Method, w.r.HeaderList("Range"), info.Size())
 	}
-	http.ServeContent(w, req, name, at, content)
+	http.ServeContent(w, req, name, info.ModTime(), content)
 }
 
 // answer is what became of it; refusals are problems.

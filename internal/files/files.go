@@ -1,6 +1,6 @@
 // Package files has what serving files needs beside http.ServeContent: opening what a name
-// stands for, ETags, files that can only be read forward, and names that no file can have. It
-// knows no HTTP but the form of an ETag.
+// stands for, ETags, ranges as that understands them, files that can only be read forward, and names that no file can have. It
+// knows no HTTP but the form of an ETag and of a Range.
 package files
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -84,6 +85,60 @@ func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 	tag := `"` + base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:16]) + `"`
 	t.known.Store(name, tag)
 	return tag
+}
+
+// Range returns a Range field, for a content of the given size, as http.ServeContent is to get it: nil where it counts as none, for the method is
+// not GET, or it is malformed or in units that nobody knows (RFC 9110 section 14.2). ServeContent would refuse these, and units in capital
+// letters and numbers that are larger than an int64, give HEAD a part, and take "-0", of which there is none, for one.
+func Range(method, field string, size int64) []string {
+	unit, set, _ := strings.Cut(field, "=")
+	if method != "GET" || size == 0 || !strings.EqualFold(strings.Trim(unit, " \t"), "bytes") {
+		return nil
+	}
+	var known strings.Builder
+	for spec := range strings.SplitSeq(set, ",") {
+		spec = strings.Trim(spec, " \t")
+		if spec == "" {
+			continue // an empty element of a list (RFC 9110 section 5.6.1)
+		}
+		from, to, dash := strings.Cut(spec, "-")
+		first, okFirst := position(from)
+		last, okLast := position(to)
+		if !dash || !okFirst || !okLast || from == "" && to == "" {
+			return nil
+		}
+		switch {
+		case from != "" && to != "" && last < first:
+			return nil
+		case from == "" && last == 0:
+			from, to = strconv.FormatInt(size, 10), "" // which is outside of it, too
+		case from == "":
+			to = strconv.FormatInt(last, 10)
+		case to == "":
+			from = strconv.FormatInt(first, 10)
+		default:
+			from, to = strconv.FormatInt(first, 10), strconv.FormatInt(last, 10)
+		}
+		if known.Len() > 0 {
+			known.WriteByte(',')
+		}
+		known.WriteString(from + "-" + to)
+	}
+	if known.Len() == 0 {
+		return nil
+	}
+	return []string{"bytes=" + known.String()}
+}
+
+// position reads digits, and nothing else; what is beyond any file is cut down.
+func position(s string) (n int64, ok bool) {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = min(n*10+int64(s[i]-'0'), 1<<56)
+	}
+	return n, true
 }
 
 // Seekable returns f, of the given size, as something that can be read from anywhere. open opens
