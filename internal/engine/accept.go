@@ -39,7 +39,7 @@ type listener struct {
 }
 
 // Prepare sets on ln, a TCP or unix listener, what its connections inherit from an engine with the given Config.KeepAlive. Serve
-// does so, too; one who tells clients of ln before Serve, or makes an engine for ln alone, calls it first.
+// does so, too; one who tells clients of ln before that, or makes an engine for ln alone, calls it first, and then ServePrepared.
 func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
@@ -71,10 +71,7 @@ func setInherited(fd int, keepAlive time.Duration) error {
 }
 
 // newListener duplicates ln's descriptor.
-func (e *Engine) newListener(ln net.Listener) (*listener, error) {
-	if err := Prepare(ln, e.cfg.KeepAlive); err != nil {
-		return nil, err
-	}
+func newListener(ln net.Listener) (*listener, error) {
 	raw, err := ln.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("engine: serve: %w", err)

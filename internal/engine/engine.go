@@ -103,13 +103,26 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	}
 	e.running.Store(int32(len(e.loops)))
 	for _, l := range e.loops {
-		go e.newDriver(l, 0).run()
+		d := e.newDriver(l, 0)
+		go func() {
+			deepen(0)
+			d.run()
+		}()
 	}
 	go e.watch()
 	if !e.cfg.DisableDescriptorGrowth {
 		descriptors.begin()
 	}
 	return e, nil
+}
+
+// deepen has a stack with room for what a turn of a loop calls, at once, and while there is nothing on it: to copy and
+// adjust it with the first request, tables of the program would be read that nothing else needs.
+//
+//go:noinline
+func deepen(i int) byte {
+	var room [4 << 10]byte
+	return room[i]
 }
 
 // leastWorkers is how many may be busy at least, with Config.AdaptiveWorkers.
@@ -127,13 +140,19 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 // Close, and then closes it. It may be called for several listeners.
 // It returns net.ErrClosed after Shutdown or Close, and an error that wraps that when somebody else has closed ln, the
 // connections of which are served on.
-func (e *Engine) Serve(ln net.Listener) error { return e.serve(ln, nil) }
+func (e *Engine) Serve(ln net.Listener) error { return e.ServeTLS(ln, nil) }
 
-// ServeTLS is Serve for connections that are secured.
-func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error { return e.serve(ln, by) }
+// ServeTLS is Serve for connections that are secured, unless by is nil.
+func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error {
+	if err := Prepare(ln, e.cfg.KeepAlive); err != nil {
+		return err
+	}
+	return e.ServePrepared(ln, by)
+}
 
-func (e *Engine) serve(ln net.Listener, by *TLS) error {
-	l, err := e.newListener(ln)
+// ServePrepared is ServeTLS for a listener that Prepare has taken.
+func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
+	l, err := newListener(ln)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (s *secureServer) Serve(ln net.Listener) error {
 		s.taker.Go(func() { _ = h2.Serve() }) // there is nothing in it that could fail
 		defer s.taker.Wait()
 	}
-	if err := s.engine.ServeTLS(ln, by); err != net.ErrClosed {
+	if err := s.engine.ServePrepared(ln, by); err != net.ErrClosed {
 		return err
 	}
 	return nil

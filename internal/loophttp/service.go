@@ -111,7 +111,7 @@ func (s *Service) Engine() *engine.Engine { return s.serving.Load() }
 func (s *loopServer) Serve(ln net.Listener) error {
 	// The engine's own word for a shutdown; a listener that somebody else closed
 	// fails with an error that wraps it.
-	if err := s.engine.Serve(ln); err != net.ErrClosed {
+	if err := s.engine.ServePrepared(ln, nil); err != net.ErrClosed {
 		return err
 	}
 	return nil
