@@ -51,7 +51,7 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("serve %s: %w", p.Addr(), err), p.Close())
 	}
 	a.ports.Add(p)
-	a.log.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
+	a.asyncLog.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
 	if a.config.Ready != nil {
 		a.config.Ready(p.Addr(), engine)
 	}

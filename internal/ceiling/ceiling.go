@@ -135,6 +135,7 @@ type Ceiling struct {
 
 	mu        sync.Mutex
 	begun     bool // or ended before that
+	told      bool // what the limit is
 	loop      bool // event loops serve
 	settings  Settings
 	limit     admission.MemoryLimit
@@ -179,12 +180,12 @@ func (m *Ceiling) Begin(settings Settings) {
 	if p.drops {
 		p.drop = time.AfterFunc(dropAfter, p.dropNow)
 	}
-	settings.Log.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", bound, "heapGoal", m.collector.Goal())
 }
 
 // Serving has the collector paced from the first listener on, limit or not: requests leave so
 // little that is live that Go would collect all the time. Without a limit how far the heap may
 // grow depends on whether the loop engine serves: by net/http a service is to take hardly more memory than others by it.
+// The first call also says in the log what the limit is, and what follows from it.
 //
 // Where there is no limit pacing begins a moment later, or when somebody asks for the State: a program that starts
 // has no heap to speak of yet, and the first look at the runtime is its dearest.
@@ -193,6 +194,10 @@ func (m *Ceiling) Serving(loop bool) {
 	defer m.mu.Unlock()
 	if m.ended {
 		return
+	}
+	if !m.told {
+		m.told = true
+		m.settings.Log.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", m.Budget.Bound(), "heapGoal", m.collector.Goal())
 	}
 	m.loop = m.loop || loop
 	switch {
