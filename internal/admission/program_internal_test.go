@@ -4,6 +4,7 @@ package admission
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,5 +169,67 @@ func TestDroppedProgramRunsOn(t *testing.T) {
 func BenchmarkDropProgram(b *testing.B) {
 	for b.Loop() {
 		DropProgram()
+	}
+}
+
+// TestDroppedComesBackInPieces reads a page of a file that was dropped: what comes with it is a piece.
+func TestDroppedComesBackInPieces(t *testing.T) {
+	const size = 64 * faultPiece
+	name := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(text)
+	present := func() (bytes int) {
+		pages := make([]byte, 8*size/os.Getpagesize())
+		pagemap, err := os.Open("/proc/self/pagemap")
+		if err != nil {
+			t.Skipf("the system does not say what memory is: %v", err)
+		}
+		defer pagemap.Close()
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(text))) / uintptr(os.Getpagesize())
+		if _, err := pagemap.ReadAt(pages, int64(at)*8); err != nil {
+			t.Fatal(err)
+		}
+		for ; len(pages) > 0; pages = pages[8:] {
+			if binary.NativeEndian.Uint64(pages)&pagePresent != 0 {
+				bytes += os.Getpagesize()
+			}
+		}
+		return bytes
+	}
+	read := byte(0)
+	for i := 0; i < size; i += os.Getpagesize() {
+		read |= text[i]
+	}
+	if n := present(); n != size {
+		t.Fatalf("%d bytes of %d are mapped", n, size)
+	}
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(text)))
+	m := mapping{from, from + size}
+	for range 2 { // also what was cut before
+		m.cut()
+		m.advise(unix.MADV_DONTNEED)
+		if n := present(); n != 0 {
+			t.Fatalf("%d bytes are mapped of what was dropped", n)
+		}
+		for i := 0; i < size; i += size / 4 {
+			read |= text[i+faultPiece/2]
+		}
+		if n := present(); n < 4*os.Getpagesize() || n > 4*max(faultPiece, os.Getpagesize()) {
+			t.Errorf("%d bytes are mapped for four that were read", n)
+		}
+	}
+	if read != 0 {
+		t.Error("the file reads as another")
 	}
 }

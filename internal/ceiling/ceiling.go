@@ -114,7 +114,7 @@ const (
 
 	// comesBack is how many sixteenths of what starting has touched of the program are
 	// used again, at the least.
-	comesBack = 12
+	comesBack = 10
 
 	// leastRoom is less than any server with traffic can do with.
 	leastRoom = 4 << 20
@@ -290,8 +290,8 @@ type program struct {
 	most    int64       // that is known to be needed, in bytes
 }
 
-// dropAfter is how long after the first Serve the program is dropped, which takes some
-// tenths of a millisecond: a service that starts has other things to do.
+// dropAfter is how long after the first Serve the program is dropped, which with what comes back at once takes
+// two or three milliseconds: a service that starts has other things to do.
 const dropAfter = 250 * time.Millisecond
 
 // paceAfter is how long after it has begun to serve the collector of a program without a limit is paced.
