@@ -88,9 +88,10 @@ func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 }
 
 // Range returns a Range field, for a content of the given size, as http.ServeContent is to get it: nil where it counts as none, for the method is
-// not GET, or it is malformed or in units that nobody knows (RFC 9110 section 14.2). ServeContent would refuse these, and units in capital
-// letters and numbers that are larger than an int64, give HEAD a part, and take "-0", of which there is none, for one.
+// not GET, or it is in units that nobody knows (RFC 9110 section 14.2), and what it refuses where it is malformed. By itself ServeContent refuses
+// other units, and those in capital letters and numbers that are larger than an int64, gives HEAD a part, and takes "-0", of which there is none, for one.
 func Range(method, field string, size int64) []string {
+	const malformed = "bytes=-"
 	unit, set, _ := strings.Cut(field, "=")
 	if method != "GET" || size == 0 || !strings.EqualFold(strings.Trim(unit, " \t"), "bytes") {
 		return nil
@@ -104,12 +105,9 @@ func Range(method, field string, size int64) []string {
 		from, to, dash := strings.Cut(spec, "-")
 		first, okFirst := position(from)
 		last, okLast := position(to)
-		if !dash || !okFirst || !okLast || from == "" && to == "" {
-			return nil
-		}
 		switch {
-		case from != "" && to != "" && last < first:
-			return nil
+		case !dash || !okFirst || !okLast || from == "" && to == "" || from != "" && to != "" && last < first:
+			return []string{malformed}
 		case from == "" && last == 0:
 			from, to = strconv.FormatInt(size, 10), "" // which is outside of it, too
 		case from == "":

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRange(t *testing.T) {
+	const malformed = "bytes=-" // http.ServeContent refuses it
 	for field, want := range map[string]string{
 		"bytes=2-4":                         "bytes=2-4",
 		"bytes=2-":                          "bytes=2-",
@@ -20,21 +21,21 @@ func TestRange(t *testing.T) {
 		"bytes=-99999999999999999999":       "bytes=-72057594037927936",
 		"bytes=-0":                          "bytes=10-",
 		"bytes=-0,1-2":                      "bytes=10-,1-2",
-		"bytes=4-2":                         "",
-		"bytes=20-12":                       "",
-		"bytes=1-2,4-2":                     "",
+		"bytes=4-2":                         malformed,
+		"bytes=20-12":                       malformed,
+		"bytes=1-2,4-2":                     malformed,
 		"bytes=":                            "",
 		"bytes=,":                           "",
-		"bytes=-":                           "",
-		"bytes=2":                           "",
-		"bytes=+2-4":                        "",
-		"bytes=2-4-6":                       "",
-		"bytes=a-b":                         "",
+		"bytes=-":                           malformed,
+		"bytes=2":                           malformed,
+		"bytes=+2-4":                        malformed,
+		"bytes=2-4-6":                       malformed,
+		"bytes=a-b":                         malformed,
 		"bytes 2-4":                         "",
 		"lines=2-4":                         "",
 		"":                                  "",
-		"bytes=2-4, bytes=5-6":              "",
-		"bytes=" + strings.Repeat("9", 400): "",
+		"bytes=2-4, bytes=5-6":              malformed,
+		"bytes=" + strings.Repeat("9", 400): malformed,
 	} {
 		if got := strings.Join(files.Range("GET", field, 10), "|"); got != want {
 			t.Errorf("%q: %q, want %q", field, got, want)
