@@ -9,7 +9,7 @@ import "sync"
 // and five eighths of the slots are in use once there are many keys: a key takes 26 to 64 bytes. What has expired stays where it is until its slot
 // is needed: there is no timer.
 type Table struct {
-	shards [shards]shard // first, so that each is one line of a cache
+	shards [shards]shard // first, so that each is one line of a cache, on 64 bits
 	most   int           // slots of a shard
 }
 
@@ -30,6 +30,8 @@ type shard struct {
 
 	evictions int32 // that are made before expired slots are looked for again
 	rate      Rate  // of the table
+
+	_ [8]byte // to 64 bytes
 }
 
 type slot struct {

@@ -1,0 +1,15 @@
+package gcra
+
+import (
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+// No two shards lie in one line of a cache, which two processors would take from each other.
+func TestShardIsALine(t *testing.T) {
+	size, first := reflect.TypeFor[shard]().Size(), reflect.TypeFor[Table]().Field(0)
+	if strconv.IntSize == 64 && (size != 64 || first.Name != "shards") {
+		t.Errorf("a shard is %d bytes, and what comes first is %s", size, first.Name)
+	}
+}
