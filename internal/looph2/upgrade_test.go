@@ -161,6 +161,33 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+	t.Run("behind long ones", func(t *testing.T) {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		longer := "GET /long HTTP/1.1\r\nHost: first.example\r\n\r\n"
+		_, _ = io.WriteString(conn, longer+longer+"GET /long HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
+		in := bufio.NewReader(conn)
+		for range 2 {
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != long {
+				t.Fatalf("%d bytes, %v", len(body), err)
+			}
+		}
+		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatal(resp, err)
+		}
+		c := &h2Conn{readsFrom{conn, in}, t}
+		if got := c.answer(1); got != long {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
 	t.Run("until the client speaks HTTP/2 little is sent", func(t *testing.T) {
 		conn := upgradedConn(t, s.addr, "GET /long HTTP/1.1\r\n"+asksForH2C, "")
 		u := &tunnel{h2Conn: conn, settings: make(map[uint16]uint32)}
