@@ -165,3 +165,19 @@ func BodyAllowed(status int) bool {
 
 // SortedKeys returns a map's keys in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// OfConnection reports whether a field is about connections, and has no place in HTTP/2 (RFC 9113
+// section 8.2.2).
+func OfConnection(name string) bool {
+	switch len(name) {
+	case len("Upgrade"):
+		return strings.EqualFold(name, "Upgrade")
+	case len("Connection"):
+		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
+	case len("Proxy-Connection"):
+		return strings.EqualFold(name, "Proxy-Connection")
+	case len("Transfer-Encoding"):
+		return strings.EqualFold(name, "Transfer-Encoding")
+	}
+	return false
+}

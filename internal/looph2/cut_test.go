@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +145,75 @@ func TestReadersEndWithTheirAction(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the reader waits for ever")
 	}
+}
+
+// What is about connections has no place in HTTP/2: fields are left out, and 101 is no answer.
+func TestNothingAboutConnections(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		set := func(h http.Header) {
+			for _, name := range []string{"Connection", "Upgrade", "Keep-Alive", "Proxy-Connection", "X-Kept"} {
+				h.Set(name, "upgrade")
+			}
+		}
+		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/fields", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				set(w.Header())
+				w.WriteHeader(http.StatusEarlyHints)
+				_, _ = io.WriteString(w, "body")
+			}))
+			app.Mount("/flushed", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				set(w.Header())
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.WriteString(w, "body")
+			}))
+			for path, then := range map[string]func(w http.ResponseWriter){
+				"/switches":         func(http.ResponseWriter) {},
+				"/switches/flushes": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
+				"/switches/writes":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "body") },
+			} {
+				app.Get(path, dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Upgrade", "websocket")
+					w.WriteHeader(http.StatusSwitchingProtocols)
+					then(w)
+				})))
+			}
+		})
+		only := func(h http.Header) error {
+			for _, name := range []string{"Connection", "Upgrade", "Keep-Alive", "Proxy-Connection"} {
+				if h.Get(name) != "" {
+					return fmt.Errorf("%s: %s", name, h.Get(name))
+				}
+			}
+			if h.Get("X-Kept") == "" {
+				return errors.New("no X-Kept")
+			}
+			return nil
+		}
+		for _, path := range []string{"/fields", "/flushed"} {
+			interim := 0
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+				interim++
+				return only(http.Header(h))
+			}}
+			req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", "http://"+s.addr+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.Do(req)
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			_ = resp.Body.Close()
+			if err := only(resp.Header); err != nil || resp.StatusCode != 200 || path == "/fields" && interim != 1 {
+				t.Errorf("%s: %d after %d others, %v", path, resp.StatusCode, interim, err)
+			}
+		}
+		for _, path := range []string{"/switches", "/switches/flushes", "/switches/writes"} {
+			if status, text := s.get(path); status != 0 || !strings.Contains(text, "INTERNAL_ERROR") {
+				t.Errorf("%s: %d %q", path, status, text)
+			}
+		}
+	})
 }
 
 // What comes of a body that its handler has closed is discarded as it comes: the client can send all of it.

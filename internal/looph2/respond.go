@@ -4,7 +4,6 @@ package looph2
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -58,25 +57,9 @@ func headOf(a *exchange.Answer, length int64, undated bool) head {
 	return h
 }
 
-// ofConnection reports whether a field is about connections, and has no place in HTTP/2 (RFC 9113
-// section 8.2.2).
-func ofConnection(name string) bool {
-	switch len(name) {
-	case len("Upgrade"):
-		return strings.EqualFold(name, "Upgrade")
-	case len("Connection"):
-		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
-	case len("Proxy-Connection"):
-		return strings.EqualFold(name, "Proxy-Connection")
-	case len("Transfer-Encoding"):
-		return strings.EqualFold(name, "Transfer-Encoding")
-	}
-	return false
-}
-
 // field sends one of an answer's fields, if it has a place in it.
 func (s *session) field(status int, name, value string) {
-	if ofConnection(name) || status == http.StatusNotModified && name == "Content-Type" {
+	if exchange.OfConnection(name) || status == http.StatusNotModified && name == "Content-Type" {
 		return
 	}
 	s.h2.Field(name, value)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type timedStream struct {
 	foreign     bool // a handler has set a write deadline
 	foreignRead bool // ... a read deadline
 	wrote       bool // part of a body
+	switched    bool // the handler has said that another protocol follows, which HTTP/2 knows not: there is no answer
 	writing     bool
 	since       time.Time // when it began to write the present piece
 	marked      uint64    // conn.moved when half of the time for that had passed
@@ -68,6 +70,26 @@ func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	}
 	defer stream.end()
 	s.ServeHTTP(stream, req)
+	if stream.switched {
+		panic(http.ErrAbortHandler) // else net/http would answer with 200
+	}
+}
+
+// WriteHeader sends the head, without the fields that have no place in HTTP/2. Net/http leaves out Connection, but for interim
+// answers, and ends the connection when it says so.
+func (s *timedStream) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		s.switched = true
+		return
+	}
+	s.switched = s.switched && status < 200
+	h := s.Header()
+	for name := range h {
+		if exchange.OfConnection(name) && (status < 200 || !strings.EqualFold(name, "Connection")) {
+			delete(h, name)
+		}
+	}
+	s.ResponseWriter.WriteHeader(status)
 }
 
 // Write writes p, for as long as the client takes some of it in time.
@@ -183,6 +205,9 @@ func (s *timedStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // FlushError sends what is buffered.
 func (s *timedStream) FlushError() error {
+	if s.switched {
+		return nil
+	}
 	s.begin()
 	defer s.moved(0)
 	return http.NewResponseController(s.ResponseWriter).Flush()
