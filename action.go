@@ -159,15 +159,15 @@ func (r *Request) clientGone(resp *Response) bool {
 }
 
 // logFailure logs the cause of a response: what went wrong here at level Error, what the
-// client did wrong at level Debug, and so what is refused for want of memory, of which
-// there is a line for all now and then.
+// client did wrong at level Debug, and so what is refused for want of memory, and what was late because
+// of its timeout, of which there is a line for all now and then.
 func (a *App) logFailure(r *Request, resp *Response) {
 	log, level := a.log.Debug, slog.LevelDebug
 	if resp.a.Kind() == exchange.Gone {
 		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
-	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) {
+	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
 		log, level = a.log.Error, slog.LevelError
 	}
 	if !a.log.Enabled(context.Background(), level) {

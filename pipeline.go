@@ -44,7 +44,9 @@ func (p *pipeline) Answer(err error) exchange.Answer {
 
 func (p *pipeline) Late(route *exchange.Route) exchange.Answer {
 	route.Counts.Timeouts.Add(1)
-	p.asyncLog.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern)
+	if n, due := route.LateLines.Note(); due {
+		p.asyncLog.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern, "count", n)
+	}
 	return Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
 }
 

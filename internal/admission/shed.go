@@ -103,7 +103,10 @@ func (s *Shed) Note(r Reason) (since uint64, due bool) {
 	if s == nil {
 		return 0, false
 	}
-	t := &s.by[r]
+	return s.by[r].note()
+}
+
+func (t *tally) note() (since uint64, due bool) {
 	n := t.count.Add(1)
 	now, next := int64(time.Since(start)), t.next.Load()
 	if now < next || !t.next.CompareAndSwap(next, now+int64(LogEvery)) {
@@ -111,6 +114,12 @@ func (s *Shed) Note(r Reason) (since uint64, due bool) {
 	}
 	return n - t.logged.Swap(n), true
 }
+
+// Lines says when a log line is due about one thing that happens often. The zero value is ready for use; it is safe for concurrent use.
+type Lines struct{ tally }
+
+// Note is that of a Shed.
+func (l *Lines) Note() (since uint64, due bool) { return l.note() }
 
 // Count returns how often it has happened.
 func (s *Shed) Count(r Reason) uint64 {

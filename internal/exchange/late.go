@@ -17,6 +17,11 @@ import (
 // keeps the memory of its request to itself until it ends, so nothing it does
 // late can reach another request's answer.
 
+// TimedOut reports whether an action of the route, whose request has the context ctx, has failed because its time was over.
+func (r *Route) TimedOut(ctx context.Context, err error) bool {
+	return r.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == context.DeadlineExceeded
+}
+
 // ErrLate is what late code gets that still wants to use its connection.
 var ErrLate error = lateError{}
 

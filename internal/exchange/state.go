@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -59,7 +60,8 @@ type Route struct {
 	Pends    atomic.Int64 // bytes of output that clients leave at first, at the most, as lately seen
 	Counts   RouteCounts
 
-	WantsWhole atomic.Bool // its action takes bodies in whole, as far as has been seen
+	WantsWhole atomic.Bool     // its action takes bodies in whole, as far as has been seen
+	LateLines  admission.Lines // of the log
 }
 
 // RouteCounts is what is counted for a route.

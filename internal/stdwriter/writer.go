@@ -487,5 +487,8 @@ func (w *Writer) Answer() exchange.Answer {
 		}
 		resp.Announce(length)
 	}
+	if resp.Status() >= http.StatusInternalServerError && w.wire.Context().Err() == context.Canceled {
+		resp.Take().Err = context.Canceled // the client has gone: it is nobody's failure
+	}
 	return resp
 }

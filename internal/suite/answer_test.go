@@ -235,8 +235,18 @@ func TestClientGone(t *testing.T) {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 			})
 			behind.Get("/behind", wait)
+			own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				entered <- struct{}{}
+				<-r.Context().Done()
+				http.Error(w, "loading: "+r.Context().Err().Error(), http.StatusInternalServerError)
+			})
+			a.Get("/std", dunlin.FromStd(own))
+			behind.Get("/behind/std", dunlin.FromStd(own))
+			a.Get("/around/std", dunlin.FromStd(own), func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response { return next(r) }
+			})
 		})
-		for i, path := range []string{"/plain", "/behind"} {
+		for i, path := range []string{"/plain", "/behind", "/std", "/behind/std", "/around/std"} {
 			conn := AskConn(t, addr, Request("GET "+path))
 			Await(t, "the action", entered)
 			_ = conn.Close()
@@ -248,7 +258,7 @@ func TestClientGone(t *testing.T) {
 				return s.Dropped == 1
 			})
 		}
-		WantLogged(t, logs, "client gone")
+		Soon(t, "each is logged", func() bool { return strings.Count(logs.String(), "client gone") == 5 })
 		WantLacks(t, "the log", logs.String(), "level=ERROR")
 	})
 }

@@ -17,6 +17,32 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
+// Actions that are late again and again fill no log, whatever they return.
+func TestLateActionsAreLoggedNowAndThen(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		const all = 20
+		var returned atomic.Int64
+		began := time.Now()
+		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
+				defer returned.Add(1)
+				<-r.Context().Done()
+				return dunlin.Error(fmt.Errorf("loading: %w", r.Context().Err()))
+			}).Timeout(time.Millisecond)
+		})
+		for range all {
+			if resp, body := sendTo(t, "GET", "http://"+addr+"/late", ""); resp.StatusCode != 503 || body != problemLate {
+				t.Errorf("answered %d %s", resp.StatusCode, body)
+			}
+		}
+		Soon(t, "all have returned", func() bool { return returned.Load() == all })
+		WantLogged(t, logs, "took too long")
+		if n := strings.Count(logs.String(), "level=ERROR"); n > 2+int(time.Since(began)/time.Second) {
+			t.Errorf("%d lines for %d late actions:\n%s", n, all, logs.String())
+		}
+	})
+}
+
 const problemLate = `{"title":"Service Unavailable","status":503,"detail":"the request took too long"}`
 
 func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
