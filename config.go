@@ -89,7 +89,8 @@ type Config struct {
 	// refused with 503, or cut off if their answer has begun. Clients that hold no more than a
 	// fair share, 80 KiB or more, are served as before; to those who hold less than that a
 	// quarter of the budget is left by bodies of others. Bodies that could never fit are
-	// refused with 413. From the limit follow also, on the loop engine, the default of
+	// refused with 413. A small limit leaves little: of 16 MiB the budget is about 2.5 MiB, and 40 bodies of 60 KB
+	// that come slowly at once fit, while all others are answered with 503. From the limit follow also, on the loop engine, the default of
 	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
 	// limit, from the first Serve to the end of Shutdown), without a limit of GOGC alone where only net/http
 	// serves. What the program sets itself goes
