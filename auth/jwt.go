@@ -169,7 +169,7 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 			return nil, errors.New("auth: the token has critical extensions, of which none are known (RFC 7515 section 4.1.11)")
 		}
 		kid, _ := parsed.Header["kid"].(string)
-		return t.keys.find(ctx, kid)
+		return t.keys.find(ctx, kid, parsed.Method.Alg())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("auth: the token does not hold: %w", err)

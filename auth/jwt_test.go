@@ -237,6 +237,32 @@ func TestKeySet(t *testing.T) {
 	}
 }
 
+// A key that says for which method it is does not check the signatures of another (RFC 8725 section 3.1).
+func TestKeyOfAnotherMethod(t *testing.T) {
+	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
+	key := func(kid, alg string) map[string]string {
+		return map[string]string{"kty": "RSA", "kid": kid, "alg": alg, "n": n, "e": e}
+	}
+	set, _ := json.Marshal(map[string]any{"keys": []map[string]string{
+		key("rs", "RS256"), key("ps", "PS256"), key("oaep", "RSA-OAEP"),
+		{"kty": "OKP", "kid": "ed", "alg": "Ed25519", "crv": "Ed25519", "x": b64(edKey.Public().(ed25519.PublicKey))},
+	}})
+	id := newIssuer(t, string(set))
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Methods: []string{"RS256", "PS256", "EdDSA"}}))
+	for token, want := range map[string]int{
+		sign(t, jwt.SigningMethodRS256, "rs", rsaKey, good()):   200,
+		sign(t, jwt.SigningMethodPS256, "ps", rsaKey, good()):   200,
+		sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good()):    200,
+		sign(t, jwt.SigningMethodRS256, "ps", rsaKey, good()):   401,
+		sign(t, jwt.SigningMethodPS256, "rs", rsaKey, good()):   401,
+		sign(t, jwt.SigningMethodRS256, "oaep", rsaKey, good()): 401,
+	} {
+		if w := ask(app, "Bearer "+token); w.Code != want {
+			t.Errorf("%.60s: %d, want %d", token, w.Code, want)
+		}
+	}
+}
+
 func TestKeyRotation(t *testing.T) {
 	id := newIssuer(t, "")
 	id.change(503, "")

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/big"
 	"net/http"
 	"sync"
@@ -29,23 +28,46 @@ type keySet struct {
 	config *Config
 
 	mu      sync.Mutex
-	keys    map[string]crypto.PublicKey // nil: never fetched
-	fetched time.Time                   // or tried
-	err     error                       // of the latest fetch
-	flight  chan struct{}               // closed at the end of the fetch that is under way; nil: none is
+	keys    map[string]issuerKey // nil: never fetched
+	fetched time.Time            // or tried
+	err     error                // of the latest fetch
+	flight  chan struct{}        // closed at the end of the fetch that is under way; nil: none is
 }
 
-func newKeySet(c *Config) *keySet { return &keySet{config: c, keys: maps.Clone(c.Keys)} }
+// An issuerKey is a key, and the one method that it is for; "" where that is not said.
+type issuerKey struct {
+	public crypto.PublicKey
+	method string
+}
 
-// find returns the key of a name. One that is not known is looked for at the issuer's, unless that was done a moment ago.
-func (s *keySet) find(ctx context.Context, kid string) (crypto.PublicKey, error) {
+// signs returns the key if signatures by a method are to be checked with it: else somebody has taken it for another purpose (RFC 8725 section 3.1).
+func (k issuerKey) signs(method string) (crypto.PublicKey, error) {
+	if k.method != "" && k.method != method {
+		return nil, fmt.Errorf("auth: the key that the token names is for %q, and not for %q", k.method, method)
+	}
+	return k.public, nil
+}
+
+func newKeySet(c *Config) *keySet {
+	s := &keySet{config: c}
+	if c.Keys != nil {
+		s.keys = map[string]issuerKey{}
+	}
+	for kid, public := range c.Keys {
+		s.keys[kid] = issuerKey{public: public}
+	}
+	return s
+}
+
+// find returns the key of a name, for signatures by a method. One that is not known is looked for at the issuer's, unless that was done a moment ago.
+func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
 	s.mu.Lock()
 	if key, ok := s.keys[kid]; ok || s.config.KeySet == "" {
 		s.mu.Unlock()
 		if !ok {
 			return nil, errUnknownKey
 		}
-		return key, nil
+		return key.signs(method)
 	}
 	if s.flight == nil && time.Since(s.fetched) >= s.config.MinRefresh {
 		s.flight = make(chan struct{})
@@ -63,7 +85,7 @@ func (s *keySet) find(ctx context.Context, kid string) (crypto.PublicKey, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key, ok := s.keys[kid]; ok {
-		return key, nil
+		return key.signs(method)
 	}
 	if s.keys == nil || s.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // it may be a new one
@@ -88,7 +110,7 @@ func (s *keySet) fetch(flight chan struct{}) {
 // largestSet bounds a key set, in bytes.
 const largestSet = 1 << 20
 
-func download(ctx context.Context, client *http.Client, url string) (map[string]crypto.PublicKey, error) {
+func download(ctx context.Context, client *http.Client, url string) (map[string]issuerKey, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -113,22 +135,25 @@ func download(ctx context.Context, client *http.Client, url string) (map[string]
 
 // A webKey is one of RFC 7517, with the members of public keys (RFC 7518 section 6, RFC 8037).
 type webKey struct {
-	Kty, Kid, Use, Crv, N, E, X, Y string
+	Kty, Kid, Use, Alg, Crv, N, E, X, Y string
 }
 
 // parseKeySet returns the keys for signatures that are understood; others may be of other use.
-func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
+func parseKeySet(text []byte) (map[string]issuerKey, error) {
 	var set struct{ Keys []webKey }
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, fmt.Errorf("the key set: %w", err)
 	}
-	keys := map[string]crypto.PublicKey{}
+	keys := map[string]issuerKey{}
 	for _, k := range set.Keys {
 		if k.Use != "" && k.Use != "sig" {
 			continue
 		}
 		if key := k.public(); key != nil {
-			keys[k.Kid] = key
+			if k.Alg == "Ed25519" {
+				k.Alg = "EdDSA" // the name of both curves before RFC 9864, which tokens have
+			}
+			keys[k.Kid] = issuerKey{key, k.Alg}
 		}
 	}
 	if len(keys) == 0 {
