@@ -51,40 +51,45 @@ const (
 	SetCookie     Name = 55
 )
 
-// staticText has the names and values of the static table, which lists point to.
-// staticFields are its entries as fields of a list.
-var staticText, staticFields = buildStatic()
+var (
+	// staticText has the names and values of the static table, which lists point to.
+	staticText []byte
+	// staticFields are its entries as fields of a list.
+	staticFields [lastStatic + 1]field
+	// names finds its names by a hash under which no two meet.
+	names [128]uint8
+	// lower is indexed by byte and folds ASCII letters only.
+	lower [256]byte
+)
 
-func buildStatic() (text []byte, fields [lastStatic + 1]field) {
-	add := func(s string) span {
-		start := uint32(len(text))
-		text = append(text, s...)
-		return span{start | inStatic, uint32(len(text))}
-	}
+// As results of functions the tables would need a stack for which the first goroutine's is copied, whenever a program
+// starts.
+func init() {
+	staticText = make([]byte, 0, 1<<10)
 	for i := 1; i <= lastStatic; i++ {
 		e := &staticEntries[i]
-		f := &fields[i]
+		f := &staticFields[i]
 		f.index = uint8(i)
-		if before := &fields[i-1]; i > 1 && staticEntries[i-1].name == e.name {
+		if before := &staticFields[i-1]; i > 1 && staticEntries[i-1].name == e.name {
 			f.name, f.index = before.name, before.index
 		} else {
-			f.name = add(e.name)
+			f.name = addStatic(e.name)
+			names[nameHash(e.name)] = uint8(i)
 		}
-		f.value = add(e.value)
+		f.value = addStatic(e.value)
 	}
-	return text, fields
+	for c := range lower {
+		lower[c] = byte(c)
+		if c >= 'A' && c <= 'Z' {
+			lower[c] += 'a' - 'A'
+		}
+	}
 }
 
-// names finds the static table's names by a hash under which no two meet.
-var names = buildNames()
-
-func buildNames() (slots [128]uint8) {
-	for i := 1; i <= lastStatic; i++ {
-		if int(staticFields[i].index) == i {
-			slots[nameHash(staticEntries[i].name)] = uint8(i)
-		}
-	}
-	return slots
+func addStatic(s string) span {
+	start := uint32(len(staticText))
+	staticText = append(staticText, s...)
+	return span{start | inStatic, uint32(len(staticText))}
 }
 
 // nameHash is the same for every casing of a name, which is not empty. The factors were
@@ -105,17 +110,6 @@ func NameOf(name string) Name {
 	}
 	return Name(i)
 }
-
-// lower is indexed by byte and folds ASCII letters only.
-var lower = func() (t [256]byte) {
-	for c := range t {
-		t[c] = byte(c)
-		if c >= 'A' && c <= 'Z' {
-			t[c] += 'a' - 'A'
-		}
-	}
-	return t
-}()
 
 // equalFold reports whether b is a, which is in lower case, whatever b's case.
 func equalFold(a, b string) bool {
