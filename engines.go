@@ -3,13 +3,11 @@ package dunlin
 import (
 	"cmp"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
@@ -76,34 +74,17 @@ func (a *App) loopSettings() loophttp.Settings {
 	}
 }
 
-// What connections are sent that are one too many.
+// What connections are sent that are one too many, or have not begun with TLS where it is spoken: whole answers, to no
+// request in particular. They are written out, since every program that starts would wait until they are made. They have no
+// Date, which RFC 9110 section 6.6.1 leaves open for 5xx and for who has no clock.
 var (
-	addressRefusal    = refusal("the server has as many connections from this address as it takes")
-	connectionRefusal = refusal("the server has as many connections as it takes")
+	addressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)
+	connectionRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 102\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections as it takes"}`)
+	clearTextRefusal = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 111\r\nConnection: close\r\n\r\n" +
+		`{"title":"Bad Request","status":400,"detail":"the request came in clear text: this port speaks TLS, use https"}`)
 )
-
-// clearTextRefusal is what a client is sent that has not begun with TLS where it is spoken.
-var clearTextRefusal = alone(ProblemDetails{
-	Status: http.StatusBadRequest,
-	Detail: "the request came in clear text: this port speaks TLS, use https",
-})
-
-// refusal is a whole answer to no request in particular.
-func refusal(detail string) []byte {
-	return alone(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: detail}, "Retry-After", "1")
-}
-
-// alone is a whole answer to no request in particular, with more fields. It has no Date, which
-// RFC 9110 section 6.6.1 leaves open for 5xx and for who has no clock.
-func alone(problem ProblemDetails, fields ...string) []byte {
-	p := Problem(problem)
-	b := http1.AppendStatusLine(nil, problem.Status)
-	b = http1.AppendField(b, "Content-Type", "application/problem+json")
-	b = http1.AppendField(b, "Content-Length", strconv.Itoa(len(p.a.Body)))
-	for i := 0; i < len(fields); i += 2 {
-		b = http1.AppendField(b, fields[i], fields[i+1])
-	}
-	b = append(b, http1.ConnectionClose...)
-	b = append(b, http1.CRLF...)
-	return append(b, p.a.Body...)
-}

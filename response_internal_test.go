@@ -1,7 +1,12 @@
 package dunlin
 
 import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -29,5 +34,39 @@ func TestRequestFitsItsClass(t *testing.T) {
 	}
 	if n := unsafe.Sizeof(Request{}); n > 512 {
 		t.Errorf("a Request has %d bytes, more than 512", n)
+	}
+}
+
+// What is written out says what a Problem would.
+func TestRefusalsAreWholeAnswers(t *testing.T) {
+	for _, test := range []struct {
+		refusal    []byte
+		status     int
+		detail     string
+		retryAfter string
+	}{
+		{addressRefusal, 503, "the server has as many connections from this address as it takes", "1"},
+		{connectionRefusal, 503, "the server has as many connections as it takes", "1"},
+		{clearTextRefusal, 400, "the request came in clear text: this port speaks TLS, use https", ""},
+	} {
+		from := bufio.NewReader(bytes.NewReader(test.refusal))
+		got, err := http.ReadResponse(from, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", test.refusal, err)
+		}
+		body, err := io.ReadAll(got.Body)
+		want := Problem(ProblemDetails{Status: test.status, Detail: test.detail})
+		if err != nil || string(body) != string(want.a.Body) || got.ContentLength != int64(len(body)) {
+			t.Errorf("the body, of %d bytes, is %s, want %s (%v)", got.ContentLength, body, want.a.Body, err)
+		}
+		if rest, _ := io.ReadAll(from); len(rest) > 0 {
+			t.Errorf("%q has %q behind its end", test.refusal, rest)
+		}
+		if line, _, _ := strings.Cut(string(test.refusal), "\r\n"); line != "HTTP/1.1 "+got.Status || got.StatusCode != test.status || got.Status[4:] != http.StatusText(test.status) {
+			t.Errorf("the status line is %q", line)
+		}
+		if h := got.Header; !got.Close || h.Get("Content-Type") != "application/problem+json" || h.Get("Retry-After") != test.retryAfter {
+			t.Errorf("%q: the head is %v", test.refusal, h)
+		}
 	}
 }
