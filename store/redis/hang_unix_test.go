@@ -3,6 +3,7 @@
 package redis_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -39,6 +40,31 @@ func TestRedisHangs(t *testing.T) {
 		item, err := st.Get(ctx, "k")
 		return err == nil && string(item.Value) == "v"
 	})
+}
+
+// A call that is alone on its connection ends with its context, too, and not with its deadline: when its caller leaves, and when Redis is silent.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	s := startServer(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 5 * time.Second}})
+	eventually(t, "Redis is used", func() bool {
+		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		return err == nil
+	})
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	before := st.Stats()
+	leaving, leave := context.WithCancel(ctx)
+	time.AfterFunc(10*time.Millisecond, leave)
+	if _, err := st.Get(leaving, "k"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that leaves: %v", err)
+	}
+	if _, err := store.Increment(ctx, st.Prompt(), "n", 1, time.Hour); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("while Redis is silent: %v", err)
+	}
+	if now := st.Stats(); now.Failures != before.Failures || now.Stalls == before.Stalls {
+		t.Errorf("the deadline has passed: %+v, and %+v before", now, before)
+	}
 }
 
 // While Redis hangs or is gone, Subscribe fails in time; a subscription that stands goes on when it is back.

@@ -159,7 +159,8 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	option.ReadBufferEachConn, option.WriteBufferEachConn = c.BufferBytes, c.BufferBytes
 	option.RingScaleEachConn = ringScale
 	option.PipelineMultiplex = 1
-	option.DisableCache = true // what is shared is asked for anew
+	option.AlwaysPipelining = true // a call that is alone would wait for its deadline, though its context has ended before
+	option.DisableCache = true     // what is shared is asked for anew
 	option.ConnWriteTimeout = replyTimeout
 	option.Dialer.Timeout = dialTimeout
 	client, err := rueidis.NewClient(option)
