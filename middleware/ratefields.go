@@ -17,6 +17,8 @@ import (
 // values of both, which are some hundreds, since large ones are rounded. They are rendered once each and kept.
 type rateFields struct {
 	rate     gcra.Rate
+	little   uint64                         // so much more than one request may be used, and answers say the same
+	least    *renderedRate                  // ... which is this
 	inverse  uint64                         // of the interval, times 2^64, rounded down
 	admitted []atomic.Pointer[renderedRate] // a power of two
 	refused  []atomic.Pointer[renderedRate] // likewise
@@ -73,6 +75,16 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 		size *= 2
 	}
 	f.admitted, f.refused = make([]atomic.Pointer[renderedRate], size), make([]atomic.Pointer[renderedRate], size)
+	f.least = f.find(inNanos.Interval)
+	for step := uint64(1 << 62); step > 0; step /= 2 { // of what can be used the last that says the same
+		more := f.little + step
+		if more > uint64(inNanos.Tolerance-inNanos.Interval) {
+			continue
+		}
+		if left, reset := f.said(inNanos.Interval + int64(more)); left == f.least.left && reset == f.least.seconds {
+			f.little = more
+		}
+	}
 	return f
 }
 
@@ -97,10 +109,26 @@ func (f *rateFields) left(used int64) int64 {
 
 // admit returns what an answer to a request that was admitted says.
 func (f *rateFields) admit(v gcra.Verdict) *renderedRate {
-	left, reset := f.left(v.Used), seconds(v.Used)
-	at := reset - left
+	if uint64(v.Used-f.rate.Interval) <= f.little { // most have used next to nothing
+		return f.least
+	}
+	return f.find(v.Used)
+}
+
+// said returns how many requests are left when so much is used, and in how many seconds all will be, as it is said.
+func (f *rateFields) said(used int64) (left, reset int64) {
+	left, reset = f.left(used), seconds(used)
 	if left >= exactTo || reset >= exactTo {
 		left, reset = roundDown(left), roundUp(reset)
+	}
+	return left, reset
+}
+
+// find returns what is said of a request that was admitted when so much is used.
+func (f *rateFields) find(used int64) *renderedRate {
+	left, reset := f.said(used)
+	at := reset - left
+	if left >= exactTo || reset >= exactTo {
 		at = rank(reset) - rank(left)
 	}
 	slot := &f.admitted[int(at)&(len(f.admitted)-1)]

@@ -3,6 +3,7 @@ package middleware
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
@@ -21,6 +22,28 @@ func TestLeft(t *testing.T) {
 			if got, want := f.left(used), r.Remaining(used); got != want {
 				t.Fatalf("%+v, %d used: %d left, want %d", r, used, got, want)
 			}
+		}
+	}
+}
+
+// Who has used little is told what everybody is told that has used so much.
+func TestLittleUsed(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 9))
+	for range 5000 {
+		rate := Rate{Limit: 1 + random.IntN(1<<random.IntN(30)), Burst: 1 + random.IntN(1<<random.IntN(30)), Window: time.Hour, Name: "default", MaxKeys: 1}
+		if rate.validate() != nil {
+			continue
+		}
+		interval := int64(rate.Window) / int64(rate.Limit)
+		f := newRateFields(&rate, gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)})
+		end := interval + int64(f.little)
+		for _, used := range []int64{0, interval - 1, interval, interval + 1, end - 1, end, end + 1, f.rate.Tolerance, random.Int64N(f.rate.Tolerance) + 1} {
+			if got, want := f.admit(gcra.Verdict{Admitted: true, Used: used}), f.find(used); got.left != want.left || got.seconds != want.seconds {
+				t.Fatalf("%d in %v, %d at once, %d used: %d left, %d s, want %d, %d", rate.Limit, rate.Window, rate.Burst, used, got.left, got.seconds, want.left, want.seconds)
+			}
+		}
+		if end < f.rate.Tolerance && f.admit(gcra.Verdict{Admitted: true, Used: end + 1}) == f.least {
+			t.Fatalf("%+v: more than %d is little", rate, end)
 		}
 	}
 }

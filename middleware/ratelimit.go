@@ -111,11 +111,17 @@ func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
 
 // take judges a request by its address, in memory.
 func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
-	ip := r.Remote().Addr()
-	if !ip.IsValid() {
+	ip, hash := r.Remote().Addr(), uint64(0)
+	switch {
+	case ip.Is4(): // as most are
+		b := ip.As4()
+		hash = l.hash4(binary.BigEndian.Uint32(b[:]))
+	case !ip.IsValid():
 		return v, false // a unix socket: what stands in front knows who it is
+	default:
+		hash = l.hashOf(ip)
 	}
-	return l.table.Take(l.hashOf(ip), l.now(r)), true
+	return l.table.Take(hash, l.now(r)), true
 }
 
 // A rateLimiter is what RateLimit shares among the routes it is put around.

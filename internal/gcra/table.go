@@ -57,20 +57,28 @@ func NewTable(rate Rate, keys int) *Table {
 func (t *Table) Take(hash uint64, now int64) Verdict {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
-	at, known := s.find(hash, now)
+	v := s.take(hash, now, t.most)
+	s.mu.Unlock()
+	return v
+}
+
+// take is Table.Take in the shard, whose lock is held.
+func (s *shard) take(hash uint64, now int64, most int) (v Verdict) {
+	if n := len(s.slots); n > 0 {
+		if e := &s.slots[int(hash)&(n-1)]; e.hash == hash { // it is at home, as most are
+			e.tat, v = s.rate.Take(e.tat, now)
+			return v
+		}
+	}
 	var tat int64
+	at, known := s.find(hash, now)
 	if known {
 		tat = s.slots[at].tat
 	}
-	tat, v := s.rate.Take(tat, now)
-	switch {
-	case !v.Admitted:
-	case known:
-		s.slots[at].tat = tat
-	default:
-		s.put(at, known, slot{hash, tat}, now, t.most)
+	tat, v = s.rate.Take(tat, now)
+	if v.Admitted {
+		s.put(at, known, slot{hash, tat}, now, most)
 	}
-	s.mu.Unlock()
 	return v
 }
 
