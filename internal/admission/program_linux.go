@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,16 +72,29 @@ type mapping struct{ from, to uintptr }
 
 // mapped returns the mappings of a file in maps (proc_pid_maps(5)) that are private and that nobody may write.
 func mapped(maps []byte, file string) (all []mapping) {
-	for line := range bytes.Lines(maps) { // address perms offset dev inode path
-		fields := strings.Fields(string(line))
-		if len(fields) < 6 || fields[1] != "r--p" && fields[1] != "r-xp" || strings.Join(fields[5:], " ") != file {
+	for line := range bytes.Lines(maps) { // address perms offset dev inode path; some hundreds are pieces that were cut
+		addresses, rest, _ := bytes.Cut(line, []byte{' '})
+		if !isMappingOf(file, rest) {
 			continue
 		}
-		if m := parseMapping(fields[0]); m.to > m.from {
+		if m := parseMapping(addresses); m.to > m.from {
 			all = append(all, m)
 		}
 	}
 	return all
+}
+
+// isMappingOf reports whether what maps says behind the addresses of a mapping is that it is one of a file, private, and that nobody may
+// write it.
+func isMappingOf(file string, said []byte) bool {
+	perms, rest, _ := bytes.Cut(said, []byte{' '})
+	if string(perms) != "r--p" && string(perms) != "r-xp" {
+		return false
+	}
+	for range 3 { // offset, device, inode
+		_, rest, _ = bytes.Cut(rest, []byte{' '})
+	}
+	return string(bytes.TrimSpace(rest)) == file
 }
 
 // What pagemap says of a page (proc_pid_pagemap(5)). One that is present and not the file's is the process's own copy.
@@ -118,12 +129,19 @@ func ownCopy(entry uint64) bool {
 }
 
 // parseMapping parses from-to, in hexadecimal. What it does not understand is empty.
-func parseMapping(s string) mapping {
-	from, to, _ := strings.Cut(s, "-")
-	a, errA := strconv.ParseUint(from, 16, strconv.IntSize)
-	b, errB := strconv.ParseUint(to, 16, strconv.IntSize)
-	if errA != nil || errB != nil {
-		return mapping{}
+func parseMapping(addresses []byte) (m mapping) {
+	at := &m.from
+	for _, c := range addresses {
+		switch {
+		case c >= '0' && c <= '9':
+			*at = *at<<4 | uintptr(c-'0')
+		case c >= 'a' && c <= 'f':
+			*at = *at<<4 | uintptr(c-'a'+10)
+		case c == '-' && at == &m.from:
+			at = &m.to
+		default:
+			return mapping{}
+		}
 	}
-	return mapping{from: uintptr(a), to: uintptr(b)}
+	return m
 }

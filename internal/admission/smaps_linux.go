@@ -42,11 +42,8 @@ func unchangedIn(smaps io.Reader, file string) (all []mapping) {
 			m = mapping{}
 		case bytes.IndexByte(first, '-') > 0: // address perms offset dev inode path
 			m = mapping{}
-			if !bytes.HasPrefix(rest, []byte("r--p ")) && !bytes.HasPrefix(rest, []byte("r-xp ")) {
-				continue
-			}
-			if fields := strings.Fields(string(rest)); len(fields) >= 5 && strings.Join(fields[4:], " ") == file {
-				m = parseMapping(string(first))
+			if isMappingOf(file, rest) {
+				m = parseMapping(first)
 			}
 		}
 	}
