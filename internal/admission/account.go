@@ -71,8 +71,8 @@ const (
 )
 
 // A peer moves at a good rate if all that is left is expected to have moved within goodTime,
-// and it is not silent for longer than goodPause, in ns. An answer is believed to for
-// graceTime.
+// and it is not silent for longer than goodPause, in ns. Who has just got an answer, or has just begun to hold
+// a little, is believed to for graceTime.
 const (
 	goodTime  = int64(4 * time.Second)
 	goodPause = int64(time.Second)
@@ -303,11 +303,14 @@ const (
 )
 
 // standing says how the account stands. Its peer moves at a good rate if all will be done in
-// goodTime and it has moved something lately; one that has just got an answer is believed to.
-// a.mu is held.
+// goodTime and it has moved something lately; one that has just got an answer is believed to, and so is one
+// that holds little and has just begun to. a.mu is held.
 func (a *Account) standing(now int64) int {
-	if a.answers != 0 && now-a.answers < graceTime {
+	switch {
+	case a.answers != 0 && now-a.answers < graceTime:
 		return answering
+	case a.answers == 0 && a.moved+a.movedFirst == 0 && now-a.since < graceTime && a.held.Load() <= leastShare:
+		return sending
 	}
 	at := now
 	if a.stopped != 0 {

@@ -31,7 +31,8 @@ import (
 //
 // Who is ended is the holder of the greatest cost: bytes held × the time until they are
 // expected to be free. Slow ones go before bodies that come at a good rate, and these before
-// answers that are taken at a good rate: for their sake the bound is passed by an eighth. A holder within Fair() is ended only when nobody holds more
+// answers that are taken at a good rate: for their sake the bound is passed by an eighth. Who has just begun to hold a little
+// counts as one whose body comes. A holder within Fair() is ended only when nobody holds more
 // than that and all of them together hold more than there is. Who holds memory only
 // because the server works for it is not ended, since that would free nothing.
 //

@@ -164,6 +164,36 @@ func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
 	}
 }
 
+// Of one that has just begun to hold a little nothing is known: it makes no room for bodies that have come in part, until
+// it is silent for long.
+func TestNewHoldersAreBelieved(t *testing.T) {
+	for _, silent := range []time.Duration{0, 2 * time.Second} {
+		h, now, open := cappedHolders(0, 0)
+		h.budget.SetBound(4 << 20)
+		var bodies []*cappedPeer
+		for range 63 {
+			p := open(there)
+			p.Force(Input, 64<<10)
+			p.Moved(30<<10, 30<<10)
+			bodies = append(bodies, p)
+		}
+		*now += int64(200 * time.Millisecond)
+		p := open(there)
+		p.Force(Input, 16<<10)
+		*now += int64(silent)
+		for _, body := range bodies {
+			body.Moved(1, 30<<10)
+		}
+		open(here).Force(Input, 64<<10)
+		if n := h.Ended(); n != 1 {
+			t.Fatalf("silent for %v: %d were ended, want one", silent, n)
+		}
+		if want := silent > 0; p.ended != want {
+			t.Errorf("silent for %v: ended %v, want %v", silent, p.ended, want)
+		}
+	}
+}
+
 // What is reserved for what it goes into is not held twice.
 func TestReserveHeld(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)

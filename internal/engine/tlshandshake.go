@@ -45,8 +45,10 @@ func (h *shake) shake() {
 	h.t.phase = tlsShaking
 	h.until = c.shakeUntil()
 	account := c.Account()
-	account.Force(admission.Handshake, shakeMemory)
 	account.Working(true)
+	account.Force(admission.Handshake, shakeMemory)
+	account.Answers(shakeLeft) // while its client answers what we have said, bodies that come go first
+	account.Moved(int64(len(h.t.records())), shakeLeft)
 	var other func()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -55,6 +57,7 @@ func (h *shake) shake() {
 		if h.t.phase == tlsShaking { // it has panicked, or ended its goroutine
 			c.flags |= flagCloseNow
 		}
+		account.Answered()
 		account.Release(admission.Handshake, shakeMemory)
 		e.shakes.end(h)
 		h.d.end(c)
@@ -121,7 +124,7 @@ func (h *shake) more() error {
 		n, errno := h.t.fill(h.c, max(shakeFillSize, len(rest)+tlsmem.Missing(rest)))
 		switch {
 		case n > 0:
-			h.c.Moved(int64(n), -1)
+			h.c.Moved(int64(n), shakeLeft)
 		case errno == 0:
 			return io.EOF
 		case errno != unix.EAGAIN:

@@ -64,6 +64,8 @@ const (
 const (
 	// shakeMemory is about what a handshake takes, in bytes, until it is over.
 	shakeMemory = 40 << 10
+	// shakeLeft is about what a client still has to send when it has been answered, in bytes.
+	shakeLeft = 100
 	// shakeShare is which part of the budget they may have, and leastShakes how many there
 	// may be at the least.
 	shakeShare  = 2

@@ -4,8 +4,11 @@ package engine_test
 
 import (
 	"crypto/tls"
+	"log/slog"
+	"strings"
 	"testing"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
@@ -49,5 +52,28 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// While the budget is full of those who hold little, they make room for the handshakes of new clients, which the server
+// has answered, and not these for one another.
+func TestTLSHandshakesAreNotEndedForThoseWhoHoldLittle(t *testing.T) {
+	shed := new(admission.Shed)
+	s := serveTLS(t, engine.Config{Loops: 2, Budget: admission.NewBudget(tightBudget), Shed: shed, Logger: slog.New(slog.DiscardHandler)}, &engine.TLS{}, newLineHandler())
+	served := func() *client {
+		c := s.dialTLS(nil)
+		c.send("echo new\n")
+		c.want("new")
+		return c
+	}
+	after := 0 // who have come since the budget was full
+	for n := 0; after < 20; n++ {
+		if n > 2*tightBudget/(16<<10) {
+			t.Fatal("the budget is not full")
+		}
+		served().send(strings.Repeat("x", 12_000)) // kept in 16 KiB
+		if shed.Count(admission.LargestHolder) > 0 {
+			after++
+		}
 	}
 }

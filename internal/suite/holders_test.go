@@ -121,6 +121,51 @@ func TestSlowClientsCostOthersNothing(t *testing.T) {
 	})
 }
 
+// Small bodies that come to half and then hardly go on fill the budget, all from one address. New clients of that
+// address are served, several at once: for their handshakes those make room who send the bodies.
+func TestHalfBodiesCostNewClientsNothing(t *testing.T) {
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		app, addr := startSmall(t, engine)
+		const size = 60_000
+		half := fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size/2))
+		var senders []net.Conn
+		begin := func(n int) {
+			for range n {
+				conn := Dial(t, addr)
+				_, _ = io.WriteString(conn, half) // it may be refused
+				senders = append(senders, conn)
+			}
+		}
+		begin(smallBudget / size)
+		Soon(t, "some are refused", func() bool {
+			begin(1)
+			return app.Stats().Shed["largest-holder"] > 0
+		})
+		for range 5 {
+			begin(8)
+			for _, conn := range senders {
+				_, _ = io.WriteString(conn, "x") // likewise
+			}
+			var all sync.WaitGroup
+			for range 8 {
+				fresh := Dial(t, addr)
+				all.Go(func() {
+					defer fresh.Close()
+					_, err := io.WriteString(fresh, Request("POST /length", "", "body"))
+					got := ""
+					if err == nil {
+						got, err = ReadAnswer(bufio.NewReader(fresh), "POST")
+					}
+					if err != nil || !strings.HasSuffix(got, "\n\n4") {
+						t.Errorf("a new client got %q, %v", got, err)
+					}
+				})
+			}
+			all.Wait()
+		}
+	})
+}
+
 // The alerts of docs/DEPLOY.md for slow readers: they show before anything is refused or cut off.
 func TestSlowReadersShow(t *testing.T) {
 	app, addr, _ := startSlow(t, dunlin.EngineAuto, 0)
