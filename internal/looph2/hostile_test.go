@@ -170,6 +170,37 @@ func TestMemoryOfStreams(t *testing.T) {
 	}
 }
 
+// What was refused to make room holds none, though its client lets nothing of the refusal out.
+func TestRefusedBodiesHoldNothing(t *testing.T) {
+	onLoop(t)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 1 << 20, QueueTarget: -1, WriteTimeout: time.Hour, BodyTimeout: time.Hour}, func(app *dunlin.App) {
+		app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text("read")
+		})
+	})
+	for range 30 {
+		c := newH2Conn(t, s.addr)
+		all := &corked{Conn: c} // most of it comes before any action begins without the rest
+		burst := &h2Conn{all, t}
+		_ = burst.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0) // no answer's body is let out
+		for i := range 5 {
+			id := uint32(2*i + 1)
+			burst.request(id, false, "POST", "/reads", "content-length", "20000")
+			_ = burst.frame(0, 0, id, make([]byte, 12_000)...)
+		}
+		_, _ = c.Write(all.b)
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+	}
+	soon(t, "many are ended", func() bool { return s.app.Stats().Shed["largest-holder"] >= 30 })
+	soon(t, "nobody is being ended any more", func() bool {
+		m := s.app.Stats().Memory
+		return m.Ending == 0 && m.Held <= m.Budget
+	})
+}
+
 // Clients that send nothing of their bodies do not take the places of other requests.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {

@@ -160,6 +160,13 @@ func (h *holder) End(a *admission.Account) {
 	}()
 }
 
+// endedForRoom reports whether others need what the stream holds.
+func (own *stream) endedForRoom() bool {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	return own.noRoom
+}
+
 // noMemory is the error of a body that there is no room for.
 func (own *stream) noMemory() error {
 	met := admission.NoCap
@@ -190,6 +197,10 @@ func (s *session) makeRoom(own *stream) {
 	case own.gathering:
 		own.gathering = false
 		s.bodies--
+		s.mu.Lock()
+		own.noRoom, own.here = true, nil // there is room at once, whether its client takes the answer or not
+		own.holdInput()
+		s.mu.Unlock()
 		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)
 	case own.rest != nil || sends:
 		s.cut(own)

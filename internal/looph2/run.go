@@ -375,5 +375,9 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)
 	x.end()
+	if own.rest != nil && own.endedForRoom() {
+		s.cut(own)
+		return
+	}
 	s.conclude(own)
 }
