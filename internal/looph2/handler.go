@@ -128,13 +128,14 @@ func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []by
 	}
 }
 
-// Refused ends a connection that holds too much.
+// Refused ends a connection that holds too much, be it before anything was asked.
 func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
-		return
+		s = h.open(sc, d, c)
+	} else {
+		s.beginTurn(sc, d)
 	}
-	s.beginTurn(sc, d)
 	s.h2.GoAway(true)
 	s.h2.DropBlock()
 	s.end() // what streams hold is not to wait until the connection has lingered

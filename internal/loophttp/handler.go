@@ -251,6 +251,9 @@ func (h *handler) Detached(scratch any) (waits bool) {
 // part of a request or waits for its turn.
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*wire)
+	if c.Notes&engine.Begun == 0 && c.Secure() {
+		h.find(x, d, c, in) // its first record has not come in whole
+	}
 	if c.Notes&engine.Parts != 0 {
 		h.h2.Refused(x.parts(), d, c)
 		return

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,73 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 		}
 	})
 }
+
+// A client of HTTP/2 whose first record has come in part, and that is refused to make room, is told so by HTTP/2.
+func TestHTTP2RefusedBeforeItBegins(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("net/http keeps a record where no budget knows it")
+	}
+	var app *dunlin.App
+	addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: smallMemory}, func(a *dunlin.App) { app = a })
+	var conns []*tls.Conn
+	begin := func() {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(Patience))
+		half := &halfConn{Conn: conn}
+		secure := tls.Client(half, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true})
+		if err := secure.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		half.now = true
+		_, _ = secure.Write(make([]byte, 16<<10)) // it may be refused
+		conns = append(conns, secure)
+	}
+	Soon(t, "some are refused", func() bool {
+		begin()
+		return app.Stats().Shed["largest-holder"] >= 5
+	})
+	refused := 0
+	for _, conn := range conns {
+		_ = conn.SetDeadline(time.Now().Add(Patience))
+		_ = conn.NetConn().(*halfConn).CloseWrite()
+		sent, _ := io.ReadAll(conn)
+		var kinds []byte
+		for b := sent; len(b) >= 9; b = b[min(9+(int(b[0])<<16|int(b[1])<<8|int(b[2])), len(b)):] {
+			kinds = append(kinds, b[3])
+		}
+		const settings, goAway = 4, 7
+		switch {
+		case len(sent) == 0:
+		case len(kinds) < 2 || kinds[0] != settings || kinds[len(kinds)-1] != goAway:
+			t.Fatalf("the client was told %q", sent)
+		default:
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("nobody was told")
+	}
+}
+
+// A halfConn sends three quarters of what is written, when it is to.
+type halfConn struct {
+	net.Conn
+	now bool
+}
+
+func (c *halfConn) Write(p []byte) (int, error) {
+	if c.now {
+		_, err := c.Conn.Write(p[:len(p)*3/4])
+		return len(p), err
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *halfConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
 func TestTLSBesideClearText(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
