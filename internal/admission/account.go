@@ -35,14 +35,15 @@ type Account struct {
 	slot      int32 // in holders.large, -1: not there; under holders.mu
 	relisting int32 // goroutines that look whether it holds much, until when it is not used again
 
-	since   int64 // when it began to hold something
-	left    int64 // bytes that its peer still has to send or to take; -1: unknown
-	stopped int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
-	body    int64 // bytes of the present request's body, see ReserveBody
-	ahead   int64 // bytes reserved for output that is to come, see ReserveAhead
-	much    int64 // what it adds to holders.much
-	waits   int64 // since when it waits for room, 0 if it does not
-	answers int64 // since when its peer is to take an answer, 0 if it is not
+	since    int64 // when it began to hold something
+	left     int64 // bytes that its peer still has to send or to take; -1: unknown
+	stopped  int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
+	body     int64 // bytes of the present request's body, see ReserveBody
+	ahead    int64 // bytes reserved for output that is to come, see ReserveAhead
+	much     int64 // what it adds to holders.much
+	promised int64 // bytes at the most of an answer that is made without room, see Probe
+	waits    int64 // since when it waits for room, 0 if it does not
+	answers  int64 // since when its peer is to take an answer, 0 if it is not
 
 	ending   bool
 	counted  bool // ... and that has been counted, see CountEnd
@@ -54,6 +55,7 @@ type Account struct {
 	met      Cap  // see Met
 	modest   bool // while it waits: its address asks for no more than half of the budget, or it is new, or it has its group's turn
 	turn     bool // it has
+	newcomer bool // it waits to be a probe, and its address holds nothing else
 	making   bool // its answer is being made, with room reserved for it, see makes
 
 	// What the peer has sent or taken: in this window, and in the one before.
@@ -386,6 +388,7 @@ func (a *Account) CloseIdle() bool {
 	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
 	if idle {
 		a.closed, a.unlinked = true, true
+		a.comes(false)
 	}
 	again := idle && !a.lent && a.relisting == 0
 	a.mu.Unlock()
@@ -404,8 +407,10 @@ func (a *Account) Close() {
 	a.Unwait()
 	a.mu.Lock()
 	a.closed = true
+	a.comes(false)
 	over := a.held.Load() == 0 && a.isOver()
 	a.mu.Unlock()
+	a.EndProbe()
 	if over {
 		a.holders.unlink(a)
 		return

@@ -67,6 +67,13 @@ type Holders struct {
 	want      atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
 	ended     atomic.Uint64
 
+	promised  atomic.Int64 // bytes, by all probes; changes under probing or falls
+	probesAt  atomic.Int64 // when there are as many large answers of probes again as there may be at once; changes under probing
+	newcomers atomic.Int64 // accounts that wait to be probes, of addresses that hold nothing else
+	denied    atomic.Bool  // somebody was not let be a probe, and is to be told when it may
+
+	probing sync.Mutex // held while one becomes a probe
+
 	taking  sync.Mutex // held while one that holds much takes more
 	capping sync.Mutex // held while memory is taken, if there is a MaxAddress
 	mu      sync.Mutex
@@ -224,7 +231,7 @@ func (h *Holders) relist(a *Account) {
 
 // signal wakes those who wait for room, if there is some for one of them.
 func (h *Holders) signal() {
-	if h.waiting.Load() == 0 || h.budget.Held()+h.want.Load() > h.budget.Bound() {
+	if h.waiting.Load() == 0 || !h.letsProbe() && h.budget.Held()+h.want.Load() > h.budget.Bound() {
 		return
 	}
 	h.want.Store(math.MaxInt64 / 2)

@@ -163,8 +163,9 @@ func (a *Account) EndRequest() {
 	}
 }
 
-// EndAhead gives back what is reserved for output.
+// EndAhead gives back what is reserved for output, or promised.
 func (a *Account) EndAhead() {
+	a.EndProbe()
 	a.mu.Lock()
 	ahead := a.ahead
 	a.ahead, a.making = 0, false
@@ -267,6 +268,7 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 func (a *Account) Unwait() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.comes(false)
 	if a.waits == 0 {
 		return
 	}
@@ -297,15 +299,11 @@ func (a *Account) Refuse() Outcome {
 // refused, or with MustWait when over, which is asked when done is closed and now and then, says
 // that nobody waits for them any more.
 func (a *Account) AcquireBody(capacity int64, done <-chan struct{}, over func() bool) Outcome {
-	return a.acquire(func() Outcome { return a.ReserveBody(capacity) }, done, over)
+	return a.Acquire(func() Outcome { return a.ReserveBody(capacity) }, done, over)
 }
 
-// AcquireAhead is ReserveAhead likewise.
-func (a *Account) AcquireAhead(n int64, done <-chan struct{}, over func() bool) Outcome {
-	return a.acquire(func() Outcome { return a.ReserveAhead(n) }, done, over)
-}
-
-func (a *Account) acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
+// Acquire is AcquireBody for what is reserved so.
+func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
 	timer := time.NewTimer(time.Duration(roomWait / 4))
 	defer timer.Stop()
 	for {

@@ -48,7 +48,7 @@ type Conn struct {
 	flags  connFlags
 	queued bool // in loop.primary, loop.secondary, loop.later or loop.noRoom; the loop's
 
-	// Notes are the handler's, but that the engine reads Parts, Begun and Paused.
+	// Notes are the handler's, but that the engine reads Parts, Begun, Probes and Paused.
 	Notes Note
 }
 
@@ -66,6 +66,9 @@ const (
 
 	// Prompt: its peer has taken at once what it was last expected to leave.
 	Prompt
+
+	// Probes: what it asks for is not known to be large, as its route is, and may begin as a probe where there is no room.
+	Probes
 
 	// Paused: nothing is read from the connection, not even while it lingers, until the handler takes the note away and
 	// has the connection woken. What its peer sends stays with the system, which soon takes no more. A peer that is lost

@@ -326,6 +326,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
+		if c.out != nil {
+			c.endProbe()
+		}
 		if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}

@@ -12,7 +12,7 @@ import (
 // A request that will make its connection hold much, as its handler knows, is not begun until
 // there is room for that: it waits, for nobody but itself. Those whose address holds least go
 // first, so that nobody waits behind all the requests of one who holds much, and else those who came
-// first. Who asks for little is not in this queue and does not stop because of it.
+// first. Those that may leave little (Probes) do not wait behind the ones that will leave much. Who asks for little is not in this queue and does not stop because of it.
 
 // littleOutput is the pending output in bytes that is not worth telling the handler.
 const littleOutput = 64 << 10
@@ -32,9 +32,18 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	if d.Inline() {
 		l := d.loop
 		if l.noRoom.size() > 0 && l.retried != c {
+			if c.Notes&Probes != 0 && a.Probe(n) {
+				return admission.Granted
+			}
 			return admission.MustWait // else the room of those who wait would go to those who come
 		}
-		l.retried = nil
+		turn := l.retried == c
+		if l.retried = nil; turn {
+			return a.ReserveAhead(n) // it is its turn for room, not to be a probe
+		}
+	}
+	if c.Notes&Probes != 0 {
+		return a.ReserveLikely(n)
 	}
 	return a.ReserveAhead(n)
 }
@@ -44,6 +53,13 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 func (c *Conn) EndAhead() {
 	if a := c.acct.Load(); a != nil {
 		a.EndAhead()
+	}
+}
+
+// endProbe notes that what an answer has left is charged.
+func (c *Conn) endProbe() {
+	if a := c.acct.Load(); a != nil {
+		a.EndProbe()
 	}
 }
 
@@ -59,12 +75,16 @@ func (l *loop) awaitRoom(c *Conn) {
 	}
 }
 
-// retryRoom serves those that wait for room, until one must wait on. It reports whether d
-// still drives the loop.
+// retryRoom serves those that wait for room, until one must wait on, and then those that may be probes, until one of
+// these must. It reports whether d still drives the loop.
 func (l *loop) retryRoom(d *Driver) bool {
 	l.roomAt = 0
-	for range l.noRoom.size() {
-		l.noRoom.leastFirst()
+	full := false
+	for range l.noRoom.size() + 1 { // one may be asked twice
+		at := l.noRoom.leastFirst(full)
+		if at < 0 {
+			break
+		}
 		c := l.noRoom.pop()
 		c.queued = false
 		if c.slot < 0 || !c.noteEvent(0) {
@@ -74,13 +94,18 @@ func (l *loop) retryRoom(d *Driver) bool {
 		if l.noRoom.size() > 0 {
 			l.roomAt = l.now // should d lose the loop, its next driver goes on
 		}
-		l.retried = c
+		if l.retried = c; full {
+			l.retried = nil // it is not its turn for room
+		}
 		if !d.visit(c) {
 			return false // and nothing of the loop is d's any more
 		}
 		if c.slot >= 0 && c.queued && c.flags&flagAwaitsRoom != 0 {
-			l.noRoom.toFront()
-			break
+			l.noRoom.lastTo(at)
+			if full {
+				break
+			}
+			full = true
 		}
 	}
 	l.roomAt = 0
@@ -91,27 +116,40 @@ func (l *loop) retryRoom(d *Driver) bool {
 	return true
 }
 
-// leastFirst makes the first one whose address holds least the first of the queue.
-func (q *connQueue) leastFirst() {
-	least, at := int64(math.MaxInt64), q.at
+// leastFirst makes the first one whose address holds least the first of the queue, and returns where it was, -1 if
+// there is none. If it is to be a probe, it is the last such one whose address holds little: each has its turn for
+// room besides, and many that come at once do not make those wait who come later.
+func (q *connQueue) leastFirst(probes bool) int {
+	least, at := int64(math.MaxInt64), -1
 	for i, c := range q.conns[q.at:] {
+		if probes && c.Notes&Probes == 0 {
+			continue
+		}
 		n := int64(-1) // it was closed, or holds nothing
 		if a := c.acct.Load(); a != nil && c.slot >= 0 {
 			n = a.HeldByAddress()
 		}
-		if n < least {
+		if probes && n <= littleOutput {
+			n = 0
+		}
+		if n < least || probes && n == least {
 			least, at = n, q.at+i
 		}
+	}
+	if at < 0 {
+		return -1
 	}
 	c := q.conns[at]
 	copy(q.conns[q.at+1:at+1], q.conns[q.at:at])
 	q.conns[q.at] = c
+	return at - q.at
 }
 
-// toFront makes the last of a queue the first.
-func (q *connQueue) toFront() {
+// lastTo moves the last of a queue to the place that is so far behind the first.
+func (q *connQueue) lastTo(place int) {
 	n := len(q.conns) - 1
+	place = min(q.at+place, n)
 	last := q.conns[n]
-	copy(q.conns[q.at+1:], q.conns[q.at:n])
-	q.conns[q.at] = last
+	copy(q.conns[place+1:], q.conns[place:n])
+	q.conns[place] = last
 }

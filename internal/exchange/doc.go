@@ -86,6 +86,7 @@
 //
 //	wire.go     what an adapter offers     call.go     what the pipeline offers
 //	state.go    what both know of a request
+//	targets.go  which requests of a route had large answers
 //	server.go   what adapters know of a server
 //	lentbody.go a body that was read, for standard handlers
 //	ended.go    what writers and bodies are when their time is over

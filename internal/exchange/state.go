@@ -58,6 +58,7 @@ type Route struct {
 	Pace     Pace
 	Streams  Pace         // of what the answers produce when they are sent
 	Pends    atomic.Int64 // bytes of output that clients leave at first, at the most, as lately seen
+	Large    Targets      // requests that left much, as lately seen
 	Counts   RouteCounts
 
 	WantsWhole atomic.Bool     // its action takes bodies in whole, as far as has been seen

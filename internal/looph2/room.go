@@ -21,7 +21,11 @@ const (
 
 // left notes how much of an answer its client has not let out at once.
 func (own *stream) left(n int64) {
-	switch route := own.route; {
+	route := own.route
+	if route != nil && own.target != 0 {
+		route.Large.Note(own.target, n > muchPending)
+	}
+	switch {
 	case route == nil:
 	case n > muchPending && n > route.Pends.Load():
 		route.Pends.Store(n)
@@ -45,6 +49,14 @@ func (x *Wire) mustAsk() bool {
 	return x.expectsMuch() && (x.crowded() || !x.own.s.prompt.CompareAndSwap(true, false))
 }
 
+// ask asks for n bytes. What is not known to be large may begin as a probe, unless its client takes nothing of others.
+func (x *Wire) ask(a *admission.Account, n int64) admission.Outcome {
+	if !x.crowded() && !x.s.Route.Large.Large(x.own.target) {
+		return a.ReserveLikely(n)
+	}
+	return a.ReserveAhead(n)
+}
+
 // reserveRoom asks for room for what the answer will leave.
 func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Outcome) admission.Outcome {
 	own, server, pends := x.own, x.h.server, &x.s.Route.Pends
@@ -66,11 +78,17 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 		return admission.Granted // nobody waits for it
 	}
 	outcome := admission.Granted
+	own.target = x.s.Target()
 	if a = a.Lend(); !a.ReserveFirst(n) {
 		outcome = ask(a, n)
 	}
+	if outcome == admission.NoRoom {
+		own.target = 0 // what it is answered with says nothing
+	}
 	if outcome == admission.Granted {
-		pends.Add(-pends.Load() / pendsDecay)
+		if !a.Probing() { // else it says nothing of those that had to wait
+			pends.Add(-pends.Load() / pendsDecay)
+		}
 		own.s.mu.Lock()
 		own.ahead = true
 		own.s.mu.Unlock()
@@ -110,7 +128,7 @@ func (own *stream) endAhead() {
 
 // hasRoom asks for room on the loop. Where there is none, the request waits elsewhere, or is refused.
 func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte) bool {
-	switch x.reserveRoom((*admission.Account).ReserveAhead) {
+	switch x.reserveRoom(x.ask) {
 	case admission.MustWait:
 		s.sendToWorker(own, x, req, body)
 		return false
@@ -145,7 +163,7 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		return own.canceled
 	}
 	outcome := x.reserveRoom(func(a *admission.Account, n int64) admission.Outcome {
-		if outcome := a.ReserveAhead(n); outcome != admission.MustWait {
+		if outcome := x.ask(a, n); outcome != admission.MustWait {
 			return outcome
 		}
 		if !own.s.beginAwaiting() {
@@ -156,7 +174,8 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		defer own.await(false)
 		x.d.Lend()
 		defer x.d.Regain()
-		return a.AcquireAhead(n, nil, func() bool { return over() || !x.expectsMuch() })
+		ask := func() admission.Outcome { return x.ask(a, n) }
+		return a.Acquire(ask, nil, func() bool { return over() || !x.expectsMuch() })
 	})
 	switch {
 	case over():

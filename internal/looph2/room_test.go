@@ -53,6 +53,34 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 	}
 }
 
+// Who asks the same route for a small answer is not in line with those who wait for room for large ones.
+func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
+	onLoop(t)
+	const size, small, clients = 1 << 20, 20 << 10, 60
+	var begun atomic.Int64 // large ones
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("small") != "" {
+				return dunlin.Bytes("", bytes.Repeat([]byte("x"), small))
+			}
+			begun.Add(1)
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
+		})
+	})
+	for range clients {
+		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
+	}
+	soon(t, "all have begun, or wait", func() bool { return begun.Load()+int64(s.app.Stats().Memory.Waiting) >= clients })
+	before := begun.Load()
+	status, body := s.get("/answer?small=1")
+	if status != 200 || len(body) != small {
+		t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
+	}
+	if line, after := clients-before, begun.Load()-before; line > 0 && after > line/2 {
+		t.Errorf("%d of %d that waited began before it", after, line)
+	}
+}
+
 // Who waits for room and is reset meanwhile is not served: its answer would be made without room.
 func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 	onLoop(t)

@@ -45,6 +45,7 @@ type stream struct {
 	tunnel    bool                  // an extended CONNECT, whose body is no message but what another protocol says
 	counts    *exchange.RouteCounts // of its route, once it has been answered
 	route     *exchange.Route       // once its action begins
+	target    exchange.Target       // what was asked for, 0 unless it was to wait for room
 	sent      int64                 // bytes of the answer's body
 	free      int64                 // of these, how many more may be sent by the window that it began with
 	taking    taking                // while its window is closed

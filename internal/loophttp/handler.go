@@ -135,6 +135,9 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 		consumed += n
 		switch next {
 		case moreRequests:
+			if x.target != 0 {
+				x.answered()
+			}
 			if consumed == len(in) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed

@@ -9,7 +9,8 @@ import (
 )
 
 // A route shows by its answers how much of them clients leave at first (Route.Pends): about the
-// most, falling with each that leaves less.
+// most, falling with each that leaves less; and of which requests they leave much (Route.Large). What is asked for
+// besides may be small: it may begin as a probe where there is no room.
 const (
 	// muchPending is the pending output from which a request is not begun without room for it.
 	muchPending = 64 << 10
@@ -20,8 +21,23 @@ const (
 // Pended notes that the answer to the latest request was not taken at once.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	d.Scratch.(*wire).c.Notes &^= engine.Prompt
-	if route := d.Scratch.(*wire).s.Route; route != nil && bytes > route.Pends.Load() {
+	x := d.Scratch.(*wire)
+	route := x.s.Route
+	if route == nil {
+		return
+	}
+	if bytes > route.Pends.Load() {
 		route.Pends.Store(bytes)
+	}
+	if x.target != 0 && bytes > muchPending {
+		route.Large.Note(x.target, true)
+	}
+}
+
+// answered notes that what was asked for last is here in full, and was not large, if nothing before it was either.
+func (x *wire) answered() {
+	if x.d.Gathered() <= muchPending {
+		x.s.Route.Large.Note(x.target, false)
 	}
 }
 
@@ -47,14 +63,23 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 	if most := server.Holders.MaxAddress; most > 0 {
 		n = min(n, most)
 	}
+	x.target = x.s.Target()
+	likely := !x.s.Route.Large.Large(x.target)
+	if x.c.Notes &^= engine.Probes; likely {
+		x.c.Notes |= engine.Probes
+	}
 	switch x.d.ReserveRoom(x.c, n) {
 	case admission.MustWait:
 		return needRoom, true
 	case admission.NoRoom:
+		x.target = 0
 		met := x.c.Met()
 		server.NoteNoMemory("requests whose answers are large", x.s.Route.Pattern, met)
 		x.closing = x.closing || x.streaming
 		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer", met)), exchange.FromMemory), true
+	}
+	if x.c.Account().Probing() {
+		return 0, false // its answer says nothing of those that had to wait
 	}
 	x.c.Notes |= engine.Prompt // until Pended
 	p.Add(-p.Load() / pendsDecay)

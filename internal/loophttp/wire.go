@@ -54,13 +54,14 @@ type wire struct {
 	undated   bool               // the answer has no Date
 	routing   bool               // between Enter and Leave of findWatched
 	closing   bool               // the connection closes after the answer
-	produces  atomic.Bool        // a stream is being carried out on the loop
-	answering atomic.Bool        // what runs sends an answer that is not made in whole
 	begun     bool               // the head of a streamed answer is in the output
 	inPlace   bool               // head and whole lie in the input
 	moved     bool               // the input of the call lies elsewhere now, see moveInput
 	hijacked  bool               // the connection is not ours any more
 	expired   bool               // likewise, because the action was late
+	produces  atomic.Bool        // a stream is being carried out on the loop
+	answering atomic.Bool        // what runs sends an answer that is not made in whole
+	target    exchange.Target    // what was asked for, 0 unless it was to wait for room
 	begunAt   int                // where in the output the begun answer begins, -1 if part of it was sent
 	planned   *planned           // what goes on in the background
 	kept      []byte             // ... or in here, after moveInput
@@ -215,7 +216,7 @@ func (x *wire) find() {
 // readHead makes the state that of the parsed head.
 func (x *wire) readHead() {
 	h := &x.head
-	x.minor, x.closing, x.begun, x.named = h.Minor, !h.KeepAlive, false, false
+	x.minor, x.closing, x.begun, x.named, x.target = h.Minor, !h.KeepAlive, false, false, 0
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has refused bad escapes.

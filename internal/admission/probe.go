@@ -1,0 +1,126 @@
+package admission
+
+import "time"
+
+// Who asks for what may be small waits in line with those who want much, where all that is known is that some
+// answers are large. So one that nothing is known of may begin as a probe: without room, on the promise that no more
+// than so much comes of it. What really comes is charged when it is there.
+//
+// Bound: a probe begins while what is held, with all that probes have promised, passes the budget by no more than
+// slack, be it with its own promise, or because no other probe is under way. So it passes it by slack and one answer at
+// the most, and a probe whose answer was large leaves no place to others until there is room for it.
+//
+// Each such answer has others end who are slower, and is work for the collector. So there are probeBurst of them, and
+// one in each probePause, however many ask for ever new things: they have no more of it than if they waited.
+//
+// Those of an address that holds something else leave the place to one whose address holds nothing: who holds
+// much and asks for ever new things does not have all of them.
+
+const (
+	probePause = int64(250 * time.Millisecond) // in ns
+	probeBurst = 4
+)
+
+// Probe reports whether a request may begin for which there is no room, since it probably leaves little: at the most
+// n bytes. What it leaves is to be forced; until EndProbe or EndAhead the promise stands. It does not wait.
+func (a *Account) Probe(n int64) bool {
+	h := a.holders
+	first := a.source.known && a.source.held.Load() == a.Held()
+	h.probing.Lock()
+	defer h.probing.Unlock()
+	a.mu.Lock()
+	promised, newcomer, over := a.promised > 0, a.newcomer, a.ending || a.closed
+	a.mu.Unlock()
+	switch {
+	case over || h.overAddress(a, n) > 0:
+		return false
+	case promised:
+		a.Unwait()
+		return true // what a connection has asked at once is made until there is much of it
+	case !newcomer && !first && h.newcomers.Load() > 0 || !h.fitsProbe(n):
+		h.denied.Store(true)
+		if first {
+			a.mu.Lock()
+			a.comes(!a.closed)
+			a.mu.Unlock()
+		}
+		return false
+	}
+	a.mu.Lock()
+	if !a.closed {
+		a.promised = n
+		h.promised.Add(n)
+	}
+	a.mu.Unlock()
+	a.Unwait()
+	return true
+}
+
+// fitsProbe reports whether there may be another probe. h.probing is held.
+func (h *Holders) fitsProbe(n int64) bool {
+	if h.probesAt.Load() > h.now()+(probeBurst-1)*probePause {
+		return false
+	}
+	promised := h.promised.Load()
+	over := h.budget.Held() + promised - h.budget.HeldFor(InCache) - h.spared.Load() - h.budget.Bound()
+	return promised == 0 && over <= h.slack() || over+n <= h.slack()
+}
+
+// ReserveLikely is ReserveAhead for a request that probably leaves less than n bytes: where it would wait, it begins
+// as a probe if it may.
+func (a *Account) ReserveLikely(n int64) Outcome {
+	h := a.holders
+	if !a.Ending() && h.takeMuch(a, Output, n, 0) {
+		a.Unwait()
+		a.makes(n)
+		return Granted
+	}
+	if a.Probe(n) {
+		return Granted
+	}
+	return a.ReserveAhead(n)
+}
+
+// EndProbe ends a promise: what is left of the answer has been charged.
+func (a *Account) EndProbe() {
+	a.mu.Lock()
+	n := a.promised
+	a.promised = 0
+	a.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	h := a.holders
+	if a.Held() > leastShare {
+		h.probing.Lock()
+		h.probesAt.Store(max(h.probesAt.Load(), h.now()) + probePause)
+		h.probing.Unlock()
+	}
+	h.promised.Add(-n)
+	h.signal()
+}
+
+// Probing reports whether the account has promised something.
+func (a *Account) Probing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.promised > 0
+}
+
+// comes notes whether the account waits to be a probe, and its address holds nothing else. a.mu is held.
+func (a *Account) comes(comes bool) {
+	if a.newcomer == comes {
+		return
+	}
+	a.newcomer = comes
+	if comes {
+		a.holders.newcomers.Add(1)
+	} else {
+		a.holders.newcomers.Add(-1)
+	}
+}
+
+// letsProbe reports whether those are to look who were denied a probe, and may have one now. It says so once.
+func (h *Holders) letsProbe() bool {
+	return h.denied.Load() && h.promised.Load() == 0 && h.budget.Held() <= h.budget.Bound()+h.slack() && h.denied.CompareAndSwap(true, false)
+}

@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// One begins without room at a time, whatever waits; a large answer leaves no place until there is room for it, and
+// nothing stays of those that are over.
+func TestProbe(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	holder := open(there)
+	holder.Force(Output, 4<<20)
+	holder.Answers(4 << 20)
+	one, two := open(netip.MustParseAddr("192.0.2.8")), open(netip.MustParseAddr("192.0.2.9"))
+	if one.ReserveFirst(1<<20) || !one.Probe(1<<20) || !one.Probing() {
+		t.Fatal("one may not begin, though nobody else has")
+	}
+	if two.Probe(1 << 20) {
+		t.Fatal("two may, with room for none")
+	}
+	if one.EndAhead(); one.Probing() || !two.Probe(1<<20) {
+		t.Fatal("the next one may not when a small answer is there")
+	}
+	two.Force(Output, 1<<20)
+	two.Answers(1 << 20)
+	if two.EndProbe(); one.Probe(1 << 20) {
+		t.Error("the next one may while a large answer is held without room")
+	}
+	holder.Release(Output, 1<<20)
+	if !one.Probe(1 << 20) {
+		t.Error("the next one may not though there is room by now")
+	}
+	if three := open(here); three.Probe(1 << 20) {
+		t.Error("one may beside it")
+	} else {
+		three.Close()
+	}
+	one.Close()
+	if h.promised.Load() != 0 || h.newcomers.Load() != 0 {
+		t.Errorf("%d bytes are promised, and %d wait, when all are over", h.promised.Load(), h.newcomers.Load())
+	}
+}
+
+// An address that holds something leaves the place to one that holds nothing, when it waits.
+func TestProbesTakeTurns(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	for range 16 {
+		open(there).Force(Output, 256<<10)
+	}
+	other, greedy, newcomer := open(there), open(there), open(here)
+	if !other.Probe(1 << 20) {
+		t.Fatal("one of a greedy address may not begin, though nobody waits")
+	}
+	if got := newcomer.ReserveLikely(1 << 20); got != MustWait {
+		t.Fatalf("a newcomer while it is under way: %v", got)
+	}
+	other.EndAhead()
+	if greedy.Probe(1 << 20) {
+		t.Error("another one of the address went before the newcomer")
+	}
+	if got := newcomer.ReserveLikely(1 << 20); got != Granted || !newcomer.Probing() {
+		t.Errorf("the newcomer: %v", got)
+	}
+	if newcomer.EndAhead(); !greedy.Probe(1 << 20) {
+		t.Error("the address has no turn when nobody else waits")
+	}
+}
+
+// Whatever clients ask for again and again, what is held stays within the bound, the slack and one answer, and those
+// who ask for little are served however many hold much for ever and ask for more.
+func TestProbesAreBounded(t *testing.T) {
+	const clients, large, small = 60, 1 << 20, 20 << 10
+	for i := range 4 {
+		alone, known := i&1 != 0, i&2 != 0 // each has an address of its own; it is known which are large
+		h, now, open := cappedHolders(0, 0)
+		h.budget.SetBound(5 << 20)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		type client struct {
+			*cappedPeer
+			from    netip.Addr
+			until   int64 // when its action is done
+			little  bool
+			holding int64
+		}
+		var all []*client
+		for i := range clients {
+			from := there
+			if alone {
+				from = netip.AddrFrom4([4]byte{198, 51, 100, byte(i)})
+			}
+			all = append(all, &client{from: from, little: i < 3})
+		}
+		served, most := 0, int64(0)
+		for range 1_500 {
+			*now += int64(10 * time.Millisecond)
+			for _, i := range rnd.Perm(clients) {
+				c := all[i]
+				if c.cappedPeer == nil {
+					c.cappedPeer = open(c.from)
+				}
+				switch {
+				case c.ended:
+					c.Release(Output, c.holding)
+					c.Close()
+					*c = client{from: c.from, little: c.little}
+				case c.holding > 0:
+					c.Moved(120, c.holding) // 12 KB/s
+				case c.until == 0:
+					ask := c.ReserveLikely
+					if known && !c.little {
+						ask = c.ReserveAhead
+					}
+					if !c.ReserveFirst(large) && ask(large) != Granted {
+						continue
+					}
+					c.until = *now + rnd.Int64N(int64(50*time.Millisecond))
+				case c.until <= *now && c.little:
+					c.EndAhead()
+					c.until = 0
+					served++
+				case c.until <= *now:
+					c.Answers(large)
+					c.holding = large
+					c.Force(Output, large)
+					c.EndProbe()
+				}
+			}
+			most = max(most, h.budget.Held()+h.promised.Load()-h.Ending())
+		}
+		if bound := h.budget.Bound() + h.slack() + large; most > bound {
+			t.Errorf("%d bytes were held and promised, more than %d", most, bound)
+		}
+		least := 1 // each of all has its turn
+		if known {
+			least = 200
+		}
+		if served < least {
+			t.Errorf("each from an address of its own %v, known to be large %v: %d were served who want little", alone, known, served)
+		}
+	}
+}

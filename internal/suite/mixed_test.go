@@ -1,0 +1,82 @@
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Who asks a route for a small answer is not in line with all those who wait for room for its large ones, which slow
+// clients never finish: it has its answer before they have theirs, also when they come from its own address.
+func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
+	const clients, small = 60, 20 << 10
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, path := range []string{"/native", "/mounted"} {
+			t.Run(path[1:], func(t *testing.T) {
+				var app *dunlin.App
+				var begun atomic.Int64 // large ones
+				size := func(query string) int {
+					n, _ := strconv.Atoi(query)
+					if n > small {
+						begun.Add(1)
+					}
+					return n
+				}
+				addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 24 << 20, QueueTarget: -1}, func(a *dunlin.App) {
+					app = a
+					a.Get("/native", func(r *dunlin.Request) dunlin.Response {
+						return dunlin.Bytes("", bytes.Repeat([]byte("x"), size(r.Query("n"))))
+					})
+					a.Mount("/mounted", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						q, _ := url.ParseQuery(r.URL.RawQuery)
+						_, _ = w.Write(bytes.Repeat([]byte("x"), size(q.Get("n"))))
+					}))
+				})
+				slow := func() {
+					conn := Dial(t, addr)
+					if err := TCP(conn).SetReadBuffer(4 << 10); err != nil {
+						t.Fatal(err)
+					}
+					Send(t, conn, Request(fmt.Sprintf("GET %s?n=%d", path, slowAnswer)))
+				}
+				slow() // the route is known from here on
+				Soon(t, "the first has begun", func() bool { return begun.Load() == 1 })
+				for range clients - 1 {
+					slow()
+				}
+				Soon(t, "all have begun, or wait", func() bool {
+					s := app.Stats()
+					gone := int(s.Shed["largest-holder"] + s.Shed["no-memory"])
+					return max(s.Memory.Holders+gone, int(begun.Load())+s.Memory.Waiting) >= clients
+				})
+				before, line := begun.Load(), clients-begun.Load()
+				conn := Dial(t, addr)
+				Send(t, conn, Request(fmt.Sprintf("GET %s?n=%d", path, small)))
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := io.Copy(io.Discard, resp.Body)
+				if err != nil || resp.StatusCode != 200 || n != small {
+					t.Fatalf("%d with %d bytes: %v", resp.StatusCode, n, err)
+				}
+				// By HTTP/2 what a mounted handler writes is taken from it as windows open: hardly anybody waits for room.
+				if after := begun.Load() - before; !(adapterOf(t).H2 && path == "/mounted") && line > 0 && after > line/2 {
+					t.Errorf("%d of %d that waited began before it", after, line)
+				}
+				// What a mounted handler writes at once is its own before it is the server's.
+				if m := app.Stats().Memory; path == "/native" && m.HeldPeak > m.Budget+m.Budget/4+2*slowAnswer {
+					t.Errorf("%d bytes were held of %d, and %d at once", m.HeldPeak, m.Budget, begun.Load())
+				}
+			})
+		}
+	})
+}
