@@ -123,7 +123,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	n := min(s.h2.Room(st), len(body), max(most-len(s.h2.Out), 0))
 	if n > 0 {
 		s.h2.Data(st, body[:n], n == len(body))
-		own.count(n)
+		own.count(n, n == len(body))
 	}
 	own.left(int64(len(body) - n))
 	if n == len(body) {
@@ -168,12 +168,15 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	return body
 }
 
-// count counts what was sent of the body.
-func (own *stream) count(n int) {
+// count counts what was sent of the body. Of an answer that is sent to its last byte all counts as let out.
+func (own *stream) count(n int, last bool) {
+	before := max(own.sent-own.free, 0)
 	own.sent += int64(n)
 	own.s.sent += int64(n)
-	own.s.opened += max(int64(n)-own.free, 0)
-	own.free = max(own.free-int64(n), 0)
+	own.s.opened += max(own.sent-own.free, 0) - before
+	if last {
+		own.s.opened += min(own.sent, own.free)
+	}
 }
 
 // freeRest lets go of what waits to be sent of a complete answer.
@@ -213,7 +216,7 @@ func (s *session) pumpRest(own *stream, n int) {
 	n = min(n, len(own.rest))
 	last := n == len(own.rest)
 	s.h2.Data(own.st, own.rest[:n], last)
-	own.count(n)
+	own.count(n, last)
 	own.rest = own.rest[n:]
 	s.mu.Lock()
 	own.progress(int64(n), int64(len(own.rest)))
@@ -236,7 +239,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	last := own.finished && n == own.unsent()
 	if n > 0 {
 		s.h2.Data(own.st, piece[:n], last && len(own.trailers) == 0)
-		own.count(n)
+		own.count(n, last)
 		if own.out.len > 0 {
 			own.out.skip(n)
 		} else {

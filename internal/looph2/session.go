@@ -53,7 +53,7 @@ type session struct {
 	awaiting  atomic.Int64
 	judged    int64 // when slow clients were judged last
 	sent      int64 // bytes of answers' bodies
-	opened    int64 // ... beyond the windows that their streams began with
+	opened    int64 // ... beyond the windows that their streams began with, or of answers that are sent in full
 	taking    taking
 	opening   taking
 	bodies    int // streams whose bodies are gathered

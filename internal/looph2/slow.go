@@ -18,8 +18,9 @@ import (
 //
 //	an answer whose own window is closed  what is sent of it
 //	those that wait for the connection's  what is sent of all: it goes to others first, by priority
-//	those that are not made yet, since    what the client lets out of all, beyond the windows that streams
-//	the client leaves others              begin with; else each would begin to wait when those before it are cut
+//	those that are not made yet, since    as those before them. Where their own windows are closed: what the client lets
+//	the client leaves others              out of all, in full or beyond the windows that streams begin with; else
+//	                                      each would begin to wait when those before it are cut
 //
 // judge looks at all streams.
 func (s *session) judge() {
@@ -45,7 +46,6 @@ func (s *session) judge() {
 				delayed = append(delayed, own)
 			}
 		case waits:
-			blocked = blocked || s.h2.Shut()
 			waiting = append(waiting, own)
 		case unmade:
 			own.delayed = true
@@ -54,8 +54,8 @@ func (s *session) judge() {
 	}
 	settings := &s.h.server.Settings
 	if s.taking.judge(settings, len(waiting) > 0, s.h2.Shut(), s.sent, passed) {
-		cut = append(cut, waiting...)
-		s.taking = taking{}
+		cut = append(append(cut, waiting...), delayed...)
+		s.taking, delayed = taking{}, nil
 	}
 	if s.opening.judge(settings, len(delayed) > 0, blocked, s.opened, passed) { // until none is left
 		cut = append(cut, delayed...)

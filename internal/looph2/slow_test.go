@@ -129,3 +129,77 @@ func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 		}
 	})
 }
+
+// A client whose connection's window alone is small lets all out through it, within the windows that its streams begin
+// with: it is no reason to give up what is not made yet.
+func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
+	onLoop(t)
+	const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, WriteTimeout: timeout}, func(app *dunlin.App) {
+		app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
+	})
+	c := newH2Conn(t, s.addr)
+	c.window(2 * size)
+	for i := range uint32(all) {
+		c.request(2*i+1, true, "GET", "/whole")
+	}
+	for left := 65535; left > 0; {
+		if kind, _, _, n := c.read(); kind == frameData {
+			left -= int(n)
+		}
+	}
+	for began := time.Now(); time.Since(began) < 3*timeout; {
+		_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, piece)...)
+		for taken := uint32(0); taken < piece; {
+			switch kind, _, stream, n := c.read(); kind {
+			case frameReset:
+				t.Fatalf("stream %d is reset after %v", stream, time.Since(began))
+			case frameData:
+				taken += n
+			}
+		}
+	}
+}
+
+// Nor is one answer that is left, while the client takes others to their ends.
+func TestAnswersBesideOneThatIsLeftAreKept(t *testing.T) {
+	onLoop(t)
+	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, WriteTimeout: timeout}, func(app *dunlin.App) {
+		app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
+		app.Get("/left", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, 4*size)) })
+	})
+	c := newH2Conn(t, s.addr)
+	c.window(size)
+	open := func(n uint32) { _ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, n)...) }
+	open(2*size - 65535)
+	c.request(1, true, "GET", "/left")
+	asked := uint32(1)
+	ask := func() { asked += 2; c.request(asked, true, "GET", "/whole") }
+	for taken := uint32(0); taken < size; {
+		if kind, _, _, n := c.read(); kind == frameData {
+			taken += n
+		}
+	}
+	for range 60 {
+		ask()
+	}
+	waits := size // bytes of the connection's window that are not used
+	until := time.Now().Add(10 * timeout)
+	for left := false; time.Now().Before(until); {
+		switch kind, flags, stream, n := c.read(); {
+		case kind == frameReset && stream == 1 && !left:
+			left, until = true, time.Now().Add(timeout/2)
+		case kind == frameReset:
+			t.Fatalf("stream %d is reset", stream)
+		case kind == frameData:
+			if waits -= int(n); waits <= 0 {
+				open(piece)
+				waits += piece
+			}
+			if flags&1 != 0 {
+				ask()
+			}
+		}
+	}
+}

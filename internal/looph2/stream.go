@@ -47,7 +47,7 @@ type stream struct {
 	route     *exchange.Route       // once its action begins
 	target    exchange.Target       // what was asked for, 0 unless it was to wait for room
 	sent      int64                 // bytes of the answer's body
-	free      int64                 // of these, how many more may be sent by the window that it began with
+	free      int64                 // of these, how many may be sent by the window that it began with
 	taking    taking                // while its window is closed
 
 	kept atomic.Bool // it was known to more than its loop: it is not used again
