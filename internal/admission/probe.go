@@ -56,9 +56,12 @@ func (a *Account) Probe(n int64) bool {
 	return true
 }
 
+// probesPause reports whether probes have had as many large answers lately as there may be.
+func (h *Holders) probesPause() bool { return h.probesAt.Load() > h.now()+(probeBurst-1)*probePause }
+
 // fitsProbe reports whether there may be another probe. h.probing is held.
 func (h *Holders) fitsProbe(n int64) bool {
-	if h.probesAt.Load() > h.now()+(probeBurst-1)*probePause {
+	if h.probesPause() {
 		return false
 	}
 	promised := h.promised.Load()
@@ -79,6 +82,13 @@ func (a *Account) ReserveLikely(n int64) Outcome {
 		return Granted
 	}
 	return a.ReserveAhead(n)
+}
+
+// ProbesFirst reports whether the account goes before those whose addresses hold something else, as a probe.
+func (a *Account) ProbesFirst() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.newcomer || a.source.known && a.source.held.Load() == a.held.Load()
 }
 
 // EndProbe ends a promise: what is left of the answer has been charged.
@@ -120,7 +130,9 @@ func (a *Account) comes(comes bool) {
 	}
 }
 
-// letsProbe reports whether those are to look who were denied a probe, and may have one now. It says so once.
+// letsProbe reports whether those are to look who were denied a probe, and may have one now. It says so once. When probes
+// have paused nobody tells: those who wait look by themselves as often as that.
 func (h *Holders) letsProbe() bool {
-	return h.denied.Load() && h.promised.Load() == 0 && h.budget.Held() <= h.budget.Bound()+h.slack() && h.denied.CompareAndSwap(true, false)
+	return h.denied.Load() && h.promised.Load() == 0 && h.budget.Held() <= h.budget.Bound()+h.slack() && !h.probesPause() &&
+		h.denied.CompareAndSwap(true, false)
 }

@@ -144,3 +144,45 @@ func TestProbesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// While probes have to pause, whatever else is given back tells nobody to look.
+func TestProbesThatPauseWakeNobody(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	looks := 0
+	h.OnRoom = func() { looks++ }
+	holder := open(there)
+	holder.Force(Output, 4<<20)
+	holder.Working(true) // it is not ended
+	waiting := open(netip.MustParseAddr("192.0.2.8"))
+	for range probeBurst {
+		p := open(here)
+		if !p.Probe(1 << 20) {
+			t.Fatal("one may not begin, though nobody else has")
+		}
+		p.Force(Output, 100<<10)
+		p.EndProbe()
+		p.Close()
+		p.Release(Output, 100<<10)
+	}
+	if got := waiting.ReserveLikely(1 << 20); got != MustWait {
+		t.Fatalf("one more: %v", got)
+	}
+	looks = 0
+	other := open(here)
+	for range 100 {
+		other.Force(Input, 4<<10)
+		other.Release(Input, 4<<10)
+		if got := waiting.ReserveLikely(1 << 20); got != MustWait {
+			t.Fatalf("one more: %v", got)
+		}
+	}
+	if looks > 1 {
+		t.Errorf("those who wait were told to look %d times", looks)
+	}
+	*now += int64(time.Second)
+	other.Force(Input, 4<<10)
+	if other.Release(Input, 4<<10); looks == 0 {
+		t.Error("nobody was told when there may be probes again")
+	}
+}
