@@ -70,6 +70,9 @@ const (
 	// Probes: what it asks for is not known to be large, as its route is, and may begin as a probe where there is no room.
 	Probes
 
+	// asked: it has asked for room and been told to wait. The engine's.
+	asked
+
 	// Paused: nothing is read from the connection, not even while it lingers, until the handler takes the note away and
 	// has the connection woken. What its peer sends stays with the system, which soon takes no more. A peer that is lost
 	// meanwhile is noticed.

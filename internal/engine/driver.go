@@ -326,6 +326,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
+		if c.Notes&asked != 0 && d.leftover != leftRoom {
+			c.asksNoMore()
+		}
 		if c.out != nil {
 			c.endProbe()
 		}

@@ -126,6 +126,9 @@ func (d *Driver) refuse(c *Conn) {
 		return
 	}
 	d.engine.handler.Refused(d, c, c.kept())
+	if c.Notes&asked != 0 {
+		c.asksNoMore()
+	}
 	c.flags = c.flags&^(flagAgain|flagHandOff|flagAwaitsRoom) | flagCloseAfter | flagLinger
 	d.send(c)
 	d.engine.buffers.put(c.in)

@@ -10,9 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -363,11 +365,72 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	room.giveBack()
 }
 
+// One whose address holds nothing else goes before others as a probe, and so is asked before them: else they would
+// wait for each other.
+func TestProbesOfNewcomersGoFirst(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x, holders := serveHolders(t, room)
+	from := func(last byte) *client {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, last)}}
+		conn, err := d.Dial("tcp", x.addr.String())
+		if err != nil {
+			t.Skipf("from another address: %v", err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return &client{conn, t, bufio.NewReader(conn)}
+	}
+	holds := from(3)
+	holds.send("echo " + strings.Repeat("x", 1000)) // half a line
+	defer x.take(tightBudget / 2)()
+	probe := holders.Open(nil, netip.Addr{})
+	if !probe.Probe(room.room) {
+		t.Fatal("the first may not be a probe")
+	}
+	newcomer, other := from(2), from(3)
+	turn := x.dial()
+	newcomer.send("maybe new\n")
+	turn.awaitTurn()
+	other.send("maybe other\n")
+	turn.awaitTurn()
+	probe.Close()
+	newcomer.want("new")
+	other.want("other")
+}
+
+// A request that waits for room and is served without it, as its handler knows better by then, waits no more.
+func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x, holders := serveHolders(t, room)
+	defer x.take(tightBudget / 2)()
+	c, turn := x.dial(), x.dial()
+	c.send("much too much\n")
+	turn.awaitTurn()
+	if n := holders.Waiting(); n != 1 {
+		t.Fatalf("%d wait, want one", n)
+	}
+	room.little.Store(true)
+	x.AdvanceClock(300 * time.Millisecond)
+	c.want("little")
+	turn.awaitTurn()
+	if n := holders.Waiting(); n != 0 {
+		t.Errorf("%d wait for room, who have been served", n)
+	}
+}
+
+func serveHolders(t *testing.T, h engine.Handler) (*tight, *admission.Holders) {
+	budget := admission.NewBudget(tightBudget)
+	holders := admission.NewHolders(budget, admission.Clock())
+	x := &tight{budget: budget, shed: new(admission.Shed), logs: new(logBuffer)}
+	x.server = serve(t, engine.Config{Loops: 1, Budget: budget, Holders: holders, Shed: x.shed, Logger: slog.New(slog.NewTextHandler(x.logs, nil))}, h)
+	return x, holders
+}
+
 // A roomHandler reserves room for lines that begin with "much", and holds it until told to give it
-// back.
+// back. Those that begin with "maybe" may be probes.
 type roomHandler struct {
 	*lineHandler
-	room int64
+	room   int64
+	little atomic.Bool // nothing is much
 
 	mu    sync.Mutex
 	n     int
@@ -390,8 +453,15 @@ func (h *roomHandler) giveBack() {
 
 func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 	args, much := strings.CutPrefix(string(in), "much ")
-	if !much {
+	args, maybe := strings.CutPrefix(args, "maybe ")
+	switch {
+	case !much && !maybe:
 		return h.lineHandler.Data(d, c, in)
+	case h.little.Load():
+		answer(d, "little")
+		return len(in)
+	case maybe:
+		c.Notes |= engine.Probes
 	}
 	switch d.ReserveRoom(c, h.room) {
 	case admission.MustWait:
@@ -399,6 +469,10 @@ func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 		return 0
 	case admission.NoRoom:
 		answer(d, "no room")
+		return len(in)
+	}
+	if maybe {
+		answer(d, strings.TrimSuffix(args, "\n"))
 		return len(in)
 	}
 	h.mu.Lock()

@@ -25,6 +25,23 @@ const roomPause = int64(250 * time.Millisecond)
 // the request. What was granted is for the output
 // of this call of Data; what is left of it when that has been sent is given back, or by [Conn.EndAhead].
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
+	outcome := d.reserveRoom(c, n)
+	if c.Notes &^= asked; outcome == admission.MustWait {
+		c.Notes |= asked
+	}
+	return outcome
+}
+
+// asksNoMore notes that c has been answered without the room that it waited for: its route has turned out to leave
+// little, or it is refused for another reason.
+func (c *Conn) asksNoMore() {
+	c.Notes &^= asked
+	if a := c.acct.Load(); a != nil {
+		a.Unwait()
+	}
+}
+
+func (d *Driver) reserveRoom(c *Conn, n int64) admission.Outcome {
 	a := c.Account().Lend()
 	if a.ReserveFirst(n) {
 		return admission.Granted
@@ -117,8 +134,8 @@ func (l *loop) retryRoom(d *Driver) bool {
 }
 
 // leastFirst makes the first one whose address holds least the first of the queue, and returns where it was, -1 if
-// there is none. If it is to be a probe, it is the last such one whose address holds little: each has its turn for
-// room besides, and many that come at once do not make those wait who come later.
+// there is none. If it is to be a probe, it is the last such one whose address holds nothing
+// else, or little: each has its turn for room besides, and many that come at once do not make those wait who come later.
 func (q *connQueue) leastFirst(probes bool) int {
 	least, at := int64(math.MaxInt64), -1
 	for i, c := range q.conns[q.at:] {
@@ -129,8 +146,12 @@ func (q *connQueue) leastFirst(probes bool) int {
 		if a := c.acct.Load(); a != nil && c.slot >= 0 {
 			n = a.HeldByAddress()
 		}
-		if probes && n <= littleOutput {
-			n = 0
+		switch {
+		case !probes || n <= 0:
+		case c.acct.Load().ProbesFirst():
+			n = 0 // while it waits, others may not
+		case n <= littleOutput:
+			n = 1
 		}
 		if n < least || probes && n == least {
 			least, at = n, q.at+i
