@@ -6,6 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // A route shows by its answers how much of them clients leave at first (Route.Pends): about the
@@ -46,7 +47,7 @@ func (x *wire) answered() {
 // client that has taken such an answer at once.
 func (x *wire) expectsMuch() bool {
 	route := x.s.Route
-	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0
+	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0 && x.head.Method != http1.MethodHead
 }
 
 // awaitRoom asks for room for what the answer will leave. When it is done the request was

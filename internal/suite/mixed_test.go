@@ -72,6 +72,12 @@ func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 				if after := begun.Load() - before; !(adapterOf(t).H2 && path == "/mounted") && line > 0 && after > line/2 {
 					t.Errorf("%d of %d that waited began before it", after, line)
 				}
+				// Nor does what has no body, though a large one belongs to it.
+				conn = Dial(t, addr)
+				Send(t, conn, Request(fmt.Sprintf("HEAD %s?n=%d", path, slowAnswer)))
+				if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "HEAD"}); err != nil || resp.StatusCode != 200 {
+					t.Errorf("HEAD: %v, %v", resp, err)
+				}
 				// What a mounted handler writes at once is its own before it is the server's.
 				if m := app.Stats().Memory; path == "/native" && m.HeldPeak > m.Budget+m.Budget/4+2*slowAnswer {
 					t.Errorf("%d bytes were held of %d, and %d at once", m.HeldPeak, m.Budget, begun.Load())
