@@ -143,12 +143,13 @@ func (q *connQueue) leastFirst(probes bool) int {
 			continue
 		}
 		n := int64(-1) // it was closed, or holds nothing
-		if a := c.acct.Load(); a != nil && c.slot >= 0 {
+		a := c.acct.Load()
+		if a != nil && c.slot >= 0 {
 			n = a.HeldByAddress()
 		}
 		switch {
 		case !probes || n <= 0:
-		case c.acct.Load().ProbesFirst():
+		case a.ProbesFirst():
 			n = 0 // while it waits, others may not
 		case n <= littleOutput:
 			n = 1
