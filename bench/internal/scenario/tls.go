@@ -23,7 +23,7 @@ var byTLS = []Scenario{
 	}),
 	closedLoop(closed{
 		name: "tls-1000", title: "Plain text by TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
-		about: "The same from a crowd. The first two seconds, with all handshakes, are not counted; the percentiles are of the whole time.",
+		about: "The same over 1,000 connections. The first two seconds, with all handshakes, are not counted; the percentiles are of the whole time.",
 		load:  load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"}, opening: 2 * time.Second,
 		atLeast: 4 * time.Second, maxRounds: 4,
 	}),
