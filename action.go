@@ -160,19 +160,29 @@ func (r *Request) clientGone(resp *Response) bool {
 
 // logFailure logs the cause of a response: what went wrong here at level Error, what the
 // client did wrong at level Debug, and so what is refused for want of memory, and what was late because
-// of its timeout, of which there is a line for all now and then.
+// of its timeout, of which there is a line for all now and then. A 503 with Retry-After is seldom alone: what the
+// action needs is away, for everybody. Of these there is one line a second.
 func (a *App) logFailure(r *Request, resp *Response) {
-	log, level := a.log.Debug, slog.LevelDebug
+	log, level, count := a.log.Debug, slog.LevelDebug, 0
 	if resp.a.Kind() == exchange.Gone {
 		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
-		log, level = a.log.Error, slog.LevelError
+		due := true
+		if resp.a.Status() == http.StatusServiceUnavailable && resp.Get("Retry-After") != "" {
+			count, due = a.outages.Note()
+		}
+		if due {
+			log, level = a.log.Error, slog.LevelError
+		}
 	}
 	if !a.log.Enabled(context.Background(), level) {
 		return // before the arguments are made
 	}
-	log("request failed", "status", resp.a.Status(), "error", resp.a.Own().Err,
-		"method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+	args := []any{"status", resp.a.Status(), "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID()}
+	if count > 0 {
+		args = append(args, "count", count)
+	}
+	log("request failed", args...)
 }

@@ -48,15 +48,16 @@ type App struct {
 	tickets  tickets.Keys   // of TLS sessions
 	servers  lifecycle.Servers
 	memory   ceiling.Ceiling
-	parts    tally.Parts      // of Stats, by others
-	shed     admission.Shed   // what was refused or cut off, and why
-	logs     *logqueue.Queue  // to the handler of config.Logger
-	asyncLog *slog.Logger     // by logs: for code that must not wait for the handler
-	log      *slog.Logger     // ... and for code that need not, but never for long
-	drains   sse.Drain        // open streams of events
-	server   exchange.Server  // what adapters know of the app
-	loop     loophttp.Service // what event loops serve
-	std      *stdhttp.Service // what net/http serves
+	parts    tally.Parts       // of Stats, by others
+	shed     admission.Shed    // what was refused or cut off, and why
+	logs     *logqueue.Queue   // to the handler of config.Logger
+	asyncLog *slog.Logger      // by logs: for code that must not wait for the handler
+	log      *slog.Logger      // ... and for code that need not, but never for long
+	outages  logqueue.Repeated // failures of what is away for a moment
+	drains   sse.Drain         // open streams of events
+	server   exchange.Server   // what adapters know of the app
+	loop     loophttp.Service  // what event loops serve
+	std      *stdhttp.Service  // what net/http serves
 }
 
 // routes is Group under a name that leaves App.Group free for the method.

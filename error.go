@@ -133,7 +133,8 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 // with a method StatusCode() int, is answered with it; a [ProblemDetails] says
 // what the client reads. An *http.MaxBytesError is a 413, context.DeadlineExceeded
 // a 503, and any other a 500; they tell the client nothing more.
-// The error itself goes to the log: at level Error from 500 on, else Debug.
+// The error itself goes to the log: at level Error from 500 on, else Debug. Of failures that are answered with 503
+// and Retry-After, as while a store is away, there is one line a second at level Error, with a count.
 //
 // An error with a method Response() Response makes its answer itself.
 func Error(err error) Response {

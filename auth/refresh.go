@@ -84,7 +84,7 @@ func loginAgain(cause error) error {
 }
 
 func notNow(cause error) error {
-	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the login cannot be renewed at the moment: the provider does not answer", Cause: cause}
+	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the login cannot be renewed at the moment: the provider does not answer", Cause: cause, Temporary: true}
 }
 
 const (

@@ -351,7 +351,7 @@ func hasCause(err error) bool {
 // keep writes how a request has ended. What cannot be written stays running for the store: repetitions get 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
 	if _, err := k.config.Store.Set(ctx, k.key, record, k.version, k.config.TTL); err != nil {
-		if n, due := k.undo.unkept.note(); due {
+		if n, due := k.undo.unkept.Note(); due {
 			k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", err, "count", n)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -22,7 +23,7 @@ type claimsToUndo struct {
 	waiting int      // these, and those that the goroutine has
 	runs    bool     // a goroutine is at it
 
-	tooMany, unkept repeated // what is logged
+	tooMany, unkept logqueue.Repeated // what is logged
 }
 
 const (
@@ -37,7 +38,7 @@ func (u *claimsToUndo) add(k *claim) {
 	if u.put(k) {
 		return
 	}
-	if n, due := u.tooMany.note(); due {
+	if n, due := u.tooMany.Note(); due {
 		u.config.Logger.Warn("idempotency keys cannot be given back: repetitions get 409 until their leases are over", "count", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -143,4 +144,107 @@ func (s unkept) Set(ctx context.Context, key string, value []byte, have store.Ve
 		return s.Store.Set(ctx, key, value, have, ttl)
 	}
 	return store.Absent, store.ErrUnavailable
+}
+
+// counted returns what the lines of a log say at level ERROR: how many they are, and of how many failures.
+func counted(lines []string) (n, failures int) {
+	for _, line := range lines {
+		if strings.HasPrefix(line, "ERROR ") {
+			of := 1
+			if _, count, ok := strings.Cut(line, " count="); ok {
+				_, _ = fmt.Sscan(count, &of)
+			}
+			n, failures = n+1, failures+of
+		}
+	}
+	return n, failures
+}
+
+// While a store is away there is a line a second for all requests that fail for it, and one each for failures of other kinds.
+func TestOutagesAreLoggedOnceASecond(t *testing.T) {
+	app := func(app *dunlin.App, away *broken) {
+		guarded := store.Guard(away, store.GuardConfig{Timeout: time.Millisecond, Failures: 1, Cooldown: time.Hour})
+		sessions := middleware.NewSessions[struct{ N int }](middleware.SessionConfig{Store: guarded})
+		app.Post("/session", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+			return dunlin.NoContent(), sessions.Login(r, func(*struct{ N int }) error { return nil })
+		}), sessions.Middleware())
+		app.Post("/order", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.Idempotency(middleware.IdempotencyConfig{
+			Store: guarded, User: func(*dunlin.Request) string { return "ada" },
+		}))
+		app.Post("/bug", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("a bug")) })
+		app.Post("/late", func(*dunlin.Request) dunlin.Response { return dunlin.Error(context.DeadlineExceeded) })
+	}
+	ask := func(t *testing.T, h http.Handler, path string, status int) {
+		t.Helper()
+		req := httptest.NewRequest("POST", path, nil)
+		req.Header.Set("Idempotency-Key", `"x"`)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, req); w.Code != status {
+			t.Errorf("POST %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		open := newShut()
+		close(open.open)
+		open.lines = make(chan string, 10_000)
+		a, away := dunlin.New(dunlin.Config{Logger: slog.New(open)}), &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		away.away.Store(true)
+		app(a, away)
+		said := func() (lines []string) {
+			for synctest.Wait(); len(open.lines) > 0; {
+				lines = append(lines, <-open.lines)
+			}
+			return lines
+		}
+		defer func() { // claims are given back when the store is there again
+			away.away.Store(false)
+			<-time.After(2 * time.Hour)
+		}()
+		for range 100 {
+			ask(t, a, "/session", 503)
+			ask(t, a, "/order", 503)
+		}
+		if lines, failures := counted(said()); lines != 1 || failures != 1 {
+			t.Errorf("200 requests at once: %d lines for %d failures", lines, failures)
+		}
+		<-time.After(time.Second)
+		ask(t, a, "/session", 503)
+		lines := said()
+		if n, failures := counted(lines); n != 1 || failures != 200 || !strings.Contains(lines[0], "store: unavailable") || !strings.Contains(lines[0], "route=/session") {
+			t.Errorf("a second later: %q", lines)
+		}
+		for range 5 {
+			ask(t, a, "/bug", 500)
+			ask(t, a, "/late", 503)
+		}
+		if lines, failures := counted(said()); lines != 10 || failures != 10 {
+			t.Errorf("failures that have nothing to do with each other: %d lines for %d failures", lines, failures)
+		}
+	})
+	t.Run("engines", func(t *testing.T) {
+		open := newShut()
+		close(open.open)
+		open.lines = make(chan string, 10_000)
+		onEnginesWith(t, dunlin.Config{Logger: slog.New(open)}, func(t *testing.T, a *dunlin.App, serve func() string) {
+			away := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+			away.away.Store(true)
+			app(a, away)
+			addr, began := serve(), time.Now()
+			for range 100 {
+				resp, _ := exchangeRaw(t, addr, "POST /session HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+				if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
+					t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+				}
+			}
+			most := 1 + int(time.Since(began)/time.Second)
+			_ = a.Shutdown(t.Context())
+			var lines []string
+			for len(open.lines) > 0 {
+				lines = append(lines, <-open.lines)
+			}
+			if n, _ := counted(lines); n < 1 || n > most {
+				t.Errorf("%d lines, at most %d: %q", n, most, lines)
+			}
+		})
+	})
 }

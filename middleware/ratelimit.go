@@ -16,6 +16,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -135,7 +136,7 @@ type rateLimiter struct {
 	seed   maphash.Seed
 	args   store.Args
 	prefix string
-	away   repeated
+	away   logqueue.Repeated
 	Rate
 }
 
@@ -328,7 +329,7 @@ func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error)
 }
 
 func (l *rateLimiter) warn(err error) {
-	if n, due := l.away.note(); due {
+	if n, due := l.away.Note(); due {
 		l.Logger.Warn("the store of a rate limit does not answer", "policy", l.Name, "error", err, "count", n)
 	}
 }

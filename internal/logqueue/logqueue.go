@@ -257,3 +257,24 @@ func deepen(i int) byte {
 	var room [8 << 10]byte
 	return room[i]
 }
+
+// Repeated failures are worth a log line, but not one for each request. The zero value is ready for use.
+type Repeated struct {
+	mu     sync.Mutex
+	count  int // since the latest line
+	logged time.Time
+}
+
+// Note counts one more. It reports whether a line is due, once a second at most, and how many there have been since the
+// line before, this one included.
+func (f *Repeated) Note() (count int, due bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	now := time.Now()
+	if !f.logged.IsZero() && now.Sub(f.logged) < every {
+		return 0, false
+	}
+	count, f.count, f.logged = f.count, 0, now
+	return count, true
+}
