@@ -225,7 +225,8 @@ func (k *ResponseCache) Clear() {
 var rerouting = [...]string{
 	"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Host",
 	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path",
-	"X-Original-Host", "X-Http-Host-Override", "X-Http-Method", "X-Method-Override", forwardedField,
+	"X-Original-Host", "X-Http-Host-Override", "X-Http-Method", "X-Method-Override", "X-Forwarded-Uri", "X-Forwarded-Method",
+	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
 // forwardedField is the field of RFC 7239, of which those parts reroute that do not say whom a request is from.
@@ -255,11 +256,10 @@ type cacheKey struct {
 	base              uint64 // hash of host, path and query, which also chooses the shard, of either scheme
 	hash              uint64 // of everything
 	host, path, query string
-	sent              string                 // the path that was sent, where it was rewritten
-	secure            bool                   // the scheme is https
-	extra             string                 // CacheConfig.Key
-	reroutes          bool                   // there are any of these:
-	rerouted          [len(rerouting)]string // values of fields that reroute
+	sent              string // the path that was sent, where it was rewritten
+	secure            bool   // the scheme is https
+	extra             string // CacheConfig.Key
+	rerouted          string // fields that reroute, a line each
 }
 
 func (k *ResponseCache) baseHash(host, path, query string) uint64 {
@@ -287,10 +287,10 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		key.secure = true
 		key.hash ^= secureMix
 	}
-	for i, name := range rerouting {
+	for _, name := range rerouting {
 		if v := r.HeaderList(name); v != "" {
 			if v = reroutes(name, v); v != "" {
-				key.rerouted[i], key.reroutes = v, true
+				key.rerouted += name + ":" + v + "\n"
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		}
 		key.extra = extra
 	}
-	if key.reroutes || key.sent != "" || key.extra != "" {
+	if key.rerouted != "" || key.sent != "" || key.extra != "" {
 		key.hash ^= k.seldomHash(key)
 	}
 	return true
@@ -314,8 +314,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
 	var h maphash.Hash
 	h.SetSeed(k.seed)
-	writeParts(&h, key.sent, key.extra)
-	writeParts(&h, key.rerouted[:]...)
+	writeParts(&h, key.sent, key.extra, key.rerouted)
 	return h.Sum64()
 }
 

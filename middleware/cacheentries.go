@@ -175,7 +175,7 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 // same reports whether two keys are the same, not their hashes only.
 func (key *cacheKey) same(other *cacheKey) bool {
 	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent &&
-		key.reroutes == other.reroutes && (!key.reroutes || key.rerouted == other.rerouted)
+		key.rerouted == other.rerouted
 }
 
 // finish ends a flight, if there is one.
@@ -234,20 +234,13 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
-	own.sent = strings.Clone(key.sent)
-	for i, v := range own.rerouted {
-		own.rerouted[i] = strings.Clone(v)
-	}
+	own.sent = strings.Clone(key.sent) // rerouted is the key's own
 	return own
 }
 
 // size returns how many bytes of strings the key holds.
 func (key *cacheKey) size() int64 {
-	n := len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent)
-	for _, v := range key.rerouted {
-		n += len(v)
-	}
-	return int64(n)
+	return int64(len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent) + len(key.rerouted))
 }
 
 // makeRoom takes n bytes, for which others may have to go. No shard is locked by the caller.

@@ -163,7 +163,8 @@ func TestCacheRenewsWithoutWhatIsForOne(t *testing.T) {
 func TestCacheReroutingFields(t *testing.T) {
 	for _, name := range []string{
 		"X-Forwarded-Host", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path", "X-Original-Host", "X-Http-Host-Override", "X-Http-Method",
-		"X-Method-Override", "Forwarded",
+		"X-Method-Override", "X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Original-Url", "X-Rewrite-Url",
+		"X-Http-Method-Override", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", "Forwarded",
 	} {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 			return dunlin.Text(r.HeaderList(name)).Cache(time.Minute)

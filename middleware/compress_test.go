@@ -93,6 +93,7 @@ func TestCompressAcceptEncoding(t *testing.T) {
 	for accept, want := range map[string]bool{
 		"gzip": true, "GZIP": true, "x-gzip": true, "br, gzip": true, "deflate;q=1,gzip ; q=0.5": true, "*": true,
 		"gzip;q=0.001": true, "identity;q=0.5, gzip": true, "identity, gzip": true, "gzip;q=0, x-gzip": true,
+		"identity;q=0, gzip": true, "identity;q=0": false, "identity;q=0, br": false,
 		"": false, "br": false, "identity": false, "gzip;q=0": false, "gzip;q=0, *": false, "*;q=0": false,
 		"identity, gzip;q=0.5": false, "gzip;q=often": false, "gzip;q=2": false, "gzip;q=NaN": false, "notgzip": false,
 	} {

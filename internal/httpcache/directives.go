@@ -114,7 +114,10 @@ func Seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// cutDirective takes the first directive off a list. Its value may be a token or a quoted string.
+// malformed is the value of a directive with white space before its equals sign (RFC 9111 section 5.2 has none there): no time, and no list of fields.
+const malformed = "\x00"
+
+// cutDirective takes the first directive off a list.
 func cutDirective(s string) (name, value string, valued bool, rest string) {
 	s = strings.TrimLeft(s, " \t,")
 	end := strings.IndexAny(s, "=,")
@@ -125,19 +128,27 @@ func cutDirective(s string) (name, value string, valued bool, rest string) {
 	if s[end] == ',' {
 		return name, "", false, rest
 	}
-	if rest == "" || rest[0] != '"' {
-		value, rest, _ = strings.Cut(rest, ",")
-		return name, strings.TrimRight(value, " \t"), true, rest
+	value, rest = cutValue(rest)
+	if len(name) < end {
+		value = malformed
 	}
-	for i := 1; i < len(rest); i++ {
-		switch rest[i] {
+	return name, value, true, rest
+}
+
+// cutValue takes a token or a quoted string off a list, with what comes after it up to a comma.
+func cutValue(s string) (value, rest string) {
+	if s == "" || s[0] != '"' {
+		value, rest, _ = strings.Cut(s, ",")
+		return strings.TrimRight(value, " \t"), rest
+	}
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
 		case '\\':
 			i++
 		case '"':
-			value = rest[1:i]
-			_, rest, _ = strings.Cut(rest[i+1:], ",")
-			return name, value, true, rest
+			_, rest, _ = strings.Cut(s[i+1:], ",")
+			return s[1:i], rest
 		}
 	}
-	return name, rest[1:], true, "" // a quote that is not closed swallows the rest
+	return s[1:], "" // a quote that is not closed swallows the rest
 }
