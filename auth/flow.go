@@ -1,17 +1,21 @@
 package auth
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"math"
+	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/oauth2"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
@@ -19,15 +23,26 @@ import (
 
 // A flow is a login that has begun, as the browser keeps it: sealed, so that nobody else can finish it, and nobody has another finish theirs.
 type flow struct {
-	State    string // comes back in the URL
-	Nonce    string // comes back in the ID token
-	Verifier string // of PKCE: shown to the provider with the code
-	To       string // where to then
-	Began    int64  // in seconds since 1970
+	Slot   string // which of the cookies it is in
+	Secret string // what state, nonce and verifier are made of
+	To     string // where to then
+	Began  int64  // in seconds since 1970
 }
 
-func newFlow(to string) *flow {
-	return &flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: to, Began: time.Now().Unix()}
+// state comes back in the URL. It says the slot.
+func (f *flow) state() string { return f.Slot + f.derive("state") }
+
+// nonce comes back in the ID token.
+func (f *flow) nonce() string { return f.derive("nonce") }
+
+// verifier is that of PKCE: shown to the provider with the code.
+func (f *flow) verifier() string { return f.derive("verifier") }
+
+// derive returns a string of 43 characters, as many as a verifier must have (RFC 7636 section 4.1). It says nothing of the others.
+func (f *flow) derive(what string) string {
+	h := hmac.New(sha256.New, []byte(f.Secret))
+	_, _ = h.Write([]byte(what)) // a hash takes everything
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 // flows puts logins that have begun into cookies. Tabs may log in side by side, each by a cookie of a few: however many logins a page
@@ -39,7 +54,7 @@ type flows struct {
 	insecure bool
 }
 
-const slots = 4 // must be a power of two
+const slots = 8 // a digit each
 
 func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Duration, insecure bool) flows {
 	sum := sha256.Sum256([]byte(issuer + " " + client)) // several providers do not meet
@@ -50,9 +65,26 @@ func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Durat
 	return flows{keys, name, within, insecure}
 }
 
-// cookieName returns the name of the cookie that a state is in.
-func (s *flows) cookieName(state string) string {
-	return s.name + string('0'+state[0]%slots)
+// begin returns a new flow, in a cookie that the browser of r does not have: the logins that it has begun go on. Where it has all, the oldest ends.
+func (s *flows) begin(r *dunlin.Request, to string) *flow {
+	f := &flow{Secret: rand.Text(), To: to, Began: time.Now().Unix()}
+	first, since := mathrand.IntN(slots), int64(math.MaxInt64) // tabs that begin at the same moment show the same cookies
+	for i := range slots {
+		slot := strconv.Itoa((first + i) % slots)
+		cookie := r.Cookie(s.name + slot)
+		if cookie == "" {
+			f.Slot = slot
+			break
+		}
+		began := int64(0) // what is not ours
+		if old, err := s.open(slot, cookie); err == nil {
+			began = old.Began
+		}
+		if began < since {
+			f.Slot, since = slot, began
+		}
+	}
+	return f
 }
 
 func (s *flows) cookie(f *flow) *http.Cookie {
@@ -60,7 +92,7 @@ func (s *flows) cookie(f *flow) *http.Cookie {
 	if err != nil {
 		panic("auth: a login as JSON: " + err.Error()) // it is strings
 	}
-	name := s.cookieName(f.State)
+	name := s.name + f.Slot
 	// Lax: the provider's redirect is a navigation from another site.
 	return &http.Cookie{
 		Name: name, Value: s.keys.Seal("login "+name, text), Path: "/", MaxAge: max(int(s.within/time.Second), 1),
@@ -68,9 +100,19 @@ func (s *flows) cookie(f *flow) *http.Cookie {
 	}
 }
 
+// open returns the flow of a cookie.
+func (s *flows) open(slot, cookie string) (*flow, error) {
+	text, err := s.keys.Open("login "+s.name+slot, cookie)
+	if err != nil {
+		return nil, err
+	}
+	f := new(flow)
+	return f, json.Unmarshal(text, f)
+}
+
 // gone is the cookie that removes a flow's.
 func (s *flows) gone(f *flow) *http.Cookie {
-	return &http.Cookie{Name: s.cookieName(f.State), Path: "/", MaxAge: -1, Secure: !s.insecure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{Name: s.name + f.Slot, Path: "/", MaxAge: -1, Secure: !s.insecure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
 // errNoFlow does not say which of these it is.
@@ -90,19 +132,11 @@ func (s *flows) find(r *dunlin.Request) (*flow, error) {
 		}
 	}
 	state := r.Query("state")
-	if state == "" {
+	if state == "" || state[0] < '0' || state[0] >= '0'+slots {
 		return nil, errNoFlow
 	}
-	name := s.cookieName(state)
-	text, err := s.keys.Open("login "+name, r.Cookie(name))
-	if err != nil {
-		return nil, errNoFlow
-	}
-	f := new(flow)
-	if err := json.Unmarshal(text, f); err != nil {
-		return nil, errNoFlow
-	}
-	if subtle.ConstantTimeCompare([]byte(f.State), []byte(state)) != 1 || time.Since(time.Unix(f.Began, 0)) >= s.within {
+	f, err := s.open(state[:1], r.Cookie(s.name+state[:1]))
+	if err != nil || subtle.ConstantTimeCompare([]byte(f.state()), []byte(state)) != 1 || time.Since(time.Unix(f.Began, 0)) >= s.within {
 		return nil, errNoFlow
 	}
 	return f, nil
@@ -112,17 +146,24 @@ func (s *flows) find(r *dunlin.Request) (*flow, error) {
 const longestPath = 512
 
 // localPath returns to if a browser that is sent there stays at this host, else home. Browsers take a backslash for a slash, and drop
-// tabs and line ends.
+// tabs and line ends. What a URL has escaped is.
 func localPath(to, home string) string {
-	if to == "" || to[0] != '/' || len(to) > longestPath || strings.HasPrefix(to, "//") || strings.ContainsRune(to, '\\') {
+	if to == "" || to[0] != '/' || strings.HasPrefix(to, "//") || strings.ContainsRune(to, '\\') {
 		return home
 	}
+	var b strings.Builder
 	for i := range len(to) {
-		if to[i] <= ' ' || to[i] >= 0x7f {
+		switch c := to[i]; {
+		case c < ' ' || c == 0x7f:
 			return home
+		case c == ' ' || c > 0x7f || strings.IndexByte("\"<>^`{|}", c) >= 0:
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
 		}
 	}
-	if u, err := url.Parse(to); err != nil || u.Host != "" || u.Scheme != "" || u.User != nil {
+	to = strings.TrimSuffix(b.String(), "?")
+	if u, err := url.Parse(to); err != nil || len(to) > longestPath || u.Host != "" || u.Scheme != "" || u.User != nil {
 		return home
 	}
 	return to

@@ -132,6 +132,7 @@ func NewLogin[T any](c LoginConfig[T]) *Login[T] {
 	if err != nil {
 		panic("auth: " + err.Error())
 	}
+	c.Home = localPath(c.Home, "")
 	return &Login[T]{
 		config: c, callback: callback,
 		flows: newFlows(c.Keys, c.Issuer, c.ClientID, c.Within, callback.Scheme == "http"),
@@ -172,22 +173,22 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 }
 
 // Begin sends the browser to the provider, with a cookie that the end of the login is bound to. The query parameter to names a path of this
-// host to go to then; what is none is not gone to.
+// host to go to then, with its query, of 512 bytes at most; what is none is not gone to.
 func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	p, err := l.provider.get(r.Context())
 	if err != nil {
 		return unreachable(err)
 	}
 	to := localPath(r.Query("to"), l.config.Home)
-	if path, _, _ := strings.Cut(to, "?"); path == r.Path() {
-		to = l.config.Home // and not round in circles
+	if path, _, _ := strings.Cut(to, "?"); path == r.Path() || path == l.callback.Path {
+		to = l.config.Home // and not round in circles, or where no login ends any more
 	}
-	f := newFlow(to)
-	options := []oauth2.AuthCodeOption{oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)}
+	f := l.flows.begin(r, to)
+	options := []oauth2.AuthCodeOption{oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())}
 	for name, value := range l.config.Params {
 		options = append(options, oauth2.SetAuthURLParam(name, value))
 	}
-	return dunlin.Redirect(p.oauth.AuthCodeURL(f.State, options...)).Cookie(l.flows.cookie(f)).Header("Cache-Control", "no-store")
+	return dunlin.Redirect(p.oauth.AuthCodeURL(f.state(), options...)).Cookie(l.flows.cookie(f)).Header("Cache-Control", "no-store")
 }
 
 // Finish is where the provider sends the browser back to: it gets who has logged in, and begins their session under a new name.
@@ -229,11 +230,11 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	if code == "" || len(code) > longestCode {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider has sent no code"}
 	}
-	token, err := p.oauth.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	token, err := p.oauth.Exchange(ctx, code, oauth2.VerifierOption(f.verifier()))
 	if err != nil {
 		return nil, exchangeError(err)
 	}
-	who, err := p.identity(ctx, token, l.config.ClientID, f.Nonce)
+	who, err := p.identity(ctx, token, l.config.ClientID, f.nonce())
 	if err != nil && !errors.Is(err, errUnreachable) {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "what the provider says of the login does not hold", Cause: err}
 	}

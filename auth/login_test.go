@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -309,13 +311,61 @@ func TestLoginOpenRedirect(t *testing.T) {
 	_, newBrowser := newShop(t, p, nil)
 	for _, to := range []string{
 		"https://evil.example/", "//evil.example/", "/\\evil.example/", "\\\\evil.example", "/\t/evil.example/", "/\n/evil.example", "javascript:alert(1)",
-		"evil", "", "/" + strings.Repeat("a", 600), "///evil.example", "/%zz", "/\x00", "/login?to=/x", "http:/evil.example", " //evil.example",
+		"evil", "", "/" + strings.Repeat("a", 600), "/" + strings.Repeat("é", 200), "///evil.example", "/login/callback", "/login/callback?state=x", "/%zz", "/\x00", "/login?to=/x", "http:/evil.example", " //evil.example",
 	} {
 		if resp, _ := visitPage(t, newBrowser(), shop+"/login?to="+url.QueryEscape(to)); resp.Request.URL.String() != shop+"/" {
 			t.Errorf("%q led to %s", to, resp.Request.URL)
 		}
 	}
 }
+
+// A login leads back to where somebody was asked to log in, whatever its path and query are.
+func TestLoginLeadsBack(t *testing.T) {
+	p := newIDP(t)
+	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	login := auth.NewLogin(loginConfig(p, sessions))
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
+		app.Use(sessions.Middleware())
+		app.Get("/login", login.Begin)
+		app.Get("/login/callback", login.Finish)
+		app.Get("/pages/{path...}", func(r *dunlin.Request) dunlin.Response {
+			v, _, err := sessions.Get(r)
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			if v.User == "" {
+				return dunlin.Redirect("/login?to=" + url.QueryEscape(r.SentPath()+"?"+r.RawQuery()))
+			}
+			return dunlin.Text(r.SentPath() + "?" + r.RawQuery())
+		})
+		addr := dunlintest.Serve(t, app)
+		own := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}
+		t.Cleanup(own.CloseIdleConnections)
+		for _, path := range []string{"/pages/a?b=c&d=e+f%26", "/pages/caf%C3%A9?x=%C3%A9", "/pages/a%20b?", "/pages/50%25?", "/pages/a%2Fb?to=/x", "/pages/%7B%7D%22?", "/pages/..%2Fx?"} {
+			jar, _ := cookiejar.New(nil)
+			clear := func(req *http.Request) (*http.Response, error) { // the engines serve in clear text here
+				req = req.Clone(req.Context())
+				req.URL.Scheme = "http"
+				return own.RoundTrip(req)
+			}
+			browser := &http.Client{Jar: jar, Transport: byHost{"shop.example.com": roundTrip(clear), "": p.Client().Transport}}
+			want, err := url.PathUnescape(strings.NewReplacer("%2F", "%252F", "%25", "%2525").Replace(path[:strings.IndexByte(path, '?')]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += path[strings.IndexByte(path, '?'):]
+			if resp, body := visitPage(t, browser, shop+path); resp.StatusCode != 200 || body != want {
+				t.Errorf("%s leads to %s, %d %q, not %q", path, resp.Request.URL, resp.StatusCode, body, want)
+			}
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestLoginAttacks are ends of logins that are none.
 func TestLoginAttacks(t *testing.T) {
@@ -381,7 +431,7 @@ func TestLoginAttacks(t *testing.T) {
 	// Cookies that the ring has not made.
 	for _, value := range []string{"", "x", strings.Repeat("A", 200), middleware.NewKeyRing([]byte("another key of somebody")).Seal("login", []byte(`{}`))} {
 		req := httptest.NewRequest("GET", theirs, nil)
-		for i := range 4 {
+		for i := range 8 {
 			req.AddCookie(&http.Cookie{Name: cookieOf(t, app) + fmt.Sprint(i), Value: value})
 		}
 		w := httptest.NewRecorder()
@@ -557,17 +607,32 @@ func TestLoginOneFlight(t *testing.T) {
 func TestLoginTabs(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, nil)
+	at, _ := url.Parse(shop)
+	for range 20 {
+		browser := newBrowser()
+		var back []string
+		for i := range 8 {
+			back = append(back, callback(t, browser, fmt.Sprint(shop, "/login?to=/me?tab=", i)))
+		}
+		for _, i := range []int{3, 0, 7, 1, 2, 6, 5, 4} {
+			if resp, body := visitPage(t, browser, back[i]); resp.Request.URL.String() != fmt.Sprint(shop, "/me?tab=", i) || !strings.HasPrefix(body, "ada") {
+				t.Errorf("tab %d is at %s: %s", i, resp.Request.URL, body)
+			}
+		}
+		if n := len(browser.Jar.Cookies(at)); n != 1 {
+			t.Errorf("%d cookies are left", n)
+		}
+	}
 	browser := newBrowser()
 	var back []string
 	for range 50 {
 		back = append(back, callback(t, browser, shop+"/login?to=/"+strings.Repeat("a", 500)))
 	}
-	at, _ := url.Parse(shop)
 	size := 0
 	for _, c := range browser.Jar.Cookies(at) {
 		size += len(c.Name) + len(c.Value)
 	}
-	if n := len(browser.Jar.Cookies(at)); n != 4 || size > 8<<10 {
+	if n := len(browser.Jar.Cookies(at)); n != 8 || size > 8<<10 {
 		t.Errorf("%d cookies, of %d bytes", n, size)
 	}
 	if _, body := visitPage(t, browser, back[49]); !strings.Contains(body, "404") {

@@ -125,7 +125,7 @@ func TestRefreshFails(t *testing.T) {
 		}
 	}
 	p.token = func(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusServiceUnavailable, "down") }
-	if _, err := login.Refresh(t.Context(), who); statusOf(err) != http.StatusServiceUnavailable {
+	if _, err := login.Refresh(t.Context(), who); statusOf(err) != http.StatusServiceUnavailable || dunlin.Error(err).Get("Retry-After") != "1" {
 		t.Errorf("a provider that is down: %v", err)
 	}
 	asked, answer := make(chan struct{}), make(chan struct{})

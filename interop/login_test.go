@@ -62,7 +62,7 @@ func TestLoginAtProvider(t *testing.T) {
 					return dunlin.Error(err) // 503 while the store is away
 				}
 				if v.User == "" {
-					return dunlin.Redirect("/login?to=" + url.QueryEscape(r.SentPath()))
+					return dunlin.Redirect("/login?to=" + url.QueryEscape(r.SentPath()+"?"+r.RawQuery()))
 				}
 				return next(r)
 			}
@@ -97,7 +97,7 @@ func TestLoginAtProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer again.Body.Close()
-		if out.StatusCode != http.StatusSeeOther || again.Header.Get("Location") != "/login?to=%2Faccount" {
+		if out.StatusCode != http.StatusSeeOther || again.Header.Get("Location") != "/login?to=%2Faccount%3F" {
 			t.Errorf("after the logout (%s): %s %v", out.Status, again.Status, again.Header)
 		}
 	})
