@@ -15,6 +15,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +48,10 @@ type Config struct {
 	// Public says that anybody may send trace context, as to a service on the Internet: a trace that a request says it belongs to
 	// is linked to, and neither continued nor sampled because it says so. Default: it is trusted.
 	Public bool
+
+	// Methods are those that are said as they are; others are _OTHER, since clients could make any number of them. Default: those
+	// that OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS has, separated by commas, else those of RFC 9110, PATCH and QUERY.
+	Methods []string
 }
 
 func (c *Config) setDefaults() {
@@ -54,6 +60,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.Propagator == nil {
 		c.Propagator = propagation.TraceContext{}
+	}
+	if c.Methods == nil {
+		c.Methods = strings.FieldsFunc(os.Getenv("OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS"), func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	if len(c.Methods) == 0 {
+		c.Methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "QUERY"}
 	}
 	if c.Ratio != nil && !(*c.Ratio >= 0 && *c.Ratio <= 1) {
 		panic("otel: Config.Ratio is " + strconv.FormatFloat(*c.Ratio, 'g', -1, 64) + ": it must be from 0 to 1")
@@ -65,7 +77,7 @@ func (c *Config) setDefaults() {
 // the answer, as the client gets it: a stream with its last piece, a late action with the 503. [dunlin.Request.Context] has it for what the action calls.
 //
 // A request of a trace that is not sampled has its context passed on, so that what it calls is not sampled either; one that begins a trace
-// which Ratio leaves out has none. What the app answers before middleware runs, in an overload for example, has no span. Trace belongs
+// which Ratio leaves out has none, but what else the Propagator reads (baggage) is passed on. What the app answers before middleware runs, in an overload for example, has no span. Trace belongs
 // first. It panics when a setting cannot hold.
 func Trace(c Config) dunlin.Middleware {
 	c.setDefaults()
@@ -92,6 +104,9 @@ func Trace(c Config) dunlin.Middleware {
 				return next(r)
 			}
 			if !decided && c.Ratio != nil && rand.Float64() >= *c.Ratio {
+				if carried { // baggage, but no trace that is not this one's
+					r.SetContext(trace.ContextWithRemoteSpanContext(ctx, trace.SpanContext{}))
+				}
 				return next(r)
 			}
 			return c.traced(r, ctx, remote, tracer, next)
@@ -104,11 +119,11 @@ func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.Spa
 	if ctx == nil {
 		ctx = r.Context()
 	}
-	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes(r)...)}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(c.attributes(r)...)}
 	if c.Public && remote.IsValid() {
 		options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: remote}))
 	}
-	method, _ := knownMethod(r.Method())
+	method, _ := c.known(r.Method())
 	name := method
 	if method == other {
 		name = "HTTP"
@@ -154,10 +169,9 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 // other is the method of requests with one that nobody knows, of which clients could make any number.
 const other = "_OTHER"
 
-// knownMethod returns the method as attributes have it, and whether that is as the request has it.
-func knownMethod(method string) (string, bool) {
-	switch method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "QUERY":
+// known returns the method as attributes have it, and whether that is as the request has it.
+func (c *Config) known(method string) (string, bool) {
+	if slices.Contains(c.Methods, method) {
 		return method, true
 	}
 	return other, false
@@ -174,8 +188,8 @@ func bounded(s string) string {
 }
 
 // attributes returns what is known of a request before it is answered.
-func attributes(r *dunlin.Request) []attribute.KeyValue {
-	method, known := knownMethod(r.Method())
+func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
+	method, known := c.known(r.Method())
 	scheme := "http"
 	if r.Secure() {
 		scheme = "https"

@@ -12,44 +12,49 @@ import (
 )
 
 // Transport returns base, or http.DefaultTransport, with the trace context of each request's context put into its headers. If that is within a span
-// that records, the call has a span of its own, which ends when the head of the answer has come. Ratio and Public do not matter. The
-// context to give a request is [dunlin.Request.Context].
+// that records, the call has a span of its own, which ends when the head of the answer has come. Baggage is sent also where there is no trace. Ratio and Public
+// do not matter. The context to give a request is [dunlin.Request.Context].
 func Transport(base http.RoundTripper, c Config) http.RoundTripper {
 	c.setDefaults()
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &transport{base, c.Propagator, c.TracerProvider.Tracer(scope)}
+	return &transport{base, c, c.TracerProvider.Tracer(scope)}
 }
 
 type transport struct {
-	base       http.RoundTripper
-	propagator propagation.TextMapPropagator
-	tracer     trace.Tracer
+	base   http.RoundTripper
+	config Config
+	tracer trace.Tracer
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	within := trace.SpanFromContext(ctx)
 	if !within.SpanContext().IsValid() {
-		return t.base.RoundTrip(req)
+		none := propagation.MapCarrier{}
+		if t.config.Propagator.Inject(ctx, none); len(none) == 0 {
+			return t.base.RoundTrip(req)
+		}
 	}
 	var span trace.Span
 	if within.IsRecording() {
-		method, known := knownMethod(req.Method)
-		if req.Method == "" {
-			method, known = http.MethodGet, true
+		original := req.Method
+		if original == "" {
+			original = http.MethodGet
 		}
+		method, known := t.config.known(original)
 		name := method
+		all := append(server(req.URL), attribute.String("http.request.method", method), attribute.String("url.full", bare(req.URL)))
 		if !known {
 			name = "HTTP"
+			all = append(all, attribute.String("http.request.method_original", bounded(original)))
 		}
-		all := append(address("server", req.URL.Host), attribute.String("http.request.method", method), attribute.String("url.full", bare(req.URL)))
 		ctx, span = t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
 	}
 	own := req.Clone(ctx)     // a RoundTripper must not change its request
 	own.Trailer = req.Trailer // but for these, whose values come while the body is read
-	t.propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
+	t.config.Propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
 	resp, err := t.base.RoundTrip(own)
 	if span == nil {
 		return resp, err
@@ -60,12 +65,34 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.SetStatus(codes.Error, err.Error())
 		return resp, err
 	}
-	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode), attribute.String("network.protocol.version", version(resp)))
 	if resp.StatusCode >= http.StatusBadRequest {
 		span.SetAttributes(attribute.String("error.type", strconv.Itoa(resp.StatusCode)))
 		span.SetStatus(codes.Error, "")
 	}
 	return resp, nil
+}
+
+// version returns the version of HTTP that an answer came by: 1.1, 2.
+func version(resp *http.Response) string {
+	if resp.ProtoMajor >= 2 {
+		return strconv.Itoa(resp.ProtoMajor)
+	}
+	return strconv.Itoa(resp.ProtoMajor) + "." + strconv.Itoa(resp.ProtoMinor)
+}
+
+// server returns the attributes of the server of a URL: with a port, also where the URL does not say it.
+func server(u *url.URL) []attribute.KeyValue {
+	all := address("server", u.Host)
+	if u.Port() == "" {
+		switch u.Scheme {
+		case "http":
+			all = append(all, attribute.Int("server.port", 80))
+		case "https":
+			all = append(all, attribute.Int("server.port", 443))
+		}
+	}
+	return all
 }
 
 // bare returns a URL without what may be secret: the user, the values of the query.

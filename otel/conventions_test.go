@@ -1,0 +1,214 @@
+package otel_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/otel"
+)
+
+// What the app itself answers has a span where middleware runs: by the route that there is, and as an error from 500 on.
+func TestAnswersOfTheApp(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		provider, spans := newProvider()
+		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		over := make(chan struct{})
+		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-over; return dunlin.Text("late") }).Timeout(20 * time.Millisecond)
+		app.Handle("GET,POST", "/items/{id:int}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("item") })
+		addr := serve()
+		defer close(over)
+		for _, c := range []struct{ method, path, name, route, status, source, failure string }{
+			{"GET", "/late", "GET /late", "/late", "503", "timeout", "503"},
+			{"GET", "/items/x", "GET", "", "404", "app", ""},
+			{"DELETE", "/items/7", "DELETE", "", "405", "app", ""},
+			{"BREW", "/items/7", "HTTP", "", "405", "app", ""},
+			{"OPTIONS", "/items/7", "OPTIONS", "", "204", "app", ""},
+			{"HEAD", "/items/7", "HEAD /items/{id:int}", "/items/{id:int}", "200", "", ""},
+		} {
+			ask(t, c.method, "http://"+addr+c.path)
+			s := spans.next(t)
+			got := attributesOf(s)
+			if s.Name() != c.name || got["http.route"] != c.route || got["http.response.status_code"] != c.status || got["dunlin.answer.source"] != c.source ||
+				got["error.type"] != c.failure || s.Status().Code == codes.Error != (c.failure != "") {
+				t.Errorf("%s %s: the span %q ends as %v: %v", c.method, c.path, s.Name(), s.Status(), got)
+			}
+		}
+	})
+}
+
+// Baggage goes in and on, whatever becomes of the trace; nobody's trace is continued that was left out.
+func TestBaggage(t *testing.T) {
+	provider, _ := newProvider()
+	none := 0.0
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	unsampled := parent[:len(parent)-1] + "0"
+	for name, c := range map[string]struct {
+		config  otel.Config
+		parent  string
+		carried bool // the trace
+	}{
+		"all":                     {otel.Config{}, "", true},
+		"of a trace":              {otel.Config{}, parent, true},
+		"of one that is not":      {otel.Config{}, unsampled, true},
+		"none":                    {otel.Config{Ratio: &none}, "", false},
+		"none, of a trace":        {otel.Config{Ratio: &none}, parent, true},
+		"none, of one that isn't": {otel.Config{Ratio: &none}, unsampled, true},
+		"public":                  {otel.Config{Public: true}, parent, true},
+		"public, none":            {otel.Config{Public: true, Ratio: &none}, parent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.TracerProvider, c.config.Propagator = provider, both
+			heard := make(chan http.Header, 1)
+			other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header }))
+			defer other.Close()
+			client := &http.Client{Transport: otel.Transport(other.Client().Transport, c.config)}
+			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+			app.Use(otel.Trace(c.config))
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				req, err := http.NewRequestWithContext(r.Context(), "GET", other.URL, nil)
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					return dunlin.Error(err)
+				}
+				_ = resp.Body.Close()
+				return dunlin.Text(baggage.FromContext(r.Context()).String())
+			})
+			req := httptest.NewRequest("GET", "/", nil)
+			req.Header.Set("Baggage", "user=ada")
+			if c.parent != "" {
+				req.Header.Set("Traceparent", c.parent)
+			}
+			w := httptest.NewRecorder()
+			app.ServeHTTP(w, req)
+			if got := <-heard; w.Body.String() != "user=ada" || got.Get("Baggage") != "user=ada" || got.Get("Traceparent") != "" != c.carried {
+				t.Errorf("the action sees %q, what it calls %v", w.Body, got)
+			}
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// The span of a call says whom, with a port, and by which method.
+func TestCalls(t *testing.T) {
+	provider, spans := newProvider()
+	ctx, span := provider.Tracer("").Start(t.Context(), "test")
+	defer span.End()
+	for _, c := range []struct{ method, url, name, address, port, known, original string }{
+		{"", "http://example.com/a", "GET", "example.com", "80", "GET", ""},
+		{"POST", "https://example.com/a", "POST", "example.com", "443", "POST", ""},
+		{"GET", "https://[::1]/a", "GET", "::1", "443", "GET", ""},
+		{"GET", "https://example.com:8443/a", "GET", "example.com", "8443", "GET", ""},
+		{"PROPFIND", "http://example.com/a", "HTTP", "example.com", "80", "_OTHER", "PROPFIND"},
+	} {
+		transport := otel.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 204, ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody}, nil
+		}), otel.Config{TracerProvider: provider})
+		req, err := http.NewRequestWithContext(ctx, c.method, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Method = c.method
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		s := spans.next(t)
+		if got := attributesOf(s); s.Name() != c.name || got["server.address"] != c.address || got["server.port"] != c.port || got["http.request.method"] != c.known ||
+			got["http.request.method_original"] != c.original || got["network.protocol.version"] != "1.1" || got["http.response.status_code"] != "204" {
+			t.Errorf("%s %s: the span %q: %v", c.method, c.url, s.Name(), got)
+		}
+	}
+	failing := otel.Transport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("no way") }), otel.Config{TracerProvider: provider})
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := failing.RoundTrip(req); err == nil {
+		t.Error("no error")
+	}
+	s := spans.next(t)
+	if got := attributesOf(s); s.Status().Code != codes.Error || got["error.type"] == "" || got["http.response.status_code"] != "" {
+		t.Errorf("a call that failed: %v, %v", s.Status(), got)
+	}
+}
+
+// Methods beside the usual ones are said as they are where the service, or its environment, says that they are known.
+func TestKnownMethods(t *testing.T) {
+	for name, c := range map[string]struct {
+		methods []string
+		env     string
+		want    map[string]string
+	}{
+		"as is usual":     {nil, "", map[string]string{"PROPFIND": "HTTP /x", "GET": "GET /x", "get": "HTTP /x"}},
+		"the service":     {[]string{"PROPFIND"}, "", map[string]string{"PROPFIND": "PROPFIND /x", "GET": "HTTP /x"}},
+		"the environment": {nil, "GET,PROPFIND", map[string]string{"PROPFIND": "PROPFIND /x", "GET": "GET /x", "POST": "HTTP /x"}},
+		"both":            {[]string{"GET"}, "PROPFIND", map[string]string{"PROPFIND": "HTTP /x", "GET": "GET /x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS", c.env)
+			provider, spans := newProvider()
+			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+			app.Use(otel.Trace(otel.Config{TracerProvider: provider, Methods: c.methods}))
+			app.Handle("*", "/x", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+			for method, want := range c.want {
+				app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/x", nil))
+				if s := spans.next(t); s.Name() != want {
+					t.Errorf("%s: %q", method, s.Name())
+				}
+			}
+		})
+	}
+}
+
+// When the app has ended, all spans of its requests have, too: what is flushed then is all.
+func TestFlushAfterShutdown(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		exported := tracetest.NewInMemoryExporter()
+		provider := sdk.NewTracerProvider(sdk.WithBatcher(exported, sdk.WithBatchTimeout(time.Hour)))
+		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		const n = 50
+		var begun, answered sync.WaitGroup
+		begun.Add(n)
+		open := make(chan struct{})
+		app.Get("/", func(*dunlin.Request) dunlin.Response { begun.Done(); <-open; return dunlin.Text("hello") })
+		addr := serve()
+		for range n {
+			answered.Go(func() { ask(t, "GET", "http://"+addr) })
+		}
+		begun.Wait()
+		ended := make(chan error)
+		go func() { ended <- app.Shutdown(context.Background()) }()
+		close(open)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if err := provider.ForceFlush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(exported.GetSpans()); got != n {
+			t.Errorf("%d spans of %d requests", got, n)
+		}
+		answered.Wait()
+		_ = provider.Shutdown(t.Context())
+	})
+}
