@@ -9,10 +9,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -47,6 +49,31 @@ func TestAnswersOfTheApp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Exporters refuse what is not UTF-8, and all that is sent with it.
+func TestRoutesAreUTF8(t *testing.T) {
+	provider, spans := newProvider()
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
+	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+	app.Get("/a\xff", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a%ff", nil))
+	if s := spans.next(t); s.Name() != "GET /a\uFFFD" || attributesOf(s)["http.route"] != "/a\uFFFD" || !utf8.ValidString(attributesOf(s)["url.path"]) {
+		t.Errorf("the span %q: %v", s.Name(), attributesOf(s))
+	}
+	produced, err := otel.NewProducer(app).Produce(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range produced[0].Metrics {
+		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
+			for _, point := range d.DataPoints {
+				if route, _ := point.Attributes.Value("http.route"); !utf8.ValidString(route.AsString()) {
+					t.Errorf("the route %q", route.AsString())
+				}
+			}
+		}
+	}
 }
 
 // Baggage goes in and on, whatever becomes of the trace; nobody's trace is continued that was left out.

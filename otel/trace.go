@@ -129,7 +129,7 @@ func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.Spa
 		name = "HTTP"
 	}
 	if route := r.Route(); route != "" {
-		name += " " + route
+		name += " " + valid(route)
 	}
 	ctx, span := tracer.Start(ctx, name, options...)
 	r.SetContext(ctx)
@@ -184,8 +184,11 @@ func bounded(s string) string {
 	if len(s) > mostText {
 		s = s[:mostText]
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return valid(s)
 }
+
+// valid returns s in UTF-8, as exporters want it: a pattern may have other bytes.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // attributes returns what is known of a request before it is answered.
 func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
@@ -200,7 +203,7 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
 	}
 	if route := r.Route(); route != "" {
-		all = append(all, attribute.String("http.route", route))
+		all = append(all, attribute.String("http.route", valid(route)))
 	}
 	all = append(all, address("server", bounded(r.Host()))...)
 	if remote := r.Remote(); remote.IsValid() {

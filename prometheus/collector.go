@@ -8,6 +8,7 @@
 package prometheus
 
 import (
+	"strings"
 	"time"
 
 	prom "github.com/prometheus/client_golang/prometheus"
@@ -18,11 +19,11 @@ import (
 )
 
 // Handler returns an action that answers scrapes of an app, of the Go runtime and of the process, in the format that the scraper
-// accepts: with protobuf, latencies are native histograms, too. Who may scrape is for middleware and listeners to say.
+// accepts: text, OpenMetrics, or protobuf, with which latencies are native histograms, too. Who may scrape is for middleware and listeners to say.
 func Handler(app *dunlin.App) dunlin.Action {
 	registry := prom.NewRegistry()
 	registry.MustRegister(NewCollector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
+	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 }
 
 // A Collector collects what an app counts, for a registry of the program's own.
@@ -76,6 +77,9 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 	seen := map[[4]string]bool{}
 	for _, r := range append(s.Routes, s.Unmatched) {
 		labels := [4]string{methodOf(&r), r.Pattern, r.Host, r.Version}
+		for i := range labels {
+			labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD") // what is none a registry refuses, and everything with it
+		}
 		if seen[labels] {
 			continue // an app has no two such routes; a registry would refuse everything
 		}
