@@ -175,6 +175,26 @@ func (a *Account) EndAhead() {
 	}
 }
 
+// KeepAhead gives back what is reserved for output, or promised, beyond so many bytes: the answer is made, and no more
+// of it will be held. With 0 it is EndAhead.
+func (a *Account) KeepAhead(most int64) {
+	if most == 0 {
+		a.EndAhead()
+		return
+	}
+	a.mu.Lock()
+	promised, ahead := max(a.promised-most, 0), max(a.ahead-most, 0)
+	a.promised -= promised
+	a.ahead -= ahead
+	a.mu.Unlock()
+	a.holders.promised.Add(-promised)
+	if ahead > 0 {
+		a.Release(Output, ahead)
+	} else if promised > 0 {
+		a.holders.signal()
+	}
+}
+
 func (a *Account) reserve(u Use, n int64) Outcome {
 	h := a.holders
 	a.mu.Lock()

@@ -24,6 +24,8 @@ type flow struct {
 	lapsed  bool // that has passed, and nothing more is written
 
 	cut error // the client sends too little of its body
+
+	gone chan struct{} // of who waits for room: closed when the stream is canceled
 }
 
 // incoming is the body of a request that the action reads as it comes.

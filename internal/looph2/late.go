@@ -107,6 +107,7 @@ func (own *stream) expire() {
 	y.call.Succeed(x.call)
 	x.endInFlight()
 	timeout := own.timeout
+	own.keepAhead(0) // what the action returns is dropped
 	own.hasMoved()
 	s.mu.Unlock()
 	if timeout != nil {

@@ -155,6 +155,7 @@ func (h *holder) End(a *admission.Account) {
 		}
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
+		own.keepAhead(0)
 		own.hasMoved()
 		own.s.post(own)
 	}()

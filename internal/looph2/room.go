@@ -90,7 +90,9 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 			pends.Add(-pends.Load() / pendsDecay)
 		}
 		own.s.mu.Lock()
-		own.ahead = true
+		if own.ahead = !own.canceled && !own.late; !own.ahead {
+			a.EndAhead()
+		}
 		own.s.mu.Unlock()
 	}
 	return outcome
@@ -109,7 +111,7 @@ func (x *Wire) charge(lasts, inline bool) {
 		own.endAhead()
 		return
 	}
-	if own.ahead || own.headOnly || own.canceled {
+	if own.ahead || own.headOnly || own.canceled || own.late {
 		return
 	}
 	if a := own.accountOf(); a != nil {
@@ -124,6 +126,18 @@ func (own *stream) endAhead() {
 		own.ahead = false
 		own.account.EndAhead()
 	}
+}
+
+// keepAhead gives back what is reserved for the answer, but for so many bytes that will be held of it: it is made, or
+// there will be none. What has come of the body may be charged so, too, see transferInput. s.mu is held.
+func (own *stream) keepAhead(most int) {
+	if own.account == nil {
+		return
+	}
+	if most = max(most, own.in.transferred); most == 0 {
+		own.ahead = false
+	}
+	own.account.KeepAhead(int64(most))
 }
 
 // hasRoom asks for room on the loop. Where there is none, the request waits elsewhere, or is refused.
@@ -169,13 +183,19 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		if !own.s.beginAwaiting() {
 			return a.Refuse()
 		}
-		own.await(true)
+		gone := own.await(true)
 		defer own.s.endAwaiting()
 		defer own.await(false)
 		x.d.Lend()
 		defer x.d.Regain()
-		ask := func() admission.Outcome { return x.ask(a, n) }
-		return a.Acquire(ask, nil, func() bool { return over() || !x.expectsMuch() })
+		ask := func() admission.Outcome {
+			if over() {
+				a.Unwait()
+				return admission.NoRoom
+			}
+			return x.ask(a, n)
+		}
+		return a.Acquire(ask, gone, func() bool { return over() || !x.expectsMuch() })
 	})
 	switch {
 	case over():
@@ -186,10 +206,15 @@ func (x *Wire) awaitRoom() admission.Outcome {
 	return outcome
 }
 
-func (own *stream) await(awaits bool) {
+// await notes whether the stream waits for room. While it does, gone is closed when nobody waits for the answer any more.
+func (own *stream) await(awaits bool) (gone <-chan struct{}) {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	own.awaits = awaits
+	if awaits && !own.canceled {
+		own.flows().gone = make(chan struct{})
+	}
+	return own.gone
 }
 
 // awaitingShare is which part of the budget those take at most who wait for room, each with a goroutine, beside the

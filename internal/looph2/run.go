@@ -274,6 +274,11 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 		s.respond(own, &p, x)
 	}
 	x.end()
+	if own.rest != nil { // what the request has held is a reservation now
+		s.mu.Lock()
+		own.keepAhead(0)
+		s.mu.Unlock()
+	}
 	s.conclude(own)
 }
 
@@ -326,7 +331,12 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.wire = nil
 	own.returned = !late || own.lateDone
 	own.lateBack = late
-	own.hasMoved() // to a goroutine of its that still reads
+	if own.in.unread.size > 0 {
+		own.dropUnread() // nobody reads it any more
+		own.holdInput()
+	}
+	own.keepAhead(cap(p.body)) // what the request has held is a reservation now
+	own.hasMoved()             // to a goroutine of its that still reads
 	if own.account != nil && len(p.body) > 0 {
 		own.account.Answers(int64(len(p.body))) // which its loop sends when it can
 	}

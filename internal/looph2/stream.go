@@ -146,10 +146,20 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 }
 
 // setCanceled tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
-// is given back. s.mu is held.
+// is given back, and in any case what is reserved for the answer, or was made of it. s.mu is held.
 func (own *stream) setCanceled() {
-	own.canceled = true
+	if !own.canceled {
+		own.canceled = true
+		if own.gone != nil {
+			close(own.gone)
+		}
+	}
 	own.hasMoved()
+	own.keepAhead(0) // the action may run on for long
+	if own.out.size > 0 {
+		own.out.drop()
+		own.holdOutput()
+	}
 	if own.inLine { // its job will not look at it
 		own.req, own.here = http2.Request{}, nil
 		own.dropUnread()
