@@ -13,7 +13,7 @@ import (
 
 // ListenAndServe listens on the TCP address addr and serves it, see Serve.
 func (a *App) ListenAndServe(addr string) error {
-	ln, err := net.Listen("tcp", addr)
+	ln, err := lifecycle.Listen(addr)
 	if err != nil {
 		return fmt.Errorf("dunlin: listen: %w", err)
 	}

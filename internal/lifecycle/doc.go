@@ -48,4 +48,5 @@
 //	places.go    what is listened on            inherit_*   listeners of systemd, or of the process before
 //	restart_*    the process after this one     notify.go   telling the service manager
 //	ports.go     where TLS is to be found       task.go     what runs beside servers
+//	listen_*     net.Listen, sooner on Linux
 package lifecycle

@@ -70,7 +70,7 @@ func (a *Addresses) listen(inherited []inheritedListener) (places []Place, err e
 			return
 		}
 		var ln net.Listener
-		if ln, err = net.Listen("tcp", addr); err == nil {
+		if ln, err = Listen(addr); err == nil {
 			places = append(places, Place{ln, config})
 		} else {
 			err = fmt.Errorf("listen: %w", err)
