@@ -31,7 +31,7 @@ type Guarded struct {
 	config GuardConfig
 	began  time.Time
 
-	parts  []guardPart // of them the last is that of messages
+	parts  []guardPart // for values and numbers, and as many for messages
 	counts struct{ calls, failures, refused, openings, stalls atomic.Uint64 }
 }
 
@@ -39,7 +39,8 @@ type Guarded struct {
 type Sharded interface {
 	Store
 
-	// Shards returns how many parts there are, which never changes, and Shard in which the value or the number of a key is: 0 and up.
+	// Shards returns how many parts there are, which never changes, and Shard in which the value or the number of a key is: 0 and up. The
+	// messages of a topic go by way of the part in which the value of the key with its name is.
 	Shards() int
 	Shard(key string, number bool) int
 
@@ -89,7 +90,7 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 	if s, ok := inner.(Sharded); ok {
 		n, g.shards = s.Shards(), s
 	}
-	g.parts = make([]guardPart, n+1)
+	g.parts = make([]guardPart, 2*n)
 	return g
 }
 
@@ -170,6 +171,7 @@ func (g *Guarded) probe(c guardCall) {
 
 // A guardCall is what a call is about.
 type guardCall struct {
+	n      int // the shard
 	part   *guardPart
 	key    string
 	number bool
@@ -181,7 +183,7 @@ func (g *Guarded) about(key string, number bool) guardCall {
 	if g.shards != nil {
 		n = g.shards.Shard(key, number)
 	}
-	return guardCall{part: &g.parts[n], key: key, number: number}
+	return guardCall{n: n, part: &g.parts[n], key: key, number: number}
 }
 
 // call makes one call within the deadline.
@@ -362,7 +364,9 @@ func (g *Guarded) run(ctx context.Context, key string, script *Script, args Args
 
 // Publish is Store.Publish.
 func (g *Guarded) Publish(ctx context.Context, topic string, message []byte) error {
-	return g.call(ctx, guardCall{part: &g.parts[len(g.parts)-1], key: topic}, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
+	c := g.about(topic, false)
+	c.part = &g.parts[len(g.parts)/2+c.n]
+	return g.call(ctx, c, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
 }
 
 // Subscribe is Store.Subscribe. One that does not stand within GuardConfig.Timeout fails with ErrUnavailable: nothing is received then, and

@@ -40,6 +40,11 @@ func (h *halves) Run(ctx context.Context, key string, _ *store.Script, _ store.A
 	return 7, nil
 }
 
+func (h *halves) Publish(ctx context.Context, topic string, _ []byte) error {
+	_, err := h.Run(ctx, topic, nil, store.Args{})
+	return err
+}
+
 // A part of a store that hangs does not keep others from being used.
 func TestGuardParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,9 +67,22 @@ func TestGuardParts(t *testing.T) {
 		if s := g.Stats(); !s.Open || s.Parts != 1 || s.Openings != 1 {
 			t.Errorf("%+v", s)
 		}
+		for range 2 {
+			_ = g.Publish(ctx, "a", nil)
+		}
+		began = time.Now()
+		if err := g.Publish(ctx, "a", nil); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != 0 {
+			t.Errorf("messages by the part that hangs: %v", err)
+		}
+		if err := g.Publish(ctx, "b", nil); err != nil {
+			t.Errorf("messages by the other part: %v", err)
+		}
 		inner.hanging.Store(false)
 		<-time.After(time.Second)
-		if _, err := g.Get(ctx, "a"); err != nil || g.Stats().Open {
+		if _, err := g.Get(ctx, "a"); err != nil {
+			t.Errorf("when it is back: %v", err)
+		}
+		if err := g.Publish(ctx, "a", nil); err != nil || g.Stats().Open {
 			t.Errorf("when it is back: %v, %+v", err, g.Stats())
 		}
 	})

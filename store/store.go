@@ -33,7 +33,7 @@ type Store interface {
 	Run(ctx context.Context, key string, script *Script, args Args) (int64, error)
 
 	// Publish sends a message, which is copied, to all who listen to a topic at this moment. Messages
-	// are delivered at most once.
+	// are delivered at most once, and those of a topic that are published one after the other in that order.
 	Publish(ctx context.Context, topic string, message []byte) error
 
 	// Subscribe has receive called for each message of a topic, until ctx ends: one call

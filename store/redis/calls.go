@@ -238,13 +238,17 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 	return n, errorOf(err)
 }
 
-// Publish is store.Store.Publish.
+// channel returns the name of a topic's channel, which is of the slot of the key with the topic's name.
+func (s *redisStore) channel(topic string) string { return s.valueKey(topic) }
+
+// Publish is store.Store.Publish. Any node of a cluster would take a message. One and the same, which the topic chooses, keeps messages in
+// order: nodes pass on what each of them is given in that order.
 func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
 	if err := s.enter(ctx, topic); err != nil {
 		return err
 	}
 	defer s.end()
-	return errorOf(s.client.Do(ctx, s.client.B().Publish().Channel(s.prefix+topic).Message(string(message)).Build()).Error())
+	return errorOf(s.client.Do(ctx, s.client.B().Arbitrary("PUBLISH").Keys(s.channel(topic)).Args(string(message)).Build()).Error())
 }
 
 // Close is store.Store.Close.

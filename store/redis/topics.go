@@ -71,7 +71,7 @@ func (s *redisStore) listen(ctx context.Context, topic string, line chan<- store
 		}
 	})
 	for {
-		err := s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.prefix+topic).Build(), func(m rueidis.PubSubMessage) {
+		err := s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) {
 			select {
 			case line <- store.Message{Body: []byte(m.Message), Lost: lost}:
 				lost = 0

@@ -40,7 +40,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		{"scripts at once: none is lost", testIncrementAtOnce},
 		{"numbers expire, and are kept apart from values", testNumbers},
 		{"scripts do in Lua what they do in Go", testScript},
-		{"messages arrive in order", testMessages},
+		{"messages arrive", testMessages},
+		{"messages arrive in order", testMessageOrder},
 		{"a slow receiver holds nobody up", testSlowReceiver},
 		{"subscriptions end with their context", testUnsubscribe},
 		{"an ended context ends calls", testContext},
@@ -386,6 +387,37 @@ func testMessages(t *testing.T, b *bench) {
 				}
 			case <-time.After(10 * time.Second):
 				t.Fatalf("%q has not arrived", want)
+			}
+		}
+	}
+}
+
+// Messages of one who publishes come in order, without waiting for each.
+func testMessageOrder(t *testing.T, b *bench) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	const n = 50 // as many as wait for a receiver
+	got := [3]chan string{}
+	for i := range got {
+		got[i] = make(chan string, n)
+		if err := b.Subscribe(ctx, b.key("topic"), func(m store.Message) { got[i] <- string(m.Body) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if err := b.Publish(ctx, b.key("topic"), []byte(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		for _, from := range got {
+			select {
+			case m := <-from:
+				if m != fmt.Sprint(i) {
+					t.Fatalf("message %s came in place of %d", m, i)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("message %d has not arrived", i)
 			}
 		}
 	}
