@@ -105,7 +105,7 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 		case "cooldown":
 			own.Guard.Cooldown, err = time.ParseDuration(value)
 		case "failures":
-			_, err = fmt.Sscanf(value, "%d", &own.Guard.Failures)
+			own.Guard.Failures, err = strconv.Atoi(value)
 		case "replicas":
 			own.Replicas, err = strconv.Atoi(value)
 		case "addr", "db", "master_set", "skip_verify", "client_name", "protocol":

@@ -80,6 +80,14 @@ func TestOpenURL(t *testing.T) {
 	if _, err := plain.Get(ctx, "k"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another prefix sees the same key: %v", err)
 	}
+	valkey, err := store.Open("valkey" + strings.TrimPrefix(good, "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer valkey.Close()
+	if item, err := valkey.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
+		t.Errorf("by valkey: %q, %v", item.Value, err)
+	}
 	for what, u := range map[string]string{
 		"a wrong password":     "redis://:topsecret@" + s.addr,
 		"no password":          "redis://" + s.addr,
@@ -87,6 +95,7 @@ func TestOpenURL(t *testing.T) {
 		"a malformed time":     "redis://:topsecret@" + s.addr + "?timeout=1",
 		"a negative time":      "redis://:topsecret@" + s.addr + "?cooldown=-1s",
 		"a malformed number":   "redis://:topsecret@" + s.addr + "?failures=x",
+		"half a number":        "redis://:secret@" + s.addr + "?failures=5x",
 		"a malformed database": "redis://:topsecret@" + s.addr + "/x",
 		"nobody there":         "redis://:topsecret@127.0.0.1:1",
 	} {
