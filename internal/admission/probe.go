@@ -1,6 +1,9 @@
 package admission
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Who asks for what may be small waits in line with those who want much, where all that is known is that some
 // answers are large. So one that nothing is known of may begin as a probe: without room, on the promise that no more
@@ -13,12 +16,19 @@ import "time"
 // Each such answer has others end who are slower, and is work for the collector. So there are probeBurst of them, and
 // one in each probePause, however many ask for ever new things: they have no more of it than if they waited.
 //
+// One whose action blocks may for long, and is not to hold up all that is quick: it leaves its place to others, as far as all such
+// ones have promised no more than half of the budget, or it is the only one. So that much more is passed if they turn out to be
+// large together.
+//
 // Those of an address that holds something else leave the place to one whose address holds nothing: who holds
 // much and asks for ever new things does not have all of them.
 
 const (
 	probePause = int64(250 * time.Millisecond) // in ns
 	probeBurst = 4
+
+	// asideShare is which part of the budget, one in so many, those may have promised whose actions block.
+	asideShare = 2
 )
 
 // Probe reports whether a request may begin for which there is no room, since it probably leaves little: at the most
@@ -54,6 +64,33 @@ func (a *Account) Probe(n int64) bool {
 	a.mu.Unlock()
 	a.Unwait()
 	return true
+}
+
+// ProbeBlocks notes that the action of a request blocks. If it is a probe, it leaves its place to others as far as it may.
+func (a *Account) ProbeBlocks() {
+	h := a.holders
+	h.probing.Lock()
+	a.mu.Lock()
+	n, aside := a.promised, h.aside.Load()
+	leaves := n > 0 && !a.aside && (aside == 0 || aside+n <= h.budget.Bound()/asideShare)
+	if leaves {
+		a.aside = true
+		h.aside.Add(n)
+		h.promised.Add(-n)
+	}
+	a.mu.Unlock()
+	h.probing.Unlock()
+	if leaves {
+		h.signal()
+	}
+}
+
+// promises returns where what the account has promised is counted. a.mu is held.
+func (a *Account) promises() *atomic.Int64 {
+	if a.aside {
+		return &a.holders.aside
+	}
+	return &a.holders.promised
 }
 
 // probesPause reports whether probes have had as many large answers lately as there may be.
@@ -94,8 +131,8 @@ func (a *Account) ProbesFirst() bool {
 // EndProbe ends a promise: what is left of the answer has been charged.
 func (a *Account) EndProbe() {
 	a.mu.Lock()
-	n := a.promised
-	a.promised = 0
+	n, all := a.promised, a.promises()
+	a.promised, a.aside = 0, false
 	a.mu.Unlock()
 	if n == 0 {
 		return
@@ -106,7 +143,7 @@ func (a *Account) EndProbe() {
 		h.probesAt.Store(max(h.probesAt.Load(), h.now()) + probePause)
 		h.probing.Unlock()
 	}
-	h.promised.Add(-n)
+	all.Add(-n)
 	h.signal()
 }
 

@@ -71,11 +71,58 @@ func TestProbesTakeTurns(t *testing.T) {
 	}
 }
 
+// A probe whose action blocks leaves its place to others, as far as all such ones have promised half of the budget.
+func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(4 << 20)
+	looks := 0
+	h.OnRoom = func() { looks++ }
+	holder := open(there)
+	holder.Force(Output, 4<<20)
+	holder.Working(true) // it is not ended
+	var probes []*cappedPeer
+	waiting := open(here)
+	for range 3 { // two that block, and one more
+		p := open(there)
+		if !p.Probe(1 << 20) {
+			t.Fatalf("after %d that block no other may begin", len(probes))
+		}
+		if got := waiting.ReserveLikely(1 << 20); got != MustWait {
+			t.Fatalf("one more beside it: %v", got)
+		}
+		before := looks
+		p.ProbeBlocks()
+		p.ProbeBlocks() // of which there may be news twice
+		if len(probes) < 2 && looks == before {
+			t.Error("nobody was told that there is a place")
+		}
+		waiting.Unwait()
+		probes = append(probes, p)
+	}
+	if waiting.Probe(1 << 20) {
+		t.Fatal("those that block have promised more than half of the budget")
+	}
+	if probes[0].EndAhead(); !probes[0].Probe(1<<20) == waiting.Probe(1<<20) {
+		t.Error("the one that has left its place has taken another's with it")
+	}
+	probes[2].KeepAhead(10 << 10)
+	if got := h.promised.Load() + h.aside.Load(); got != 1<<20+10<<10 {
+		t.Errorf("%d bytes are promised when one has begun again, and one has made 10 KB", got)
+	}
+	for _, p := range append(probes, waiting) {
+		p.Close()
+	}
+	if h.promised.Load() != 0 || h.aside.Load() != 0 {
+		t.Errorf("%d and %d bytes are promised when all are over", h.promised.Load(), h.aside.Load())
+	}
+}
+
 // Whatever clients ask for again and again, what is held stays within the bound, the slack and one answer, and those
 // who ask for little are served however many hold much for ever and ask for more.
 func TestProbesAreBounded(t *testing.T) {
 	const clients, large, small = 60, 1 << 20, 20 << 10
-	for i := range 4 {
+	for i := range 8 {
+		blocks := i&4 != 0
 		alone, known := i&1 != 0, i&2 != 0 // each has an address of its own; it is known which are large
 		h, now, open := cappedHolders(0, 0)
 		h.budget.SetBound(5 << 20)
@@ -119,6 +166,10 @@ func TestProbesAreBounded(t *testing.T) {
 						continue
 					}
 					c.until = *now + rnd.Int64N(int64(50*time.Millisecond))
+					if blocks {
+						c.ProbeBlocks()
+						c.until += int64(time.Second)
+					}
 				case c.until <= *now && c.little:
 					c.EndAhead()
 					c.until = 0
@@ -130,13 +181,20 @@ func TestProbesAreBounded(t *testing.T) {
 					c.EndProbe()
 				}
 			}
-			most = max(most, h.budget.Held()+h.promised.Load()-h.Ending())
+			most = max(most, h.budget.Held()+h.promised.Load()+h.aside.Load()-h.Ending())
 		}
-		if bound := h.budget.Bound() + h.slack() + large; most > bound {
+		bound := h.budget.Bound() + h.slack() + large
+		if blocks {
+			bound += h.budget.Bound() / asideShare
+		}
+		if most > bound {
 			t.Errorf("%d bytes were held and promised, more than %d", most, bound)
 		}
 		least := 1 // each of all has its turn
-		if known {
+		switch {
+		case known && blocks:
+			least = 30 // of 45, if none of the three had to wait
+		case known:
 			least = 200
 		}
 		if served < least {

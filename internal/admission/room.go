@@ -184,10 +184,10 @@ func (a *Account) KeepAhead(most int64) {
 	}
 	a.mu.Lock()
 	promised, ahead := max(a.promised-most, 0), max(a.ahead-most, 0)
+	a.promises().Add(-promised)
 	a.promised -= promised
 	a.ahead -= ahead
 	a.mu.Unlock()
-	a.holders.promised.Add(-promised)
 	if ahead > 0 {
 		a.Release(Output, ahead)
 	} else if promised > 0 {

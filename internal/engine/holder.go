@@ -58,6 +58,13 @@ func (c *Conn) Working(working bool) {
 	}
 }
 
+// ProbeBlocks notes that the action of the request blocks, which may have begun though there is no room for a large answer.
+func (c *Conn) ProbeBlocks() {
+	if a := c.acct.Load(); a != nil {
+		a.ProbeBlocks()
+	}
+}
+
 // Met returns the cap because of which the connection got no memory, or is ended.
 func (c *Conn) Met() admission.Cap {
 	if a := c.acct.Load(); a != nil {

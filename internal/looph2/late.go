@@ -24,14 +24,15 @@ func (x *Wire) detached() (waits bool) {
 		x.countInFlight(&x.h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
-	if own.bodied { // its head, body and trailers are the stream's
-		own.s.mu.Lock()
-		if own.accountOf() != nil {
-			own.working(true)
-			own.holdInput()
-		}
-		own.s.mu.Unlock()
+	own.s.mu.Lock()
+	if own.bodied && own.accountOf() != nil { // its head, body and trailers are the stream's
+		own.working(true)
+		own.holdInput()
 	}
+	if own.account != nil {
+		own.account.ProbeBlocks()
+	}
+	own.s.mu.Unlock()
 	route := x.s.Route
 	x.countInFlight(&route.Counts)
 	switch {

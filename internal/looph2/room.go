@@ -168,6 +168,15 @@ func (j *job) hasRoom(x *Wire) bool {
 	return true
 }
 
+// onWorker notes that the action runs where those do that block.
+func (x *Wire) onWorker() {
+	x.own.s.mu.Lock()
+	defer x.own.s.mu.Unlock()
+	if a := x.own.account; a != nil {
+		a.ProbeBlocks()
+	}
+}
+
 // awaitRoom is reserveRoom on a worker. It is MustWait when nobody waits for the answer any more.
 func (x *Wire) awaitRoom() admission.Outcome {
 	own := x.own

@@ -2,7 +2,10 @@ package looph2_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +85,56 @@ func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 	if line, after := clients-before, begun.Load()-before; line > 0 && after > line/2 {
 		t.Errorf("%d of %d that waited began before it", after, line)
 	}
+}
+
+// Nor does it wait, by either protocol, for those that may be small and block for long.
+func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
+	onLoop(t)
+	const size, small, clients, blocking = 1 << 20, 20 << 10, 60, 2
+	var begun atomic.Int64 // large ones
+	entered, leave := make(chan bool, blocking), make(chan bool)
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("small") != "" {
+				if r.Query("blocks") != "" {
+					entered <- true
+					<-leave
+				}
+				return dunlin.Bytes("", bytes.Repeat([]byte("x"), small))
+			}
+			begun.Add(1)
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
+		})
+	})
+	for range clients {
+		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
+	}
+	soon(t, "all have begun, or wait, or were cut off", func() bool {
+		stats := s.app.Stats()
+		return begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= clients
+	})
+	old := *s
+	old.Client = &http.Client{Transport: &http.Transport{}, Timeout: patience} // by HTTP/1.1
+	defer old.CloseIdleConnections()
+	both := []*h2Server{s, &old}
+	var all sync.WaitGroup
+	for i, s := range both {
+		all.Go(func() {
+			status, body := s.get(fmt.Sprintf("/answer?small=1&blocks=%d", i))
+			if status != 200 || len(body) != small {
+				t.Errorf("one that blocks: %d with %d bytes: %.100q", status, len(body), body)
+			}
+		})
+		<-entered
+	}
+	for i, s := range both {
+		status, body := s.get(fmt.Sprintf("/answer?small=2&i=%d", i))
+		if status != 200 || len(body) != small {
+			t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
+		}
+	}
+	close(leave)
+	all.Wait()
 }
 
 // Who waits for room and is reset meanwhile is not served: its answer would be made without room.

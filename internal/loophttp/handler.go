@@ -237,6 +237,7 @@ func (h *handler) Detached(scratch any) (waits bool) {
 		return true
 	}
 	x.countInFlight()
+	x.c.ProbeBlocks()
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:

@@ -80,6 +80,9 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		return x.refuseWhole(server.Pipeline.Answer(server.Pipeline.NoMemory("the answer", met)), exchange.FromMemory), true
 	}
 	if x.c.Account().Probing() {
+		if !x.d.Inline() {
+			x.c.ProbeBlocks() // as actions of its route do
+		}
 		return 0, false // its answer says nothing of those that had to wait
 	}
 	x.c.Notes |= engine.Prompt // until Pended
