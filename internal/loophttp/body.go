@@ -34,6 +34,7 @@ type bodyStream struct {
 	raw     []byte // encoded bytes read from the connection
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
+	lapsed  bool   // it has come to a handler's deadline
 	stopped bool   // it is to fail
 	err     error
 }
@@ -83,7 +84,7 @@ func (b *bodyStream) Read(p []byte) (int, error) {
 
 // readLocked is Read for callers that hold reading and using.
 func (b *bodyStream) readLocked(p []byte) (int, error) {
-	b.busy = true
+	b.busy, b.lapsed = true, false
 	defer func() { b.busy = false }()
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
@@ -92,7 +93,9 @@ func (b *bodyStream) readLocked(p []byte) (int, error) {
 	if b.read += int64(n); b.read > b.most {
 		n, err = 0, b.x.handler.server.BodyTooLarge(b.most)
 	}
-	b.err = err
+	if !b.lapsed { // else the handler may put its deadline off, and read on
+		b.err = err
+	}
 	if n > 0 {
 		return n, nil
 	}
@@ -204,6 +207,7 @@ func (b *bodyStream) await(p []byte) (int, error) {
 	x.d.Detach() // from here on the clock runs
 	for {
 		if passed(x.readBy()) {
+			b.lapsed = true
 			return 0, server.BodyCut(os.ErrDeadlineExceeded)
 		}
 		left := b.pace.Left(&server.Settings)
@@ -222,7 +226,7 @@ func (b *bodyStream) await(p []byte) (int, error) {
 			return 0, server.Pipeline.NoMemory("the request body", x.c.Met())
 		case errors.Is(err, os.ErrDeadlineExceeded) && x.d.TimedOut():
 			return 0, exchange.ErrLate
-		case !errors.Is(err, os.ErrDeadlineExceeded) || !x.readBy().IsZero():
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return n, server.BodyCut(err)
 		}
 	}
@@ -286,13 +290,16 @@ func (b *bodyStream) tooMuchLeft() bool {
 	if b.chunked && b.err == nil {
 		b.lookAhead()
 	}
+	kept := b.x.begun && b.x.duplex // as the client was told
 	switch {
 	case b.err != nil:
 		return b.err != io.EOF
-	case b.chunked:
-		return true // the client is told, since nobody knows how much is to come
 	case b.x.head.Expect100:
-		return b.left > 0
+		return b.chunked || b.left > 0
+	case b.chunked:
+		return !kept // the client is told, since nobody knows how much is to come
+	case b.lapsed && !kept:
+		return b.left > 0 // which the handler has not waited for
 	}
 	return b.left-int64(len(b.rest)) > exchange.MaxDiscard
 }
@@ -337,6 +344,9 @@ func (b *bodyStream) finish() bool {
 	x := b.x
 	x.beginWrite()
 	defer x.endWrite()
+	if x.deadlines != nil {
+		x.deadlines.readBy = time.Time{} // the answer may have promised to keep the connection
+	}
 	return x.flush(0) == nil && b.skip() == io.EOF
 }
 

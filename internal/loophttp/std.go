@@ -110,7 +110,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
-	if x.d.Draining() || x.streaming && !x.duplex && x.stream.tooMuchLeft() {
+	if x.d.Draining() || x.streaming && (!x.duplex || x.head.Expect100) && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
 	x.beginAnswering()

@@ -39,7 +39,7 @@ var exceptions = []struct {
 	{"it is about clients that are slow, or do not read", behindGateway, []string{
 		"TestActionSeesSlowBody", "TestBodyTimeout", "TestBodyTimeoutEnds", "TestBodyTimeoutUnread", "TestBodyTimeoutEndsUnread", "TestLongestTimeouts",
 		"TestWriteTimeout", "TestMinBodyRate", "TestBodiesMayWaitForTheAction", "TestLoggerBlocks", "TestConstraintBlocks", "TestStreamToNobody",
-		"TestStdReadDeadline", "TestStdDeadlineWakes", "TestStreamsCut", "TestTimeoutDoesNotCutAnAnswerThatBegan", "TestSSEHeartbeat",
+		"TestStdReadDeadline", "TestStdDeadlineWakes", "TestStdReadDeadlinePutOff", "TestStdReadDeadlineAndDuplex", "TestStreamsCut", "TestTimeoutDoesNotCutAnAnswerThatBegan", "TestSSEHeartbeat",
 	}},
 	{"it is about who holds memory over connections", behindGateway, []string{
 		"TestBodyBeyondTheBudgetIsTooLarge", "TestBodyThatDoesNotFitNow", "TestSlowClientsCostOthersNothing", "TestSlowBodiesShow", "TestWorkingHoldersLeaveRoom",

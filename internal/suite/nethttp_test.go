@@ -193,6 +193,104 @@ func TestStdDeadlineWakes(t *testing.T) {
 	})
 }
 
+// A deadline for reading that has passed can be put off: nothing of the body is lost.
+func TestStdReadDeadlinePutOff(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		for _, end := range []string{"read on", "return"} {
+			if end == "read on" && engine == dunlin.EngineStd && strings.HasPrefix(head, "Transfer-Encoding") {
+				continue // net/http's reader of chunks does not
+			}
+			lapsed := make(chan struct{})
+			addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+				app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet {
+						_, _ = io.WriteString(w, "next")
+						return
+					}
+					c := http.NewResponseController(w)
+					body := bufio.NewReader(r.Body)
+					line, err := body.ReadString('\n')
+					if line != "one\n" || err != nil {
+						t.Errorf("%q, %v", line, err)
+					}
+					for range 2 {
+						if err := c.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+							t.Error(err)
+						}
+						if _, err := body.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+							t.Errorf("in no time: %v", err)
+						}
+					}
+					if end == "return" {
+						return
+					}
+					if err := c.SetReadDeadline(time.Time{}); err != nil {
+						t.Error(err)
+					}
+					close(lapsed)
+					if line, err := io.ReadAll(body); string(line) != "two\n" || err != nil {
+						t.Errorf("later %q, %v", line, err)
+					}
+				}))
+			})
+			conn := AskConn(t, addr, Request("POST /", head)+first)
+			br := bufio.NewReader(conn)
+			if end == "read on" {
+				<-lapsed
+				Send(t, conn, rest+Request("GET /"))
+			}
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v, %v", end, resp, err)
+			}
+			if resp.Close != (end == "return") {
+				t.Errorf("%s: close %v", end, resp.Close)
+			}
+			if resp.Close {
+				continue
+			}
+			if got, err := ReadAnswer(br, "GET"); err != nil || !strings.HasSuffix(got, "\n\nnext") {
+				t.Errorf("the next request: %q, %v", got, err)
+			}
+		}
+	})
+}
+
+// Who was told that the connection goes on may send the rest of the body, also when the handler has not waited for it.
+func TestStdReadDeadlineAndDuplex(t *testing.T) {
+	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
+		if engine == dunlin.EngineStd {
+			t.Skip("net/http takes the rest of the body for the next request")
+		}
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					_, _ = io.WriteString(w, "next")
+					return
+				}
+				c := http.NewResponseController(w)
+				err := errors.Join(c.EnableFullDuplex(), c.Flush(), c.SetReadDeadline(time.Now().Add(-time.Second)))
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := io.ReadAll(r.Body); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("in no time: %v", err)
+				}
+			}))
+		})
+		conn := AskConn(t, addr, Request("POST /", head)+first)
+		br := bufio.NewReader(conn)
+		got, err := ReadAnswer(br, "POST")
+		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, "Connection:") {
+			t.Fatalf("%q, %v", got, err)
+		}
+		Send(t, conn, rest+Request("GET /"))
+		if got, err := ReadAnswer(br, "GET"); err != nil || !strings.HasSuffix(got, "\n\nnext") {
+			t.Errorf("the next request: %q, %v", got, err)
+		}
+	})
+}
+
 // endless is a source of zeros.
 type endless struct{}
 
