@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/suite"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 // A served app is one that a test shuts down itself.
@@ -239,6 +243,39 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 		s.t.Fatalf("%q, %v", got, err)
 	}
 	return br, conn
+}
+
+// Clients that connect and say nothing have half of the time that a drain may take: it has finished what there was to do.
+func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
+	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		t.Parallel() // it waits
+		for name, start := range map[string]func(*dunlin.App, net.Listener) error{
+			"HTTP/1.1": func(app *dunlin.App, ln net.Listener) error { return app.Serve(ln) },
+			"TLS":      func(app *dunlin.App, ln net.Listener) error { return app.ServeTLS(ln, tlstest.Server()) },
+		} {
+			for _, h2c := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, h2c %v", name, h2c), func(t *testing.T) {
+					t.Parallel()
+					app, _ := suite.NewApp(dunlin.Config{Engine: engine, H2C: h2c})
+					ln := suite.Listen(t)
+					served := make(chan error, 1)
+					go func() { served <- start(app, ln) }()
+					conn, err := net.Dial("tcp", ln.Addr().String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = conn.Close() }()
+					suite.Soon(t, "the client is connected", func() bool { return app.Stats().Connections.Open == 1 })
+					// Net/http itself waits for more than five seconds.
+					ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+					defer cancel()
+					if err := errors.Join(app.Shutdown(ctx), <-served); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	})
 }
 
 // HTTP/2 clients are told by GOAWAY, after the answer.

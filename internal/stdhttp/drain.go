@@ -168,14 +168,14 @@ func (o *openConns) noteBusy() {
 }
 
 // endIdle ends connections that were kept alive and wait for a request, those that have been busy since the drain began
-// after so long, and with all new ones, too.
+// after so long, and with all new ones that have sent nothing, too.
 func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	var waits []*timedConn
 	now := time.Now()
 	o.mu.Lock()
 	for c := range o.all {
 		kept := c.unasked.Load() == nil
-		if kept && c.http2.Load() || !kept && !all {
+		if c.http2.Load() || !kept && !all {
 			continue
 		}
 		switch c.idle.Load() {

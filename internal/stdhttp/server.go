@@ -96,7 +96,7 @@ func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 			own.asked()
 		}
 	}
-	if !own.http2.Load() {
+	if own.unasked.Load() == nil && !own.http2.Load() { // else it is one of HTTP/2
 		own.setIdle(between)
 	}
 }
@@ -166,7 +166,7 @@ func (s *Server) endIdle(ctx context.Context) {
 		if next <= 0 {
 			next = first - since
 			isLate := next <= 0
-			rest := s.open.endIdle(isLate && !http2, last)
+			rest := s.open.endIdle(isLate, last)
 			switch {
 			case isLate && rest.begun > 0 && since > first+s.service.HeadTimeout:
 				return // net/http does not call a few bytes a request
