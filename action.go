@@ -14,14 +14,14 @@ import (
 // chain wraps act in middleware, the first of which sees the request first. Each sees the
 // 500 of what panics or says nothing behind it. chain panics, naming the place of the
 // registration, when a middleware makes nil of its action. safe says that act has that 500 already.
-func chain(act Action, middleware []Middleware, place string, safe bool) Action {
+func chain(act Action, middleware []Middleware, at *place, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		if !safe {
 			act = contained(act, false)
 		}
 		wrapped := middleware[i](act)
 		if wrapped == nil {
-			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, place))
+			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, at))
 		}
 		act, safe = wrapped, exchange.IsCalm(middleware[i])
 	}

@@ -85,7 +85,7 @@ func New(config Config) *App {
 				Detail: "the path takes " + r.match.Allow() + ", not " + r.Method(),
 			})
 		},
-	}.wrap(""))
+	}.wrap(nil))
 	return a
 }
 

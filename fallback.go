@@ -44,12 +44,12 @@ func (a *App) setFallback(what string, act Action, change func(*fallbackSource))
 // code of others and may register routes: it is called without the lock, and
 // again when the source has changed meanwhile.
 func (a *App) changeFallback(change func(*fallbackSource)) {
-	place := callerPlace()
+	at := newPlace()
 	for range 10 {
 		before := a.fallback.Load()
 		now := before.source
 		change(&now)
-		made := now.wrap(place)
+		made := now.wrap(at)
 		a.mu.Lock()
 		if a.fallback.CompareAndSwap(before, made) {
 			a.middleware = now.middleware
@@ -58,13 +58,13 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 		}
 		a.mu.Unlock()
 	}
-	panic("dunlin: middleware changes the app that it is used in (called at " + place + ")")
+	panic("dunlin: middleware changes the app that it is used in (called at " + at.String() + ")")
 }
 
 // wrap makes the fallback actions.
-func (s fallbackSource) wrap(place string) *fallback {
+func (s fallbackSource) wrap(at *place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.varied(act(r)) } }
-	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, place, false)) }
+	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, at, false)) }
 	return &fallback{
 		source:     s,
 		notFound:   wrap(s.notFound),

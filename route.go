@@ -1,7 +1,9 @@
 package dunlin
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -221,17 +223,18 @@ func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 
 // add registers a route and panics when it cannot.
 func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
-	reg.Place = callerPlace()
+	at := newPlace()
+	reg.Where = at
 	full := g.prefix + reg.Pattern
 	if act == nil {
-		panic(fmt.Sprintf("dunlin: %s %s: nil action (registered at %s)", reg.Methods, full, reg.Place))
+		panic(fmt.Sprintf("dunlin: %s %s: nil action (registered at %s)", reg.Methods, full, at))
 	}
 	if g.prefix != "" && reg.Pattern != "" && reg.Pattern[0] != '/' {
-		panic(fmt.Sprintf("dunlin: %s: pattern %q in group %q must begin with a slash (registered at %s)", reg.Methods, reg.Pattern, g.prefix, reg.Place))
+		panic(fmt.Sprintf("dunlin: %s: pattern %q in group %q must begin with a slash (registered at %s)", reg.Methods, reg.Pattern, g.prefix, at))
 	}
 	for i, m := range middleware {
 		if m == nil {
-			panic(fmt.Sprintf("dunlin: %s %s: middleware %d is nil (registered at %s)", reg.Methods, full, i, reg.Place))
+			panic(fmt.Sprintf("dunlin: %s %s: middleware %d is nil (registered at %s)", reg.Methods, full, i, at))
 		}
 	}
 	a := g.app
@@ -242,8 +245,8 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	if len(middleware)+len(inherited) > 0 {
 		act = contained(act, true)
 	}
-	wrapped := chain(act, middleware, reg.Place, true)
-	wrapped = chain(wrapped, inherited, reg.Place, len(middleware) == 0 || exchange.IsCalm(middleware[0]))
+	wrapped := chain(act, middleware, at, true)
+	wrapped = chain(wrapped, inherited, at, len(middleware) == 0 || exchange.IsCalm(middleware[0]))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {
@@ -270,26 +273,37 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 		panic("dunlin: " + err.Error())
 	}
 	a.registered = append(a.registered, route)
-	a.log.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", reg.Place)
+	if a.log.Enabled(context.Background(), slog.LevelDebug) {
+		a.log.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", at.String())
+	}
 	return route
 }
 
 // callerPlace returns file:line of the nearest caller outside this package and those
 // that register routes for others.
-func callerPlace() string {
-	var pcs [4]uintptr // the place is near, mostly, and all that is looked at takes its time at every start
-	for skip := 2; ; skip += len(pcs) {
-		n := runtime.Callers(skip, pcs[:])
-		if n == 0 {
-			return "unknown place"
-		}
-		for i, pc := range pcs[:n] {
-			switch pkg, _, _ := strings.Cut(strings.TrimPrefix(runtime.FuncForPC(pc-1).Name(), "github.com/dunlinhttp/"), "."); pkg {
-			case "dunlin", "dunlin/typed", "dunlin/openapi":
-			default:
-				f, _ := runtime.CallersFrames(pcs[i:n]).Next()
-				return f.File + ":" + strconv.Itoa(f.Line)
-			}
+func callerPlace() string { return newPlace().String() }
+
+// A place is what callerPlace returns, for what is hardly ever said: names and lines take their time at every start.
+type place struct {
+	pcs [16]uintptr // not so many are in those packages
+	n   int
+}
+
+func newPlace() *place {
+	p := new(place)
+	p.n = runtime.Callers(2, p.pcs[:])
+	return p
+}
+
+func (p *place) String() string {
+	for frames, more := runtime.CallersFrames(p.pcs[:p.n]), true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
+		case "", "dunlin", "dunlin/typed", "dunlin/openapi":
+		default:
+			return f.File + ":" + strconv.Itoa(f.Line)
 		}
 	}
+	return "unknown place"
 }

@@ -14,7 +14,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 
 	e := &explainer{route: func(found *route) string {
 		entry := found.entry.(*entry[T])
-		return entry.String() + at(entry.Place)
+		return entry.String() + at(entry.place())
 	}}
 	e.line(0, "%s %s%s", method, host, path)
 	e.walk = walk{path: path, accept: accept, method: r.table.methods.Load().bit(method), s: new(state)}
@@ -25,7 +25,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 	}
 	switch outcome {
 	case Found:
-		e.line(0, "found: %s%s", m.Route(), at(m.Route().Place))
+		e.line(0, "found: %s%s", m.Route(), at(m.Route().place()))
 		for i := range m.Len() {
 			from := path
 			if m.InHost(i) {

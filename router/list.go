@@ -51,7 +51,7 @@ func (r *Router[T]) Info(i int) Info {
 func (e *entry[T]) info() Info {
 	info := Info{
 		Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
-		Name: e.Name, Place: e.Place, Prefix: e.Prefix,
+		Name: e.Name, Place: e.place(), Prefix: e.Prefix,
 	}
 	e.route.eachParam(func(p part, in *pattern, rank rank) {
 		param := Param{Name: p.name, InHost: in == e.route.host, Rest: rank == catchAll}

@@ -145,6 +145,38 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// A place that is found out later is asked for by those who say it, and by nobody else.
+func TestWhere(t *testing.T) {
+	a, b := &asked{at: "a.go:1"}, &asked{at: "b.go:2"}
+	var r router.Router[string]
+	if err := r.Add(route{Methods: "GET", Pattern: "/a", Name: "a", Where: a}); err != nil {
+		t.Fatal(err)
+	}
+	var m router.Match[string]
+	if r.Lookup("GET", "", "/a", &m); m.Route() == nil || a.times != 0 {
+		t.Errorf("asked %d times before anybody wanted to know", a.times)
+	}
+	for _, other := range []route{{Methods: "GET", Pattern: "/a", Where: b}, {Methods: "GET", Pattern: "/b", Name: "a", Where: b}} {
+		if err := r.Add(other); err == nil || !strings.Contains(err.Error(), "a.go:1") || !strings.Contains(err.Error(), "b.go:2") {
+			t.Errorf("%v does not name both places", err)
+		}
+	}
+	if got := r.Routes()[0].Place; got != "a.go:1" {
+		t.Errorf("listed at %q", got)
+	}
+	if got := r.Explain("GET", "", "/a", ""); strings.Count(got, "a.go:1") != 2 {
+		t.Errorf("explained without the place:\n%s", got)
+	}
+}
+
+// asked counts how often.
+type asked struct {
+	at    string
+	times int
+}
+
+func (a *asked) String() string { a.times++; return a.at }
+
 func TestAmbiguousHosts(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/a", Host: "{t:int}.y"})
 	err := r.Add(route{Methods: "GET", Pattern: "/b", Host: "{t:hex}.y"})

@@ -25,6 +25,8 @@ type Route[T any] struct {
 	Name string
 	// Place says where the route was registered ("main.go:12"), for error messages and listings.
 	Place string
+	// Where is asked for the place, once somebody wants to know it, if Place is empty.
+	Where fmt.Stringer
 	// Value is what the router stores.
 	Value T
 }
@@ -85,14 +87,14 @@ func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.add(reg); err != nil {
-		return fmt.Errorf("router: add %s%s: %w", reg.String(), at(reg.Place), err)
+		return fmt.Errorf("router: add %s%s: %w", reg.String(), at(reg.place()), err)
 	}
 	return nil
 }
 
 func (r *Router[T]) add(reg Route[T]) error {
 	if e := r.names[reg.Name]; e != nil {
-		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.Place))
+		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.place()))
 	}
 	e := &entry[T]{Route: reg}
 	e.route.entry, e.route.value = e, reg.Value
@@ -106,8 +108,8 @@ func (r *Router[T]) add(reg Route[T]) error {
 	if conflict != nil {
 		other := conflict.entry.(*entry[T])
 		err = &ConflictError{
-			Route: e.String(), RoutePlace: e.Place,
-			Other: other.String(), OtherPlace: other.Place,
+			Route: e.String(), RoutePlace: e.place(),
+			Other: other.String(), OtherPlace: other.place(),
 			Example: r.overlaps.example(&e.route, conflict),
 		}
 	}
@@ -190,6 +192,13 @@ func (r *Route[T]) String() string {
 		text += " (" + r.Version + ")"
 	}
 	return text
+}
+
+func (r *Route[T]) place() string {
+	if r.Place == "" && r.Where != nil {
+		return r.Where.String()
+	}
+	return r.Place
 }
 
 func at(place string) string {
