@@ -10,11 +10,9 @@ import (
 // KernelFiles is the file system from its root, for files that the kernel makes up as they are
 // read, such as those of /proc: it does without the poller, which has nothing to wait for there, and
 // without most of the system calls of package os, as programs wait for this when they start.
-func KernelFiles() fs.FS { return kernelFiles{} }
+func KernelFiles() fs.ReadFileFS { return kernelFiles{} }
 
 type kernelFiles struct{}
-
-var _ fs.ReadFileFS = kernelFiles{} // said here, fs.ReadFile need not find it out when the program starts
 
 // Open is what others than fs.ReadFile call.
 func (kernelFiles) Open(name string) (fs.File, error) { return os.DirFS("/").Open(name) }

@@ -8,4 +8,4 @@ import (
 )
 
 // KernelFiles is the file system from its root.
-func KernelFiles() fs.FS { return os.DirFS("/") }
+func KernelFiles() fs.ReadFileFS { return os.DirFS("/").(fs.ReadFileFS) }

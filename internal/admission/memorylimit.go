@@ -17,7 +17,7 @@ type MemoryLimit struct {
 // FindMemoryLimit returns the process's limit: the configured one unless that is 0,
 // else the tightest of its control groups, else GOMEMLIMIT (or what was given to
 // debug.SetMemoryLimit), else none. root is the file system's root.
-func FindMemoryLimit(configured int64, root fs.FS) MemoryLimit {
+func FindMemoryLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	if configured > 0 {
 		return MemoryLimit{configured, "config"}
 	}
@@ -37,8 +37,8 @@ const unlimited = 1 << 60
 // cgroupLimit reads the limits of the process's control group and of all groups
 // above it (cgroups(7)). A container often sees its own group as the root, though
 // /proc names it by the host's path: then only the last step, the root, exists.
-func cgroupLimit(root fs.FS) (limit MemoryLimit) {
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+func cgroupLimit(root fs.ReadFileFS) (limit MemoryLimit) {
+	groups, err := root.ReadFile("proc/self/cgroup")
 	if err != nil {
 		return MemoryLimit{}
 	}
@@ -66,10 +66,10 @@ func tighter(l MemoryLimit, bytes int64, source string) MemoryLimit {
 
 // walkUp returns the smallest number in the files of the given name from a group
 // up to the root of its hierarchy, 0 when there is none.
-func walkUp(root fs.FS, mount, group, name string) (least int64) {
+func walkUp(root fs.ReadFileFS, mount, group, name string) (least int64) {
 	group = path.Clean("/" + group)
 	for {
-		text, err := fs.ReadFile(root, path.Join(mount, group, name))
+		text, err := root.ReadFile(path.Join(mount, group, name))
 		if err == nil {
 			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
 			if err == nil && n > 0 && n < unlimited && (least == 0 || n < least) {

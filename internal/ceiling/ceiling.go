@@ -341,7 +341,7 @@ func (p *program) beside(limit admission.MemoryLimit, bytes int64) int64 {
 
 // findLimit finds the limit that holds: the configured one, unless the process's control group
 // leaves less.
-func findLimit(configured int64, root fs.FS) admission.MemoryLimit {
+func findLimit(configured int64, root fs.ReadFileFS) admission.MemoryLimit {
 	limit := admission.FindMemoryLimit(configured, root)
 	if configured > 0 {
 		if group := admission.FindMemoryLimit(0, root); ofGroup(group) && leftToProcesses(group) < configured {

@@ -46,6 +46,9 @@ type inheritance struct {
 func inherit() (in inheritance, err error) {
 	fds, pid, names, restart := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envRestart)
 	for _, name := range []string{envFDs, envPID, envNames, envRestart} {
+		if _, set := os.LookupEnv(name); !set {
+			continue // to unset it, C's environment would be looked through
+		}
 		if err := os.Unsetenv(name); err != nil {
 			return in, err
 		}
