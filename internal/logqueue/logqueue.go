@@ -7,7 +7,8 @@
 //	Logger().Warn ──▶ queue of 1,024 ──▶ one goroutine ──▶ the handler
 //	                      └▶ dropped, said by a record of its own as soon as there is room
 //
-// The goroutine lasts only while there is something in the queue.
+// The goroutine lasts only while there is something in the queue. It begins when there is something to pass on, or 2 ms later
+// for the first record of all.
 package logqueue
 
 import (
@@ -25,6 +26,10 @@ const bound = 1024
 // patience is how long the logger of Patient waits.
 const patience = 50 * time.Millisecond
 
+// settle is how much later the first record is passed on that nobody waits for: it is mostly one of a program that
+// starts, and the first record of a handler takes as long as the first request does.
+const settle = 2 * time.Millisecond
+
 // every is how often at most a record says how many were dropped.
 const every = time.Second
 
@@ -37,7 +42,8 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []entry
-	busy    bool          // a goroutine passes records on
+	busy    bool          // a goroutine passes records on, or is about to
+	begun   bool          // the first record that nobody waits for has come
 	idle    chan struct{} // closed when it ends; nil unless somebody waits for that
 	dropped uint64        // ever
 	said    uint64        // of these, how many a record has told of
@@ -121,7 +127,12 @@ func (q *Queue) add(e entry) (added bool) {
 	q.waiting = append(q.waiting, e)
 	if !q.busy {
 		q.busy = true
-		go q.passOn(nil)
+		if first := !q.begun && e.done == nil; first {
+			q.begun = true
+			time.AfterFunc(settle, func() { q.passOn(nil) })
+		} else {
+			go q.passOn(nil)
+		}
 	}
 	return true
 }

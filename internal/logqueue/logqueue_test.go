@@ -62,6 +62,43 @@ func TestOrderAndLevels(t *testing.T) {
 	})
 }
 
+// The first record of a program that starts is passed on when that has had a moment, those after it at once, and so is what
+// somebody waits for.
+func TestFirstRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, _ := newSlow()
+		given := func() bool {
+			synctest.Wait()
+			select {
+			case h.open <- struct{}{}:
+				return true
+			default:
+				return false
+			}
+		}
+		q.Logger().Info("first")
+		if given() {
+			t.Error("passed on at once")
+		}
+		time.Sleep(10 * time.Millisecond)
+		if !given() {
+			t.Error("not passed on")
+		}
+		q.Logger().Info("second")
+		if !given() {
+			t.Error("the second record is not passed on at once")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		q, h, _ := newSlow()
+		close(h.open)
+		before := time.Now()
+		if q.Patient().Info("first"); time.Since(before) > 0 {
+			t.Errorf("passed on after %v", time.Since(before))
+		}
+	})
+}
+
 // A handler that blocks holds up nobody. What found no room is counted, and told of
 // when there is room again.
 func TestHandlerBlocks(t *testing.T) {
@@ -69,6 +106,7 @@ func TestHandlerBlocks(t *testing.T) {
 		q, h, said := newSlow()
 		log := q.Logger()
 		log.Info("first")
+		time.Sleep(time.Second)
 		synctest.Wait() // the handler has it
 		for i := range 1024 + 50 {
 			log.Info("more", "i", i)
@@ -209,6 +247,9 @@ func TestUnwantedLevels(t *testing.T) {
 		h := &countingLevels{Handler: slog.DiscardHandler}
 		q := logqueue.New(h)
 		log := q.Logger()
+		log.Info("first")
+		q.Flush(t.Context())
+		h.asked = 0
 		for range 3 {
 			for range 100 {
 				log.Debug("x")
