@@ -204,7 +204,7 @@ func (l *Login[T]) Finish(r *dunlin.Request) dunlin.Response {
 	}
 	switch {
 	case errors.Is(err, errUnreachable):
-		resp = unreachable(err)
+		return unreachable(err) // the code may not have been used: the login can still be ended, when the provider answers
 	case err != nil:
 		resp = dunlin.Error(err)
 	}

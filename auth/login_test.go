@@ -2,6 +2,10 @@ package auth_test
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -41,6 +45,7 @@ type idp struct {
 	token    http.HandlerFunc                                // in place of what it answers to codes
 	answer   url.Values                                      // of the redirect, beside code and state
 
+	keys             atomic.Pointer[string] // that it publishes
 	asked, exchanged atomic.Int64
 	mu               sync.Mutex
 	codes            map[string]url.Values // the requests that codes are for
@@ -48,6 +53,7 @@ type idp struct {
 
 func newIDP(t *testing.T) *idp {
 	p := &idp{codes: map[string]url.Values{}, answer: url.Values{}}
+	p.keys.Store(new(webKeys(public)))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
@@ -59,7 +65,7 @@ func newIDP(t *testing.T) *idp {
 		maps.Copy(says, p.metadata)
 		_ = json.NewEncoder(w).Encode(says)
 	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, webKeys(public)) })
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, *p.keys.Load()) })
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		p.mu.Lock()
@@ -541,6 +547,72 @@ func tell(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body)
+}
+
+// A provider that hangs or is down while somebody comes back holds nobody up for long, and loses no login: the same page works when it answers.
+func TestLoginWhileProviderIsAway(t *testing.T) {
+	p := newIDP(t)
+	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Timeout = 200 * time.Millisecond })
+	var says atomic.Pointer[http.HandlerFunc] // nil: as ever
+	p.token = func(w http.ResponseWriter, r *http.Request) {
+		if say := says.Load(); say != nil {
+			(*say)(w, r)
+			return
+		}
+		p.exchange(t, w, r)
+	}
+	for name, away := range map[string]http.HandlerFunc{
+		"hangs": func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+		"down":  func(w http.ResponseWriter, _ *http.Request) { tell(w, 503, "no") },
+		"slow to end": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // or nobody would notice that the client leaves
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, "{")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+	} {
+		browser := newBrowser()
+		back := callback(t, browser, shop+"/login?to=/me")
+		says.Store(&away)
+		if resp, _ := visitPage(t, browser, back); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || session(browser) != "" {
+			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
+		}
+		says.Store(nil)
+		deadline := time.Now().Add(time.Minute)
+		resp, body := visitPage(t, browser, back)
+		for resp.StatusCode == 503 && time.Now().Before(deadline) { // a machine that is slow itself
+			resp, body = visitPage(t, browser, back)
+		}
+		if resp.Request.URL.String() != shop+"/me" || !strings.HasPrefix(body, "ada") {
+			t.Errorf("%s, and back: %s, %d %s", name, resp.Request.URL, resp.StatusCode, body)
+		}
+		if resp, _ := visitPage(t, newBrowserWith(t, newBrowser, browser), back); resp.StatusCode != 400 {
+			t.Errorf("%s, and once more: %d", name, resp.StatusCode)
+		}
+	}
+}
+
+// A provider may sign with another key from one login to the next, without a word.
+func TestLoginKeyRotation(t *testing.T) {
+	p := newIDP(t)
+	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, newBrowser := newShop(t, p, nil)
+	if _, body := visitPage(t, newBrowser(), shop+"/login?to=/me"); !strings.HasPrefix(body, "ada") {
+		t.Fatal(body)
+	}
+	p.keys.Store(new(webKeys(map[string]crypto.PublicKey{"next": &fresh.PublicKey})))
+	p.sign = func(t *testing.T, c jwt.MapClaims) string { return sign(t, jwt.SigningMethodES256, "next", fresh, c) }
+	if _, body := visitPage(t, newBrowser(), shop+"/login?to=/me"); !strings.HasPrefix(body, "ada") {
+		t.Errorf("by the new key: %s", body)
+	}
+	p.sign = nil
+	if resp, _ := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 502 {
+		t.Errorf("by the old key, which it has withdrawn: %d", resp.StatusCode)
+	}
 }
 
 // Providers that do not say what they should let nobody in, and are asked again a second later at the earliest.
