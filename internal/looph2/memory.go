@@ -156,10 +156,16 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
+		if own.sends() { // it is going to be cut: what there is of its answer is free at once, and no more is made
+			own.setCanceled()
+		}
 		own.hasMoved()
 		own.s.post(own)
 	}()
 }
+
+// sends reports whether an answer in pieces has begun, and has not been sent. s.mu is held.
+func (own *stream) sends() bool { return own.unsent() > 0 || own.started && !own.finished }
 
 // endedForRoom reports whether others need what the stream holds.
 func (own *stream) endedForRoom() bool {
@@ -189,7 +195,7 @@ func (s *session) makeRoom(own *stream) {
 	if inLine { // nor does it begin now: the client is told that it may ask again
 		own.setCanceled()
 	}
-	sends := own.unsent() > 0 || own.started && !own.finished
+	sends := own.canceled || own.sends()
 	s.mu.Unlock()
 	switch {
 	case inLine:

@@ -231,6 +231,11 @@ func (s *session) pumpRest(own *stream, n int) {
 // pumpOut sends a piece that a stream's goroutine has left.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
+	if own.canceled { // it is about to be cut
+		s.mu.Unlock()
+		s.h2.Enough(own.st)
+		return
+	}
 	piece := own.out.first
 	if own.out.len == 0 {
 		piece = own.lent
@@ -301,9 +306,9 @@ func (s *session) take(own *stream) {
 	heads, consumed := own.takeLeft()
 	p, noRoom, closing := own.takeComplete(), own.noRoom, own.closing
 	own.ended = own.ended || own.returned
-	left := own.unsent()
+	left, lent := own.unsent(), len(own.lent)
 	over := own.finished && left == 0 && !own.outEnded
-	aborted, lapsed := own.aborted, own.lapsed
+	aborted, lapsed, canceled := own.aborted, own.lapsed, own.canceled
 	s.mu.Unlock()
 	if closing {
 		s.sayGoodbye()
@@ -318,10 +323,13 @@ func (s *session) take(own *stream) {
 	case p.is:
 		own.counts = p.counts
 		s.respond(own, &p, nil)
-	case own.dropped:
+	case own.dropped || canceled: // or it is about to be cut
 	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // what it does not take in time it does not get
 		s.h2.Reset(own.st, http2.InternalError)
 	case left > 0: // also of one that is aborted: its client gets what was made
+		if n := int64(lent - s.h2.Room(own.st)); n > muchPending {
+			own.left(n)
+		}
 		s.h2.Want(own.st)
 	case over:
 		s.endOut(own)

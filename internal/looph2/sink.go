@@ -60,7 +60,7 @@ func (k *sink) Write(p []byte) (written int, err error) {
 			written += n
 			continue
 		}
-		for own.out.len >= streamRoom && own.over() == nil {
+		for own.out.room() <= 0 && own.over() == nil {
 			s.post(own)
 			own.working(false)
 			own.moved.Wait()
@@ -68,7 +68,7 @@ func (k *sink) Write(p []byte) (written int, err error) {
 		if err := own.over(); err != nil {
 			return written, err
 		}
-		n := min(len(p), streamRoom-own.out.len)
+		n := min(len(p), own.out.room())
 		own.out.add(p[:n])
 		p = p[n:]
 		written += n

@@ -62,6 +62,20 @@ func (u *unread) grow(n int) {
 	u.mem, u.first = p, p
 }
 
+// room returns how many bytes of an answer may be added: up to streamRoom in all, and no piece is begun before half of that is
+// sent, or a client that takes little by little would have twice as much held.
+func (u *unread) room() int {
+	room := streamRoom - u.len
+	if u.len <= streamRoom/2 {
+		return room
+	}
+	last := u.first
+	if n := len(u.later); n > 0 {
+		last = u.later[n-1]
+	}
+	return min(room, cap(last)-len(last))
+}
+
 // read takes bytes out.
 func (u *unread) read(p []byte) (n int) {
 	for n < len(p) && u.len > 0 {
