@@ -213,9 +213,9 @@ type Config struct {
 	// MinWriteRate is how many bytes a second of an answer a client must take, on
 	// average over each WriteTimeout. A standard handler that sets a write deadline
 	// has that instead. On net/http a client must take something at all, as its
-	// server sees by the room that the system has for more; there a client of HTTP/2 must
-	// take 16 KiB in each WriteTimeout, or what is left. Default: 256. Negative:
-	// something must be taken at all.
+	// server sees by the room that the system has for more; there all that a connection of HTTP/2 is
+	// sent counts, and the last 4 KiB of what a handler writes are to be taken in one WriteTimeout.
+	// Default: 256. Negative: something must be taken at all.
 	MinWriteRate int
 
 	// IdleTimeout is how long a connection may stay open without a request.

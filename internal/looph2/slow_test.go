@@ -131,34 +131,74 @@ func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 }
 
 // A client whose connection's window alone is small lets all out through it, within the windows that its streams begin
-// with: it is no reason to give up what is not made yet.
+// with, and each has little of that: it is no reason to give up what it takes, or what is not made yet.
 func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
-	onLoop(t)
-	const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, WriteTimeout: timeout}, func(app *dunlin.App) {
-		app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
-	})
-	c := newH2Conn(t, s.addr)
-	c.window(2 * size)
-	for i := range uint32(all) {
-		c.request(2*i+1, true, "GET", "/whole")
-	}
-	for left := 65535; left > 0; {
-		if kind, _, _, n := c.read(); kind == frameData {
-			left -= int(n)
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
+		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+			app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
+		})
+		c := newH2Conn(t, s.addr)
+		c.window(2 * size)
+		for i := range uint32(all) {
+			c.request(2*i+1, true, "GET", "/whole")
 		}
-	}
-	for began := time.Now(); time.Since(began) < 3*timeout; {
-		_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, piece)...)
-		for taken := uint32(0); taken < piece; {
-			switch kind, _, stream, n := c.read(); kind {
-			case frameReset:
-				t.Fatalf("stream %d is reset after %v", stream, time.Since(began))
-			case frameData:
-				taken += n
+		for left := 65535; left > 0; {
+			if kind, _, _, n := c.read(); kind == frameData {
+				left -= int(n)
 			}
 		}
-	}
+		takes := time.NewTicker(timeout / 100) // in a timeout 333 bytes of each, where at least 128 of all are to be taken
+		defer takes.Stop()
+		for began := time.Now(); time.Since(began) < 4*timeout; <-takes.C {
+			_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, piece)...)
+			for taken := uint32(0); taken < piece; {
+				switch kind, _, stream, n := c.read(); kind {
+				case frameReset:
+					t.Fatalf("stream %d is reset after %v", stream, time.Since(began))
+				case frameData:
+					taken += n
+				}
+			}
+		}
+	})
+}
+
+// A stream of which its client takes nothing is cut though others of the connection go on, and they do.
+func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: 300 * time.Millisecond}, func(app *dunlin.App) {
+			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("", func(w io.Writer) error {
+					for {
+						if _, err := w.Write(make([]byte, 16<<10)); err != nil {
+							return err
+						}
+					}
+				})
+			})
+		})
+		c := newH2Conn(t, s.addr)
+		c.window(1000)
+		open := func(stream, n uint32) { _ = c.frame(8, 0, stream, binary.BigEndian.AppendUint32(nil, n)...) }
+		open(0, 1<<30)
+		c.request(1, true, "GET", "/endless")
+		c.request(3, true, "GET", "/endless")
+		open(3, 100_000)
+		for cut, after := false, 0; !cut || after < 1<<20; {
+			switch kind, _, stream, n := c.read(); {
+			case kind == frameReset && stream == 1:
+				cut = true
+			case kind == frameReset:
+				t.Fatalf("stream %d is reset", stream)
+			case kind == frameData && stream == 3:
+				open(3, n)
+				if cut {
+					after += int(n)
+				}
+			}
+		}
+	})
 }
 
 // Nor is one answer that is left, while the client takes others to their ends.

@@ -127,6 +127,7 @@ func (c *timedConn) Write(p []byte) (sent int, err error) {
 	for fresh := false; ; fresh = true {
 		n, err := c.Conn.Write(p[sent:])
 		sent += n
+		c.streams.sent.Add(int64(n))
 		switch {
 		case err == nil || !timedOutIO(err):
 			return sent, err

@@ -24,6 +24,7 @@ type timedStream struct {
 	server *exchange.Server
 	conn   *connStreams // those of its connection
 	remote string
+	secure bool
 	body   *streamBody // nil for none
 
 	mu          sync.Mutex
@@ -33,32 +34,59 @@ type timedStream struct {
 	switched    bool // the handler has said that another protocol follows, which HTTP/2 knows not: there is no answer
 	writing     bool
 	since       time.Time // when it began to write the present piece
-	marked      uint64    // conn.moved when half of the time for that had passed
+	share       float64   // what each had had then
+	marked      int64     // conn.sent when half of the time for that had passed
 	halfway     bool      // it has
 	timer       *time.Timer
 	watched     bool // timer is set
 	over        bool // the handler has returned
 }
 
-// connStreams are the streams of a connection.
+// connStreams are the streams of a connection. They share its window, in which net/http has them take turns, and says nothing of
+// them until a piece is sent: 16 KiB, which takes many at a low rate long.
 type connStreams struct {
-	writing atomic.Int64  // how many write
-	moved   atomic.Uint64 // bytes that they have written
+	sent atomic.Int64 // bytes that its socket has taken, but for those by which streams are cut
+
+	mu      sync.Mutex
+	writing int     // streams that write
+	most    int     // ... since one has
+	share   float64 // bytes that each of them has had, if all had as much, by the pieces that are sent
 }
 
-// shares reports whether a stream that writes, and gets nowhere, waits for others: so much was written meanwhile that the client takes
-// enough, and not so much that net/http, which has streams take turns, must have come to this one.
-func (c *connStreams) shares(moved uint64) bool {
-	return moved >= streamPiece/2 && moved < uint64(max(c.writing.Load(), 1))*streamPiece
+// begin notes that one more writes, and returns what each has had.
+func (c *connStreams) begin() (share float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writing == 0 {
+		c.most = 0
+	}
+	c.writing++
+	c.most = max(c.most, c.writing)
+	return c.share
 }
 
-// streamPiece is how much of an answer, in bytes, is written to a stream at once. That
-// much must be taken in each WriteTimeout. It is also the size of a frame.
+// wrote notes that one has written a piece of n bytes.
+func (c *connStreams) wrote(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writing--
+	c.share += float64(n) / float64(c.most)
+}
+
+// shares reports whether a stream that writes may wait for nothing but its turn, since each had so much: net/http, which has streams
+// take turns, would have sent its piece if others had two.
+func (c *connStreams) shares(since float64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.share-since < 2*streamPiece
+}
+
+// streamPiece is how much of an answer, in bytes, is written to a stream at once. It is also the size of a frame.
 const streamPiece = 16 << 10
 
 // serveStream answers a request of HTTP/2.
 func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
-	stream := &timedStream{ResponseWriter: w, server: s.Server, remote: req.RemoteAddr}
+	stream := &timedStream{ResponseWriter: w, server: s.Server, remote: req.RemoteAddr, secure: req.TLS != nil}
 	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
 		stream.conn = &c.streams
 	} else {
@@ -110,7 +138,7 @@ func (s *timedStream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.wrote, s.since, s.halfway = true, true, time.Now(), false
-	s.conn.writing.Add(1)
+	s.share = s.conn.begin()
 	if !s.foreign && !s.over {
 		s.watch(s.server.WriteTimeout / 2)
 	}
@@ -134,11 +162,11 @@ func (s *timedStream) moved(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing = false
-	s.conn.writing.Add(-1)
-	s.conn.moved.Add(uint64(n))
+	s.conn.wrote(n)
 }
 
-// look ends the stream of a client that has taken nothing for a period.
+// look ends the stream of a client that takes too little of all that is written on its connection, or nothing of this stream while it
+// takes others. What frames take beside what is in them counts, too.
 func (s *timedStream) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,20 +174,30 @@ func (s *timedStream) look() {
 	if !s.writing || s.foreign || s.over {
 		return
 	}
-	all, waited, moved := s.server.WriteTimeout, time.Since(s.since), s.conn.moved.Load()
+	all, waited, sent := s.server.WriteTimeout, time.Since(s.since), s.conn.sent.Load()
+	least := max(float64(s.server.MinWriteRate)*(all/2).Seconds(), 1)
 	switch {
-	case waited >= all && s.halfway && !s.conn.shares(moved-s.marked):
+	case waited >= all && s.halfway && (float64(sent-s.marked) < least || !s.conn.shares(s.share)):
 		s.server.NoteSlowReader(s.addr())
+		s.conn.sent.Add(-s.resetSize())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
 	case waited >= all/2:
 		if waited >= all && s.halfway {
 			s.since = time.Now().Add(-all / 2)
 		}
-		s.halfway, s.marked = true, moved
+		s.halfway, s.marked = true, sent
 		s.watch(max(all-time.Since(s.since), 1))
 	default:
 		s.watch(all/2 - waited)
 	}
+}
+
+// resetSize is how many bytes it takes to cut the stream: a frame, in a record of TLS 1.3.
+func (s *timedStream) resetSize() int64 {
+	if s.secure {
+		return 13 + 22
+	}
+	return 13
 }
 
 // end leaves the stream to net/http, which writes what is left of the answer. From here
