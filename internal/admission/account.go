@@ -56,7 +56,7 @@ type Account struct {
 	modest   bool // while it waits: its address asks for no more than half of the budget, or it is new, or it has its group's turn
 	turn     bool // it has
 	newcomer bool // it waits to be a probe, and its address holds nothing else
-	aside    bool // what it has promised counts apart, see ProbeBlocks
+	blocked  bool // what it has promised counts apart, see ProbeBlocks
 	making   bool // its answer is being made, with room reserved for it, see makes
 
 	// What the peer has sent or taken: in this window, and in the one before.

@@ -68,7 +68,7 @@ type Holders struct {
 	ended     atomic.Uint64
 
 	promised  atomic.Int64 // bytes, by all probes that have a place; changes under probing or falls
-	aside     atomic.Int64 // ... by those whose actions block; likewise
+	blocked   atomic.Int64 // ... by those whose actions block; likewise
 	probesAt  atomic.Int64 // when there are as many large answers of probes again as there may be at once; changes under probing
 	newcomers atomic.Int64 // accounts that wait to be probes, of addresses that hold nothing else
 	denied    atomic.Bool  // somebody was not let be a probe, and is to be told when it may

@@ -27,8 +27,8 @@ const (
 	probePause = int64(250 * time.Millisecond) // in ns
 	probeBurst = 4
 
-	// asideShare is which part of the budget, one in so many, those may have promised whose actions block.
-	asideShare = 2
+	// blockedShare is which part of the budget, one in so many, those may have promised whose actions block.
+	blockedShare = 2
 )
 
 // Probe reports whether a request may begin for which there is no room, since it probably leaves little: at the most
@@ -71,11 +71,11 @@ func (a *Account) ProbeBlocks() {
 	h := a.holders
 	h.probing.Lock()
 	a.mu.Lock()
-	n, aside := a.promised, h.aside.Load()
-	leaves := n > 0 && !a.aside && (aside == 0 || aside+n <= h.budget.Bound()/asideShare)
+	n, blocked := a.promised, h.blocked.Load()
+	leaves := n > 0 && !a.blocked && (blocked == 0 || blocked+n <= h.budget.Bound()/blockedShare)
 	if leaves {
-		a.aside = true
-		h.aside.Add(n)
+		a.blocked = true
+		h.blocked.Add(n)
 		h.promised.Add(-n)
 	}
 	a.mu.Unlock()
@@ -87,8 +87,8 @@ func (a *Account) ProbeBlocks() {
 
 // promises returns where what the account has promised is counted. a.mu is held.
 func (a *Account) promises() *atomic.Int64 {
-	if a.aside {
-		return &a.holders.aside
+	if a.blocked {
+		return &a.holders.blocked
 	}
 	return &a.holders.promised
 }
@@ -132,7 +132,7 @@ func (a *Account) ProbesFirst() bool {
 func (a *Account) EndProbe() {
 	a.mu.Lock()
 	n, all := a.promised, a.promises()
-	a.promised, a.aside = 0, false
+	a.promised, a.blocked = 0, false
 	a.mu.Unlock()
 	if n == 0 {
 		return

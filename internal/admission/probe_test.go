@@ -106,14 +106,14 @@ func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 		t.Error("the one that has left its place has taken another's with it")
 	}
 	probes[2].KeepAhead(10 << 10)
-	if got := h.promised.Load() + h.aside.Load(); got != 1<<20+10<<10 {
+	if got := h.promised.Load() + h.blocked.Load(); got != 1<<20+10<<10 {
 		t.Errorf("%d bytes are promised when one has begun again, and one has made 10 KB", got)
 	}
 	for _, p := range append(probes, waiting) {
 		p.Close()
 	}
-	if h.promised.Load() != 0 || h.aside.Load() != 0 {
-		t.Errorf("%d and %d bytes are promised when all are over", h.promised.Load(), h.aside.Load())
+	if h.promised.Load() != 0 || h.blocked.Load() != 0 {
+		t.Errorf("%d and %d bytes are promised when all are over", h.promised.Load(), h.blocked.Load())
 	}
 }
 
@@ -181,11 +181,11 @@ func TestProbesAreBounded(t *testing.T) {
 					c.EndProbe()
 				}
 			}
-			most = max(most, h.budget.Held()+h.promised.Load()+h.aside.Load()-h.Ending())
+			most = max(most, h.budget.Held()+h.promised.Load()+h.blocked.Load()-h.Ending())
 		}
 		bound := h.budget.Bound() + h.slack() + large
 		if blocks {
-			bound += h.budget.Bound() / asideShare
+			bound += h.budget.Bound() / blockedShare
 		}
 		if most > bound {
 			t.Errorf("%d bytes were held and promised, more than %d", most, bound)
