@@ -30,10 +30,15 @@ type pauses struct {
 // begin counts a listener that accepts nothing from now on.
 func (p *pauses) begin() {
 	p.count.Add(1)
+	p.resume(time.Now())
+}
+
+// resume takes back the end of a pause that began at since.
+func (p *pauses) resume(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now++; p.now == 1 {
-		p.since = time.Now()
+	if p.now++; p.now == 1 || since.Before(p.since) {
+		p.since = since
 	}
 }
 
@@ -86,22 +91,28 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	if !scarce(err) {
 		return c, err
 	}
-	s := l.service
-	s.pauses.begin()
-	defer s.pauses.end()
+	s, since := l.service, time.Now()
 	retry := time.NewTicker(acceptPause)
 	defer retry.Stop()
-	for scarce(err) {
+	s.pauses.begin()
+	for {
 		s.notePaused(err)
+		closed := false
 		select {
 		case <-l.closed:
-			return nil, net.ErrClosed
+			closed = true
 		case <-s.freed: // with descriptors there is no other way to know
 		case <-retry.C:
 		}
-		c, err = l.lastListener.Accept()
+		s.pauses.end() // once there are descriptors, Accept waits for clients
+		if closed {
+			return nil, net.ErrClosed
+		}
+		if c, err = l.lastListener.Accept(); !scarce(err) {
+			return c, err
+		}
+		s.pauses.resume(since)
 	}
-	return c, err
 }
 
 // scarce reports whether there were no descriptors for a connection that has come.
