@@ -114,14 +114,14 @@ type Config struct {
 	// nothing else. Addresses are those of MaxConnectionsPerAddress. At least 128 KiB. Default: the whole budget.
 	MaxMemoryPerAddress ByteSize
 
-	// MaxConcurrent is how many actions may wait at once on the loop engine: those of
-	// routes known to block, and those that are found to. Further requests of such routes
-	// wait for their turn; Critical ones may be an eighth more. A route of which no call has blocked meanwhile is not held
-	// up, and so may add the one that shows it does, on each processor; those that block seldom add one in all. What waits for
-	// its client, for its body or to take the answer, is not counted; but of actions that
-	// wait for the rest of a body of up to 64 KiB there are at most a quarter as many:
-	// beyond that, such bodies are complete before their actions begin. Default: 10,000, or fewer
-	// under a memory limit: one for each 256 KiB that it leaves, and 16 at the least.
+	// MaxConcurrent is how many actions may wait at once on the loop engine: those of routes known to block, and those that
+	// are found to. Further requests of such routes wait for their turn; Critical ones may be an eighth more. A route of
+	// which no call has blocked meanwhile is not held up, and so may add the one that shows it does, on each processor;
+	// those that block seldom add one in all. What waits for its client, for its body or to take the answer, is not counted;
+	// but of actions that wait for the rest of a body of up to 64 KiB there are at most a quarter as many: beyond that, such
+	// bodies are complete before their actions begin. A route of longer bodies that do not come at once is held up like one
+	// that blocks; Limit keeps a route that hangs from taking all places. Default: 10,000, or fewer under a memory limit: one
+	// for each 256 KiB that it leaves, and 16 at the least.
 	MaxConcurrent int
 
 	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many requests of routes known to block are
