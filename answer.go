@@ -215,7 +215,9 @@ func (r *Request) watched() *watch {
 func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
-		defer r.shared.Unlock()
+		r.id = id
+		r.shared.Unlock()
+		return
 	}
 	r.id = id
 }
@@ -227,15 +229,6 @@ func (r *Request) identity() string {
 		defer r.shared.Unlock()
 	}
 	return r.id.Text(&r.s.Strings)
-}
-
-// short returns the identifier, a number where it need not be a text, and gives the request one if it has none.
-func (r *Request) short() exchange.Identity {
-	if r.s.Route.Timeout > 0 {
-		r.shared.Lock()
-		defer r.shared.Unlock()
-	}
-	return r.id.Short(&r.s.Strings)
 }
 
 // knownID returns the identifier that the request has been given, if any.

@@ -89,8 +89,14 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 		if block != nil {
 			over = &block.block
 		}
-		id := r.short()
-		if a, ok := resp.a.Identify(h.block, &id, &r.s.Strings, over); ok {
+		id := &r.id
+		if r.s.Route.Timeout > 0 { // see setID
+			r.shared.Lock()
+			known := r.id.Short(&r.s.Strings)
+			r.shared.Unlock()
+			id = &known
+		}
+		if a, ok := resp.a.Identify(h.block, id, &r.s.Strings, over); ok {
 			return Response{a}
 		}
 	}
@@ -98,6 +104,21 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 		resp = resp.Header(name, r.identity())
 	}
 	return resp.DefaultHeaders(h.others).Headers(block)
+}
+
+// SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
+func (h *IDHeader) SetAgain(resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
+	if r.s.Numbers && r.s.Route.Timeout == 0 {
+		resp.a, ok = resp.a.IdentifyAgain(h.block, &r.id, &r.s.Strings, &block.block)
+	}
+	return resp, ok
+}
+
+// TakeID has [Request.ID] return the first value of the request's header of the name, if that is visible ASCII of so many bytes at most.
+func (h *IDHeader) TakeID(r *Request, most int) {
+	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
+		r.setID(id)
+	}
 }
 
 // Lacks reports whether the response has none of the headers of block, be they empty.

@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -24,7 +25,10 @@ type headWire struct {
 	named   bool
 	strings *exchange.Strings
 	peer    netip.AddrPort
+	peer4   uint32 // the same as a number, which is how connections have it
 	turn    time.Time
+	nanos   int64 // the same as of exchange.Nanos
+	server  *exchange.Server
 }
 
 func (x *headWire) Header(name string) (string, bool) {
@@ -44,6 +48,23 @@ func (x *headWire) List(name string) string {
 	}
 	v, _ := x.head.Get(name)
 	return view.String(v)
+}
+
+func (x *headWire) Glance(name string, client bool) (named bool, origin string, ip, now int64) {
+	forwarded, proxies := "", x.server.Proxies
+	if ip = -1; client {
+		if ip = int64(x.peer4); proxies != nil && proxies.Trusts4(x.peer4) {
+			forwarded = proxies.Header
+		}
+	}
+	named, from, list, twice := x.head.Three(name, "Origin", forwarded)
+	if twice {
+		return exchange.GlanceAt(x, name)
+	}
+	if list != nil {
+		ip = proxies.Client4(view.String(list))
+	}
+	return named, view.String(from), ip, x.nanos
 }
 
 func (x *headWire) lacks(name string) bool {
@@ -83,11 +104,14 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 		tb.Fatal(err)
 	}
 	limits := http1.DefaultLimits()
-	x := &headWire{peer: netip.MustParseAddrPort("192.0.2.1:1234"), turn: turn}
+	x := &headWire{peer: netip.MustParseAddrPort("192.0.2.1:1234"), turn: turn, nanos: exchange.Nanos(turn)}
+	peer := x.peer.Addr().As4()
+	x.peer4 = binary.BigEndian.Uint32(peer[:])
 	if n, err := x.head.Parse(raw.Bytes(), &limits); n == 0 || err != nil {
 		tb.Fatal(n, err)
 	}
 	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+	x.server = server
 	call := server.Pipeline.NewCall(x)
 	state := call.State()
 	state.Numbers = true

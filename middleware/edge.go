@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -29,17 +30,20 @@ type edgeParts struct {
 
 // An edge is an action with some of them around it.
 type edge struct {
-	edgeParts
+	// What most requests need of the parts is here again, so that it lies together.
 	next   dunlin.Action
 	joined atomic.Pointer[edgeHeaders] // made for the first request
-	order  [4]edgePart                 // the outermost first
+	name   string                      // of the header of RequestID
+	first  string                      // origin of CORS
+	usual  bool                        // RequestID comes before CORS, and that before RateLimit, and Glance knows the name
+	byTLS  bool                        // SecureHeaders says something else by TLS
+	shares bool                        // CORS is one of them
+	limits bool                        // RateLimit is one of them
 	n      uint8
-	usual  bool // RequestID comes before CORS, and that before RateLimit
-	byTLS  bool // SecureHeaders says something else by TLS
+	order  [4]edgePart // the outermost first
+	quick  quickLimit
 
-	// What each request is asked, of the parts, so that it lies together.
-	name  string // of the header of RequestID
-	first string // origin of CORS
+	edgeParts
 }
 
 // An edgePart says which one.
@@ -61,13 +65,18 @@ func around(next dunlin.Action, more edgeParts) dunlin.Action {
 		copy(e.order[1:], inner.order[:inner.n])
 		e.usual = slices.IsSorted(slices.DeleteFunc(slices.Clone(e.order[:e.n]), func(part edgePart) bool { return part == partSecure }))
 		e.byTLS = e.secure != nil && e.secure.secure != e.secure.clear
+		e.shares, e.limits = e.cors != nil, e.rate != nil
 		if e.id != nil {
 			e.name = e.id.header
+			e.usual = e.usual && !exchange.AboutCoding(e.name) // which Request.Header may hide
 		}
-		if e.cors != nil && len(e.cors.first) > 0 {
+		if e.shares && len(e.cors.first) > 0 {
 			e.first = e.cors.first[0].origin
 		}
-		return e.serve
+		if e.limits {
+			e.quick = e.rate.quick()
+		}
+		return e.action()
 	}
 	return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
 }
@@ -116,7 +125,7 @@ var handed struct {
 // edgeActions is the code of the actions of edges.
 var edgeActions = func() (code []uintptr) {
 	e := new(edge)
-	for _, act := range []dunlin.Action{e.serve, e.identify, e.share, e.secured, e.limit} {
+	for _, act := range []dunlin.Action{e.action(), e.identify, e.share, e.secured, e.limit} {
 		code = append(code, reflect.ValueOf(act).Pointer())
 	}
 	return code
@@ -206,40 +215,66 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	return e.rate.fields.add(e.next(r), v)
 }
 
-// serve is the action of several.
-func (e *edge) serve(r *dunlin.Request) dunlin.Response {
-	if r == nil {
-		return e.hand()
-	}
-	seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action: what says so may be taken away
-	if !e.usual {
-		if resp, answered := e.lookInOrder(r, &seen); answered {
-			return resp
+// action returns the action of several. Between two requests the kernel runs, which leaves little in the nearest caches: what most
+// requests need is in few functions, one behind the other, and what is rarer in others. It is not inlined, which would make several
+// codes of the one that edgeOf knows.
+//
+//go:noinline
+func (e *edge) action() dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		if r == nil {
+			return e.hand()
 		}
-	} else { // what follows is lookInOrder for the usual order, of which each does little
-		if e.name != "" && len(r.HeaderBytes(e.name)) > 0 { // by the code that looks for the other fields; most have none
+		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action: what says so may be taken away
+		if !e.usual {
+			return e.serveInOrder(r, &seen)
+		}
+		// What follows is lookInOrder for the usual order, of which each does little.
+		named, from, ip, now := r.Glance(e.name, e.limits)
+		origin := view.String(from) // borrowed
+		if named {
 			e.id.look(r)
 		}
-		if e.cors != nil {
-			if origin := view.String(r.HeaderBytes("Origin")); origin != "" { // borrowed
-				switch {
-				case isPreflight(r):
-					return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, &seen, e.at(partCORS))
-				case origin == e.first:
-					seen.variant = 1
-				default:
-					seen.variant, seen.named = e.cors.find(origin)
-				}
+		if e.shares && origin != "" {
+			if isPreflight(r) {
+				return e.add(e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin")), r, &seen, e.at(partCORS))
+			}
+			if seen.variant = 1; origin != e.first {
+				seen.variant, seen.named = e.cors.find(origin)
 			}
 		}
-		if e.rate != nil {
-			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
+		if e.limits {
+			if ip >= 0 {
+				seen.rate, seen.limited = e.quick.take(uint32(ip), now), true
+			} else {
+				seen.rate, seen.limited = e.rate.take(r)
+			}
+			if seen.limited && !seen.rate.Admitted {
 				return e.add(e.rate.fields.refusal(seen.rate), r, &seen, e.at(partRate))
 			}
 		}
+		resp := e.next(r)
+		if all := e.joined.Load(); all != nil && seen.limited && !seen.named && !seen.secure {
+			h := &all[seen.variant][0]
+			if again, ok := h.id.SetAgain(resp, r, e.quick.limit(seen.rate)); ok {
+				return again
+			}
+		}
+		return e.finish(resp, r, &seen)
 	}
-	resp := e.next(r)
-	if !seen.named && seen.limited == (e.rate != nil) {
+}
+
+// serveInOrder is the action of several that look at the request in their turns.
+func (e *edge) serveInOrder(r *dunlin.Request, seen *edgeSeen) dunlin.Response {
+	if resp, answered := e.lookInOrder(r, seen); answered {
+		return resp
+	}
+	return e.finish(e.next(r), r, seen)
+}
+
+// finish adds what all parts do: at once where that is rendered together and the response has none of it.
+func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) dunlin.Response {
+	if !seen.named && seen.limited == e.limits {
 		tls := 0
 		if seen.secure {
 			tls = 1
@@ -251,7 +286,7 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 		if h := &all[seen.variant][tls]; h.names != nil && resp.Lacks(h.names) {
 			var limit *dunlin.HeaderBlock
 			if seen.limited {
-				limit = e.rate.fields.admit(seen.rate).limit
+				limit = e.quick.limit(seen.rate)
 			}
 			if h.block == nil {
 				return h.id.SetWith(resp, r, limit)
@@ -259,7 +294,7 @@ func (e *edge) serve(r *dunlin.Request) dunlin.Response {
 			return resp.DefaultHeaders(h.block).Headers(limit)
 		}
 	}
-	return e.add(resp, r, &seen, int(e.n))
+	return e.add(resp, r, seen, int(e.n))
 }
 
 // lookInOrder has each part look at the request in its turn; one of them may answer.

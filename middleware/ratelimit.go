@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/store"
@@ -125,6 +126,34 @@ func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 	return l.table.Take(hash, l.now(r)), true
 }
 
+// A quickLimit is what most requests need of a rateLimiter that limits by address, in memory.
+type quickLimit struct {
+	table    *gcra.Table
+	seed4    [2]uint64
+	began    int64 // as of exchange.Nanos
+	interval int64
+	little   uint64              // see rateFields
+	least    *dunlin.HeaderBlock // likewise, RateLimit alone
+	fields   *rateFields
+}
+
+func (l *rateLimiter) quick() quickLimit {
+	return quickLimit{l.table, l.seed4, exchange.Nanos(l.began), l.fields.rate.Interval, l.fields.little, l.fields.least.limit, l.fields}
+}
+
+// take judges a request by its address, an IPv4 one, at a time as of exchange.Nanos.
+func (q *quickLimit) take(ip uint32, now int64) gcra.Verdict {
+	return q.table.Take(hash4(&q.seed4, ip), max(now-q.began, 0)+1)
+}
+
+// limit returns the field RateLimit of an answer to a request that was admitted.
+func (q *quickLimit) limit(v gcra.Verdict) *dunlin.HeaderBlock {
+	if uint64(v.Used-q.interval) <= q.little { // most have used next to nothing
+		return q.least
+	}
+	return q.fields.find(v.Used).limit
+}
+
 // A rateLimiter is what RateLimit shares among the routes it is put around.
 type rateLimiter struct {
 	// What most requests need lies together.
@@ -170,8 +199,8 @@ func newRateLimiter(rate Rate) *rateLimiter {
 		fields: newRateFields(&rate, inNanos),
 		prefix: storedPrefix(rate.Name),
 		seed:   maphash.MakeSeed(),
-		seed4:  [2]uint64{rand.Uint64(), rand.Uint64() | 1},
 		began:  time.Now(),
+		seed4:  [2]uint64{rand.Uint64(), rand.Uint64() | 1},
 	}
 }
 
@@ -227,10 +256,12 @@ func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
 	return maphash.Bytes(l.seed, b[:8])
 }
 
+func (l *rateLimiter) hash4(ip uint32) uint64 { return hash4(&l.seed4, ip) }
+
 // hash4 is another number for each address.
-func (l *rateLimiter) hash4(ip uint32) uint64 {
-	h := (uint64(ip) + l.seed4[0]) * l.seed4[1]
-	return (h ^ h>>32) * l.seed4[1]
+func hash4(seed *[2]uint64, ip uint32) uint64 {
+	h := (uint64(ip) + seed[0]) * seed[1]
+	return (h ^ h>>32) * seed[1]
 }
 
 // now is never 0, which a table takes for unknown. Of two loops one may be behind by a turn, in which a key has used a little more then.

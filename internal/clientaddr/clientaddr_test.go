@@ -1,6 +1,7 @@
 package clientaddr_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"testing"
@@ -15,6 +16,11 @@ func source(tb testing.TB, header string) *clientaddr.Source {
 		tb.Fatal(err)
 	}
 	return clientaddr.NewSource(trust, header)
+}
+
+// addrPort4 is what Client4 stands for.
+func addrPort4(ip int64) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(ip)))), 0)
 }
 
 var peer = netip.MustParseAddrPort("10.0.0.1:4000")
@@ -54,6 +60,13 @@ func TestListOfAddresses(t *testing.T) {
 	} {
 		if got := s.Client(peer, list).String(); got != want {
 			t.Errorf("%.60q is the client %s, want %s", list, got, want)
+		}
+		quick := s.Client4(list)
+		if quick >= 0 && addrPort4(quick).String() != want {
+			t.Errorf("%.60q is the client %#x, want %s", list, quick, want)
+		}
+		if own := list == "203.0.113.7" || strings.HasPrefix(list, "6.6.6.6, 203.0.113.7"); own && quick < 0 {
+			t.Errorf("%.60q is no client", list)
 		}
 	}
 }
@@ -200,6 +213,8 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		if got, want := s.Client(peer, list), clientOfList(s.Trusts, peer, list); got != want {
 			t.Errorf("%q: %v, want %v", list, got, want)
+		} else if quick := s.Client4(list); quick >= 0 && addrPort4(quick) != want {
+			t.Errorf("%q: %#x, want %v", list, quick, want)
 		}
 		// Whatever a client sends, what its proxy adds is what counts.
 		for _, added := range []string{"203.0.113.7", "203.0.113.7, 10.0.0.9"} {

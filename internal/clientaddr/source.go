@@ -9,7 +9,8 @@ import (
 // A Source is where the addresses of clients are found. It does not change.
 type Source struct {
 	*Trust
-	four   []prefix4 // of Trust, so that most lie here
+	four   prefix4   // the first of Trust, so that most lie here; one that has no address where there is none
+	more   []prefix4 // the others
 	Header string    // that the proxies write
 	plain  bool      // elements are addresses and nothing else
 	scheme string    // the header in which they write the scheme; "": in the same
@@ -24,18 +25,42 @@ func NewSource(trust *Trust, header string) *Source {
 	if trust == nil {
 		return nil
 	}
-	s := &Source{Trust: trust, four: trust.v4, Header: header, scheme: "X-Forwarded-Proto", plain: true, last: lastOfList, addr: parseAddrPort}
+	s := &Source{Trust: trust, four: prefix4{bits: 1}, Header: header, scheme: "X-Forwarded-Proto", plain: true, last: lastOfList, addr: parseAddrPort}
+	if len(trust.v4) > 0 {
+		s.four, s.more = trust.v4[0], trust.v4[1:]
+	}
 	if strings.EqualFold(header, "Forwarded") {
 		s.scheme, s.plain, s.last, s.addr = "", false, lastForwarded, forwardedFor
 	}
 	return s
 }
 
+// Trusts4 is Trusts for an address of IPv4.
+func (s *Source) Trusts4(ip uint32) bool {
+	return ip&s.four.mask == s.four.bits || len(s.more) > 0 && trusts4(s.more, ip)
+}
+
+// Client4 is Client, as a number, where it need look at nothing but addresses of IPv4, and finds one that is not trusted. It is below 0
+// for other lists.
+func (s *Source) Client4(list string) int64 {
+	for s.plain {
+		rest, ip, ok := last4(list)
+		switch {
+		case !ok:
+			return -1
+		case !s.Trusts4(ip):
+			return int64(ip)
+		}
+		list = rest
+	}
+	return -1
+}
+
 // Trusts is that of the Trust.
 func (s *Source) Trusts(addr netip.Addr) bool {
 	if addr.Is4() { // as most are
 		b := addr.As4()
-		return trusts4(s.four, binary.BigEndian.Uint32(b[:]))
+		return s.Trusts4(binary.BigEndian.Uint32(b[:]))
 	}
 	return s.Trust.Trusts(addr)
 }
@@ -54,7 +79,7 @@ func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
 				break
 			}
 			list, client = rest, netip.AddrPortFrom(from4(n), 0)
-			if rest == "" || !trusts4(s.four, n) {
+			if rest == "" || !s.Trusts4(n) {
 				return client
 			}
 		}

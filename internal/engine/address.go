@@ -34,13 +34,18 @@ func newPeerAddr(sa *unix.RawSockaddrAny) (p peerAddr, port uint16) {
 
 // addr returns the address, the zero Addr for none.
 func (p *peerAddr) addr() netip.Addr {
-	if binary.BigEndian.Uint64(p.ip[:]) == 0 && binary.BigEndian.Uint32(p.ip[8:]) == 0xffff { // ::ffff:0:0/96, as most are
+	if _, ok := p.addr4(); ok { // as most are
 		return netip.AddrFrom4([4]byte(p.ip[12:]))
 	}
 	if *p == (peerAddr{}) {
 		return netip.Addr{}
 	}
 	return addr6(p.ip, p.zone)
+}
+
+// addr4 returns an address of IPv4, which is one of ::ffff:0:0/96.
+func (p *peerAddr) addr4() (ip uint32, ok bool) {
+	return binary.BigEndian.Uint32(p.ip[12:]), binary.BigEndian.Uint64(p.ip[:]) == 0 && binary.BigEndian.Uint32(p.ip[8:]) == 0xffff
 }
 
 // addr6 returns the address, as IPv4 if it is an IPv4 peer of a dual-stack

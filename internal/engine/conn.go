@@ -141,6 +141,9 @@ func (c *Conn) kept() []byte {
 // Safe for concurrent use.
 func (c *Conn) RemoteAddr() netip.AddrPort { return netip.AddrPortFrom(c.peer.addr(), c.port) }
 
+// Remote4 returns the peer's address as a number where it is one of IPv4, as most are.
+func (c *Conn) Remote4() (ip uint32, ok bool) { return c.peer.addr4() }
+
 // LocalAddr returns the address the connection was accepted on, the zero
 // AddrPort for unix sockets. It costs a system call.
 func (c *Conn) LocalAddr() netip.AddrPort {

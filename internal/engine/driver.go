@@ -68,7 +68,7 @@ const (
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since the
-// engine was made. Detached drivers see the current time.
+// Config.Start. Detached drivers see the current time.
 func (d *Driver) Now() int64 {
 	if d.detached {
 		return d.engine.now()
@@ -83,6 +83,14 @@ func (d *Driver) Time() time.Time {
 		return time.Now()
 	}
 	return d.engine.deadlineAt(d.now)
+}
+
+// Turn is Time as nanoseconds since Config.Start.
+func (d *Driver) Turn() int64 {
+	if d.detached || d.loop.epoch.Load() != d.epoch {
+		return d.engine.now()
+	}
+	return d.now
 }
 
 // Clock reads the clock of which Now is a copy.

@@ -63,9 +63,11 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	e := &Engine{
 		cfg:      cfg.withDefaults(),
 		handler:  h,
-		start:    time.Now(),
 		stopping: make(chan struct{}),
 		done:     make(chan struct{}),
+	}
+	if e.start = cfg.Start; e.start.IsZero() {
+		e.start = time.Now()
 	}
 	if err := e.monitor.init(); err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func deepen(i int) byte {
 // leastWorkers is how many may be busy at least, with Config.AdaptiveWorkers.
 const leastWorkers = 4
 
-// now returns the engine's clock: monotonic ns since it was made.
+// now returns the engine's clock: monotonic ns since Config.Start.
 func (e *Engine) now() int64 { return int64(time.Since(e.start)) + e.skew.Load() }
 
 // deadlineAt returns when the engine's clock will show ns.

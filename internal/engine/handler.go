@@ -86,6 +86,9 @@ type Handler interface {
 // Config holds what an Engine needs to know. The zero value of every field
 // has a documented default.
 type Config struct {
+	// Start is when the engine's clock began. Default: when it is made.
+	Start time.Time
+
 	// Loops is the number of event loops. Default: GOMAXPROCS.
 	Loops int
 

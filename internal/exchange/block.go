@@ -10,22 +10,26 @@ import (
 // A Block is an immutable set of header fields, rendered once: as wire bytes and as
 // value slices for the map of net/http. Any number of goroutines may share one.
 type Block struct {
+	// What an answer that stands on the block is known by, and sent from, lies together: on 64 bits in two lines of a cache.
 	anchor // the block is its own
 
 	names  nameMask // the names in Fields
 	number uint32   // of the block among all, for places in tables
 	Typed  bool     // Content-Type is one of them
 	dated  bool     // Date is one of them
-	Wire   []byte   // "Name: value\r\n" for each field, in order; all of them where IsWhole
-	hole   int      // where in Wire the digits of the answer's Number are to be; 0: nowhere
-	tail   []byte   // what follows Wire, which is that of another block then
 	above  *Block   // of which it was made by Under, and perhaps Over behind that; nil for others
 	below  *Block   // ... with what this one adds
-	Fields []BlockField
+
+	Wire []byte // "Name: value\r\n" for each field, in order; all of them where IsWhole
+	hole int    // where in Wire the digits of the answer's Number are to be; 0: nowhere
+	tail []byte // what follows Wire, which is that of another block then
 
 	met    [metKept]atomic.Pointer[Block] // results of Answer.Identify
-	merged pairs                          // this block put on others
-	filled pairs                          // others with what this block adds
+	Fields []BlockField
+	merged pairs // this block put on others
+	filled pairs // others with what this block adds
+
+	_ [32]byte // to 256 bytes, which the allocator aligns
 }
 
 // Over returns the headers of below, except those that b has as well, and those

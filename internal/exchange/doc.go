@@ -97,7 +97,7 @@
 //	pairs.go    what two blocks come to    namemask.go sets of names in one word
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
 //	copy.go     copying what is read to a sink
-//	overlay.go  a request with other header fields than were sent
+//	overlay.go  a request with other header fields than were sent  glance.go what is asked of most
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
 //	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
 //	identity.go identifiers of requests  calm.go      actions that do not panic

@@ -281,9 +281,9 @@ func (r *Answer) identity() Identity {
 	case r.on == nil:
 		return Identity{}
 	case r.on.x != nil:
-		return Identity{r.on.text, r.on.x.number}
+		return Identity{text: r.on.text, number: r.on.x.number}
 	}
-	return Identity{r.on.text, Number(r.meta.version())}
+	return Identity{text: r.on.text, number: Number(r.meta.version())}
 }
 
 // AppendBase appends the lines of the base, which is not nil, for an answer without fields of its own.
@@ -301,29 +301,40 @@ func (r *Answer) AppendBase(out []byte) []byte {
 // is an IDBlock. It is not ok where the answer has some of the fields of b, or reports a failure, or where the identifier is to be
 // added, and looked at, as any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
-	last := over
-	if last == nil {
-		last = b
-	}
-	if n := id.Number(s); r.on != nil && r.Stands() && !r.Failed() {
-		if all := last.meet(r.on.block.Load(), b); all != nil { // as it mostly is
-			switch {
-			case n != 0:
-				r.Stand(all)
-			case Visible(id.text):
-				r.on = s.anchor(all, id.text)
-			default:
-				return r, false
-			}
-			r.meta.setVersion(version(n))
-			return r, true
-		}
+	if again, ok := r.IdentifyAgain(b, id, s, over); ok {
+		return again, true
 	}
 	return r.identify(b, id.Short(s), s, over)
 }
 
+// IdentifyAgain is Identify of an answer on a base that it has had before. For all others it is not ok.
+func (r Answer) IdentifyAgain(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
+	last := over
+	if last == nil {
+		last = b
+	}
+	if r.on == nil || !r.Stands() || r.Failed() {
+		return r, false
+	}
+	all := last.meet(r.on.block.Load(), b)
+	if all == nil {
+		return r, false
+	}
+	n := id.Number(s)
+	switch {
+	case n != 0:
+		r.Stand(all)
+	case id.visible():
+		r.on = s.anchor(all, id.text)
+	default:
+		return r, false
+	}
+	r.meta.setVersion(version(n))
+	return r, true
+}
+
 func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identified Answer, ok bool) {
-	if id.text != "" && !Visible(id.text) || r.Failed() || !r.LacksAll(b) {
+	if id.text != "" && !id.visible() || r.Failed() || !r.LacksAll(b) {
 		return r, false
 	}
 	if r.Stands() {
@@ -341,7 +352,7 @@ func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identi
 			} else {
 				r.Stand(all)
 			}
-			r.meta.setVersion(version(id.number))
+			r.meta.setVersion(version(id.number &^ isVisible))
 			return r, true
 		}
 	}

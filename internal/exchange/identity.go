@@ -36,11 +36,20 @@ func (s *Strings) number() Number {
 // An Identity is what identifies a request: a text that it was given, or a number. The zero value is none yet.
 type Identity struct {
 	text   string
-	number Number // 0 where the text was given
+	number Number // 0 or isVisible where the text was given
 }
+
+// isVisible stands where a number would, which is smaller, for a text that is known to be.
+const isVisible Number = 1 << 63
 
 // Named returns the identity that is a text; "" is none yet.
 func Named(text string) Identity { return Identity{text: text} }
+
+// NamedVisibly returns the identity that is a text of so many bytes at most, all of them visible characters of ASCII; it is not ok for
+// other texts, and for "".
+func NamedVisibly(text string, most int) (id Identity, ok bool) {
+	return Identity{text, isVisible}, text != "" && len(text) <= most && Visible(text)
+}
 
 // IsZero reports that there is none yet.
 func (i *Identity) IsZero() bool { return i.text == "" && i.number == 0 }
@@ -50,8 +59,11 @@ func (i *Identity) Number(s *Strings) Number {
 	if i.IsZero() {
 		i.number = s.number()
 	}
-	return i.number
+	return i.number &^ isVisible
 }
+
+// visible reports whether the text, which was given, has nothing but visible characters of ASCII.
+func (i *Identity) visible() bool { return i.number == isVisible || Visible(i.text) }
 
 // Short returns the identity, which gets a number where it has none yet, without the text where the number stands for it.
 func (i *Identity) Short(s *Strings) Identity {

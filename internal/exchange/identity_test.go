@@ -30,6 +30,14 @@ func TestRandomID(t *testing.T) {
 	if other = exchange.Named("a"); other.Number(&s) != 0 || other.Text(&s) != "a" || other.IsZero() {
 		t.Errorf("a name becomes %q", other.Text(&s))
 	}
+	if taken, ok := exchange.NamedVisibly("a", 1); !ok || taken.Number(&s) != 0 || taken.Text(&s) != "a" || taken.String() != "a" || taken.Short(&s).String() != "a" || taken.IsZero() {
+		t.Errorf("a name that was taken over becomes %q, %v", taken.Text(&s), ok)
+	}
+	for _, bad := range []string{"", "ab", " ", "\x7f", "\x80"} {
+		if _, ok := exchange.NamedVisibly(bad, 1); ok {
+			t.Errorf("%q is taken over", bad)
+		}
+	}
 	if len(digits) != 32 {
 		t.Errorf("identifiers use %d of 32 digits", len(digits))
 	}

@@ -46,6 +46,10 @@ func (o *overlay) List(name string) string {
 	return o.Wire.List(name)
 }
 
+func (o *overlay) Glance(name string, _ bool) (named bool, origin string, ip, now int64) {
+	return GlanceAt(o, name)
+}
+
 func (o *overlay) Headers(yield func(name, value string) bool) {
 	going := true
 	o.Wire.Headers(func(name, value string) bool {

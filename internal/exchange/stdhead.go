@@ -80,6 +80,10 @@ func (h *StdHead) Headers(yield func(name, value string) bool) {
 	}
 }
 
+func (h *StdHead) Glance(name string, _ bool) (named bool, origin string, ip, now int64) {
+	return name != "" && h.List(name) != "", h.List("Origin"), -1, 0
+}
+
 func (h *StdHead) Now() time.Time { return time.Now() }
 
 func (h *StdHead) Remote() netip.AddrPort {

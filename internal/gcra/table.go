@@ -9,8 +9,7 @@ import "sync"
 // and five eighths of the slots are in use once there are many keys: a key takes 26 to 64 bytes. What has expired stays where it is until its slot
 // is needed: there is no timer.
 type Table struct {
-	shards [shards]shard // first, so that each is one line of a cache, on 64 bits
-	most   int           // slots of a shard
+	shards [shards]shard // each is one line of a cache, on 64 bits
 }
 
 const (
@@ -30,8 +29,7 @@ type shard struct {
 
 	evictions int32 // that are made before expired slots are looked for again
 	rate      Rate  // of the table
-
-	_ [8]byte // to 64 bytes
+	most      int64 // slots of a shard of the table
 }
 
 type slot struct {
@@ -46,30 +44,31 @@ func NewTable(rate Rate, keys int) *Table {
 	for most/usedDen*usedNum*shards < keys {
 		most *= 2
 	}
-	t := &Table{most: most}
+	t := new(Table)
 	for i := range t.shards {
-		t.shards[i].rate = rate
+		t.shards[i].rate, t.shards[i].most = rate, int64(most)
 	}
 	return t
 }
 
 // Take judges a request of a key at a time, which must not go back, and notes it if it is admitted.
-func (t *Table) Take(hash uint64, now int64) Verdict {
+func (t *Table) Take(hash uint64, now int64) (v Verdict) {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
-	v := s.take(hash, now, t.most)
+	if n := len(s.slots); n > 0 {
+		if e := &s.slots[int(hash)&(n-1)]; e.hash == hash { // it is at home, as most are
+			e.tat, v = s.rate.Take(e.tat, now)
+			s.mu.Unlock()
+			return v
+		}
+	}
+	v = s.take(hash, now)
 	s.mu.Unlock()
 	return v
 }
 
 // take is Table.Take in the shard, whose lock is held.
-func (s *shard) take(hash uint64, now int64, most int) (v Verdict) {
-	if n := len(s.slots); n > 0 {
-		if e := &s.slots[int(hash)&(n-1)]; e.hash == hash { // it is at home, as most are
-			e.tat, v = s.rate.Take(e.tat, now)
-			return v
-		}
-	}
+func (s *shard) take(hash uint64, now int64) (v Verdict) {
 	var tat int64
 	at, known := s.find(hash, now)
 	if known {
@@ -77,7 +76,7 @@ func (s *shard) take(hash uint64, now int64, most int) (v Verdict) {
 	}
 	tat, v = s.rate.Take(tat, now)
 	if v.Admitted {
-		s.put(at, known, slot{hash, tat}, now, most)
+		s.put(at, known, slot{hash, tat}, now)
 	}
 	return v
 }
@@ -101,7 +100,7 @@ func (t *Table) Note(hash uint64, now, used int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, known := s.find(hash, now)
-	s.put(at, known, slot{hash, now + used}, now, t.most)
+	s.put(at, known, slot{hash, now + used}, now)
 }
 
 // Bytes returns what the table takes.
@@ -149,10 +148,10 @@ func (s *shard) find(hash uint64, now int64) (at int, known bool) {
 }
 
 // put stores a slot where find has said.
-func (s *shard) put(at int, known bool, e slot, now int64, most int) {
+func (s *shard) put(at int, known bool, e slot, now int64) {
 	if !known && (at < 0 || s.slots[at].hash == 0) { // one more is in use
 		if int(s.used)+1 > len(s.slots)/usedDen*usedNum {
-			s.makeRoom(e.hash, now, most)
+			s.makeRoom(e.hash, now)
 			at, _ = s.find(e.hash, now)
 		}
 		if s.slots[at].hash == 0 {
@@ -164,7 +163,7 @@ func (s *shard) put(at int, known bool, e slot, now int64, most int) {
 
 // makeRoom drops what has expired, and doubles the slots where too much is left. At the bound it drops a key
 // near to where the new one will be, and looks for expired ones only now and then.
-func (s *shard) makeRoom(hash uint64, now int64, most int) {
+func (s *shard) makeRoom(hash uint64, now int64) {
 	if s.evictions > 0 {
 		s.evictions--
 		s.evict(int(hash) & (len(s.slots) - 1))
@@ -177,7 +176,7 @@ func (s *shard) makeRoom(hash uint64, now int64, most int) {
 		}
 	}
 	size := max(len(s.slots), fewest)
-	if live*2 > size && size < most {
+	if live*2 > size && size < int(s.most) {
 		size *= 2
 	}
 	if live+1 > size/usedDen*usedNum {

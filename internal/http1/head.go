@@ -150,6 +150,61 @@ func (h *Head) Lines(name string) (first, second int) {
 	return first, -1
 }
 
+// Three finds the field lines that are called by three names, whatever the case of either, by one look at all; none is called "". It
+// returns whether the first has a value, the values of the others, nil for a line that there is not, and whether there is another one
+// of any of the names.
+func (h *Head) Three(one, two, three string) (said bool, second, third []byte, twice bool) {
+	first, other, last := -1, -1, -1
+	for i := range h.fields {
+		n := h.fields[i].name
+		size := int(n.end - n.start)
+		if size == len(one) && h.isNamed(n, one) {
+			twice, first = twice || first >= 0, i
+		}
+		if size == len(two) && h.isNamed(n, two) {
+			twice, other = twice || other >= 0, i
+		}
+		if size == len(three) && h.isNamed(n, three) {
+			twice, last = twice || last >= 0, i
+		}
+	}
+	if first >= 0 {
+		v := h.fields[first].value
+		said = v.end > v.start
+	}
+	if other >= 0 {
+		second = h.view(h.fields[other].value)
+	}
+	if last >= 0 {
+		third = h.view(h.fields[last].value)
+	}
+	return said, second, third, twice
+}
+
+// isNamed is equalFold for a name in the head that is as long, in less code, which is not inlined: for what runs once a request, after
+// the kernel, and asks for several names.
+//
+//go:noinline
+func (h *Head) isNamed(n span, name string) bool {
+	a, differ, i := h.buf[n.start:n.end], uint64(0), 0
+	if len(a) != len(name) {
+		return false
+	}
+	for ; i+8 <= len(name); i += 8 {
+		differ |= word(a[i:]) ^ word(name[i:])
+	}
+	for ; i < len(name); i++ {
+		differ |= uint64(a[i] ^ name[i])
+	}
+	return differ == 0 || differ&^0x2020202020202020 == 0 && equalFold(a, name)
+}
+
+// word returns the first eight bytes.
+func word[S string | []byte](s S) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
 // Names is a set of field names in which one may seem to be that is not: with one bit a name, whatever its case.
 type Names uint64
 

@@ -1,6 +1,7 @@
 package http1_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -47,6 +48,9 @@ func TestNames(t *testing.T) {
 				}
 			}
 		}
+		if err := three(&h, [3]string{"y" + names[0], strings.ToUpper("y" + names[1]), name()}); err != "" {
+			t.Fatalf("%s of %q", err, raw)
+		}
 		if all.Lacks(name()) {
 			lacking++
 		}
@@ -57,5 +61,44 @@ func TestNames(t *testing.T) {
 	var none http1.Head
 	if all := none.Names(); !all.Lacks("Host") || all.Lacks("") {
 		t.Error("a head without fields")
+	}
+}
+
+// three says where Three and Lines differ, "" where they do not.
+func three(h *http1.Head, names [3]string) string {
+	said, second, third, twice := h.Three(names[0], names[1], names[2])
+	var values [3][]byte
+	again := false
+	for i, name := range names {
+		first, other := h.Lines(name)
+		again = again || other >= 0
+		if first >= 0 {
+			_, values[i] = h.Field(first)
+		}
+	}
+	if twice != again {
+		return fmt.Sprintf("%q: another line: %v", names, twice)
+	}
+	if !twice && (said != (len(values[0]) > 0) || string(second) != string(values[1]) || string(third) != string(values[2]) || (third == nil) != (values[2] == nil)) {
+		return fmt.Sprintf("%q: %v %q %q", names, said, second, third)
+	}
+	return ""
+}
+
+// Names are the same whatever the case of their letters, and no two others are.
+func TestThreeAlike(t *testing.T) {
+	limits := http1.DefaultLimits()
+	for a := range byte(128) {
+		for b := range byte(128) {
+			one, other := "ab"+string(rune(a)), "abcdefg"+string(rune(b))
+			var h http1.Head
+			raw := "GET / HTTP/1.1\r\nHost: a\r\nab" + string(rune(b)) + ": 1\r\nabcdefg" + string(rune(a)) + ":\r\n\r\n"
+			if n, err := h.Parse([]byte(raw), &limits); n == 0 || err != nil {
+				continue // no name
+			}
+			if err := three(&h, [3]string{one, other, "host"}); err != "" {
+				t.Fatal(err, raw)
+			}
+		}
 	}
 }

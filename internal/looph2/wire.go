@@ -250,6 +250,10 @@ func (x *Wire) Body(most int64) io.Reader {
 
 func (x *Wire) RefuseBody() {}
 
+func (x *Wire) Glance(name string, _ bool) (named bool, origin string, ip, now int64) {
+	return exchange.GlanceAt(x, name)
+}
+
 func (x *Wire) Now() time.Time {
 	if x.d == nil {
 		return time.Now()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
@@ -25,6 +26,7 @@ import (
 // else is in the driver's wire and lasts as long as one call.
 type handler struct {
 	server  *exchange.Server
+	proxies *clientaddr.Source // that of server, so that it lies here
 	limits  http1.Limits
 	context context.Context // what those of requests derive from
 	late    exchange.Answer // for a request that waited too long
@@ -45,7 +47,7 @@ type handler struct {
 // net/http do, that a server runs the request: httputil.ReverseProxy cuts half an
 // answer off only then.
 func newHandler(s *exchange.Server, maxConcurrent int) *handler {
-	h := &handler{server: s, limits: http1.DefaultLimits()}
+	h := &handler{server: s, proxies: s.Proxies, limits: http1.DefaultLimits()}
 	h.limits.MaxHead = s.MaxHead
 	h.limits.MaxFields = s.MaxHeaders
 	h.limits.MaxTarget = s.MaxHead

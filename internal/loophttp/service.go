@@ -54,6 +54,7 @@ func (s *Service) start(settings *Settings) {
 	from := settings.Server
 	h := newHandler(from, settings.MaxConcurrent)
 	s.engine, s.err = engine.New(engine.Config{
+		Start:                   exchange.Began(),
 		ReadBuffer:              max(readBuffer, from.MaxHead+1),
 		OpenTimeout:             from.IdleTimeout,
 		WriteGrace:              from.WriteTimeout,

@@ -455,6 +455,29 @@ func (x *wire) join(name string, first []byte, i int) string {
 	return view.String(all)
 }
 
+func (x *wire) Glance(name string, client bool) (named bool, origin string, ip, now int64) {
+	forwarded, proxies := "", x.handler.proxies
+	if ip = -1; client {
+		if n, ok := x.c.Remote4(); ok {
+			ip = int64(n)
+			if proxies != nil && proxies.Trusts4(n) {
+				forwarded = proxies.Header
+			}
+		}
+	}
+	named, from, list, twice := x.head.Three(name, "Origin", forwarded)
+	if twice {
+		return exchange.GlanceAt(x, name)
+	}
+	if list != nil {
+		ip = proxies.Client4(view.String(list))
+	}
+	if ip >= 0 {
+		now = x.d.Turn()
+	}
+	return named, view.String(from), ip, now
+}
+
 func (x *wire) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
