@@ -53,8 +53,8 @@ type connStreams struct {
 	share   float64 // bytes that each of them has had, if all had as much, by the pieces that are sent
 }
 
-// begin notes that one more writes, and returns what each has had.
-func (c *connStreams) begin() (share float64) {
+// begin notes that one more writes.
+func (c *connStreams) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.writing == 0 {
@@ -62,6 +62,12 @@ func (c *connStreams) begin() (share float64) {
 	}
 	c.writing++
 	c.most = max(c.most, c.writing)
+}
+
+// each returns what each has had.
+func (c *connStreams) each() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.share
 }
 
@@ -138,7 +144,7 @@ func (s *timedStream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.wrote, s.since, s.halfway = true, true, time.Now(), false
-	s.share = s.conn.begin()
+	s.conn.begin()
 	if !s.foreign && !s.over {
 		s.watch(s.server.WriteTimeout / 2)
 	}
@@ -184,6 +190,9 @@ func (s *timedStream) look() {
 	case waited >= all/2:
 		if waited >= all && s.halfway {
 			s.since = time.Now().Add(-all / 2)
+		}
+		if !s.halfway { // by now it has its turns
+			s.share = s.conn.each()
 		}
 		s.halfway, s.marked = true, sent
 		s.watch(max(all-time.Since(s.since), 1))
