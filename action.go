@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // chain wraps act in middleware, the first of which sees the request first. Each sees the
 // 500 of what panics or says nothing behind it. chain panics, naming the place of the
 // registration, when a middleware makes nil of its action. safe says that act has that 500 already.
-func chain(act Action, middleware []Middleware, at *place, safe bool) Action {
+func chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		if !safe {
 			act = contained(act, false)

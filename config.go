@@ -387,16 +387,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// defaultKeepAlive is that of package net, too: net/http's connections have it without a
-// call.
+// defaultKeepAlive is that of package net, too: net/http's connections have it without a call.
 const defaultKeepAlive = 15 * time.Second
 
 // mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers. leastCap bounds
 // MaxMemoryPerConnection and MaxMemoryPerAddress.
 const mostHead, leastCap = 1 << 30, 128 << 10
 
-// longest stands for all durations beyond it, such as math.MaxInt64: the clock would
-// go around.
+// longest stands for all durations beyond it, such as math.MaxInt64: the clock would go around.
 const longest = 365 * 24 * time.Hour
 
 func setDefault[T comparable](field *T, value T) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -44,7 +45,7 @@ func (a *App) setFallback(what string, act Action, change func(*fallbackSource))
 // code of others and may register routes: it is called without the lock, and
 // again when the source has changed meanwhile.
 func (a *App) changeFallback(change func(*fallbackSource)) {
-	at := newPlace()
+	at := caller.Here()
 	for range 10 {
 		before := a.fallback.Load()
 		now := before.source
@@ -62,7 +63,7 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 }
 
 // wrap makes the fallback actions.
-func (s fallbackSource) wrap(at *place) *fallback {
+func (s fallbackSource) wrap(at *caller.Place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.varied(act(r)) } }
 	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, at, false)) }
 	return &fallback{

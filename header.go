@@ -106,16 +106,27 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 	return resp.DefaultHeaders(h.others).Headers(block)
 }
 
+// inside is what package middleware asks for beside what is exported.
+type inside struct{}
+
+func init() { exchange.Inside = inside{} }
+
+// Glance asks by one call what middleware asks that goes around most actions, see [exchange.Wire]. origin is borrowed.
+func (inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
+	r.alive()
+	return r.wire.Glance(name, client)
+}
+
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
-func (h *IDHeader) SetAgain(resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
+func (inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {
 		resp.a, ok = resp.a.IdentifyAgain(h.block, &r.id, &r.s.Strings, &block.block)
 	}
 	return resp, ok
 }
 
-// TakeID has [Request.ID] return the first value of the request's header of the name, if that is visible ASCII of so many bytes at most.
-func (h *IDHeader) TakeID(r *Request, most int) {
+// TakeID has Request.ID return the first value of the request's header of that name, if it is visible ASCII of so many bytes at most.
+func (inside) TakeID(h *IDHeader, r *Request, most int) {
 	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
 		r.setID(id)
 	}

@@ -250,13 +250,6 @@ func (r *Request) HeaderBytes(name string) []byte {
 	return view.Bytes(r.wire.List(name))
 }
 
-// Glance is what middleware that goes around most actions asks, by one call; see Wire.Glance in internal/exchange. origin is borrowed.
-func (r *Request) Glance(name string, client bool) (named bool, origin []byte, ip, now int64) {
-	r.alive()
-	named, from, ip, now := r.wire.Glance(name, client)
-	return named, view.Bytes(from), ip, now
-}
-
 // Headers yields every request header, a name as often as it was sent.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()

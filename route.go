@@ -1,15 +1,13 @@
 package dunlin
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -223,7 +221,7 @@ func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 
 // add registers a route and panics when it cannot.
 func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
-	at := newPlace()
+	at := caller.Here()
 	reg.Where = at
 	full := g.prefix + reg.Pattern
 	if act == nil {
@@ -273,37 +271,9 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 		panic("dunlin: " + err.Error())
 	}
 	a.registered = append(a.registered, route)
-	if a.log.Enabled(context.Background(), slog.LevelDebug) {
-		a.log.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", at.String())
-	}
+	a.log.Debug("route registered", "methods", reg.Methods, "pattern", full, "host", g.host, "version", g.version, "place", at)
 	return route
 }
 
-// callerPlace returns file:line of the nearest caller outside this package and those
-// that register routes for others.
-func callerPlace() string { return newPlace().String() }
-
-// A place is what callerPlace returns, for what is hardly ever said: names and lines take their time at every start.
-type place struct {
-	pcs [16]uintptr // not so many are in those packages
-	n   int
-}
-
-func newPlace() *place {
-	p := new(place)
-	p.n = runtime.Callers(2, p.pcs[:])
-	return p
-}
-
-func (p *place) String() string {
-	for frames, more := runtime.CallersFrames(p.pcs[:p.n]), true; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		switch pkg, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "github.com/dunlinhttp/"), "."); pkg {
-		case "", "dunlin", "dunlin/typed", "dunlin/openapi":
-		default:
-			return f.File + ":" + strconv.Itoa(f.Line)
-		}
-	}
-	return "unknown place"
-}
+// callerPlace returns file:line of the nearest caller outside this package and those that register routes for others.
+func callerPlace() string { return caller.Here().String() }

@@ -15,6 +15,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
+// inside is what package dunlin has for this one, see its type of that name.
+var inside = exchange.Inside.(interface {
+	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
+	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
+	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
+})
+
 // RequestID, CORS, SecureHeaders and RateLimit by address go around most actions of a service, and mostly directly around each
 // other. Where they do they are one action, an edge: each looks at the request in its turn, and what they add to a response they add
 // at once, if it has none of that. It is what each would do for itself, for a part of the time: headers that do not change are
@@ -230,8 +237,7 @@ func (e *edge) action() dunlin.Action {
 			return e.serveInOrder(r, &seen)
 		}
 		// What follows is lookInOrder for the usual order, of which each does little.
-		named, from, ip, now := r.Glance(e.name, e.limits)
-		origin := view.String(from) // borrowed
+		named, origin, ip, now := inside.Glance(r, e.name, e.limits) // origin is borrowed
 		if named {
 			e.id.look(r)
 		}
@@ -256,7 +262,7 @@ func (e *edge) action() dunlin.Action {
 		resp := e.next(r)
 		if all := e.joined.Load(); all != nil && seen.limited && !seen.named && !seen.secure {
 			h := &all[seen.variant][0]
-			if again, ok := h.id.SetAgain(resp, r, e.quick.limit(seen.rate)); ok {
+			if again, ok := inside.SetAgain(&h.id, resp, r, e.quick.limit(seen.rate)); ok {
 				return again
 			}
 		}

@@ -37,7 +37,7 @@ type requestID struct {
 func (i *requestID) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{id: i}) }
 
 // look takes the client's ID over.
-func (i *requestID) look(r *dunlin.Request) { i.answer.TakeID(r, maxRequestID) }
+func (i *requestID) look(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
 
 // SendRequestID is the policy that sends the ID with every answer of the app, also those
 // that no middleware sees: late ones, those over a limit, and to requests that could not

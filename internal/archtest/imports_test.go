@@ -15,6 +15,7 @@ var floors = [][]string{
 	{
 		"internal/admission",
 		"internal/bytesize",
+		"internal/caller",
 		"internal/certfile",
 		"internal/clientaddr",
 		"internal/devcert",

@@ -2,6 +2,10 @@ package exchange
 
 import "time"
 
+// Inside is what package dunlin has for package middleware beside what it exports: methods that say nothing to users. It is
+// set before packages begin that import dunlin.
+var Inside any
+
 // began is when the process did, on the monotonic clock.
 var began = time.Now()
 
