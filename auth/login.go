@@ -180,7 +180,7 @@ func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 		return unreachable(err)
 	}
 	to := localPath(r.Query("to"), l.config.Home)
-	if path, _, _ := strings.Cut(to, "?"); path == r.Path() || path == l.callback.Path {
+	if u, err := url.Parse(to); err == nil && (u.Path == r.Path() || u.Path == l.callback.Path) {
 		to = l.config.Home // and not round in circles, or where no login ends any more
 	}
 	f := l.flows.begin(r, to)

@@ -317,7 +317,7 @@ func TestLoginOpenRedirect(t *testing.T) {
 	_, newBrowser := newShop(t, p, nil)
 	for _, to := range []string{
 		"https://evil.example/", "//evil.example/", "/\\evil.example/", "\\\\evil.example", "/\t/evil.example/", "/\n/evil.example", "javascript:alert(1)",
-		"evil", "", "/" + strings.Repeat("a", 600), "/" + strings.Repeat("é", 200), "///evil.example", "/login/callback", "/login/callback?state=x", "/%zz", "/\x00", "/login?to=/x", "http:/evil.example", " //evil.example",
+		"evil", "", "/" + strings.Repeat("a", 600), "/" + strings.Repeat("é", 200), "///evil.example", "/login/callback", "/login/callback?state=x", "/%zz", "/\x00", "/login?to=/x", "/login#x", "/login/callback#x", "/login/%63allback", "http:/evil.example", " //evil.example",
 	} {
 		if resp, _ := visitPage(t, newBrowser(), shop+"/login?to="+url.QueryEscape(to)); resp.Request.URL.String() != shop+"/" {
 			t.Errorf("%q led to %s", to, resp.Request.URL)
