@@ -8,18 +8,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A HeaderBlock is an immutable set of response headers, rendered once: as
-// wire bytes for the loop engine and as shared value slices for the map of
-// net/http. It costs one copy a response and is safe for any number of
-// goroutines. Build blocks at start-up and share them:
+// A HeaderBlock is an immutable set of response headers, rendered once: as wire bytes for the loop engine and as shared
+// value slices for the map of net/http. It costs one copy a response and is safe for any number of goroutines. Build
+// blocks at start-up and share them:
 //
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
 type HeaderBlock struct{ block exchange.Block }
 
-// NewHeaderBlock builds a block from alternating names and values. A name may
-// come more than once: it is then sent more than once. It panics when a name
-// or a value may not stand in a response, since a block is a constant of the
-// program.
+// NewHeaderBlock builds a block from alternating names and values. A name may come more than once: it is then sent more
+// than once. It panics when a name or a value may not stand in a response, since a block is a constant of the program.
 func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	if len(pairs)%2 != 0 {
 		panic(fmt.Sprintf("dunlin: NewHeaderBlock: %d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1]))
@@ -115,6 +112,12 @@ func init() { exchange.Inside = inside{} }
 func (inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
 	r.alive()
 	return r.wire.Glance(name, client)
+}
+
+// Among is that of the request's wire, see [exchange.Wire].
+func (inside) Among(r *Request, names *exchange.Names) uint64 {
+	r.alive()
+	return r.wire.Among(names)
 }
 
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.

@@ -105,8 +105,7 @@ func (r *Request) alive() {
 	}
 }
 
-// end drops what the request held for its message. The loans of byte slices
-// end here.
+// end drops what the request held for its message. The loans of byte slices end here.
 func (r *Request) end() {
 	r.ended.Set(true)
 	r.id = exchange.Identity{}
@@ -177,8 +176,7 @@ func (r *Request) Route() string {
 	return r.route.shared.Pattern
 }
 
-// Param returns the named path parameter, unescaped; "" when the route has
-// none of that name.
+// Param returns the named path parameter, unescaped; "" when the route has none of that name.
 func (r *Request) Param(name string) string {
 	s, _ := r.param(name)
 	return s
@@ -193,8 +191,7 @@ func (r *Request) param(name string) (string, bool) {
 	return r.paramAt(i), true
 }
 
-// Params yields the names and values of all path parameters, in the order of
-// the pattern.
+// Params yields the names and values of all path parameters, in the order of the pattern.
 func (r *Request) Params() iter.Seq2[string, string] {
 	r.alive()
 	return func(yield func(string, string) bool) {

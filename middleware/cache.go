@@ -5,15 +5,19 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math/bits"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
+	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -229,6 +233,8 @@ var rerouting = [...]string{
 	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
+var reroutingNames = exchange.NewNames(rerouting[:]...)
+
 // forwardedField is the field of RFC 7239, of which those parts reroute that do not say whom a request is from.
 const forwardedField = "Forwarded"
 
@@ -248,6 +254,21 @@ func reroutes(name, value string) string {
 	return b.String()
 }
 
+// rerouted returns what a request has of fields that reroute: names in order and values with their lengths, so that of no other fields
+// the same is made.
+func rerouted(r *dunlin.Request, set uint64) string {
+	var room [256]byte
+	all := room[:0]
+	for ; set != 0; set &= set - 1 {
+		name := rerouting[bits.TrailingZeros64(set)]
+		if v := reroutes(name, view.String(r.HeaderBytes(name))); v != "" {
+			all = append(strconv.AppendInt(append(all, name...), int64(len(v)), 10), ':')
+			all = append(all, v...)
+		}
+	}
+	return string(all)
+}
+
 // secureMix tells the hashes of https from those of http.
 const secureMix = 0x9e3779b97f4a7c15
 
@@ -259,7 +280,7 @@ type cacheKey struct {
 	sent              string // the path that was sent, where it was rewritten
 	secure            bool   // the scheme is https
 	extra             string // CacheConfig.Key
-	rerouted          string // fields that reroute, a line each
+	rerouted          string // fields that reroute, each with its length
 }
 
 func (k *ResponseCache) baseHash(host, path, query string) uint64 {
@@ -287,12 +308,8 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		key.secure = true
 		key.hash ^= secureMix
 	}
-	for _, name := range rerouting {
-		if v := r.HeaderList(name); v != "" {
-			if v = reroutes(name, v); v != "" {
-				key.rerouted += name + ":" + v + "\n"
-			}
-		}
+	if set := inside.Among(r, reroutingNames); set != 0 {
+		key.rerouted = rerouted(r, set)
 	}
 	if sent := r.SentPath(); sent != key.path {
 		key.sent = sent // the action may say it

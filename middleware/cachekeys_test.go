@@ -159,6 +159,29 @@ func TestCacheRenewsWithoutWhatIsForOne(t *testing.T) {
 	})
 }
 
+// What is made of the values of some fields is not made of those of others, whatever bytes they have: middleware, or a server that
+// passes on what it has got, may have put any there.
+func TestCacheReroutingFieldsApart(t *testing.T) {
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).Cache(time.Minute)
+	})
+	ask := func(fields map[string]string) string {
+		req, w := httptest.NewRequest("GET", "/items/1", nil), httptest.NewRecorder()
+		for name, value := range fields {
+			req.Header.Set(name, value)
+		}
+		k.ServeHTTP(w, req)
+		return w.Body.String()
+	}
+	for _, own := range []string{"X-Host:b\n", "\nX-Host:b", "X-Host1:b", "1:bX-Host", "\x00X-Host"} {
+		for _, fields := range []map[string]string{{"X-Forwarded-Host": "a" + own}, {"X-Forwarded-Host": "a", "X-Host": "b"}, {"X-Host": "b"}} {
+			if got, want := ask(fields), fields["X-Host"]+"|"+fields["X-Forwarded-Host"]; got != want {
+				t.Errorf("%q gets %q", fields, got)
+			}
+		}
+	}
+}
+
 // A field by which proxies and frameworks change what a request means is part of what chooses an answer; whom it is from is not.
 func TestCacheReroutingFields(t *testing.T) {
 	for _, name := range []string{

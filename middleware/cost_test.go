@@ -67,6 +67,14 @@ func (x *headWire) Glance(name string, client bool) (named bool, origin string, 
 	return named, view.String(from), ip, x.nanos
 }
 
+func (x *headWire) Among(names *exchange.Names) (set uint64) {
+	for i := range x.head.Len() {
+		name, _ := x.head.Field(i)
+		set |= names.Set(view.String(name))
+	}
+	return set
+}
+
 func (x *headWire) lacks(name string) bool {
 	if x.head.Len() <= 10 {
 		return false

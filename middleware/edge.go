@@ -18,6 +18,7 @@ import (
 // inside is what package dunlin has for this one, see its type of that name.
 var inside = exchange.Inside.(interface {
 	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
+	Among(r *dunlin.Request, names *exchange.Names) uint64
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
 })

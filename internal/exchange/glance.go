@@ -1,6 +1,10 @@
 package exchange
 
-import "time"
+import (
+	"math/bits"
+	"strings"
+	"time"
+)
 
 // Inside is what package dunlin has for package middleware beside what it exports: methods that say nothing to users. It is
 // set before packages begin that import dunlin.
@@ -18,4 +22,36 @@ func Nanos(t time.Time) int64 { return int64(t.Sub(began)) }
 // GlanceAt is Wire.Glance by the other methods of w, which leaves the client to Remote.
 func GlanceAt(w Wire, name string) (named bool, origin string, ip, now int64) {
 	return name != "" && w.List(name) != "", w.List("Origin"), -1, 0
+}
+
+// Names are names of fields to look for together, 64 at most. They do not change.
+type Names struct {
+	all    []string
+	firsts uint32            // letters that they begin with, whatever the case
+	sized  [longestOf]uint64 // by length, sets of them
+}
+
+const longestOf = 40 // bytes that none is as long as
+
+// NewNames returns names.
+func NewNames(all ...string) *Names {
+	s := &Names{all: all}
+	for i, name := range all {
+		s.firsts |= 1 << (name[0] & 31)
+		s.sized[len(name)] |= 1 << i
+	}
+	return s
+}
+
+// Set returns the set of a name, whatever its case: a bit, in the order of all, and none for a name that is not among them.
+func (s *Names) Set(name string) uint64 {
+	if name == "" || len(name) >= longestOf || s.firsts>>(name[0]&31)&1 == 0 {
+		return 0 // as most are
+	}
+	for set := s.sized[len(name)]; set != 0; set &= set - 1 {
+		if i := bits.TrailingZeros64(set); strings.EqualFold(s.all[i], name) {
+			return 1 << i
+		}
+	}
+	return 0
 }

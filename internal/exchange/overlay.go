@@ -50,6 +50,14 @@ func (o *overlay) Glance(name string, _ bool) (named bool, origin string, ip, no
 	return GlanceAt(o, name)
 }
 
+func (o *overlay) Among(names *Names) uint64 {
+	set := o.Wire.Among(names)
+	for _, name := range o.names {
+		set |= names.Set(name) // what is gone is "" to List
+	}
+	return set
+}
+
 func (o *overlay) Headers(yield func(name, value string) bool) {
 	going := true
 	o.Wire.Headers(func(name, value string) bool {

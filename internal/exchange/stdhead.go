@@ -84,6 +84,13 @@ func (h *StdHead) Glance(name string, _ bool) (named bool, origin string, ip, no
 	return name != "" && h.List(name) != "", h.List("Origin"), -1, 0
 }
 
+func (h *StdHead) Among(names *Names) (set uint64) {
+	for name := range h.Req.Header {
+		set |= names.Set(name)
+	}
+	return set
+}
+
 func (h *StdHead) Now() time.Time { return time.Now() }
 
 func (h *StdHead) Remote() netip.AddrPort {

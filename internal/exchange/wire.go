@@ -27,6 +27,8 @@ type Wire interface {
 	// name ("" for none) says something; List of Origin; and, where client is set, the client's address as a number and when the
 	// present turn of an event loop began, see Nanos. ip is below 0 where it is not asked for, not one of IPv4, or takes longer to find.
 	Glance(name string, client bool) (named bool, origin string, ip, now int64)
+	// Among returns which of some names a field line may have, by one look at all; List says what they say.
+	Among(*Names) (set uint64)
 	ContentLength() int64 // in bytes, -1 when not known before the body is read
 	// Received returns the body, borrowed until the message ends, when it is here in
 	// whole; else it must be read.

@@ -254,6 +254,14 @@ func (x *Wire) Glance(name string, _ bool) (named bool, origin string, ip, now i
 	return exchange.GlanceAt(x, name)
 }
 
+func (x *Wire) Among(names *exchange.Names) (set uint64) {
+	for i := x.req.Begin(); i < x.req.Fields.Len(); i++ {
+		name, _ := x.req.Fields.Field(i)
+		set |= names.Set(view.String(name))
+	}
+	return set
+}
+
 func (x *Wire) Now() time.Time {
 	if x.d == nil {
 		return time.Now()

@@ -478,6 +478,14 @@ func (x *wire) Glance(name string, client bool) (named bool, origin string, ip, 
 	return named, view.String(from), ip, now
 }
 
+func (x *wire) Among(names *exchange.Names) (set uint64) {
+	for i := range x.head.Len() {
+		name, _ := x.head.Field(i)
+		set |= names.Set(view.String(name))
+	}
+	return set
+}
+
 func (x *wire) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)

@@ -141,7 +141,7 @@ func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before 
 			g.Handle("*", "/none", func(*dunlin.Request) dunlin.Response { return dunlin.NotFound() })
 		}
 	}
-	dial := func() net.Conn { return nil }
+	var dial func() net.Conn
 	if unix {
 		path := filepath.Join(t.TempDir(), "s")
 		ln, err := net.Listen("unix", path)
@@ -202,6 +202,55 @@ func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before 
 			}
 		}
 	}
+}
+
+// A cache keeps apart what proxies say by fields that reroute, however they write the names and over how many lines, by each adapter, and
+// also where middleware has put other values in their place.
+func TestCacheReroutes(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		rewritten := func(next dunlin.Action) dunlin.Action {
+			return func(r *dunlin.Request) dunlin.Response {
+				return r.WithHeaders(map[string]string{"x-host": r.Query("host"), "X-Original-Url": ""}, next)
+			}
+		}
+		said := func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Text(strings.Join([]string{
+				r.HeaderList("X-Forwarded-Host"), r.HeaderList("X-Host"), r.HeaderList("X-Original-URL"), r.HeaderList("Front-End-Https"), r.HeaderList("Forwarded"),
+			}, "|")).Cache(time.Hour)
+		}
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			cache := middleware.NewCache(middleware.CacheConfig{Key: func(*dunlin.Request) (string, bool) { return "", true }}).Middleware()
+			app.Get("/sent", said, cache)
+			app.Get("/rewritten", said, rewritten, cache)
+			app.Get("/probe", Text("probe"))
+		})
+		for range 2 { // what is kept is that, too
+			for _, c := range []struct {
+				path, want string
+				lines      []string
+			}{
+				{"/sent", "||||", nil},
+				{"/sent", "||||", []string{"X-Fill: 1", "X-Forwarded-For: 203.0.113.7", "X-Forwarded-Hosts: a", "Front-End: on"}},
+				{"/sent", "a||||", []string{"x-forwarded-host: a"}},
+				{"/sent", "b||||", []string{"X-FORWARDED-HOST: b"}},
+				{"/sent", "a, b||||", []string{"X-Forwarded-Host: a", "x-forwarded-host: b"}},
+				{"/sent", "|a|||", []string{"X-Host: a"}},
+				{"/sent", "a|a|||", []string{"X-Host: a", "X-Forwarded-Host: a"}},
+				{"/sent", "||/x||", []string{"x-original-url: /x"}},
+				{"/sent", "|||on|", []string{"FRONT-END-HTTPS: on"}},
+				{"/sent", "||||host=a", []string{"forwarded: host=a"}},
+				{"/sent", "||/y||", append(strings.Split(strings.Repeat("X-Fill: 1\n", 15)+"X-Fill: 2", "\n"), "X-Original-Url: /y")},
+				{"/rewritten", "||||", []string{"X-Host: a", "X-Original-URL: /x"}},
+				{"/rewritten?host=b", "|b|||", []string{"X-Original-URL: /x"}},
+				{"/rewritten?host=b", "a|b|||", []string{"x-host: c", "X-Forwarded-Host: a"}},
+			} {
+				answer := Exchange(t, addr, false, Request("GET "+c.path, c.lines...))[0]
+				if _, body, _ := strings.Cut(answer, "\n\n"); body != c.want {
+					t.Errorf("%s %q: %q, want %q", c.path, c.lines, body, c.want)
+				}
+			}
+		}
+	})
 }
 
 // Of many requests at the same time on the same response each has its own identifier, be it the client's or the server's, and nobody

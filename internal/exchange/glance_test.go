@@ -1,0 +1,34 @@
+package exchange_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A name is in a set whatever its case, and nothing else is.
+func TestNamesSet(t *testing.T) {
+	all := []string{"X-Host", "X-Forwarded-For", "X-Forwarded-Uri", "Forwarded", strings.Repeat("x", 39)}
+	names := exchange.NewNames(all...)
+	for i, name := range all {
+		for _, same := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
+			if set := names.Set(same); set != 1<<i {
+				t.Errorf("%s: %b", same, set)
+			}
+		}
+		for at := range len(name) {
+			for c := range byte(128) {
+				other := name[:at] + string(rune(c)) + name[at+1:]
+				if set := names.Set(other); (set != 0) != strings.EqualFold(other, name) {
+					t.Errorf("%q: %b", other, set)
+				}
+			}
+		}
+	}
+	for _, none := range []string{"", "x", strings.Repeat("x", 38), strings.Repeat("x", 40), strings.Repeat("x", 400), "8-Host"} {
+		if set := names.Set(none); set != 0 {
+			t.Errorf("%q: %b", none, set)
+		}
+	}
+}
