@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -323,5 +324,45 @@ func TestEdgeIdentifiers(t *testing.T) {
 			})
 		}
 		all.Wait()
+	})
+}
+
+// An answer that is late says the identifier that the edge has taken over, while its action goes on and asks for it, too.
+func TestEdgeLate(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		seen := make(chan string, 100)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Policy(middleware.SendRequestID("X-Request-ID"))
+			app.Use(edgeOf(1 << 20)...)
+			app.Get("/", func(r *dunlin.Request) dunlin.Response {
+				ended := r.Context().Done()
+				for {
+					select {
+					case <-ended:
+						seen <- r.ID()
+						return dunlin.Text("late")
+					default:
+						_ = r.ID() // while the late answer asks for it
+						runtime.Gosched()
+					}
+				}
+			}).Timeout(time.Millisecond)
+		})
+		for i := range 10 {
+			own := ""
+			request := Request("GET /")
+			if i%3 != 0 {
+				own = fmt.Sprintf("client-%d", i)
+				request = Request("GET /", "X-Request-ID: "+own)
+			}
+			answer, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, request)), "GET")
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := edgeID.FindAllStringSubmatch(answer, -1)
+			if known := Await(t, "the action", seen); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || len(id) != 1 || id[0][1] != known || own != "" && own != known {
+				t.Errorf("the action's is %q, the client's %q: %s", known, own, answer)
+			}
+		}
 	})
 }
