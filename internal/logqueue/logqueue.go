@@ -8,7 +8,7 @@
 //	                      └▶ dropped, said by a record of its own as soon as there is room
 //
 // The goroutine lasts only while there is something in the queue. It begins when there is something to pass on, or 2 ms later
-// for the first record of all.
+// for the first record of all that nobody waits for.
 package logqueue
 
 import (
@@ -44,6 +44,7 @@ type Queue struct {
 	waiting []entry
 	busy    bool          // a goroutine passes records on, or is about to
 	begun   bool          // the first record that nobody waits for has come
+	later   *time.Timer   // has it passed on; nil when that has begun, or somebody waits
 	idle    chan struct{} // closed when it ends; nil unless somebody waits for that
 	dropped uint64        // ever
 	said    uint64        // of these, how many a record has told of
@@ -108,6 +109,7 @@ func (q *Queue) Flush(ctx context.Context) {
 	if q.idle == nil {
 		q.idle = make(chan struct{})
 	}
+	q.hurry()
 	idle := q.idle
 	q.mu.Unlock()
 	select {
@@ -125,16 +127,26 @@ func (q *Queue) add(e entry) (added bool) {
 		return false
 	}
 	q.waiting = append(q.waiting, e)
-	if !q.busy {
+	switch waits := e.done != nil; {
+	case q.busy && waits:
+		q.hurry()
+	case q.busy:
+	case !q.begun && !waits:
+		q.busy, q.begun = true, true
+		q.later = time.AfterFunc(settle, func() { q.passOn(nil) })
+	default:
 		q.busy = true
-		if first := !q.begun && e.done == nil; first {
-			q.begun = true
-			time.AfterFunc(settle, func() { q.passOn(nil) })
-		} else {
-			go q.passOn(nil)
-		}
+		go q.passOn(nil)
 	}
 	return true
+}
+
+// hurry has the first record passed on now, if that is still to come. q.mu is held.
+func (q *Queue) hurry() {
+	if q.later != nil && q.later.Stop() {
+		go q.passOn(nil)
+	}
+	q.later = nil
 }
 
 // wait waits until e has been passed on, but not for a handler that blocks.

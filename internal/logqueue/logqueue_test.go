@@ -97,6 +97,25 @@ func TestFirstRecord(t *testing.T) {
 			t.Errorf("passed on after %v", time.Since(before))
 		}
 	})
+	for name, wait := range map[string]func(q *logqueue.Queue){
+		"who logs":    func(q *logqueue.Queue) { q.Patient().Info("second") },
+		"the program": func(q *logqueue.Queue) { q.Flush(context.Background()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q, h, said := newSlow()
+			close(h.open)
+			before := time.Now()
+			q.Logger().Info("first")
+			if wait(q); time.Since(before) > 0 {
+				t.Errorf("%s waits for %v", name, time.Since(before))
+			}
+			time.Sleep(10 * time.Millisecond) // nor is it passed on twice
+			synctest.Wait()
+			if n := strings.Count(said.String(), "first"); n != 1 {
+				t.Errorf("%s: the record is there %d times", name, n)
+			}
+		})
+	}
 }
 
 // A handler that blocks holds up nobody. What found no room is counted, and told of
