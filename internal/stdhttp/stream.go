@@ -188,14 +188,12 @@ func (s *timedStream) look() {
 		s.conn.sent.Add(-s.resetSize())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
 	case waited >= all/2:
-		if waited >= all && s.halfway {
-			s.since = time.Now().Add(-all / 2)
-		}
 		if !s.halfway { // by now it has its turns
 			s.share = s.conn.each()
 		}
-		s.halfway, s.marked = true, sent
-		s.watch(max(all-time.Since(s.since), 1))
+		// The client has the other half from here on, however late this is: a process that was stopped has not let it take anything.
+		s.halfway, s.marked, s.since = true, sent, time.Now().Add(-all/2)
+		s.watch(all - all/2)
 	default:
 		s.watch(all/2 - waited)
 	}
