@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen is net.Listen for TCP, whose listener it returns, and takes a quarter of its time: before the first socket
+// Listen is net.Listen for TCP, whose listener it returns, and takes less than half of its time: before the first socket
 // of a program net.Listen tries which kinds of addresses and sockets the system has, by five sockets, and reads how long
 // a backlog may be. Where the address is given by numbers the system is asked for the socket itself, which it has or
 // not, and bounds the backlog anyway. All else, and what fails, is left to net.Listen.
