@@ -68,6 +68,9 @@ func (a *Account) Probe(n int64) bool {
 
 // ProbeBlocks notes that the action of a request blocks. If it is a probe, it leaves its place to others as far as it may.
 func (a *Account) ProbeBlocks() {
+	if !a.Probing() { // nor will it be, and all that block come by
+		return
+	}
 	h := a.holders
 	h.probing.Lock()
 	a.mu.Lock()
