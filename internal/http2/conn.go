@@ -19,6 +19,9 @@ type Conn struct {
 	// Tight keeps windows from growing, while the owner is short of memory.
 	Tight bool
 
+	// MostWindow bounds how far windows grow, below Limits.MaxStreamWindow; 0 does not.
+	MostWindow int
+
 	lim     *Limits
 	pool    *Pool
 	decoder hpack.Decoder

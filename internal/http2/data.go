@@ -121,9 +121,22 @@ func (c *Conn) Consumed(st *Stream, n int) {
 	if st.closed {
 		return
 	}
+	set := min(int32(n), st.set)
+	st.set -= set
 	st.unread -= int32(n)
-	c.unread -= int64(n)
+	c.unread -= int64(int32(n) - set)
 	c.refillStream(st)
+	c.refill()
+}
+
+// SetAside says that what has come of the stream's body will not be read for long: it keeps the stream's window closed, but
+// not that of the connection, which others share.
+func (c *Conn) SetAside(st *Stream) {
+	if st.closed {
+		return
+	}
+	c.unread -= int64(st.unread - st.set)
+	st.set = st.unread
 	c.refill()
 }
 
@@ -134,8 +147,12 @@ func (c *Conn) refillStream(st *Stream) {
 	if st.recvEnded || free < st.window/2 {
 		return
 	}
-	if st.unread == 0 && !c.Tight && int(st.window) < c.lim.MaxStreamWindow {
-		wider := min(2*st.window, int32(c.lim.MaxStreamWindow))
+	most := c.lim.MaxStreamWindow
+	if c.MostWindow > 0 {
+		most = min(most, c.MostWindow)
+	}
+	if st.unread == 0 && (!c.Tight || st.Roomy) && int(st.window) < most {
+		wider := min(2*st.window, int32(most))
 		free += wider - st.window
 		st.window = wider
 	}

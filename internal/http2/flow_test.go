@@ -69,6 +69,37 @@ func TestConnectionWindow(t *testing.T) {
 	}
 }
 
+// What is set aside keeps the window of its stream closed, and not that of the others.
+func TestSetAside(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
+	cl.send(headers(1, 0, post()) + headers(3, 0, post()) + strings.Repeat(frame(tData, 0, 1, strings.Repeat("x", 11_000)), 3))
+	same(t, "nothing read", cl.receive())
+	cl.conn.SetAside(cl.streams[1])
+	same(t, "set aside", cl.receive(), "0 window 33000")
+	cl.conn.SetAside(cl.streams[1])
+	cl.conn.Consumed(cl.streams[1], 30_000)
+	same(t, "and read", cl.receive(), "1 window 30000")
+	cl.conn.Reset(cl.streams[1], http2.Cancel)
+	cl.receive()
+	cl.send(strings.Repeat(frame(tData, 0, 3, strings.Repeat("x", 11_000)), 3))
+	same(t, "what one that is over had aside does not count twice", cl.receive())
+	cl.conn.SetAside(cl.streams[3])
+	same(t, "the others", cl.receive(), "0 window 33000")
+}
+
+// A body for which there is memory has a wider window, also where memory is tight.
+func TestRoomyWindowGrows(t *testing.T) {
+	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 100_000 })
+	cl.conn.Tight, cl.conn.MostWindow = true, 15_000
+	cl.send(headers(1, 0, post()) + frame(tData, 0, 1, strings.Repeat("x", 9000)))
+	cl.conn.Consumed(cl.streams[1], 9000)
+	same(t, "as wide as before", cl.receive(), "1 window 9000")
+	cl.streams[1].Roomy = true
+	cl.send(frame(tData, 0, 1, strings.Repeat("x", 9000)))
+	cl.conn.Consumed(cl.streams[1], 9000)
+	same(t, "wider", cl.receive(), "1 window 14000")
+}
+
 // Before the client has acknowledged our settings it may go by those of the RFC.
 func TestWindowBeforeTheAcknowledgement(t *testing.T) {
 	cl := dial(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 10_000 })

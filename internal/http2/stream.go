@@ -5,7 +5,8 @@ package http2
 // the stream is over and Done was called it is used for another.
 type Stream struct {
 	ID    uint32
-	Owner any // the owner's
+	Owner any  // the owner's
+	Roomy bool // its owner has memory for all of its body: the window grows though Conn.Tight is set
 
 	recvEnded bool // END_STREAM has come
 	sendEnded bool // ... and was sent
@@ -21,6 +22,7 @@ type Stream struct {
 	recvWindow int32 // bytes that may come; less than 0 likewise
 	window     int32 // what recvWindow and unread come to, as far as the client knows
 	unread     int32 // bytes that came and were not read
+	set        int32 // of these, how many count in this window alone, see Conn.SetAside
 	declared   int64 // what is still to come by Content-Length, -1 without one
 
 	next, prev *Stream
@@ -124,8 +126,8 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	} else {
 		c.over.addClosed(st.ID)
 	}
-	c.unread -= int64(st.unread)
-	st.unread = 0
+	c.unread -= int64(st.unread - st.set)
+	st.unread, st.set = 0, 0
 	if c.dataStream == st {
 		c.dataStream = nil
 	}

@@ -36,9 +36,19 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	b.asked = true
 	b.ended = b.ended || ev.End
 	own.hasMoved()
+	aside := b.aside
+	if !dropped && b.begun < smallBody { // its action may not go on with it before there is room: see readBody
+		b.begun += len(ev.Data)
+		b.consumed, taken = b.consumed+taken, 0
+	} else if own.req.ContentLength > 0 {
+		own.st.Roomy = true
+	}
 	s.mu.Unlock()
 	if taken > 0 {
 		s.h2.Consumed(own.st, taken)
+	}
+	if aside {
+		s.h2.SetAside(own.st)
 	}
 }
 
@@ -56,8 +66,21 @@ func (own *stream) discard() {
 	own.s.post(own)
 }
 
+// setAside notes whether the action waits for room for the body.
+func (x *Wire) setAside(aside bool) {
+	own := x.own
+	if !own.streamed {
+		return
+	}
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if own.in.aside = aside; aside {
+		own.s.post(own)
+	}
+}
+
 // yieldFrom is how much of a body, in bytes, is unread when those who read are let go first.
-const yieldFrom = 4 * pieceSize
+const yieldFrom = 8 * pieceSize
 
 // A bodyReader reads a body as it comes.
 type bodyReader struct {
@@ -91,6 +114,9 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	s, server := own.s, own.s.h.server
 	b := &own.in
 	s.mu.Lock()
+	if b.consumed > 0 && b.consumed >= b.unread.len { // now that more is wanted: who waits for room wants none
+		s.post(own)
+	}
 	if b.unread.len == 0 && !b.ended && own.unreadable() == nil {
 		x.awaitBody(own, p)
 	}
@@ -119,9 +145,6 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	b.credited -= credited
 	b.consumed += n - credited
 	own.holdInput()
-	if b.consumed > 0 && b.consumed >= b.unread.len {
-		s.post(own)
-	}
 	return n, nil
 }
 

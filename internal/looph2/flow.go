@@ -33,6 +33,7 @@ type incoming struct {
 	unread       unread // what has come and was not read
 	into         []byte // where a Read that waits wants more; got is how much came there
 	got          int
+	begun        int // how much has come, up to what is not a little any more
 	credited     int // the first bytes of it, for which the window is open again
 	transferred  int // of its memory, the bytes that are charged for what it goes into
 	consumed     int // bytes read that the loop is to open it for
@@ -40,6 +41,7 @@ type incoming struct {
 	asked        bool // 100 Continue was sent, or need not be
 	waits        bool // a Read waits for more
 	stopped      bool // nothing is to be read any more
+	aside        bool // its action waits for room: what is here does not close the connection's window
 	since        int64
 	waited       int64 // ns that Reads have waited since the last judgement
 	trailers     http.Header

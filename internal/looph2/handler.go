@@ -33,6 +33,10 @@ type Handler struct {
 	offenders offenders
 }
 
+// firstShare: the window that a stream begins with, which a body takes that waits for room, is one part of the budget in so
+// many, or 16 KiB.
+const firstShare = 1024
+
 // NewHandler returns the handler of a server. base is what the contexts of requests derive from.
 func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h := &Handler{server: s, limits: http2.DefaultLimits(), base: base}
@@ -46,6 +50,9 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	if most := s.Holders.MostBody(); most > 0 {                     // a client that keeps to the windows keeps to the caps
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
+	}
+	if bound := s.Budget.Bound(); bound > 0 {
+		h.limits.StreamWindow = int(min(max(bound/firstShare, 16<<10), int64(h.limits.StreamWindow)))
 	}
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/8, 50*time.Millisecond), 5*time.Second))

@@ -308,13 +308,16 @@ func (s *session) take(own *stream) {
 	own.ended = own.ended || own.returned
 	left, lent := own.unsent(), len(own.lent)
 	over := own.finished && left == 0 && !own.outEnded
-	aborted, lapsed, canceled := own.aborted, own.lapsed, own.canceled
+	aborted, lapsed, canceled, aside := own.aborted, own.lapsed, own.canceled, own.in.aside
 	s.mu.Unlock()
 	if closing {
 		s.sayGoodbye()
 	}
 	if consumed > 0 && !own.dropped {
 		s.h2.Consumed(own.st, consumed)
+	}
+	if aside && !own.dropped {
+		s.h2.SetAside(own.st)
 	}
 	for i := range heads {
 		s.sendHead(own, &heads[i])

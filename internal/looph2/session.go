@@ -5,6 +5,7 @@ package looph2
 import (
 	"crypto/tls"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -26,8 +27,10 @@ const (
 	wholeAnswer = 128 << 10
 	// streamRoom is how much a streamed answer may be ahead of what its client has let out, in bytes.
 	streamRoom = 32 << 10
-	// tightShare: windows do not grow while so many eighths of the budget are held.
+	// tightShare: windows do not grow while so many eighths of the budget are held, or somebody waits for room.
 	tightShare = 6
+	// windowShare: nor do they grow beyond one part of the budget in so many, which may come of a body that waits for room.
+	windowShare = 64
 )
 
 // A session is the state of a connection: Conn.Proto. All but what mu guards belongs to who
@@ -108,7 +111,8 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 		return len(in), true
 	}
 	if b := &s.h.server.Budget; (*b).Bound() > 0 {
-		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8
+		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8 || s.h.server.Holders.Waiting() > 0
+		s.h2.MostWindow = int(min(max((*b).Bound()/windowShare, 1), math.MaxInt32))
 	}
 	s.collect()
 	if s.d.Now()-s.judged >= s.h.tick {

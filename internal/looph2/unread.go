@@ -20,7 +20,7 @@ type unread struct {
 }
 
 // pieceSize is the size in bytes of a piece; a little lies in less.
-const pieceSize, little = 32 << 10, 8 << 10
+const pieceSize, little = 16 << 10, 8 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
