@@ -54,6 +54,13 @@ func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	*c = Chunked{lim: lim, maxBody: maxBody, trailer: trailer}
 }
 
+// Twin returns a decoder that goes on where c is, for who looks ahead; it has nothing of the trailers so far.
+func (c *Chunked) Twin() Chunked {
+	twin := *c
+	twin.trailer = trailer{}
+	return twin
+}
+
 // Done reports whether the body is complete, trailers included.
 func (c *Chunked) Done() bool { return c.state == chunkBodyDone }
 

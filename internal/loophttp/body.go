@@ -32,6 +32,7 @@ type bodyStream struct {
 	decoder http1.Chunked
 	pace    exchange.BodyPace
 	raw     []byte // encoded bytes read from the connection
+	whole   int64  // when so many bytes, less one, were read, all of the rest was here
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
 	lapsed  bool   // it has come to a handler's deadline
@@ -230,6 +231,44 @@ func (b *bodyStream) await(p []byte) (int, error) {
 			return n, server.BodyCut(err)
 		}
 	}
+}
+
+// lost reports whether the client has gone, or has finished sending before the end of the body, of which so many bytes
+// were not handed out (-1: unknown). The action, which reads the body, waits.
+func (b *bodyStream) lost(left int64) bool {
+	c := b.x.c
+	switch {
+	case left >= 0:
+		left -= int64(len(b.early) + len(b.rest))
+		return c.Lost(max(left, 0))
+	case c.Lost(-1):
+		return true
+	case !b.chunked || b.whole == b.read+1:
+		return false
+	}
+	ends := b.decoder.Twin()
+	enough := func(piece []byte) bool {
+		for len(piece) > 0 && !ends.Done() {
+			_, n, err := ends.Next(piece)
+			if err != nil {
+				return true // which is for who reads it
+			}
+			piece = piece[n:]
+		}
+		return ends.Done()
+	}
+	if enough(b.rest) || enough(b.raw) {
+		return false
+	}
+	finished := false
+	here := c.Ahead(func(piece []byte) bool {
+		finished = true
+		return enough(piece)
+	})
+	if here && finished {
+		b.whole = b.read + 1 // it is not looked at again
+	}
+	return !here
 }
 
 // errRefused is why a body that is announced to be too long is not read.

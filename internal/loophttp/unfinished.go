@@ -199,7 +199,10 @@ func (x *wire) Lost(left int64) bool {
 		return true
 	}
 	defer x.unclaim()
-	return x.c.Lost(left)
+	if !x.streaming {
+		return x.c.Lost(left)
+	}
+	return x.stream.lost(left)
 }
 
 // Waited ends that.
