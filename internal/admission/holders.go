@@ -252,6 +252,12 @@ func (h *Holders) room() <-chan struct{} {
 	return h.changed
 }
 
+// Crowding reports whether half of the budget is held, or somebody waits for room.
+func (h *Holders) Crowding() bool {
+	bound := h.budget.Bound()
+	return bound > 0 && (h.waiting.Load() > 0 || h.budget.Held()-h.budget.HeldFor(InCache) > bound/2)
+}
+
 // Count returns how many accounts hold something.
 func (h *Holders) Count() int { return int(h.count.Load()) }
 

@@ -255,7 +255,8 @@ func (d *Driver) receive(c *Conn) {
 	}
 	in := d.loop.readBuf()
 	kept := copy(in, c.kept())
-	n, errno := recv(c.fd, in[kept:])
+	into := d.loop.modest(in, kept)
+	n, errno := recv(c.fd, into)
 	switch {
 	case n > 0:
 		if kept > 0 {
@@ -264,7 +265,7 @@ func (d *Driver) receive(c *Conn) {
 		}
 		// A short read has emptied the socket; more will make a new edge. The end of
 		// the stream has made its edge already.
-		if kept+n < len(in) && c.flags&flagPeerDone == 0 {
+		if n < len(into) && c.flags&flagPeerDone == 0 {
 			c.flags &^= flagReadable
 		}
 		d.serve(c, d.takeInput(kept+n))

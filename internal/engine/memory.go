@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
 // A call of the handler that lasts, such as one that sends a stream, is to hold no
@@ -48,6 +49,18 @@ func (l *loop) readBuf() []byte {
 		l.raw = l.e.buffers.forReading()
 	}
 	return l.raw.b[:cap(l.raw.b)]
+}
+
+// crowdedRead is how many bytes are read at once of a connection while much of the budget is held: of bodies that come to
+// wait for room the rest waits in the system.
+const crowdedRead = tlsmem.MaxRecord
+
+// modest returns the part of the loop's read buffer that is to be filled behind what is kept there.
+func (l *loop) modest(in []byte, kept int) []byte {
+	if len(in)-kept > crowdedRead && l.e.cfg.Holders.Crowding() {
+		return in[kept : kept+crowdedRead]
+	}
+	return in[kept:]
 }
 
 // takeInput moves the first n bytes of the loop's read buffer to memory of d's.

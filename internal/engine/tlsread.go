@@ -31,12 +31,13 @@ func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
 	raw := d.roomForRecords(len(c.kept()) + len(t.records()))
 	kept := copy(raw, c.kept())
 	have := kept + copy(raw[kept:], t.records())
-	n, errno := recv(c.fd, raw[have:])
+	into := d.loop.modest(raw, have)
+	n, errno := recv(c.fd, into)
 	if n == 0 && errno == 0 {
 		d.receiveEnd(c)
 		return
 	}
-	if !c.tookIn(n, errno, have+n < len(raw)) {
+	if !c.tookIn(n, errno, n < len(into)) {
 		return
 	}
 	records := raw[kept : have+n]
