@@ -49,22 +49,6 @@ func (a *App) lowerMaxBody(n int64) int64 {
 	return n
 }
 
-// maxBody returns the limit on the body of the request, in bytes.
-func (r *Request) maxBody() int64 {
-	if most := r.maxStdBody(); most > 0 {
-		return most
-	}
-	return r.app.config.MaxBody
-}
-
-// maxStdBody returns the limit on what a standard handler may read, 0 for none.
-func (r *Request) maxStdBody() int64 {
-	if r.route == nil {
-		return 0
-	}
-	return r.route.shared.MaxBody
-}
-
 // Body returns a reader of the body. It fails with a 413 problem where more than the limit (Config.MaxBody, Group.MaxBody)
 // was announced, or was read, with a 408 problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
 // when it is cut short or malformed. After Bytes, it reads what Bytes returned.
@@ -151,14 +135,14 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	}
 	for {
 		if b := r.s.Payload; len(b) == cap(b) {
-			want := max(512, 2*cap(b))
+			want := int(min(int64(max(512, 2*cap(b))-1), r.maxBody())) + 1 // one more, to see the end
 			if announced > trustedBody {
 				want *= 2 // which it has the room for: fewer copies are left to the collector
 			}
 			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more, to see the end
 			}
-			want = r.app.memory.Holders.MostGrown(want, len(b))
+			want = r.app.memory.Holders.MostGrown(want, len(b), announced < 0)
 			if err := r.growPayload(want, announced); err != nil {
 				return nil, err
 			}

@@ -20,6 +20,22 @@ const (
 	firstBody   = 16 << 10
 )
 
+// maxBody returns the limit on the body of the request, in bytes.
+func (r *Request) maxBody() int64 {
+	if most := r.maxStdBody(); most > 0 {
+		return most
+	}
+	return r.app.config.MaxBody
+}
+
+// maxStdBody returns the limit on what a standard handler may read, 0 for none.
+func (r *Request) maxStdBody() int64 {
+	if r.route == nil {
+		return 0
+	}
+	return r.route.shared.MaxBody
+}
+
 // holdBody has capacity bytes held, in all, for what is read of the request's body. A body
 // that could never fit is a 413 problem, one for which no room is made a 503. Who holds
 // little never waits here.
@@ -37,11 +53,11 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	if announced > trustedBody && capacity > firstBody {
 		want = max(want, announced+1)
 	}
-	outcome := r.account.ReserveBody(want)
+	outcome := r.account.ReserveGrowing(want, announced, r.maxBody())
 	if outcome == admission.MustWait {
 		r.wire.MayWait()
 		lost := func() bool { return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload)) }
-		outcome = r.account.AcquireBody(want, r.Context().Done(), lost)
+		outcome = r.account.AcquireBody(want, announced, r.maxBody(), r.Context().Done(), lost)
 		r.wire.Waited()
 	}
 	if outcome == admission.Granted {
@@ -67,7 +83,7 @@ func (r *Request) noteBody(n int, left int64) {
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF && r.account.Working(true): // from here on nobody waits for the client
+	case err == io.EOF && r.account.Complete(): // from here on nobody waits for the client
 	case r.account.Ending():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body", r.account.Met())

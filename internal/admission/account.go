@@ -57,7 +57,11 @@ type Account struct {
 	turn     bool // it has
 	newcomer bool // it waits to be a probe, and its address holds nothing else
 	blocked  bool // what it has promised counts apart, see ProbeBlocks
+	unknown  bool // nobody has announced how long its body is
+	lined    bool // it is in holders.line, whose lock is held too when this changes
 	making   bool // its answer is being made, with room reserved for it, see makes
+
+	line inLine
 
 	// What the peer has sent or taken: in this window, and in the one before.
 	began, before     int64 // when they began
@@ -116,6 +120,9 @@ func (a *Account) Release(u Use, n int64) (left int64) {
 	left = h.budget.Release(u, n)
 	a.group.note(u, -n)
 	a.add(-n)
+	if n > leastShare {
+		h.signalLine()
+	}
 	h.signal()
 	return left
 }
@@ -385,6 +392,7 @@ func (a *Account) Holder() Holder { return a.holder }
 // is given back.
 func (a *Account) CloseIdle() bool {
 	a.EndAhead()
+	a.endsBody()
 	a.mu.Lock()
 	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
 	if idle {
@@ -411,6 +419,7 @@ func (a *Account) Close() {
 	a.comes(false)
 	over := a.held.Load() == 0 && a.isOver()
 	a.mu.Unlock()
+	a.endsBody()
 	a.EndProbe()
 	if over {
 		a.holders.unlink(a)

@@ -93,8 +93,12 @@ func (h *Holders) MostBody() int64 {
 	return most
 }
 
-// MostGrown returns how large a buffer of so many bytes may become that is to have want.
-func (h *Holders) MostGrown(want, has int) int {
+// MostGrown returns how large a buffer of so many bytes may become that is to have want, or how large it better
+// becomes if it is not known how much is to come: where there is not much room, no more than a quarter larger at once.
+func (h *Holders) MostGrown(want, has int, unknown bool) int {
+	if bound := h.budget.Bound(); unknown && bound > 0 && has > leastShare && 8*int64(want) > bound {
+		want = min(want, has+has/4)
+	}
 	if most := h.MostBody(); most > int64(has) {
 		return int(min(int64(want), most))
 	}

@@ -9,6 +9,7 @@
 //	holders.go    by whom
 //	account.go    one of them
 //	room.go       who gets room, waits for it or has it made
+//	line.go       in which order large bodies have it
 //	probe.go      who begins without it, since probably little comes of it
 //	victims.go    who makes room when there is none
 //	caps.go       what one connection or address may hold, whatever room there is

@@ -16,12 +16,14 @@ import (
 // holder does:
 //
 //	held by one         when the budget has no room for more
-//	at most Fair()      room is made at once, by ending others; it never waits
+//	at most Fair()      room is made at once, by ending others; it never waits, but
+//	                    for a body of unknown length, for a while, from 80 KiB on
 //	more                it waits, alone, and others much costlier make room; when it has
 //	                    waited for roomWait, the costliest of all does, which may be itself
 //
 // Those who hold little and wait for much can fill the budget together, and none would get on: if
-// nobody else can, they make room for each other. An address that would hold more than half of the
+// nobody else can, they make room for each other. Bodies that are larger than Fair have their room one
+// after the other, see line.go. An address that would hold more than half of the
 // budget leaves what room there is to those that wait at others, or whose own connection holds
 // little else (yields), and its waiters, and bodies that come, make room for the former first. A client whose address holds nothing does
 // not wait for its answer's room while there is some (ReserveFirst).
@@ -88,6 +90,7 @@ type Holders struct {
 	lone    *Account    // whose bytes are spared
 	changed chan struct{}
 
+	line   line // bodies that are larger than Fair
 	shards [holderShards]holderShard
 }
 
@@ -232,9 +235,20 @@ func (h *Holders) relist(a *Account) {
 
 // signal wakes those who wait for room, if there is some for one of them.
 func (h *Holders) signal() {
-	if h.waiting.Load() == 0 || !h.letsProbe() && h.budget.Held()+h.want.Load() > h.budget.Bound() {
-		return
+	if h.waiting.Load() != 0 && (h.letsProbe() || h.budget.Held()+h.want.Load() <= h.budget.Bound()) {
+		h.wake()
 	}
+}
+
+// signalLine wakes them though there may be none for the one that wants least: much was given back, and it may be another's turn.
+func (h *Holders) signalLine() {
+	if h.waiting.Load() != 0 {
+		h.wake()
+	}
+}
+
+// wake has those look again who wait.
+func (h *Holders) wake() {
 	h.want.Store(math.MaxInt64 / 2)
 	if h.OnRoom != nil {
 		h.OnRoom()

@@ -80,6 +80,32 @@ func TestMovingAnswersInSimulation(t *testing.T) {
 	}
 }
 
+// Bodies of unknown length, at good rates, of which any two would fill the budget, beside slow ones: most arrive.
+func TestGrowingBodiesInSimulation(t *testing.T) {
+	seeds := 10
+	if testing.Short() {
+		seeds = 2
+	}
+	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
+		seeds = n
+	}
+	var sum simCounts
+	for seed := range seeds {
+		s := emptySim(t, uint64(seed), 4<<20)
+		s.burst(16, "chunked", func(c *simClient) { c.chunked(3<<19, 2<<20, 20<<20) })
+		s.burst(10, "body chunked", func(c *simClient) { c.slowBody(100<<10, -1, 300) })
+		s.run(30 * time.Second)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		sum.add(&s.counts)
+	}
+	t.Logf("%+v", sum)
+	if part := float64(sum.chunked-sum.chunkedRefused) / float64(sum.chunked); part < 0.5 {
+		t.Errorf("%.3f of the bodies were read", part)
+	}
+}
+
 // simCounts is what happened in a simulation.
 type simCounts struct {
 	small, ended, endedWell        int // requests of those who hold little; ends, those of honest clients
@@ -87,6 +113,7 @@ type simCounts struct {
 	downloads, downloadsCut        int
 	echoes, echoesRefused          int   // uploads that are sent back
 	echoesCut                      int   // in the middle of the answer
+	chunked, chunkedRefused        int   // bodies of unknown length
 	beyond                         int64 // the most held beyond the bound, by holders that are being ended
 }
 
@@ -102,6 +129,8 @@ func (c *simCounts) add(o *simCounts) {
 	c.echoes += o.echoes
 	c.echoesRefused += o.echoesRefused
 	c.echoesCut += o.echoesCut
+	c.chunked += o.chunked
+	c.chunkedRefused += o.chunkedRefused
 	c.beyond = max(c.beyond, o.beyond)
 }
 
@@ -184,6 +213,7 @@ func newSim(t *testing.T, seed uint64, bound int64) *sim {
 	s.burst(100, "body nearly", func(c *simClient) { c.slowBody(4<<20-1000, 4<<20, 20) })
 	s.burst(100, "body chunked", func(c *simClient) { c.slowBody(1<<20, -1, 300) })
 	s.burst(60, "bursting", (*simClient).bursts)
+	s.burst(30, "chunked", func(c *simClient) { c.chunked(1<<20, 4<<20+1, 10<<20) })
 	s.burst(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) })
 	switch s.rand.IntN(3) {
 	case 0: // one client, many connections, each within what is fair
@@ -220,6 +250,9 @@ func (s *sim) run(d time.Duration) {
 	}
 	for _, c := range s.clients {
 		c.over()
+	}
+	if n := len(s.h.line.of[0]) + len(s.h.line.of[1]); n != 0 {
+		s.t.Errorf("%d are left in line", n)
 	}
 	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Ending() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
 		s.t.Errorf("left behind: %d held, %d ending, %d accounts, %d spared, %d waiting, %d large", s.budget.Held(), s.h.Ending(), s.h.Count(), s.h.spared.Load(), s.h.Waiting(), len(s.h.large))
@@ -363,6 +396,9 @@ func (c *simClient) End(a *Account) {
 		s.counts.endedWell++
 	case "download":
 		s.counts.downloadsCut++
+	case "chunked":
+		s.counts.chunkedRefused++
+		s.after(time.Second, func() { c.chunked(1<<20, 4<<20+1, 10<<20) })
 	case "echo":
 		if c.begun {
 			s.counts.echoesCut++

@@ -221,6 +221,53 @@ func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then f
 	})
 }
 
+// chunked sends a body of unknown length, at a rate of its own, which is read into memory that doubles, and then
+// another one. Its kind is "chunked" for all rates.
+func (c *simClient) chunked(size, most int64, rate float64) {
+	c.s.counts.chunked++
+	c.growChunked(0, size, most, rate)
+}
+
+func (c *simClient) growChunked(have, size, most int64, rate float64) {
+	s := c.s
+	again := func() {
+		c.over()
+		c.after(time.Duration(s.rand.Int64N(int64(time.Second))), func() { c.chunked(size, most, rate) })
+	}
+	if room := c.account().Body(); have == room {
+		s.asking = c
+		want := min(max(64<<10, 2*room), most)
+		others := s.endable(c)
+		switch c.a.ReserveGrowing(want, -1, most) {
+		case MustWait:
+			if c.a.Held()+want-room <= leastShare && others {
+				s.t.Errorf("a body waits that would hold %d", c.a.Held()+want-room)
+			}
+			s.counts.waits++
+			c.after(50*time.Millisecond, func() { c.growChunked(have, size, most, rate) })
+			return
+		case NoRoom:
+			s.counts.chunkedRefused++
+			again()
+			return
+		}
+	}
+	if have >= size {
+		if !c.a.Complete() {
+			s.counts.chunkedRefused++
+			again()
+			return
+		}
+		c.after(time.Duration(s.rand.Int64N(int64(20*time.Millisecond))), again)
+		return
+	}
+	n := min(c.a.Body()-have, size-have, 64<<10)
+	c.after(c.pause(n, rate), func() {
+		c.a.Moved(n, -1)
+		c.growChunked(have+n, size, most, rate)
+	})
+}
+
 // takeWhole takes an answer that is held until the last of it is taken.
 func (c *simClient) takeWhole(left int64, rate float64, then func()) {
 	n := min(left, 64<<10)

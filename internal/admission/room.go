@@ -46,12 +46,19 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 // be made when the body is not needed any more, or be the body itself: else requests that have
 // the one would wait for each other to get the other.
 func (a *Account) ReserveBody(capacity int64) Outcome {
+	return a.ReserveGrowing(capacity, capacity, capacity)
+}
+
+// ReserveGrowing is ReserveBody for a body that was announced to have so many bytes (-1: it was not) and may
+// have up to most, see line.go.
+func (a *Account) ReserveGrowing(capacity, announced, most int64) Outcome {
 	a.mu.Lock()
 	more := capacity - a.body
 	if more <= 0 {
 		a.mu.Unlock()
 		return Granted
 	}
+	a.unknown = announced < 0
 	ahead := min(a.ahead, more)
 	if ahead > 0 && !a.group.take(Body, ahead, a.holders.MaxConnection) {
 		a.met = PartsCap
@@ -67,11 +74,17 @@ func (a *Account) ReserveBody(capacity int64) Outcome {
 	if more -= ahead; more == 0 {
 		return Granted
 	}
+	if announced < 0 {
+		a.holders.grows(a, most)
+	}
 	outcome := a.Reserve(Body, more)
 	if outcome == Granted {
 		a.mu.Lock()
 		a.body += more
 		a.mu.Unlock()
+		if announced < 0 {
+			a.holders.grows(a, most)
+		}
 	}
 	return outcome
 }
@@ -118,6 +131,12 @@ func (a *Account) reserved(n int64) bool {
 	return !closed
 }
 
+// Complete says that the body has been read to its end: the server works from here on, see Working.
+func (a *Account) Complete() bool {
+	a.endsBody()
+	return a.Working(true)
+}
+
 // ReserveHeld is ReserveAhead for n bytes that the account holds already, for a use that is about to end.
 func (a *Account) ReserveHeld(u Use, n int64) {
 	a.holders.budget.change(u, Output, n)
@@ -148,6 +167,7 @@ func (a *Account) ReserveFirst(n int64) bool {
 // EndRequest makes what ReserveBody has granted a reservation for the answer, which was
 // made and may not have been taken yet: nobody else can get that room in between.
 func (a *Account) EndRequest() {
+	a.endsBody()
 	a.mu.Lock()
 	body, closed := a.body, a.closed
 	a.body = 0
@@ -229,6 +249,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 			return Granted
 		}
 		return NoRoom
+	case u == Body && h.growsBehind(a, n, waits):
 	case after <= h.Fair():
 		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
@@ -237,7 +258,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
 		}
-	case h.takeMuch(a, u, n, 0):
+	case (u != Body || !h.leaves(a, n)) && h.takeMuch(a, u, n, 0):
 		return Granted
 	}
 	return h.wait(a, u, n, waits)
@@ -261,6 +282,9 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 		}
 	}
 	a.takeTurn()
+	if u == Body {
+		h.lineUp(a, n)
+	}
 	waited := now - waits
 	times := float64(muchCostlier)
 	if waited >= roomWait {
@@ -278,16 +302,37 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	}
 	for want := h.want.Load(); n < want && !h.want.CompareAndSwap(want, n); want = h.want.Load() {
 	}
-	if h.takeMuch(a, u, n, 0) { // given back meanwhile
+	if (u != Body || !h.leaves(a, n)) && h.takeMuch(a, u, n, 0) { // given back meanwhile
 		return Granted
 	}
 	return MustWait
 }
 
+// lineUp has an account that waits for n bytes of a body stand in line.
+func (h *Holders) lineUp(a *Account, n int64) {
+	a.mu.Lock()
+	modest := a.modest
+	a.mu.Unlock()
+	h.line.mu.Lock()
+	rest := a.line.rest
+	h.line.mu.Unlock()
+	h.line.enter(a, modest, n, rest)
+}
+
 // Unwait ends the wait for room of an account.
 func (a *Account) Unwait() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	lined := a.waits != 0 && a.lined
+	a.unwait()
+	grows := a.unknown && !a.closed
+	a.mu.Unlock()
+	if lined {
+		a.holders.line.stay(a, grows)
+	}
+}
+
+// unwait is Unwait with a.mu held.
+func (a *Account) unwait() {
 	a.comes(false)
 	if a.waits == 0 {
 		return
@@ -315,11 +360,11 @@ func (a *Account) Refuse() Outcome {
 	return NoRoom
 }
 
-// AcquireBody is ReserveBody for those who can wait: it returns when the bytes are granted or
+// AcquireBody is ReserveGrowing for those who can wait: it returns when the bytes are granted or
 // refused, or with MustWait when over, which is asked when done is closed and now and then, says
 // that nobody waits for them any more.
-func (a *Account) AcquireBody(capacity int64, done <-chan struct{}, over func() bool) Outcome {
-	return a.Acquire(func() Outcome { return a.ReserveBody(capacity) }, done, over)
+func (a *Account) AcquireBody(capacity, announced, most int64, done <-chan struct{}, over func() bool) Outcome {
+	return a.Acquire(func() Outcome { return a.ReserveGrowing(capacity, announced, most) }, done, over)
 }
 
 // Acquire is AcquireBody for what is reserved so.
@@ -382,14 +427,16 @@ func (h *Holders) greedy(s *source, n int64) bool {
 }
 
 // yields reports whether an account must leave the room there is to others, that wait at
-// modest addresses, or whose group holds little else: however many ask at a greedy one, they go first.
+// modest addresses, or whose group holds little else: however many ask at a greedy one, they go first, but for
+// who was found to be the first of the line of bodies.
 func (h *Holders) yields(a *Account, n int64) bool {
 	if h.modest.Load() == 0 || !h.greedy(a.source, n) {
 		return false
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.modest
+	modest := a.modest
+	a.mu.Unlock()
+	return !modest && !h.line.leads(a)
 }
 
 // overMuch returns by how many bytes those that hold much would pass what they may hold
@@ -406,8 +453,11 @@ func (h *Holders) overMuch(a *Account, n int64) int64 {
 	if others <= 0 || after <= leastShare {
 		return 0
 	}
-	return others + after - (bound - bound/smallShare)
+	return others + after - h.forMuch()
 }
+
+// forMuch returns the part of the budget that those who hold much may hold together.
+func (h *Holders) forMuch() int64 { return h.budget.Bound() - h.budget.Bound()/smallShare }
 
 // slack is by how many bytes the bound may be passed rather than that somebody is ended who
 // would be done soon.

@@ -1,0 +1,135 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Several bodies whose lengths nobody has announced, together more than the memory budget, are read one after
+// the other, though they come side by side: each would else have a part of its memory, and wait for the rest of
+// it until it is refused.
+func TestGrowingBodiesDoNotWaitForEachOther(t *testing.T) {
+	const clients, size, piece = 8, 3 << 19, 64 << 10
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 48 << 20, MaxBody: 2 << 20}, func(a *dunlin.App) {
+			app = a
+			a.Post("/length", length)
+		})
+		chunk := fmt.Sprintf("%x\r\n%s\r\n", piece, strings.Repeat("x", piece))
+		begun, crowded := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		for range clients {
+			conn := Dial(t, addr)
+			all.Go(func() {
+				send := func(s string, times int) {
+					_, _ = io.WriteString(conn, strings.Repeat(s, times)) // a refusal is read below
+				}
+				send("POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 1)
+				send(chunk, 1)
+				<-begun // their shares depend on how many they are
+				send(chunk, size/piece-2)
+				<-crowded // until then none can come to its end
+				send(chunk, 1)
+				send("0\r\n\r\n", 1)
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != fmt.Sprint(size) {
+					t.Errorf("answered with %s: %.200q, %v", resp.Status, body, err)
+				}
+			})
+		}
+		Soon(t, "all hold something", func() bool { return app.Stats().Memory.Holders >= clients })
+		close(begun)
+		Soon(t, "some wait for room", func() bool { return app.Stats().Memory.Waiting >= 3 })
+		close(crowded)
+		all.Wait()
+	})
+}
+
+// More large bodies come on one connection of HTTP/2 than there is memory for: they have it one after the other, and those
+// that wait do not close the connection's window for those that come.
+func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there are event loops on Linux only")
+	}
+	const streams, size = 6, 500 << 10
+	addr, _ := Start(t, dunlin.Config{Engine: dunlin.EngineLoop, H2C: true, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		a.Post("/length", length)
+	})
+	client := Client(t, nil, H2C)
+	var all sync.WaitGroup
+	for range streams {
+		all.Go(func() {
+			resp, err := client.Post("http://"+addr+"/length", "", strings.NewReader(strings.Repeat("x", size)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if got, err := io.ReadAll(resp.Body); string(got) != fmt.Sprint(size) {
+				t.Errorf("%s: %q, %v", resp.Status, got, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The client of a body of unknown length that waits for room finishes sending in the middle of it: nobody waits any more.
+func TestFinishInAChunkedBodyThatWaits(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there are event loops on Linux only")
+	}
+	leave, entered := make(chan struct{}), make(chan struct{}, 1)
+	gone := make(chan error, 1)
+	var app *dunlin.App
+	addr, _ := Start(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		app = a
+		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				gone <- err
+				return dunlin.Error(err)
+			}
+			entered <- struct{}{}
+			<-leave
+			return dunlin.NoContent()
+		})
+	})
+	release := sync.OnceFunc(func() { close(leave) })
+	t.Cleanup(release)
+	first, second := Dial(t, addr), Dial(t, addr)
+	Send(t, first, Request("POST /hold", "", strings.Repeat("x", 600<<10)))
+	Await(t, "the first action", entered)
+	chunk := fmt.Sprintf("%x\r\n%s\r\n", 82<<10, strings.Repeat("x", 82<<10))
+	Send(t, second, "POST /hold HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk+chunk) // of which the system keeps little
+	Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	if err := TCP(second).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+		t.Errorf("reading the body: %v", err)
+	}
+	if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 {
+		t.Errorf("%+v", s.Memory)
+	}
+}
+
+func length(r *dunlin.Request) dunlin.Response {
+	body, err := r.Bytes()
+	if err != nil {
+		return dunlin.Error(err)
+	}
+	return dunlin.Text(fmt.Sprint(len(body)))
+}
