@@ -129,9 +129,9 @@ func (c *Conn) Consumed(st *Stream, n int) {
 	c.refill()
 }
 
-// SetAside says that what has come of the stream's body will not be read for long: it keeps the stream's window closed, but
+// Unclaimed says that what has come of the stream's body will not be read for long: it keeps the stream's window closed, but
 // not that of the connection, which others share.
-func (c *Conn) SetAside(st *Stream) {
+func (c *Conn) Unclaimed(st *Stream) {
 	if st.closed {
 		return
 	}

@@ -69,21 +69,21 @@ func TestConnectionWindow(t *testing.T) {
 	}
 }
 
-// What is set aside keeps the window of its stream closed, and not that of the others.
-func TestSetAside(t *testing.T) {
+// What is unclaimed keeps the window of its stream closed, and not that of the others.
+func TestUnclaimed(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	cl.send(headers(1, 0, post()) + headers(3, 0, post()) + strings.Repeat(frame(tData, 0, 1, strings.Repeat("x", 11_000)), 3))
 	same(t, "nothing read", cl.receive())
-	cl.conn.SetAside(cl.streams[1])
-	same(t, "set aside", cl.receive(), "0 window 33000")
-	cl.conn.SetAside(cl.streams[1])
+	cl.conn.Unclaimed(cl.streams[1])
+	same(t, "unclaimed", cl.receive(), "0 window 33000")
+	cl.conn.Unclaimed(cl.streams[1])
 	cl.conn.Consumed(cl.streams[1], 30_000)
 	same(t, "and read", cl.receive(), "1 window 30000")
 	cl.conn.Reset(cl.streams[1], http2.Cancel)
 	cl.receive()
 	cl.send(strings.Repeat(frame(tData, 0, 3, strings.Repeat("x", 11_000)), 3))
-	same(t, "what one that is over had aside does not count twice", cl.receive())
-	cl.conn.SetAside(cl.streams[3])
+	same(t, "what one that is over had unclaimed does not count twice", cl.receive())
+	cl.conn.Unclaimed(cl.streams[3])
 	same(t, "the others", cl.receive(), "0 window 33000")
 }
 

@@ -22,7 +22,7 @@ type Stream struct {
 	recvWindow int32 // bytes that may come; less than 0 likewise
 	window     int32 // what recvWindow and unread come to, as far as the client knows
 	unread     int32 // bytes that came and were not read
-	set        int32 // of these, how many count in this window alone, see Conn.SetAside
+	set        int32 // of these, how many count in this window alone, see Conn.Unclaimed
 	declared   int64 // what is still to come by Content-Length, -1 without one
 
 	next, prev *Stream

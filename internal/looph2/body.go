@@ -36,7 +36,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	b.asked = true
 	b.ended = b.ended || ev.End
 	own.hasMoved()
-	aside := b.aside
+	unclaimed := b.unclaimed
 	if !dropped && b.begun < smallBody { // its action may not go on with it before there is room: see readBody
 		b.begun += len(ev.Data)
 		b.consumed, taken = b.consumed+taken, 0
@@ -47,8 +47,8 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	if taken > 0 {
 		s.h2.Consumed(own.st, taken)
 	}
-	if aside {
-		s.h2.SetAside(own.st)
+	if unclaimed {
+		s.h2.Unclaimed(own.st)
 	}
 }
 
@@ -66,15 +66,15 @@ func (own *stream) discard() {
 	own.s.post(own)
 }
 
-// setAside notes whether the action waits for room for the body.
-func (x *Wire) setAside(aside bool) {
+// setUnclaimed notes whether the action waits for room for the body.
+func (x *Wire) setUnclaimed(unclaimed bool) {
 	own := x.own
 	if !own.streamed {
 		return
 	}
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.in.aside = aside; aside {
+	if own.in.unclaimed = unclaimed; unclaimed {
 		own.s.post(own)
 	}
 }

@@ -38,7 +38,7 @@
 // to the action in whole. Any other is read as it comes: the loop keeps what has come, which
 // is at most the stream's window, charged to the stream's account, and the window opens again
 // as the action asks for more. What comes while a Read waits goes straight to it. What is here of one whose action waits
-// for room is set aside: it does not close the connection's window.
+// for room is unclaimed: it does not close the connection's window.
 //
 // # Answers
 //

@@ -41,7 +41,7 @@ type incoming struct {
 	asked        bool // 100 Continue was sent, or need not be
 	waits        bool // a Read waits for more
 	stopped      bool // nothing is to be read any more
-	aside        bool // its action waits for room: what is here does not close the connection's window
+	unclaimed    bool // its action waits for room: what is here does not close the connection's window
 	since        int64
 	waited       int64 // ns that Reads have waited since the last judgement
 	trailers     http.Header

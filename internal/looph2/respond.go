@@ -308,7 +308,7 @@ func (s *session) take(own *stream) {
 	own.ended = own.ended || own.returned
 	left, lent := own.unsent(), len(own.lent)
 	over := own.finished && left == 0 && !own.outEnded
-	aborted, lapsed, canceled, aside := own.aborted, own.lapsed, own.canceled, own.in.aside
+	aborted, lapsed, canceled, unclaimed := own.aborted, own.lapsed, own.canceled, own.in.unclaimed
 	s.mu.Unlock()
 	if closing {
 		s.sayGoodbye()
@@ -316,8 +316,8 @@ func (s *session) take(own *stream) {
 	if consumed > 0 && !own.dropped {
 		s.h2.Consumed(own.st, consumed)
 	}
-	if aside && !own.dropped {
-		s.h2.SetAside(own.st)
+	if unclaimed && !own.dropped {
+		s.h2.Unclaimed(own.st)
 	}
 	for i := range heads {
 		s.sendHead(own, &heads[i])

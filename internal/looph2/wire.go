@@ -400,10 +400,10 @@ func (x *Wire) Account() *admission.Account {
 
 func (x *Wire) ReleaseAccount(*admission.Account) {} // it is the stream's
 
-// MayWait gives up the loop, and lends the action's place to others. What is here of the body is set aside.
+// MayWait gives up the loop, and lends the action's place to others. What is here of the body is unclaimed so long.
 func (x *Wire) MayWait() {
 	x.giveUp()
-	x.setAside(true)
+	x.setUnclaimed(true)
 	if x.d != nil {
 		x.d.Lend()
 	}
@@ -411,7 +411,7 @@ func (x *Wire) MayWait() {
 
 // Waited ends that.
 func (x *Wire) Waited() {
-	x.setAside(false)
+	x.setUnclaimed(false)
 	if x.d != nil {
 		x.d.Regain()
 	}
