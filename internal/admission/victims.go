@@ -213,8 +213,8 @@ func (h *Holders) sparedIs(a *Account) {
 
 // listWaiting lists those that hold little and wait for much: memory may be full of them, and none
 // would get on. If there is an address that holds more than half of the budget, it is its own, which go
-// before an answer that is being taken; those of others only if nobody else can go, which alone says.
-// h.mu is held.
+// before an answer that is being taken, but for those that hold next to nothing; those of others, and these, only if nobody
+// else can go, which alone says. h.mu is held.
 func (h *Holders) listWaiting(now int64, alone bool) {
 	if h.waiting.Load() == 0 {
 		return
@@ -239,7 +239,8 @@ func (h *Holders) listWaiting(now int64, alone bool) {
 		}
 		for a := src.accounts; a != nil; a = a.nextOf {
 			a.mu.Lock()
-			waits := a.waits != 0 && a.held.Load() <= fair
+			held := a.held.Load()
+			waits := a.waits != 0 && held <= fair && (alone || held > fair/nextToNothing)
 			a.mu.Unlock()
 			if waits {
 				h.consider(a, 0, now)
