@@ -180,13 +180,14 @@ func (h *Holders) leaves(a *Account, n int64) bool {
 	return h.over(n) > 0 || h.overMuch(a, n) > 0
 }
 
-// growsBehind reports whether a body of unknown length waits for n bytes more, though it may not be larger than
-// Fair, since an elder one would have less to grow by. It does not for long.
+// growsBehind reports whether a body of unknown length waits for n bytes more, though it may not be larger than Fair,
+// since an elder one would have less to grow by, or since there is no room: who has it may be nearly complete. It does not
+// for long.
 func (h *Holders) growsBehind(a *Account, n, waits int64) bool {
 	a.mu.Lock()
 	unknown := a.unknown
 	a.mu.Unlock()
-	return unknown && (waits == 0 || h.now()-waits < leadFor) && h.leaves(a, n)
+	return unknown && (waits == 0 || h.now()-waits < leadFor) && (h.overFor(a, n) > 0 || h.leaves(a, n))
 }
 
 // grows notes how a body of unknown length is to stand in line that holds more than leastShare already.
