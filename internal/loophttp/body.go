@@ -36,6 +36,7 @@ type bodyStream struct {
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
 	lapsed  bool   // it has come to a handler's deadline
+	missed  error  // within chunks: the error of that stays, as of net/http's reader of chunks
 	stopped bool   // it is to fail
 	err     error
 }
@@ -85,6 +86,9 @@ func (b *bodyStream) Read(p []byte) (int, error) {
 
 // readLocked is Read for callers that hold reading and using.
 func (b *bodyStream) readLocked(p []byte) (int, error) {
+	if b.missed != nil {
+		return 0, b.missed
+	}
 	b.busy, b.lapsed = true, false
 	defer func() { b.busy = false }()
 	if b.err != nil || len(p) == 0 {
@@ -94,8 +98,11 @@ func (b *bodyStream) readLocked(p []byte) (int, error) {
 	if b.read += int64(n); b.read > b.most {
 		n, err = 0, b.x.handler.server.BodyTooLarge(b.most)
 	}
-	if !b.lapsed { // else the handler may put its deadline off, and read on
+	switch { // the handler may put its deadline off, and read on
+	case !b.lapsed:
 		b.err = err
+	case b.chunked:
+		b.missed = err
 	}
 	if n > 0 {
 		return n, nil
