@@ -106,22 +106,22 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 // inside is what package middleware asks for beside what is exported.
 type inside struct{}
 
-func init() { exchange.Inside = inside{} }
+func init() { exchange.Inside = new(inside) }
 
 // Glance asks by one call what middleware asks that goes around most actions, see [exchange.Wire]. origin is borrowed.
-func (inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
+func (*inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
 	r.alive()
 	return r.wire.Glance(name, client)
 }
 
 // Among is that of the request's wire, see [exchange.Wire].
-func (inside) Among(r *Request, names *exchange.Names) uint64 {
+func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 	r.alive()
 	return r.wire.Among(names)
 }
 
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
-func (inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
+func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {
 		resp.a, ok = resp.a.IdentifyAgain(h.block, &r.id, &r.s.Strings, &block.block)
 	}
@@ -129,7 +129,7 @@ func (inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBloc
 }
 
 // TakeID has Request.ID return the first value of the request's header of that name, if it is visible ASCII of so many bytes at most.
-func (inside) TakeID(h *IDHeader, r *Request, most int) {
+func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
 		r.setID(id)
 	}

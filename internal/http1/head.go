@@ -181,22 +181,29 @@ func (h *Head) Three(one, two, three string) (said bool, second, third []byte, t
 	return said, second, third, twice
 }
 
-// isNamed is equalFold for a name in the head that is as long, in less code, which is not inlined: for what runs once a request, after
-// the kernel, and asks for several names.
+// isNamed is equalFold for a name in the head that is as long, mostly without a loop, and not inlined: for what runs once a
+// request, after the kernel, and asks for several names.
 //
 //go:noinline
 func (h *Head) isNamed(n span, name string) bool {
-	a, differ, i := h.buf[n.start:n.end], uint64(0), 0
+	a := h.buf[n.start:n.end]
 	if len(a) != len(name) {
 		return false
 	}
-	for ; i+8 <= len(name); i += 8 {
-		differ |= word(a[i:]) ^ word(name[i:])
-	}
-	for ; i < len(name); i++ {
-		differ |= uint64(a[i] ^ name[i])
+	differ := uint64(0x20) // perhaps by case alone
+	switch size := len(name); {
+	case size >= 8 && size <= 16:
+		differ = (word(a) ^ word(name)) | (word(a[size-8:]) ^ word(name[size-8:]))
+	case size >= 4 && size < 8:
+		differ = uint64(half(a)^half(name)) | uint64(half(a[size-4:])^half(name[size-4:]))
 	}
 	return differ == 0 || differ&^0x2020202020202020 == 0 && equalFold(a, name)
+}
+
+// half returns the first four bytes.
+func half[S string | []byte](s S) uint32 {
+	_ = s[3]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
 // word returns the first eight bytes.

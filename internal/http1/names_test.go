@@ -102,3 +102,24 @@ func TestThreeAlike(t *testing.T) {
 		}
 	}
 }
+
+// One bit of a name, at any place and in names of any length, makes it another one, unless it is that of a letter's case.
+func TestThreeByOneBit(t *testing.T) {
+	limits := http1.DefaultLimits()
+	const long = "Abcdefghij-KlmnopqrsT"
+	for size := 1; size <= len(long); size++ {
+		for at := range size {
+			for bit := range 7 {
+				sent := []byte(long[len(long)-size:])
+				sent[at] ^= 1 << bit
+				var h http1.Head
+				if n, err := h.Parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n"+string(sent)+": 1\r\n\r\n"), &limits); n == 0 || err != nil {
+					continue // no name
+				}
+				if err := three(&h, [3]string{"X-Request-ID", "Host", long[len(long)-size:]}); err != "" {
+					t.Errorf("%s, sent as %q", err, sent)
+				}
+			}
+		}
+	}
+}
