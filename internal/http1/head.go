@@ -128,7 +128,7 @@ func (h *Head) Get(name string) (value []byte, ok bool) {
 func (h *Head) Index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
 		n := h.fields[i].name
-		if int(n.end-n.start) == len(name) && equalFold(h.view(n), name) {
+		if int(n.end-n.start) == len(name) && h.isNamed(n, name) {
 			return i
 		}
 	}
@@ -140,7 +140,7 @@ func (h *Head) Lines(name string) (first, second int) {
 	first = -1
 	for i := range h.fields {
 		n := h.fields[i].name
-		if int(n.end-n.start) == len(name) && equalFold(h.view(n), name) {
+		if int(n.end-n.start) == len(name) && h.isNamed(n, name) {
 			if first >= 0 {
 				return first, i
 			}
@@ -181,8 +181,8 @@ func (h *Head) Three(one, two, three string) (said bool, second, third []byte, t
 	return said, second, third, twice
 }
 
-// isNamed is equalFold for a name in the head that is as long, mostly without a loop, and not inlined: for what runs once a
-// request, after the kernel, and asks for several names.
+// isNamed reports whether that is the name, whatever the case of either: mostly without a loop, and not inlined, so that there is little
+// code of it to bring back after the kernel.
 //
 //go:noinline
 func (h *Head) isNamed(n span, name string) bool {
