@@ -25,34 +25,45 @@ func (c *Conn) Lost(left int64) bool {
 }
 
 // Ahead calls f with what the peer of a connection without TLS, which has finished sending, has sent that was not read,
-// until f reports that it has seen enough. It reports whether it did; also where that cannot be told, or more may come.
+// until f reports that it has seen enough. It reports whether it did; also where that cannot be told: more may come, or
+// there is more than aheadMost.
 func (c *Conn) Ahead(f func(piece []byte) (enough bool)) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
-	if n, err := unix.Poll(fds, 0); n != 1 || err != nil || c.secure() != nil {
+	if c.secure() != nil {
+		return true
+	}
+	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
 		return true
 	}
 	pool := &c.loop.e.buffers
 	buf := pool.scratch(aheadPiece)
 	defer pool.put(buf)
 	piece := buf.b[:aheadPiece]
-	for skip := 0; ; {
-		// What is skipped goes to the same memory.
-		var into [][]byte
-		for left := skip; left > 0; left -= aheadPiece {
+	var into [][]byte
+	for skip := 0; skip < aheadMost; {
+		into = into[:0]
+		for left := skip; left > 0; left -= aheadPiece { // what is skipped goes to the same memory
 			into = append(into, piece[:min(left, aheadPiece)])
 		}
-		n, _, _, _, err := unix.RecvmsgBuffers(int(c.fd), append(into, piece), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		into = append(into, piece)
+		n, _, _, _, err := unix.RecvmsgBuffers(int(c.fd), into, nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		switch {
-		case err != nil && err != unix.EAGAIN:
-			return false
-		case n <= skip || err != nil:
+		case err != nil:
+			return true
+		case n <= skip:
 			return false
 		case f(piece[:n-skip]):
 			return true
 		}
 		skip = n
 	}
+	return true
 }
 
-// aheadPiece is how much is looked at at once, in bytes.
-const aheadPiece = 64 << 10
+const (
+	// aheadPiece is how much is looked at at once, in bytes.
+	aheadPiece = 64 << 10
+	// aheadMost is about how much is looked at in all, in bytes: for each piece the system copies those before it, too, and
+	// where it keeps tens of megabytes that would take seconds.
+	aheadMost = 4 << 20
+)

@@ -15,32 +15,7 @@ import (
 
 // What a peer has sent is seen ahead, piece by piece, when it has finished, and stays to be read.
 func TestAhead(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	peer, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
-	served, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer served.Close()
-	if err := served.(*net.TCPConn).SetReadBuffer(1 << 20); err != nil {
-		t.Fatal(err)
-	}
-	f, err := served.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	e := new(Engine)
-	e.buffers.init(admission.NewBudget(0), 64<<10)
-	c := &Conn{fd: int32(f.Fd()), loop: &loop{e: e}}
+	c, peer := aheadConn(t, 3*aheadPiece)
 	sent := make([]byte, 5*aheadPiece/2)
 	for i := range sent {
 		sent[i] = byte(rand.Uint32())
@@ -51,13 +26,10 @@ func TestAhead(t *testing.T) {
 	if !c.Ahead(func([]byte) bool { t.Error("more may come"); return false }) {
 		t.Error("a peer that may send more is not known to have sent too little")
 	}
-	if err := peer.(*net.TCPConn).CloseWrite(); err != nil {
+	if err := peer.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
-	if n, err := unix.Poll(fds, 10_000); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	awaitFinish(t, c)
 	for range 2 { // it stays
 		var seen []byte
 		if c.Ahead(func(piece []byte) bool { seen = append(seen, piece...); return false }) {
@@ -70,5 +42,71 @@ func TestAhead(t *testing.T) {
 	calls := 0
 	if !c.Ahead(func([]byte) bool { calls++; return calls == 2 }) || calls != 2 {
 		t.Errorf("%d pieces until it is enough", calls)
+	}
+}
+
+// However much the system keeps for a peer, no more is looked at than costs little, and that is not taken for too little.
+func TestAheadIsBounded(t *testing.T) {
+	const sent = 2 * aheadMost
+	c, peer := aheadConn(t, 2*sent)
+	if _, err := peer.Write(make([]byte, sent)); err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	awaitFinish(t, c)
+	seen := 0
+	if !c.Ahead(func(piece []byte) bool { seen += len(piece); return false }) {
+		t.Error("a peer of which not all is looked at is not known to have sent too little")
+	}
+	if seen < aheadMost || seen > aheadMost+aheadPiece {
+		t.Errorf("%d bytes were looked at of %d", seen, sent)
+	}
+}
+
+// aheadConn returns a connection for which the system keeps so many bytes, and its peer.
+func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = peer.Close() })
+	served, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = served.Close() })
+	f, err := served.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	fd := int(f.Fd())
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room) != nil { // which not everybody may
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, room); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || has < room {
+		t.Skipf("the system keeps no more than %d bytes: %v", has, err)
+	}
+	e := new(Engine)
+	e.buffers.init(admission.NewBudget(0), 64<<10)
+	return &Conn{fd: int32(fd), loop: &loop{e: e}}, peer.(*net.TCPConn)
+}
+
+// awaitFinish waits until the peer's end is here.
+func awaitFinish(t *testing.T, c *Conn) {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(fds, 10_000); n != 1 || err != nil {
+		t.Fatal(n, err)
 	}
 }

@@ -32,7 +32,7 @@ type bodyStream struct {
 	decoder http1.Chunked
 	pace    exchange.BodyPace
 	raw     []byte // encoded bytes read from the connection
-	whole   int64  // when so many bytes, less one, were read, all of the rest was here
+	looked  bool   // the client has finished sending, and what it has sent is not known to be too little
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
 	lapsed  bool   // it has come to a handler's deadline
@@ -250,7 +250,7 @@ func (b *bodyStream) lost(left int64) bool {
 		return c.Lost(max(left, 0))
 	case c.Lost(-1):
 		return true
-	case !b.chunked || b.whole == b.read+1:
+	case !b.chunked || b.looked:
 		return false
 	}
 	ends := b.decoder.Twin()
@@ -272,9 +272,7 @@ func (b *bodyStream) lost(left int64) bool {
 		finished = true
 		return enough(piece)
 	})
-	if here && finished {
-		b.whole = b.read + 1 // it is not looked at again
-	}
+	b.looked = here && finished // what is here stays, and no more comes
 	return !here
 }
 
