@@ -251,7 +251,7 @@ func (s *sim) run(d time.Duration) {
 	for _, c := range s.clients {
 		c.over()
 	}
-	if n := len(s.h.line.of[0]) + len(s.h.line.of[1]); n != 0 {
+	if n := s.h.line.size(); n != 0 {
 		s.t.Errorf("%d are left in line", n)
 	}
 	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Ending() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {

@@ -3,6 +3,7 @@ package admission
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Bodies that are larger than Fair have their room one after the other, in a line: those that wait for it, and
@@ -18,16 +19,25 @@ const (
 	// leadFor is for how long bodies of unknown length leave the first one its room, in ns, if it is of unknown length,
 	// too: it may have nearly all of what it needs, and the others the rest of it.
 	leadFor = goodTime
+
+	// shortLine is how many are looked at whenever somebody asks who is the first; of more that is found out again
+	// after linePause for each, in ns: many slow ones can stand before it, and each body that grows asks several times.
+	shortLine = 64
+	linePause = int64(2 * time.Microsecond)
 )
 
 // A line has the accounts of such bodies. Its lock comes before those of accounts, and no other is taken while it is
 // held.
 type line struct {
-	mu     sync.Mutex
-	of     [2][]*Account // those who go before greedy addresses, and the others; each the eldest first
-	lead   *Account      // who was found to be the first
-	leadAt int64         // since when it is
+	mu       sync.Mutex
+	of       [2][]*Account // those who go before greedy addresses, and the others; each the eldest first
+	lead     *Account      // who was found to be the first
+	leadAt   int64         // since when it is
+	lookedAt int64         // when that was found last
 }
+
+// size returns how many stand in line. l.mu is held.
+func (l *line) size() int { return len(l.of[0]) + len(l.of[1]) }
 
 // inLine is what an account has to do with it. The lock is the line's.
 type inLine struct {
@@ -100,6 +110,13 @@ func (l *line) stay(a *Account, grows bool) {
 // first returns who is the first of the line, nil if nobody is: it waits, or its body grows at a good rate. Of those of one
 // address the eldest goes first, whenever they came to be where they stand. l.mu is held.
 func (l *line) first(now int64) *Account {
+	if n := l.size(); n > shortLine && now-l.lookedAt < int64(n)*linePause {
+		if l.lead != nil && !l.lead.comesOn(now) {
+			return nil
+		}
+		return l.lead
+	}
+	l.lookedAt = now
 	var first *Account
 	for _, of := range l.of {
 		for _, o := range of {
@@ -145,7 +162,7 @@ func (h *Holders) leaves(a *Account, n int64) bool {
 	a.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.of[0])+len(l.of[1]) == 0 {
+	if l.size() == 0 {
 		return false
 	}
 	now := h.now()

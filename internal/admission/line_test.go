@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -55,8 +57,8 @@ func TestGrowingBodiesTakeTurns(t *testing.T) {
 		}
 		growers = rest
 	}
-	if h.Ended() != 0 || h.budget.Held() != 0 || len(h.line.of[0])+len(h.line.of[1]) != 0 {
-		t.Errorf("%d ended; %d held, %d in line are left", h.Ended(), h.budget.Held(), len(h.line.of[0])+len(h.line.of[1]))
+	if h.Ended() != 0 || h.budget.Held() != 0 || h.line.size() != 0 {
+		t.Errorf("%d ended; %d held, %d in line are left", h.Ended(), h.budget.Held(), h.line.size())
 	}
 }
 
@@ -78,5 +80,68 @@ func TestSlowGrowerIsPassed(t *testing.T) {
 	}
 	if quick.has < most || slow.ended {
 		t.Errorf("the quick one has %d, the slow one was ended: %v", quick.has, slow.ended)
+	}
+}
+
+// Who is the first of a long line is not looked for whenever somebody asks, and is found though.
+func TestLongLine(t *testing.T) {
+	const most, slow = 4 << 20, 2000
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(1 << 30)
+	for i := range slow {
+		g := &grower{cappedPeer: open(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))}
+		g.step(t, 100<<10)
+		g.step(t, 100<<10)
+		g.step(t, 100<<10)
+	}
+	*now += int64(time.Minute)
+	g := &grower{cappedPeer: open(here)}
+	h.line.mu.Lock()
+	nobody := h.line.first(*now)
+	h.line.mu.Unlock()
+	for range 3 {
+		g.step(t, most)
+	}
+	h.line.mu.Lock()
+	defer h.line.mu.Unlock()
+	if n := h.line.size(); n != slow+1 {
+		t.Fatalf("%d stand in line", n)
+	}
+	if again := h.line.first(*now); nobody != nil || again != nil {
+		t.Errorf("the first is %p, then %p: it was looked for twice", nobody, again)
+	}
+	*now += slow * 2 * linePause
+	if first := h.line.first(*now); first != g.Account {
+		t.Errorf("the first is %p, want %p", first, g.Account)
+	}
+}
+
+// What a body costs that grows, and takes its turn, beside many that stand in line and do not come on.
+func BenchmarkGrowingBesideSlow(b *testing.B) {
+	for _, n := range []int{0, 100, 1000, 10_000, 20_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			const most = 4 << 20
+			h, now, open := cappedHolders(0, 0)
+			h.budget.SetBound(8 << 30)
+			for i := range n {
+				g := &grower{cappedPeer: open(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))}
+				g.ReserveGrowing(100<<10, -1, most)
+				g.ReserveGrowing(120<<10, -1, most)
+				*now++
+			}
+			*now += int64(time.Minute)
+			for b.Loop() {
+				*now += int64(time.Millisecond)
+				g := &grower{cappedPeer: open(here)}
+				for want := int64(64 << 10); want <= most; want *= 2 {
+					g.ReserveGrowing(want, -1, most)
+					g.Moved(want, -1)
+				}
+				g.Complete()
+				g.EndRequest()
+				g.EndAhead()
+				g.Close()
+			}
+		})
 	}
 }
