@@ -392,7 +392,6 @@ func (a *Account) Holder() Holder { return a.holder }
 // is given back.
 func (a *Account) CloseIdle() bool {
 	a.EndAhead()
-	a.endsBody()
 	a.mu.Lock()
 	idle := a.held.Load() == 0 && !a.ending && a.waits == 0
 	if idle {
@@ -401,6 +400,7 @@ func (a *Account) CloseIdle() bool {
 	}
 	again := idle && !a.lent && a.relisting == 0
 	a.mu.Unlock()
+	a.endsBody() // once it is closed nobody has it stand in line any more
 	if idle {
 		a.holders.unlink(a)
 	}

@@ -240,9 +240,16 @@ func (h *Holders) signal() {
 	}
 }
 
-// signalLine wakes them though there may be none for the one that wants least: much was given back, and it may be another's turn.
+// signalLine wakes them, if bodies stand in line, though there may be none for the one that wants least: much was given
+// back, or is not wanted any more, and it may be another's turn.
 func (h *Holders) signalLine() {
-	if h.waiting.Load() != 0 {
+	if h.waiting.Load() == 0 {
+		return
+	}
+	h.line.mu.Lock()
+	stand := h.line.size() > 0
+	h.line.mu.Unlock()
+	if stand {
 		h.wake()
 	}
 }

@@ -53,6 +53,9 @@ func (l *line) enter(a *Account, first bool, wants, rest int64) {
 	defer l.mu.Unlock()
 	a.mu.Lock()
 	ok, since := !a.closed, a.since
+	if a.held.Load() == 0 {
+		since = a.holders.now() // it is the youngest
+	}
 	a.lined = a.lined || ok
 	a.mu.Unlock()
 	if !ok {
@@ -94,17 +97,20 @@ func (l *line) remove(a *Account) {
 	}
 }
 
-// stay notes that a does not wait any more: it leaves the line unless its body grows, or is over.
-func (l *line) stay(a *Account, grows bool) {
+// stay notes that a does not wait any more: it leaves the line unless its body grows, or is over. It reports whether a
+// leaves it that was its first.
+func (l *line) stay(a *Account, grows bool) (led bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a.line.wants = 0; grows {
-		return
+		return false
 	}
 	a.mu.Lock()
 	a.lined = false
 	a.mu.Unlock()
+	led = l.lead == a
 	l.remove(a)
+	return led
 }
 
 // first returns who is the first of the line, nil if nobody is: it waits, or its body grows at a good rate. Of those of one
@@ -223,13 +229,13 @@ func (h *Holders) grows(a *Account, most int64) {
 	l.enter(a, first, wants, min(max(rest, 0), h.forMuch()))
 }
 
-// endsBody notes that the present body of an account is over.
+// endsBody notes that the present body of an account is over. If it led the line it may have wanted less than it was left.
 func (a *Account) endsBody() {
 	a.mu.Lock()
 	a.unknown = false
 	lined := a.lined && a.waits == 0
 	a.mu.Unlock()
-	if lined {
-		a.holders.line.stay(a, false)
+	if lined && a.holders.line.stay(a, false) {
+		a.holders.signalLine()
 	}
 }

@@ -83,6 +83,51 @@ func TestSlowGrowerIsPassed(t *testing.T) {
 	}
 }
 
+// Who leaves a body its room has it as soon as that is known to want no more, though what it holds stays.
+func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
+	h, now, open := cappedHolders(0, 0)
+	h.budget.SetBound(8 << 20)
+	looks := 0
+	h.OnRoom = func() { looks++ }
+	for range 3 {
+		open(there).Force(Input, 1<<10) // so that the second wants more than is fair
+	}
+	first, second := &grower{cappedPeer: open(there)}, open(here)
+	for first.has < 1<<20 {
+		*now += int64(20 * time.Millisecond)
+		first.step(t, 4<<20)
+	}
+	if got := second.ReserveGrowing(3<<20, 3<<20, 3<<20); got != MustWait {
+		t.Fatalf("the second, of which the first might need the room: %v", got)
+	}
+	if looks = 0; !first.Complete() || looks == 0 {
+		t.Error("nobody is told")
+	}
+	if got := second.ReserveGrowing(3<<20, 3<<20, 3<<20); got != Granted {
+		t.Errorf("the second has no room behind the first: %v", got)
+	}
+}
+
+// Where no bodies wait, room that is too little for anybody wakes nobody, however much was given back.
+func TestMuchThatIsTooLittleWakesNobody(t *testing.T) {
+	h, _, open := cappedHolders(0, 0)
+	h.budget.SetBound(8 << 20)
+	looks := 0
+	h.OnRoom = func() { looks++ }
+	holder, waiting := open(there), open(here)
+	holder.Force(Output, 8<<20)
+	holder.Working(true) // it is not ended
+	if got := waiting.ReserveAhead(3 << 20); got != MustWait {
+		t.Fatal(got)
+	}
+	if holder.Release(Output, 1<<20); looks != 0 {
+		t.Error("somebody is told that wants more")
+	}
+	if holder.Release(Output, 3<<20); looks == 0 {
+		t.Error("nobody is told")
+	}
+}
+
 // Who is the first of a long line is not looked for whenever somebody asks, and is found though.
 func TestLongLine(t *testing.T) {
 	const most, slow = 4 << 20, 2000
