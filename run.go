@@ -23,6 +23,7 @@ import (
 // Not so for the SIGHUP of a terminal that was closed: it stops the program. With
 // Config.DisableRestart SIGHUP is left to the program.
 func (a *App) Run(ctx context.Context) error {
+	defer a.logs.FlushLast(ctx)
 	c := &a.config
 	program := &lifecycle.Program{
 		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr},

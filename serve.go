@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
@@ -26,6 +25,7 @@ func (a *App) ListenAndServe(addr string) error {
 func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Place{Listener: ln}) }
 
 func (a *App) serve(p lifecycle.Place) error {
+	defer a.logs.FlushLast(context.Background()) // who has served may end the program
 	serve, err := a.open(p)
 	if err != nil {
 		return fmt.Errorf("dunlin: %w", err)
@@ -109,11 +109,6 @@ func (a *App) Shutdown(ctx context.Context) error {
 func (a *App) shutdown(ctx context.Context) error {
 	a.renewal.Stop(ctx)
 	err := a.servers.Shutdown(ctx, a.memory.End)
-	last, cancel := context.WithTimeout(ctx, lastRecords)
-	defer cancel()
-	a.logs.Flush(last)
+	a.logs.FlushLast(ctx)
 	return err
 }
-
-// lastRecords is how long the end of an app waits for its logger, should that block.
-const lastRecords = time.Second

@@ -29,6 +29,17 @@ func (b *blocker) act(*dunlin.Request) dunlin.Response {
 	return dunlin.Text("finished")
 }
 
+// What was logged is with the logger when Serve returns, since the program may end then.
+func TestTheLastRecordsOfServe(t *testing.T) {
+	logs := new(suite.LogBuffer)
+	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineStd, Logger: logs.Logger(slog.LevelInfo)})
+	ln := suite.Listen(t)
+	_ = ln.Close() // so that it fails
+	if err := app.Serve(ln); err == nil || !strings.Contains(logs.String(), "msg=serving") {
+		t.Errorf("Serve: %v\n%s", err, logs)
+	}
+}
+
 // A running request finishes; new connections are refused; Serve returns nil.
 func TestShutdownDrains(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {

@@ -26,6 +26,9 @@ const bound = 1024
 // patience is how long the logger of Patient waits.
 const patience = 50 * time.Millisecond
 
+// lastRecords is how long FlushLast waits.
+const lastRecords = time.Second
+
 // settle is how much later the first record is passed on that nobody waits for: it is mostly one of a program that
 // starts, and the first record of a handler takes as long as the first request does.
 const settle = 2 * time.Millisecond
@@ -116,6 +119,13 @@ func (q *Queue) Flush(ctx context.Context) {
 	case <-idle:
 	case <-ctx.Done():
 	}
+}
+
+// FlushLast is Flush before a program may end, which does not wait long for a handler that blocks.
+func (q *Queue) FlushLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastRecords)
+	defer cancel()
+	q.Flush(ctx)
 }
 
 // add puts a record into the queue, if there is room.
