@@ -31,6 +31,16 @@ func cappedHolders(connection, address int64) (h *Holders, now *int64, open func
 	}
 }
 
+// fill has one hold all of the budget, who is not ended; looks is how often others are told to look for room.
+func fill(h *Holders, open func(netip.Addr) *cappedPeer) (holder *cappedPeer, looks *int) {
+	looks = new(int)
+	h.OnRoom = func() { *looks++ }
+	holder = open(there)
+	holder.Force(Output, h.budget.Bound())
+	holder.Working(true)
+	return holder, looks
+}
+
 // What one connection sends is bounded, whatever room there is; its answer is not.
 func TestConnectionCap(t *testing.T) {
 	_, _, open := cappedHolders(1<<20, 0)

@@ -16,26 +16,10 @@ import (
 // against one budget, with what is promised as assertions after each step. DUNLIN_SEEDS
 // says how many runs there are.
 func TestHoldersInSimulation(t *testing.T) {
-	seeds := 3
-	if testing.Short() {
-		seeds = 1
-	}
-	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
-		seeds = n
-	}
 	for _, bound := range []int64{12 << 20, 256 << 20} {
 		t.Run(fmt.Sprintf("%d MiB", bound>>20), func(t *testing.T) {
 			t.Parallel()
-			var sum simCounts
-			for seed := range seeds {
-				s := newSim(t, uint64(seed), bound)
-				s.run(45 * time.Second)
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
-				sum.add(&s.counts)
-			}
-			t.Logf("%+v", sum)
+			sum := simulate(t, 3, 1, 45*time.Second, func(seed uint64) *sim { return newSim(t, seed, bound) })
 			if sum.uploads == 0 || sum.ended == 0 || sum.small == 0 || sum.echoes == 0 {
 				t.Errorf("nothing was simulated: %+v", sum)
 			}
@@ -51,27 +35,14 @@ func TestHoldersInSimulation(t *testing.T) {
 // that do not come to their end. No answer of one whose client takes it is cut off, however little
 // memory there is: what there is no room for is refused before.
 func TestMovingAnswersInSimulation(t *testing.T) {
-	seeds := 10
-	if testing.Short() {
-		seeds = 2
-	}
-	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
-		seeds = n
-	}
-	var sum simCounts
-	for seed := range seeds {
-		s := emptySim(t, uint64(seed), 3<<20)
+	sum := simulate(t, 10, 2, 30*time.Second, func(seed uint64) *sim {
+		s := emptySim(t, seed, 3<<20)
 		s.burst(32, "echo", func(c *simClient) { c.echo(1<<20, 1<<20, 20<<20) })
 		s.burst(300, "never", func(c *simClient) { c.neverReads(90 << 10) })
 		s.burst(300, "head", func(c *simClient) { c.slowHead(3 << 10) })
 		s.burst(100, "small", (*simClient).small)
-		s.run(30 * time.Second)
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-		sum.add(&s.counts)
-	}
-	t.Logf("%+v", sum)
+		return s
+	})
 	if sum.echoesCut > 0 {
 		t.Errorf("%d answers were cut off", sum.echoesCut)
 	}
@@ -82,28 +53,36 @@ func TestMovingAnswersInSimulation(t *testing.T) {
 
 // Bodies of unknown length, at good rates, of which any two would fill the budget, beside slow ones: most arrive.
 func TestGrowingBodiesInSimulation(t *testing.T) {
-	seeds := 10
-	if testing.Short() {
-		seeds = 2
-	}
-	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
-		seeds = n
-	}
-	var sum simCounts
-	for seed := range seeds {
-		s := emptySim(t, uint64(seed), 4<<20)
+	sum := simulate(t, 10, 2, 30*time.Second, func(seed uint64) *sim {
+		s := emptySim(t, seed, 4<<20)
 		s.burst(16, "chunked", func(c *simClient) { c.chunked(3<<19, 2<<20, 20<<20) })
 		s.burst(10, "body chunked", func(c *simClient) { c.slowBody(100<<10, -1, 300) })
-		s.run(30 * time.Second)
+		return s
+	})
+	if part := float64(sum.chunked-sum.chunkedRefused) / float64(sum.chunked); part < 0.5 {
+		t.Errorf("%.3f of the bodies were read", part)
+	}
+}
+
+// simulate runs so many simulations that start makes, in short tests fewer, for so long each, and returns what happened in all.
+func simulate(t *testing.T, runs, short int, each time.Duration, start func(seed uint64) *sim) (sum simCounts) {
+	t.Helper()
+	if testing.Short() {
+		runs = short
+	}
+	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
+		runs = n
+	}
+	for seed := range runs {
+		s := start(uint64(seed))
+		s.run(each)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 		sum.add(&s.counts)
 	}
 	t.Logf("%+v", sum)
-	if part := float64(sum.chunked-sum.chunkedRefused) / float64(sum.chunked); part < 0.5 {
-		t.Errorf("%.3f of the bodies were read", part)
-	}
+	return sum
 }
 
 // simCounts is what happened in a simulation.

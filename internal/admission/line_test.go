@@ -112,18 +112,15 @@ func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
 func TestMuchThatIsTooLittleWakesNobody(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(8 << 20)
-	looks := 0
-	h.OnRoom = func() { looks++ }
-	holder, waiting := open(there), open(here)
-	holder.Force(Output, 8<<20)
-	holder.Working(true) // it is not ended
+	holder, looks := fill(h, open)
+	waiting := open(here)
 	if got := waiting.ReserveAhead(3 << 20); got != MustWait {
 		t.Fatal(got)
 	}
-	if holder.Release(Output, 1<<20); looks != 0 {
+	if holder.Release(Output, 1<<20); *looks != 0 {
 		t.Error("somebody is told that wants more")
 	}
-	if holder.Release(Output, 3<<20); looks == 0 {
+	if holder.Release(Output, 3<<20); *looks == 0 {
 		t.Error("nobody is told")
 	}
 }

@@ -75,11 +75,7 @@ func TestProbesTakeTurns(t *testing.T) {
 func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
-	looks := 0
-	h.OnRoom = func() { looks++ }
-	holder := open(there)
-	holder.Force(Output, 4<<20)
-	holder.Working(true) // it is not ended
+	_, looks := fill(h, open)
 	var probes []*cappedPeer
 	waiting := open(here)
 	for range 3 { // two that block, and one more
@@ -90,10 +86,10 @@ func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 		if got := waiting.ReserveLikely(1 << 20); got != MustWait {
 			t.Fatalf("one more beside it: %v", got)
 		}
-		before := looks
+		before := *looks
 		p.ProbeBlocks()
 		p.ProbeBlocks() // of which there may be news twice
-		if len(probes) < 2 && looks == before {
+		if len(probes) < 2 && *looks == before {
 			t.Error("nobody was told that there is a place")
 		}
 		waiting.Unwait()
@@ -207,11 +203,7 @@ func TestProbesAreBounded(t *testing.T) {
 func TestProbesThatPauseWakeNobody(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
-	looks := 0
-	h.OnRoom = func() { looks++ }
-	holder := open(there)
-	holder.Force(Output, 4<<20)
-	holder.Working(true) // it is not ended
+	_, looks := fill(h, open)
 	waiting := open(netip.MustParseAddr("192.0.2.8"))
 	for range probeBurst {
 		p := open(here)
@@ -226,7 +218,7 @@ func TestProbesThatPauseWakeNobody(t *testing.T) {
 	if got := waiting.ReserveLikely(1 << 20); got != MustWait {
 		t.Fatalf("one more: %v", got)
 	}
-	looks = 0
+	*looks = 0
 	other := open(here)
 	for range 100 {
 		other.Force(Input, 4<<10)
@@ -235,12 +227,12 @@ func TestProbesThatPauseWakeNobody(t *testing.T) {
 			t.Fatalf("one more: %v", got)
 		}
 	}
-	if looks > 1 {
-		t.Errorf("those who wait were told to look %d times", looks)
+	if *looks > 1 {
+		t.Errorf("those who wait were told to look %d times", *looks)
 	}
 	*now += int64(time.Second)
 	other.Force(Input, 4<<10)
-	if other.Release(Input, 4<<10); looks == 0 {
+	if other.Release(Input, 4<<10); *looks == 0 {
 		t.Error("nobody was told when there may be probes again")
 	}
 }

@@ -59,30 +59,13 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 // Who asks the same route for a small answer is not in line with those who wait for room for large ones.
 func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 	onLoop(t)
-	const size, small, clients = 1 << 20, 20 << 10, 60
-	var begun atomic.Int64 // large ones
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
-		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
-			if r.Query("small") != "" {
-				return dunlin.Bytes("", bytes.Repeat([]byte("x"), small))
-			}
-			begun.Add(1)
-			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
-		})
-	})
-	for range clients {
-		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
-	}
-	soon(t, "all have begun, or wait, or were cut off", func() bool {
-		stats := s.app.Stats()
-		return begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= clients
-	})
+	s, begun := startCrowded(t, func(*dunlin.Request) {})
 	before := begun.Load()
 	status, body := s.get("/answer?small=1")
-	if status != 200 || len(body) != small {
+	if status != 200 || len(body) != crowdSmall {
 		t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
 	}
-	if line, after := clients-before, begun.Load()-before; line > 0 && after > line/2 {
+	if line, after := crowd-before, begun.Load()-before; line > 0 && after > line/2 {
 		t.Errorf("%d of %d that waited began before it", after, line)
 	}
 }
@@ -90,28 +73,12 @@ func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 // Nor does it wait, by either protocol, for those that may be small and block for long.
 func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 	onLoop(t)
-	const size, small, clients, blocking = 1 << 20, 20 << 10, 60, 2
-	var begun atomic.Int64 // large ones
-	entered, leave := make(chan bool, blocking), make(chan bool)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
-		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
-			if r.Query("small") != "" {
-				if r.Query("blocks") != "" {
-					entered <- true
-					<-leave
-				}
-				return dunlin.Bytes("", bytes.Repeat([]byte("x"), small))
-			}
-			begun.Add(1)
-			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
-		})
-	})
-	for range clients {
-		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
-	}
-	soon(t, "all have begun, or wait, or were cut off", func() bool {
-		stats := s.app.Stats()
-		return begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= clients
+	entered, leave := make(chan bool, 2), make(chan bool)
+	s, _ := startCrowded(t, func(r *dunlin.Request) {
+		if r.Query("blocks") != "" {
+			entered <- true
+			<-leave
+		}
 	})
 	old := *s
 	old.Client = &http.Client{Transport: &http.Transport{}, Timeout: patience} // by HTTP/1.1
@@ -121,7 +88,7 @@ func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 	for i, s := range both {
 		all.Go(func() {
 			status, body := s.get(fmt.Sprintf("/answer?small=1&blocks=%d", i))
-			if status != 200 || len(body) != small {
+			if status != 200 || len(body) != crowdSmall {
 				t.Errorf("one that blocks: %d with %d bytes: %.100q", status, len(body), body)
 			}
 		})
@@ -129,12 +96,42 @@ func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 	}
 	for i, s := range both {
 		status, body := s.get(fmt.Sprintf("/answer?small=2&i=%d", i))
-		if status != 200 || len(body) != small {
+		if status != 200 || len(body) != crowdSmall {
 			t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
 		}
 	}
 	close(leave)
 	all.Wait()
+}
+
+const (
+	crowd      = 60       // clients
+	crowdSmall = 20 << 10 // bytes
+)
+
+// startCrowded starts a server with large answers at /answer that fill its memory, as a crowd of clients takes nothing of them, or
+// wait for room; begun is how many of them do not. The small ones at /answer?small=1 call first, and do not count.
+func startCrowded(t *testing.T, first func(*dunlin.Request)) (s *h2Server, begun *atomic.Int64) {
+	t.Helper()
+	begun = new(atomic.Int64)
+	s = startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
+			if r.Query("small") != "" {
+				first(r)
+				return dunlin.Bytes("", bytes.Repeat([]byte("x"), crowdSmall))
+			}
+			begun.Add(1)
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), 1<<20))
+		})
+	})
+	for range crowd {
+		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
+	}
+	soon(t, "all have begun, or wait, or were cut off", func() bool {
+		stats := s.app.Stats()
+		return begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= crowd
+	})
+	return s, begun
 }
 
 // Who waits for room and is reset meanwhile is not served: its answer would be made without room.

@@ -92,36 +92,18 @@ func TestFinishInAChunkedBodyThatWaits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are event loops on Linux only")
 	}
-	leave, entered := make(chan struct{}), make(chan struct{}, 1)
-	gone := make(chan error, 1)
-	var app *dunlin.App
-	addr, _ := Start(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: smallMemory}, func(a *dunlin.App) {
-		app = a
-		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Bytes(); err != nil {
-				gone <- err
-				return dunlin.Error(err)
-			}
-			entered <- struct{}{}
-			<-leave
-			return dunlin.NoContent()
-		})
-	})
-	release := sync.OnceFunc(func() { close(leave) })
-	t.Cleanup(release)
-	first, second := Dial(t, addr), Dial(t, addr)
-	Send(t, first, Request("POST /hold", "", strings.Repeat("x", 600<<10)))
-	Await(t, "the first action", entered)
+	h := startHolding(t, dunlin.EngineLoop, 600<<10)
+	second := Dial(t, h.addr)
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", 82<<10, strings.Repeat("x", 82<<10))
 	Send(t, second, "POST /hold HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk+chunk) // of which the system keeps little
-	Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	Soon(t, "the second waits", func() bool { return h.app.Stats().Memory.Waiting == 1 })
 	if err := TCP(second).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+	if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed in the middle of the request body") {
 		t.Errorf("reading the body: %v", err)
 	}
-	if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 {
+	if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 {
 		t.Errorf("%+v", s.Memory)
 	}
 }

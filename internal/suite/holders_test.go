@@ -462,28 +462,10 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 				if engine == dunlin.EngineStd && runtime.GOOS != "linux" {
 					t.Skip("net/http's connections are asked on Linux only")
 				}
-				leave, entered := make(chan struct{}), make(chan struct{}, 1)
-				gone := make(chan error, 1)
-				var app *dunlin.App
-				addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
-					app = a
-					a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
-						if _, err := r.Bytes(); err != nil {
-							gone <- err
-							return dunlin.Error(err)
-						}
-						entered <- struct{}{}
-						<-leave
-						return dunlin.NoContent()
-					})
-				})
-				release := sync.OnceFunc(func() { close(leave) })
-				t.Cleanup(release)
-				first, second := Dial(t, addr), Dial(t, addr)
-				Send(t, first, Request("POST /hold", "", strings.Repeat("x", size)))
-				Await(t, "the first action", entered)
+				h := startHolding(t, engine, size)
+				second := Dial(t, h.addr)
 				Send(t, second, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", 100<<10)))
-				Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+				Soon(t, "the second waits", func() bool { return h.app.Stats().Memory.Waiting == 1 })
 				tcp := second
 				if over, ok := second.(interface{ NetConn() net.Conn }); ok {
 					tcp = over.NetConn()
@@ -494,17 +476,49 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 					}
 				}
 				_ = tcp.Close()
-				if err := Await(t, "the end of the wait", gone); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+				if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed in the middle of the request body") {
 					t.Errorf("reading the body: %v", err)
 				}
-				if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {
+				if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {
 					t.Errorf("%+v, %v", s.Memory, s.Shed)
 				}
-				release()
-				if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
+				h.release()
+				if resp, err := http.ReadResponse(bufio.NewReader(h.first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
 					t.Errorf("the first: %v, %v", resp, err)
 				}
 			})
 		})
 	}
+}
+
+// A holding is a server with little memory whose action at POST /hold holds the body of its request.
+type holding struct {
+	app     *dunlin.App
+	addr    string
+	first   net.Conn   // whose request holds most of it, until release
+	failed  chan error // what reading another body came to
+	release func()
+}
+
+func startHolding(t *testing.T, engine dunlin.Engine, size int) *holding {
+	t.Helper()
+	leave, entered := make(chan struct{}), make(chan struct{}, 1)
+	h := &holding{failed: make(chan error, 1), release: sync.OnceFunc(func() { close(leave) })}
+	h.addr, _ = Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		h.app = a
+		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				h.failed <- err
+				return dunlin.Error(err)
+			}
+			entered <- struct{}{}
+			<-leave
+			return dunlin.NoContent()
+		})
+	})
+	t.Cleanup(h.release)
+	h.first = Dial(t, h.addr)
+	Send(t, h.first, Request("POST /hold", "", strings.Repeat("x", size)))
+	Await(t, "the first action", entered)
+	return h
 }
