@@ -29,7 +29,7 @@ type Block struct {
 	merged pairs // this block put on others
 	filled pairs // others with what this block adds
 
-	_ [32]byte // to 256 bytes, which the allocator aligns
+	_ [48]byte // on 64 bits to 256 bytes, which the allocator aligns
 }
 
 // Over returns the headers of below, except those that b has as well, and those

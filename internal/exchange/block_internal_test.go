@@ -3,7 +3,9 @@ package exchange
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +19,15 @@ func blockOf(pairs ...string) *Block {
 		b.Add(http.CanonicalHeaderKey(pairs[i]), pairs[i+1])
 	}
 	return b
+}
+
+// What is sent of a block lies in two lines of a cache: its memory begins with one, as the allocator's of that size does.
+func TestBlockIsFourLines(t *testing.T) {
+	block := reflect.TypeFor[Block]()
+	tail, _ := block.FieldByName("tail")
+	if strconv.IntSize == 64 && (block.Size() != 256 || tail.Offset+tail.Type.Size() > 128) {
+		t.Errorf("a block is %d bytes, and what is sent of it ends after %d", block.Size(), tail.Offset+tail.Type.Size())
+	}
 }
 
 // The names that answers have most do not hide each other.
