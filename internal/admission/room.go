@@ -369,18 +369,17 @@ func (a *Account) AcquireBody(capacity, announced, most int64, done <-chan struc
 
 // Acquire is AcquireBody for what is reserved so.
 func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
-	timer := time.NewTimer(time.Duration(roomWait / 4))
-	defer timer.Stop()
+	look := time.NewTicker(time.Duration(roomWait / 4)) // however often something is given back
+	defer look.Stop()
 	for {
 		room := a.holders.room()
 		if outcome := reserve(); outcome != MustWait {
 			return outcome
 		}
-		timer.Reset(time.Duration(roomWait / 4))
 		select {
 		case <-room:
 			continue
-		case <-timer.C:
+		case <-look.C:
 		case <-done:
 			done = nil
 		}
