@@ -303,10 +303,14 @@ func (x *Wire) makeTimedContext(base context.Context) {
 	timed := exchange.NewTimeoutContext(base, time.Now().Add(x.s.Route.Timeout-x.took()))
 	x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
 	own.s.mu.Lock()
-	defer own.s.mu.Unlock()
 	own.timeout = timed
 	if own.started {
 		timed.Lift()
+	}
+	late := own.late
+	own.s.mu.Unlock()
+	if late { // since a moment, and expire has found no context to end
+		timed.End(context.DeadlineExceeded)
 	}
 }
 
