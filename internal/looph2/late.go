@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A timeout on an action's time (exchange/late.go) counts here from the beginning of the action. A
-// timer is set once the action has lost its loop, since before that it has not blocked. Who answers
+// A timeout on an action's time (exchange/late.go) counts here from when its request came, also while that waits for a
+// worker or for room. A timer is set once the action has lost its loop, since before that it has not blocked. Who answers
 // is decided under session.mu: late is set by the timer, and only if no answer has begun.
 
 // detached is called when the loop is taken from the action of the wire, or given up, on any goroutine;
@@ -61,6 +61,12 @@ func (x *Wire) startTimeout() {
 	}
 	own.timed, own.wire = true, x
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
+}
+
+// timeIsOver reports whether an action that has not begun would be late already: its request has waited for too long.
+func (x *Wire) timeIsOver() bool {
+	timeout := x.s.Route.Timeout
+	return timeout > 0 && x.took() >= timeout
 }
 
 // liftTimeout lifts the timeout, because the answer begins; false if it has been given without the action.

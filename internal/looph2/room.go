@@ -154,18 +154,20 @@ func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte)
 }
 
 // hasRoom waits for room on a worker. Where there is none the request is refused, and not done if nobody waits
-// for the answer any more.
+// for the answer any more, or its time is over.
 func (j *job) hasRoom(x *Wire) bool {
-	switch x.awaitRoom() {
-	case admission.NoRoom:
-		x.refuseElsewhere(x.noRoomForAnswer(), exchange.FromMemory)
-		return false
-	case admission.MustWait:
+	switch outcome := x.awaitRoom(); {
+	case outcome == admission.Granted:
+		return true
+	case outcome == admission.MustWait:
 		x.end()
 		j.skip()
-		return false
+	case x.timeIsOver():
+		x.refuseElsewhere(x.h.server.Pipeline.Late(x.s.Route), exchange.FromTimeout)
+	default:
+		x.refuseElsewhere(x.h.server.Pipeline.Answer(x.noRoomForAnswer()), exchange.FromMemory)
 	}
-	return true
+	return false
 }
 
 // onWorker notes that the action runs where those do that block.
@@ -198,7 +200,7 @@ func (x *Wire) awaitRoom() admission.Outcome {
 		x.d.Lend()
 		defer x.d.Regain()
 		ask := func() admission.Outcome {
-			if over() {
+			if over() || x.timeIsOver() {
 				a.Unwait()
 				return admission.NoRoom
 			}
@@ -259,8 +261,7 @@ func (x *Wire) noRoomForAnswer() error {
 }
 
 // refuseElsewhere answers for an action that is not begun, on a worker.
-func (x *Wire) refuseElsewhere(problem error, source exchange.Source) {
-	a := x.h.server.Pipeline.Answer(problem)
+func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
 	x.guarded(func() {
 		a = x.call.Amend(a, source)
 		x.observe(&a)

@@ -59,7 +59,7 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 // Who asks the same route for a small answer is not in line with those who wait for room for large ones.
 func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 	onLoop(t)
-	s, begun := startCrowded(t, func(*dunlin.Request) {})
+	s, begun := startCrowded(t, nothing, nothing, 0)
 	before := begun.Load()
 	status, body := s.get("/answer?small=1")
 	if status != 200 || len(body) != crowdSmall {
@@ -79,7 +79,7 @@ func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 			entered <- true
 			<-leave
 		}
-	})
+	}, nothing, 0)
 	old := *s
 	old.Client = &http.Client{Transport: &http.Transport{}, Timeout: patience} // by HTTP/1.1
 	defer old.CloseIdleConnections()
@@ -104,34 +104,54 @@ func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 	all.Wait()
 }
 
+func nothing(*dunlin.Request) {}
+
 const (
 	crowd      = 60       // clients
 	crowdSmall = 20 << 10 // bytes
 )
 
 // startCrowded starts a server with large answers at /answer that fill its memory, as a crowd of clients takes nothing of them, or
-// wait for room; begun is how many of them do not. The small ones at /answer?small=1 call first, and do not count.
-func startCrowded(t *testing.T, first func(*dunlin.Request)) (s *h2Server, begun *atomic.Int64) {
+// wait for room; begun is how many of them do not. The small ones at /answer?small=1 do not count.
+func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time.Duration) (s *h2Server, begun *atomic.Int64) {
 	t.Helper()
 	begun = new(atomic.Int64)
 	s = startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
 		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
 			if r.Query("small") != "" {
-				first(r)
+				small(r)
 				return dunlin.Bytes("", bytes.Repeat([]byte("x"), crowdSmall))
 			}
 			begun.Add(1)
+			large(r)
 			return dunlin.Bytes("", bytes.Repeat([]byte("x"), 1<<20))
-		})
+		}).Timeout(timeout)
 	})
 	for range crowd {
 		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
 	}
 	soon(t, "all have begun, or wait, or were cut off", func() bool {
 		stats := s.app.Stats()
-		return begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= crowd
+		return timeout > 0 && stats.Memory.Waiting > 0 ||
+			begun.Load()+int64(stats.Memory.Waiting)+int64(stats.Shed["largest-holder"]+stats.Shed["no-memory"]) >= crowd
 	})
 	return s, begun
+}
+
+// Whose time is over while it waits for room is answered then, and its action is not begun.
+func TestTimeIsOverWhileAnswersWaitForRoom(t *testing.T) {
+	onLoop(t)
+	const timeout = 300 * time.Millisecond
+	var late atomic.Int64
+	s, _ := startCrowded(t, nothing, func(r *dunlin.Request) {
+		if until, ok := r.Context().Deadline(); !ok || time.Since(until) > timeout/2 {
+			late.Add(1)
+		}
+	}, timeout)
+	soon(t, "nobody waits", func() bool { return s.app.Stats().Memory.Waiting == 0 })
+	if n := late.Load(); n > 0 {
+		t.Errorf("%d actions began whose time was over", n)
+	}
 }
 
 // Who waits for room and is reset meanwhile is not served: its answer would be made without room.
