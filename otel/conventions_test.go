@@ -51,14 +51,16 @@ func TestAnswersOfTheApp(t *testing.T) {
 	})
 }
 
-// Exporters refuse what is not UTF-8, and all that is sent with it.
+// Exporters refuse what is not UTF-8, and all that is sent with it. Routes stay apart all the same.
 func TestRoutesAreUTF8(t *testing.T) {
 	provider, spans := newProvider()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
 	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
-	app.Get("/a\xff", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+	for _, route := range []string{"/a\xff", "/a\xfe", "/\u00e9\xe2\x82/x"} {
+		app.Get(route, func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+	}
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a%ff", nil))
-	if s := spans.next(t); s.Name() != "GET /a\uFFFD" || attributesOf(s)["http.route"] != "/a\uFFFD" || !utf8.ValidString(attributesOf(s)["url.path"]) {
+	if s := spans.next(t); s.Name() != "GET /a%FF" || attributesOf(s)["http.route"] != "/a%FF" || !utf8.ValidString(attributesOf(s)["url.path"]) {
 		t.Errorf("the span %q: %v", s.Name(), attributesOf(s))
 	}
 	produced, err := otel.NewProducer(app).Produce(t.Context())
@@ -67,9 +69,17 @@ func TestRoutesAreUTF8(t *testing.T) {
 	}
 	for _, m := range produced[0].Metrics {
 		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
+			counted := map[string]uint64{}
 			for _, point := range d.DataPoints {
-				if route, _ := point.Attributes.Value("http.route"); !utf8.ValidString(route.AsString()) {
-					t.Errorf("the route %q", route.AsString())
+				route, _ := point.Attributes.Value("http.route")
+				if _, twice := counted[route.AsString()]; twice || !utf8.ValidString(route.AsString()) {
+					t.Errorf("the route %q, twice: %v", route.AsString(), twice)
+				}
+				counted[route.AsString()] = point.Count
+			}
+			for _, route := range []string{"/a%FF", "/a%FE", "/\u00e9%E2%82/x"} {
+				if _, there := counted[route]; !there {
+					t.Errorf("the route %q is not there: %v", route, counted)
 				}
 			}
 		}

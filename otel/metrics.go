@@ -89,7 +89,7 @@ func routeAttributes(r *dunlin.RouteStats) []attribute.KeyValue {
 	all := []attribute.KeyValue{attribute.String("http.request.method", method)}
 	for _, a := range []struct{ name, value string }{{"http.route", r.Pattern}, {"server.address", r.Host}, {"dunlin.version", r.Version}} {
 		if a.value != "" {
-			all = append(all, attribute.String(a.name, valid(a.value)))
+			all = append(all, attribute.String(a.name, inUTF8(a.value)))
 		}
 	}
 	return all

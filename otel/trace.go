@@ -12,6 +12,7 @@ package otel
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	api "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -129,7 +131,7 @@ func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.Spa
 		name = "HTTP"
 	}
 	if route := r.Route(); route != "" {
-		name += " " + valid(route)
+		name += " " + inUTF8(route)
 	}
 	ctx, span := tracer.Start(ctx, name, options...)
 	r.SetContext(ctx)
@@ -184,11 +186,27 @@ func bounded(s string) string {
 	if len(s) > mostText {
 		s = s[:mostText]
 	}
-	return valid(s)
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// valid returns s in UTF-8, as exporters want it: a pattern may have other bytes.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// inUTF8 returns what was registered in UTF-8, as exporters want it: other bytes are percent-encoded, as clients send them, so that routes which
+// differ in nothing else stay apart.
+func inUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		_, n := utf8.DecodeRuneInString(s)
+		if n == 1 && s[0] >= utf8.RuneSelf {
+			fmt.Fprintf(&b, "%%%02X", s[0])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
 
 // attributes returns what is known of a request before it is answered.
 func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
@@ -203,7 +221,7 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
 	}
 	if route := r.Route(); route != "" {
-		all = append(all, attribute.String("http.route", valid(route)))
+		all = append(all, attribute.String("http.route", inUTF8(route)))
 	}
 	all = append(all, address("server", bounded(r.Host()))...)
 	if remote := r.Remote(); remote.IsValid() {

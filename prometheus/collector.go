@@ -8,8 +8,10 @@
 package prometheus
 
 import (
+	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -78,7 +80,7 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 	for _, r := range append(s.Routes, s.Unmatched) {
 		labels := [4]string{methodOf(&r), r.Pattern, r.Host, r.Version}
 		for i := range labels {
-			labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD") // what is none a registry refuses, and everything with it
+			labels[i] = inUTF8(labels[i])
 		}
 		if seen[labels] {
 			continue // an app has no two such routes; a registry would refuse everything
@@ -112,6 +114,25 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 		gauge(held, float64(n), use)
 	}
 	count(dropped, s.LogDropped)
+}
+
+// inUTF8 returns a label whose bytes that are not UTF-8 are percent-encoded, as clients send them: a registry refuses them, and everything
+// with them; and routes that differ in nothing else stay apart.
+func inUTF8(label string) string {
+	if utf8.ValidString(label) {
+		return label
+	}
+	var b strings.Builder
+	for rest := label; rest != ""; {
+		_, n := utf8.DecodeRuneInString(rest)
+		if n == 1 && rest[0] >= utf8.RuneSelf {
+			fmt.Fprintf(&b, "%%%02X", rest[0])
+		} else {
+			b.WriteString(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return b.String()
 }
 
 // methodOf returns the methods of a route as the label has them: as registered, _OTHER for any, as OpenTelemetry has it.

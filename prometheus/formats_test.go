@@ -29,8 +29,8 @@ const (
 
 // A scrape has the format that is asked for, and the same series in each, whatever routes are called.
 func TestFormats(t *testing.T) {
-	routes := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a\xffb", "/{name}/x/{rest...}"}
-	labels := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a\uFFFDb", "/{name}/x/{rest...}"}
+	routes := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a\xffb", "/a\xfeb", "/\u00e9\xe2\x82/x", "/{name}/x/{rest...}"}
+	labels := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a%FFb", "/a%FEb", "/\u00e9%E2%82/x", "/{name}/x/{rest...}"}
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}, func(t *testing.T, app *dunlin.App) {
 		for _, route := range routes {
 			app.Get(route, func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 			}
 			return resp, body
 		}
-		for _, path := range []string{"/a%22b", "/a%5Cb", "/%C3%A9/1", "/a%FFb", "/n/x/y/z"} {
+		for _, path := range []string{"/a%22b", "/a%5Cb", "/%C3%A9/1", "/a%FFb", "/a%FEb", "/%C3%A9%E2%82/x", "/n/x/y/z"} {
 			get(path, "")
 		}
 		for accept, want := range map[string]string{
