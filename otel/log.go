@@ -3,26 +3,62 @@ package otel
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
 // LogHandler returns a handler that passes records on to h, with trace_id, span_id and trace_flags of the span that the context of a record is
-// within: of slog.InfoContext(r.Context(), ...), or a line of the access log.
-func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
+// within: of slog.InfoContext(r.Context(), ...), or a line of the access log. They are members of the record itself, also where the logger has a
+// group (slog.Logger.WithGroup), since what joins logs and traces looks for them there.
+func LogHandler(h slog.Handler) slog.Handler { return &logHandler{Handler: h} }
 
-type logHandler struct{ slog.Handler }
+type logHandler struct {
+	slog.Handler // with all attributes and groups
 
-func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	if s := trace.SpanContextFromContext(ctx); s.IsValid() {
-		record = record.Clone()
-		record.AddAttrs(slog.String("trace_id", s.TraceID().String()), slog.String("span_id", s.SpanID().String()), slog.String("trace_flags", s.TraceFlags().String()))
+	// Of a logger with a group: the handler as it was before the first one, and what leads from there to Handler.
+	outer slog.Handler
+	since []func(slog.Handler) slog.Handler
+}
+
+func (h *logHandler) Handle(ctx context.Context, record slog.Record) error {
+	s := trace.SpanContextFromContext(ctx)
+	if !s.IsValid() {
+		return h.Handler.Handle(ctx, record)
 	}
-	return h.Handler.Handle(ctx, record)
+	ids := []slog.Attr{slog.String("trace_id", s.TraceID().String()), slog.String("span_id", s.SpanID().String()), slog.String("trace_flags", s.TraceFlags().String())}
+	if h.outer == nil {
+		record = record.Clone()
+		record.AddAttrs(ids...)
+		return h.Handler.Handle(ctx, record)
+	}
+	own := h.outer.WithAttrs(ids)
+	for _, again := range h.since {
+		own = again(own)
+	}
+	return own.Handle(ctx, record)
 }
 
-func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return logHandler{h.Handler.WithAttrs(attrs)}
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	attrs = slices.Clone(attrs)
+	return h.with(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) }, h.outer != nil)
 }
 
-func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h // as slog.Handler has it
+	}
+	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) }, true)
+}
+
+// with returns the handler after one step more, which is noted where it is within a group.
+func (h *logHandler) with(step func(slog.Handler) slog.Handler, grouped bool) *logHandler {
+	next := &logHandler{Handler: step(h.Handler), outer: h.outer}
+	if grouped {
+		if next.outer == nil {
+			next.outer = h.Handler
+		}
+		next.since = append(slices.Clip(h.since), step)
+	}
+	return next
+}

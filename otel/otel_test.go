@@ -355,7 +355,7 @@ func TestLogHandler(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
-		logger.InfoContext(r.Context(), "hello")
+		logger.InfoContext(r.Context(), "hello", "said", "here")
 		return dunlin.NoContent()
 	})
 	req := httptest.NewRequest("GET", "/", nil)
@@ -364,6 +364,25 @@ func TestLogHandler(t *testing.T) {
 	var line map[string]any
 	if err := json.Unmarshal(b.Bytes(), &line); err != nil || line["trace_id"] != traceID || len(fmt.Sprint(line["span_id"])) != 16 || line["trace_flags"] != "01" || line["a"] != 1.0 {
 		t.Errorf("%v, %v", line, err)
+	}
+	b.Reset()
+	logger = logger.WithGroup("app").With("b", 2).WithGroup("").WithGroup("sub")
+	_ = logger.With("c", 3) // another one
+	logger = logger.With("d", 4)
+	app.ServeHTTP(httptest.NewRecorder(), req)
+	var grouped struct {
+		Msg     string
+		TraceID string `json:"trace_id"`
+		SpanID  string `json:"span_id"`
+		A       int
+		App     struct {
+			B   int
+			Sub map[string]any
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &grouped); err != nil || grouped.Msg != "hello" || grouped.TraceID != traceID || len(grouped.SpanID) != 16 || grouped.A != 1 ||
+		grouped.App.B != 2 || len(grouped.App.Sub) != 2 || grouped.App.Sub["d"] != 4.0 || grouped.App.Sub["said"] != "here" {
+		t.Errorf("within a group: %s, %v", b.Bytes(), err)
 	}
 	b.Reset()
 	logger.Info("no trace")
