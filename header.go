@@ -33,9 +33,8 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	return b
 }
 
-// DefaultHeaders returns the response with those headers of block that it does not have: for
-// middleware and policies, whose word is the last but not the first. What speaks of the content
-// ([Response.Status]) a response that reports a failure does not take over. What it returns may own memory.
+// DefaultHeaders returns the response with those headers of block that it does not have: for middleware and policies, whose word is the last but
+// not the first. What speaks of the content ([Response.Status]) a response that reports a failure does not take over. What it returns may own memory.
 func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
@@ -103,7 +102,7 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 	return resp.DefaultHeaders(h.others).Headers(block)
 }
 
-// inside is what package middleware asks for beside what is exported.
+// inside is what package middleware and module otel ask for beside what is exported.
 type inside struct{}
 
 func init() { exchange.Inside = new(inside) }
@@ -119,6 +118,9 @@ func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 	r.alive()
 	return r.wire.Among(names)
 }
+
+// Version is that of the request's wire: Std would say it, too, but changes how the body is read.
+func (inside) Version(r *Request) string { return r.wire.Version() }
 
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
@@ -138,8 +140,7 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 // Lacks reports whether the response has none of the headers of block, be they empty.
 func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 
-// Get returns the first value of the named header, "" when the block has none.
-// Names compare without regard to case.
+// Get returns the first value of the named header, "" when the block has none. Names compare without regard to case.
 func (b *HeaderBlock) Get(name string) string {
 	if b == nil {
 		return ""
@@ -150,9 +151,8 @@ func (b *HeaderBlock) Get(name string) string {
 	return ""
 }
 
-// SetIn sets the block's headers in a header map of net/http, sharing its value
-// slices: for standard handlers, at the cost of the map alone. The slices must
-// not be written to; appending to one copies it.
+// SetIn sets the block's headers in a header map of net/http, sharing its value slices: for standard handlers, at the cost of the map
+// alone. The slices must not be written to; appending to one copies it.
 func (b *HeaderBlock) SetIn(h http.Header) {
 	if b != nil {
 		b.block.SetIn(h)

@@ -3,9 +3,13 @@ package otel_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
@@ -175,18 +180,79 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s %s: the span %q: %v", c.method, c.url, s.Name(), got)
 		}
 	}
-	failing := otel.Transport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("no way") }), otel.Config{TracerProvider: provider})
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://example.com", nil)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A call without an answer says by error.type whether its time was over, nobody waited for it any more, or it failed.
+func TestCallsThatFail(t *testing.T) {
+	provider, spans := newProvider()
+	ctx, span := provider.Tracer("").Start(t.Context(), "test")
+	defer span.End()
+	for want, err := range map[string]error{
+		"transport": errors.New("no way"),
+		"timeout":   &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
+		"canceled":  &url.Error{Op: "Get", Err: context.Canceled},
+	} {
+		failing := otel.Transport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, err }), otel.Config{TracerProvider: provider})
+		req, bad := http.NewRequestWithContext(ctx, "GET", "http://example.com", nil)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if _, got := failing.RoundTrip(req); !errors.Is(got, err) {
+			t.Errorf("%v, want %v", got, err)
+		}
+		s := spans.next(t)
+		if got := attributesOf(s); s.Status().Code != codes.Error || got["error.type"] != want || got["http.response.status_code"] != "" {
+			t.Errorf("a call that failed with %v: %v, %v", err, s.Status(), got)
+		}
 	}
-	if _, err := failing.RoundTrip(req); err == nil {
-		t.Error("no error")
-	}
-	s := spans.next(t)
-	if got := attributesOf(s); s.Status().Code != codes.Error || got["error.type"] == "" || got["http.response.status_code"] != "" {
-		t.Errorf("a call that failed: %v, %v", s.Status(), got)
-	}
+}
+
+// A span says by which version of HTTP its request came.
+func TestProtocolVersion(t *testing.T) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), H2C: true}, func(t *testing.T, app *dunlin.App) {
+		provider, spans := newProvider()
+		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+		addr := dunlintest.Serve(t, app)
+		two := &http.Transport{Protocols: new(http.Protocols)}
+		two.Protocols.SetUnencryptedHTTP2(true)
+		defer two.CloseIdleConnections()
+		one := func(version string) func() error {
+			return func() error {
+				conn, err := net.Dial("tcp", addr)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				if _, err := io.WriteString(conn, "GET / HTTP/"+version+"\r\nHost: example.com\r\nConnection: close\r\n\r\n"); err != nil {
+					return err
+				}
+				_, err = io.Copy(io.Discard, conn)
+				return err
+			}
+		}
+		for version, ask := range map[string]func() error{
+			"1.0": one("1.0"), "1.1": one("1.1"),
+			"2": func() error {
+				resp, err := (&http.Client{Transport: two}).Get("http://" + addr)
+				if err != nil {
+					return err
+				}
+				return resp.Body.Close()
+			},
+		} {
+			if err := ask(); err != nil {
+				t.Fatal(err)
+			}
+			if got := attributesOf(spans.next(t))["network.protocol.version"]; got != version {
+				t.Errorf("a request by HTTP/%s: network.protocol.version is %q", version, got)
+			}
+		}
+		app.ServeHTTP(httptest.NewRecorder(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, Host: "example.com"})
+		if got, said := attributesOf(spans.next(t))["network.protocol.version"]; said {
+			t.Errorf("a request that came by nothing: %q", got)
+		}
+	})
 }
 
 // Methods beside the usual ones are said as they are where the service, or its environment, says that they are known.

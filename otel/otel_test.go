@@ -125,7 +125,7 @@ func TestTrace(t *testing.T) {
 		}{
 			{"GET", "/users/7", "GET /users/{id}", codes.Unset, map[string]string{
 				"http.request.method": "GET", "http.route": "/users/{id}", "url.path": "/users/7", "url.scheme": "http", "server.address": host, "server.port": port,
-				"client.address": "127.0.0.1", "network.peer.address": "127.0.0.1", "user_agent.original": "tester", "http.response.status_code": "200",
+				"client.address": "127.0.0.1", "network.peer.address": "127.0.0.1", "network.protocol.version": "1.1", "user_agent.original": "tester", "http.response.status_code": "200",
 				"http.response.body.size": "32", "error.type": "", "http.request.method_original": "", "url.query": "",
 			}},
 			{"GET", "/users/7?secret=1", "GET /users/{id}", codes.Unset, map[string]string{"url.path": "/users/7", "url.query": ""}},

@@ -29,10 +29,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // scope is the name of the instrumentation.
 const scope = "github.com/dunlinhttp/dunlin/otel"
+
+// inside is what package dunlin has for this one, see its type of that name: nil where it is of another release, that has no such thing.
+var inside, _ = exchange.Inside.(interface {
+	Version(r *dunlin.Request) string
+})
 
 // Config has the settings of Trace and Transport. The zero value of a field stands for its default.
 type Config struct {
@@ -215,7 +221,7 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	if r.Secure() {
 		scheme = "https"
 	}
-	all := make([]attribute.KeyValue, 0, 12)
+	all := make([]attribute.KeyValue, 0, 14)
 	all = append(all, attribute.String("http.request.method", method), attribute.String("url.scheme", scheme), attribute.String("url.path", bounded(r.SentPath())))
 	if !known {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
@@ -229,6 +235,11 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	}
 	if peer := r.Peer(); peer.IsValid() {
 		all = append(all, attribute.String("network.peer.address", peer.Addr().String()), attribute.Int("network.peer.port", int(peer.Port())))
+	}
+	if inside != nil {
+		if version := inside.Version(r); version != "" {
+			all = append(all, attribute.String("network.protocol.version", version))
+		}
 	}
 	if agent := r.Header("User-Agent"); agent != "" {
 		all = append(all, attribute.String("user_agent.original", bounded(agent)))

@@ -1,6 +1,8 @@
 package otel
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,7 +63,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer span.End()
 	if err != nil {
-		span.SetAttributes(attribute.String("error.type", "transport"))
+		span.SetAttributes(attribute.String("error.type", failure(err)))
 		span.SetStatus(codes.Error, err.Error())
 		return resp, err
 	}
@@ -71,6 +73,18 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.SetStatus(codes.Error, "")
 	}
 	return resp, nil
+}
+
+// failure returns the error.type of a call that has no answer.
+func failure(err error) string {
+	var late interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
+		return "timeout"
+	}
+	return "transport"
 }
 
 // version returns the version of HTTP that an answer came by: 1.1, 2.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Inside is what package dunlin has for package middleware beside what it exports: methods that say nothing to users. It is
+// Inside is what package dunlin has for package middleware and module otel beside what it exports: methods that say nothing to users. It is
 // set before packages begin that import dunlin.
 var Inside any
 

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,6 +108,18 @@ func (h *StdHead) ContentLength() int64 {
 		return 0
 	}
 	return h.Req.ContentLength
+}
+
+// Version returns that of HTTP, "" for a request that was made without one.
+func (h *StdHead) Version() string {
+	switch major := h.Req.ProtoMajor; major {
+	case 0:
+		return ""
+	case 1:
+		return "1." + strconv.Itoa(h.Req.ProtoMinor)
+	default:
+		return strconv.Itoa(major)
+	}
 }
 
 // Secure reports whether the request came by TLS.

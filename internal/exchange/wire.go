@@ -40,6 +40,7 @@ type Wire interface {
 	// for it.
 	RefuseBody()
 	Remote() netip.AddrPort // of the connection's other end
+	Version() string        // of HTTP, as the request came: 1.0, 1.1, 2; "" where nobody knows
 	// Now is time.Now, or on an event loop the time when its present turn began.
 	Now() time.Time
 	Secure() bool // the connection is encrypted

@@ -271,6 +271,8 @@ func (x *Wire) Now() time.Time {
 
 func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
 
+func (x *Wire) Version() string { return "2" }
+
 func (x *Wire) Secure() bool { return x.own.s.c.Secure() }
 
 func (x *Wire) TLS() *tls.ConnectionState { return x.own.s.c.TLS() }

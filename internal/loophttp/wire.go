@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -516,6 +517,8 @@ func (x *wire) Received() ([]byte, bool) {
 func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
 
 func (x *wire) Now() time.Time { return x.d.Time() }
+
+func (x *wire) Version() string { return "1." + strconv.Itoa(int(x.head.Minor)) }
 
 func (x *wire) Secure() bool { return x.c.Secure() }
 
