@@ -42,7 +42,7 @@ type Rate struct {
 	Name string
 
 	// Store counts for several machines together. Default: each process counts for itself, in memory
-	// that costs 64 bytes a key at most.
+	// that costs 64 bytes a key at most, as those of a store.Memory do.
 	Store store.Store
 
 	// Away says what becomes of requests while Store does not answer. Default: LimitLocally.
@@ -77,7 +77,7 @@ const (
 // Of several limits around an action each adds its own.
 //
 // With a Store, all processes count together, by the store's clock and in one atomic step.
-// Clients that are known here to be over their limit are refused without asking it. A call to the store can fail
+// Clients that are known here to be over their limit are refused without asking one of another machine. A call to the store can fail
 // or hang: give one that [store.Guard] bounds.
 //
 // Put it outside of what costs more than it saves. It differs from [dunlin.Route.LimitBy], which
@@ -164,6 +164,7 @@ type rateLimiter struct {
 
 	seed   maphash.Seed
 	args   store.Args
+	near   bool // Store is in this process: it is asked at once, and what it knows is not kept here, too
 	prefix string
 	away   logqueue.Repeated
 	Rate
@@ -191,11 +192,13 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == LimitLocally {
 		rate.Store = s.Prompt() // it can count here while nobody answers there
 	}
+	_, near := rate.Store.(*store.Memory)
 	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	return &rateLimiter{
 		Rate:   rate,
 		table:  gcra.NewTable(inNanos, rate.MaxKeys),
 		args:   store.Args{inMicros, inMicros * int64(rate.Burst)},
+		near:   near,
 		fields: newRateFields(&rate, inNanos),
 		prefix: storedPrefix(rate.Name),
 		seed:   maphash.MakeSeed(),
@@ -273,15 +276,19 @@ func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.
 	if l.Store == nil {
 		return l.table.Take(hash, now), true
 	}
-	if v := l.table.Look(hash, now); !v.Admitted {
-		return v, true
+	if !l.near {
+		if v := l.table.Look(hash, now); !v.Admitted {
+			return v, true
+		}
 	}
 	if l.Key == nil {
 		key = addressKey(r.Remote().Addr())
 	}
 	v, err := l.ask(r.Context(), key)
 	if err == nil {
-		l.table.Note(hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
+		if !l.near {
+			l.table.Note(hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
+		}
 		return v, true
 	}
 	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has left: that says nothing of the store

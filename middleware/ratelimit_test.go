@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -392,6 +393,42 @@ func TestRateLimitAllocations(t *testing.T) {
 		if admitting > bare || refusing > bare {
 			t.Errorf("%s: a request allocates %v times, %v behind a limit, and %v when refused", name, bare, admitting, refusing)
 		}
+	}
+}
+
+// A key takes 64 bytes at most, whether the limit counts by itself or in a store in memory, and however long the key is.
+func TestRateLimitBytesAKey(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates on its own")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC() // what the first one has found is swept
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const keys, most = 50_000, 64
+	shared := store.NewMemory(store.MemoryConfig{})
+	defer shared.Close()
+	for name, rate := range map[string]middleware.Rate{
+		"by itself":        {Key: byToken},
+		"in memory":        {Key: byToken, Store: shared, Name: "a"},
+		"by address there": {Store: shared, Name: "b"},
+	} {
+		rate.Limit, rate.Window = 100, time.Hour
+		app, w, req := newApp(text("hello"), middleware.RateLimit(rate)), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
+		app.ServeHTTP(w, req)
+		before := heap()
+		for i := range keys {
+			req.Header.Set("X-Token", fmt.Sprint("a customer of the service: ", i))
+			req.RemoteAddr = fmt.Sprintf("10.0.%d.%d:1234", i>>8, i&255)
+			app.ServeHTTP(w, req)
+		}
+		if each := (heap() - before) / keys; each > most || each < 16 {
+			t.Errorf("%s: %d bytes a key, want %d at most", name, each, most)
+		}
+		runtime.KeepAlive(app)
 	}
 }
 

@@ -14,7 +14,7 @@
 //
 //	store.go   the interface, its errors
 //	script.go  numbers and scripts
-//	memory.go  the store in memory, expiry.go what becomes of the old, topics.go its messages
+//	memory.go  the store in memory, numbers.go its table of numbers, expiry.go what becomes of the old, topics.go its messages
 //	guard.go   deadlines and the circuit breaker
 //	open.go    stores by URL
 package store

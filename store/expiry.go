@@ -57,16 +57,10 @@ func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
 			freed += v.cost(key)
 		}
 	}
-	for key, n := range s.numbers {
-		if chosen(n.expires) {
-			delete(s.numbers, key)
-			freed += numberCostOf(key)
-		}
-	}
-	return freed
+	return freed + numberCost*int64(s.numbers.drop(chosen))
 }
 
-// sweepSome looks at a few entries, whichever the maps show first, and removes those that
+// sweepSome looks at a few entries, values whichever the map shows first, and removes those that
 // have expired. The shard is locked.
 func (m *Memory) sweepSome(s *shard, now int64) {
 	seen := 0
@@ -79,14 +73,5 @@ func (m *Memory) sweepSome(s *shard, now int64) {
 			break
 		}
 	}
-	seen = 0
-	for key, n := range s.numbers {
-		if n.expires <= now {
-			delete(s.numbers, key)
-			m.giveBack(numberCostOf(key))
-		}
-		if seen++; seen == sampled {
-			break
-		}
-	}
+	m.giveBack(numberCost * int64(s.numbers.sweep(sampled, now)))
 }

@@ -50,6 +50,7 @@ type Memory struct {
 	versions atomic.Uint64
 	closed   atomic.Bool
 	seed     maphash.Seed
+	second   maphash.Seed // of numbers
 	swept    atomic.Int64 // when all was swept last
 	topics   topics
 	shards   [shards]shard
@@ -61,8 +62,8 @@ const shards = 64
 type shard struct {
 	mu      sync.Mutex
 	values  map[string]value
-	numbers map[string]number
-	_       [40]byte // so that two do not share a cache line
+	numbers numbers
+	_       [8]byte // so that two do not share a cache line
 }
 
 type value struct {
@@ -71,17 +72,9 @@ type value struct {
 	expires int64 // microseconds since 1970
 }
 
-type number struct {
-	n       int64
-	expires int64
-}
-
-// What an entry takes beside its key and value, in bytes: map slots, which are three
+// valueCost is what a value takes beside its key and its bytes, in bytes: map slots, which are three
 // quarters full on average, and allocations rounded up.
-const (
-	valueCost  = 112
-	numberCost = 64
-)
+const valueCost = 112
 
 // NewMemory returns an empty store. It panics when a setting cannot hold.
 func NewMemory(c MemoryConfig) *Memory {
@@ -91,9 +84,9 @@ func NewMemory(c MemoryConfig) *Memory {
 	if c.MaxBytes < 0 {
 		panic(fmt.Sprintf("store: MemoryConfig.MaxBytes is %d: it must not be negative", c.MaxBytes))
 	}
-	m := &Memory{max: c.MaxBytes, seed: maphash.MakeSeed()}
+	m := &Memory{max: c.MaxBytes, seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
 	for i := range m.shards {
-		m.shards[i].values, m.shards[i].numbers = map[string]value{}, map[string]number{}
+		m.shards[i].values = map[string]value{}
 	}
 	if c.Budget != nil {
 		m.budget = c.Budget(func(int64) { m.sweepAll(false) })
@@ -228,37 +221,42 @@ func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args)
 
 // run is Run but for a bound that is reached: then it reports that it has done nothing.
 func (m *Memory) run(key string, script *Script, args *Args) (result int64, full bool) {
-	s := m.shard(key)
+	hash := numberKey{maphash.String(m.seed, key), maphash.String(m.second, key)}
+	s := &m.shards[hash.first%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := nowMicros()
-	old, there := s.numbers[key]
-	if there && old.expires <= now {
+	at, there := s.numbers.find(hash)
+	var old numberSlot
+	if there {
+		old = s.numbers.slots[at]
+	}
+	if old.expires <= now {
 		old.n = 0
 	}
 	next, keep, result := script.Go(now, old.n, args)
 	if next == 0 || keep == 0 || keep == KeepTTL && old.n == 0 {
 		if there {
-			delete(s.numbers, key)
-			m.giveBack(numberCostOf(key))
+			s.numbers.remove(at)
+			m.giveBack(numberCost)
 		}
 		return result, false
-	}
-	if !there {
-		m.sweepSome(s, now)
-		if !m.reserve(numberCostOf(key)) {
-			return 0, true
-		}
 	}
 	expires := old.expires
 	if keep != KeepTTL {
 		expires = until(now, keep)
 	}
-	s.numbers[key] = number{next, expires}
+	if there {
+		s.numbers.slots[at] = numberSlot{hash, next, expires}
+		return result, false
+	}
+	m.sweepSome(s, now)
+	if !m.reserve(numberCost) {
+		return 0, true
+	}
+	s.numbers.add(numberSlot{hash, next, expires})
 	return result, false
 }
-
-func numberCostOf(key string) int64 { return int64(len(key)) + numberCost }
 
 // Publish is Store.Publish.
 func (m *Memory) Publish(ctx context.Context, topic string, message []byte) error {
