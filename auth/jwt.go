@@ -33,7 +33,7 @@ type Config struct {
 	Audience string // must be among the claim aud
 
 	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token names a key that is not known: by one request
-	// at a time, and at most once in MinRefresh, so that made-up names cost nothing.
+	// at a time, and at most once in MinRefresh, so that made-up names cost nothing; and once an hour beside what is going on, for what was taken away.
 	KeySet     string
 	MinRefresh time.Duration // Default: 30 s
 	Timeout    time.Duration // of a fetch. Default: 5 s

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -293,6 +295,56 @@ func TestKeyRotation(t *testing.T) {
 	if _, err := tokens.Check(context.Background(), old); !errors.Is(err, auth.ErrNoKeys) {
 		t.Errorf("an unknown key while the issuer is away: %v", err)
 	}
+}
+
+// A key that the issuer takes away, since somebody has stolen it, counts no more when an hour has passed, though no token names a key that is not known. Nobody
+// waits for that, and while the issuer is away the keys there stay.
+func TestKeyTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := &issuerServer{set: webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey, "ed": edKey.Public()}), status: 200}
+		client := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			id.fetches.Add(1)
+			id.mu.Lock()
+			defer id.mu.Unlock()
+			return &http.Response{StatusCode: id.status, Body: io.NopCloser(strings.NewReader(id.set))}, nil
+		})}
+		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: "https://id.example.com/jwks", Client: client})
+		holds := func(kid string, method jwt.SigningMethod, key any, fetched int64) bool {
+			t.Helper()
+			token, began := sign(t, method, kid, key, good()), time.Now()
+			_, err := tokens.Check(t.Context(), token)
+			if waited := time.Since(began); waited > 0 && fetched > 1 {
+				t.Errorf("a token of a known key waits %v", waited)
+			}
+			time.Sleep(2 * time.Second)
+			if n := id.fetches.Load(); n != fetched {
+				t.Errorf("the keys were fetched %d times, want %d", n, fetched)
+			}
+			return err == nil
+		}
+		stolen := func(fetched int64) bool { return holds("ec", jwt.SigningMethodES256, ecKey, fetched) }
+		other := func(fetched int64) bool { return holds("ed", jwt.SigningMethodEdDSA, edKey, fetched) }
+		if !stolen(1) || !other(1) {
+			t.Error("keys that are there do not count")
+		}
+		id.change(503, "")
+		time.Sleep(time.Hour)
+		if !stolen(2) || !other(2) {
+			t.Error("while the issuer is away, the keys there do not stay")
+		}
+		id.change(200, webKeys(map[string]crypto.PublicKey{"ed": edKey.Public()}))
+		time.Sleep(time.Minute)
+		if !other(3) {
+			t.Error("the other key does not count")
+		}
+		if stolen(3) {
+			t.Error("a key that was taken away counts")
+		}
+		if time.Sleep(30 * time.Minute); !other(3) {
+			t.Error("the other key does not count")
+		}
+	})
 }
 
 func TestBadKeySets(t *testing.T) {

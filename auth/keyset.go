@@ -59,22 +59,23 @@ func newKeySet(c *Config) *keySet {
 	return s
 }
 
-// find returns the key of a name, for signatures by a method. One that is not known is looked for at the issuer's, unless that was done a moment ago.
+// find returns the key of a name, for signatures by a method. One that is not known is looked for at the issuer's, unless that was done a moment ago. One that
+// is counts at once; whether it still is one of the issuer's is found out beside that, now and then.
 func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
 	s.mu.Lock()
-	if key, ok := s.keys[kid]; ok || s.config.KeySet == "" {
-		s.mu.Unlock()
-		if !ok {
-			return nil, errUnknownKey
-		}
-		return key.signs(method)
-	}
-	if s.flight == nil && time.Since(s.fetched) >= s.config.MinRefresh {
+	key, ok := s.keys[kid]
+	if s.config.KeySet != "" && s.flight == nil && time.Since(s.fetched) >= s.pause(ok) {
 		s.flight = make(chan struct{})
 		go s.fetch(s.flight)
 	}
 	flight := s.flight
 	s.mu.Unlock()
+	switch {
+	case ok:
+		return key.signs(method)
+	case s.config.KeySet == "":
+		return nil, errUnknownKey
+	}
 	if flight != nil {
 		select {
 		case <-flight:
@@ -91,6 +92,14 @@ func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey
 		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // it may be a new one
 	}
 	return nil, errUnknownKey
+}
+
+// pause is how long after a fetch the next one may begin, for a key that is known or is not. The lock is held.
+func (s *keySet) pause(known bool) time.Duration {
+	if known && s.err == nil {
+		return max(askAgain, s.config.MinRefresh)
+	}
+	return s.config.MinRefresh
 }
 
 // fetch replaces the keys by those that the issuer has now; those there are stay when that fails.
