@@ -99,7 +99,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
 	r.source = FromPanic
-	a.log.Error("panic in an action",
+	a.log.ErrorContext(r.lasting(), "panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	if a.onPanic == nil {
@@ -164,9 +164,9 @@ func (r *Request) clientGone(resp *Response) bool {
 // of its timeout, of which there is a line for all now and then. A 503 with Retry-After is seldom alone: what the
 // action needs is away, for everybody. Of these there is one line a second.
 func (a *App) logFailure(r *Request, resp *Response) {
-	log, level, count := a.log.Debug, slog.LevelDebug, 0
+	level, count := slog.LevelDebug, 0
 	if resp.a.Kind() == exchange.Gone {
-		log("client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+		a.log.DebugContext(r.lasting(), "client gone before its answer", "error", resp.a.Own().Err, "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
@@ -175,7 +175,7 @@ func (a *App) logFailure(r *Request, resp *Response) {
 			count, due = a.outages.Note()
 		}
 		if due {
-			log, level = a.log.Error, slog.LevelError
+			level = slog.LevelError
 		}
 	}
 	if !a.log.Enabled(context.Background(), level) {
@@ -185,5 +185,5 @@ func (a *App) logFailure(r *Request, resp *Response) {
 	if count > 0 {
 		args = append(args, "count", count)
 	}
-	log("request failed", args...)
+	a.log.Log(r.lasting(), level, "request failed", args...)
 }

@@ -132,12 +132,7 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 
 // Context returns the values that Request.SetContext has given the request, such as those of
 // a trace. It never ends.
-func (i *AnswerInfo) Context() context.Context {
-	if v := i.r.knownValues(); v != nil {
-		return context.WithoutCancel(v)
-	}
-	return context.Background()
-}
+func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
 
 // A Policy adds headers to an answer, such as those for cross-origin requests or
 // security. It returns resp with them; status and body are not its to change. It

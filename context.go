@@ -35,14 +35,14 @@ func (r *Request) contextOver(own context.Context) context.Context {
 	return w.context
 }
 
-// knownValues returns what SetContext was given, nil for nothing.
-func (r *Request) knownValues() context.Context {
+// lasting returns the values that SetContext was given, for the log and others that may ask for them when the request has ended.
+func (r *Request) lasting() context.Context {
 	r.shared.Lock()
 	defer r.shared.Unlock()
-	if r.watch == nil {
-		return nil
+	if r.watch == nil || r.watch.values == nil {
+		return context.Background()
 	}
-	return r.watch.values
+	return context.WithoutCancel(r.watch.values)
 }
 
 // A valuedContext is the context of a request with the values of another.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 
@@ -130,11 +131,11 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.sink.Finish(nil)
 		return sent
 	}
-	log := w.r.app.log.Error
+	level := slog.LevelError
 	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
-		log = w.r.app.log.Debug // the client has gone: nobody's fault
+		level = slog.LevelDebug // the client has gone: nobody's fault
 	}
-	log("stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
+	w.r.app.log.Log(w.r.lasting(), level, "stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
 	w.r.app.tell(w.r, err)
 	panic(http.ErrAbortHandler)
 }
@@ -167,7 +168,7 @@ func (r *Request) cutAfter(begun func() bool) {
 	if !begun() || v == http.ErrAbortHandler {
 		panic(v)
 	}
-	r.app.log.Error("panic after part of the answer was sent", "panic", fmt.Sprint(v),
+	r.app.log.ErrorContext(r.lasting(), "panic after part of the answer was sent", "panic", fmt.Sprint(v),
 		"route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	panic(http.ErrAbortHandler)
 }

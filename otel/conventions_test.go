@@ -2,7 +2,9 @@ package otel_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -10,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,6 +208,59 @@ func TestCallsThatFail(t *testing.T) {
 			t.Errorf("a call that failed with %v: %v, %v", err, s.Status(), got)
 		}
 	}
+}
+
+// What the app logs of a request that fails has the identifiers of its trace, which is where one looks from there.
+func TestFailuresInTheLog(t *testing.T) {
+	lines := make(chan map[string]any, 100)
+	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(lineWriter(lines), &slog.HandlerOptions{Level: slog.LevelDebug})))
+	dunlintest.OnEngines(t, dunlin.Config{Logger: logger}, func(t *testing.T, app *dunlin.App) {
+		provider, _ := newProvider()
+		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		routes(app)
+		app.Get("/wrong", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Cause: errors.New("the cause")})
+		})
+		app.Get("/half", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
+				return errors.New("the cause")
+			})
+		})
+		app.Get("/half/panic", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
+				panic("it")
+			})
+		})
+		addr := dunlintest.Serve(t, app)
+		for path, message := range map[string]string{
+			"/bad": "request failed", "/wrong": "request failed", "/panic": "panic in an action", "/half": "stream failed", "/half/panic": "panic after part of the answer was sent",
+		} {
+			ask(t, "GET", "http://"+addr+path, "Traceparent", parent)
+			for line := range lines {
+				if line["msg"] != message {
+					continue // of the server
+				}
+				if span := fmt.Sprint(line["span_id"]); line["trace_id"] != traceID || len(span) != 16 || span == spanID {
+					t.Errorf("%s: %v", path, line)
+				}
+				break
+			}
+		}
+	})
+}
+
+// A lineWriter sends each line, an object of JSON.
+type lineWriter chan map[string]any
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	var line map[string]any
+	if err := json.Unmarshal(p, &line); err != nil {
+		return 0, err
+	}
+	w <- line
+	return len(p), nil
 }
 
 // A span says by which version of HTTP its request came.

@@ -57,6 +57,7 @@ type Queue struct {
 // An entry is a record and the handler that is to take it, which has its attributes.
 type entry struct {
 	handler slog.Handler
+	ctx     context.Context // whose values the handler may ask for
 	record  slog.Record
 	own     bool          // handler is the queue's
 	done    chan struct{} // closed when it has been passed on; nil if nobody waits
@@ -203,7 +204,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 	if wait = every - time.Since(q.saidAt); untold && wait <= 0 {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler took them too slowly", 0)
 		r.AddAttrs(slog.Uint64("count", q.dropped-q.said))
-		q.waiting = append(q.waiting, entry{handler: q.to, record: r, own: true})
+		q.waiting = append(q.waiting, entry{handler: q.to, ctx: context.Background(), record: r, own: true})
 		q.said, q.saidAt = q.dropped, time.Now()
 	}
 	batch = q.waiting
@@ -238,8 +239,8 @@ func (q *Queue) give(e *entry) {
 		defer q.mu.Unlock()
 		q.dropped++
 	}()
-	if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
-		_ = e.handler.Handle(ctx, e.record) // as slog.Logger does
+	if e.handler.Enabled(e.ctx, e.record.Level) {
+		_ = e.handler.Handle(e.ctx, e.record) // as slog.Logger does
 	} else if i, named := level(e.record.Level); named && e.own {
 		q.unwant[i].Store(int64(time.Since(q.start) + every))
 	}
@@ -262,8 +263,8 @@ func (h queued) Enabled(_ context.Context, l slog.Level) bool {
 }
 
 // Handle puts the record into the queue.
-func (h queued) Handle(_ context.Context, r slog.Record) error {
-	e := entry{handler: h.to, record: r.Clone(), own: h.own}
+func (h queued) Handle(ctx context.Context, r slog.Record) error {
+	e := entry{handler: h.to, ctx: ctx, record: r.Clone(), own: h.own}
 	waits := h.waits && !h.q.blocked.Load()
 	if waits {
 		e.done = make(chan struct{})

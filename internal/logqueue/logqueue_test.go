@@ -249,6 +249,33 @@ func TestPatientLogger(t *testing.T) {
 	})
 }
 
+// A valueHandler adds what the context of a record has.
+type valueHandler struct{ slog.Handler }
+
+type valueKey struct{}
+
+func (h valueHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(slog.Any("value", ctx.Value(valueKey{})))
+	return h.Handler.Handle(ctx, r)
+}
+
+// A handler finds the values of the context that a record was logged with, such as a trace, whether somebody waits for it or not.
+func TestContextOfARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		q := logqueue.New(valueHandler{slog.NewTextHandler(&said, nil)})
+		for i, log := range []*slog.Logger{q.Patient(), q.Logger()} {
+			log.InfoContext(context.WithValue(t.Context(), valueKey{}, i), "record")
+		}
+		q.Flush(t.Context())
+		for i := range 2 {
+			if !strings.Contains(said.String(), fmt.Sprint("value=", i)) {
+				t.Errorf("there is no value %d: %s", i, &said)
+			}
+		}
+	})
+}
+
 // countingLevels counts how often it is asked for a level, of which it wants Info and above.
 type countingLevels struct {
 	slog.Handler
