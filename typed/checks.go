@@ -3,6 +3,7 @@ package typed
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -135,6 +136,82 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 			*found = *found || inside
 		}
 	}
+}
+
+// foreign are the tags of libraries that check structs: their rules would be read, and not kept.
+var foreign = [...]string{"validate", "binding"}
+
+// kept remembers the types of bodies that have no such tags.
+var kept sync.Map
+
+// foreignRules refuses rules that nobody would keep. A type with Validate may have them, for its own code.
+func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error {
+	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(validatorType) || seen[t] {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return foreignRules(t.Elem(), false, seen)
+	case reflect.Struct:
+		if w, ok := schema.WrappedBy(t); ok {
+			return foreignRules(w.Elem, false, seen)
+		}
+		if input {
+			return foreignInInput(t, seen)
+		}
+		node, err := schema.Of(t)
+		if err != nil || node.Struct == nil {
+			return err
+		}
+		for _, m := range node.Struct.Members {
+			f := t.FieldByIndex(m.Index)
+			if err := foreignIn(t, f); err != nil {
+				return err
+			}
+			if err := foreignRules(f.Type, false, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// foreignInInput looks at the parameters, the field Body and embedded structs.
+func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
+	for f := range t.Fields() {
+		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
+		body := f.IsExported() && f.Name == "Body"
+		if body {
+			if _, ok := kept.Load(f.Type); ok {
+				continue
+			}
+		}
+		if !embedded && !body && !slices.ContainsFunc(tagOf[:], func(source string) bool { _, ok := f.Tag.Lookup(source); return ok }) {
+			continue // it is left alone
+		}
+		err := foreignIn(t, f)
+		if err == nil && (embedded || body) {
+			err = foreignRules(f.Type, embedded, seen)
+		}
+		if err != nil {
+			return err
+		}
+		if body {
+			kept.Store(f.Type, nil)
+		}
+	}
+	return nil
+}
+
+func foreignIn(t reflect.Type, f reflect.StructField) error {
+	for _, tag := range foreign {
+		if rules := f.Tag.Get(tag); rules != "" && rules != "-" {
+			return fmt.Errorf("field %s of %s: nobody keeps %s:%q: write rules such as minLength:\"1\", or keep it in a method Validate(*typed.Checks) of the struct",
+				f.Name, schema.TypeText(t), tag, rules)
+		}
+	}
+	return nil
 }
 
 // run calls Validate of all values in v, from the inside out.

@@ -52,6 +52,9 @@ func newPlan(t reflect.Type, methods string) (*plan, error) {
 	if err := p.distinct(); err != nil {
 		return nil, err
 	}
+	if err := foreignRules(t, true, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
 	p.checks = newCheckPlan(t)
 	p.runsCode = p.runsCode || p.checks != nil || p.body != nil && p.body.node.RunsCode()
 	return p, nil

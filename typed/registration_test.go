@@ -20,6 +20,9 @@ func TestRegistrationPanics(t *testing.T) {
 	type embedded struct {
 		X string `query:"x"`
 	}
+	type strange struct {
+		X string `query:"x" validate:"email"`
+	}
 	type left struct{ Same int }
 	type right struct{ Same int }
 	for _, c := range []struct{ name, got, want string }{
@@ -52,6 +55,17 @@ func TestRegistrationPanics(t *testing.T) {
 		{"required", try[struct {
 			A string `query:"a" required:"true"`
 		}]("GET", "/"), `"required" is no tag`},
+		{"rule of another library", try[struct {
+			Body struct {
+				Lines []struct {
+					Name string `json:"name" binding:"required"`
+				} `json:"lines"`
+			}
+		}]("POST", "/"), `field Name of struct { Name string "json:\"name\" binding:\"required\"" }: nobody keeps binding:"required"`},
+		{"rule of another library on a parameter", try[struct {
+			A string `query:"a" validate:"min=1"`
+		}]("GET", "/"), `nobody keeps validate:"min=1"`},
+		{"rule of another library in what is embedded", try[struct{ strange }]("GET", "/"), `nobody keeps validate:"email"`},
 		{"bad number", try[struct {
 			A int `query:"a" minimum:"one"`
 		}]("GET", "/"), "must be a number"},
@@ -133,6 +147,46 @@ func TestRegistrationPanics(t *testing.T) {
 				t.Errorf("panicked with %q, want %q", c.got, c.want)
 			}
 		})
+	}
+}
+
+// byHand keeps the tags of another library by code.
+type byHand struct {
+	Name string `json:"name" validate:"required"`
+}
+
+func (b *byHand) Validate(c *typed.Checks) {
+	c.Check(b.Name != "", "#/name", "required", "must not be empty")
+}
+
+// Tags of another library may stand where they harm nobody.
+func TestTagsOfOtherLibraries(t *testing.T) {
+	type shared struct {
+		Name string `json:"name" binding:"required"`
+	}
+	for name, got := range map[string]string{
+		"a type with Validate": try[struct {
+			Body struct {
+				Rows []byHand `json:"rows"`
+			}
+		}]("POST", "/"),
+		"what is no rule": try[struct {
+			A string `query:"a" validate:"-"`
+		}]("GET", "/"),
+		"what is no part of the input": try[struct {
+			A     string `query:"a"`
+			Cache shared `validate:"required"`
+			Body  struct {
+				B shared `json:"-" validate:"required"`
+			}
+		}]("POST", "/"),
+		"an output": panics(func() {
+			typed.Get(quiet(), "/", func(*dunlin.Request, struct{}) (out shared, err error) { return })
+		}),
+	} {
+		if got != "" {
+			t.Errorf("%s: panicked with %q", name, got)
+		}
 	}
 }
 
