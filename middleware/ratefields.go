@@ -68,8 +68,12 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 	if rate.Window >= time.Second {
 		f.policy += ";w=" + strconv.FormatInt(seconds(int64(rate.Window)), 10)
 	}
+	limit := strconv.Itoa(rate.Limit) + ` requests in ` + rate.Window.String()
+	if rate.Burst != rate.Limit {
+		limit = strconv.Itoa(rate.Burst) + ` requests at once, and of ` + limit + `,`
+	}
 	f.body = []byte(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
-		`"detail":"the limit of ` + strconv.Itoa(rate.Limit) + ` requests in ` + rate.Window.String() + ` is reached","violated-policies":[` + f.name + `]}`)
+		`"detail":"the limit of ` + limit + ` is reached","violated-policies":[` + f.name + `]}`)
 	size := int64(1)
 	for whole := inNanos.Tolerance; size < mostFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
 		size *= 2

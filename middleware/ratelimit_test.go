@@ -66,7 +66,7 @@ func TestRateLimit(t *testing.T) {
 					w = send(app, "GET", "X-Token", "c")
 				}
 				const problem = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
-					`"detail":"the limit of 4 requests in 8s is reached","violated-policies":["default"]}`
+					`"detail":"the limit of 3 requests at once, and of 4 requests in 8s, is reached","violated-policies":["default"]}`
 				if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" || w.Body.String() != problem {
 					t.Errorf("a refusal is %s\n%s\nwant\n%s", ct, w.Body, problem)
 				}
