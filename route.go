@@ -98,7 +98,7 @@ func withMore(have, more []Middleware) []Middleware {
 // middleware of this group and, after it, the given one.
 func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
 	if prefix != "" && (prefix[0] != '/' || strings.HasSuffix(prefix, "/")) {
-		panic(fmt.Sprintf("dunlin: Group: prefix %q must begin with a slash and not end with one (called at %s)", prefix, callerPlace()))
+		panic(fmt.Sprintf("dunlin: Group: prefix %q must begin with a slash and not end with one; \"\" is none (called at %s)", prefix, callerPlace()))
 	}
 	sub := g.derive()
 	sub.prefix += prefix

@@ -89,6 +89,9 @@ func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 		case strings.ContainsFunc(method, func(r rune) bool { return !isTokenRune(r) }):
 			return 0, t, fmt.Errorf("%q is not a method", method)
 		}
+		if upper := strings.ToUpper(method); upper != method && standardBit(upper) != 0 {
+			return 0, t, fmt.Errorf("the method %s is written %s: clients send it in capitals", method, upper)
+		}
 		bit := t.bit(method)
 		if bit == anyMethod {
 			var custom []string

@@ -67,6 +67,7 @@ func TestBadRegistrations(t *testing.T) {
 	}{
 		{route{Methods: "", Pattern: "/"}, "empty method"},
 		{route{Methods: "GET,,POST", Pattern: "/"}, "empty method"},
+		{route{Methods: "GET,post", Pattern: "/"}, "the method post is written POST"},
 		{route{Methods: "GET POST", Pattern: "/"}, "not a method"},
 		{route{Methods: "GET", Pattern: "/", Version: "2"}, "version"},
 		{route{Methods: "GET", Pattern: "/{a...}", Prefix: true}, "prefix route"},

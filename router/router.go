@@ -149,7 +149,7 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 		return nil, err
 	}
 	if reg.Prefix && c.path.segments[len(c.path.segments)-1].rank == catchAll {
-		return nil, errors.New("a prefix route has no catch-all of its own")
+		return nil, errors.New("a prefix route has no catch-all of its own: it takes every path at and below its prefix")
 	}
 	if reg.Host != "" {
 		if err = checkHostPattern(reg.Host); err != nil {
