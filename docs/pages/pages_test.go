@@ -31,6 +31,9 @@ func TestPages(t *testing.T) {
 		"typed":       typedActions,
 		"two ways in": twoWaysIn,
 		"deploy":      tlsSettings,
+		"files":       filesOfUsers,
+		"events":      eventsOfAStore,
+		"handlers":    standardHandlers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			page(t, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)}))

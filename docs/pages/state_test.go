@@ -1,15 +1,23 @@
 package pages
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -188,5 +196,184 @@ func ownState(t *testing.T, _ *dunlin.App) {
 	}
 	if err := open(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// keep writes a body to the folder, under a name of the service's own, and has it there when all of it has come.
+func keep(r *dunlin.Request, folder *os.Root) (name, digest string, err error) {
+	name = rand.Text()
+	f, err := folder.Create(name + ".part")
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, sum), r.Body())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = folder.Remove(name + ".part")
+		return "", "", err
+	}
+	return name, hex.EncodeToString(sum.Sum(nil)), folder.Rename(name+".part", name)
+}
+
+func filesOfUsers(t *testing.T, app *dunlin.App) {
+	folder, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+
+	app.Put("/files", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		name, digest, err := keep(r, folder)
+		return dunlin.JSON(map[string]string{"name": name, "sha256": digest}).Status(201), err
+	})).MaxBody(50 << 20).Timeout(10 * time.Minute)
+
+	app.Get("/files/{name}", func(r *dunlin.Request) dunlin.Response {
+		return dunlin.FS(folder.FS(), r.Param("name")).Header("Content-Disposition", "attachment")
+	})
+
+	send := func(size int64) (*http.Response, string) {
+		req, _ := http.NewRequest("PUT", "https://notes.example/files", io.LimitReader(zeros{}, size))
+		resp, err := dunlintest.NewClient(app).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(body)
+	}
+	resp, body := send(5 << 20)
+	var kept struct{ Name, SHA256 string }
+	if err := json.Unmarshal([]byte(body), &kept); err != nil || resp.StatusCode != 201 || kept.SHA256 != hex.EncodeToString(sumOfZeros(5<<20)) {
+		t.Fatalf("5 MiB: %d %s", resp.StatusCode, body)
+	}
+	req, _ := http.NewRequest("GET", "https://notes.example/files/"+kept.Name, nil)
+	req.Header.Set("Range", "bytes=100-199")
+	if resp, err = dunlintest.NewClient(app).Do(req); err != nil || resp.StatusCode != 206 || resp.ContentLength != 100 || resp.Header.Get("Content-Disposition") != "attachment" {
+		t.Errorf("a part of it: %v, %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	if resp, body := send(50<<20 + 1); resp.StatusCode != 413 {
+		t.Errorf("too much: %d %s", resp.StatusCode, body)
+	}
+	if left, err := fs.ReadDir(folder.FS(), "."); err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+// zeros is a stream of them.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func sumOfZeros(size int64) []byte {
+	sum := sha256.New()
+	_, _ = io.CopyN(sum, zeros{}, size)
+	return sum.Sum(nil)
+}
+
+func eventsOfAStore(t *testing.T, app *dunlin.App) {
+	var st store.Store = store.NewMemory(store.MemoryConfig{})
+
+	app.Get("/news", func(*dunlin.Request) dunlin.Response {
+		return dunlin.SSE(func(e *dunlin.Events) error {
+			told := make(chan string)
+			err := st.Subscribe(e.Context(), "news", func(m store.Message) {
+				select {
+				case told <- string(m.Body):
+				case <-e.Done():
+				}
+			})
+			if err != nil {
+				return err
+			}
+			e.Heartbeat(15 * time.Second)
+			for {
+				select {
+				case text := <-told:
+					if err := e.Send(dunlin.Event{Data: text}); err != nil {
+						return err
+					}
+				case <-e.Done(): // the client has gone, or the server is about to end
+					return nil
+				}
+			}
+		})
+	})
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, "GET", "https://notes.example/news", nil)
+	resp, err := dunlintest.NewClient(app).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	go func() {
+		for ctx.Err() == nil { // until the stream has subscribed, and is ended by the test
+			_ = st.Publish(ctx, "news", []byte("hello"))
+			runtime.Gosched()
+		}
+	}()
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "data: hello\n" {
+		t.Errorf("the stream begins with %q, %v", line, err)
+	}
+}
+
+func standardHandlers(t *testing.T, app *dunlin.App) {
+	userKey := dunlin.NewKey[string]("user")
+	onlyUsers := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			userKey.Set(r, "ada")
+			return next(r)
+		}
+	}
+	greet := func(user string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s in %s", user, r.PathValue("room")) }
+	}
+
+	admin := http.NewServeMux() // or a router of chi
+	admin.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "user %s", r.PathValue("id"))
+	})
+	app.Mount("/admin", http.StripPrefix("/admin", admin), onlyUsers)
+
+	app.Get("/rooms/{room}", func(r *dunlin.Request) dunlin.Response {
+		user, _ := userKey.Get(r)
+		return dunlin.FromStd(greet(user))(r)
+	}, onlyUsers)
+
+	for path, want := range map[string]string{"/admin/users/7": "user 7", "/rooms/red": "ada in red"} {
+		resp, err := dunlintest.NewClient(app).Get("https://notes.example" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || string(body) != want {
+			t.Errorf("%s: %s, %v", path, body, err)
+		}
+	}
+}
+
+// What a service says of its failures, and what else there is.
+func TestWhoseFailures(t *testing.T) {
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.OnError(func(*dunlin.Request, error) dunlin.Response { return dunlin.Text("mine").Status(418) })
+	failing := func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, errors.New("no") }
+	app.Get("/try", dunlin.Try(failing))
+	app.Get("/error", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("no")) })
+	app.Get("/refused", hello, middleware.KeyAuth(middleware.KeyConfig{Check: middleware.Keys(map[string]string{"a": rand.Text()})}))
+	for path, want := range map[string]int{"/try": 418, "/error": 500, "/refused": 401, "/none": 404} {
+		resp, err := dunlintest.NewClient(app).Get("https://notes.example" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
 	}
 }
