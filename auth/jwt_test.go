@@ -28,6 +28,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/auth"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 const issuer, audience = "https://id.example.com", "shop"
@@ -437,4 +438,71 @@ func Example() {
 	// Output:
 	// 200 false
 	// 401 true
+}
+
+// tenantOf returns a claim of the service's own, of a token that the middleware has let pass.
+func tenantOf(r *dunlin.Request) (string, error) {
+	var own struct {
+		jwt.RegisteredClaims
+		Tenant string `json:"tenant"`
+	}
+	_, token, _ := strings.Cut(r.HeaderList("Authorization"), " ")
+	_, _, err := jwt.NewParser().ParseUnverified(strings.Trim(token, " "), &own)
+	return own.Tenant, err
+}
+
+func TestClaimsOfOnesOwn(t *testing.T) {
+	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Get("/", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+		tenant, err := tenantOf(r)
+		return dunlin.Text(tenant), err
+	}), tokens.Middleware())
+	forged := sign(t, jwt.SigningMethodHS256, "ec", []byte("secret"), with("tenant", "other"))
+	for want, authorization := range map[string][]string{
+		"200 acme": {"bearer  " + sign(t, jwt.SigningMethodES256, "ec", ecKey, with("tenant", "acme"))},
+		"401":      {"Bearer " + forged},
+		"401 ":     {"Bearer " + sign(t, jwt.SigningMethodES256, "ec", ecKey, with("tenant", "acme")), "Bearer " + forged},
+	} {
+		req := httptest.NewRequest("GET", "/", nil)
+		req.Header["Authorization"] = authorization
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+			t.Errorf("%.80q: %s, want %s", authorization, got, want)
+		}
+	}
+}
+
+func TestSharedSecrets(t *testing.T) {
+	secret := []byte("0123456789abcdef0123456789abcdef")
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+
+	shared := middleware.KeyAuth(middleware.KeyConfig{Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
+		var claims jwt.RegisteredClaims
+		_, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return secret, nil },
+			jwt.WithValidMethods([]string{"HS256"}), jwt.WithIssuer(issuer), jwt.WithAudience(audience), jwt.WithExpirationRequired())
+		return claims.Subject, err == nil
+	}})
+	api := app.Group("/api", shared)
+	api.Get("/me", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(middleware.User(r)) })
+
+	for name, c := range map[string]struct {
+		token string
+		want  int
+	}{
+		"good":          {sign(t, jwt.SigningMethodHS256, "", secret, good()), 200},
+		"another's":     {sign(t, jwt.SigningMethodHS256, "", []byte("secret"), good()), 401},
+		"of a key pair": {sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), 401},
+		"for others":    {sign(t, jwt.SigningMethodHS256, "", secret, with("aud", "others")), 401},
+		"past":          {sign(t, jwt.SigningMethodHS256, "", secret, with("exp", 1)), 401},
+	} {
+		req := httptest.NewRequest("GET", "/api/me", nil)
+		req.Header.Set("Authorization", "Bearer "+c.token)
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		if w.Code != c.want || w.Code == 200 && w.Body.String() != "ada" {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
 }
