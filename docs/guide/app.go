@@ -57,8 +57,12 @@ func (s *service) app(config dunlin.Config) *dunlin.App {
 		middleware.RequestID("X-Request-ID"), // who and what it is
 		traced,
 		middleware.CORS(cors), // before what refuses: preflights carry no credentials
-		middleware.CrossOrigin(cors.Origins...),
-		middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}),
+		typed.Declares(
+			middleware.CrossOrigin(cors.Origins...),
+			typed.Status{Code: 403, Description: "The request comes from a page of another origin"}),
+		typed.Declares(
+			middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}),
+			typed.Status{Code: 429, Description: "Too many requests"}),
 		s.sessions.Middleware(),
 	)
 

@@ -241,3 +241,23 @@ func TestTrace(t *testing.T) {
 		t.Errorf("logged: %s", &logged)
 	}
 }
+
+// The document has what the middleware of the whole app refuses, too.
+func TestDocumentHasRefusals(t *testing.T) {
+	_, _, browser := newTest(t)
+	_, body := send(t, browser, "GET", "/docs/openapi.json", "")
+	var document struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]json.RawMessage `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		t.Fatal(err)
+	}
+	got := document.Paths["/api/links"]["post"].Responses
+	for _, status := range []string{"401", "403", "429"} {
+		if got[status] == nil {
+			t.Errorf("createLink has no %s", status)
+		}
+	}
+}
