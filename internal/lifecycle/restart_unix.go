@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ type hangups struct {
 	c        chan os.Signal
 	terminal bool // the process has one
 	nohup    bool // ... and is to outlive it, see nohup(1)
+	program  string
 }
 
 // newHangups begins to receive them, unless they are to be left alone.
@@ -28,9 +30,32 @@ func newHangups(leave bool) *hangups {
 	if leave {
 		return new(hangups)
 	}
-	h := &hangups{make(chan os.Signal, 1), hasTerminal(), signal.Ignored(syscall.SIGHUP)}
+	h := &hangups{make(chan os.Signal, 1), hasTerminal(), signal.Ignored(syscall.SIGHUP), program()}
 	signal.Notify(h.c, syscall.SIGHUP)
 	return h
+}
+
+// program returns where the file of this program stands, for a restart: by the name that it was started by, if it is still found by that.
+// Where the system says that the running file is counts for nothing later: who puts another version there may have moved this one away, and
+// a symbolic link may lead to another one then. "" stands for what is not known.
+func program() string {
+	running, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	named, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return running
+	}
+	if named, err = filepath.Abs(named); err != nil {
+		return running
+	}
+	a, errA := os.Stat(running)
+	b, errB := os.Stat(named)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return running // its name is no path, or one from another folder
+	}
+	return named
 }
 
 // close ends it. Until then, also while the app drains, a further SIGHUP does not
@@ -66,20 +91,19 @@ type successor struct {
 // successorTimeout is how long a new process may take until it serves.
 const successorTimeout = time.Minute
 
-// startSuccessor starts the program anew and hands it the listeners and secrets.
-func startSuccessor(places []Place, secrets []byte) (*successor, error) {
+// startSuccessor starts the program's file anew and hands it the listeners and secrets.
+func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, error) {
 	if os.Getpid() == 1 {
 		return nil, errors.New("this is process 1, whose end is the end of its container")
 	}
-	path, err := os.Executable()
-	if err != nil {
-		return nil, err
+	if h.program == "" {
+		return nil, errors.New("the program's file is not known")
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, os.Args[1:]...)
+	cmd := exec.Command(h.program, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles, err = duplicates(places)

@@ -113,6 +113,11 @@ func startService(t *testing.T, env []string, files ...*os.File) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startProgram(t, exe, env, files...)
+}
+
+func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *service {
+	t.Helper()
 	args := []string{exe, "-test.run=^TestService$"}
 	if len(files) > 0 {
 		args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`}, args...)
@@ -377,6 +382,69 @@ func TestRestartFails(t *testing.T) {
 	s.signal(second, syscall.SIGTERM)
 	if ends := s.end(); len(ends) != 2 {
 		t.Errorf("the ends were %v, want two", ends)
+	}
+}
+
+// A restart runs what stands where the program was started from, wherever the old file is meanwhile.
+func TestRestartRunsTheNewFile(t *testing.T) {
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string) {
+		t.Helper()
+		data, err := os.ReadFile(this)
+		if err == nil {
+			err = os.WriteFile(path, data, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ before, after func(dir, program string) }{
+		"the old one moved away": {
+			func(_, program string) { put(program) },
+			func(_, program string) { must(os.Rename(program, program+".old")); put(program) },
+		},
+		"another by a rename": {
+			func(_, program string) { put(program) },
+			func(dir, program string) { put(dir + "/new"); must(os.Rename(dir+"/new", program)) },
+		},
+		"a link that leads elsewhere": {
+			func(dir, program string) { put(dir + "/v1"); must(os.Symlink("v1", program)) },
+			func(dir, program string) { put(dir + "/v2"); must(os.Remove(program)); must(os.Symlink("v2", program)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			program := filepath.Join(dir, "service")
+			c.before(dir, program)
+			s := startProgram(t, program, []string{"TEST_ENGINE=auto"})
+			first, _ := s.serving()
+			c.after(dir, program)
+			s.signal(first, syscall.SIGHUP)
+			second, _ := s.serving()
+			running, err := os.Stat(fmt.Sprintf("/proc/%d/exe", second))
+			if errors.Is(err, os.ErrNotExist) {
+				t.Skip("needs /proc to see what runs")
+			}
+			must(err)
+			wanted, err := os.Stat(program)
+			must(err)
+			if !os.SameFile(running, wanted) {
+				t.Error("the new process runs the old file")
+			}
+			s.signal(second, syscall.SIGTERM)
+			if ends := s.end(); len(ends) != 2 {
+				t.Errorf("the ends were %v, want two", ends)
+			}
+		})
 	}
 }
 

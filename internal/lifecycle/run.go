@@ -148,7 +148,7 @@ func (r *runner) end(next *successor, end func(context.Context) error) error {
 
 // restart starts a successor; nil when that fails.
 func (r *runner) restart() *successor {
-	next, err := startSuccessor(r.places, r.Secrets())
+	next, err := r.hangups.startSuccessor(r.places, r.Secrets())
 	if err != nil {
 		r.Log.Error("restart failed: this process goes on", "error", err.Error())
 		return nil
