@@ -56,6 +56,7 @@
 //	prefetch.go  the memory of who is served next
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
+//	tlscalls.go  what it calls of the application
 //	tlsend.go    peers that say so while a call goes on
 //	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
 //	syscalls.go  the system calls of the hot path, and all unsafe code but unsafetls.go's
@@ -205,8 +206,8 @@
 // The loop gathers a ClientHello (512 B in most cases). Then the handshake runs on a goroutine
 // of its own (tlshandshake.go), with 40 KB of the budget, for at most the time that a head may
 // take. Handshakes have a line of their own (tlsline.go), judged as others are, and at most half
-// of the processors; while one waits for its client it has none, and one that keeps it for too
-// long, because code of the app looks for a certificate, is not counted. Where as many have
+// of the processors; while one waits for its client it has none, nor while code of the app that it calls
+// does not return at once (tlscalls.go). Where as many have
 // begun as may, the one whose client has been waited for longest is ended, so that clients which
 // stop in the middle keep nobody out. Those that carry a session wait in a line of their own; the two
 // have turns.

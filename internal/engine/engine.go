@@ -158,6 +158,11 @@ func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
 	if err != nil {
 		return err
 	}
+	if by != nil {
+		own := *by
+		own.Config = called(by.Config)
+		by = &own
+	}
 	l.tls = by
 	if !e.enlist(l, ln) {
 		closeFD(l.fd)

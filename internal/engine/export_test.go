@@ -40,3 +40,11 @@ func (e *Engine) ShakesBegun() (whole, resume int) {
 	defer s.mu.Unlock()
 	return s.lines[shakeWhole].begun, s.lines[shakeResume].begun
 }
+
+// ShakesRunning returns how many handshakes have a processor.
+func (e *Engine) ShakesRunning() int {
+	s := &e.shakes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}

@@ -19,8 +19,8 @@ import (
 //	line ──▶ running ◀──▶ waiting for its client ──▶ over
 //
 // A handshake has a processor only while it computes. Those that go on come before those that begin. One
-// that keeps its processor for longer than any computation, because code of the application looks
-// for a certificate, is not counted among them until it comes back.
+// that keeps its processor for longer than any computation, because code of the application waits for
+// something (see tlscalls.go for what does not come to that), is not counted among them until it comes back.
 //
 // Clients that come back with a session have a part of the line of their own. Each of the two is judged for itself, and
 // where both are not empty they begin in turn: a flood of whole handshakes holds nobody up who comes back, and one of

@@ -47,6 +47,9 @@ func Server(config *tls.Config, addr Addresses) *Conn {
 	return c
 }
 
+// Of returns what Server was given for the connection that a [tls.ClientHelloInfo] has.
+func Of(conn net.Conn) Addresses { return conn.(*transport).addr }
+
 // errMore is what the transport says instead of waiting. Crypto/tls keeps what it has, and may
 // be asked again, because it is temporary; it must be this value, not one that wraps it.
 var errMore net.Error = needsMore{}

@@ -1,0 +1,187 @@
+//go:build linux
+
+package engine
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/tlsmem"
+)
+
+// What a handshake calls of the application may wait: for a store of certificates, for who has the key, for whom a
+// certificate is to be checked with. Nothing is computed then, and others have its processor:
+//
+//	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to go on ──▶ running
+//
+// Crypto/tls tells some of that code whose handshake it is called for (ClientHelloInfo.Conn). The rest is called by a
+// config that is made for one handshake, where there is any. Code that seals and opens sessions keeps its processor.
+
+// quickCall is for how long a call may keep a processor: longer than most that do not wait.
+const quickCall = time.Millisecond
+
+// call calls f, which is code of the application.
+func (h *shake) call(f func()) {
+	s := &h.e.shakes
+	var away, over bool // under s.mu
+	timer := time.AfterFunc(quickCall, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !over {
+			away = true
+			s.stop(h)
+			s.leave(h)
+		}
+	})
+	defer func() {
+		if timer.Stop() {
+			return
+		}
+		s.mu.Lock()
+		over = true
+		s.mu.Unlock()
+		if away {
+			s.goOn(h)
+		}
+	}()
+	f()
+}
+
+// called returns config with the code of the application in it called by handshakes.
+func called(config *tls.Config) *tls.Config {
+	all := config.Clone()
+	callNamed(all)
+	get, bound := config.GetConfigForClient, isBound(config)
+	if get == nil && !bound {
+		return all
+	}
+	all.GetConfigForClient = func(hello *tls.ClientHelloInfo) (one *tls.Config, err error) {
+		h := shakeOf(hello)
+		if get != nil {
+			h.call(func() { one, err = get(hello) })
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case one != nil && (one.GetCertificate != nil || isBound(one)):
+			one = one.Clone()
+			callNamed(one)
+		case one == nil && bound:
+			one = all.Clone()
+		default:
+			return one, nil
+		}
+		h.bind(one)
+		return one, nil
+	}
+	return all
+}
+
+func shakeOf(hello *tls.ClientHelloInfo) *shake { return tlsmem.Of(hello.Conn).(*shake) }
+
+// callNamed changes the code in config that is told whose handshake it is called for.
+func callNamed(config *tls.Config) {
+	if get := config.GetCertificate; get != nil {
+		config.GetCertificate = func(hello *tls.ClientHelloInfo) (cert *tls.Certificate, err error) {
+			h := shakeOf(hello)
+			h.call(func() { cert, err = get(hello) })
+			if cert != nil && isRemote(cert.PrivateKey) {
+				own := *cert
+				own.PrivateKey = h.key(cert.PrivateKey)
+				cert = &own
+			}
+			return cert, err
+		}
+	}
+	if get := config.GetEncryptedClientHelloKeys; get != nil {
+		config.GetEncryptedClientHelloKeys = func(hello *tls.ClientHelloInfo) (keys []tls.EncryptedClientHelloKey, err error) {
+			shakeOf(hello).call(func() { keys, err = get(hello) })
+			return keys, err
+		}
+	}
+}
+
+// isBound reports whether there is code in config that is not told.
+func isBound(config *tls.Config) bool {
+	for i := range config.Certificates {
+		if isRemote(config.Certificates[i].PrivateKey) {
+			return true
+		}
+	}
+	return config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
+}
+
+// bind changes that code in config, which is h's alone.
+func (h *shake) bind(config *tls.Config) {
+	if verify := config.VerifyPeerCertificate; verify != nil {
+		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
+			h.call(func() { err = verify(raw, chains) })
+			return err
+		}
+	}
+	if verify := config.VerifyConnection; verify != nil {
+		config.VerifyConnection = func(state tls.ConnectionState) (err error) {
+			h.call(func() { err = verify(state) })
+			return err
+		}
+	}
+	certs := config.Certificates
+	config.Certificates = append([]tls.Certificate(nil), certs...)
+	for i := range certs {
+		config.Certificates[i].PrivateKey = h.key(certs[i].PrivateKey)
+	}
+}
+
+// isRemote reports whether a key may be somewhere else.
+func isRemote(key crypto.PrivateKey) bool {
+	switch key.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+		return false
+	}
+	_, ok := key.(crypto.Signer)
+	return ok
+}
+
+// key returns the key with its use called by h.
+func (h *shake) key(key crypto.PrivateKey) crypto.PrivateKey {
+	if !isRemote(key) {
+		return key
+	}
+	sign := remoteKey{key.(crypto.Signer), h}
+	if decrypt, ok := key.(crypto.Decrypter); ok {
+		return &remoteDecrypter{sign, decrypt}
+	}
+	return &sign
+}
+
+type remoteKey struct {
+	crypto.Signer
+	h *shake
+}
+
+func (k *remoteKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
+	k.h.call(func() { signature, err = k.Signer.Sign(rand, digest, opts) })
+	return signature, err
+}
+
+// SignMessage is for keys that sign nothing but whole messages.
+func (k *remoteKey) SignMessage(rand io.Reader, msg []byte, opts crypto.SignerOpts) (signature []byte, err error) {
+	k.h.call(func() { signature, err = crypto.SignMessage(k.Signer, rand, msg, opts) })
+	return signature, err
+}
+
+type remoteDecrypter struct {
+	remoteKey
+	decrypter crypto.Decrypter
+}
+
+func (k *remoteDecrypter) Decrypt(rand io.Reader, msg []byte, opts crypto.DecrypterOpts) (plain []byte, err error) {
+	k.h.call(func() { plain, err = k.decrypter.Decrypt(rand, msg, opts) })
+	return plain, err
+}
