@@ -33,7 +33,8 @@ type Config struct {
 	TLSCert, TLSKey string
 
 	// TLS holds the settings of TLS: certificates, client authentication and so
-	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later.
+	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later. Clients that agree to one of
+	// its NextProtos that is not HTTP are disconnected.
 	TLS *tls.Config
 
 	// TLSDomains are the names to get certificates for, from an authority that TLSIssuer asks. They are

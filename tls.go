@@ -133,9 +133,6 @@ func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
 	if foreignH2 {
 		by.HTTP2 = a.std.NewTaker()
 	}
-	if a.secure != nil && a.secure.issued.Load() != nil {
-		by.Close = (*a.secure.issued.Load()).Protocols()
-	}
 	return by
 }
 

@@ -41,9 +41,10 @@ type TLS struct {
 	// NotTLS is what a client is sent that begins in clear text. Default: nothing.
 	NotTLS []byte
 
-	// Other serves connections whose client has agreed to another protocol than the handler's
-	// (ALPN), after the handshake. It is called on a goroutine of its own.
-	Other map[string]func(*Agreed)
+	// Other returns what serves connections whose client has agreed to a protocol (ALPN, "" for none) that
+	// is not the handler's, after the handshake; else nil. What it returns is called on a goroutine of its own.
+	// Default: all are the handler's.
+	Other func(proto string) func(*Agreed)
 }
 
 // An Agreed is a connection that is passed on to another server.

@@ -553,7 +553,12 @@ func TestTLSOtherProtocolsArePassedOn(t *testing.T) {
 	addresses := admission.NewAddresses(1)
 	s := serveTLS(t, engine.Config{Loops: 1, Addresses: addresses, MaxConns: 5}, &engine.TLS{
 		Config: config,
-		Other:  map[string]func(*engine.Agreed){"other": func(a *engine.Agreed) { passed <- a }},
+		Other: func(proto string) func(*engine.Agreed) {
+			if proto == "other" {
+				return func(a *engine.Agreed) { passed <- a }
+			}
+			return nil
+		},
 	}, newLineHandler())
 	other := tlstest.Client()
 	other.NextProtos = []string{"other"}

@@ -219,7 +219,11 @@ func (h *shake) open() (other func()) {
 	if t.proto = state.NegotiatedProtocol; state.Version <= tls.VersionTLS12 {
 		t.suite = state.CipherSuite
 	}
-	if serve := t.on.Other[t.proto]; serve != nil {
+	var serve func(*Agreed)
+	if t.on.Other != nil {
+		serve = t.on.Other(t.proto)
+	}
+	if serve != nil {
 		from := c.peer.addr()
 		wire, secure, err := c.takeSecure(t)
 		if err != nil {

@@ -13,9 +13,6 @@ type TLS struct {
 
 	// HTTP2 serves the connections whose clients have agreed to HTTP/2.
 	HTTP2 Taker
-
-	// Close are the protocols (ALPN) of connections that are closed after the handshake.
-	Close []string
 }
 
 // A Taker serves connections that another server has accepted.

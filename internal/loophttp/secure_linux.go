@@ -30,16 +30,9 @@ func (s *secureServer) Serve(ln net.Listener) error {
 		Config:  s.by.Config,
 		Timeout: s.from.HeadTimeout,
 		NotTLS:  s.from.ClearTextRefusal,
-		Other:   map[string]func(*engine.Agreed){},
-	}
-	for _, proto := range s.by.Close {
-		by.Other[proto] = func(a *engine.Agreed) {
-			_ = a.Secure(a.Wire).Close() // which says so to the client
-			a.Closed()
-		}
+		Other:   s.other,
 	}
 	if h2 := s.by.HTTP2; h2 != nil {
-		by.Other["h2"] = func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Closed) }
 		s.taker.Go(func() { _ = h2.Serve() }) // there is nothing in it that could fail
 		defer s.taker.Wait()
 	}
@@ -47,6 +40,21 @@ func (s *secureServer) Serve(ln net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// other returns what serves a protocol, if others do. What is not HTTP nobody speaks here: whoever has agreed to it, because
+// the application's settings have it or an authority looks for a certificate, is not to take an answer for something else.
+func (s *secureServer) other(proto string) func(*engine.Agreed) {
+	switch h2 := s.by.HTTP2; {
+	case proto == "" || proto == "http/1.1" || proto == "http/1.0" || proto == "h2" && h2 == nil:
+		return nil
+	case proto == "h2":
+		return func(a *engine.Agreed) { h2.Take(a.Wire, a.Secure, a.Remote, a.Closed) }
+	}
+	return func(a *engine.Agreed) {
+		_ = a.Secure(a.Wire).Close() // which says so to the client
+		a.Closed()
+	}
 }
 
 // lastHandshakes is for how long connections that were accepted may shake hands before those of

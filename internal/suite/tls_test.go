@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 func TestTLS(t *testing.T) {
@@ -49,6 +50,44 @@ func TestTLSMinimumVersion(t *testing.T) {
 			_ = conn.Close()
 		}
 	}
+}
+
+// Who agrees to a protocol that the app's settings name, and that is not HTTP, is answered by none that is.
+func TestTLSOtherProtocols(t *testing.T) {
+	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		settings := func() *tls.Config { return &tls.Config{NextProtos: []string{"other", "http/1.0", "http/1.1"}} }
+		for _, forClient := range []bool{false, true} {
+			conf := dunlin.Config{Engine: engine, TLS: settings()}
+			if forClient {
+				conf.TLS.NextProtos = nil
+				conf.TLS.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+					c := settings()
+					c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+						cert, _ := tlstest.Certificate()
+						return &cert, nil
+					}
+					return c, nil
+				}
+			}
+			addr, _, _ := StartTLS(t, conf, func(app *dunlin.App) { app.Get("/proto", Proto) })
+			for proto, want := range map[string]string{"other": "", "http/1.0": "HTTP/1.1 TLS", "http/1.1": "HTTP/1.1 TLS"} {
+				conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{proto}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if got := conn.ConnectionState().NegotiatedProtocol; got != proto {
+					t.Fatalf("agreed to %q, want %q", got, proto)
+				}
+				_ = conn.SetDeadline(time.Now().Add(Patience))
+				_, _ = io.WriteString(conn, "GET /proto HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				answer, err := io.ReadAll(conn)
+				if errors.Is(err, os.ErrDeadlineExceeded) || want == "" && len(answer) > 0 || !strings.HasSuffix(string(answer), want) {
+					t.Errorf("by %s: %q, %v; want %q", proto, answer, err, want)
+				}
+			}
+		}
+	})
 }
 
 // One app at the same time by TLS and in clear text.
