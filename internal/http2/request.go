@@ -123,7 +123,12 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBadName != 0:
 		return badFieldName
 	case class&fieldBad != 0:
-		return badFieldValue
+		if !http1.IsValue(r.Fields.Value(i)) {
+			return badFieldValue
+		}
+		// Programs write such values by mistake, and net/http's client would try again for a minute if the stream was reset.
+		r.refuse(400, "field value with white space around it")
+		return noProblem
 	}
 	value := r.Fields.Value(i)
 	switch kind {

@@ -17,6 +17,7 @@ var (
 	lowerToken   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9a-z-]+$")
 	anyToken     = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 	plainText    = regexp.MustCompile(`^(?:[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?)?$`)
+	valueText    = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]*$`)
 	targetBytes  = regexp.MustCompile(`^[!-"$-~]*$`)
 	brokenEscape = regexp.MustCompile(`%(?:[^0-9A-Fa-f]|[0-9A-Fa-f][^0-9A-Fa-f]|$|.$)`)
 	digits       = regexp.MustCompile(`^[0-9]+$`)
@@ -27,8 +28,14 @@ var (
 func plainFate(fields []string) string {
 	pseudo := map[string]string{}
 	var host []string
-	var lengths, expects []string
+	var lengths []string
 	regular, tooLarge := false, false
+	status := ""
+	refuse := func(s string) {
+		if status == "" {
+			status = s
+		}
+	}
 	size := 0
 	var lines []string
 	for _, f := range fields {
@@ -51,8 +58,12 @@ func plainFate(fields []string) string {
 			continue
 		}
 		regular = true
-		if !lowerToken.MatchString(name) || !plainText.MatchString(latin(value)) {
+		if !lowerToken.MatchString(name) || !valueText.MatchString(latin(value)) {
 			return "malformed"
+		}
+		if !plainText.MatchString(latin(value)) {
+			refuse("400") // white space around it
+			continue
 		}
 		switch name {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
@@ -66,7 +77,9 @@ func plainFate(fields []string) string {
 		case "content-length":
 			lengths = append(lengths, value)
 		case "expect":
-			expects = append(expects, value)
+			if value != "" && !foldASCII(value, "100-continue") {
+				refuse("417")
+			}
 		}
 	}
 	if len(host) > 1 || len(lengths) > 1 {
@@ -76,17 +89,6 @@ func plainFate(fields []string) string {
 		n, err := strconv.ParseUint(lengths[0], 10, 64)
 		if !digits.MatchString(lengths[0]) || err != nil || n > math.MaxInt64 {
 			return "malformed"
-		}
-	}
-	status := ""
-	refuse := func(s string) {
-		if status == "" {
-			status = s
-		}
-	}
-	for _, e := range expects {
-		if e != "" && !foldASCII(e, "100-continue") {
-			refuse("417")
 		}
 	}
 	if tooLarge {

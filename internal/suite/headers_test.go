@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -85,6 +86,28 @@ func TestDateOfAnswer(t *testing.T) {
 		resp, _ := get("/std/wrong")
 		if _, err := http.ParseTime(resp.Header.Get("Date")); err != nil || len(resp.Header["Date"]) != 1 {
 			t.Errorf("a handler that sets no date: Date is %q", resp.Header["Date"])
+		}
+	})
+}
+
+// White space around a value is no part of it by HTTP/1.1, and malformed by HTTP/2 (RFC 9113, section 8.2.1): who sends it there,
+// by mistake, is told so. A stream that is reset is asked for again, by net/http's client for a minute.
+func TestWhiteSpaceAroundValues(t *testing.T) {
+	byHTTP1And2(t, func(app *dunlin.App) {
+		app.Policy(stamp)
+		app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Header("X-Key")) })
+	}, func(t *testing.T, get func(path string, headers ...string) (*http.Response, string)) {
+		for _, value := range []string{"key ", " key", "key\t", " "} {
+			resp, body := get("/", "X-Key", value)
+			if resp.ProtoMajor == 1 && (resp.StatusCode != 200 || body != strings.TrimSpace(value)) {
+				t.Errorf("HTTP/1.1, %q: %s %s", value, resp.Status, body)
+			}
+			if resp.ProtoMajor == 2 && (resp.StatusCode != 400 || !strings.Contains(body, "white space around it") || resp.Header.Get("X-Policy") != "protocol 400 /") {
+				t.Errorf("HTTP/2, %q: %s %s %v", value, resp.Status, body, resp.Header)
+			}
+			if resp, body := get("/", "X-Key", "key"); resp.StatusCode != 200 || body != "key" {
+				t.Errorf("after %q: %s %s", value, resp.Status, body)
+			}
 		}
 	})
 }
