@@ -172,7 +172,7 @@ func (a *App) OnAnswer(f func(*AnswerInfo)) {
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	r.alive()
 	if rest := r.rest(); rest != nil {
-		rest.onAnswer(f)
+		rest.outside(func(o *Request) { o.OnAnswer(f) })
 		return
 	}
 	r.s.Watched = true
@@ -206,12 +206,26 @@ func (r *Request) watched() *watch {
 	return r.watch
 }
 
-// setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too.
+// setValues has observers know the values, those of requests in front of standard middleware, too.
+func (r *Request) setValues(ctx context.Context) {
+	w := r.watched()
+	r.shared.Lock()
+	w.values = ctx
+	r.shared.Unlock()
+	if rest := r.rest(); rest != nil {
+		rest.outside(func(o *Request) { o.setValues(ctx) })
+	}
+}
+
+// setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too, that of the outermost request.
 func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
 		r.id = id
 		r.shared.Unlock()
+		if rest := r.rest(); rest != nil {
+			rest.outside(func(o *Request) { o.setID(id) })
+		}
 		return
 	}
 	r.id = id
@@ -222,15 +236,11 @@ func (r *Request) identity() string {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
 		defer r.shared.Unlock()
+		if rest := r.rest(); rest != nil && r.id.IsZero() {
+			rest.outside(func(o *Request) { r.id = exchange.Named(o.identity()) })
+		}
 	}
 	return r.id.Text(&r.s.Strings)
-}
-
-// knownID returns the identifier that the request has been given, if any.
-func (r *Request) knownID() exchange.Identity {
-	r.shared.Lock()
-	defer r.shared.Unlock()
-	return r.id
 }
 
 // takeWatch gives r, the request of an answer that is made while another action still

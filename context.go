@@ -11,11 +11,8 @@ func (r *Request) SetContext(ctx context.Context) {
 	if ctx == nil {
 		panic("dunlin: SetContext: nil context (called at " + callerPlace() + ")")
 	}
-	w := r.watched()
-	r.shared.Lock()
-	w.values = ctx
-	r.shared.Unlock()
-	w.context = nil
+	r.setValues(ctx)
+	r.watch.context = nil
 }
 
 // revalued reports whether SetContext was called.
@@ -39,10 +36,10 @@ func (r *Request) contextOver(own context.Context) context.Context {
 func (r *Request) lasting() context.Context {
 	r.shared.Lock()
 	defer r.shared.Unlock()
-	if r.watch == nil || r.watch.values == nil {
-		return context.Background()
+	if r.revalued() {
+		return context.WithoutCancel(r.watch.values)
 	}
-	return context.WithoutCancel(r.watch.values)
+	return context.Background()
 }
 
 // A valuedContext is the context of a request with the values of another.

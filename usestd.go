@@ -82,7 +82,9 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 		u.location = o.uncommon.location
 	}
 	u.rest = c
-	r.id, r.act = o.knownID(), c.act
+	o.shared.Lock()
+	r.id, r.act = o.id, c.act
+	o.shared.Unlock()
 	r.route, r.s.Route = o.route, o.s.Route
 	r.values = append(r.values[:0], o.values...)
 	r.options = o.options
@@ -94,35 +96,31 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 
 // exit gives the outer request what the action has learned about it.
 func (c *restOfChain) exit(r *Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.outer != nil {
-		c.outer.setID(r.id)
-		if r.source != FromAction {
-			c.outer.source = r.source
+	c.outside(func(o *Request) {
+		if !r.id.IsZero() {
+			o.setID(r.id)
 		}
-		c.outer.values = append(c.outer.values[:0], r.values...)
-	}
+		if r.source != FromAction {
+			o.source = r.source
+		}
+		o.values = append(o.values[:0], r.values...)
+	})
 }
 
-// onAnswer is OnAnswer of the outer request.
-func (c *restOfChain) onAnswer(f func(*AnswerInfo)) {
+// outside calls f with the outer request, unless the middleware has returned.
+func (c *restOfChain) outside(f func(o *Request)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outer != nil {
-		c.outer.OnAnswer(f)
+		f(c.outer)
 	}
 }
 
 // failed passes on why the action's response is a failure, for those before the
 // middleware to see and for the log; false if nobody waits for it any more.
-func (c *restOfChain) failed(err error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.outer != nil {
-		c.err = err
-	}
-	return c.outer != nil
+func (c *restOfChain) failed(err error) (known bool) {
+	c.outside(func(*Request) { c.err, known = err, true })
+	return known
 }
 
 // failure returns the error given to failed.
@@ -134,9 +132,7 @@ func (c *restOfChain) failure() error {
 
 // leave ends the use of the outer request.
 func (c *restOfChain) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.outer = nil
+	c.outside(func(*Request) { c.outer = nil })
 }
 
 // serveRest is the handler that standard middleware wraps: it runs the rest of

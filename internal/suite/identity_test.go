@@ -2,11 +2,13 @@ package suite
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -76,6 +78,75 @@ func TestIdentifiersAreOfOneRequest(t *testing.T) {
 				t.Errorf("the identifier %q was another request's, or is none", id)
 			}
 			seen[id] = true
+		}
+	})
+}
+
+// Behind standard middleware a request has the identifier and the context's values that are said about it in front: the action's log
+// and the answer that is given while it runs, or the line of an observer, are of one request to who reads them.
+func TestIdentityBehindStandardMiddleware(t *testing.T) {
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		inAction, observed := make(chan string, 1), make(chan string, 1)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+				return resp.Header("X-Id", info.ID())
+			})
+			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+				observed <- fmt.Sprint(info.ID(), " ", info.Context().Value(traceKey{}))
+			})
+			named := func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					if id := r.Header("X-Request-Id"); id != "" {
+						r.SetID(id)
+					}
+					return next(r)
+				}
+			}
+			pass := func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+			}
+			app.UseStd(pass)
+			app.Use(named, traced)
+			app.UseStd(pass)
+			answer := func(when string) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					if when == "early" {
+						inAction <- r.ID()
+					}
+					if when != "soon" {
+						<-r.Context().Done()
+					}
+					if when != "early" {
+						inAction <- r.ID()
+					}
+					return dunlin.Text("x")
+				}
+			}
+			app.Get("/soon", answer("soon"))
+			app.Get("/soon/limited", answer("soon")).Timeout(time.Minute)
+			app.Get("/late/early", answer("early")).Timeout(20 * time.Millisecond)
+			app.Get("/late", answer("late")).Timeout(20 * time.Millisecond)
+		})
+		for _, path := range []string{"/soon", "/soon/limited", "/late/early", "/late"} {
+			for _, own := range []string{"", "mine"} {
+				req, err := http.NewRequest("GET", "http://"+addr+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-Request-Id", own)
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				id := resp.Header.Get("X-Id")
+				if got := <-inAction; got != id || own != "" && id != own {
+					t.Errorf("%s of %q: the answer says %q, the action %q", path, own, id, got)
+				}
+				if got, want := <-observed, id+" trace-7"; got != want {
+					t.Errorf("%s of %q: observed %q, want %q", path, own, got, want)
+				}
+			}
 		}
 	})
 }
