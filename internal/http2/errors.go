@@ -113,7 +113,6 @@ const (
 	pseudoInTrailers
 	badScheme
 	badPath
-	badAuthority
 	hostDiffers
 	repeatedHost
 	protocolUnasked
@@ -178,7 +177,6 @@ var problems = [...]struct {
 	pseudoInTrailers:   {ProtocolError, "RFC 9113 section 8.1", "pseudo-header field in trailers"},
 	badScheme:          {ProtocolError, "RFC 9113 section 8.3.1", ":scheme neither http nor https"},
 	badPath:            {ProtocolError, "RFC 9113 section 8.3.1", ":path that is empty or does not begin with a slash"},
-	badAuthority:       {ProtocolError, "RFC 9113 section 8.3.1", "invalid :authority or Host"},
 	hostDiffers:        {ProtocolError, "RFC 9113 section 8.3.1", "Host that differs from :authority"},
 	repeatedHost:       {ProtocolError, "RFC 9110 section 7.2", "repeated Host"},
 	protocolUnasked:    {ProtocolError, "RFC 8441 section 4", ":protocol where it is not enabled, or without CONNECT"},

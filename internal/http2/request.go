@@ -215,7 +215,7 @@ func (r *Request) conclude(lim *Limits) problem {
 		return hostDiffers
 	}
 	if authority := r.Authority(); len(authority) > 0 && !http1.ValidAuthority(authority) {
-		return badAuthority
+		r.refuse(400, "invalid :authority or Host") // not reset: a proxy in front would try again and again for who has sent it
 	}
 	connect := string(method) == "CONNECT"
 	if r.protocol >= 0 && (!connect || !lim.ConnectProtocol || len(r.value(r.protocol)) == 0) {

@@ -115,7 +115,7 @@ func plainTarget(pseudo map[string]string, host string, refuse func(string), sta
 		authority = host
 	}
 	if authority != "" && !http1.ValidAuthority([]byte(authority)) {
-		return "malformed"
+		refuse("400")
 	}
 	if _, ok := pseudo[":protocol"]; ok {
 		return "malformed"

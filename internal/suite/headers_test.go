@@ -112,6 +112,35 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 	})
 }
 
+// A host that is none is answered by HTTP/2, too: a proxy in front passes on what its clients say, and asks again for a stream that is reset.
+func TestInvalidHostByHTTP2(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
+			app.Policy(stamp)
+			app.Get("/", Text("ok"))
+		})
+		var protocols http.Protocols
+		protocols.SetUnencryptedHTTP2(true)
+		transport := &http.Transport{Protocols: &protocols}
+		defer transport.CloseIdleConnections()
+		for host, want := range map[string]int{"a:x": 400, "a:": 200, "a:80": 200} {
+			req, err := http.NewRequest("GET", "http://"+addr+"/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatalf("%s: %v", host, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want || resp.Header.Get("X-Policy") == "" {
+				t.Errorf("%s: %s %v, want %d", host, resp.Status, resp.Header, want)
+			}
+		}
+	})
+}
+
 // byHTTP1And2 serves an app on each engine, and asks it by both protocols.
 func byHTTP1And2(t *testing.T, register func(*dunlin.App), f func(t *testing.T, get func(path string, headers ...string) (*http.Response, string))) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
