@@ -41,7 +41,8 @@ func (i *requestID) look(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequ
 
 // SendRequestID is the policy that sends the ID with every answer of the app, also those
 // that no middleware sees: late ones, those over a limit, and to requests that could not
-// be read. It takes a client's ID over as RequestID does, with which it goes well:
+// be read. It takes a client's ID over, too, of requests that have none yet: where a panic has
+// been logged, or an action is late, they have. RequestID, which comes before, goes well with it:
 //
 //	app.Policy(middleware.SendRequestID("X-Request-ID"))
 func SendRequestID(header string) dunlin.Policy {
