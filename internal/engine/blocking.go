@@ -357,5 +357,5 @@ func (c *Conn) takeSocket() (net.Conn, error) {
 	if err := unix.Dup3(int(c.loop.waker), int(c.fd), unix.O_CLOEXEC); err != nil {
 		return nil, errors.Join(fmt.Errorf("engine: hijack: %w", err), nc.Close())
 	}
-	return nc, nil
+	return c.relayed(nc), nil
 }

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -117,4 +118,19 @@ func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
 	}
 	c.peer, c.port = peerAddr{ip: client.Addr().As16()}, client.Port()
 	return true
+}
+
+// relayed returns nc, the socket of c, with the address that a proxy has said.
+func (c *Conn) relayed(nc net.Conn) net.Conn {
+	from := c.RemoteAddr()
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		at := tcp.AddrPort()
+		if at.Port() == from.Port() && at.Addr().Unmap().WithZone("") == from.Addr().WithZone("") {
+			return nc
+		}
+	}
+	if !from.IsValid() {
+		return nc
+	}
+	return proxyproto.From(nc, net.TCPAddrFromAddrPort(from))
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"net"
 	"net/netip"
 	"sync"
 
@@ -217,3 +218,34 @@ func checkExtensions(header []byte, at int) error {
 	}
 	return nil
 }
+
+// From returns a socket with the address of the client whose connection it is.
+func From(socket net.Conn, client net.Addr) net.Conn {
+	switch c := socket.(type) {
+	case *net.TCPConn:
+		return &tcpFrom{c, client}
+	case *net.UnixConn:
+		return &unixFrom{c, client}
+	}
+	return &connFrom{socket, client}
+}
+
+// They keep what a socket of their kind can do, such as to close one direction.
+type (
+	tcpFrom struct {
+		*net.TCPConn
+		client net.Addr
+	}
+	unixFrom struct {
+		*net.UnixConn
+		client net.Addr
+	}
+	connFrom struct {
+		net.Conn
+		client net.Addr
+	}
+)
+
+func (c *tcpFrom) RemoteAddr() net.Addr  { return c.client }
+func (c *unixFrom) RemoteAddr() net.Addr { return c.client }
+func (c *connFrom) RemoteAddr() net.Addr { return c.client }

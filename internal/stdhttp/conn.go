@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
 // A timedConn is a connection of a Server. It gives effect to
@@ -97,12 +98,16 @@ func speaksHTTP2(c net.Conn) bool {
 }
 
 // hijacked returns a connection that was hijacked as its handler is to have it: handlers look
-// for a *net.TCPConn.
+// for a *net.TCPConn. One that a proxy has passed on says whose it is.
 func hijacked(c net.Conn) net.Conn {
-	if own, ok := c.(*timedConn); ok {
-		return own.Conn
+	own, ok := c.(*timedConn)
+	switch {
+	case !ok:
+		return c
+	case own.proxy != nil && own.proxy.from != nil:
+		return proxyproto.From(own.Conn, own.proxy.from)
 	}
-	return c
+	return own.Conn
 }
 
 // addrPortOf returns the address of a connection's peer, the zero AddrPort for none.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
 // whoAsks answers with what is known of the client.
@@ -155,6 +157,63 @@ func TestProxyProtocol(t *testing.T) {
 					break
 				}
 				Send(t, conn, request)
+			}
+		}
+	})
+}
+
+// A hijacked connection says its client's address, not the proxy's.
+func TestProxyProtocolHijack(t *testing.T) {
+	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, network := range []string{"tcp", "unix"} {
+			for _, secure := range []bool{false, true} {
+				ln, err := net.Listen(network, map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")}[network])
+				if err != nil {
+					t.Fatal(err)
+				}
+				config := behindProxy(engine)
+				config.TrustedProxies = append(config.TrustedProxies, "unix")
+				app, _ := NewApp(config)
+				app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, _, err := w.(http.Hijacker).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = fmt.Fprint(conn, conn.RemoteAddr())
+					_ = conn.Close()
+				}))
+				served := make(chan error, 1)
+				go func() {
+					if secure {
+						served <- app.ServeTLS(ln, tlstest.Server())
+					} else {
+						served <- app.Serve(ln)
+					}
+				}()
+				for _, c := range []struct{ header, want string }{
+					{header1, "203.0.113.7:5000"}, {header2, "[2a00::1]:5000"}, {headerLocal, ""},
+				} {
+					conn, err := net.Dial(network, ln.Addr().String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					_ = conn.SetDeadline(time.Now().Add(Patience))
+					want := c.want
+					if want == "" && network == "tcp" {
+						want = conn.LocalAddr().String()
+					}
+					Send(t, conn, c.header)
+					if secure {
+						conn = tls.Client(conn, tlstest.Client())
+					}
+					Send(t, conn, Request("GET /"))
+					if got, err := io.ReadAll(conn); err != nil || want != "" && string(got) != want {
+						t.Errorf("%s, by TLS %t, %q: %q, %v; want %q", network, secure, c.header, got, err, want)
+					}
+				}
+				Stop(t, app, served)
 			}
 		}
 	})
