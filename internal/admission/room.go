@@ -13,6 +13,11 @@ const (
 	muchCostlier = 8
 	provenAfter  = int64(time.Second)
 
+	// The more there are who wait for room, the less often each of them asks, or a crowd of them would take the processors whenever
+	// something is given back: see pause. Up to askFreely are told at once.
+	askPause  = 50 * time.Microsecond
+	askFreely = 64
+
 	// smallShare says which part of the budget, one in so many, is left to holders of little
 	// by those that reserve much, and slackShare by which it may be passed, see slack.
 	smallShare = 4
@@ -376,6 +381,12 @@ func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over fun
 		if outcome := reserve(); outcome != MustWait {
 			return outcome
 		}
+		if pause := a.holders.pause(); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-done:
+			}
+		}
 		select {
 		case <-room:
 			continue
@@ -388,6 +399,15 @@ func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over fun
 			return MustWait
 		}
 	}
+}
+
+// pause is how long one of those who wait for room is not told that there may be some after it has asked.
+func (h *Holders) pause() time.Duration {
+	n := h.Waiting()
+	if n <= askFreely {
+		return 0
+	}
+	return min(time.Duration(n)*askPause, time.Duration(roomWait/4))
 }
 
 // take takes n bytes if they fit, with so many bytes beyond the bound.
