@@ -94,10 +94,18 @@ func (h *Holders) MostBody() int64 {
 }
 
 // MostGrown returns how large a buffer of so many bytes may become that is to have want, or how large it better
-// becomes if it is not known how much is to come: where there is not much room, no more than a quarter larger at once.
+// becomes if it is not known how much is to come: where there is not much room, no more than a quarter larger at once. Of what an
+// address may hold it leaves something for what is held beside the body.
 func (h *Holders) MostGrown(want, has int, unknown bool) int {
-	if bound := h.budget.Bound(); unknown && bound > 0 && has > leastShare && 8*int64(want) > bound {
+	bound, address := h.budget.Bound(), h.MaxAddress
+	if address > 0 && (bound <= 0 || address < bound) {
+		bound = address
+	}
+	if unknown && bound > 0 && has > leastShare && 8*int64(want) > bound {
 		want = min(want, has+has/4)
+	}
+	if beside := address - leastShare; unknown && address > 0 && int64(has) < beside {
+		want = int(min(int64(want), beside))
 	}
 	if most := h.MostBody(); most > int64(has) {
 		return int(min(int64(want), most))

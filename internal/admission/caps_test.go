@@ -242,3 +242,15 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 		t.Errorf("bodies in the room of answers hold %d", held)
 	}
 }
+
+// A body of unknown length that is alone at its address, and fits, is not refused because its buffer would grow beyond that.
+func TestGrownBufferLeavesRoomAtAnAddress(t *testing.T) {
+	h, _, open := cappedHolders(0, 1<<20)
+	p := open(here)
+	p.Force(Input, 70<<10)
+	for room := 0; room < 750<<10; {
+		if room = h.MostGrown(max(512, 2*room), room, true); p.ReserveGrowing(int64(room), -1, 4<<20) != Granted {
+			t.Fatalf("a buffer of %d bytes is refused", room)
+		}
+	}
+}
