@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,11 @@ func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 	}
 	return f.cert.Load(), nil
+}
+
+// Gives reports whether get is the Certificate of a Pair.
+func Gives(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) bool {
+	return get != nil && reflect.ValueOf(get).Pointer() == reflect.ValueOf(new(Pair).Certificate).Pointer()
 }
 
 // refresh reads the files if they have changed. While they cannot be used, for

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
@@ -16,6 +17,24 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// Which function of a configuration is that of a pair is told by its code, which is one for all pairs.
+func TestGives(t *testing.T) {
+	config := tls.Config{GetCertificate: new(Pair).Certificate}
+	if !Gives(config.Clone().GetCertificate) {
+		t.Error("the certificate of a pair is somebody else's")
+	}
+	get := config.GetCertificate
+	for _, other := range []func(*tls.ClientHelloInfo) (*tls.Certificate, error){
+		nil,
+		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
+		func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return get(hello) },
+	} {
+		if Gives(other) {
+			t.Error("somebody else's certificate is that of a pair")
+		}
+	}
+}
 
 // A pair is a certificate and its key as PEM.
 type pair struct{ cert, key []byte }

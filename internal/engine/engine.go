@@ -160,7 +160,7 @@ func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
 	}
 	if by != nil {
 		own := *by
-		own.Config = called(by.Config)
+		own.Config = called(by.Config, by.Prompt)
 		by = &own
 	}
 	l.tls = by

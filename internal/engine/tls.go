@@ -34,6 +34,9 @@ type TLS struct {
 	// Config is as for crypto/tls. It must not be changed any more.
 	Config *tls.Config
 
+	// Prompt says that Config.GetCertificate waits for nothing: a handshake keeps its processor while it is called.
+	Prompt bool
+
 	// Timeout is for how long a client may take from the beginning of its connection to the
 	// end of the handshake. Default: that of [Config.OpenTimeout].
 	Timeout time.Duration

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
@@ -28,6 +29,7 @@ func (s *Service) secure(by *TLS, from *exchange.Server) lifecycle.Server {
 func (s *secureServer) Serve(ln net.Listener) error {
 	by := &engine.TLS{
 		Config:  s.by.Config,
+		Prompt:  certfile.Gives(s.by.Config.GetCertificate),
 		Timeout: s.from.HeadTimeout,
 		NotTLS:  s.from.ClearTextRefusal,
 		Other:   s.other,
