@@ -19,10 +19,82 @@ type buffer struct {
 
 // classSizes are the capacities of pooled buffers in bytes: most partial requests
 // and halves of a ClientHello fit the small ones, the last is the usual read buffer and an output chunk.
-var classSizes = [...]int{256, 384, 512, 768, 1 << 10, 1536, 2 << 10, 4 << 10, 16 << 10, 64 << 10}
+var classSizes = [...]int{small0, small1, small2, small3, small4, small5, small6, small7, 4 << 10, 16 << 10, 64 << 10}
 
-// smallClasses are those of the first that share what one class may keep.
-const smallClasses = 7
+// The smallClasses lie in one piece of memory with their buffer, which is as large as the runtime has them: 256, 320, 384, 512, 768, 1024,
+// 1536 and 2048 bytes on 64 bits. Together they may keep what another class keeps.
+const (
+	small0 = 256 - bufferSize
+	small1 = 320 - bufferSize
+	small2 = 384 - bufferSize
+	small3 = 512 - bufferSize
+	small4 = 768 - bufferSize
+	small5 = 1<<10 - bufferSize
+	small6 = 1536 - bufferSize
+	small7 = 2<<10 - bufferSize
+
+	smallClasses = 8
+	bufferSize   = 48
+)
+
+// newBuffer returns a buffer of a class, or of another size.
+func newBuffer(class, size int) (buf *buffer) {
+	var room []byte
+	switch class {
+	case 0:
+		own := new(struct {
+			buffer
+			room [small0]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 1:
+		own := new(struct {
+			buffer
+			room [small1]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 2:
+		own := new(struct {
+			buffer
+			room [small2]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 3:
+		own := new(struct {
+			buffer
+			room [small3]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 4:
+		own := new(struct {
+			buffer
+			room [small4]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 5:
+		own := new(struct {
+			buffer
+			room [small5]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 6:
+		own := new(struct {
+			buffer
+			room [small6]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	case 7:
+		own := new(struct {
+			buffer
+			room [small7]byte
+		})
+		buf, room = &own.buffer, own.room[:0]
+	default:
+		buf, room = new(buffer), make([]byte, 0, size)
+	}
+	buf.b = room
+	return buf
+}
 
 // mostPooled bounds what a class keeps for later, in bytes, so that a burst of slow
 // clients does not pin its memory for ever; with a bounded budget it is no more
@@ -66,7 +138,7 @@ func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffe
 	class, size := classFor(n)
 	buf := p.pooled(class)
 	if buf == nil {
-		buf = &buffer{b: make([]byte, 0, size)}
+		buf = newBuffer(class, size)
 	}
 	buf.charge(by, use)
 	return buf
@@ -85,7 +157,7 @@ func (p *bufferPool) scratch(n int) *buffer {
 	if buf := p.pooled(class); buf != nil {
 		return buf
 	}
-	return &buffer{b: make([]byte, 0, size)}
+	return newBuffer(class, size)
 }
 
 // forReading is scratch for what a loop reads into.

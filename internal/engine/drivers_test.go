@@ -15,10 +15,10 @@ func TestLetGo(t *testing.T) {
 	e.buffers.put(e.buffers.forReading())
 	e.initDrivers()
 	a := admission.NewHolders(new(admission.Budget), e.now).Open(new(Conn), netip.Addr{})
-	e.buffers.put(e.buffers.get(a, admission.Input, 300)) // of the class of 384 bytes
+	e.buffers.put(e.buffers.get(a, admission.Input, 300)) // of the class of 336 bytes
 	e.retire(&Driver{Out: make([]byte, 0, 300), memory: memory{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
-	if got := e.LetGo(); got != 384+1000+ownInput+300 {
+	if got := e.LetGo(); got != 336+1000+ownInput+300 {
 		t.Errorf("%d bytes were let go, want those of two buffers, of a driver's input buffer and of its output", got)
 	}
 	if got := e.LetGo(); got != 0 {

@@ -203,11 +203,11 @@ func TestTLSWhatAHandshakeHolds(t *testing.T) {
 	s := serveTLS(t, engine.Config{Loops: 1, Budget: budget}, &engine.TLS{}, newLineHandler())
 	half := s.dial()
 	half.send(string(hello[:300]))
-	eventually(t, "half a ClientHello is held", func() bool { return budget.HeldFor(admission.Input) == 384 })
+	eventually(t, "half a ClientHello is held", func() bool { return budget.HeldFor(admission.Input) == 336 })
 	stopped := s.dial()
 	stopped.send(string(hello))
 	eventually(t, "a handshake is held", func() bool {
-		return budget.HeldFor(admission.Handshake) == 40<<10 && budget.HeldFor(admission.Input) == 384
+		return budget.HeldFor(admission.Handshake) == 40<<10 && budget.HeldFor(admission.Input) == 336
 	})
 	half.Close()
 	stopped.Close()
