@@ -165,6 +165,7 @@ func (c *callers) failed() int64 {
 
 // exchange sends a request and reads the answer. It reports whether the connection can be kept.
 func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool) (keep bool) {
+	before := acknowledged(conn)
 	_, sendErr := io.WriteString(conn, h.request)
 	// An answer may have come though not all was sent.
 	if _, err := in.Peek(1); err != nil {
@@ -172,7 +173,7 @@ func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool)
 			c.unaccepted.Add(1)
 			return false
 		}
-		if errors.Is(err, io.EOF) && len(h.request) < oneSegment && crossed(conn) {
+		if errors.Is(err, io.EOF) && crossed(conn, before) {
 			c.renewed.Add(1)
 			c.crossed.Add(1)
 			return false
@@ -212,14 +213,12 @@ func closed(conn net.Conn) (gone bool) {
 	return err != nil || gone
 }
 
-// oneSegment is more than a request has that comes as a whole or not at all.
-const oneSegment = 2000
-
 // crossed reports whether a request met a connection that the server had closed already: it came behind the end
-// of the stream, and the server's system has answered it with a reset. Between the look of closed and the sending a caller
-// may be kept from going on for as long as the machine likes. A server that has read the request, and closes all the
-// same, sends none; one that closes before it has read the request sends a reset only, and no end.
-func crossed(conn net.Conn) (reset bool) {
+// of the stream, and the server's system has answered it with a reset and taken nothing of it. Between the look of
+// closed and the sending a caller may be kept from going on for as long as the machine likes. Of a request that the
+// server was there for something is acknowledged, which before says of the time before it was sent.
+func crossed(conn net.Conn, before uint64) bool {
+	reset := false
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		return false
@@ -231,7 +230,21 @@ func crossed(conn net.Conn) (reset bool) {
 			reset = poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 		}
 	})
-	return reset
+	return reset && acknowledged(conn) == before
+}
+
+// acknowledged returns how many bytes the other side's system has taken.
+func acknowledged(conn net.Conn) (bytes uint64) {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			bytes = info.Bytes_acked
+		}
+	})
+	return bytes
 }
 
 // wantAllAnswered waits for the callers and compares what they met with what they may.
