@@ -74,8 +74,9 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 		c.wantHead(2*all + 1)
 		if method == "GET" { // those on workers may have begun at once
 			n, held := int(begun.Load()), s.app.Stats().Memory.Held
-			late := int(time.Since(asked) / backlogPatience) // one more begins after each
-			if n > mostUntaken/largeAnswer+1+late || held > int64(mostUntaken+mostUntaken/4+late*largeAnswer) {
+			late := int(time.Since(asked) / backlogPatience)       // one more begins after each
+			most := mostUntaken + mostUntaken/4 + late*largeAnswer // on a slow machine a few go to workers, too
+			if n > most/largeAnswer+1 || held > int64(most) {
 				t.Errorf("%d answers are made, %d bytes are held", n, held)
 			}
 		}
