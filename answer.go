@@ -66,18 +66,17 @@ func (i *AnswerInfo) Source() AnswerSource {
 // Status returns the status code; 0 for a connection that was dropped instead.
 func (i *AnswerInfo) Status() int { return i.status }
 
-// Bytes returns the length of the body that goes out, -1 when that is not known: of
-// what was sent piece by piece. For a policy it is always -1.
+// Bytes returns the length of the body in bytes, -1 when that is not known: for an answer that is sent piece
+// by piece. For a policy it is always -1.
 func (i *AnswerInfo) Bytes() int64 { return i.bytes }
 
-// Duration returns how long the answer took from when the request had been read, see
-// Latency; on net/http from when its routing began or, without observers of the
-// app, from [Request.OnAnswer]. What was sent piece by piece includes that. For a
-// policy it is 0.
+// Duration returns how long the answer took since the request had been read, see Latency; on net/http since
+// routing began or, without observers of the app, since [Request.OnAnswer]. Of an answer that is sent piece
+// by piece, sending is included. For a policy it is 0.
 func (i *AnswerInfo) Duration() time.Duration { return i.duration }
 
-// Dropped reports whether the client got no answer, or not to the end: it had gone, as the action found by
-// its context or by writing, or the connection was cut. A whole answer counts as given when it was made.
+// Dropped reports whether the client got no answer or only a part: it had hung up, as the action noticed by
+// its context or by writing, or the connection was cut. A complete answer counts as given once it is made.
 func (i *AnswerInfo) Dropped() bool { return i.dropped }
 
 // Err returns the cause of a failure, see Response.Err.
@@ -89,7 +88,7 @@ func (i *AnswerInfo) Method() string { return i.r.s.Method }
 // Path returns the path of the request, see Request.Path.
 func (i *AnswerInfo) Path() string { return i.r.Path() }
 
-// SentPath returns the path that the client has sent, see Request.SentPath.
+// SentPath returns the path that the client sent, see Request.SentPath.
 func (i *AnswerInfo) SentPath() string { return i.r.SentPath() }
 
 // Route returns the pattern of the route that was matched, "" when none was.
@@ -127,7 +126,7 @@ func (i *AnswerInfo) SetID(id string) {
 // Remote returns the address of the client, see Request.Remote.
 func (i *AnswerInfo) Remote() netip.AddrPort { return i.r.client() }
 
-// Secure reports whether the client has asked by TLS, see Request.Secure.
+// Secure reports whether the client used TLS, see Request.Secure.
 func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 
 // Context returns the values that Request.SetContext has given the request, such as those of

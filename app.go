@@ -89,8 +89,8 @@ func New(config Config) *App {
 	return a
 }
 
-// Config returns the app's settings, with the defaults for those that were not set.
-// What they point to must not be changed.
+// Config returns the app's settings, with defaults in place of those that were not set. What they
+// point to must not be changed.
 func (a *App) Config() Config { return a.config }
 
 // ServeHTTP answers a request of net/http: an App is an http.Handler, to be
@@ -101,21 +101,19 @@ func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.std.ServeH
 // given value. The panic has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }
 
-// OnError sets the function that is called, once, for each request that fails: because
-// an action given to [Try], or a typed one, has returned an error, because a response is
-// that of a failure ([Error], a [Problem] with a cause, one that could not be built), or
-// because a stream has failed. What it returns is the answer where there can still be
-// another: for an error that an action returned, before its middleware sees the
-// response, and for a stream of which nothing has been sent. Elsewhere it is ignored. The
-// zero Response leaves the answer to [Error]. Panics are Recover's.
+// OnError sets the function that is called, once, for each request that fails: because an action
+// given to [Try], or a typed one, has returned an error; because a response reports a failure
+// ([Error], a [Problem] with a cause, one that could not be built); or because a stream has failed.
+// It must be safe for concurrent use, and be set before the first request.
 //
-// It belongs before the first request, and must be safe for concurrent use.
+// The response it returns is sent in two cases: for an error that an action returned, before
+// middleware sees the response, and for a stream of which nothing has been sent. Else it is
+// ignored. The zero Response stands for that of [Error]. Panics are for Recover.
 func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
-// Extension returns the value that the app has under key, which make gives when first
-// asked for: a place for packages that build on Dunlin to keep what they know of an
-// app. Like a context's key, key should be of a type of the package's own. make must not
-// use the app.
+// Extension returns the value that the app has under key. If there is none, make is called for it,
+// once. It lets packages that build on Dunlin keep what they know of an app. Like a context's key,
+// key should be of a type of the package's own. make must not use the app.
 func (a *App) Extension(key any, make func() any) any {
 	a.mu.Lock()
 	defer a.mu.Unlock()

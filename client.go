@@ -4,9 +4,9 @@ import "net/netip"
 
 // Who asks, behind proxies or not: see Config.TrustedProxies.
 
-// Remote returns the address of the client: that of the peer, invalid when it has none (a
-// unix socket), or behind Config.TrustedProxies the one that they say. Its port is then 0,
-// unless they say that, too.
+// Remote returns the address of the client: that of the connection's other end or, if that is one
+// of Config.TrustedProxies, the one that it names, with port 0 unless it names a port too. It is
+// invalid for a unix socket.
 func (r *Request) Remote() netip.AddrPort {
 	r.alive()
 	return r.client()
@@ -19,17 +19,17 @@ func (r *Request) client() netip.AddrPort {
 	return r.app.server.Client(r.wire)
 }
 
-// Peer returns the address of the other end of the connection, which behind a proxy is the
-// proxy's, unless that says whose connection it is, see Config.ProxyProtocol. It is invalid
+// Peer returns the address of the connection's other end. Behind a proxy that is the proxy, or the
+// client if the proxy sends a header of the PROXY protocol, see Config.ProxyProtocol. It is invalid
 // for unix sockets.
 func (r *Request) Peer() netip.AddrPort {
 	r.alive()
 	return r.wire.Remote()
 }
 
-// Secure reports whether the client has asked by TLS: the server itself, or the nearest of
-// Config.TrustedProxies, as that says by X-Forwarded-Proto or, if Config.ForwardedHeader is
-// Forwarded, there.
+// Secure reports whether the client used TLS: to this server, or to the nearest of
+// Config.TrustedProxies as that says by X-Forwarded-Proto, or by Forwarded if
+// Config.ForwardedHeader is that.
 func (r *Request) Secure() bool {
 	r.alive()
 	return r.secure()

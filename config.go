@@ -32,107 +32,106 @@ type Config struct {
 	// they change. Default: none.
 	TLSCert, TLSKey string
 
-	// TLS holds the settings of TLS: certificates, client authentication and so
-	// on. Default: those of package crypto/tls, which takes TLS 1.2 and later. Clients that agree to one of
-	// its NextProtos that is not HTTP are disconnected.
+	// TLS holds the settings of TLS: certificates, client authentication and so on. Default: those of package crypto/tls,
+	// which takes TLS 1.2 and later. A connection that agrees by ALPN on one of its NextProtos other than HTTP is closed.
 	TLS *tls.Config
 
-	// TLSDomains are the names to get certificates for, from an authority that TLSIssuer asks. They are
-	// served by TLS from then on, in place of the certificates in TLS. Default: none.
+	// TLSDomains are the names to serve by TLS with certificates that TLSIssuer gets, in place of those in TLS. Default:
+	// none.
 	TLSDomains []string
 
-	// TLSIssuer gets the certificates for TLSDomains and renews them while the app serves: by
-	// the module github.com/dunlinhttp/dunlin/acme, say. Default: none.
+	// TLSIssuer gets the certificates for TLSDomains and renews them while the app serves: that of the module
+	// github.com/dunlinhttp/dunlin/acme, for example. Default: none.
 	TLSIssuer TLSIssuer
 
-	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made
-	// when there is none, and kept in the folder dunlin of [os.UserConfigDir]. The commands that
-	// have this machine trust it are logged. Default: false.
+	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made when there is none, and
+	// kept in the folder dunlin of [os.UserConfigDir]. The commands that make this machine trust it are logged. Default:
+	// false.
 	TLSDevelopment bool
 
-	// HSTS has clients come by TLS only: what is asked in clear text is redirected (308) to
-	// https, where routes do not say otherwise, see [Route.ClearText]: to the host that the request names, with TLSDomains only if
-	// that is one of them, and else answered with 400. And answers by TLS tell browsers
-	// to come by TLS from the beginning for so long (Strict-Transport-Security, RFC 6797), in whole seconds.
-	// They can be told otherwise by TLS only: begin with a few minutes. Behind a proxy that speaks TLS for
-	// the server TrustedProxies must name it, or all requests are redirected for ever. With
-	// TLSDevelopment browsers are told nothing, since that would hold for all that is served on
-	// localhost. See also package middleware's SecurityConfig, which goes before it.
-	// Default: clear text is served.
+	// HSTS makes clients use TLS. A request in clear text is redirected (308) to https on the host that it names, unless
+	// its route is exempt, see [Route.ClearText]; with TLSDomains, a request for any other host is answered with 400.
+	// Answers by TLS have the header Strict-Transport-Security (RFC 6797) with this duration, in whole seconds: for so
+	// long browsers use TLS by themselves. Only an answer by TLS can take that back, so begin with a few minutes.
+	//
+	// Behind a proxy that terminates TLS, TrustedProxies must name it, or every request is redirected for ever. With
+	// TLSDevelopment the header is not sent: it would hold for everything on localhost. The header of package
+	// middleware's SecurityConfig, if set, takes precedence. Default: clear text is served.
 	HSTS time.Duration
 
-	// H2C also takes HTTP/2 in clear text, from clients that know beforehand
-	// (RFC 9113, section 3.3): what a connection begins with decides. Clients that would
-	// upgrade from HTTP/1.1 are answered by HTTP/1.1, unless H2CUpgrade says otherwise.
+	// H2C also takes HTTP/2 in clear text from clients that use it without asking (prior knowledge, RFC 9113 section
+	// 3.3), on the same port as HTTP/1.1: the first bytes of a connection decide. Clients that ask for an upgrade are
+	// answered by HTTP/1.1, unless H2CUpgrade is set.
 	H2C bool
 
-	// H2CUpgrade also takes HTTP/2 from clients that ask for it by Upgrade (RFC 7540, section 3.2), in a request without a body:
-	// curl --http2, Java's HttpClient. Only the loop engine does. Leave it off behind a proxy, unless that removes
-	// Upgrade: one that passes it on, not knowing what it means, no longer sees what its clients ask for. It implies H2C.
+	// H2CUpgrade also takes HTTP/2 from clients that ask for it by Upgrade: h2c (RFC 7540 section 3.2) in a request
+	// without a body, as curl --http2 and Java's HttpClient do. Only the loop engine does this. It implies H2C. Leave it
+	// off behind a proxy that does not remove Upgrade: one that passes it on without understanding it no longer sees the
+	// requests.
 	H2CUpgrade bool
 
 	// Ready, if set, is called when a listener is being served, with its
 	// address and the engine that serves it.
 	Ready func(addr net.Addr, engine Engine)
 
-	// Logger receives failures, panics and the engine's own events. Its handler may block, and is called on a goroutine of
-	// its own: what an action brings about, such as its panic, waits for it, but for 50 ms at most, and not at all while the
-	// handler is slow; everything else, such as what is refused, never does. Up to 1,024 records wait; what finds no room is
-	// dropped and counted, by a record a second and in Stats. What middleware and actions log by themselves is theirs.
-	// Default: slog.Default() at the time of New.
+	// Logger receives failures, panics and the engine's own events. Its handler is called on a goroutine of its own and
+	// may block: what an action causes, such as its panic, waits for it for 50 ms at most, and not at all while the
+	// handler is slow; nothing else waits. Up to 1,024 records are queued; those beyond are dropped, and counted in Stats
+	// and by a record a second. What actions and middleware log themselves does not pass here. Default: slog.Default()
+	// when New is called.
 	Logger *slog.Logger
 
-	// MemoryLimit is how much memory the process is to have resident, the
-	// program's own pages included. A quarter of what it leaves, at most 256 MiB, is
-	// the budget for what clients make the server hold: requests that are not
-	// complete, bodies that an action reads in whole, answers that are not taken.
-	// When it is used up, those clients make room who hold most for longest: they are
-	// refused with 503, or cut off if their answer has begun. Clients that hold no more than a
-	// fair share, 80 KiB or more, are served as before; to those who hold less than that a
-	// quarter of the budget is left by bodies of others. Bodies that could never fit are
-	// refused with 413. A small limit leaves little: of 16 MiB the budget is about 2.5 MiB, and 40 bodies of 60 KB
-	// that come slowly at once fit, while all others are answered with 503. From the limit follow also, on the loop engine, the default of
-	// MaxConcurrent; and on both engines the pace of the garbage collector (GOGC and the runtime's memory
-	// limit, from the first Serve to the end of Shutdown), without a limit of GOGC alone where only net/http
-	// serves. What the program sets itself goes
-	// before it: GOGC in the environment, or debug.SetGCPercent with anything but 100, and while
-	// the app serves also debug.SetMemoryLimit; before that, only a tighter memory limit
-	// does. Memory that actions hold is theirs to bound.
-	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none,
-	// with a budget of 256 MiB. A control group that leaves less than this, beside what
-	// the kernel needs in it for sockets and page tables, goes before it.
+	// MemoryLimit is how much memory the process should have resident, in bytes, the program's own pages included.
+	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none. A control group's limit that leaves
+	// less, after what the kernel needs in it for sockets and page tables, takes precedence.
+	//
+	// A quarter of what the program itself leaves, at most 256 MiB, is the budget for what clients make the server hold:
+	// incomplete requests, bodies that an action reads in whole, answers that are not taken. (Without a limit the budget
+	// is 256 MiB.) When it is used up, the clients that hold most for longest are refused with 503, or cut off if their
+	// answer has begun. Clients that hold no more than a fair share, at least 80 KiB, are served as before; bodies of
+	// larger holders leave a quarter of the budget to them. Bodies that could never fit are refused with 413. A small
+	// limit leaves little: of 16 MiB the budget is about 2.5 MiB, in which 40 bodies of 60 KB fit that arrive slowly at
+	// the same time.
+	//
+	// The limit also sets the default of MaxConcurrent, on the loop engine, and the pace of the garbage collector from
+	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, or GOGC alone if there is no limit and
+	// only net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent with
+	// anything but 100, debug.SetMemoryLimit while the app serves or, before that, with less. What actions allocate is
+	// not bounded.
 	MemoryLimit ByteSize
 
-	// MaxMemoryPerConnection bounds what one connection, or on net/http one request, may make the server hold of that
-	// budget: a larger body that is read in whole is answered with 413, one that does not fit beside others of an HTTP/2
-	// connection with 503. What reading takes is beside it, 256 KiB and twice MaxHead at most, and answers count for
-	// MaxMemoryPerAddress only. Of trusted proxies' HTTP/2 it bounds each request. At least 128 KiB. Default: the budget.
+	// MaxMemoryPerConnection bounds how much of that budget one connection, or on net/http one request, may use for
+	// bodies that are read in whole: a larger one is answered with 413, one that does not fit beside others of its HTTP/2
+	// connection with 503. Buffers for reading come on top, 256 KiB and twice MaxHead at most; answers count for
+	// MaxMemoryPerAddress only. By HTTP/2 from trusted proxies it bounds each request. At least 128 KiB. Default: the
+	// budget.
 	MaxMemoryPerConnection ByteSize
 
-	// MaxMemoryPerAddress bounds what all connections from one remote address may make the server hold of the
-	// budget together, answers included. Beyond it others of that address make room, as MemoryLimit says; who
-	// finds none gets a 503, for a large body after ten seconds. One answer may be larger if the address holds
-	// nothing else. Addresses are those of MaxConnectionsPerAddress. At least 128 KiB. Default: the whole budget.
+	// MaxMemoryPerAddress bounds how much of the budget all connections from one remote address may use together, answers
+	// included. Beyond it other requests of that address make room, as described at MemoryLimit; if none can, the answer
+	// is 503, for a large body after ten seconds. One answer may be larger if the address holds nothing else. Addresses
+	// are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
 
-	// MaxConcurrent is how many actions may wait at once on the loop engine: those of routes known to block, and those that
-	// are found to. Further requests of such routes wait for their turn; Critical ones may be an eighth more. A route of
-	// which no call has blocked meanwhile is not held up, and so may add the one that shows it does, on each processor;
-	// those that block seldom add one in all. What waits for its client, for its body or to take the answer, is not counted;
-	// but of actions that wait for the rest of a body of up to 64 KiB there are at most a quarter as many: beyond that, such
-	// bodies are complete before their actions begin. A route of longer bodies that do not come at once is held up like one
-	// that blocks; Limit keeps a route that hangs from taking all places. Default: 10,000, or fewer under a memory limit: one
-	// for each 256 KiB that it leaves, and 16 at the least.
+	// MaxConcurrent is how many actions may block at once on the loop engine. Requests of routes whose actions are known
+	// to block wait in a queue for their turn; Critical ones may exceed it by an eighth. Default: 10,000; under a memory
+	// limit one for each 256 KiB that it leaves, if that is less, but at least 16.
+	//
+	// A route whose actions have not blocked lately is not queued, and may exceed the bound by one on each processor; all
+	// routes that block rarely, by one together. An action that waits for its own client, to send the body or to take the
+	// answer, is not counted. But at most a quarter as many may wait for the rest of a body of up to 64 KiB: beyond that,
+	// such bodies are complete before their actions begin. A route of longer bodies that do not come at once counts as
+	// one that blocks. Use Limit to keep a route that hangs from taking all places.
 	MaxConcurrent int
 
-	// AdaptiveLimit lets the loop engine find, between 4 and MaxConcurrent, how many requests of routes known to block are
-	// served at once: fewer when they take longer the more there are, because they wait for each other or for the same
-	// database. It suits routes that take about equally long, and no streams.
+	// AdaptiveLimit lets the loop engine choose, between 4 and MaxConcurrent, how many requests of routes known to block
+	// are served at once: fewer if more at once take longer, since they wait for each other or for the same database. It
+	// suits routes that take about equally long, and no streams.
 	AdaptiveLimit bool
 
-	// QueueTarget is how long a request may wait for its turn on the loop engine while more come than can be served. When
-	// all have waited longer for ten times as long, and it is not just the same clients coming back, later ones are
-	// answered with 503 until that is over; see Route.Critical. A negative one refuses none. Default: 10 ms.
+	// QueueTarget is how long a request may wait for its turn on the loop engine in an overload. When all have waited
+	// longer than this for ten times as long, and they are not just the same clients coming back, later ones are answered
+	// with 503 until that is over; those of a [Route.Critical] are not. Negative: none is refused. Default: 10 ms.
 	QueueTarget time.Duration
 
 	// MaxBody is the largest request body, in bytes, that Bytes, Body and
@@ -160,25 +159,21 @@ type Config struct {
 	// the client open another connection. Default: no limit.
 	MaxRequestsPerConnection int
 
-	// MaxConnections bounds the connections that are open at once, those of the loop
-	// engine and those of net/http each for themselves. At the bound further clients
-	// wait, in the system's backlog, until a connection closes. One that was hijacked is
-	// its handler's to bound, here and in the two fields below: on net/http it counts no
-	// longer, on the loop engine only until the handler returns. Default: no bound but
-	// that on file descriptors.
+	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound further
+	// clients wait in the system's backlog until a connection closes. Hijacked connections are their handlers' to bound,
+	// here and in the two fields below: on net/http they no longer count, on the loop engine until the handler returns.
+	// Default: no bound but that on file descriptors.
 	MaxConnections int
 
-	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which
-	// there is one for each processor. A client that finds all of them full is not
-	// made to wait, but answered with 503 and disconnected at once. It has no effect
-	// on net/http. Default: no bound.
+	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which there is one for each processor. A
+	// client that finds all of them full does not wait: it is answered with 503 and disconnected. It has no effect on
+	// net/http. Default: no bound.
 	MaxConnectionsPerLoop int
 
-	// MaxConnectionsPerAddress bounds the open connections from one remote address,
-	// on both engines together. The addresses of an IPv6 network of 64 bits count as
-	// one; unix sockets have none. A client beyond it is answered with 503, by TLS
-	// with nothing, and disconnected at once. Behind a proxy all clients have the
-	// proxy's address, see TrustedProxies. Default: no bound.
+	// MaxConnectionsPerAddress bounds the open connections from one remote address, on both engines together. A client
+	// beyond it is disconnected at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as
+	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see TrustedProxies. Default: no
+	// bound.
 	MaxConnectionsPerAddress int
 
 	// Timeout is how long an action may take until its answer begins; a later
@@ -191,93 +186,79 @@ type Config struct {
 	// disconnects it, with a 400 if it has stopped within a line. Default: 10 s.
 	HeadTimeout time.Duration
 
-	// BodyTimeout is the time over which MinBodyRate is judged, and so about how
-	// long a client may pause in a request body. Only the time counts in which the
-	// server waits for more, not that in which the action does something else. On
-	// net/http it may be twice as long. Default: 30 s.
+	// BodyTimeout is the time over which MinBodyRate is judged, and so about how long a client may pause within a request
+	// body. Only time in which the server waits for more of the body counts. On net/http it may be twice as long.
+	// Default: 30 s.
 	BodyTimeout time.Duration
 
-	// MinBodyRate is how many bytes a second of a request body must come, on
-	// average over each BodyTimeout. A slower client is answered with 408; where
-	// the action reads the body itself, by the error that it gets. A standard
-	// handler that sets a read deadline has that instead. Default: 256. Negative:
-	// something must come at all.
+	// MinBodyRate is how many bytes a second of a request body must arrive, on average over each BodyTimeout. A slower
+	// client is answered with 408; an action that reads the body itself gets an error. A read deadline that a standard
+	// handler sets takes its place. Negative: something must arrive in each BodyTimeout. Default: 256.
 	MinBodyRate int
 
-	// WriteTimeout is the time over which MinWriteRate is judged, and so about how
-	// long a client may take nothing of an answer; then its connection is cut. Only
-	// the time counts in which part of the answer waits for the client. On net/http
-	// it may be twice as long. Of HTTP/2 it ends each stream that waits for the client to
-	// let out more of it, or for others of its own to be taken. Default: 30 s.
+	// WriteTimeout is the time over which MinWriteRate is judged, and so about how long a client may take nothing of an
+	// answer before its connection is cut. Only time in which part of the answer waits for the client counts. On net/http
+	// it may be twice as long. By HTTP/2 it ends the streams that wait for the client: for its window to open, or for
+	// others of its streams. Default: 30 s.
 	WriteTimeout time.Duration
 
-	// MinWriteRate is how many bytes a second of an answer a client must take, on
-	// average over each WriteTimeout. A standard handler that sets a write deadline
-	// has that instead. On net/http a client must take something at all, as its
-	// server sees by the room that the system has for more; there all that a connection of HTTP/2 is
-	// sent counts, and the last 4 KiB of what a handler writes are to be taken in one WriteTimeout.
-	// Default: 256. Negative: something must be taken at all.
+	// MinWriteRate is how many bytes a second of an answer a client must take, on average over each WriteTimeout. A write
+	// deadline that a standard handler sets takes its place. On net/http a client must take anything at all in each
+	// WriteTimeout: of an HTTP/2 connection, all that is sent on it counts, and the last 4 KiB that a handler writes must
+	// be taken within one WriteTimeout. Negative: something must be taken in each WriteTimeout. Default: 256.
 	MinWriteRate int
 
 	// IdleTimeout is how long a connection may stay open without a request.
 	// Default: 75 s.
 	IdleTimeout time.Duration
 
-	// TCPKeepAlive is how long a client may be silent before the system asks its
-	// system whether it is still there, and how long it waits for each reply. After
-	// nine without one the connection is closed, and the context of a request that is
-	// being answered ends: a client that has vanished without a word is not waited for
-	// for ever. Negative: it is never asked. Default: 15 s, as of a net.ListenConfig.
+	// TCPKeepAlive is how long a connection may be silent before the system probes whether the client is still there, and
+	// the interval between probes. After nine without a reply the connection is closed and the context of its request
+	// ends. Negative: no probes. Default: 15 s, as of a net.ListenConfig.
 	TCPKeepAlive time.Duration
 
-	// DrainGrace is how long Run goes on serving, after a signal, while Readiness
-	// says that no more should be sent: as long as the balancer in front takes to
-	// notice. Default: 0.
+	// DrainGrace is how long Run goes on serving after a signal while Readiness already answers 503: as long as the
+	// balancer in front takes to notice. Default: 0.
 	DrainGrace time.Duration
 
 	// DrainTimeout is how long Run waits, after DrainGrace, for running requests
 	// to end. Default: 30 s.
 	DrainTimeout time.Duration
 
-	// TrustedProxies are those in front of the server whose word on the address of a client is
-	// taken: addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and
-	// RFC 4193) and unix (whoever connects to a unix socket). Request.Remote, LimitBy, the access
-	// log and Stats then have the client's address; MaxConnectionsPerAddress does not count
-	// the proxies' own connections. Name only proxies that set the header themselves: who else
-	// reaches the server from such an address can claim any. Default: nobody is trusted.
+	// TrustedProxies are the proxies in front of the server that are believed when they say whom a request comes from:
+	// addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and RFC 4193) and unix (whoever
+	// connects to a unix socket). Request.Remote, LimitBy, the access log and Stats then have the client's address, and
+	// MaxConnectionsPerAddress does not count the proxies' connections. Name only proxies that set the header themselves:
+	// anybody else who connects from such an address can claim to be anyone. Default: nobody is trusted.
 	TrustedProxies []string
 
-	// ForwardedHeader is where TrustedProxies write who has asked them: Forwarded (RFC 7239),
-	// or a header with addresses separated by commas. Others are not looked at, since a proxy
-	// passes on what clients put there. Each proxy adds an address at the end; the client's is
-	// the last that is not one of TrustedProxies. Default: X-Forwarded-For.
+	// ForwardedHeader is the header in which TrustedProxies say whom a request comes from: Forwarded (RFC 7239), or one
+	// with addresses separated by commas. No other is read, since a proxy passes on what clients put there. Each proxy
+	// adds an address at the end; the client's is the last one that is not of TrustedProxies. Default: X-Forwarded-For.
 	ForwardedHeader string
 
-	// ProxyProtocol says that connections of TrustedProxies begin with a header of the PROXY
-	// protocol, version 1 or 2, which says whose they are. One that does not, within
-	// HeadTimeout, is closed. Those of others have none, and count as theirs.
+	// ProxyProtocol says that connections from TrustedProxies begin with a header of the PROXY protocol, version 1 or 2,
+	// which names the client. A connection without it, within HeadTimeout, is closed. Connections from others have no
+	// such header.
 	ProxyProtocol bool
 
-	// DisableGCPacing leaves GOGC, the runtime's memory limit and the return of memory
-	// by a process that has become quiet to the program, see MemoryLimit. The budget for what
-	// clients make the server hold is kept all the same.
+	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning memory
+	// to the system when the process becomes quiet, see MemoryLimit. The budget for clients is kept all the same.
 	DisableGCPacing bool
 
-	// DisableProgramDrop keeps the pages of the program's file mapped into memory that
-	// only starting, or a burst, has needed. By default the system may take them back,
-	// soon after the first Serve and when the process becomes quiet; what is used
-	// again comes from the system's cache. It has no effect in a control group with a
-	// memory limit, and elsewhere than on Linux.
+	// DisableProgramDrop keeps those pages of the program's file in memory that only starting, or a burst, has needed. By
+	// default the system may take them back soon after the first Serve and when the process becomes quiet; those used
+	// again are read from the system's cache. It only has an effect on Linux, outside a control group with a memory
+	// limit.
 	DisableProgramDrop bool
 
-	// DisableDescriptorGrowth leaves the size of the process's table of descriptors to the
-	// system. By default the loop engine has it enlarged ahead of need, for 4,096
-	// descriptors at first (32 KB of the kernel's memory), since connections wait for up to
-	// 25 ms each time the system does it.
+	// DisableDescriptorGrowth leaves the size of the process's table of file descriptors to the system. By default the
+	// loop engine has it enlarged ahead of need, at first for 4,096 descriptors (32 KB of the kernel's memory), since
+	// connections wait for up to 25 ms each time the system enlarges it.
 	DisableDescriptorGrowth bool
 
-	// DisableRestart has Run leave SIGHUP to the program or to its default, which ends the
-	// process. By default it starts the program anew, see Run.
+	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default Run
+	// starts the program anew, see Run.
 	DisableRestart bool
 
 	// RouteStats says when requests are counted and timed by route, for Stats. It

@@ -33,8 +33,9 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	return b
 }
 
-// DefaultHeaders returns the response with those headers of block that it does not have: for middleware and policies, whose word is the last but
-// not the first. What speaks of the content ([Response.Status]) a response that reports a failure does not take over. What it returns may own memory.
+// DefaultHeaders returns the response with those headers of block that it does not have yet. It is for
+// middleware and policies, which must not override what the action has set. On a response that reports a
+// failure, headers that describe the content (see [Response.Status]) are left out. The result may own memory.
 func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
@@ -61,8 +62,8 @@ func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	return r
 }
 
-// An IDHeader is a response header that says the ID of the request, in the cheapest way that there is: no string
-// is made of an ID that only the client sees. It may be shared.
+// An IDHeader is a response header with the ID of the request as its value. Setting it needs no string for an
+// ID that only the client sees. It is safe for any number of goroutines.
 type IDHeader struct {
 	block  *exchange.Block // the header, and others
 	others *HeaderBlock
@@ -75,10 +76,11 @@ func NewIDHeader(name string, pairs ...string) *IDHeader {
 	return &IDHeader{exchange.IDBlock(all.Fields[0].Name, &others.block), others}
 }
 
-// SetOn returns resp with the header saying [Request.ID] of r, and with the others, except those that resp has already.
+// SetOn returns resp with the header saying [Request.ID] of r, and with those of NewIDHeader's pairs that
+// resp does not have yet.
 func (h *IDHeader) SetOn(resp Response, r *Request) Response { return h.SetWith(resp, r, nil) }
 
-// SetWith is SetOn and then [Response.Headers] of block, unless that is nil.
+// SetWith is SetOn, followed by [Response.Headers] of block unless that is nil.
 func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Response {
 	if r.s.Numbers {
 		var over *exchange.Block
@@ -137,7 +139,7 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	}
 }
 
-// Lacks reports whether the response has none of the headers of block, be they empty.
+// Lacks reports whether the response has none of the headers of block, empty ones included.
 func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 
 // Get returns the first value of the named header, "" when the block has none. Names compare without regard to case.

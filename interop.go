@@ -9,18 +9,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
 
-// FromStd makes an action of a standard handler, on either engine. What the
-// handler writes is gathered and becomes the action's Response, so that
-// middleware sees the real status, headers and body. A handler that writes
-// more than 32 KB or flushes is suspended until its headers have passed the
-// middleware, which sees a stream, and then goes on. What has been hijacked, or answered
-// with an interim response, middleware has no part in. With middleware around it the
+// FromStd makes an action of a standard handler, on either engine. What the handler writes is
+// gathered and becomes the action's Response, so that middleware sees the real status, headers and
+// body.
+//
+// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a response
+// that streams, and the handler goes on when that is sent. Middleware has no part in interim
+// responses (1xx), nor in connections that the handler hijacks. With middleware around it the
 // handler runs on a goroutine of its own.
 //
-// The handler reads the body as it comes, or what Request.Bytes has
-// read, in whole. Group.MaxBody and Route.MaxBody bound it; Config.MaxBody does
-// not. Request.Pattern is that of the route, without a method or host, and
-// Request.PathValue gives its parameters.
+// The handler reads the body as it arrives, or what Request.Bytes has read before. Group.MaxBody
+// and Route.MaxBody bound it; Config.MaxBody does not. Its Request.Pattern is that of the route,
+// without a method or host, and its Request.PathValue gives the parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")

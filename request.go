@@ -138,8 +138,8 @@ func (r *Request) Path() string {
 	return r.own(r.s.Path)
 }
 
-// SentPath returns the path that the client has sent, in the form of Path: another one where
-// [App.Rewrite] has had it stand for that.
+// SentPath returns the path that the client sent, in the form of Path. It differs from Path where a rule of
+// [App.Rewrite] has replaced the path.
 func (r *Request) SentPath() string {
 	if r.s.Sent == "" {
 		return r.Path()
@@ -227,8 +227,9 @@ func (r *Request) Header(name string) string {
 	return s
 }
 
-// HeaderList returns all values of the named request header, joined by a comma and a space, of Cookie by a semicolon and a space, where
-// it was sent in several lines (RFC 9110 section 5.3, RFC 9113 section 8.2.3); "" when there is none.
+// HeaderList returns all values of the named request header as one: where it was sent in several lines, they
+// are joined by a comma and a space, those of Cookie by a semicolon and a space (RFC 9110 section 5.3, RFC
+// 9113 section 8.2.3). It returns "" when there is none.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -237,8 +238,8 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
-// HeaderBytes is HeaderList without a copy, for comparing: what it returns is not to be written to, and valid until the body is
-// read, or the action waits or returns.
+// HeaderBytes is HeaderList without a copy, for comparing. The slice must not be written to. It is valid
+// until the body is read, the action blocks, or it returns.
 func (r *Request) HeaderBytes(name string) []byte {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -258,8 +259,9 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
-// WithHeaders answers by next, which sees other request headers than the client has sent: those of fields in place of theirs, none for "".
-// It is for middleware. When next has returned, the headers are the client's again, also for what sends its response.
+// WithHeaders returns the answer of next to the request with other headers: for each of fields, the header of
+// that name has the given value alone, or is absent if the value is "". It is for middleware. Once next has
+// returned, the request has the client's headers again, also for the code that sends the response.
 func (r *Request) WithHeaders(fields map[string]string, next Action) Response {
 	r.alive()
 	sent := r.wire
@@ -292,9 +294,9 @@ func (r *Request) Std() *http.Request {
 	return r.stdRequest()
 }
 
-// Now returns the time. On an event loop it is when the loop's present turn began, mostly some
-// microseconds ago, which spares a look at the clock; where the action has been taken over, or
-// there is no loop, it is time.Now.
+// Now returns the time. On an event loop it is when the loop's present turn began, mostly some microseconds
+// ago, which spares a look at the clock. Once the action has blocked, and where there is no loop, it is
+// time.Now.
 func (r *Request) Now() time.Time {
 	r.alive()
 	return r.wire.Now()

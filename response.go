@@ -97,8 +97,8 @@ func Redirect(location string) Response {
 	return Empty().Status(http.StatusSeeOther).Header("Location", location)
 }
 
-// Status returns the response with another status code, 200 to 599. One that
-// reports a failure keeps its 500, and takes no headers over that speak of the
+// Status returns the response with another status code, 200 to 599. A response
+// that reports a failure keeps its 500 and drops headers that describe the
 // content (Content-Type, Cache-Control, Location and the like).
 func (r Response) Status(code int) Response {
 	if code < 200 || code > 599 {

@@ -120,10 +120,10 @@ func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 	return sub
 }
 
-// Version returns a group whose routes are only for requests that accept a
-// vendor media type of the given version: "v2" for Accept:
-// application/vnd.acme.v2+json. When no version fits, the answer is 406 and
-// lists those that exist. Either says Vary: Accept, and so does a panic's answer.
+// Version returns a group whose routes are only for requests that accept a vendor media
+// type of the given version: "v2" for Accept: application/vnd.acme.v2+json. When no
+// version fits, the answer is 406 and lists those that exist. Every answer of such a path
+// says Vary: Accept.
 func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	sub := g.derive()
 	sub.version = version

@@ -137,14 +137,16 @@ func (a *App) Explain(method, target string) string {
 	return a.router.Explain(method, host, string(path), "")
 }
 
-// Rewrite has paths that the pattern from matches stand for the path to, in which {name} is a
-// parameter of from, and {name...} one with slashes:
+// Rewrite replaces the path of requests before they are routed, without a redirect. Paths that match the
+// pattern from become the path to, in which {name} stands for a parameter of from, and {name...} for one with
+// slashes:
 //
 //	app.Rewrite("/v1/{path...}", "/api/{path...}")
 //
-// Requests are routed by the new path, with the middleware of its route; the query stays. Path and the
-// URL of standard handlers have the new one, SentPath what was sent; redirects to another slash at the end name what
-// was sent where that leads there, too. A request is rewritten once, before all routes. Rewrite panics when a rule cannot hold.
+// The new path is routed, with the middleware of its route; the query stays. Path, and the URL that standard
+// handlers see, have the new path, SentPath has the one sent. A redirect to the path with or without a slash
+// at its end names the path as sent if that leads to the route, too. A request is rewritten once. Rewrite
+// panics when the rule is not valid.
 func (a *App) Rewrite(from, to string) {
 	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
 		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))

@@ -25,13 +25,13 @@ type Stats struct {
 
 // Connections are those of both engines.
 type Connections struct {
-	Open         int    `json:"open"`    // hijacked ones are not, at the latest when their handlers have returned
+	Open         int    `json:"open"`    // without hijacked ones, at the latest once their handlers have returned
 	PerLoop      []int  `json:"perLoop"` // of these, on each event loop
 	Accepted     uint64 `json:"accepted"`
 	AcceptPauses uint64 `json:"acceptPauses"` // times accepting stopped for want of file descriptors, or at MaxConnections
 
-	// AcceptPaused is for how long nothing has been accepted for one of these reasons; 0 if
-	// that is not so now.
+	// AcceptPaused is how long accepting has been paused for one of these reasons; 0 if it is
+	// not paused.
 	AcceptPaused time.Duration `json:"acceptPausedNs"`
 
 	Refused uint64 `json:"refused"` // requests to the loop engine that were malformed, too large or cut short
@@ -43,13 +43,13 @@ type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
 	Away      int    `json:"away"`      // connections to the loop engine with a goroutine of their own: actions that block, streams
 	Working   int    `json:"working"`   // of these, those that count against Config.MaxConcurrent
-	Most      int    `json:"most"`      // that may work at once: Config.MaxConcurrent, or less by AdaptiveLimit
+	Most      int    `json:"most"`      // how many may be Working: Config.MaxConcurrent, or less by AdaptiveLimit
 	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
 	Takeovers uint64 `json:"takeovers"` // event loops taken from an action that blocked
 
-	// How long requests waited before anything was done for them: the longest wait of the
-	// last second or two, and the longest ever. A loop's is that for its turn, which
-	// grows as the loop has more to do than it can; a queue's is that for a worker.
+	// How long requests waited before anything was done for them: the longest wait of the last
+	// second or two, and (Most) the longest ever. LoopWait is for a turn on an event loop,
+	// QueueWait for a worker.
 	LoopWait      time.Duration `json:"loopWaitNs"`
 	LoopWaitMost  time.Duration `json:"loopWaitMostNs"`
 	QueueWait     time.Duration `json:"queueWaitNs"`
@@ -62,20 +62,20 @@ type MemoryStats struct {
 	LimitSource string           `json:"limitSource"`  // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
 	Budget      int64            `json:"budget"`       // what clients may make the server hold
 	Held        int64            `json:"held"`         // what they make it hold now
-	HeldFor     map[string]int64 `json:"heldFor"`      // of that for input, body, output, stream, queued, handshake and cache
+	HeldFor     map[string]int64 `json:"heldFor"`      // Held by use: input, body, output, stream, queued, handshake and cache
 	HeldPeak    int64            `json:"heldPeak"`     // the most there has been
 	Refused     uint64           `json:"refused"`      // times something found no room in the budget
-	TLS         int64            `json:"tls"`          // what TLS is reckoned to take for open connections to the loop engine, beside the budget
+	TLS         int64            `json:"tls"`          // estimated use of TLS for open connections to the loop engine, beside the budget
 	Pending     int64            `json:"pending"`      // answers that clients have not taken yet
-	ReadPaused  int              `json:"readPaused"`   // connections to the loop engine that are not read until their clients have taken their answers
+	ReadPaused  int              `json:"readPaused"`   // connections to the loop engine that are not read until their clients take their answers
 	Waiting     int              `json:"waiting"`      // requests whose bodies are not read on until there is room
-	WaitingFor  time.Duration    `json:"waitingForNs"` // for how long there have been such without a break; 0 if there are none now
+	WaitingFor  time.Duration    `json:"waitingForNs"` // how long there have been such requests without a break; 0 if there are none
 	Holders     int              `json:"holders"`      // connections and requests that hold something
-	Fair        int64            `json:"fair"`         // what each may hold without being refused or cut off because of others
+	Fair        int64            `json:"fair"`         // the fair share: who holds no more is not refused or cut off for others
 	Ending      int64            `json:"ending"`       // held by those who are being ended to make room
 	Largest     []Holding        `json:"largest"`      // those who hold most, the largest first
-	HeapGoal    int64            `json:"heapGoal"`     // how large the heap may grow before a collection; 0: as Go has it
-	GOGC        int              `json:"gogc"`         // as chosen after the latest collection; 0: the user's
+	HeapGoal    int64            `json:"heapGoal"`     // how large the heap may grow before a collection; 0: Go's own choice
+	GOGC        int              `json:"gogc"`         // as set after the latest collection; 0: the program's own
 }
 
 // A Holding says what one client makes the server hold: over a connection to the loop engine,
@@ -84,7 +84,7 @@ type Holding struct {
 	Remote string        `json:"remote"` // address and port
 	Held   int64         `json:"held"`   // bytes
 	For    time.Duration `json:"forNs"`  // since it began to hold something
-	Free   time.Duration `json:"freeNs"` // until that is expected to be free, by how fast it sends or takes
+	Free   time.Duration `json:"freeNs"` // until that will be free, as estimated from the client's speed
 }
 
 // mostHoldings is how many there are in MemoryStats.
@@ -123,8 +123,10 @@ func (a *App) Stats() Stats {
 	return s
 }
 
-// AddStats has Stats.Added show what stats returns, under a name: the calls of a store that is away at times, say. stats is called for each
-// snapshot, by any goroutine, and must not wait; what it returns is encoded as JSON, or how it panicked. It panics when the name is taken.
+// AddStats adds what stats returns to [Stats.Added], under a name: the counts of a store that is not always
+// reachable, for example. stats is called for each snapshot, by any goroutine, and must not block. What it
+// returns is encoded as JSON; if it panics, a text that says so stands there instead. AddStats panics when
+// the name is taken.
 //
 //	app.AddStats("store", func() any { return guarded.Stats() })
 func (a *App) AddStats(name string, stats func() any) {

@@ -227,20 +227,26 @@ func (w *streamWriter) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// A BodyEncoder encodes a body as it is sent, see [Response.EncodeLater]: a Writer and Closer, and Flush, which writes what the other end
-// needs to decode all of the body so far. It writes to what it was made with. Its methods are called by one goroutine at a time; Close is
-// called once, also after an error and where the stream fails: then that writer fails, too.
+// A BodyEncoder encodes a body as it is sent, see Response.EncodeLater. What it makes of what is
+// written to it goes to the writer that it was made with. Flush writes all that the other end needs
+// to decode the body so far. Its methods are called by one goroutine at a time. Close is called
+// once, also after an error and when the stream fails; in that case writing to the writer fails,
+// too.
 type BodyEncoder = exchange.Encoder
 
-// EncodeLater is for middleware that encodes bodies that do not exist yet, which Len reports as -1: streams, events, files, long
-// answers of standard handlers. It returns the response with decide called when its head is settled, once:
+// EncodeLater is for middleware that encodes bodies, such as Compress, where the body does not exist yet and
+// Len is -1: streams, events, files, long answers of standard handlers. Other responses are returned
+// unchanged.
 //
-//   - Where the body has become complete after all, decide gets the response with it, as [Response.Body], and changes it by WithBody.
-//   - Otherwise it gets the head, as a stream, and the size of the body in bytes, -1 if it is not known. It returns the head
-//     with headers changed, and the function that makes the encoder, nil if the body is to go as it is. So it is for HEAD, where
-//     no encoder is made; if a standard handler has answered that, decide is called at once.
+// decide is called once, when the headers are final, and may use the request:
 //
-// It may use the request. Other responses that are complete are returned as they are. The one added last encodes last.
+//   - Where the body is complete by then, decide gets the response with it, see [Response.Body], and changes it by
+//     WithBody.
+//   - Otherwise it gets the response without a body, and the size of the body in bytes, -1 if that is not known. It
+//     returns the response with its headers changed, and a function that makes the encoder, or nil to send the body as
+//     it is. So it is for HEAD, where no encoder is made; if a standard handler answers HEAD, decide is called at once.
+//
+// Of several encoders, the one added last is applied last.
 func (r Response) EncodeLater(decide func(head Response, size int64) (Response, func(io.Writer) BodyEncoder)) Response {
 	announces := r.a.Kind() == exchange.Complete && r.a.Body == "" && r.a.Announced() != 0
 	if r.a.Failed() || decide == nil || r.a.Kind() != exchange.Later && !announces {

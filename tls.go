@@ -51,23 +51,24 @@ func (c *Config) hasTLS() bool {
 
 // A TLSIssuer gets certificates from an authority, see Config.TLSIssuer.
 type TLSIssuer interface {
-	// Certificates returns those for the names, as far as they are there already: it asks nobody yet.
-	// It fails when it never could. What happens later is logged by log.
+	// Certificates returns the certificates for the names. It does no I/O over the network: those that are
+	// missing are got by Renew. It fails when they could never be got. Later failures are reported to log.
 	Certificates(domains []string, log *slog.Logger) (TLSCertificates, error)
 }
 
-// TLSCertificates are certificates that a [TLSIssuer] has got, and will. Its methods must be safe for
-// concurrent use.
+// TLSCertificates are the certificates of a [TLSIssuer], those that it still has to get included. Its methods
+// must be safe for concurrent use.
 type TLSCertificates interface {
-	// GetCertificate is that of a [tls.Config].
+	// GetCertificate is used as that of a [tls.Config].
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Protocols returns what the authority may want to agree on (ALPN) beside HTTP. Connections that do are closed after the
-	// handshake.
+	// Protocols returns the ALPN protocols of the authority's own checks, such as acme-tls/1. A connection
+	// that agrees on one is closed after the handshake.
 	Protocols() []string
-	// Challenge returns the answer to the authority's request for a path of host, and whether it is
-	// one. It is asked before the app's routes for paths below /.well-known/acme-challenge/.
+	// Challenge returns the answer to a request of the authority for a path of host, and whether there is
+	// one. It is asked about paths below /.well-known/acme-challenge/, before the app's routes are.
 	Challenge(host, path string) (answer string, ok bool)
-	// Renew gets certificates, and others before they end, until ctx ends. It is called once, when the app serves.
+	// Renew gets the certificates and renews them before they expire, until ctx ends. It is called once, when
+	// the app begins to serve.
 	Renew(ctx context.Context)
 }
 

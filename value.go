@@ -21,8 +21,8 @@ func NewKey[T any](name string) *Key[T] { return &Key[T]{name} }
 // String returns the key's name.
 func (k *Key[T]) String() string { return k.name }
 
-// Set gives the request the value v under k, in place of any it had. A pointer
-// costs nothing; another type is moved to the heap.
+// Set gives the request the value v under k, in place of any it had. A pointer is stored
+// without an allocation; a value of another type is moved to the heap.
 func (k *Key[T]) Set(r *Request, v T) {
 	r.alive()
 	for i := range r.values {
