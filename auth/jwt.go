@@ -26,14 +26,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Config says whose tokens count. The zero value of a field stands for its default; Issuer, Audience and one of KeySet and Keys
-// must be given.
+// Config says whose tokens are accepted. The zero value of a field stands for its default; Issuer, Audience
+// and one of KeySet and Keys must be given.
 type Config struct {
 	Issuer   string // must be the claim iss
 	Audience string // must be among the claim aud
 
-	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token names a key that is not known: by one request
-	// at a time, and at most once in MinRefresh, so that made-up names cost nothing; and once an hour beside what is going on, for what was taken away.
+	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token names an
+	// unknown key, by one request at a time and at most once in MinRefresh, so that made-up names cost
+	// nothing; and once an hour in the background, to notice keys that the issuer has withdrawn.
 	KeySet     string
 	MinRefresh time.Duration // Default: 30 s
 	Timeout    time.Duration // of a fetch. Default: 5 s
@@ -42,7 +43,8 @@ type Config struct {
 	// Keys are public keys by their names (kid), instead of KeySet: *rsa.PublicKey of 2048 bits at least, *ecdsa.PublicKey and ed25519.PublicKey.
 	Keys map[string]crypto.PublicKey
 
-	// Methods are the signatures that are taken, of public keys only: "none" and HMAC never are. Default: RS256, ES256 and EdDSA.
+	// Methods are the accepted signature algorithms. Only those with public keys can be: "none" and HMAC
+	// never are. Default: RS256, ES256 and EdDSA.
 	Methods []string
 
 	// Leeway is by how much clocks may differ. Default: 30 s.
@@ -69,7 +71,7 @@ type Tokens struct {
 
 var known = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// NewTokens panics when a setting cannot hold.
+// NewTokens returns what checks tokens by c. It panics when a setting is not valid.
 func NewTokens(c Config) *Tokens {
 	if c.Methods == nil {
 		c.Methods = []string{"RS256", "ES256", "EdDSA"}
@@ -123,8 +125,9 @@ func (c *Config) validate() error {
 // longestToken bounds a token, in bytes.
 const longestToken = 16 << 10
 
-// Middleware answers 401 to requests without a token in the Authorization field (scheme Bearer) that holds, and 503 while nobody
-// knows the issuer's keys. What is wrong with a token is logged, not told.
+// Middleware answers 401 to requests without a valid token in the Authorization field (scheme Bearer), and
+// 503 while the issuer's keys are not known. What is wrong with a token is logged, and not told to the
+// client.
 func (t *Tokens) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -157,8 +160,8 @@ func (t *Tokens) Claims(r *dunlin.Request) *Claims {
 	return claims
 }
 
-// Check returns what a token says if it holds: signed by a key of the issuer, with a method that is taken, for this audience, not expired and
-// not of the future.
+// Check returns what a token says, if it is valid: signed by a key of the issuer with one of the Methods, for
+// this audience, not expired, and not from the future.
 func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: the token is longer than %d bytes", longestToken)

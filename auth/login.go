@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// LoginConfig says at whose door people log in, and what becomes of their session. The zero value of a field stands for its default; those
-// of the first two groups must be given, but for ClientSecret.
+// LoginConfig names the provider, and says what becomes of the session of who has logged in. The zero value
+// of a field stands for its default; those of the first two groups must be given, except for ClientSecret.
 type LoginConfig[T any] struct {
 	// Issuer is the provider, as its discovery document and its tokens name it: https://id.example.com.
 	Issuer string
@@ -113,7 +113,8 @@ type Login[T any] struct {
 // reserved are the parameters that no other value may be given.
 var reserved = []string{"client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "request", "request_uri"}
 
-// NewLogin panics when a setting cannot hold. The provider is asked when somebody logs in first.
+// NewLogin returns the actions of a login. It does not ask the provider: that is done when somebody logs in
+// first. It panics when a setting is not valid.
 func NewLogin[T any](c LoginConfig[T]) *Login[T] {
 	if c.Home == "" {
 		c.Home = "/"
@@ -172,8 +173,9 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 	return callback, nil
 }
 
-// Begin sends the browser to the provider, with a cookie that the end of the login is bound to. The query parameter to names a path of this
-// host to go to then, with its query, of 512 bytes at most; what is none is not gone to.
+// Begin sends the browser to the provider, with a cookie to which the end of the login is bound. The query
+// parameter "to" names the path of this host, with a query, to go to after the login: up to 512 bytes. A
+// value that is not such a path is ignored.
 func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	p, err := l.provider.get(r.Context())
 	if err != nil {

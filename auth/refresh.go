@@ -15,16 +15,18 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns who it is with an access token that holds: who itself while Token does, else what the provider gives for its refresh
-// token (RFC 6749 section 6, OpenID Connect Core 1.0, section 12), which it has where LoginConfig.Scopes names offline_access, at most
-// providers. Keep what it returns, mostly in the session, in place of who: a provider may take a refresh token once only. Of who, Issuer, Subject and Token
-// are needed.
+// Refresh returns who with a valid access token: who itself while its Token is valid, else with what the
+// provider gives for its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most
+// providers give one if LoginConfig.Scopes has offline_access. Keep the result in place of who, mostly in the
+// session: a provider may accept a refresh token only once. Of who, Issuer, Subject and Token are needed.
 //
-// Of many calls with one refresh token, one asks the provider, within LoginConfig.Timeout, and the others get what it got, also those that come
-// up to half a minute later because their session was read before. That holds for one process: where several may have a session refreshed at
-// the same moment, the provider must bear that. At most 1024 refresh tokens are asked for at once, or remembered.
+// Of many calls with the same refresh token, one asks the provider, within LoginConfig.Timeout, and all get
+// its result; so do calls up to half a minute later, whose session was read before. That holds within a
+// process: where several may refresh a session at the same moment, the provider must permit that. At most
+// 1024 refresh tokens are in use or remembered at once.
 //
-// An error is a problem to answer with: 401 where somebody has to log in again, 503 where the provider does not answer.
+// An error is a problem to answer with: 401 where somebody has to log in again, 503 where the provider does
+// not answer.
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
 	switch {
 	case who == nil || who.Token == nil || who.Subject == "" || who.Issuer != l.config.Issuer:

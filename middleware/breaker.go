@@ -10,11 +10,12 @@ import (
 
 // BreakerConfig says when a Breaker opens.
 type BreakerConfig struct {
-	// Failures is after how many in a row. Default: 5.
+	// Failures is how many calls in a row must fail for the breaker to open. Default: 5.
 	Failures int
 
-	// OpenFor is how long nothing is tried then. After it one call is let through, and another if that
-	// has not come back after as long; if one fails, it is twice as long, up to ten times. Default: 1 s.
+	// OpenFor is how long the breaker stays open before it lets one call through as a trial; if that takes as
+	// long itself, another is let through. After a trial that failed it stays open twice as long, up to ten
+	// times OpenFor. Default: 1 s.
 	OpenFor time.Duration
 
 	// OnChange, if set, is called when it opens and when it closes. It must be quick.

@@ -48,21 +48,25 @@ type CacheConfig struct {
 	// Logger is told, at level Warn, what failed when a stale answer is sent instead. Default: slog.Default().
 	Logger *slog.Logger
 
-	// Revalidate keeps also what is never fresh, says so (no-cache, max-age=0, a past Expires) and has an ETag or Last-Modified. Each request for it
-	// runs the action, which learns by If-None-Match and If-Modified-Since what is kept: its 304 has that sent. It pays where the
-	// action is [Proxy]. What was fresh is revalidated so in any case. Default: it is not kept.
+	// Revalidate also keeps answers that are never fresh and say so (no-cache, max-age=0, a past Expires), if
+	// they have an ETag or Last-Modified. The action still runs for each request; it gets If-None-Match and
+	// If-Modified-Since for the kept answer, and if it returns 304, the kept one is sent. That saves
+	// something where the action is a [Proxy]. Answers that were fresh once are revalidated in any case.
+	// Default: such answers are not kept.
 	Revalidate bool
 
-	// Heuristic bounds for how long an answer is taken for fresh that does not say so, but when it has changed (Last-Modified): for a tenth of
-	// the time since then (RFC 9111 section 4.2.2). It is for what stands in front of servers that others run. Default: nothing is guessed.
+	// Heuristic bounds how long an answer counts as fresh that has Last-Modified but does not say how long it
+	// is: for a tenth of the time since it was modified (RFC 9111 section 4.2.2), and for this at most. It is
+	// for caches in front of servers that others run. Default: such answers are not fresh.
 	Heuristic time.Duration
 
-	// Targets are response fields that say to this cache alone what Cache-Control says to all, such as CDN-Cache-Control (RFC 9213): the
-	// first that is there and well-formed counts instead of Cache-Control and Expires. Default: none.
+	// Targets are the names of response fields that are addressed to this cache alone, such as
+	// CDN-Cache-Control (RFC 9213). The first that is there and well-formed takes the place of Cache-Control
+	// and Expires. Default: none.
 	Targets []string
 
 	// ObeyClients heeds the Cache-Control of requests: no-cache, no-store, max-age, max-stale, min-fresh,
-	// only-if-cached. Then clients decide how often actions run. Default: they do not.
+	// only-if-cached. Clients then decide how often actions run. Default: it is ignored.
 	ObeyClients bool
 }
 

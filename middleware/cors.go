@@ -12,56 +12,56 @@ import (
 
 // CORSConfig says which pages of other origins may read answers, and what they may send.
 type CORSConfig struct {
-	// Origins are those whose pages may: "https://app.example.com", with a port if it is not
-	// the scheme's own. "https://*.example.com" stands for every host below example.com, but not
-	// for that itself, "http://localhost:*" for every port, and "*" alone for all origins.
+	// Origins are the origins whose pages may read answers: "https://app.example.com", with a port if it is
+	// not the scheme's default. "https://*.example.com" stands for every host below example.com, but not for
+	// example.com itself, "http://localhost:*" for every port, and "*" alone for all origins.
 	Origins []string
 
-	// Methods are those that pages may use beside GET, HEAD and POST, which need no leave.
-	// "*" stands for all, unless Credentials is set. Default: PUT, PATCH and DELETE.
+	// Methods are those that pages may use besides GET, HEAD and POST, which are always allowed. "*" stands
+	// for all, unless Credentials is set. Default: PUT, PATCH and DELETE.
 	Methods []string
 
-	// Headers are the names of request headers that pages may set beside those that need no
-	// leave, such as "Content-Type" (for JSON) and "Authorization". "*" stands for all but Authorization,
-	// unless Credentials is set. Default: Content-Type.
+	// Headers are the names of request headers that pages may set besides those that are always allowed, such
+	// as "Content-Type" (for JSON) and "Authorization". "*" stands for all but Authorization, unless
+	// Credentials is set. Default: Content-Type.
 	Headers []string
 
-	// Expose are the names of response headers that pages may read beside those that
-	// need no leave. "*" stands for all, unless Credentials is set. Default: none.
+	// Expose are the names of response headers that pages may read besides those that are always readable.
+	// "*" stands for all, unless Credentials is set. Default: none.
 	Expose []string
 
 	// Credentials lets browsers send cookies and the like along, and pages read the answers. It
 	// does not go with "*" among the origins.
 	Credentials bool
 
-	// MaxAge is how long a browser may go by the answer to a preflight, in whole seconds.
-	// Negative: not at all. Default: not said, which browsers take for 5 s.
+	// MaxAge is how long a browser may reuse the answer to a preflight, in whole seconds. Negative: not at
+	// all. Default: the header is not sent, and browsers use 5 s.
 	MaxAge time.Duration
 }
 
-// CORS lets pages of other origins read answers (Fetch standard, section 3.2). It answers
-// preflights, which ask before what a form could not send, with 204. Of an origin that is not
-// among Origins it says nothing, and browsers keep the answer from the page: requests are not
-// refused, see [CrossOrigin] for that. Answers that depend on the origin say Vary: Origin.
+// CORS lets pages of other origins read answers (Fetch standard, section 3.2). It answers preflights, the
+// requests by which browsers ask before they send what a form could not, with 204. For an origin that is not
+// among Origins it sends no headers, and browsers keep the answer from the page; requests are not refused,
+// see [CrossOrigin] for that. Answers that depend on the origin say Vary: Origin.
 //
-// Middleware does not see every answer: put [SendCORS] with the same settings beside it, so
-// that pages can also read why they were refused.
+// Middleware does not see every answer: add [SendCORS] with the same settings, so that pages can also read
+// why they were refused.
 //
 //	app.Use(middleware.CORS(config))
 //	app.Policy(middleware.SendCORS(config))
 //
-// It belongs before what may refuse requests, such as authentication: preflights carry no
-// credentials. CORS panics when a setting would not do what it seems to: credentials with "*",
-// an origin that no browser sends, a pattern that others can match.
+// It belongs before whatever may refuse requests, such as authentication: preflights carry no credentials.
+// CORS panics when a setting would not do what it seems to: credentials with "*", an origin that no browser
+// sends, a pattern that other origins can match.
 func CORS(c CORSConfig) dunlin.Middleware {
 	rules := newCORSRules("CORS", c)
 	return rules.around
 }
 
-// SendCORS is the policy that has every answer of the app say what CORS does, also those that
-// no middleware sees: late ones, those over a limit, in an overload and to what is too large. Of
-// requests whose head could not be read the origin is not known. Without the middleware it also
-// answers preflights, for paths that have routes and nothing else to say to OPTIONS.
+// SendCORS is the policy that puts the headers of [CORS] on every answer of the app, also on those that no
+// middleware sees: late ones, those over a limit, in an overload, and to what is too large. The origin of a
+// request whose head could not be read is not known. Without the middleware it also answers preflights, for
+// paths that have routes but no answer to OPTIONS of their own.
 func SendCORS(c CORSConfig) dunlin.Policy {
 	rules := newCORSRules("SendCORS", c)
 	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {

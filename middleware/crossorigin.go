@@ -8,16 +8,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// CrossOrigin refuses, with 403, what a page of another origin has a browser send: that is how
-// requests are forged in the name of a visitor (CSRF). It needs no token and no cookie, but
-// goes by Sec-Fetch-Site and Origin, which pages cannot set, by the rules of
-// [http.CrossOriginProtection]: GET, HEAD and OPTIONS pass, and so must not change anything; so
-// do requests of the same origin, of those given, and of clients that are no browsers, which send neither
-// header. Browsers older than 2020 that send Origin are known by that.
+// CrossOrigin protects against cross-site request forgery (CSRF): it answers 403 to requests that a browser
+// sends for a page of another origin. It needs no token and no cookie, but goes by Sec-Fetch-Site and Origin,
+// which pages cannot set, by the rules of [http.CrossOriginProtection]. GET, HEAD and OPTIONS pass, and so
+// must not change anything. So do requests of the same origin, of the trusted ones, and of clients that are
+// no browsers and send neither header. Browsers older than 2020, which send Origin alone, are judged by that.
 //
-// What is given are origins and patterns as in [CORSConfig].Origins, so that the pages that may read answers may also
-// change something; not "*", by which every page could act for its visitor. Whoever can put a page on one of
-// these hosts can. It panics when a trusted origin is none.
+// trusted are origins and patterns as in [CORSConfig].Origins, except "*", by which any page could act for
+// its visitor. Whoever can put a page on one of these hosts can act so. CrossOrigin panics when one is not an
+// origin.
 func CrossOrigin(trusted ...string) dunlin.Middleware {
 	allowed := trustedOrigins{exact: make(map[string]bool)}
 	for _, text := range trusted {

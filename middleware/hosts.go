@@ -8,14 +8,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// AllowedHosts lets requests pass for the given hosts alone, and answers others with 421 Misdirected
-// Request (RFC 9110 section 15.5.20). It keeps a client from having links made, or caches filled, with a
-// host of its choice, and pages from reaching a service on a private address by a name that they have
-// pointed there (DNS rebinding). "*.example.com" stands for every host below example.com. The port does not count, nor
-// the case, nor a dot at the end.
+// AllowedHosts answers 421 Misdirected Request (RFC 9110 section 15.5.20) to requests for any other than the
+// given hosts. It keeps a client from having links made, or caches filled, with a host of its choice, and
+// pages from reaching a service on a private address by a name that they have pointed there (DNS rebinding).
+// "*.example.com" stands for every host below example.com. The port, the case and a final dot are ignored.
 //
-// Requests by a name of no use, such as the address that health checks use, must be listed, too. AllowedHosts
-// panics for what is no host.
+// Other names by which requests come, such as the address that health checks use, must be listed, too.
+// AllowedHosts panics for a name that is not a host.
 func AllowedHosts(hosts ...string) dunlin.Middleware {
 	if len(hosts) == 0 {
 		panic("middleware: AllowedHosts: no hosts: nothing would pass")

@@ -32,9 +32,9 @@ type Rate struct {
 	// them it gets one back each Window/Limit. Default: Limit.
 	Burst int
 
-	// Key says who a request counts for, such as a user or an API token. A request for which it returns "" is not
-	// limited. Default: the address of the peer, where the first 64 bits of an IPv6
-	// address count as one.
+	// Key says whom a request counts for, such as a user or an API token. A request for which it returns ""
+	// is not limited. Default: the client's address, see [dunlin.Request.Remote]; the first 64 bits of an
+	// IPv6 address count as one.
 	Key func(*dunlin.Request) string
 
 	// Name is the policy's in the fields that are sent, and that of its keys in Store: limits that share a store
@@ -67,21 +67,21 @@ const (
 	RefuseRequests
 )
 
-// RateLimit answers 429 Too Many Requests to clients that make too many, before their bodies are read and before what
-// stands behind it runs. It counts by the generic cell rate algorithm: the quota comes back evenly,
-// with no window at whose edge twice as much could pass.
+// RateLimit answers 429 Too Many Requests to clients that make too many, before their bodies are read and
+// before what stands behind it runs. It counts by the generic cell rate algorithm: the quota comes back
+// evenly, with no window at whose edge twice as much could pass.
 //
-// Each answer says in the fields RateLimit-Policy and RateLimit what the limit is, how much
-// is left (r) and in how many seconds all of it will be (t), as in
-// draft-ietf-httpapi-ratelimit-headers-11; numbers above 512 are rounded, to say less than there is and never more. A refusal has Retry-After as well, and is a problem of the type quota-exceeded.
-// Of several limits around an action each adds its own.
+// The fields RateLimit-Policy and RateLimit of each answer say what the limit is, how much is left (r), and
+// in how many seconds all of it will be (t), as in draft-ietf-httpapi-ratelimit-headers-11. Numbers above 512
+// are rounded in the direction that promises less. A refusal also has Retry-After, and is a problem of the
+// type quota-exceeded. Of several limits around an action each adds its own.
 //
-// With a Store, all processes count together, by the store's clock and in one atomic step.
-// Clients that are known here to be over their limit are refused without asking one of another machine. A call to the store can fail
-// or hang: give one that [store.Guard] bounds.
+// With a Store, all processes count together, by the store's clock and in one atomic step. Clients that this
+// process knows to be over their limit are refused without a call to a store on another machine. A call to
+// the store can fail or hang: give one that store.Guard bounds.
 //
-// Put it outside of what costs more than it saves. It differs from [dunlin.Route.LimitBy], which
-// bounds how many requests are served at the same time. RateLimit panics when a setting cannot hold.
+// Put it before middleware that costs more than the check. It differs from [dunlin.Route.LimitBy], which
+// bounds how many requests are served at the same time. RateLimit panics when a setting is not valid.
 func RateLimit(rate Rate) dunlin.Middleware {
 	l := newRateLimiter(rate)
 	if l.Key == nil && l.Store == nil { // all there is to it

@@ -12,14 +12,13 @@ import (
 // to fill logs with.
 const maxRequestID = 128
 
-// RequestID names requests, so that the log lines of one request can be found
-// across services. The value of the given request header becomes [dunlin.Request.ID]
-// when it is sane: 1 to 128 bytes of visible ASCII. Otherwise the request has the
-// random ID that Dunlin gives it. Either is sent in the response header of
-// the same name, unless the action has set that itself.
+// RequestID gives requests an ID by which the log lines of one request can be found across
+// services. It is the value of the given request header, if that is 1 to 128 bytes of visible
+// ASCII, and else the random one that Dunlin makes. [dunlin.Request.ID] returns it, and the
+// response header of the same name has it, unless the action has set that itself.
 //
-// The client may send what it likes: an ID correlates log lines and proves
-// nothing. RequestID panics when header may not be the name of a response header.
+// The client may send what it likes: an ID correlates log lines and proves nothing. RequestID
+// panics when header may not be the name of a response header.
 func RequestID(header string) dunlin.Middleware {
 	answer := dunlin.NewIDHeader(header) // panics, naming what is wrong
 	// net/http knows no other spelling: changing it here spares that each time.
@@ -39,10 +38,10 @@ func (i *requestID) around(next dunlin.Action) dunlin.Action { return around(nex
 // look takes the client's ID over.
 func (i *requestID) look(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
 
-// SendRequestID is the policy that sends the ID with every answer of the app, also those
-// that no middleware sees: late ones, those over a limit, and to requests that could not
-// be read. It takes a client's ID over, too, of requests that have none yet: where a panic has
-// been logged, or an action is late, they have. RequestID, which comes before, goes well with it:
+// SendRequestID is the policy that sends the ID with every answer of the app, also those that no
+// middleware sees: late ones, those over a limit, and to requests that could not be read. Have the
+// middleware as well, since the policy takes the client's ID only if the request has none yet, and
+// a logged panic or a late action has given it one:
 //
 //	app.Policy(middleware.SendRequestID("X-Request-ID"))
 func SendRequestID(header string) dunlin.Policy {

@@ -12,9 +12,10 @@ import (
 // SecurityConfig holds the headers that tell browsers what to keep pages from. A field that is "-"
 // leaves its header out.
 type SecurityConfig struct {
-	// HSTS is for how long browsers are to come by TLS only (RFC 6797), in whole seconds; it is said by
-	// TLS only, see [dunlin.Request.Secure]. Who has heard it cannot be served in clear text until
-	// it has passed: begin with a few minutes. Default: not said. Negative: 0, which ends it.
+	// HSTS is how long browsers are to use TLS only (Strict-Transport-Security, RFC 6797), in whole seconds.
+	// It is sent by TLS alone, see [dunlin.Request.Secure]. A browser that has seen it does not come in clear
+	// text until it has passed: begin with a few minutes. Negative: 0 is sent, which ends it. Default: not
+	// sent.
 	HSTS time.Duration
 
 	// HSTSSubdomains extends HSTS to all hosts below this one. HSTSPreload asks to be built

@@ -16,9 +16,9 @@ import (
 // SessionConfig says where sessions are kept and for how long. The zero value of a field stands for
 // its default; Store or Keys must be given.
 type SessionConfig struct {
-	// Store keeps the sessions, and the client a random name of its own. Without a store the client keeps all of
-	// it, encrypted by Keys: that needs no storage, but of requests that change a session at
-	// the same time the last answer wins, what is stolen counts until it expires, and a browser takes 4 KB at most.
+	// Store keeps the sessions; the client gets a random name. Without a Store the client keeps the whole
+	// session, encrypted by Keys. That needs no storage, but if several requests change a session at the same
+	// time, the last answer wins; a stolen cookie is valid until it expires; and browsers take 4 KB at most.
 	Store store.Store
 	Keys  *KeyRing
 
@@ -232,9 +232,9 @@ func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	return s.updateStored(r, state, change)
 }
 
-// Login is Update that also gives the session another name, and a new beginning: it belongs where a client
-// becomes somebody, or may do more than before. What was known of the old name is worth nothing then,
-// so that nobody who has planted or seen it is logged in, too.
+// Login is Update that also gives the session a new name and starts its times anew. Call it where a client
+// logs in, or gets more rights than before: the old name is no longer valid, so nobody who planted or saw it
+// is logged in, too (session fixation).
 func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
 	state, err := s.state(r)
 	switch {

@@ -18,13 +18,13 @@ type GuardConfig struct {
 	// Failures is how many calls in a row must fail for the breaker to open. Default: 5.
 	Failures int
 
-	// Cooldown is for how long it stays open: calls fail at once then, with
-	// ErrUnavailable. After it the store is asked again, in the background where calls come all the time, else by
-	// the next of them. The breaker closes when that succeeds, else it stays open for another Cooldown. Default: 1 s.
+	// Cooldown is how long the breaker stays open, in which calls fail at once with ErrUnavailable. After it
+	// the store is asked again: in the background if calls come all the time, else by the next call. The
+	// breaker closes if that succeeds, and else stays open for another Cooldown. Default: 1 s.
 	Cooldown time.Duration
 }
 
-// A Guarded is a store on another machine that nobody waits for in vain.
+// A Guarded is a store whose calls are bounded by a deadline and a circuit breaker, see [Guard].
 type Guarded struct {
 	inner  Store
 	shards Sharded // or nil
@@ -35,16 +35,18 @@ type Guarded struct {
 	counts struct{ calls, failures, refused, openings, stalls atomic.Uint64 }
 }
 
-// A Sharded is a store of which parts can fail alone, as machines of a cluster do. Guard has a breaker for each.
+// A Sharded is a store in several parts that can fail alone, such as the masters of a cluster. Guard has a
+// breaker for each.
 type Sharded interface {
 	Store
 
-	// Shards returns how many parts there are, which never changes, and Shard in which the value or the number of a key is: 0 and up. The
-	// messages of a topic go by way of the part in which the value of the key with its name is.
+	// Shards returns the number of parts, which never changes. Shard returns the part, counted from 0, of a
+	// key's value or, if number is true, of its number. The messages of a topic pass the part of the value
+	// whose key is the topic's name.
 	Shards() int
 	Shard(key string, number bool) int
 
-	// Probe asks the part for nothing, and changes nothing.
+	// Probe asks the part of a key whether it answers. It reads and changes nothing.
 	Probe(ctx context.Context, key string, number bool) error
 }
 
@@ -67,11 +69,13 @@ const (
 	tick    = silence / 4
 )
 
-// Guard puts a deadline and a circuit breaker on every call of a store. A call that
-// does not succeed in time, or is not made since the breaker is open, fails with an error that is
-// ErrUnavailable; what the store has to say about keys and versions is no failure, nor is it one that
-// the caller's own context has ended. A store that is [Sharded] has a breaker for each part: while one machine of a cluster
-// is away, what is on the others goes on. The inner store must heed the contexts it is given. It panics when a setting cannot hold.
+// Guard puts a deadline and a circuit breaker on every call of a store. A call that is not answered in time,
+// or is not made because the breaker is open, fails with an error that is ErrUnavailable. What the store
+// answers about keys and versions does not count as a failure, nor does the end of the caller's own context.
+// A store that is [Sharded] has a breaker for each part: while one machine of a cluster is away, keys on the
+// others stay in use.
+//
+// The inner store must heed the contexts it is given. Guard panics when a setting is not valid.
 func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout == 0 {
 		c.Timeout = 250 * time.Millisecond
@@ -313,8 +317,9 @@ func (g *Guarded) failure(p *guardPart) {
 	p.refusedAt = time.Now()
 }
 
-// Prompt returns the same store for those who have something else to do while it does not answer, such as to count for themselves: their calls fail
-// with ErrUnavailable as soon as it has been silent for some 20 ms, to everybody. Deadline, breaker and counts are shared.
+// Prompt returns the same store for callers that have something else to do while it does not answer, such as
+// to count for themselves. All their calls fail with ErrUnavailable as soon as it has been silent for some 20
+// ms. Deadline, breaker and counts are shared.
 func (g *Guarded) Prompt() Store { return promptly{g} }
 
 type promptly struct{ *Guarded }

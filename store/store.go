@@ -84,8 +84,8 @@ var (
 	errNoTTL = errors.New("store: the time to live is not positive")
 )
 
-// Check returns what is wrong with the arguments of Set, nil for nothing: for those who
-// write a Store.
+// Check returns what is wrong with the arguments of Set, nil for nothing. It is for implementations
+// of Store.
 func Check(key string, ttl time.Duration) error {
 	switch {
 	case key == "":
@@ -123,9 +123,10 @@ func Update(ctx context.Context, s Store, key string, ttl time.Duration, change 
 	}
 }
 
-// Backoff waits before a compare-and-set that somebody else was faster than is tried again: not at all
-// the first times, then for a random time that grows to 10 ms at most, so that many who want the same key do not
-// hold each other up. It returns early, with the error, when ctx ends.
+// Backoff waits before a compare-and-set that has failed with ErrConflict is tried again. The first
+// attempts do not wait; later ones wait for a random time that grows to 10 ms at most, so that many
+// callers for the same key do not hold each other up. It returns early, with the error, when ctx
+// ends.
 func Backoff(ctx context.Context, attempt int) error {
 	if attempt < 3 {
 		return ctx.Err()
