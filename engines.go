@@ -37,7 +37,6 @@ func (a *App) tellAdapters() {
 		ProxyHeader:             c.proxyHeader(),
 		H2C:                     c.H2C || c.H2CUpgrade,
 		H2CUpgrade:              c.H2CUpgrade,
-		ForeignH2:               foreignH2,
 		AdaptiveLimit:           c.AdaptiveLimit,
 		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
 	}

@@ -81,8 +81,8 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		}
 		p.TLS = a.tickets.Secure(p.TLS, p.Addr().String())
 	}
-	if a.config.Engine != EngineStd && (p.TLS != nil || !a.config.H2C || !foreignH2) {
-		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), a.loopTLS(p.TLS))
+	if a.config.Engine != EngineStd {
+		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), loopTLS(p.TLS))
 		if err == nil {
 			a.memory.Serving(true)
 			return srv, EngineLoop, nil

@@ -13,12 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/devcert"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
-	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
-
-// foreignH2 has net/http serve HTTP/2 on the listeners of the loop engine, too: those that
-// have agreed to it by TLS are passed on, and EngineAuto leaves H2C to it.
-var foreignH2 = false
 
 // ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
 // the certificate in the named PEM files, see Config.TLSCert; when both names
@@ -118,8 +113,8 @@ func (a *App) issued() (TLSCertificates, error) {
 	return certs, nil
 }
 
-// loopTLS returns how the loop engine is to secure a listener; nil for clear text.
-func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
+// loopTLS returns the settings of TLS for a listener of the loop engine, which speaks HTTP/2 and HTTP/1.1; nil for clear text.
+func loopTLS(config *tls.Config) *tls.Config {
 	if config == nil {
 		return nil
 	}
@@ -130,11 +125,7 @@ func (a *App) loopTLS(config *tls.Config) *loophttp.TLS {
 			config.NextProtos = append(config.NextProtos, proto)
 		}
 	}
-	by := &loophttp.TLS{Config: config}
-	if foreignH2 {
-		by.HTTP2 = a.std.NewTaker()
-	}
-	return by
+	return config
 }
 
 var errNoCertificate = errors.New("the TLS settings have no certificate")

@@ -217,9 +217,6 @@ func (l *loop) accept(d *Driver, i int) bool {
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	descriptors.taken(fd)
 	c := newConn(ln, fd)
-	if c.secure() != nil {
-		l.e.opening.Add(1)
-	}
 	if ln.multipath {
 		c.flags |= flagUnbounded
 	}
@@ -309,9 +306,6 @@ func (l *loop) place() *loop {
 func (d *Driver) refuseConn(c *Conn, answer []byte) {
 	e := d.engine
 	e.conns.Add(-1)
-	if t := c.secure(); t != nil {
-		e.shakenHands(t)
-	}
 	if e.pausedLoops.Load() > 0 {
 		e.broadcast(message{kind: msgResume})
 	}

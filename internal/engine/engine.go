@@ -43,7 +43,6 @@ type Engine struct {
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
-	opening      atomic.Int64 // those with TLS that have not shaken hands, or were not passed on yet
 	secured      atomic.Int64 // those with TLS that have shaken hands
 	idlePosted   atomic.Bool  // msgDropIdle is under way
 	conns        atomic.Int64 // open, and one for each loop that is about to accept
@@ -331,9 +330,8 @@ type Stats struct {
 	WorkersMost  int // how many may be busy
 	JobsQueued   int
 
-	Opening          int // connections with TLS that have not shaken hands
-	Handshakes       int // of these, those that are at it
-	HandshakesQueued int // ... and that wait for their turn
+	Handshakes       int // connections that are shaking hands
+	HandshakesQueued int // those that wait for their turn to
 
 	SecureBytes int64 // what TLS is reckoned to take for those that have shaken hands
 
@@ -356,7 +354,6 @@ func (e *Engine) Stats() Stats {
 		Away:         int(e.away.Load()),
 		PendingBytes: e.pending(),
 		PendingConns: int(e.shared.n.Load()),
-		Opening:      int(e.opening.Load()),
 	}
 	s.SecureBytes = e.secured.Load() * secureMemory
 	s.Handshakes, s.HandshakesQueued = e.shakes.counts()

@@ -399,7 +399,6 @@ func (l *loop) close(c *Conn) {
 	if t != nil {
 		t.farewellNow(c)
 		t.drop(e)
-		e.shakenHands(t)
 	}
 	closeFD(c.fd)
 	c.dropPending(e)

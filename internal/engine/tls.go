@@ -86,7 +86,6 @@ type tlsState struct {
 
 	passed bool // it is another server's, and counts there
 	held   bool // it counts in Engine.secured
-	opened bool // it does not count among Engine.opening any more
 
 	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
 
@@ -122,14 +121,6 @@ func newConn(ln *listener, fd int32) *Conn {
 	}
 	s := &secureConn{Conn: Conn{fd: fd, slot: -1, gen: genSecure}, tls: tlsState{on: ln.tls}}
 	return &s.Conn
-}
-
-// shakenHands says that it is known what becomes of a connection.
-func (e *Engine) shakenHands(t *tlsState) {
-	if !t.opened {
-		t.opened = true
-		e.opening.Add(-1)
-	}
 }
 
 // secureMemory is what crypto/tls holds for a connection that is open, in bytes, and the connection itself. No budget is asked for it: nobody can be refused for what all have.

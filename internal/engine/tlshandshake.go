@@ -63,7 +63,6 @@ func (h *shake) shake() {
 		h.d.end(c)
 		if other != nil {
 			other()
-			e.opening.Add(-1)
 		}
 	}()
 	err := h.run()
@@ -231,11 +230,10 @@ func (h *shake) open() (other func()) {
 			c.flags |= flagCloseNow
 			return nil
 		}
-		t.passed, t.opened = true, true // by who calls this
+		t.passed = true
 		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.cfg.Addresses.Release(h.e.source(from)); h.e.forget() }}
 		return func() { serve(agreed) }
 	}
-	h.e.shakenHands(t)
 	t.hold(h.e)
 	t.left = true // what came with the client's last words
 	h.d.sent = unanswered

@@ -68,7 +68,6 @@ type Settings struct {
 
 	H2C                     bool // HTTP/2 is also taken in clear text
 	H2CUpgrade              bool // and from HTTP/1.1, by Upgrade
-	ForeignH2               bool // HTTP/2 is served by net/http, whoever serves HTTP/1.1
 	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
 	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
 }

@@ -3,7 +3,7 @@
 // neither App nor Request nor Response.
 //
 //	service.go    the engine of an app, its listeners    settings.go  what it is given, what it tells
-//	secure.go     what a listener with TLS is given      secure_linux.go its server
+//	secure_linux.go the server of a listener with TLS
 //	handler.go    what the engine calls                  wire.go      one request and its answer
 //	write.go      answers that are complete              stream.go    those that come in pieces
 //	refuse.go     those that no action made              background.go     those that last

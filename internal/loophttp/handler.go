@@ -55,10 +55,8 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, mostBodies))
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
-	if !s.ForeignH2 {
-		h.h2c, h.upgrades = s.H2C, s.H2CUpgrade
-		h.h2 = looph2.NewHandler(s, h.context)
-	}
+	h.h2c, h.upgrades = s.H2C, s.H2CUpgrade
+	h.h2 = looph2.NewHandler(s, h.context)
 	return h
 }
 

@@ -13,7 +13,7 @@ import (
 func (h *handler) find(x *wire, d *engine.Driver, c *engine.Conn, in []byte) (wait bool) {
 	switch {
 	case c.Secure():
-		if h.h2 != nil && c.Protocol() == "h2" {
+		if c.Protocol() == "h2" {
 			c.Notes |= engine.Parts
 		}
 	case h.h2c && len(in) > 0:

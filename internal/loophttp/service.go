@@ -4,6 +4,7 @@ package loophttp
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -28,9 +29,9 @@ type Service struct {
 // A loopServer serves one listener by the engine.
 type loopServer struct{ engine *engine.Engine }
 
-// NewServer returns the server for a listener, in clear text if by is nil, or why the engine
+// NewServer returns the server for a listener, in clear text if secure is nil, or why the engine
 // cannot serve it. settings are those of the first call.
-func (s *Service) NewServer(ln net.Listener, settings Settings, by *TLS) (lifecycle.Server, error) {
+func (s *Service) NewServer(ln net.Listener, settings Settings, secure *tls.Config) (lifecycle.Server, error) {
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
@@ -43,8 +44,8 @@ func (s *Service) NewServer(ln net.Listener, settings Settings, by *TLS) (lifecy
 	if s.err != nil {
 		return nil, s.err
 	}
-	if by != nil {
-		return s.secure(by, settings.Server), nil
+	if secure != nil {
+		return &secureServer{loopServer{s.engine}, secure, settings.Server}, nil
 	}
 	return &loopServer{s.engine}, nil
 }

@@ -3,6 +3,7 @@
 package loophttp
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 
@@ -13,7 +14,7 @@ import (
 type Service struct{}
 
 // NewServer reports that the loop engine does not run here.
-func (*Service) NewServer(net.Listener, Settings, *TLS) (lifecycle.Server, error) {
+func (*Service) NewServer(net.Listener, Settings, *tls.Config) (lifecycle.Server, error) {
 	return nil, errors.New("the loop engine runs on Linux only")
 }
 

@@ -26,7 +26,6 @@ type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64    // so far, if they are counted
-	closed   func()          // of a connection that another server has accepted, and counts: it is told of the end
 	handlers *sync.WaitGroup // those that have hijacked a connection of the same server, and not returned
 
 	idle    atomic.Uint32

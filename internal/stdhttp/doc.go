@@ -11,7 +11,6 @@
 //	inner.go    requests behind middleware         holder.go  memory that is held for one
 //	count.go    counting by route
 //	service.go  what the servers of an app share   server.go  the server of one listener, its end
-//	taker.go    the same for connections that another server has accepted
 //	listener.go bounds on connections              pause.go   times during which nothing is accepted
 //	backlog*.go emptying the backlog of a listener
 //	drain.go    requests that net/http's end would not answer are waited for

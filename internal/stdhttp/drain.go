@@ -111,9 +111,6 @@ func (o *openConns) add(c *timedConn) {
 	}
 	o.unasked.Add(1)
 	c.unasked.Store(o)
-	if c.closed != nil { // whoever has accepted it has read from it
-		return
-	}
 	c.idle.Store(between)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -53,9 +53,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.service.open.Add(1)
-		if own == nil || own.closed == nil {
-			s.service.accepted.Add(1)
-		}
+		s.service.accepted.Add(1)
 		if own != nil {
 			_, own.secure = c.(*tls.Conn)
 			own.handlers = &s.handlers
@@ -72,11 +70,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 		if own != nil {
 			own.release()
 		}
-		if own != nil && own.closed != nil {
-			own.closed()
-		} else {
-			s.service.closed(c)
-		}
+		s.service.closed(c)
 		s.service.open.Add(-1)
 	}
 }
@@ -158,7 +152,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // goodbye to, when those that were idle have.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
-	http2 := s.secure || s.Protocols.UnencryptedHTTP2() || s.Protocols.HTTP2()
+	http2 := s.secure || s.Protocols.UnencryptedHTTP2()
 	s.open.noteBusy()
 	for began := time.Now(); s.open.count.Load() > 0; {
 		since := time.Since(began)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,11 +19,11 @@ import (
 // A drainedServer is a server whose connections have no network.
 type drainedServer struct {
 	*Server
-	from *takenListener
+	from *pipeListener
 }
 
 func newDrainedServer(settings *exchange.Server) drainedServer {
-	s := drainedServer{NewService(settings).NewServer(nil), &takenListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	s := drainedServer{NewService(settings).NewServer(nil), &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { noteAsked(r) })
 	go func() { _ = s.Server.Server.Serve(s.from) }()
 	return s
@@ -30,9 +31,36 @@ func newDrainedServer(settings *exchange.Server) drainedServer {
 
 func (s drainedServer) dial() net.Conn {
 	client, served := net.Pipe()
-	s.from.pass(&timedConn{Conn: served, server: patient})
+	select {
+	case s.from.conns <- &timedConn{Conn: served, server: patient}:
+	case <-s.from.closed:
+		_ = served.Close()
+	}
 	return client
 }
+
+// A pipeListener accepts what is put into conns.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // drain begins to shut down and returns where its error will be.
 func (s drainedServer) drain(ctx context.Context) <-chan error {
