@@ -34,19 +34,19 @@ type TLS struct {
 	// Config is as for crypto/tls. It must not be changed any more.
 	Config *tls.Config
 
-	// Prompt says that Config.GetCertificate waits for nothing: a handshake keeps its processor while it is called.
+	// Prompt says that Config.GetCertificate never blocks: a handshake keeps its processor while it is called.
 	Prompt bool
 
 	// Timeout is for how long a client may take from the beginning of its connection to the
 	// end of the handshake. Default: that of [Config.OpenTimeout].
 	Timeout time.Duration
 
-	// NotTLS is what a client is sent that begins in clear text. Default: nothing.
+	// NotTLS is the answer to a client that begins in clear text. Default: none.
 	NotTLS []byte
 
-	// Other returns what serves connections whose client has agreed to a protocol (ALPN, "" for none) that
-	// is not the handler's, after the handshake; else nil. What it returns is called on a goroutine of its own.
-	// Default: all are the handler's.
+	// Other is called after each handshake with the protocol that was agreed (ALPN, "" for none). It returns nil if
+	// the handler serves that, else the function that takes the connection over, on a goroutine of its own.
+	// Default: the handler serves all.
 	Other func(proto string) func(*Agreed)
 }
 
@@ -57,14 +57,14 @@ type Agreed struct {
 	// Secure returns the connection with Wire, or what was made around it, below it. It is to
 	// be called once.
 	Secure func(wire net.Conn) *tls.Conn
-	// Remote is the client's address, which is not that of Wire if a proxy has passed it on.
+	// Remote is the client's address. It differs from that of Wire behind a proxy.
 	Remote netip.AddrPort
 	// Closed is to be called once, when the connection is closed: until then it counts among those
 	// that are open.
 	Closed func()
 }
 
-// secureConn is a Conn of a listener with TLS: one without pays nothing for it.
+// A secureConn is a Conn of a listener with TLS. A connection in clear text is a Conn alone, and pays nothing for TLS.
 type secureConn struct {
 	Conn
 	tls tlsState
@@ -80,18 +80,18 @@ type tlsState struct {
 	phase tlsPhase
 	proto string // that was agreed, "" for none
 	suite uint16 // likewise by TLS 1.2, 0 by later versions
-	left  bool   // conn may hold plaintext, because a Read was given less room, or why it has failed
+	left  bool   // conn may hold plaintext that a Read had no room for, or an error of its own
 	ended bool   // the peer has said close_notify
-	bye   bool   // we have
+	bye   bool   // and so have we
 
-	passed bool // it is another server's, and counts there
+	passed bool // it was taken over, see TLS.Other
 	held   bool // it counts in Engine.secured
 
 	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
 
-	mu    sync.Mutex  // of who uses this while the connection is away, see tlsend.go
+	mu    sync.Mutex  // held by the user of this while the connection is away, see tlsend.go
 	used  bool        // the owner has mu
-	noted atomic.Bool // the loop would have had it
+	noted atomic.Bool // the loop wanted mu, which was held: its holder looks for the end
 	early []byte      // plaintext that came where the end was looked for
 
 	unseen bool // something may have come that nobody has looked at for the end
@@ -123,10 +123,11 @@ func newConn(ln *listener, fd int32) *Conn {
 	return &s.Conn
 }
 
-// secureMemory is what crypto/tls holds for a connection that is open, in bytes, and the connection itself. No budget is asked for it: nobody can be refused for what all have.
+// secureMemory is what an open connection with TLS takes, in bytes, that in crypto/tls included. It is not charged to
+// the budget: every client has as much, so none could be refused for it.
 const secureMemory = 6 << 10
 
-// hold counts a connection that has shaken hands, and has others closed that are idle if these are too many.
+// hold counts a connection that has shaken hands, and closes idle ones if there are too many.
 func (t *tlsState) hold(e *Engine) {
 	t.held = true
 	e.secured.Add(1)
@@ -177,7 +178,8 @@ func (c *Conn) Protocol() string {
 	return ""
 }
 
-// Suite returns the cipher suite that was agreed in the handshake by TLS 1.2 or before; 0 for later versions, whose are all good.
+// Suite returns the cipher suite that was agreed by TLS 1.2 or before. It is 0 for later versions, all of whose suites are
+// good enough for HTTP/2.
 func (c *Conn) Suite() uint16 {
 	if t := c.secure(); t != nil {
 		return t.suite
@@ -216,8 +218,8 @@ func (c *Conn) hasEnded() bool {
 	return t.ended
 }
 
-// saysGoodbye reports whether the so many unread bytes of a peer that has finished sending are but its
-// close_notify, as far as its length tells. Safe for concurrent use.
+// saysGoodbye reports whether the unread bytes of a peer that has finished sending are just a close_notify, judging by
+// their number. Safe for concurrent use.
 func (c *Conn) saysGoodbye(unread int) bool {
 	if c.secure() == nil {
 		return false
@@ -294,7 +296,7 @@ func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
 	}
 	level := slog.LevelWarn
 	if r == admission.TLSError || r == admission.ClearText {
-		level = slog.LevelDebug // the world sends any number of them
+		level = slog.LevelDebug // scanners of the Internet send any number of them
 	}
 	e.cfg.Logger.Log(context.Background(), level, "engine: "+what, attrs...)
 }

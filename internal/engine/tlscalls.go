@@ -15,15 +15,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// What a handshake calls of the application may wait: for a store of certificates, for who has the key, for whom a
-// certificate is to be checked with. Nothing is computed then, and others have its processor:
+// Code of the application that a handshake calls may block: on a store of certificates, on a service that has the key or
+// checks certificates. Nothing is computed meanwhile, so other handshakes have its processor:
 //
 //	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to go on ──▶ running
 //
-// Crypto/tls tells some of that code whose handshake it is called for (ClientHelloInfo.Conn). The rest is called by a
-// config that is made for one handshake, where there is any. Code that seals and opens sessions keeps its processor.
+// Some of these functions are told for which connection they are called (ClientHelloInfo.Conn). If there are others, each
+// handshake gets a config of its own, which calls them. Functions that seal and open sessions keep the processor.
 
-// quickCall is for how long a call may keep a processor: longer than most that do not wait.
+// quickCall is how long a call may keep a processor: longer than most take that do not block.
 const quickCall = time.Millisecond
 
 // call calls f, which is code of the application.
@@ -53,8 +53,8 @@ func (h *shake) call(f func()) {
 	f()
 }
 
-// called returns config with the code of the application in it called by handshakes, its GetCertificate as it is if it is prompt: looking
-// at the time costs some 3 % of a handshake.
+// called returns a copy of config in which the application's functions are called by way of call. If prompt is set,
+// GetCertificate stays as it is: reading the clock costs some 3 % of a handshake.
 func called(config *tls.Config, prompt bool) *tls.Config {
 	all := config.Clone()
 	callNamed(all)
@@ -89,7 +89,7 @@ func called(config *tls.Config, prompt bool) *tls.Config {
 
 func shakeOf(hello *tls.ClientHelloInfo) *shake { return tlsmem.Of(hello.Conn).(*shake) }
 
-// callNamed changes the code in config that is told whose handshake it is called for.
+// callNamed wraps the functions in config that are told for which connection they are called.
 func callNamed(config *tls.Config) {
 	if get := config.GetCertificate; get != nil {
 		config.GetCertificate = func(hello *tls.ClientHelloInfo) (cert *tls.Certificate, err error) {
@@ -111,7 +111,7 @@ func callNamed(config *tls.Config) {
 	}
 }
 
-// isBound reports whether there is code in config that is not told.
+// isBound reports whether config has functions that are not told that.
 func isBound(config *tls.Config) bool {
 	for i := range config.Certificates {
 		if isRemote(config.Certificates[i].PrivateKey) {
@@ -121,7 +121,7 @@ func isBound(config *tls.Config) bool {
 	return config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
 }
 
-// bind changes that code in config, which is h's alone.
+// bind wraps these functions in config, which is h's alone.
 func (h *shake) bind(config *tls.Config) {
 	if verify := config.VerifyPeerCertificate; verify != nil {
 		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
@@ -174,7 +174,7 @@ func (k *remoteKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) 
 	return signature, err
 }
 
-// SignMessage is for keys that sign nothing but whole messages.
+// SignMessage is for keys that sign whole messages only (crypto.MessageSigner).
 func (k *remoteKey) SignMessage(rand io.Reader, msg []byte, opts crypto.SignerOpts) (signature []byte, err error) {
 	k.h.call(func() { signature, err = crypto.SignMessage(k.Signer, rand, msg, opts) })
 	return signature, err

@@ -8,13 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// By TLS a peer says that it has finished sending in a record (close_notify), and may leave its socket
-// open. While a call of the handler goes on, nobody reads: so whoever notices that something has come,
-// and knows that somebody waits for the end (Conn.SetHangup), looks whether it is that. As on net/http, it looks no
-// further than what comes next.
+// By TLS a peer ends its side with a record (close_notify), and may leave its socket open. While a call of the
+// handler goes on, nobody reads: so if that call wants to know of a hangup (Conn.SetHangup), whoever notices new bytes
+// looks whether they are a close_notify. As on net/http, only the next record is looked at.
 //
-// So the loop may use the TLS of a connection that is away from it, for a moment: the two take turns by tlsState.mu.
-// The owner has it in every method that uses TLS, but not while that waits. The loop never waits for it: it leaves a note.
+// For that the loop may use the TLS state of a connection that is away, for a moment, under tlsState.mu. The owner holds it
+// in every method that uses TLS, except while that waits. The loop never waits for it: it leaves a note (tlsState.noted).
 
 // mostAlert bounds the length of a sealed alert, in bytes: two bytes with what any suite adds to them.
 const mostAlert = 64
@@ -83,7 +82,7 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 	if !t.mu.TryLock() {
 		t.noted.Store(true)
 		if !t.mu.TryLock() {
-			return // who has it looks
+			return // the holder looks, when it unlocks
 		}
 		t.noted.Store(false)
 	}

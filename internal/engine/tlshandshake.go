@@ -28,12 +28,12 @@ type shake struct {
 	kind  shakeKind
 	until int64         // when it must be over, 0 for never
 	turn  chan struct{} // it has a processor; capacity 1
-	since int64         // since when it computes, or waits for its client; under shakes.mu
-	given bool          // it was given up for others; likewise
-	fault error         // why it can not go on, beside what crypto/tls says
+	since int64         // when it began to compute, or to wait for its client; under shakes.mu
+	given bool          // it was ended to make room for others; under shakes.mu
+	fault error         // why the engine ends it, nil if that is crypto/tls's decision
 }
 
-// errGivenUp is why a handshake fails whose client keeps others waiting.
+// errGivenUp fails a handshake whose client has kept others waiting.
 var errGivenUp = errors.New("the client has kept others waiting")
 
 // shake is the goroutine.
@@ -47,7 +47,7 @@ func (h *shake) shake() {
 	account := c.Account()
 	account.Working(true)
 	account.Force(admission.Handshake, shakeMemory)
-	account.Answers(shakeLeft) // while its client answers what we have said, bodies that come go first
+	account.Answers(shakeLeft) // little is still to come: bodies that are being sent make room first
 	account.Moved(int64(len(h.t.records())), shakeLeft)
 	var other func()
 	defer func() {
@@ -76,7 +76,7 @@ func (h *shake) shake() {
 // shakeUntil returns when the handshake of c must be over, 0 for never.
 func (c *Conn) shakeUntil() int64 {
 	e := c.loop.e
-	if c.deadline == 0 || e.draining.Load() { // whose deadlines are for those who ask nothing
+	if c.deadline == 0 || e.draining.Load() { // in a drain c.deadline is for connections that ask nothing
 		return e.patience(c.openTimeout(e))
 	}
 	return startOf(c.deadline)
@@ -111,7 +111,7 @@ func (h *shake) lend() bool {
 	return true
 }
 
-// more sends what was said so far, and waits for what the client says to that.
+// more sends what crypto/tls has made so far, and waits for the client's reply.
 func (h *shake) more() error {
 	out := h.t.conn.Out
 	h.t.conn.Out = out[:0]
@@ -183,7 +183,7 @@ func (h *shake) flush(b []byte) error {
 	return nil
 }
 
-// fail ends the connection, whose client is told what crypto/tls has to say.
+// fail ends the connection, after the alert that crypto/tls has made, if any.
 func (h *shake) fail(err error) {
 	c, t := h.c, h.t
 	reason, what := admission.TLSError, "TLS handshakes have failed"
@@ -209,8 +209,8 @@ func (h *shake) fail(err error) {
 	c.flags |= flagCloseAfter | flagLinger
 }
 
-// open begins to serve the connection. Where another protocol was agreed, it returns what passes the connection on,
-// which is to be called when it is the engine's no more.
+// open begins to serve the connection. If TLS.Other takes the protocol that was agreed, open returns the function that passes
+// the connection on, to be called once the engine has let go of it.
 func (h *shake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
@@ -235,7 +235,7 @@ func (h *shake) open() (other func()) {
 		return func() { serve(agreed) }
 	}
 	t.hold(h.e)
-	t.left = true // what came with the client's last words
+	t.left = true // the client's first request may have come with its last message
 	h.d.sent = unanswered
 	c.loop.openings.add(h.e.queueInterval(h.e.now()))
 	c.deadline = 0
@@ -245,8 +245,8 @@ func (h *shake) open() (other func()) {
 	return nil
 }
 
-// takeSecure takes the socket from the engine, and what makes a *tls.Conn of it. What crypto/tls has not read yet goes
-// with that.
+// takeSecure takes the socket out of the engine, and returns it with a function that makes a *tls.Conn of it, in which is
+// what crypto/tls has not read yet.
 func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tls.Conn, err error) {
 	wire, err = c.takeSocket()
 	if err != nil {

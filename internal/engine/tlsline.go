@@ -12,26 +12,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// A handshake costs as much as a hundred requests, of which a server may be asked for any number.
-// So they have a line of their own, and at most half of the processors, the rest of which serve
-// those who are connected:
+// A handshake costs as much as a hundred requests, and anybody may ask for any number of them. So they wait
+// in a line of their own, and have at most half of the processors: the others serve open connections.
 //
 //	line ──▶ running ◀──▶ waiting for its client ──▶ over
 //
 // A handshake has a processor only while it computes. Those that go on come before those that begin. One
-// that keeps its processor for longer than any computation, because code of the application waits for
-// something (see tlscalls.go for what does not come to that), is not counted among them until it comes back.
+// that keeps its processor for longer than any computation takes, because code of the application blocks in a
+// way that tlscalls.go does not notice, is not counted until that returns.
 //
-// Clients that come back with a session have a part of the line of their own. Each of the two is judged for itself, and
-// where both are not empty they begin in turn: a flood of whole handshakes holds nobody up who comes back, and one of
-// sessions that are none of ours, which costs its sender nothing, takes half at most.
+// Clients that resume a session have a line of their own. Overload control judges each line by itself, and where both have
+// handshakes these begin in turn: a flood of full handshakes does not delay clients that resume, and a flood of made-up
+// sessions, which cost their sender nothing, takes half of the processor time at most.
 //
-// How many have begun is bounded by the memory they take, of which neither kind has all. When no other can begin, those
-// whose client has kept them waiting for longest are ended, so that clients who begin and do not go on keep nobody out.
+// How many have begun is bounded by the memory that they take, of which neither kind can have all. When no other can begin,
+// the handshake that has waited longest for its client is ended, so that clients that stop in the middle keep nobody out.
 type shakes struct {
 	e    *Engine
 	most int  // processors they may have
-	only bool // that is all there are: until has the end of the time that handshakes have between two turns of a loop
+	only bool // there is one processor: handshakes have it until the time until, then the loop has a turn
 
 	mu      sync.Mutex
 	running []*shake
@@ -52,37 +51,36 @@ type shakeLine struct {
 	begun   int
 }
 
-// A shakeKind says what a client asks for, not what becomes of it.
+// A shakeKind is what a client asks for, which may not be what it gets.
 type shakeKind uint8
 
 const (
 	shakeWhole  shakeKind = iota
-	shakeResume           // it carries a session
+	shakeResume           // its ClientHello has a session
 	shakeKinds
 )
 
 const (
 	// shakeMemory is about what a handshake takes, in bytes, until it is over.
 	shakeMemory = 40 << 10
-	// shakeLeft is about what a client still has to send when it has been answered, in bytes.
+	// shakeLeft is about how many bytes a client still has to send after the server's flight.
 	shakeLeft = 100
-	// shakeShare is which part of the budget they may have, and leastShakes how many there
-	// may be at the least.
+	// Handshakes may use one part in shakeShare of the budget, but leastShakes of them always may have begun.
 	shakeShare  = 2
 	leastShakes = 64
-	// shakeReserve is which part of these each kind is left by the other.
+	// One part in shakeReserve of that is left to each kind by the other.
 	shakeReserve = 4
 
-	// shakeTarget is how many times the target of requests a handshake may stand in line, and how many
-	// times as long that line must stand: who is sent away comes back with another handshake, and many that
-	// connect at once are served sooner than they could come back.
+	// A handshake may wait shakeTarget times as long as a request, and its line may stand for as many times as long,
+	// before any is refused: a client that is sent away comes back with another handshake, and one of many that connect
+	// at once is served sooner than it could come back.
 	shakeTarget = 10
 
 	// longShake is for how long, in ns, a handshake may have a processor: some twenty times what the
 	// slowest of usual keys takes.
 	longShake = int64(20 * time.Millisecond)
-	// patientShake is how long a client is waited for at the least, in ns, before it is given up
-	// for others: what was lost on the way is sent again after a second (RFC 6298, section 2.1).
+	// patientShake is how long, in ns, a client is waited for at least before its handshake is ended to make
+	// room: what was lost on the way is sent again after a second (RFC 6298, section 2.1).
 	patientShake = int64(1500 * time.Millisecond)
 )
 
@@ -122,7 +120,7 @@ func (t *tlsState) kind() shakeKind {
 	return shakeWhole
 }
 
-// submit has the hands of c shaken, which is away from its loop, in its turn.
+// submit puts c, which is away from its loop, in line for its handshake.
 func (s *shakes) submit(c *Conn) {
 	kind := c.secure().kind()
 	s.mu.Lock()
@@ -132,7 +130,7 @@ func (s *shakes) submit(c *Conn) {
 	s.next()
 }
 
-// next gives free processors to those whose turn it is. s.mu is held.
+// next gives free processors to the handshakes whose turn it is. s.mu is held.
 func (s *shakes) next() {
 	for len(s.running) < s.most {
 		if len(s.back) > 0 {
@@ -188,16 +186,16 @@ func (s *shakes) take(kind shakeKind) *shake {
 	return h
 }
 
-// stalled reports whether clients who do not go on have the room of a line, for so long that the oldest in it has waited as
-// long as they are waited for. Those at its end would wait the longer the more of these stand before them: the newest is
-// next then, who most likely goes on. s.mu is held.
+// stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest has
+// waited for as long as these are waited for. More such clients probably stand at the front, so the newest goes next: its
+// client is the likeliest to go on. s.mu is held.
 func (s *shakes) stalled(l *shakeLine) bool {
 	most, all := s.room()
 	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientShake
 }
 
-// makeRoom ends the one that has waited for its client for longest, if others of a kind can not begin; one of
-// that kind, where there are as many of it as may be. s.mu is held.
+// makeRoom ends the handshake that has waited longest for its client, if those of a kind cannot begin. If that kind has
+// all the room it may have, one of the same kind is ended. s.mu is held.
 func (s *shakes) makeRoom(kind shakeKind) {
 	l := &s.lines[kind]
 	if l.size == 0 || s.mayBegin(kind) {
@@ -215,7 +213,7 @@ func (s *shakes) makeRoom(kind shakeKind) {
 	}
 }
 
-// look sees to it that the line is looked at soon, if there is one. s.mu is held.
+// look starts the timer for judge, if handshakes wait for a processor. s.mu is held.
 func (s *shakes) look() {
 	if s.watched || len(s.back) == 0 && s.queued() == 0 {
 		return
@@ -230,7 +228,7 @@ func (s *shakes) look() {
 
 const lookAtShakes = 10 * time.Millisecond
 
-// judge looks for what keeps the line waiting, and ends those who have waited too long.
+// judge is called by the timer: it no longer counts handshakes that block, and closes connections that have waited too long.
 func (s *shakes) judge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +241,7 @@ func (s *shakes) judge() {
 	s.next()
 }
 
-// judge ends those of the line who have waited too long. shakes.mu is held.
+// judge closes the connections that have waited too long in the line. shakes.mu is held.
 func (l *shakeLine) judge(e *Engine, now int64) {
 	if l.control.Target <= 0 {
 		return
@@ -265,7 +263,7 @@ func (l *shakeLine) oldest(now int64) time.Duration {
 	return time.Duration(now - l.ring[l.first].since)
 }
 
-// pause gives h's processor to others while it waits for its client.
+// pause gives the processor of h, which is to wait for its client, to others.
 func (s *shakes) pause(h *shake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +289,7 @@ func (s *shakes) goOn(h *shake) bool {
 	return true
 }
 
-// end says that h is over.
+// end is called when h is over.
 func (s *shakes) end(h *shake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,9 +299,9 @@ func (s *shakes) end(h *shake) {
 	s.leave(h)
 }
 
-// leave gives the processor of h to another. If there is only one, it does so by way of a loop when the handshakes have had
-// their time: one goroutine after the other would run, and nothing look at the sockets, which the runtime does when there is
-// nothing to run, or every 10 ms. s.mu is held.
+// leave gives the processor of h to another handshake. If there is only one processor and the handshakes have had their
+// time, a loop gets it first: else one goroutine would run after the other and nobody look at the sockets, which the
+// runtime does when there is nothing to run, or every 10 ms. s.mu is held.
 func (s *shakes) leave(h *shake) {
 	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
 		s.look() // in case the loop ends
@@ -313,8 +311,8 @@ func (s *shakes) leave(h *shake) {
 	s.next()
 }
 
-// turn gives free processors to those whose turn it is, when a loop has served what there was, which took so many
-// ns: handshakes have as long then, and at least one its turn.
+// turn is called when a loop has served what there was, which took so many ns. Handshakes have as long from now on, and at
+// least one of them has a turn.
 func (s *shakes) turn(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
