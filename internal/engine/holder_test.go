@@ -417,6 +417,38 @@ func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
 	}
 }
 
+// Who hangs up waits for room no more, also on a loop that does not keep up: its place is behind those who wait on.
+func TestWhoHangsUpDoesNotAwaitRoom(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	began, goOn := make(chan bool), make(chan bool)
+	room.commands["long"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		began <- true
+		<-goOn
+		answer(d, args)
+	}
+	x := serveTight(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, room)
+	giveBack := x.take(tightBudget / 2)
+	defer giveBack()
+	waits, gone, turn := x.dial(), x.dial(), x.dial()
+	for _, c := range []*client{waits, gone} {
+		c.send("much here\n")
+		turn.awaitTurn()
+	}
+	turn.send("long ago\n")
+	<-began
+	if err := gone.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	x.AdvanceClock(10 * time.Millisecond) // the loop cannot keep up
+	goOn <- true
+	turn.want("ago")
+	eventually(t, "who hangs up is gone", func() bool { return x.Stats().Conns == 2 })
+	giveBack()
+	waits.want("here") // and not that it has waited for too long
+	room.giveBack()
+}
+
 func serveHolders(t *testing.T, h engine.Handler) (*tight, *admission.Holders) {
 	budget := admission.NewBudget(tightBudget)
 	holders := admission.NewHolders(budget, admission.Clock())

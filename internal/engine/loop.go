@@ -297,6 +297,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 			return true // in its turn
 		}
 		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // nobody waits for the answer
+		return d.visit(c)                                // now: it stands in line for room, behind those who wait on
 	}
 	if c.Notes&Paused != 0 && ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.flags |= flagCloseNow
