@@ -212,11 +212,8 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	}
 	b = b[sent:]
 	if q.tail != nil && q.tail.buf != nil && q.tail.clear == q.clear {
-		// Fill the last chunk before taking another. rest ends where buf.b ends.
-		buf := q.tail.buf
-		n := min(len(b), cap(buf.b)-len(buf.b))
-		buf.b = append(buf.b, b[:n]...)
-		q.tail.rest = buf.b[len(buf.b)-len(q.tail.rest)-n:]
+		// Fill the last chunk before taking another.
+		n := q.tail.fill(b)
 		q.bytes += int64(n)
 		b = b[n:]
 	}
@@ -227,6 +224,15 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 		b = b[n:]
 	}
 	return 0
+}
+
+// fill copies of b what its buffer, of which rest is the end, has room for, and returns how much that is.
+func (o *outNode) fill(b []byte) int {
+	buf := o.buf
+	n := min(len(b), cap(buf.b)-len(buf.b))
+	buf.b = append(buf.b, b[:n]...)
+	o.rest = buf.b[len(buf.b)-len(o.rest)-n:]
+	return n
 }
 
 // drain writes pending output until the socket takes no more. It reports

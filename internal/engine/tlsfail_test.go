@@ -129,20 +129,74 @@ func TestTLSABrokenRecordIsAnsweredByAnAlert(t *testing.T) {
 
 func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
 	shed := new(admission.Shed)
-	s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{}, newLineHandler())
+	h := newLineHandler()
+	duplex(h, "")
+	s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{}, h)
+	for i, reads := range []string{"the loop", "an action"} {
+		raw, c := s.dialRaw()
+		if i == 1 {
+			if err := raw.Send(raw.Record(tlstest.Application, []byte("upload 1000\n"), 0)); err != nil {
+				t.Fatal(err)
+			}
+			c.want("ready")
+		}
+		// The beginning of a message of 200 KB, which crypto/tls would gather.
+		message := append([]byte{11, 3, 0, 0}, make([]byte, 16000)...)
+		var err error
+		for i := 0; i < 20 && err == nil; i++ {
+			err = raw.Send(raw.Record(tlstest.Handshake, message, 0))
+			message = message[4:]
+			message = append(message, 0, 0, 0, 0)
+		}
+		if _, err := c.r.ReadString('\n'); err == nil {
+			t.Errorf("%s reads: the connection goes on", reads)
+		}
+		eventually(t, "it is counted", func() bool { return shed.Count(admission.TLSError) == uint64(i+1) })
+	}
+}
+
+// Who asks for new keys again and again, and does not read, has little wait for it: also where an action reads, as fast as it
+// is sent something.
+func TestTLSAClientThatTakesNoRepliesIsEnded(t *testing.T) {
+	shed := new(admission.Shed)
+	budget := admission.NewBudget(0)
+	h := newLineHandler()
+	h.commands["swallow"] = func(d *engine.Driver, c *engine.Conn, args string) {
+		answer(d, "ready")
+		if d.Flush(20*time.Second) != nil {
+			return
+		}
+		b := make([]byte, 3000)
+		for {
+			if _, err := c.Read(b, 20*time.Second); err != nil {
+				c.Close()
+				return
+			}
+		}
+	}
+	s := serveTLS(t, engine.Config{Loops: 1, Shed: shed, Budget: budget}, &engine.TLS{}, h)
 	raw, c := s.dialRaw()
-	// The beginning of a message of 200 KB, which crypto/tls would gather.
-	message := append([]byte{11, 3, 0, 0}, make([]byte, 16000)...)
+	if err := raw.Send(raw.Record(tlstest.Application, []byte("swallow\n"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	c.want("ready")
+	most := int64(0)
 	var err error
-	for i := 0; i < 20 && err == nil; i++ {
-		err = raw.Send(raw.Record(tlstest.Handshake, message, 0))
-		message = message[4:]
-		message = append(message, 0, 0, 0, 0)
+	for i := 0; i < 50_000 && err == nil; i++ {
+		var b []byte
+		for range 15 {
+			b = append(b, raw.KeyUpdate(true)...)
+		}
+		err = raw.Send(append(b, raw.Record(tlstest.Application, []byte("x"), 0)...))
+		most = max(most, budget.HeldFor(admission.Output))
 	}
-	if _, err := c.r.ReadString('\n'); err == nil {
-		t.Error("the connection goes on")
+	if err == nil || shed.Count(admission.TLSError) != 1 {
+		t.Errorf("after 750,000 requests for new keys: %v, counted %d times", err, shed.Count(admission.TLSError))
 	}
-	eventually(t, "it is counted", func() bool { return shed.Count(admission.TLSError) == 1 })
+	if most > 256<<10 {
+		t.Errorf("up to %d bytes of replies were held for it", most)
+	}
+	eventually(t, "the connection is closed", func() bool { return s.Stats().Conns == 0 && budget.Held() == 0 })
 }
 
 func TestTLSAClientThatDoesNotSayHelloInTime(t *testing.T) {

@@ -183,6 +183,7 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, until int64) error {
 		if whole := beforeAlert(t.records()); whole > 0 {
 			if err := t.yielded(whole, 0); err != nil {
 				c.flags |= flagCloseNow
+				d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
 				return err
 			}
 			if wants < min(whole, tlsmem.MaxPlaintext) {

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -170,7 +171,13 @@ func (d *Driver) sendRaw(c *Conn, b []byte) {
 
 // pushSealed queues a copy of b behind what is sealed already.
 func (q *outQueue) pushSealed(c *Conn, b []byte) {
-	after := q.lastSealed()
+	after, _ := q.lastSealed()
+	if after != nil {
+		n := after.fill(b) // replies are short, and may be many
+		q.bytes += int64(n)
+		q.mark += int64(n)
+		b = b[n:]
+	}
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
 		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
@@ -189,13 +196,13 @@ func (q *outQueue) pushSealed(c *Conn, b []byte) {
 	}
 }
 
-// lastSealed returns the last node that is sealed, nil if none is: those in clear text come behind.
-func (q *outQueue) lastSealed() *outNode {
-	var last *outNode
+// lastSealed returns the last node that is sealed, nil if none is, and how many bytes are: those in clear text come behind.
+func (q *outQueue) lastSealed() (last *outNode, bytes int) {
 	for n := q.head; n != nil && !n.clear; n = n.next {
 		last = n
+		bytes += len(n.rest)
 	}
-	return last
+	return last, bytes
 }
 
 // sealHead seals a piece of the first node, which is in clear text.
@@ -232,12 +239,28 @@ func (d *Driver) pendReplies(c *Conn, t *tlsState) {
 	}
 }
 
-// sendReplies sends it, without what is in Out, which another goroutine of the call may be appending to.
+// sendReplies sends it, without what is in Out, which another goroutine of the call may be appending to. On a loop nothing
+// more is read while output is pending; here it may be, and a peer that does not take what it asks for is not to
+// make it grow.
 func (d *Driver) sendReplies(c *Conn, t *tlsState) {
-	if t.phase == tlsOpen {
-		d.pendReplies(c, t)
+	if t.phase != tlsOpen || len(t.conn.Out) == 0 {
+		return
+	}
+	d.pendReplies(c, t)
+	if c.out == nil || c.flags&flagCloseNow != 0 {
+		return
+	}
+	if _, bytes := c.out.lastSealed(); bytes > mostReplies {
+		c.flags |= flagCloseNow
+		d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", errReplies)
 	}
 }
+
+// mostReplies bounds the pending output that is sealed when crypto/tls replies to what was read, in bytes: one piece of an
+// answer, and what thousands of KeyUpdates are answered with.
+const mostReplies = sealPiece + 64<<10
+
+var errReplies = fmt.Errorf("the peer has not taken %d bytes, of replies to its KeyUpdates for the most part", mostReplies)
 
 // farewell says close_notify to a peer that has been sent everything else.
 func (d *Driver) farewell(c *Conn, t *tlsState) {
