@@ -36,7 +36,11 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 			Status: http.StatusRequestedRangeNotSatisfiable, Detail: fmt.Sprintf("the content has %d bytes", len(e.body)),
 		}).Header("Content-Range", "bytes */"+strconv.Itoa(len(e.body)))
 	}
-	return resp.WithBody(e.body[first:end]).Status(http.StatusPartialContent).
+	part := e.body[first:end]
+	if resp.Get("Content-Digest") != "" {
+		resp = resp.Header("Content-Digest", digestOf(part)) // it is of what is sent (RFC 9530 section 2)
+	}
+	return resp.WithBody(part).Status(http.StatusPartialContent).
 		Header("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, end-1, len(e.body)))
 }
 

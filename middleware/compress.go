@@ -46,7 +46,8 @@ var compressible = []string{
 
 // Compress sends bodies compressed to clients that accept it (RFC 9110 section
 // 12.5.3), with gzip or what Codings says. It leaves alone what is small, a part (206), encoded
-// already or not to be transformed (Cache-Control: no-transform), and a body that would not get smaller. Responses that depend on
+// already, not to be transformed (Cache-Control: no-transform) or the subject of a Content-Digest or Repr-Digest (RFC 9530), which are of the
+// bytes as they are, and a body that would not get smaller. Responses that depend on
 // Accept-Encoding say so in Vary, compressed or not, in whole or a part. A strong ETag becomes a weak
 // one, for the bytes are not the same any more, and Accept-Ranges none: ranges are of the plain body.
 //
@@ -290,7 +291,8 @@ func (s *piecewise) Close() error {
 
 // covers reports whether the response, of size bytes or -1, is of the kind to compress.
 func (c *Compression) covers(resp dunlin.Response, size int64) bool {
-	if size >= 0 && size < int64(c.MinSize) || resp.Get("Content-Encoding") != "" || untouchable(resp) {
+	if size >= 0 && size < int64(c.MinSize) || resp.Get("Content-Encoding") != "" || untouchable(resp) ||
+		resp.Get("Content-Digest") != "" || resp.Get("Repr-Digest") != "" {
 		return false
 	}
 	switch resp.StatusCode() {

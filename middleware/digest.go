@@ -37,10 +37,15 @@ func ContentDigest(c DigestConfig) dunlin.Middleware {
 			if !c.Respond || resp.Len() <= 0 || resp.StatusCode() == http.StatusNotModified || resp.Get("Content-Digest") != "" {
 				return resp
 			}
-			sum := sha256.Sum256(resp.Body())
-			return resp.Header("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
+			return resp.Header("Content-Digest", digestOf(resp.Body()))
 		}
 	}
+}
+
+// digestOf returns the value of Content-Digest for a body.
+func digestOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
 var blockWantDigest = dunlin.NewHeaderBlock("Want-Content-Digest", "sha-256=10, sha-512=3")
