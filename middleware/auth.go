@@ -145,7 +145,8 @@ type KeyConfig struct {
 }
 
 // KeyAuth lets requests pass that have a key which Check accepts, such as that of a program, and answers
-// others with 401. [User] returns whose it is. KeyAuth panics when a setting cannot hold.
+// others with 401. [User] returns whose it is. Answers say Vary where the key has a header of its own: caches know of Authorization
+// that what comes by it is not for others, but of no other header. KeyAuth panics when a setting cannot hold.
 func KeyAuth(c KeyConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: KeyAuth: nil Check")
@@ -175,6 +176,7 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 	invalid := strings.TrimSuffix(scheme+" "+strings.Join(params, ", "), " ")
 	blockMissing := dunlin.NewHeaderBlock("WWW-Authenticate", missing, "Cache-Control", "no-store")
 	blockInvalid := dunlin.NewHeaderBlock("WWW-Authenticate", invalid, "Cache-Control", "no-store")
+	vary := dunlin.NewHeaderBlock("Vary", c.Header)
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			key := r.Header(c.Header)
@@ -190,7 +192,11 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 				return unauthorized("the key is not valid").Headers(blockInvalid)
 			}
 			user.Set(r, name)
-			return next(r)
+			resp := next(r)
+			if !byScheme {
+				resp = varyOn(resp, c.Header, vary)
+			}
+			return resp
 		}
 	}
 }

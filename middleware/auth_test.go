@@ -95,6 +95,26 @@ func TestKeyAuth(t *testing.T) {
 	}
 }
 
+// What a key of its own header has opened is for who has that key, also in a cache in front.
+func TestKeyAuthInACache(t *testing.T) {
+	keys := map[string]string{"a": "0123456789abcdef", "b": "fedcba9876543210"}
+	for header, prefix := range map[string]string{"X-API-Key": "", "Authorization": "Bearer "} {
+		app := newApp(func(r *dunlin.Request) dunlin.Response {
+			return dunlin.Text("for "+middleware.User(r)).Header("Cache-Control", "max-age=60").Header("Vary", "Accept")
+		}, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.KeyAuth(middleware.KeyConfig{Header: header, Check: middleware.Keys(keys)}))
+		for range 2 {
+			for user, key := range keys {
+				if w := send(app, "GET", header, prefix+key); w.Body.String() != "for "+user {
+					t.Errorf("%s of %s: %d %s", header, user, w.Code, w.Body)
+				}
+			}
+			if w := send(app, "GET"); w.Code != 401 {
+				t.Errorf("without %s: %d %s", header, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 func ExampleBasicAuth() {
 	app := dunlin.New(dunlin.Config{})
 	app.Use(middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{"ada": "correct horse"})))
