@@ -17,6 +17,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
 // ProxyConfig says where requests go.
@@ -35,7 +36,8 @@ type ProxyConfig struct {
 	// and must not keep the request. Default: nothing.
 	Rewrite func(*httputil.ProxyRequest)
 
-	// Logger gets what goes wrong, at level Warn, or Debug where it is a client's fault. Default: slog.Default() at the time of the call of Proxy.
+	// Logger gets what goes wrong, at level Warn, or Debug where it is a client's fault; that a [Breaker] is
+	// open, once a second at most. Default: slog.Default() at the time of the call of Proxy.
 	Logger *slog.Logger
 }
 
@@ -55,8 +57,8 @@ type ProxyConfig struct {
 // as parameters separated by a semicolon, since nothing in front has seen it.
 //
 // A server that cannot be reached is answered for with 502, one that does not answer within the transport's
-// timeouts with 504; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body
-// that is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
+// timeouts with 504, and one that is not asked because the [Breaker] of the transport is open with 503 and
+// Retry-After; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body that is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
 // [dunlin.Route.MaxBody] and [dunlin.Group.MaxBody] bound it; Config.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
@@ -70,11 +72,14 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		c.Transport = newProxyTransport()
 	}
 	c.Logger = patient(c.Logger)
+	var notAsked logqueue.Repeated
 	act := dunlin.FromStd(&httputil.ReverseProxy{
 		Transport:      c.Transport,
 		Rewrite:        c.rewrite,
 		ModifyResponse: refuseStatus,
-		ErrorHandler:   c.answerError,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			c.answerError(w, r, err, &notAsked)
+		},
 		ErrorLog:       slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	})
 	return func(r *dunlin.Request) dunlin.Response {
@@ -142,7 +147,7 @@ func refuseStatus(resp *http.Response) error {
 }
 
 // answerError answers a request that got no response from the server behind.
-func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err error) {
+func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err error, notAsked *logqueue.Repeated) {
 	status, detail, level := http.StatusBadGateway, "the server behind could not be reached", slog.LevelWarn
 	from, _ := r.Context().Value(forwardedKey{}).(*forwarded)
 	if failure := from.bodyFailure(); failure != nil {
@@ -153,7 +158,15 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 	} else if isTimeout(err) {
 		status, detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
 	}
-	c.Logger.Log(r.Context(), level, "proxy: no answer", "target", c.Target.Redacted(), "status", status, "error", err)
+	if errors.Is(err, ErrOpen) { // of as many requests as come, and for the moment
+		status, detail = http.StatusServiceUnavailable, "the server behind does not answer for the moment"
+		w.Header().Set("Retry-After", "1")
+		if n, due := notAsked.Note(); due {
+			c.Logger.WarnContext(r.Context(), "proxy: not asked", "target", c.Target.Redacted(), "status", status, "error", err, "count", n)
+		}
+	} else {
+		c.Logger.Log(r.Context(), level, "proxy: no answer", "target", c.Target.Redacted(), "status", status, "error", err)
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q}`, http.StatusText(status), status, detail)

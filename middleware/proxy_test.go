@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -344,4 +345,43 @@ func TestProxyBlamesClients(t *testing.T) {
 			t.Errorf("another client, after all: %d %s, open %v", resp.StatusCode, body, breaker.Open())
 		}
 	})
+}
+
+// A breaker that is open is for the moment: clients are told when to come back, and the log is not told of each of them.
+func TestProxyBehindAnOpenBreaker(t *testing.T) {
+	target := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		breaker := middleware.NewBreaker(middleware.BreakerConfig{Failures: 1, OpenFor: time.Hour})
+		lines := make(chan string, 30)
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{
+			Target: target, Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Transport: breaker.Transport(&http.Transport{}),
+		}))
+		addr := serve()
+		const get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+		if resp, _ := exchangeRaw(t, addr, get); resp.StatusCode != 502 || !breaker.Open() {
+			t.Fatalf("%d, open %v", resp.StatusCode, breaker.Open())
+		}
+		begin := time.Now()
+		for range 20 {
+			resp, body := exchangeRaw(t, addr, get)
+			want := `{"title":"Service Unavailable","status":503,"detail":"the server behind does not answer for the moment"}`
+			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || body != want {
+				t.Fatalf("%d %v %s", resp.StatusCode, resp.Header, body)
+			}
+		}
+		if first := <-lines; !strings.Contains(first, "not asked") {
+			t.Error(first)
+		}
+		if n, most := 1+len(lines), 1+int(time.Since(begin)/time.Second); n > most {
+			t.Errorf("%d lines in %v", n, time.Since(begin))
+		}
+	})
+}
+
+// A lineWriter sends what each call of Write is given.
+type lineWriter chan<- string
+
+func (w lineWriter) Write(b []byte) (int, error) {
+	w <- string(b)
+	return len(b), nil
 }
