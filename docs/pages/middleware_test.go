@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,18 @@ func idempotencyKeys(_ *testing.T, app *dunlin.App) {
 	payments.Post("", pay)
 }
 
+// backendOf starts a server that stands behind the app.
+func backendOf(t *testing.T, h http.HandlerFunc) *url.URL {
+	t.Helper()
+	behind := httptest.NewServer(h)
+	t.Cleanup(behind.Close)
+	target, err := url.Parse(behind.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
 func otherServers(t *testing.T, app *dunlin.App) {
 	target, err := url.Parse("http://10.0.0.9:8080")
 	if err != nil {
@@ -164,11 +178,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 	}
 	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target})).Timeout(10 * time.Second)
 
-	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }))
-	defer behind.Close()
-	if target, err = url.Parse(behind.URL); err != nil {
-		t.Fatal(err)
-	}
+	target = backendOf(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) })
 	old := middleware.Proxy(middleware.ProxyConfig{Target: target, Rewrite: func(p *httputil.ProxyRequest) {
 		p.Out.URL.Path = strings.TrimPrefix(p.Out.URL.Path, "/old")
 		p.Out.URL.RawPath = strings.TrimPrefix(p.Out.URL.RawPath, "/old")
@@ -184,6 +194,24 @@ func otherServers(t *testing.T, app *dunlin.App) {
 			t.Errorf("%s: the server behind is asked for %s, %v; want %s", path, got, err, want)
 		}
 		_ = resp.Body.Close()
+	}
+
+	orders := middleware.Proxy(middleware.ProxyConfig{Target: backendOf(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, r.Header["X-Request-Id"], r.Header["X-User"], r.Header["Authorization"])
+	})})
+	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	known := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			return r.WithHeaders(map[string]string{"X-Request-ID": r.ID(), "X-User": middleware.User(r), "Authorization": "", "Cookie": ""}, next)
+		}
+	}
+	app.Handle("*", "/orders/{path...}", orders, middleware.KeyAuth(keys), known)
+	req := httptest.NewRequest("GET", "/orders/7", nil)
+	req.Header.Set("Authorization", "Bearer 0123456789abcdef")
+	req.Header.Set("X-User", "forged")
+	w := httptest.NewRecorder()
+	if app.ServeHTTP(w, req); !regexp.MustCompile(`^\[[0-9a-z]{26}\] \[billing\] \[\]$`).MatchString(w.Body.String()) {
+		t.Errorf("the server behind sees %d %s", w.Code, w.Body)
 	}
 
 	rates := middleware.NewBreaker(middleware.BreakerConfig{})

@@ -19,6 +19,25 @@ type User struct {
 	ID   string `json:"id"`
 	Org  string `json:"org"`
 	Name string `json:"name"`
+	Mail string `json:"mail,omitempty"`
+}
+
+// ChangeUser changes what it names.
+type ChangeUser struct {
+	ID   string `path:"id"`
+	Body struct {
+		Name typed.Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"80"`
+		Mail typed.Nullable[string] `json:"mail,omitzero" format:"email"`
+	}
+}
+
+func changeUser(_ *dunlin.Request, in ChangeUser) (User, error) {
+	u := User{ID: in.ID, Name: "Ada", Mail: "ada@example.com"}
+	u.Name = in.Body.Name.Or(u.Name)
+	if mail := in.Body.Mail; mail.Set || mail.Null {
+		u.Mail = mail.Value // "" for null
+	}
+	return u, nil
 }
 
 type CreateUser struct {
@@ -77,6 +96,19 @@ type Notice struct {
 
 func typedActions(t *testing.T, app *dunlin.App) {
 	typed.Post(app, "/orgs/{org}/users", createUser).Name("createUser").Faults(EmailTaken)
+
+	change := typed.Patch(app, "/users/{id}", changeUser)
+	var mail, name ChangeUser
+	mail.ID, name.ID = "7", "7"
+	mail.Body.Mail = typed.Null[string]()
+	name.Body.Name = typed.Some("Eve")
+	asPatch := func(r *http.Request) { r.Header.Set("Content-Type", "application/merge-patch+json") }
+	if x := change.Test(t, app, mail, asPatch); x.Out.Name != "Ada" || x.Out.Mail != "" {
+		t.Errorf("%d %s", x.Status, x.Body)
+	}
+	if x := change.Test(t, app, name); x.Out.Name != "Eve" || x.Out.Mail != "ada@example.com" {
+		t.Errorf("%d %s", x.Status, x.Body)
+	}
 
 	rent := typed.Post(app, "/rents", func(_ *dunlin.Request, in Rent) (Size, error) { return in.Body.Size, nil })
 	var small Rent
