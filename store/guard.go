@@ -56,13 +56,15 @@ type guardPart struct {
 	opened    atomic.Bool
 	silent    atomic.Bool  // nothing has come for longer than silence, though it was asked
 	answered  atomic.Int64 // when something has come, since the guard began
+	usual     atomic.Int64 // how long an answer takes, in nanoseconds
 	mu        sync.Mutex
 	probeAt   time.Time // when it is asked again, while the breaker is open or the part silent
 	refusedAt time.Time
 	probing   bool // it is asked in the background
 }
 
-// silence is for how long a store answers nothing at all to nobody until those are told who have something else to do. It is looked at several times
+// silence is for how long, beyond twice what an answer usually takes, a store answers nothing at all to nobody until those are told who have something else
+// to do: twice, since a script that the store does not know has to be sent after its name. It is looked at several times
 // meanwhile, each tick: where that comes late by as much again, this process has not had a processor, and says nothing of the store by having heard nothing.
 const (
 	silence = 20 * time.Millisecond
@@ -95,6 +97,9 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 		n, g.shards = s.Shards(), s
 	}
 	g.parts = make([]guardPart, 2*n)
+	for i := range g.parts {
+		g.parts[i].usual.Store(int64(c.Timeout)) // until something is known: the first call makes a connection, too
+	}
 	return g
 }
 
@@ -156,6 +161,7 @@ func (g *Guarded) probe(c guardCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
 	defer cancel()
 	g.counts.calls.Add(1)
+	began := time.Since(g.began)
 	var err error
 	if g.shards != nil {
 		err = g.shards.Probe(ctx, c.key, c.number)
@@ -164,7 +170,8 @@ func (g *Guarded) probe(c guardCall) {
 	}
 	ok := err == nil || isAnswer(err)
 	if ok {
-		g.succeeded(p)
+		p.usual.Store(int64(time.Since(g.began) - began)) // it may be farther away than it was
+		g.succeeded(p, began)
 	} else {
 		g.failure(p)
 	}
@@ -203,9 +210,9 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	g.counts.calls.Add(1)
 	bounded, cancel := context.WithTimeout(ctx, g.config.Timeout)
 	defer cancel()
+	began := time.Since(g.began)
 	if c.prompt {
-		now := time.Since(g.began)
-		w := &guardWait{g: g, part: p, since: now, due: now + tick, cancel: cancel}
+		w := &guardWait{g: g, part: p, since: began, due: began + tick, cancel: cancel}
 		w.mu.Lock()
 		w.timer = time.AfterFunc(tick, w.look)
 		w.mu.Unlock()
@@ -214,7 +221,7 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	err := f(bounded)
 	switch {
 	case err == nil || isAnswer(err):
-		g.succeeded(p)
+		g.succeeded(p, began)
 		return err
 	case ctx.Err() != nil:
 		return err // the caller's doing: it says nothing about the store
@@ -250,7 +257,7 @@ func (w *guardWait) look() {
 		w.since = now
 	}
 	w.since = max(w.since, time.Duration(w.part.answered.Load()))
-	if left := silence - (now - w.since); left > 0 {
+	if left := w.part.patience() - (now - w.since); left > 0 {
 		left = min(left, tick)
 		w.due = now + left
 		w.timer.Reset(left)
@@ -290,8 +297,19 @@ func isAnswer(err error) bool {
 	return false
 }
 
-func (g *Guarded) succeeded(p *guardPart) {
-	p.answered.Store(int64(time.Since(g.began)))
+// patience is for how long a part may answer nobody.
+func (p *guardPart) patience() time.Duration { return silence + 2*time.Duration(p.usual.Load()) }
+
+// succeeded notes an answer to what was asked at a time since the guard began. A quick one says how far away the store is, a slow one may have
+// waited for something else.
+func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
+	now := time.Since(g.began)
+	p.answered.Store(int64(now))
+	took, usual := int64(now-asked), p.usual.Load()
+	if took > usual {
+		took = usual + (took-usual)/8
+	}
+	p.usual.Store(took)
 	if p.failed.Load() == 0 && !p.opened.Load() && !p.silent.Load() {
 		return // nothing to store: the line stays shared
 	}
@@ -319,7 +337,7 @@ func (g *Guarded) failure(p *guardPart) {
 
 // Prompt returns the same store for callers that have something else to do while it does not answer, such as
 // to count for themselves. All their calls fail with ErrUnavailable as soon as it has been silent for some 20
-// ms. Deadline, breaker and counts are shared.
+// ms longer than two of its answers usually take. Deadline, breaker and counts are shared.
 func (g *Guarded) Prompt() Store { return promptly{g} }
 
 type promptly struct{ *Guarded }

@@ -165,3 +165,70 @@ func TestGuardPatience(t *testing.T) {
 		}
 	})
 }
+
+// distant is a store that takes its time.
+type distant struct {
+	halves
+	away time.Duration
+}
+
+func (d *distant) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
+	select {
+	case <-time.After(d.away):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	return d.halves.Run(ctx, key, script, args)
+}
+
+func (d *distant) Probe(ctx context.Context, key string, _ bool) error {
+	_, err := d.Run(ctx, key, nil, store.Args{})
+	return err
+}
+
+// A store in another place, whose every answer takes longer than 20 ms, is not silent for that: it is counted there. One that comes to be so far away is
+// given up a few times, and no more.
+func TestGuardDistance(t *testing.T) {
+	for _, away := range []time.Duration{30 * time.Millisecond, 100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := &distant{away: away}
+			g := store.Guard(inner, store.GuardConfig{})
+			ask := func() error { _, err := g.Prompt().Run(ctx, "a", nil, store.Args{}); return err }
+			for range 20 {
+				if err := ask(); err != nil {
+					t.Fatalf("%v away: %v", away, err)
+				}
+			}
+			inner.hanging.Store(true)
+			began := time.Now()
+			if err := ask(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > min(20*time.Millisecond+2*away, 250*time.Millisecond) {
+				t.Errorf("%v away and silent: %v after %v", away, err, time.Since(began))
+			}
+			inner.hanging.Store(false)
+
+			inner.away = 0
+			eventually(t, "it is near", func() bool { <-time.After(time.Millisecond); return ask() == nil })
+			inner.away = away
+			given := 0
+			for range 200 {
+				if ask() != nil {
+					given++
+				}
+				<-time.After(5 * time.Millisecond)
+			}
+			if most := 5 + int(away/(5*time.Millisecond)); given > most {
+				t.Errorf("%v away after it was near: %d of 200 calls are given up, want %d at most", away, given, most)
+			}
+		})
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("%s: never", what)
+}
