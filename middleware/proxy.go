@@ -58,7 +58,8 @@ type ProxyConfig struct {
 //
 // A server that cannot be reached is answered for with 502, one that does not answer within the transport's
 // timeouts with 504, and one that is not asked because the [Breaker] of the transport is open with 503 and
-// Retry-After; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body that is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
+// Retry-After; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body that
+// is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
 // [dunlin.Route.MaxBody] and [dunlin.Group.MaxBody] bound it; Config.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
@@ -80,7 +81,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			c.answerError(w, r, err, &notAsked)
 		},
-		ErrorLog:       slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	})
 	return func(r *dunlin.Request) dunlin.Response {
 		from := &forwarded{secure: r.Secure()}
