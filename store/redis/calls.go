@@ -29,6 +29,8 @@ type redisStore struct {
 
 	atOnce   chan struct{} // a place for each call
 	division *division
+
+	audiences audiences
 }
 
 func newStore(client rueidis.Client, prefix string) *redisStore {

@@ -147,6 +147,94 @@ func TestRedisRestarts(t *testing.T) {
 	})
 }
 
+// Redis sends nothing to who has left: topics that come and go, one for each user say, would be kept here and there for ever.
+func TestTopicsEnd(t *testing.T) {
+	single, cluster := startServer(t), startCluster(t)
+	for name, c := range map[string]struct {
+		servers []*server
+		url     string
+	}{
+		"single":               {[]*server{single}, "redis://" + single.addr + "?timeout=30s"},
+		"single, by RESP2":     {[]*server{single}, "redis://" + single.addr + "?timeout=30s&protocol=2"},
+		"cluster":              {cluster, "redis://" + cluster[0].addr + "?timeout=30s"},
+		"cluster, by one node": {cluster, "redis://" + cluster[1].addr + "?timeout=30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, err := store.Open(c.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			var wg sync.WaitGroup
+			leaving, leave := context.WithCancel(ctx)
+			for i := range 60 {
+				for range 1 + i%3 { // listeners
+					wg.Go(func() {
+						if err := st.Subscribe(leaving, fmt.Sprint("user", i), func(store.Message) {}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			channels := func() (n int) {
+				for _, s := range c.servers {
+					var here int
+					if _, err := fmt.Sscanf(s.must(t, "PUBSUB", "CHANNELS", "dunlin:*"), "*%d", &here); err != nil {
+						t.Fatal(err)
+					}
+					n += here
+				}
+				return n
+			}
+			if n := channels(); n < 60 {
+				t.Fatalf("%d channels of 60 topics", n)
+			}
+			leave()
+			eventually(t, "Redis knows of no subscription", func() bool { return channels() == 0 })
+		})
+	}
+}
+
+// Who comes to listen to a busy topic holds up neither its messages nor anything else on the connection.
+func TestBusyTopic(t *testing.T) {
+	s := startServer(t)
+	st, other := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient}), connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	if err := st.Subscribe(t.Context(), "topic", func(store.Message) {}); err != nil {
+		t.Fatal(err)
+	}
+	publishing, stop := context.WithCancel(ctx)
+	var publishers sync.WaitGroup
+	for range 32 {
+		publishers.Go(func() {
+			for publishing.Err() == nil {
+				_ = other.Publish(publishing, "topic", []byte("message"))
+			}
+		})
+	}
+	for range 300 {
+		listening, leave := context.WithCancel(ctx)
+		got := make(chan struct{}, 1)
+		err := st.Subscribe(listening, "topic", func(store.Message) {
+			select {
+			case got <- struct{}{}:
+			default:
+			}
+		})
+		if err == nil {
+			<-got
+			_, err = st.Get(ctx, "k")
+		}
+		leave()
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a busy topic: %v", err)
+			break
+		}
+	}
+	stop()
+	publishers.Wait()
+}
+
 // A Redis without room says so, which is no failure.
 func TestRedisIsFull(t *testing.T) {
 	s := startServer(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")

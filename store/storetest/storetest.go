@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		{"messages arrive in order", testMessageOrder},
 		{"a slow receiver holds nobody up", testSlowReceiver},
 		{"subscriptions end with their context", testUnsubscribe},
+		{"who listens misses nothing, though others come and go", testComingAndGoing},
 		{"an ended context ends calls", testContext},
 		{"closed is closed", testClosed},
 	} {
@@ -505,6 +506,40 @@ func testUnsubscribe(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	<-other
+}
+
+func testComingAndGoing(t *testing.T, b *bench) {
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for i := range 100 {
+				listening, leave := context.WithCancel(ctx)
+				got := make(chan string, 1000)
+				if err := b.Subscribe(listening, b.key("topic"), func(m store.Message) { got <- string(m.Body) }); err != nil {
+					t.Error(err)
+					leave()
+					return
+				}
+				own := fmt.Sprint(n, " ", i)
+				if err := b.Publish(ctx, b.key("topic"), []byte(own)); err != nil {
+					t.Error(err)
+				}
+				deadline := time.After(10 * time.Second)
+				for found := false; !found; {
+					select {
+					case m := <-got:
+						found = m == own
+					case <-deadline:
+						t.Errorf("listener %d has not received its message %d", n, i)
+						leave()
+						return
+					}
+				}
+				leave()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func testContext(t *testing.T, b *bench) {
