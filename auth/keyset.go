@@ -59,8 +59,9 @@ func newKeySet(c *Config) *keySet {
 	return s
 }
 
-// find returns the key of a name, for signatures by a method. One that is not known is looked for at the issuer's, unless that was done a moment ago. One that
-// is counts at once; whether it still is one of the issuer's is found out beside that, now and then.
+// find returns the key with the name kid, for signatures by a method. An unknown one is looked for at the
+// issuer's, unless that was done a moment ago. A known one is valid at once; whether the issuer still has it
+// is checked in the background, now and then.
 func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
 	s.mu.Lock()
 	key, ok := s.keys[kid]

@@ -80,13 +80,18 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Trace returns middleware that makes a span for each request that is sampled: a part of the trace that the request belongs to, by its
-// trace context, or the root of a new one. It has the name and attributes of the semantic conventions for HTTP servers, and ends with
-// the answer, as the client gets it: a stream with its last piece, a late action with the 503. [dunlin.Request.Context] has it for what the action calls.
+// Trace returns middleware that makes a span for each request that is sampled: a part of the trace that the
+// request's trace context names, or the root of a new one. Name and attributes follow the semantic
+// conventions for HTTP servers. The span ends with the answer as the client gets it: that of a stream with
+// its last piece, that of a late action with the 503. [dunlin.Request.Context] has it for what the action
+// calls.
 //
-// A request of a trace that is not sampled has its context passed on, so that what it calls is not sampled either; one that begins a trace
-// which Ratio leaves out has none, but what else the Propagator reads (baggage) is passed on. What the app answers before middleware runs, in an overload for example, has no span. Trace belongs
-// first. It panics when a setting cannot hold.
+// If the trace of a request is not sampled, its trace context is passed on, so that what the action calls is
+// not sampled either. A request that begins a trace which Ratio leaves out has no trace context, but what
+// else the Propagator reads (baggage) is passed on. Answers that are given before middleware runs, in an
+// overload for example, have no span.
+//
+// Put Trace first. It panics when a setting is not valid.
 func Trace(c Config) dunlin.Middleware {
 	c.setDefaults()
 	tracer := c.TracerProvider.Tracer(scope)

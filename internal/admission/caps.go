@@ -93,9 +93,9 @@ func (h *Holders) MostBody() int64 {
 	return most
 }
 
-// MostGrown returns how large a buffer of so many bytes may become that is to have want, or how large it better
-// becomes if it is not known how much is to come: where there is not much room, no more than a quarter larger at once. Of what an
-// address may hold it leaves something for what is held beside the body.
+// MostGrown returns the size, in bytes, to which a buffer of has bytes may grow that must hold want. If it is
+// not known how much is to come (unknown) and there is not much room, it grows by no more than a quarter at
+// once. It leaves some of what an address may hold to what is held beside the body.
 func (h *Holders) MostGrown(want, has int, unknown bool) int {
 	bound, address := h.budget.Bound(), h.MaxAddress
 	if address > 0 && (bound <= 0 || address < bound) {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// Holders keeps what is held in a Budget apart by who makes the server hold it: an
-// Account for each connection, and the sums of addresses. No number for the whole
-// process decides for all. What is decided is decided for one holder, by what that
-// holder does:
+// Holders divides what is held in a Budget by holder: there is an Account for each
+// connection, and a sum for each address. Nothing is decided for all clients at once, only
+// for one holder, by what that holder does:
 //
 //	held by one         when the budget has no room for more
 //	at most Fair()      room is made at once, by ending others; it never waits, but
@@ -21,29 +20,30 @@ import (
 //	more                it waits, alone, and others much costlier make room; when it has
 //	                    waited for roomWait, the costliest of all does, which may be itself
 //
-// Those who hold little and wait for much can fill the budget together, and none would get on: if
-// nobody else can, they make room for each other. Bodies that are larger than Fair have their room one
-// after the other, see line.go. An address that would hold more than half of the
-// budget leaves what room there is to those that wait at others, or whose own connection holds
-// little else (yields), and its waiters, and bodies that come, make room for the former first. A client whose address holds nothing does
-// not wait for its answer's room while there is some (ReserveFirst).
+// Holders of little that wait for much can fill the budget together, so that none would get on: if
+// nobody else can make room, they do for each other. Bodies larger than Fair get their room one
+// after the other, see line.go. An address that would hold more than half of the budget leaves
+// what room there is to clients that wait at other addresses, or whose own connection holds
+// little else (yields); its waiters, and its bodies that are being sent, make room for those first.
+// A client whose address holds nothing does not wait for the room of its answer while there is
+// some (ReserveFirst).
 //
-// Those who hold more than leastShare leave a quarter of the budget to the others, as far as they
-// ask before.
+// Holders of more than leastShare leave a quarter of the budget to the others, as far as they
+// ask beforehand.
 //
 // Who is ended is the holder of the greatest cost: bytes held × the time until they are
-// expected to be free. Slow ones go before bodies that come at a good rate, and these before
-// answers that are taken at a good rate: for their sake the bound is passed by an eighth. Who has just begun to hold a little
-// counts as one whose body comes. A holder within Fair() is ended only when nobody holds more
-// than that and all of them together hold more than there is. Who holds memory only
-// because the server works for it is not ended, since that would free nothing.
+// expected to be free. Slow clients are ended before bodies that come at a good rate, and these before
+// answers that are taken at a good rate: rather than end those, the bound is exceeded by an eighth. A
+// holder that has just begun to hold a little counts as one whose body comes. A holder within Fair()
+// is ended only when nobody holds more than that and all of them together hold more than there is. A
+// holder is not ended while the server works for it, since that would free nothing.
 //
 // One answer may be larger than the budget. It has been made, so it is kept beside the
 // budget, as long as it is the only one and nobody needs to be ended.
 //
-// Invariant: held − ending − spared ≤ bound after each call, unless nobody is left who
-// could be ended but answers that are taken at a good rate; then it is an eighth more. ending is what those hold who are being ended. Locks are taken in the
-// order mu, that of a shard, that of an account.
+// Invariant: held − ending − spared ≤ bound after each call; an eighth more if only answers that are
+// taken at a good rate are left to be ended. ending is what those hold that are being ended. Locks are
+// taken in the order mu, that of a shard, that of an account.
 type Holders struct {
 	budget *Budget
 	now    func() int64 // ns on a monotonic clock

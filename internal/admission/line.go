@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Bodies that are larger than Fair have their room one after the other, in a line: those that wait for it, and
-// those of unknown length, which grow and may wait for more. The first of the line is left the room that it wants, or may
-// want, so that it comes to its end; then the next one is the first. Without that several that grow would each hold a part
-// of what they need, and wait for each other's rest until all are refused.
+// Bodies that are larger than Fair get their room one after the other, in a line: those that wait for it, and those of
+// unknown length, which grow and may have to wait for more. The first of the line is left all the room that it wants, or may
+// want, so that it can be completed; then the next one is the first. Without that, several that grow would each hold a part of
+// what they need and wait for the rest, until all are refused.
 //
-// Nobody is ended for that: who makes room when there is none is as for all others, see victims.go. A turn does not last, since
-// the first may want more than others who could go on, or what is held may be with those who do not move: those of
-// announced length leave it for roomWait, and so long is little to wait where memory is short.
+// Nobody is ended for that: victims.go decides who makes room, as always. A turn is bounded, since the first may want more than
+// others that could go on, or the room may be held by clients that do not move: a body of announced length leaves it to the first
+// for roomWait, which is short where memory is.
 
 const (
-	// leadFor is for how long bodies of unknown length leave the first one its room, in ns, if it is of unknown length,
-	// too: it may have nearly all of what it needs, and the others the rest of it.
+	// leadFor is how long, in ns, bodies of unknown length leave the room to a first one of unknown length: it may have nearly
+	// all that it needs, and the others the rest.
 	leadFor = goodTime
 
 	// shortLine is how many are looked at whenever somebody asks who is the first; of more that is found out again

@@ -9,25 +9,25 @@ import (
 // answers are large. So one that nothing is known of may begin as a probe: without room, on the promise that no more
 // than so much comes of it. What really comes is charged when it is there.
 //
-// Bound: a probe begins while what is held, with all that probes have promised, passes the budget by no more than
-// slack, be it with its own promise, or because no other probe is under way. So it passes it by slack and one answer at
-// the most, and a probe whose answer was large leaves no place to others until there is room for it.
+// Bound: a probe begins if what is held and what all probes have promised, its own included, exceed the budget by no more
+// than slack; or if it is the only one. So the budget is exceeded by slack and one answer at most, and after a probe whose
+// answer was large no other begins until there is room for that.
 //
-// Each such answer has others end who are slower, and is work for the collector. So there are probeBurst of them, and
-// one in each probePause, however many ask for ever new things: they have no more of it than if they waited.
+// Each such answer ends slower clients, and is work for the collector. So there are probeBurst of them, and one more in each
+// probePause, however many clients ask for ever new things: they get no more that way than by waiting.
 //
-// One whose action blocks may for long, and is not to hold up all that is quick: it leaves its place to others, as far as all such
-// ones have promised no more than half of the budget, or it is the only one. So that much more is passed if they turn out to be
-// large together.
+// An action that blocks may do so for long, and must not hold up the quick ones: its probe leaves its place to others, if all such
+// probes have promised no more than half of the budget, or it is the only one. The budget is exceeded by as much again if all of
+// them turn out to be large.
 //
-// Those of an address that holds something else leave the place to one whose address holds nothing: who holds
-// much and asks for ever new things does not have all of them.
+// Probes of an address that holds something else leave the place to one whose address holds nothing, so that a client that
+// holds much cannot take all of them by asking for ever new things.
 
 const (
 	probePause = int64(250 * time.Millisecond) // in ns
 	probeBurst = 4
 
-	// blockedShare is which part of the budget, one in so many, those may have promised whose actions block.
+	// blockedShare is the part of the budget, one in so many, that probes whose actions block may promise together.
 	blockedShare = 2
 )
 

@@ -13,8 +13,8 @@ const (
 	muchCostlier = 8
 	provenAfter  = int64(time.Second)
 
-	// The more there are who wait for room, the less often each of them asks, or a crowd of them would take the processors whenever
-	// something is given back: see pause. Up to askFreely are told at once.
+	// The more holders wait for room, the less often each of them asks (see pause): else a crowd would take the processors
+	// whenever something is given back. Up to askFreely waiters are told at once.
 	askPause  = 50 * time.Microsecond
 	askFreely = 64
 

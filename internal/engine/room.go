@@ -9,10 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A request that will make its connection hold much, as its handler knows, is not begun until
-// there is room for that: it waits, for nobody but itself. Those whose address holds least go
-// first, so that nobody waits behind all the requests of one who holds much, and else those who came
-// first. Those that may leave little (Probes) do not wait behind the ones that will leave much. Who asks for little is not in this queue and does not stop because of it.
+// A request that will make its connection hold much, as its handler knows, waits until there is room
+// for that; nobody else waits because of it. Those whose address holds least go first, so that nobody
+// waits behind all the requests of a client that holds much; among these, in the order in which they
+// came. Those that may leave little (Probes) do not wait behind those that will leave much, and requests
+// for little are not in this queue at all.
 
 // littleOutput is the pending output in bytes that is not worth telling the handler.
 const littleOutput = 64 << 10
@@ -22,8 +23,8 @@ const roomPause = int64(250 * time.Millisecond)
 
 // ReserveRoom asks for room for n bytes of output that the request which is about to begin
 // is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
-// the request. What was granted is for the output
-// of this call of Data; what is left of it when that has been sent is given back, or by [Conn.EndAhead].
+// the request. What was granted is for the output of this call of Data; what it did not use is given back
+// when that has been sent, or by [Conn.EndAhead].
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	outcome := d.reserveRoom(c, n)
 	if c.Notes &^= asked; outcome == admission.MustWait {
@@ -52,7 +53,7 @@ func (d *Driver) reserveRoom(c *Conn, n int64) admission.Outcome {
 			if c.Notes&Probes != 0 && a.Probe(n) {
 				return admission.Granted
 			}
-			return admission.MustWait // else the room of those who wait would go to those who come
+			return admission.MustWait // else newcomers would get the room that others wait for
 		}
 		turn := l.retried == c
 		if l.retried = nil; turn {

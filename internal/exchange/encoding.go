@@ -27,8 +27,9 @@ type Encoding struct {
 	sink *encodedSink
 }
 
-// Begin has the encodings change the head of an answer that begins and is not claimed, and returns what the sink is to be wrapped
-// in; nil if the body goes as it is. Where one changes more than headers, misuse is called, and the answer stays as it was.
+// Begin lets the encodings change the head of an answer that begins and is not claimed. It returns the
+// function that wraps the sink, nil if the body is sent as it is. If an encoding changes more than headers,
+// misuse is called and the answer stays as it was.
 func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse func(from, to Answer)) (wrap func(Sink) Sink) {
 	for ; e != nil; e = e.Around {
 		if e.done {
@@ -165,8 +166,9 @@ func (s *encodedSink) close() {
 	_ = encoder.Close() // what it writes fails
 }
 
-// Decode returns what comes from src, up to limit bytes; more is a 413 problem, and an error of src that is no problem one of 400. hold
-// takes the memory for so many bytes before they are read.
+// Decode reads all of src, up to limit bytes, and returns it. More is a 413 problem; an error of src that is
+// not a problem becomes one with status 400. hold is called with a capacity before so much is read, to
+// reserve the memory.
 func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) error) ([]byte, error) {
 	const first, most = 4 << 10, 1 << 30
 	var plain []byte

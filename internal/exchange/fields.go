@@ -297,9 +297,9 @@ func (r *Answer) AppendBase(out []byte) []byte {
 	return b.append(out, r.identity())
 }
 
-// Identify returns the answer with the fields of b and an identifier in them, and then with those of over, unless that is nil. b
-// is an IDBlock. It is not ok where the answer has some of the fields of b, or reports a failure, or where the identifier is to be
-// added, and looked at, as any other field.
+// Identify returns the answer with the fields of b, an IDBlock, and the identifier, and then with the fields
+// of over, unless that is nil. ok is false if this short way does not do: the answer has some of b's fields
+// or reports a failure, or the identifier must be checked. It is then added like any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
 	if again, ok := r.IdentifyAgain(b, id, s, over); ok {
 		return again, true

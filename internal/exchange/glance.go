@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Inside is what package dunlin has for package middleware and module otel beside what it exports: methods that say nothing to users. It is
-// set before packages begin that import dunlin.
+// Inside is what package dunlin offers to package middleware and module otel beside its public API. It is set
+// by dunlin's init, before that of any package that imports it.
 var Inside any
 
-// began is when the process did, on the monotonic clock.
+// began is when the process began, on the monotonic clock.
 var began = time.Now()
 
 // Began returns the time from which Nanos counts.

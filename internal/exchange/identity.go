@@ -45,16 +45,17 @@ const isVisible Number = 1 << 63
 // Named returns the identity that is a text; "" is none yet.
 func Named(text string) Identity { return Identity{text: text} }
 
-// NamedVisibly returns the identity that is a text of so many bytes at most, all of them visible characters of ASCII; it is not ok for
-// other texts, and for "".
+// NamedVisibly returns the identity with a text that consists of visible ASCII characters. ok is false for
+// other texts, for "", and for one of more than most bytes.
 func NamedVisibly(text string, most int) (id Identity, ok bool) {
 	return Identity{text, isVisible}, text != "" && len(text) <= most && Visible(text)
 }
 
-// IsZero reports that there is none yet.
+// IsZero reports whether there is neither a text nor a number yet.
 func (i *Identity) IsZero() bool { return i.text == "" && i.number == 0 }
 
-// Number returns the number that stands for the identity, which gets one where it has none yet, and 0 where it is a text that was given.
+// Number returns the number of the identity, and gives it one if it has none yet; 0 if the identity is a
+// text.
 func (i *Identity) Number(s *Strings) Number {
 	if i.IsZero() {
 		i.number = s.number()

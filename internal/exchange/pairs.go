@@ -59,9 +59,9 @@ func (p *pairs) keep(other, result *Block) {
 // metKept is how many results of Answer.Identify a block keeps.
 const metKept = 4
 
-// meet returns what Answer.Identify came to by a block on a base, where that has none of the block's names, and with b over them
-// unless b is the block itself; nil for nothing that is kept. base is not nil. What many answers in a row come to is had by one
-// look. As in pairs, who comes first to a place has it for good.
+// meet returns the result of Answer.Identify with b on a base that has none of b's names, and with block over
+// them unless that is b itself; nil if none is kept. base is not nil. So answers in a row with the same
+// headers cost one look-up. As in pairs, the first result in a place stays.
 func (b *Block) meet(base, block *Block) *Block {
 	if m := b.met[base.number%metKept].Load(); m != nil && m.above == base && m.below == block {
 		return m

@@ -23,11 +23,11 @@ type Wire interface {
 	// List returns all values of the named header joined by its Separator, as a
 	// view: it is valid as long as the message.
 	List(name string) string
-	// Glance is what middleware that goes around most actions asks of each request, by one call: whether a header of a
-	// name ("" for none) says something; List of Origin; and, where client is set, the client's address as a number and when the
-	// present turn of an event loop began, see Nanos. ip is below 0 where it is not asked for, not one of IPv4, or takes longer to find.
+	// Glance answers in one call what common middleware asks of each request: whether the named header, unless that is "", has
+	// a value; List of Origin; and, if client is set, the client's IPv4 address as a number and when the present turn of the event
+	// loop began, see Nanos. ip is negative if it was not asked for, is not IPv4, or takes longer to find.
 	Glance(name string, client bool) (named bool, origin string, ip, now int64)
-	// Among returns which of some names a field line may have, by one look at all; List says what they say.
+	// Among returns which of the names may be among the request's fields, after one look at all of them; List has the values.
 	Among(*Names) (set uint64)
 	ContentLength() int64 // in bytes, -1 when not known before the body is read
 	// Received returns the body, borrowed until the message ends, when it is here in

@@ -87,9 +87,10 @@ func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 	return tag
 }
 
-// Range returns a Range field, for a content of the given size, as http.ServeContent is to get it: nil where it counts as none, for the method is
-// not GET, or it is in units that nobody knows (RFC 9110 section 14.2), and what it refuses where it is malformed. By itself ServeContent refuses
-// other units, and those in capital letters and numbers that are larger than an int64, gives HEAD a part, and takes "-0", of which there is none, for one.
+// Range returns the Range field for http.ServeContent, for a content of the given size: nil if the request's
+// counts as none, because the method is not GET or its unit is unknown (RFC 9110 section 14.2), and a value
+// that ServeContent refuses if it is malformed. By itself ServeContent answers HEAD with a part, refuses
+// other units, "BYTES" and numbers beyond an int64, and takes "-0", which names no bytes, for a range.
 func Range(method, field string, size int64) []string {
 	const malformed = "bytes=-"
 	unit, set, _ := strings.Cut(field, "=")

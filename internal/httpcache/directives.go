@@ -114,7 +114,8 @@ func Seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// malformed is the value of a directive with white space before its equals sign (RFC 9111 section 5.2 has none there): no time, and no list of fields.
+// malformed is the value of a directive with white space before its equals sign, which RFC 9111 section 5.2
+// does not allow. It is neither a valid time nor a valid list of fields.
 const malformed = "\x00"
 
 // cutDirective takes the first directive off a list.

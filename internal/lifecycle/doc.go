@@ -28,11 +28,11 @@
 // in the very moment in which its connection is closed after 250 ms of silence, 2 s for a new one; and, when no
 // other process has the listener, a connection that is made between the last accept and the close.
 //
-// With net/http these are lost, too: the first request of a new connection that is read after its 2 s, where the listener has
-// HTTP/2, by TLS or H2C; a request on a connection that becomes idle later than that because its answer had begun
-// before the drain (elsewhere so after 2 s and Config.HeadTimeout, while a client has sent a part of a request);
-// and one of which only a part came together with the one before, if the rest is waited for longer than 250 ms. Elsewhere
-// than on Linux a request that has come and is not read is closed with its connection.
+// On net/http some more are lost. Where the listener has HTTP/2, by TLS or H2C: the first request of a new connection that
+// comes after the 2 s, and a request on a connection that becomes idle after that because its answer had begun before the
+// drain. (On other listeners the latter happens only after 2 s and Config.HeadTimeout, while some client has sent a part of a
+// request.) And a request of which only a part came together with the one before, if the rest takes longer than 250 ms.
+// On systems other than Linux a request that has arrived but was not read is lost with its connection.
 //
 // # The handover
 //

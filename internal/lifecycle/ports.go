@@ -30,9 +30,10 @@ func (s *Ports) Add(p Place) {
 	}
 }
 
-// SecureHost returns the host, and its port unless that is 443, where a client comes by TLS that has
-// come in clear text to host; "" if that is malformed. Who has named a port that the program listens at finds TLS where the program speaks it. Others come by way of something that maps ports: to 443. Where
-// there are domains, which have the certificates, it is "" for a host that is none of them.
+// SecureHost returns the host, with its port unless that is 443, to which to redirect a client that came to
+// host in clear text; "" if host is malformed or, where there are domains, is none of them (they are what
+// certificates are for). A client that named a port at which the program listens is sent to the port where it
+// speaks TLS. If it named another one, something in front maps ports: it is sent to 443.
 func (s *Ports) SecureHost(host string, domains []string) string {
 	name, port := host, "80"
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {

@@ -35,9 +35,10 @@ func newHangups(leave bool) *hangups {
 	return h
 }
 
-// program returns where the file of this program stands, for a restart: by the name that it was started by, if it is still found by that.
-// Where the system says that the running file is counts for nothing later: who puts another version there may have moved this one away, and
-// a symbolic link may lead to another one then. "" stands for what is not known.
+// program returns the path of this program's file for a restart, "" if it is not known. That is the name by
+// which it was started, if that still leads to a file: the path that the system has of the running file may
+// be out of date, since a deployment may have moved the file away, or let a symbolic link lead to another
+// one.
 func program() string {
 	running, err := os.Executable()
 	if err != nil {

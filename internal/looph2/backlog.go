@@ -9,16 +9,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A client whose windows are closed has complete answers wait in memory, one for each of its streams. A connection may have
-// mostUntaken bytes of them beside the largest: requests for more that is large, as their routes have shown (Route.Pends), wait in the
-// session's backlog until it has taken some. The largest does not count, for while its client downloads it slowly all else is to go on; nor
-// does an estimate beyond muchPromised keep one waiting: others may have asked the same route for far more.
+// While a client keeps its windows closed, complete answers wait in memory, one for each of its streams. A connection may have
+// mostUntaken bytes of them, the largest not counted. Beyond that, requests of routes whose answers have been large (Route.Pends)
+// wait in the session's backlog until the client has taken some. The largest does not count so that all else goes on while the
+// client downloads it slowly. An estimate counts for muchPromised at most, since others may have asked the same route for far more.
 //
 //	event ─▶ too much? ─no──▶ the action, here or on a worker
 //	              └─yes─▶ backlog ──it has taken some, or nothing for backlogPatience──▶ a worker
 //
-// Clients may want what they asked for last first. So one more begins after each backlogPatience though nothing is taken: a client that takes
-// nothing at all is cut before that becomes much (slow.go).
+// Clients may want first what they asked for last. So one more begins after each backlogPatience even if nothing is taken: a client
+// that takes nothing at all is cut before that becomes much (slow.go).
 
 const (
 	mostUntaken     = 2 << 20
@@ -26,14 +26,14 @@ const (
 	backlogPatience = int64(time.Second)
 )
 
-// A backlog is what a session has some of whose requests wait for its client. The loop's.
+// A backlog has the requests of a session that wait for its client. It belongs to the loop.
 type backlog struct {
-	line  []*stream // in the order in which they came; for others they are in line for a worker
+	line  []*stream // in the order in which they came; to others they look as if they waited for a worker
 	begun []*stream // those whose actions have begun since, and have not returned
 	since int64     // when one of them began last, or the first came
 }
 
-// putsOff reports whether no more of a route's answers are to be made for the connection.
+// putsOff reports whether a request of the route must wait in the backlog.
 func (s *session) putsOff(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
 	if s.untaken == 0 || pends <= muchPending || s.untaken+min(pends, muchPromised) <= mostUntaken {

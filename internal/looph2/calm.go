@@ -13,12 +13,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Clients that do too much that serves no request (http2.Reason) are not to slow others down.
+// Clients that send too much that serves no request (http2.Reason) must not slow others down.
 //
-//   - What costs tokens is served a little in a visit, and the rest of what has come when others had their turn.
-//   - A connection whose tokens are spent is read no more, and told a moment later why it ends. Were it ended at once,
-//     whoever comes again as fast would have the server begin connection after connection.
-//   - Who does come again, from the same address, has less to spend for a while.
+//   - Frames that cost tokens are served a few at a time, with other connections in between.
+//   - A connection without tokens is not read any more, and told a moment later why it ends. If it ended at once, a client
+//     that connects again as fast would make the server begin connection after connection.
+//   - New connections from the same address have fewer tokens for a while.
 
 const (
 	// calmTime is how long a connection whose client did too much stays before it ends.
@@ -27,10 +27,11 @@ const (
 	distrustTime = 10
 )
 
-// A calm is what a session has whose client did too much. Nothing goes on for it any more.
+// A calm is the state of a session whose client did too much: it is not served any more.
 type calm struct{ farewell []byte }
 
-// calmDown has a client wait that did too much. What is in the output from byte begin on tells it so, later.
+// calmDown stops serving a client that did too much. The frames that say so, in the output from byte begin
+// on, are sent later.
 func (s *session) calmDown(begin int, of http2.Reason) {
 	if of != http2.Blocks { // an honest client may have that many cookies, and others of its address have not
 		s.h.offenders.add(s.source(), s.d.Now())

@@ -11,11 +11,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// What a stream makes the server hold is charged to an account of its own, since a connection
-// carries many, bounded together with that of the connection (Config.MaxMemoryPerConnection): its head and body, as long as they wait for more, for a worker, or for an answer that
-// lasts, and the answer that its client does not take. When others need the room, the stream alone
-// is ended: reset with REFUSED_STREAM if its action has not begun, and what has come of a body that
-// is not read is dropped.
+// What a stream makes the server hold is charged to an account of its own, since a connection carries many:
+// head and body while they wait for more, for a worker, or for an answer that lasts; and the answer that the
+// client does not take. Config.MaxMemoryPerConnection bounds the accounts of a connection together. When others
+// need the room, only the stream is ended: it is reset, with REFUSED_STREAM if its action has not begun, and what
+// has come of a body that is not read is dropped.
 
 // accountOf returns the stream's account. s.mu is held.
 func (own *stream) accountOf() *admission.Account {

@@ -94,9 +94,10 @@ type taking struct {
 	marked int64 // bytes that were sent before
 }
 
-// judge notes that some time has passed in which something waited for the client or not, and could not be sent or could.
-// It reports whether a period has passed since in which less than MinWriteRate was sent. When the first began to wait within the
-// time that has passed is not known: none of it counts.
+// judge is told what was so in the time that has passed: whether something waited for the client, and whether
+// it could not be sent (shut). It reports whether a whole period has passed in which less than MinWriteRate
+// was sent. If nothing waited before, it is not known when that began, so the time that has passed does not
+// count.
 func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, passed int64) bool {
 	switch {
 	case !waits:

@@ -62,8 +62,9 @@ func (u *unread) grow(n int) {
 	u.mem, u.first = p, p
 }
 
-// room returns how many bytes of an answer may be added: up to streamRoom in all, and no piece is begun before half of that is
-// sent, or a client that takes little by little would have twice as much held.
+// room returns how many bytes of an answer may be added, up to streamRoom in all. A new piece of memory is
+// begun only when half of the first is sent: else a client that takes little at a time would have twice as
+// much held.
 func (u *unread) room() int {
 	room := streamRoom - u.len
 	if u.len <= streamRoom/2 {

@@ -15,11 +15,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// upgrade goes on in HTTP/2, if the request, whose head is here, asks for that, as RFC 7540,
-// section 3.2, has it: h2c in Upgrade, and one HTTP2-Settings, both named by Connection. What cannot be taken so
-// is answered by HTTP/1.1, as by a server that does not know of it: a request with a body, which would have to come
-// in whole before; settings that make no sense; one of a server that is shutting down, or behind which its client wants the connection
-// closed; and what HTTP/2 takes for something else, or for larger than may be. after is the input behind the head.
+// upgrade goes on in HTTP/2 if the request, whose head is here, asks for it as in RFC 7540, section 3.2: h2c
+// in Upgrade, and one HTTP2-Settings, both named by Connection. after is the input behind the head.
+//
+// Some such requests are answered by HTTP/1.1 instead, as by a server without HTTP/2: those with a body,
+// which would have to be read first; with malformed settings; of a server that shuts down, or of a client
+// that wants the connection closed; and those that HTTP/2 would read differently or refuse as too large.
 func (x *wire) upgrade(after []byte) bool {
 	h, d, c := &x.head, x.d, x.c
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {

@@ -22,8 +22,8 @@ type holder struct {
 	client remote
 }
 
-// A remote is an address with a lock of its own, within which nothing else is locked: who asks for it holds that of an account, and
-// who ends a request asks its account under the holder's.
+// A remote is an address with a lock of its own. No other lock is taken under it: it is asked for under an
+// account's lock, and the end of a request asks its account under the holder's.
 type remote struct {
 	mu   sync.Mutex
 	addr netip.AddrPort

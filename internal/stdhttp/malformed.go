@@ -37,8 +37,8 @@ func malformed(req *http.Request) string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// expectsOther reports whether a request of HTTP/2 has an expectation that nobody meets (RFC 9110, section 10.1.1): net/http has taken
-// away that of 100-continue.
+// expectsOther reports whether a request of HTTP/2 has an expectation other than 100-continue, which net/http
+// has removed: nobody can meet it (RFC 9110, section 10.1.1).
 func expectsOther(req *http.Request) bool {
 	for _, v := range req.Header["Expect"] {
 		if v != "" {

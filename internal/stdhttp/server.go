@@ -129,8 +129,8 @@ const lastRequests = 250 * time.Millisecond
 // shut down.
 const firstRequest = 2 * time.Second
 
-// Shutdown lets running requests finish, and handlers that have hijacked their connection; what is left when ctx ends is closed, but
-// for such connections.
+// Shutdown waits for running requests, and for handlers that have hijacked their connection. When ctx ends,
+// the remaining connections are closed, except hijacked ones.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
@@ -147,9 +147,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// endIdle ends the connections of HTTP/1.1 that are idle, those that are kept alive after lastRequests, also when they become
-// idle later, and new ones after firstRequest. It returns when all have ended, or where there is HTTP/2, whose clients net/http says
-// goodbye to, when those that were idle have.
+// endIdle closes idle connections of HTTP/1.1: those that are kept alive after lastRequests, even if they
+// become idle later, and new ones after firstRequest. It returns when all have ended. Where there is HTTP/2,
+// whose idle connections net/http itself ends by GOAWAY, it returns when those that were idle have ended.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
 	http2 := s.secure || s.Protocols.UnencryptedHTTP2()

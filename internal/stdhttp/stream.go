@@ -42,8 +42,9 @@ type timedStream struct {
 	over        bool // the handler has returned
 }
 
-// connStreams are the streams of a connection. They share its window, in which net/http has them take turns, and says nothing of
-// them until a piece is sent: 16 KiB, which takes many at a low rate long.
+// connStreams are the streams of an HTTP/2 connection that write. They share its window: net/http lets them
+// take turns of 16 KiB, and does not tell when one of them waits, which at a low rate and with many streams
+// takes long.
 type connStreams struct {
 	sent atomic.Int64 // bytes that its socket has taken, but for those by which streams are cut
 
@@ -79,8 +80,8 @@ func (c *connStreams) wrote(n int) {
 	c.share += float64(n) / float64(c.most)
 }
 
-// shares reports whether a stream that writes may wait for nothing but its turn, since each had so much: net/http, which has streams
-// take turns, would have sent its piece if others had two.
+// shares reports whether a stream that writes may just be waiting for its turn. since is the share of each
+// when it began to: once the others have had two pieces each, net/http would have sent one of this stream.
 func (c *connStreams) shares(since float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,8 +172,8 @@ func (s *timedStream) moved(n int) {
 	s.conn.wrote(n)
 }
 
-// look ends the stream of a client that takes too little of all that is written on its connection, or nothing of this stream while it
-// takes others. What frames take beside what is in them counts, too.
+// look ends the stream if its client takes too little of all that is written on the connection, or nothing of
+// this stream while it takes others. The headers of frames count, too.
 func (s *timedStream) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
