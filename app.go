@@ -63,7 +63,7 @@ type App struct {
 // routes is Group under a name that leaves App.Group free for the method.
 type routes = Group
 
-// New returns an App. It panics when a setting of config cannot hold.
+// New returns an App. It panics when a setting of config is not valid.
 func New(config Config) *App {
 	a := &App{config: config.withDefaults()}
 	if err := a.config.validate(); err != nil {

@@ -390,7 +390,7 @@ func setDefault[T comparable](field *T, value T) {
 // engine count in 16 bits.
 const mostRequests = 1<<16 - 1
 
-// validate names the first setting that cannot hold.
+// validate names the first setting that is not valid.
 func (c Config) validate() error {
 	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {
 		return fmt.Errorf("Config.TrustedProxies: %w", err)

@@ -79,7 +79,7 @@ type ExternalAccount struct {
 // An Issuer is a [dunlin.TLSIssuer].
 type Issuer struct{ config Config }
 
-// New returns an issuer with the given settings. What is wrong with them the app says when it is to serve.
+// New returns an issuer with the given settings. Mistakes in them are errors of the app when it begins to serve.
 func New(config Config) *Issuer {
 	if config.Directory == "" {
 		config.Directory = LetsEncrypt
@@ -93,7 +93,8 @@ func New(config Config) *Issuer {
 
 var _ dunlin.TLSIssuer = (*Issuer)(nil)
 
-// Certificates reads the certificates that are kept for the names, and returns those and the ones to come.
+// Certificates reads the certificates that are kept on disk for the names. What it returns has these, and the ones that
+// it gets later.
 func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
 	c := i.config
 	if !c.AcceptTerms {

@@ -1,5 +1,6 @@
-// Package auth lets in who has a JSON Web Token of an issuer that is trusted (RFC 7519, 6750), see [Tokens], and has people log in at a provider
-// of OpenID Connect, see [Login]. It is a module of its own, on golang-jwt, go-oidc and golang.org/x/oauth2.
+// Package auth authenticates requests: by JSON Web Tokens of a trusted issuer (RFC 7519, RFC 6750), see
+// [Tokens], and by logins at a provider of OpenID Connect, see [Login]. It is a module of its own, on
+// golang-jwt, go-oidc and golang.org/x/oauth2.
 //
 //	tokens := auth.NewTokens(auth.Config{Issuer: "https://id.example.com", Audience: "shop", KeySet: "https://id.example.com/jwks"})
 //	api := app.Group("/api", tokens.Middleware())
@@ -8,6 +9,7 @@
 //	keyset.go    the issuer's keys, fetched and rotated
 //	login.go     the actions of a login
 //	flow.go      what the browser keeps of a login that has begun
+//	refresh.go   access tokens that are renewed
 //	provider.go  what the provider says of itself, and of who has logged in
 package auth
 

@@ -4,7 +4,8 @@
 //	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
 //	app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()}))
 //
-// Streams are sent in zstd and gzip: what is in Brotli cannot be cut where a compressor is to be given back.
+// Streams are sent in zstd or gzip, never in Brotli: between the pieces of a stream the compressor is given back, for which
+// a Brotli stream cannot be interrupted.
 package compress
 
 import (

@@ -145,8 +145,9 @@ type KeyConfig struct {
 }
 
 // KeyAuth lets requests pass that have a key which Check accepts, such as that of a program, and answers
-// others with 401. [User] returns whose it is. Answers say Vary where the key has a header of its own: caches know of Authorization
-// that what comes by it is not for others, but of no other header. KeyAuth panics when a setting cannot hold.
+// others with 401. [User] returns whose it is. If the key has a header other than Authorization, answers name that in Vary:
+// caches know that answers to requests with Authorization are not for others, but of no other header. KeyAuth panics when
+// a setting is not valid.
 func KeyAuth(c KeyConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: KeyAuth: nil Check")

@@ -23,29 +23,32 @@ import (
 
 // CacheConfig has the settings of a ResponseCache. The zero value of a field stands for its default.
 type CacheConfig struct {
-	// MaxBytes bounds what is kept: bodies, headers, keys and what is needed to find them. At the bound those
-	// go that have not been asked for longest. Default: 32 MiB.
+	// MaxBytes bounds what is kept: bodies, headers, keys, and what is needed to find them. At the bound, the
+	// answers that have not been asked for longest are dropped. Default: 32 MiB.
 	MaxBytes int64
 
-	// App is the app whose actions the cache stands around. What is kept counts in its memory budget, see
-	// [dunlin.App.CacheMemory]: it is the first to go when clients need room. And stale answers are made anew by requests of the cache's
-	// own, see StaleWhileRevalidate. Default: none, only MaxBytes bounds it.
+	// App is the app whose actions the cache stands around. With it, what is kept counts in the app's memory
+	// budget and is the first to go when clients need room, see [dunlin.App.CacheMemory]; and stale answers
+	// are renewed in the background, see StaleWhileRevalidate. Default: none, only MaxBytes bounds the cache.
 	App *dunlin.App
 
 	// MaxEntry bounds one answer, in bytes of its body. Default: a sixteenth of MaxBytes.
 	MaxEntry int
 
-	// StaleWhileRevalidate and StaleIfError are for how long an answer that has become stale may be sent while a new one is
-	// made, and instead of a 500, 502, 503 or 504, where its own Cache-Control does not say so. With App, the new one is made by a request of
-	// the cache's own, a copy of the client's that passes all middleware; without it, and beyond 64 of them, the
-	// client that has found it stale waits. Default: not at all.
+	// StaleWhileRevalidate and StaleIfError are how long an answer that has become stale may be sent while a
+	// new one is made, and in place of a 500, 502, 503 or 504, if its own Cache-Control does not say. With
+	// App, the new one is made by a request of the cache's own, a copy of the client's that passes all
+	// middleware. Without App, and beyond 64 such requests, the client that has found it stale waits.
+	// Default: not at all.
 	StaleWhileRevalidate, StaleIfError time.Duration
 
-	// Key returns what else chooses an answer beside host, path, query and what Vary names: a tenant, say, or the
-	// client's country. Requests for which it reports false pass the cache by. Default: nothing.
+	// Key returns what else an answer depends on besides host, path, query and the fields that Vary names: a
+	// tenant, or the client's country. Requests for which it reports false bypass the cache. Default:
+	// nothing.
 	Key func(*dunlin.Request) (key string, ok bool)
 
-	// Logger is told, at level Warn, what failed when a stale answer is sent instead. Default: slog.Default().
+	// Logger gets, at level Warn, the failures for which a stale answer is sent instead. Default:
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Revalidate also keeps answers that are never fresh and say so (no-cache, max-age=0, a past Expires), if
@@ -101,7 +104,7 @@ type CacheStats struct {
 
 type cacheCounts struct{ hits, stale, misses, waited, passed, stored, renewed, evicted atomic.Uint64 }
 
-// NewCache returns an empty cache. It panics when a setting cannot hold.
+// NewCache returns an empty cache. It panics when a setting is not valid.
 func NewCache(c CacheConfig) *ResponseCache {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 32 << 20

@@ -57,7 +57,7 @@ var compressible = []string{
 //
 // Put it before ETag, so that a tag is made of the plain body. Do not compress
 // answers that hold a secret beside text that a client chose (the BREACH
-// attack). Compress panics when a setting cannot hold.
+// attack). Compress panics when a setting is not valid.
 func Compress(c Compression) dunlin.Middleware {
 	k := newCompressor(c)
 	return func(next dunlin.Action) dunlin.Action {

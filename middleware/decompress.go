@@ -30,7 +30,7 @@ const mostCodings = 2
 // pay nothing but a look at it.
 //
 // Put it behind what refuses requests and before what reads bodies; ContentDigest, which is about the body as sent, goes before it.
-// Decompress panics when a setting cannot hold.
+// Decompress panics when a setting is not valid.
 func Decompress(d Decompression) dunlin.Middleware {
 	if d.Codings == nil {
 		d.Codings = []*Coding{Gzip(1), Deflate()}

@@ -64,8 +64,8 @@ type IdempotencyConfig struct {
 // and when an answer cannot be
 // kept, or is a stream, repetitions get 409. It reads bodies in whole, up to the route's limit.
 //
-// Put it behind what says who the user is, and in front of nothing that must see each repetition, such as Compress and CORS. Idempotency panics when a
-// setting cannot hold.
+// Put it behind authentication, and behind what must run for each repetition, such as Compress and CORS. Idempotency panics
+// when a setting is not valid.
 func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	c.setDefaults()
 	if err := c.validate(); err != nil {

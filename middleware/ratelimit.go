@@ -207,7 +207,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	}
 }
 
-// validate names the first setting that cannot hold.
+// validate names the first setting that is not valid.
 func (rate *Rate) validate() error {
 	const longest = 365 * 24 * time.Hour
 	switch {

@@ -36,7 +36,7 @@ type SecurityConfig struct {
 //
 // Most apps want them on every answer, errors included: [SendSecureHeaders] does that. The
 // middleware is for groups that want others; what it adds the policy leaves.
-// SecureHeaders panics when a setting cannot hold.
+// SecureHeaders panics when a setting is not valid.
 func SecureHeaders(c SecurityConfig) dunlin.Middleware {
 	s := new(secureHeaders)
 	s.clear, s.secure = c.render("SecureHeaders")

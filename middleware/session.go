@@ -89,7 +89,7 @@ type sessionState[T any] struct {
 	data    T
 }
 
-// NewSessions panics when a setting cannot hold.
+// NewSessions returns sessions that are kept as c says. It panics when a setting is not valid.
 func NewSessions[T any](c SessionConfig) *Sessions[T] {
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute

@@ -76,7 +76,7 @@ type value struct {
 // quarters full on average, and allocations rounded up.
 const valueCost = 112
 
-// NewMemory returns an empty store. It panics when a setting cannot hold.
+// NewMemory returns an empty store. It panics when a setting is not valid.
 func NewMemory(c MemoryConfig) *Memory {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = defaultBytes

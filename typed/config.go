@@ -65,7 +65,7 @@ func stateOf(app *dunlin.App) *appState {
 }
 
 // Configure sets the settings of an app, before its first typed action is registered.
-// It panics when a setting cannot hold, or comes too late.
+// It panics when a setting is not valid, or comes too late.
 func Configure(app *dunlin.App, c Config) {
 	switch c.InvalidStatus {
 	case 0:

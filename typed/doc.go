@@ -53,7 +53,7 @@
 // those of a struct stand in the tag of a blank field, _ struct{}.
 //
 // What does not fit together panics at registration and names the field: a tag that
-// cannot hold, a rule of another library (validate, binding) in a struct without
+// is not valid, a rule of another library (validate, binding) in a struct without
 // Validate, a path parameter that the pattern does not have or no field takes.
 //
 // # Refusals

@@ -83,7 +83,7 @@ func Delete[In, Out any](g Router, pattern string, act Action[In, Out], middlewa
 }
 
 // Handle registers an action for a comma-separated set of methods. Like all
-// registration it panics on a programmer's error: a tag that cannot hold, a path
+// registration it panics on a programmer's error: a tag that is not valid, a path
 // parameter that no field takes.
 func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
 	if act == nil {

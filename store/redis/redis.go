@@ -1,19 +1,22 @@
-// Package redis is a store of package store in Redis or Valkey, single or as a cluster, by way of rueidis, which sends what
-// many goroutines ask at once together. It is a module of its own.
+// Package redis is a store of package store in Redis or Valkey, single or as a cluster. It uses rueidis,
+// which pipelines the commands of many goroutines, and is a module of its own.
 //
 //	import _ "github.com/dunlinhttp/dunlin/store/redis"
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
-// Every call has a deadline and passes a circuit breaker, see [store.Guard]: while Redis is away calls fail with
-// store.ErrUnavailable, after the breaker has opened at once. Of a cluster each master has its own: keys on others go on. What is asked of Redis goes as a script with
-// one key, so a value or number lives on one node of a cluster and each call is atomic there.
+// Every call has a deadline and passes a circuit breaker, see store.Guard: while Redis is away calls fail
+// with store.ErrUnavailable, at once when the breaker has opened. In a cluster each master has a breaker of
+// its own, so that keys on the others stay in use. Each call is a script with one key, so a value or number
+// lives on one node of a cluster and each call is atomic there.
 //
-// Redis copies to replicas afterwards: a master that fails before its replica has what was written loses it, and what was claimed
-// could be claimed again. Config.Replicas has values, on which idempotency keys and sessions stand, confirmed by replicas before a call
-// returns. Numbers, as those of rate limits, are never waited for: after a failure of a master a key has what it used in the last moment again.
-// Set maxmemory-policy noeviction, or Redis may drop what has not expired; what finds no room then
-// fails with store.ErrFull.
+// Redis replicates asynchronously: if a master fails before its replica has what was written, that is lost,
+// and what was claimed can be claimed again. With Config.Replicas, values, on which idempotency keys and
+// sessions stand, are confirmed by replicas before a call returns. Numbers, such as those of rate limits, are
+// not: after the failure of a master a key may have again what it used in the last moment.
+//
+// Set maxmemory-policy noeviction, or Redis may drop what has not expired. A value without room then fails
+// with store.ErrFull.
 //
 //	redis.go   settings, the connection
 //	calls.go   the calls as scripts
@@ -64,12 +67,15 @@ type Config struct {
 	// Guard bounds every call.
 	Guard store.GuardConfig
 
-	// Replicas is how many replicas must have a value that is written or ended before the call returns (WAIT). What fewer confirm in time fails
-	// with ErrUnconfirmed, though Redis may have it: requests with an idempotency key are then refused and not carried out. A
-	// value so confirmed is lost only if all of them fail along with the master, or if one that has not confirmed takes its place: that no idempotency
-	// key and no session is lost when a master is killed holds where each master has no more replicas than are waited for. Each master
-	// needs as many, or nothing can be written; also after one has taken its master's place. Writes take a round trip to the replica
-	// longer. Default: 0.
+	// Replicas is how many replicas must confirm a value that is written or ended before the call returns
+	// (WAIT). A write that fewer confirm in time fails with ErrUnconfirmed, though Redis may have it: a
+	// request with an idempotency key is then refused and not carried out. A write takes a round trip to the
+	// replica longer. Default: 0.
+	//
+	// A confirmed value is lost only if all these replicas fail along with the master, or if one that has not
+	// confirmed it takes the master's place. So no idempotency key and no session is lost with a master if
+	// each has no more replicas than are waited for. Each master needs as many, also one that has taken
+	// another's place, or nothing can be written.
 	Replicas int
 
 	// BufferBytes is the size of each connection's two buffers. There are two connections to each node, and with Replicas up to 64 more to each
