@@ -126,19 +126,12 @@ func headerResult(t reflect.Type) (*result, error) {
 		tag, isHeader := f.Tag.Lookup("header")
 		switch {
 		case isHeader:
-			name, option, _ := strings.Cut(tag, ",")
-			if name == "" || !f.IsExported() || option != "" && option != "omitzero" {
-				return nil, fmt.Errorf("field %s of %s: a header field is exported and has the tag `header:\"Name\"` or `header:\"Name,omitzero\"`", f.Name, t)
-			}
-			if !headerKind(f.Type) {
-				return nil, fmt.Errorf("field %s of %s: a header is one value, and cannot be of type %s; with the tag `header:\"%s,omitzero\"` it is left out when it is zero", f.Name, t, f.Type, name)
-			}
-			node, err := schema.Of(f.Type)
+			header, err := outputHeader(f, tag)
 			if err != nil {
 				return nil, fmt.Errorf("field %s of %s: %w", f.Name, t, err)
 			}
-			fields = append(fields, headerField{name, i, option != ""})
-			answer.Headers = append(answer.Headers, AnswerHeader{Name: name, Schema: node, Always: option == ""})
+			fields = append(fields, headerField{header.Name, i, !header.Always})
+			answer.Headers = append(answer.Headers, header)
 		case f.Name == "Body":
 			node, err := outputNode(f.Type)
 			if err != nil {
@@ -182,6 +175,22 @@ func headerResult(t reflect.Type) (*result, error) {
 			return json.Unmarshal(a.body, v.Field(body).Addr().Interface())
 		},
 	}, nil
+}
+
+// outputHeader returns the header that a field with the given tag stands for.
+func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
+	name, option, _ := strings.Cut(tag, ",")
+	if name == "" || !f.IsExported() || option != "" && option != "omitzero" {
+		return AnswerHeader{}, errors.New("a header field is exported and has the tag `header:\"Name\"` or `header:\"Name,omitzero\"`")
+	}
+	if !headerKind(f.Type) {
+		return AnswerHeader{}, fmt.Errorf("a header is one value, and cannot be of type %s; with the tag `header:\"%s,omitzero\"` it is left out when it is zero", f.Type, name)
+	}
+	node, err := schema.Of(f.Type)
+	if err != nil {
+		return AnswerHeader{}, err
+	}
+	return AnswerHeader{Name: name, Schema: node, Always: option == ""}, nil
 }
 
 // headerKind reports whether a header can be of type t.
