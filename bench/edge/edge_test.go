@@ -151,8 +151,8 @@ func (s *server) used(tb testing.TB) time.Duration {
 	return sum
 }
 
-// Both do what is measured.
-func TestFive(t *testing.T) {
+// Both servers do all that is measured.
+func TestServersDoTheSame(t *testing.T) {
 	for name := range servers {
 		s := start(t, name)
 		req, err := http.NewRequest("GET", "http://"+s.addr, nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// What stands beside each other on the pages does the same.
-func TestAlike(t *testing.T) {
+// The idioms that the pages show beside each other do the same.
+func TestIdiomsAnswerAlike(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	std := func(h http.Handler) func(*http.Request) (*http.Response, error) {
 		return func(r *http.Request) (*http.Response, error) {

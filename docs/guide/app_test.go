@@ -64,7 +64,7 @@ func send(t *testing.T, client *http.Client, method, path, body string, headers 
 	return resp, string(text)
 }
 
-func TestALink(t *testing.T) {
+func TestLinksAreCreatedAndFollowed(t *testing.T) {
 	_, _, browser := newTest(t)
 	resp, body := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/","code":"home"}`)
 	if resp.StatusCode != 201 || resp.Header.Get("Location") != "/home" {

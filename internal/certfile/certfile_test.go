@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Which function of a configuration is that of a pair is told by its code, which is one for all pairs.
-func TestGives(t *testing.T) {
+// Gives recognises Pair.Certificate by its code, which all pairs share.
+func TestGivesKnowsThePairsFunction(t *testing.T) {
 	config := tls.Config{GetCertificate: new(Pair).Certificate}
 	if !Gives(config.Clone().GetCertificate) {
 		t.Error("the certificate of a pair is somebody else's")

@@ -14,7 +14,7 @@ import (
 )
 
 // What a peer has sent is seen ahead, piece by piece, when it has finished, and stays to be read.
-func TestAhead(t *testing.T) {
+func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 	c, peer := aheadConn(t, 3*aheadPiece)
 	sent := make([]byte, 5*aheadPiece/2)
 	for i := range sent {

@@ -41,7 +41,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-func TestGreet(t *testing.T) {
+func TestGreetFindsTheClientHello(t *testing.T) {
 	hello := "\x01\x00\x00\x0ahello hell"
 	whole := record(22, hello)
 	for _, c := range []struct {

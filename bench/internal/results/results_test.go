@@ -74,7 +74,7 @@ func TestEveryMetricIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestAdd(t *testing.T) {
+func TestAddReplacesAndAppendsScenarios(t *testing.T) {
 	run := &results.Run{Scenarios: []results.Scenario{{Name: "a", Title: "A"}, {Name: "b", Title: "B"}}, Peers: []results.Peer{{Name: "p"}}}
 	run.Add(&results.Run{
 		Commit: "later", Peers: []results.Peer{{Name: "p"}, {Name: "q"}},
