@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// What is sealed has its place in the stream for good: it is sent in that order, or the connection
+// A sealed record has its place in the stream for good: records are sent in that order, or the connection
 // ends. So as little as possible is sealed ahead of its time: while a peer takes nothing, what
 // follows is pending in clear text (outNode.clear), where an answer that many are sent lies but once.
 //
@@ -26,7 +26,7 @@ import (
 // largest class of buffers.
 const sealPiece = 48 << 10
 
-// sealedLen returns how long n bytes are at most when they are sealed. Records carry 1,100 bytes at the least.
+// sealedLen returns how long n bytes are at most when they are sealed. A record carries at least 1,100 bytes, unless it is the last.
 func sealedLen(n int) int { return n + n/16 + 128 }
 
 // sendTLS is send for a connection with TLS.
@@ -44,10 +44,10 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	}
 	if c.out == nil {
 		d.sent += d.Gathered()
-		buf := d.beginSeal(c, t)
+		buf := d.beginSeal(t)
 		d.sealOut(c, t)
 		d.flushSealed(c, t)
-		d.endSeal(c, t, buf)
+		d.endSeal(t, buf)
 	} else {
 		d.pendReplies(c, t)
 	}
@@ -57,8 +57,8 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	d.dropOutput()
 }
 
-// beginSeal has what is sealed next gathered in a buffer: the loop's, or one of the pool.
-func (d *Driver) beginSeal(c *Conn, t *tlsState) *buffer {
+// beginSeal gives conn a buffer for what is sealed next: the loop's, which is no *buffer, or one of the pool, which it returns.
+func (d *Driver) beginSeal(t *tlsState) *buffer {
 	var buf *buffer
 	var room []byte
 	if d.detached {
@@ -71,7 +71,8 @@ func (d *Driver) beginSeal(c *Conn, t *tlsState) *buffer {
 	return buf
 }
 
-func (d *Driver) endSeal(c *Conn, t *tlsState, buf *buffer) {
+// endSeal keeps that buffer for the next time.
+func (d *Driver) endSeal(t *tlsState, buf *buffer) {
 	room := t.conn.Out[:0]
 	t.conn.Out = nil
 	switch {
