@@ -2,7 +2,7 @@ package dunlin
 
 import "net/netip"
 
-// Who asks, behind proxies or not: see Config.TrustedProxies.
+// The client's address and scheme, behind proxies or not: see Config.TrustedProxies.
 
 // Remote returns the address of the client: that of the connection's other end or, if that is one
 // of Config.TrustedProxies, the one that it names, with port 0 unless it names a port too. It is

@@ -203,9 +203,10 @@ type Config struct {
 	WriteTimeout time.Duration
 
 	// MinWriteRate is how many bytes a second of an answer a client must take, on average over each WriteTimeout. A write
-	// deadline that a standard handler sets takes its place. On net/http a client must take anything at all in each
-	// WriteTimeout: of an HTTP/2 connection, all that is sent on it counts, and the last 4 KiB that a handler writes must
-	// be taken within one WriteTimeout. Negative: something must be taken in each WriteTimeout. Default: 256.
+	// deadline that a standard handler sets takes its place. On net/http, by HTTP/1.1 a client must take anything at all
+	// in each WriteTimeout, and by HTTP/2 the rate is that of all streams on the connection together; the last 4 KiB that
+	// a handler writes must be taken within one WriteTimeout. Negative: something must be taken in each WriteTimeout.
+	// Default: 256.
 	MinWriteRate int
 
 	// IdleTimeout is how long a connection may stay open without a request.

@@ -73,9 +73,9 @@ func (a *App) loopSettings() loophttp.Settings {
 	}
 }
 
-// What connections are sent that are one too many, or have not begun with TLS where it is spoken: whole answers, to no
-// request in particular. They are written out, since every program that starts would wait until they are made. They have no
-// Date, which RFC 9110 section 6.6.1 leaves open for 5xx and for who has no clock.
+// Whole answers for connections, to no request in particular: for those that are one too many, or begin in clear text
+// where TLS is spoken. They are written out, since rendering them would delay the start of every program. They have
+// no Date, which RFC 9110 section 6.6.1 leaves open for 5xx and for servers without a clock.
 var (
 	addressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +

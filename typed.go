@@ -88,7 +88,7 @@ func (r *Request) QueryTime(name string) (time.Time, error) {
 	return typedQuery(r, name, aTime, parseTime)
 }
 
-// What parameters must be.
+// What a typed parameter must be, as its refusal says it.
 const (
 	anInteger  = "an integer"
 	anUnsigned = "an integer without a sign"

@@ -62,7 +62,7 @@ type Sessions[T any] struct {
 	key     *dunlin.Key[*sessionState[T]]
 	purpose string
 
-	// What requests have that have not asked for their session, and that did not until it was too late.
+	// The states of requests that have not asked for their session, or did so too late.
 	unread, closed sessionState[T]
 }
 

@@ -13,7 +13,7 @@ import "github.com/dunlinhttp/dunlin/internal/admission"
 //	fresh               sends Out, and calls Data with the rest, as if nothing were
 //	driver   Leave      finds that it is Expired; its input is still its own
 //
-// What the code has to say when it is done, the handler leaves where the next call of Data
+// When the code is done, the handler leaves its answer where the next call of Data
 // finds it, and has the connection woken. A panic, or runtime.Goexit, in such code is the
 // handler's to answer, in Abandoned, and does not end the connection.
 

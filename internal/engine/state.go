@@ -4,7 +4,7 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// Who owns a connection is said by its state. Fields of Conn without a comment to
+// The state of a connection says who owns it. Fields of Conn without a comment to
 // the contrary belong to the owner; a change of state passes them on.
 //
 //	state     owner             an event from epoll makes the loop...

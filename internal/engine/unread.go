@@ -4,7 +4,7 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// Whoever asks for much at once and does not read is not worth the work: as long as the
+// A peer that asks for much at once and does not read is not worth the work: as long as the
 // system holds unsent what was answered to earlier requests of a connection, the pipelined
 // ones behind them are not begun. To the rest of the engine that is pending output, of
 // no bytes. One that reads loses nothing by it, since it is only looked at when a full

@@ -51,7 +51,7 @@ func (p *Pace) Blocking(now int64) bool {
 	}
 	due := p.trial.Load()
 	wait := min(2*p.wait.Load(), mostWait)
-	// Whoever moves the time on has the trial. It is taken for failed until it
+	// The goroutine that moves the time on has the trial. It is taken for failed until it
 	// returns.
 	if now < due || !p.trial.CompareAndSwap(due, now+wait) {
 		return true

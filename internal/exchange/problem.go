@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// What clients are told of bodies that cannot be had, by every adapter alike.
+// The problems of bodies that cannot be read, the same from every adapter.
 
 // MaxDiscard is how many unread bytes of a body are discarded to keep a
 // connection; with more to come it is closed.

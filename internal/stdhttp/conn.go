@@ -50,7 +50,7 @@ type timedConn struct {
 	writing sync.Mutex // held while the write deadline changes
 }
 
-// Whose the write deadline of a connection is.
+// Who has set the write deadline of a connection.
 const (
 	noDeadline uint32 = iota
 	ourDeadline

@@ -31,7 +31,7 @@ const (
 	ending
 )
 
-// setIdle notes what net/http does with a connection. One of another server has no such note.
+// setIdle notes what net/http does with a connection; c is nil for one that is not ours.
 func (c *timedConn) setIdle(state uint32) {
 	if c != nil {
 		c.idle.Store(state)

@@ -82,7 +82,7 @@ func malformedHost(req *http.Request) string {
 }
 
 // malformedLength is about Content-Length, which is one number, and that of a body that there is.
-// What comes of a body is counted by net/http.
+// Net/http itself counts how much of a body comes.
 func malformedLength(req *http.Request) string {
 	length := req.Header["Content-Length"]
 	if len(length) == 0 {
