@@ -51,7 +51,7 @@ func (a *App) lowerMaxBody(n int64) int64 {
 
 // Body returns a reader of the body. It fails with a 413 problem where more than the limit (Config.MaxBody, Group.MaxBody)
 // was announced, or was read, with a 408 problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
-// when it is cut short or malformed. After Bytes, it reads what Bytes returned.
+// when it is cut short or malformed. Another reader, and Bytes, go on where it was left; after Bytes, it reads what Bytes returned.
 func (r *Request) Body() io.Reader {
 	r.alive()
 	r.s.Viewed = true

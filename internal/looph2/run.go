@@ -237,6 +237,9 @@ func (x *Wire) keepRequest() {
 	if len(x.whole) > 0 {
 		x.whole = append([]byte(nil), x.whole...)
 		x.own.here = x.whole // by which it is charged
+		if x.reader != nil {
+			x.reader.Rest = x.whole[len(x.whole)-len(x.reader.Rest):]
+		}
 		if st.Loaded {
 			st.Whole = x.whole
 		}

@@ -57,7 +57,7 @@ func (x *Wire) StdRequest() *http.Request {
 		if x.own.streamed {
 			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
 		} else {
-			x.stdBody.reader = &exchange.Reader{Rest: x.whole}
+			x.stdBody.reader = x.wholeBody()
 		}
 		req.Body = x.stdBody
 		if most := x.s.Route.MaxBody; most > 0 {

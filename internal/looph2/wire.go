@@ -30,12 +30,13 @@ type Wire struct {
 	canon []byte
 	lower []byte
 
-	own   *stream
-	d     *engine.Driver // nil on a goroutine of the stream's own
-	clock *engine.Driver // whose clock counts
-	req   *http2.Request
-	whole []byte
-	since int64
+	own    *stream
+	d      *engine.Driver // nil on a goroutine of the stream's own
+	clock  *engine.Driver // whose clock counts
+	req    *http2.Request
+	whole  []byte
+	reader *exchange.Reader // of whole, once somebody reads it
+	since  int64
 
 	ctx      context.Context
 	end2     context.CancelFunc
@@ -64,7 +65,7 @@ func (h *Handler) newWire() *Wire {
 
 // use makes the wire that of a request.
 func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
-	x.own, x.d, x.req, x.whole = own, d, req, whole
+	x.own, x.d, x.req, x.whole, x.reader = own, d, req, whole, nil
 	x.clock, x.since = d, 0
 	if d != nil {
 		x.since = d.Arrived()
@@ -95,7 +96,7 @@ func (x *Wire) end() {
 	if cap(x.canon) > 1<<10 {
 		x.canon = nil
 	}
-	x.req, x.whole = nil, nil
+	x.req, x.whole, x.reader = nil, nil, nil
 }
 
 // setState makes the state that of the request.
@@ -233,7 +234,13 @@ func (x *Wire) ContentLength() int64 {
 	return 0
 }
 
-func (x *Wire) Received() ([]byte, bool) { return x.whole, !x.own.streamed }
+// Received returns the body when it is here in whole, without what was read of it.
+func (x *Wire) Received() ([]byte, bool) {
+	if x.reader != nil {
+		return x.reader.Rest, true
+	}
+	return x.whole, !x.own.streamed
+}
 
 func (x *Wire) Body(most int64) io.Reader {
 	if x.own.streamed {
@@ -245,7 +252,16 @@ func (x *Wire) Body(most int64) io.Reader {
 	if int64(len(x.whole)) > most {
 		return exchange.FailedReader{Err: x.h.server.BodyTooLarge(most)}
 	}
-	return &exchange.Reader{Rest: x.whole}
+	return x.wholeBody()
+}
+
+// wholeBody returns the reader of a body that is here in whole. There is one, as of a body that is on its way: who asks
+// for it again goes on where the last has stopped.
+func (x *Wire) wholeBody() *exchange.Reader {
+	if x.reader == nil {
+		x.reader = &exchange.Reader{Rest: x.whole}
+	}
+	return x.reader
 }
 
 func (x *Wire) RefuseBody() {}

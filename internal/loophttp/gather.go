@@ -60,7 +60,7 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)
-	x.whole, x.streaming, x.after, x.inPlace = u.body, !done, in[n:], false
+	x.whole, x.reader, x.streaming, x.after, x.inPlace = u.body, nil, !done, in[n:], false
 	x.find()
 	if x.overdue() {
 		x.closing = x.closing || !done

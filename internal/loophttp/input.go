@@ -59,6 +59,9 @@ func (x *wire) keepRequest() {
 	if s.Loaded {
 		s.Whole = x.whole
 	}
+	if x.reader != nil {
+		x.reader.Rest = x.whole[len(x.whole)-len(x.reader.Rest):]
+	}
 	if x.stdBody != nil {
 		x.stdBody.whole.Rest = x.whole[len(x.whole)-len(x.stdBody.whole.Rest):]
 	}

@@ -52,7 +52,7 @@ func (x *wire) StdRequest() *http.Request {
 		if x.streaming {
 			x.stream.most = math.MaxInt64
 		} else {
-			x.stdBody.whole = &exchange.Reader{Rest: x.whole}
+			x.stdBody.whole = x.wholeBody()
 		}
 		req.Body = x.stdBody
 		if most := x.s.Route.MaxBody; most > 0 {
@@ -91,7 +91,16 @@ func (x *wire) Body(most int64) io.Reader {
 	if int64(len(x.whole)) > most {
 		return exchange.FailedReader{Err: x.handler.server.BodyTooLarge(most)}
 	}
-	return &exchange.Reader{Rest: x.whole}
+	return x.wholeBody()
+}
+
+// wholeBody returns the reader of a body that is here in whole. There is one, as of a body that is on its way: who asks
+// for it again goes on where the last has stopped.
+func (x *wire) wholeBody() *exchange.Reader {
+	if x.reader == nil {
+		x.reader = &exchange.Reader{Rest: x.whole}
+	}
+	return x.reader
 }
 
 func (x *wire) RefuseBody() {

@@ -45,11 +45,12 @@ type wire struct {
 
 	// Of the current request.
 	stream    *bodyStream        // its body, when the action reads it from the connection; made when first needed
-	streaming bool               // stream is in use
 	whole     []byte             // its body, when it is here
+	reader    *exchange.Reader   // of that, once somebody reads it
 	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
 	gathered  *unfinished        // the memory of head and body, if they came in pieces and no response took it over
 	minor     uint8              // the client's minor version
+	streaming bool               // stream is in use
 	early     bool               // stream is a small body that was not waited for any longer
 	duplex    bool               // the action reads and writes at the same time
 	undated   bool               // the answer has no Date
@@ -167,7 +168,7 @@ func (x *wire) tooLong(length int64) bool {
 // serveWhole answers a request that is here in full: its head and body are
 // in[:n].
 func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
-	x.whole, x.streaming, x.after, x.inPlace = body, false, in[n:], true
+	x.whole, x.reader, x.streaming, x.after, x.inPlace = body, nil, false, in[n:], true
 	x.find()
 	if x.overdue() {
 		return n, x.shed()
@@ -186,7 +187,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 // serveStreamed answers a request whose body the action reads from the
 // connection: it is large, or the client waits to be asked for it.
 func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
-	x.whole, x.streaming, x.inPlace = nil, true, true
+	x.whole, x.reader, x.streaming, x.inPlace = nil, nil, true, true
 	x.find()
 	if x.overdue() {
 		x.closing = true // the body is on its way
@@ -506,10 +507,13 @@ func (x *wire) ContentLength() int64 {
 	return x.head.ContentLength
 }
 
-// Received returns the body when it is here in whole.
+// Received returns the body when it is here in whole, without what was read of it.
 func (x *wire) Received() ([]byte, bool) {
-	if x.streaming {
+	switch {
+	case x.streaming:
 		return nil, false
+	case x.reader != nil:
+		return x.reader.Rest, true
 	}
 	return x.whole, true
 }
