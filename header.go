@@ -124,6 +124,9 @@ func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 // Version is that of the request's wire: Std would say it, too, but changes how the body is read.
 func (inside) Version(r *Request) string { return r.wire.Version() }
 
+// Spelling is that of the request's wire.
+func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
+
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {

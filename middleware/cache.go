@@ -148,7 +148,7 @@ func (k *ResponseCache) Stats() CacheStats {
 //
 // Kept are complete answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
 // alone. Requests with Authorization or cookies share only what says public or s-maxage. An
-// answer is found by scheme, host, path (also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// answer is found by scheme, host, path (as it was spelt, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
 // Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
@@ -285,6 +285,7 @@ type cacheKey struct {
 	hash              uint64 // of everything
 	host, path, query string
 	sent              string // the path that was sent, where it was rewritten
+	spelt             string // the path with its escapes, if it has some
 	secure            bool   // the scheme is https
 	extra             string // CacheConfig.Key
 	rerouted          string // fields that reroute, each with its length
@@ -320,6 +321,8 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	}
 	if sent := r.SentPath(); sent != key.path {
 		key.sent = sent // the action may say it
+	} else {
+		key.spelt = inside.Spelling(r) // a standard handler, and the server behind a Proxy, sees it: /a%3Bb is not /a;b
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -328,7 +331,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		}
 		key.extra = extra
 	}
-	if key.rerouted != "" || key.sent != "" || key.extra != "" {
+	if key.rerouted != "" || key.sent != "" || key.spelt != "" || key.extra != "" {
 		key.hash ^= k.seldomHash(key)
 	}
 	return true
@@ -338,7 +341,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
 	var h maphash.Hash
 	h.SetSeed(k.seed)
-	writeParts(&h, key.sent, key.extra, key.rerouted)
+	writeParts(&h, key.sent, key.spelt, key.extra, key.rerouted)
 	return h.Sum64()
 }
 

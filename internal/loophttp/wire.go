@@ -524,6 +524,13 @@ func (x *wire) Now() time.Time { return x.d.Time() }
 
 func (x *wire) Version() string { return "1." + strconv.Itoa(int(x.head.Minor)) }
 
+func (x *wire) Spelling() string {
+	if !x.head.PathEscaped {
+		return ""
+	}
+	return x.s.Strings.Copy(x.head.Path())
+}
+
 func (x *wire) Secure() bool { return x.c.Secure() }
 
 func (x *wire) TLS() *tls.ConnectionState { return x.c.TLS() }
