@@ -138,8 +138,8 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 	}
 }
 
-// foreign are the tags of libraries that check structs: their rules would be read, and not kept.
-var foreign = [...]string{"validate", "binding"}
+// foreign are the tags of libraries that check structs, and what rules are called there: they would be read, and not kept.
+var foreign = [...]string{"validate", "binding", "min", "max"}
 
 // kept remembers the types of bodies that have no such tags.
 var kept sync.Map
@@ -207,7 +207,7 @@ func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 func foreignIn(t reflect.Type, f reflect.StructField) error {
 	for _, tag := range foreign {
 		if rules := f.Tag.Get(tag); rules != "" && rules != "-" {
-			return fmt.Errorf("field %s of %s: nobody keeps %s:%q: write rules such as minLength:\"1\", or keep it in a method Validate(*typed.Checks) of the struct",
+			return fmt.Errorf("field %s of %s: nobody keeps %s:%q: write rules such as minimum:\"1\" and minLength:\"1\", or keep it in a method Validate(*typed.Checks) of the struct",
 				f.Name, schema.TypeText(t), tag, rules)
 		}
 	}

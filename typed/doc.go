@@ -25,7 +25,8 @@
 // # Where fields come from
 //
 // A field of the action's struct names its source by a tag: path, query, header,
-// cookie or form, and the field Body is the body. A field without any is left alone.
+// cookie or form, and the field Body is the body. A field without any is left alone;
+// one with a json tag is refused: what clients send as JSON is a member of Body.
 // Fields of embedded structs count as the struct's own. Parameters are strings,
 // booleans (true, false), numbers, time.Time (RFC 3339), time.Duration (1m30s), types
 // with UnmarshalText, and slices of these: a query parameter is repeated, or, with the
@@ -53,7 +54,7 @@
 // those of a struct stand in the tag of a blank field, _ struct{}.
 //
 // What does not fit together panics at registration and names the field: a tag that
-// is not valid, a rule of another library (validate, binding) in a struct without
+// is not valid, a rule of another library (validate, binding, min, max) in a struct without
 // Validate, a path parameter that the pattern does not have or no field takes.
 //
 // # Refusals

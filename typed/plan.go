@@ -44,9 +44,13 @@ func newPlan(t reflect.Type, methods string) (*plan, error) {
 	}
 	if p.body != nil || p.form != nil {
 		for m := range strings.SplitSeq(methods, ",") {
-			if m = strings.TrimSpace(m); m == http.MethodGet || m == http.MethodHead {
-				return nil, fmt.Errorf("requests with %s have no body", m)
+			if m = strings.TrimSpace(m); m != http.MethodGet && m != http.MethodHead {
+				continue
 			}
+			if p.form != nil {
+				return nil, fmt.Errorf("requests with %s have no body, and so no form: the tag of a field of the query is query, not form", m)
+			}
+			return nil, fmt.Errorf("requests with %s have no body", m)
 		}
 	}
 	if err := p.distinct(); err != nil {
@@ -119,6 +123,9 @@ func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offse
 		if name == "default" || schema.IsRule(name) {
 			return fmt.Errorf("it has the rule %s but no source: name one by path, query, header, cookie or form, or put it into Body", name)
 		}
+	}
+	if name, ok := tags["json"]; ok && name != "-" && f.IsExported() {
+		return fmt.Errorf("it has json:%q but is no part of the body, which is the field Body: put it there, or say json:\"-\" of what clients do not send", name)
 	}
 	return nil
 }

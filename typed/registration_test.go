@@ -23,6 +23,9 @@ func TestRegistrationPanics(t *testing.T) {
 	type strange struct {
 		X string `query:"x" validate:"email"`
 	}
+	type outside struct {
+		Name string `json:"name,omitempty"`
+	}
 	type left struct{ Same int }
 	type right struct{ Same int }
 	for _, c := range []struct{ name, got, want string }{
@@ -65,6 +68,17 @@ func TestRegistrationPanics(t *testing.T) {
 		{"rule of another library on a parameter", try[struct {
 			A string `query:"a" validate:"min=1"`
 		}]("GET", "/"), `nobody keeps validate:"min=1"`},
+		{"rule by another name", try[struct {
+			A int `query:"a" min:"1"`
+		}]("GET", "/"), `nobody keeps min:"1": write rules such as minimum:"1"`},
+		{"member beside the body", try[struct {
+			ID   string `path:"id"`
+			Name string `json:"name"`
+		}]("POST", "/{id}"), `it has json:"name" but is no part of the body, which is the field Body`},
+		{"member of what is embedded", try[struct{ outside }]("POST", "/"), `field Name of typed_test.outside: it has json:"name,omitempty"`},
+		{"form of GET", try[struct {
+			Page int `form:"page"`
+		}]("GET", "/"), "the tag of a field of the query is query, not form"},
 		{"rule of another library in what is embedded", try[struct{ strange }]("GET", "/"), `nobody keeps validate:"email"`},
 		{"bad number", try[struct {
 			A int `query:"a" minimum:"one"`
@@ -176,6 +190,7 @@ func TestTagsOfOtherLibraries(t *testing.T) {
 		"what is no part of the input": try[struct {
 			A     string `query:"a"`
 			Cache shared `validate:"required"`
+			User  string `json:"-"`
 			Body  struct {
 				B shared `json:"-" validate:"required"`
 			}
