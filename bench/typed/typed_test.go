@@ -26,6 +26,16 @@ type User struct {
 	Tags  []string `json:"tags" maxItems:"10" validate:"max=10"`
 }
 
+// Kept is User with the rules that Dunlin keeps: it refuses those of other libraries.
+type Kept struct {
+	Name  string   `json:"name" minLength:"1" maxLength:"80"`
+	Mail  string   `json:"mail" format:"email"`
+	Age   int      `json:"age" minimum:"0" maximum:"150"`
+	Score float64  `json:"score" minimum:"0"`
+	Admin bool     `json:"admin"`
+	Tags  []string `json:"tags" maxItems:"10"`
+}
+
 // Listed is the answer of the GET.
 type Listed struct {
 	ID    int    `json:"id"`
@@ -44,7 +54,7 @@ func dunlinHandler() http.Handler {
 	}) (Listed, error) {
 		return Listed(in), nil
 	})
-	typed.Post(app, "/users", func(_ *dunlin.Request, in struct{ Body User }) (User, error) { return in.Body, nil })
+	typed.Post(app, "/users", func(_ *dunlin.Request, in struct{ Body Kept }) (Kept, error) { return in.Body, nil })
 	return app
 }
 
