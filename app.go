@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
@@ -36,6 +37,7 @@ type App struct {
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
+	results    caller.Results           // groups that do nothing without routes
 	extensions map[any]any              // see Extension
 	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully

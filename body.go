@@ -26,7 +26,7 @@ func (r *Request) ContentLength() int64 {
 // with 413, before anything is read where the client announces the length. It also limits what standard handlers read, with
 // an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for no bound.
 func (g *Group) MaxBody(n int64) *Group {
-	sub := g.derive()
+	sub := g.set("MaxBody")
 	sub.maxBody = g.app.lowerMaxBody(n)
 	return sub
 }

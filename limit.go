@@ -58,17 +58,17 @@ func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
 // Limit returns a group whose routes together serve at most n requests at once, see
 // Route.Limit.
 func (g *Group) Limit(n int) *Group {
-	return g.limited(g.app.newLimit("Limit", n, g.prefix))
+	return g.limited("Limit", g.app.newLimit("Limit", n, g.prefix))
 }
 
 // LimitBy returns a group whose routes together serve at most n requests at once
 // for each key, see Route.LimitBy.
 func (g *Group) LimitBy(key func(*Request) string, n int) *Group {
-	return g.limited(g.app.newLimitBy(key, n, g.prefix))
+	return g.limited("LimitBy", g.app.newLimitBy(key, n, g.prefix))
 }
 
-func (g *Group) limited(l *limit) *Group {
-	sub := g.derive()
+func (g *Group) limited(call string, l *limit) *Group {
+	sub := g.set(call)
 	sub.limits = append(slices.Clip(sub.limits), l)
 	return sub
 }

@@ -22,6 +22,7 @@ type Group struct {
 	limits        []*limit
 	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
+	result        *caller.Result // of the last call that returned a group for its settings
 }
 
 // A Route is one registration, for settings that are its own.
@@ -136,10 +137,18 @@ func (g *Group) App() *App { return g.app }
 
 // derive copies the group; what is used in the copy does not reach the original.
 func (g *Group) derive() *Group {
+	g.result.Use()
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
 	sub := *g
 	return &sub
+}
+
+// set is derive for a call that does nothing but return the copy.
+func (g *Group) set(call string) *Group {
+	sub := g.derive()
+	sub.result = g.app.results.New(call)
+	return sub
 }
 
 // Get registers act for GET requests, and for HEAD where no route is registered
@@ -222,6 +231,7 @@ func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 // add registers a route and panics when it cannot.
 func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
 	at := caller.Here()
+	g.result.Use()
 	reg.Where = at
 	full := g.prefix + reg.Pattern
 	if act == nil {

@@ -3,6 +3,7 @@ package dunlin_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -373,6 +374,33 @@ func TestRegistrationIsLogged(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: logs.Logger(-4)})
 	app.Group("/g").Get("/x", text(""))
 	wantLogged(t, logs, "route registered", "methods=GET", "pattern=/g/x", "route_test.go:")
+}
+
+// A group that a setting returned, and nobody used, is a setting that holds for nothing: the log says so when the app serves.
+func TestGroupsWithoutRoutesAreLogged(t *testing.T) {
+	logs := new(logBuffer)
+	app := dunlin.New(dunlin.Config{Logger: logs.Logger(0)})
+	app.Limit(10)
+	app.Timeout(time.Second).MaxBody(1 << 20)
+	app.LimitBy(func(*dunlin.Request) string { return "" }, 1).Group("/a").Get("/x", text(""))
+	app.Timeout(time.Minute).Limit(20).Get("/y", text(""))
+	app.Group("/b")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(ln) }()
+	if resp, err := http.Get("http://" + ln.Addr().String() + "/y"); err != nil || resp.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(app.Shutdown(t.Context()), <-served); err != nil {
+		t.Fatal(err)
+	}
+	wantLogged(t, logs, "the group that Limit returns", "the group that MaxBody returns", "level=WARN", "route_test.go:")
+	if n := strings.Count(logs.String(), "nothing is registered"); n != 2 {
+		t.Errorf("%d warnings, want 2:\n%s", n, logs)
+	}
 }
 
 func TestCustomFallbacks(t *testing.T) {

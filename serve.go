@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
@@ -51,6 +52,9 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("serve %s: %w", p.Addr(), err), p.Close())
 	}
 	a.ports.Add(p)
+	a.results.Unused(func(call string, at *caller.Place) {
+		a.log.Warn("nothing is registered in the group that "+call+" returns: it changes no other", "place", at)
+	})
 	a.asyncLog.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
 	if a.config.Ready != nil {
 		a.config.Ready(p.Addr(), engine)

@@ -16,7 +16,7 @@ func (g *Group) Timeout(d time.Duration) *Group {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
 	}
-	sub := g.derive()
+	sub := g.set("Timeout")
 	sub.timeout = min(d, longest)
 	return sub
 }
