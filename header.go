@@ -127,6 +127,11 @@ func (inside) Version(r *Request) string { return r.wire.Version() }
 // Spelling is that of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
+// Credentials are those that came with the request, also where middleware has taken them out.
+func (*inside) Credentials(r *Request) exchange.Credentials {
+	return exchange.CredentialsOf(r.wire, &r.s)
+}
+
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {

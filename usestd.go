@@ -43,7 +43,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 func stdMiddleware(h http.Handler, next Action) Action {
 	alone := next != nil && isStd(next)
 	return func(r *Request) Response {
-		rest := &restOfChain{act: next, outer: r, alone: alone}
+		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s)}
 		w := newStdWriter(r)
 		return r.varied(w.serve(h, r.Std(), rest))
 	}
@@ -53,7 +53,8 @@ func stdMiddleware(h http.Handler, next Action) Action {
 // travels in the request's context.
 type restOfChain struct {
 	act   Action
-	alone bool // act is a standard handler itself
+	alone bool                 // act is a standard handler itself
+	came  exchange.Credentials // before the middleware, which may take them out, was called
 
 	mu    sync.Mutex
 	outer *Request // nil once the middleware has returned
@@ -75,6 +76,7 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	}
 	r.s.Path = o.Path()
 	r.s.Follow(&o.s)
+	r.s.Credentials = c.came
 	r.begin()
 	o.match.CopyTo(&r.match)
 	u := r.more()

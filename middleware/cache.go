@@ -147,8 +147,8 @@ func (k *ResponseCache) Stats() CacheStats {
 // whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
 //
 // Kept are complete answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
-// alone. Requests with Authorization or cookies share only what says public or s-maxage. An
-// answer is found by scheme, host, path (as it was spelt, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// alone. Requests with Authorization or cookies share only what says public or s-maxage, also where middleware in front has taken these out. An
+// answer is found by scheme, host, path (as it was spelt, with the question mark of an empty query, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
 // Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
@@ -285,7 +285,7 @@ type cacheKey struct {
 	hash              uint64 // of everything
 	host, path, query string
 	sent              string // the path that was sent, where it was rewritten
-	spelt             string // the path with its escapes, if it has some
+	spelt             string // the path with its escapes, if it has some, and an empty query
 	secure            bool   // the scheme is https
 	extra             string // CacheConfig.Key
 	rerouted          string // fields that reroute, each with its length
@@ -321,8 +321,11 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	}
 	if sent := r.SentPath(); sent != key.path {
 		key.sent = sent // the action may say it
+		if strings.HasSuffix(inside.Spelling(r), "?") {
+			key.spelt = "?"
+		}
 	} else {
-		key.spelt = inside.Spelling(r) // a standard handler, and the server behind a Proxy, sees it: /a%3Bb is not /a;b
+		key.spelt = inside.Spelling(r) // a standard handler, and the server behind a Proxy, sees it: /a%3Bb is not /a;b, nor is /a? /a
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -353,7 +356,8 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		k.counts.passed.Add(1)
 		return next(r)
 	}
-	req := httpcache.Request{Authorized: r.HeaderList("Authorization") != "", Cookies: r.HeaderList("Cookie") != ""}
+	with := inside.Credentials(r)
+	req := httpcache.Request{Authorized: with&exchange.Authorized != 0, Cookies: with&exchange.WithCookies != 0}
 	var asked *httpcache.Directives
 	if k.config.ObeyClients {
 		if cc := r.HeaderList("Cache-Control"); cc != "" {

@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -325,3 +326,106 @@ func TestVaryWhereMiddlewareAnswersForNoVersion(t *testing.T) {
 		}
 	})
 }
+
+// A question mark without a query is seen by a standard handler, and by the server behind a Proxy.
+func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		cache := middleware.NewCache(middleware.CacheConfig{})
+		app.Use(cache.Middleware())
+		app.Rewrite("/old", "/e")
+		app.Handle("*", "/e", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			_, _ = io.WriteString(w, r.URL.String())
+		})))
+		addr := serve()
+		ask := func(method, target string) (hit bool, body string) {
+			resp, body := exchangeRaw(t, addr, method+" "+target+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+			return strings.Contains(resp.Header.Get("Cache-Status"), "hit"), body
+		}
+		for again := range 2 {
+			for _, target := range []string{"/e", "/e?", "/e?a", "/old", "/old?", "/%65?", "/e??"} {
+				want := strings.NewReplacer("/old", "/e").Replace(target)
+				if hit, body := ask("GET", target); body != want || hit != (again == 1) {
+					t.Errorf("%s, time %d: %q, from the cache: %t", target, again, body, hit)
+				}
+			}
+		}
+		ask("POST", "/e")
+		for _, target := range []string{"/e", "/e?"} {
+			if hit, _ := ask("GET", target); hit {
+				t.Errorf("%s is kept after a change", target)
+			}
+		}
+	})
+}
+
+// Middleware in front of a cache may take a credential out of the request once it knows whose it is: what the action makes for that user is not for
+// all, unless it says so.
+func TestCacheSeesHiddenCredentials(t *testing.T) {
+	hiding := map[string]func(app *dunlin.App, field string){
+		"WithHeaders": func(app *dunlin.App, field string) {
+			app.Use(func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					user := r.Header(field)
+					r.SetContext(context.WithValue(r.Context(), userKey{}, user))
+					return r.WithHeaders(map[string]string{field: ""}, next)
+				}
+			})
+		},
+		"UseStd": func(app *dunlin.App, field string) {
+			app.UseStd(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					r = r.WithContext(context.WithValue(r.Context(), userKey{}, r.Header.Get(field)))
+					r.Header.Del(field)
+					next.ServeHTTP(w, r)
+				})
+			})
+		},
+		"UseStd behind WithHeaders": func(app *dunlin.App, field string) {
+			app.Use(func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response {
+					r.SetContext(context.WithValue(r.Context(), userKey{}, r.Header(field)))
+					return r.WithHeaders(map[string]string{field: ""}, next)
+				}
+			})
+			app.UseStd(func(next http.Handler) http.Handler { return next })
+		},
+	}
+	for name, hide := range hiding {
+		for _, field := range []string{"Authorization", "Cookie"} {
+			t.Run(name+" "+field, func(t *testing.T) {
+				onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+					hide(app, field)
+					app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
+					for path, says := range map[string]string{"/own": "max-age=60", "/all": "public, max-age=60"} {
+						app.Get(path, func(r *dunlin.Request) dunlin.Response {
+							user, _ := r.Context().Value(userKey{}).(string)
+							return dunlin.Text("for "+user).Header("Cache-Control", says)
+						})
+					}
+					addr := serve()
+					ask := func(path, user string) string {
+						line := ""
+						if user != "" {
+							line = field + ": " + user + "\r\n"
+						}
+						_, body := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\n"+line+"Connection: close\r\n\r\n")
+						return body
+					}
+					for _, user := range []string{"alice", "bob", "", "", "bob"} {
+						if body := ask("/own", user); body != "for "+user {
+							t.Errorf("%q got what is %q", user, body)
+						}
+					}
+					for _, user := range []string{"alice", "bob", ""} {
+						if body := ask("/all", user); body != "for alice" {
+							t.Errorf("what says that it is for all is made again, %q", body)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+type userKey struct{}

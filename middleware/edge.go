@@ -20,6 +20,7 @@ var inside = exchange.Inside.(interface {
 	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
 	Among(r *dunlin.Request, names *exchange.Names) uint64
 	Spelling(r *dunlin.Request) string
+	Credentials(r *dunlin.Request) exchange.Credentials
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
 })

@@ -101,3 +101,29 @@ func (o *overlay) Lost(left int64) bool {
 	}
 	return w.Lost(left)
 }
+
+// Credentials say by what a request may be told from those of other users.
+type Credentials uint8
+
+const (
+	Authorized  Credentials = 1 << iota // Authorization
+	WithCookies                         // Cookie
+)
+
+// CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is.
+func CredentialsOf(w Wire, s *State) Credentials {
+	c := s.Credentials
+	for {
+		if w.List("Authorization") != "" {
+			c |= Authorized
+		}
+		if w.List("Cookie") != "" {
+			c |= WithCookies
+		}
+		o, more := w.(*overlay)
+		if !more {
+			return c
+		}
+		w = o.Wire
+	}
+}

@@ -122,11 +122,14 @@ func (h *StdHead) Version() string {
 	}
 }
 
-// Spelling returns the path as it was spelt, if that is with escapes.
+// Spelling returns the path as it was spelt, if that is with escapes or an empty query.
 func (h *StdHead) Spelling() string {
 	path := h.Req.URL.RawPath
 	if path == "" {
 		path = h.Req.URL.EscapedPath()
+	}
+	if h.Req.URL.ForceQuery && h.Req.URL.RawQuery == "" {
+		return path + "?"
 	}
 	if strings.IndexByte(path, '%') < 0 {
 		return ""

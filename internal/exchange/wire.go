@@ -41,7 +41,8 @@ type Wire interface {
 	RefuseBody()
 	Remote() netip.AddrPort // of the connection's other end
 	Version() string        // of HTTP, as the request came: 1.0, 1.1, 2; "" where nobody knows
-	// Spelling returns the path as the client has spelt it where it has escapes, which State.Path mostly has not, "" where it has none.
+	// Spelling returns the path as the client has spelt it where it has escapes, which State.Path mostly has not, or is followed by a question
+	// mark and nothing, which is part of it then; else "".
 	Spelling() string
 	// Now is time.Now, or on an event loop the time when its present turn began.
 	Now() time.Time

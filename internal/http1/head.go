@@ -94,6 +94,9 @@ func (h *Head) Path() []byte { return h.view(h.path) }
 // Query returns what follows the first '?' of the target, still encoded.
 func (h *Head) Query() []byte { return h.view(h.query) }
 
+// EmptyQuery reports whether the target ends with its first '?'.
+func (h *Head) EmptyQuery() bool { return h.query.end > 0 && h.query.start == h.query.end }
+
 // Host returns the authority the request is for: that of an absolute or
 // CONNECT target, which wins over the Host field (RFC 9112 §3.2.2), else the
 // value of Host. It is empty when an HTTP/1.0 request names none, and when a

@@ -61,6 +61,9 @@ func (r *Request) Query() []byte {
 	return nil
 }
 
+// EmptyQuery reports whether :path ends with its first '?'.
+func (r *Request) EmptyQuery() bool { return int(r.pathEnd)+1 == len(r.value(r.path)) }
+
 // Begin returns the index of the first field that is no pseudo-header field.
 func (r *Request) Begin() int {
 	n := 0

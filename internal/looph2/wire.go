@@ -290,10 +290,13 @@ func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
 func (x *Wire) Version() string { return "2" }
 
 func (x *Wire) Spelling() string {
-	if !x.req.Escaped {
+	path := x.req.Path()
+	if x.req.EmptyQuery() {
+		path = append(path[:len(path):len(path)], '?')
+	} else if !x.req.Escaped {
 		return ""
 	}
-	return x.s.Strings.Copy(x.req.Path())
+	return x.s.Strings.Copy(path)
 }
 
 func (x *Wire) Secure() bool { return x.own.s.c.Secure() }

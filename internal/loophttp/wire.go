@@ -525,10 +525,13 @@ func (x *wire) Now() time.Time { return x.d.Time() }
 func (x *wire) Version() string { return "1." + strconv.Itoa(int(x.head.Minor)) }
 
 func (x *wire) Spelling() string {
-	if !x.head.PathEscaped {
+	path := x.head.Path()
+	if x.head.EmptyQuery() {
+		path = append(path[:len(path):len(path)], '?')
+	} else if !x.head.PathEscaped {
 		return ""
 	}
-	return x.s.Strings.Copy(x.head.Path())
+	return x.s.Strings.Copy(path)
 }
 
 func (x *wire) Secure() bool { return x.c.Secure() }
