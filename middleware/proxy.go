@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -56,7 +57,9 @@ type ProxyConfig struct {
 // requests would bypass what stands in front of the proxy; and what net/http cannot parse of the query, such
 // as parameters separated by a semicolon, since nothing in front has seen it.
 //
-// A server that cannot be reached is answered for with 502, one that does not answer within the transport's
+// A server that cannot be reached is answered for with 502, as is one that breaks off its answer while none of it has been sent: of
+// an answer that says its length, the first 32 KB are held back. Later the connection is cut, so that nobody takes the part for the
+// whole. One that does not answer within the transport's
 // timeouts with 504, and one that is not asked because the [Breaker] of the transport is open with 503 and
 // Retry-After; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body that
 // is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
@@ -77,18 +80,28 @@ func Proxy(c ProxyConfig) dunlin.Action {
 	act := dunlin.FromStd(&httputil.ReverseProxy{
 		Transport:      c.Transport,
 		Rewrite:        c.rewrite,
-		ModifyResponse: refuseStatus,
+		ModifyResponse: receive,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			c.answerError(w, r, err, &notAsked)
 		},
 		ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	})
-	return func(r *dunlin.Request) dunlin.Response {
+	return func(r *dunlin.Request) (resp dunlin.Response) {
 		from := &forwarded{secure: r.Secure()}
 		if remote := r.Remote(); remote != r.Peer() {
 			from.client = remote.Addr()
 		}
 		r.SetContext(context.WithValue(r.Context(), forwardedKey{}, from))
+		defer func() {
+			if from.cut == nil || r.Context().Err() != nil {
+				return
+			}
+			// The handler has ended before anything was sent: while it is suspended it reads nothing.
+			if v := recover(); v != nil && v != http.ErrAbortHandler {
+				panic(v)
+			}
+			resp = dunlin.Problem(c.cutShort(r, from))
+		}()
 		return act(r)
 	}
 }
@@ -139,12 +152,44 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// refuseStatus fails for a response that cannot be passed on.
-func refuseStatus(resp *http.Response) error {
-	if resp.StatusCode < 100 {
+// receive fails for a response that cannot be passed on, and has others tell whether they come to their end.
+func receive(resp *http.Response) error {
+	switch {
+	case resp.StatusCode < 100:
 		return fmt.Errorf("the server behind answers with the status %03d", resp.StatusCode)
+	case resp.StatusCode != http.StatusSwitchingProtocols && resp.Request != nil: // a transport of others may not say
+		if from, _ := resp.Request.Context().Value(forwardedKey{}).(*forwarded); from != nil {
+			resp.Body = &answerBody{resp.Body, from}
+		}
 	}
 	return nil
+}
+
+// An answerBody is the body of a response, which notes why it is cut short.
+type answerBody struct {
+	io.ReadCloser
+	from *forwarded
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.from.cut = err
+	}
+	return n, err
+}
+
+// cutShort returns the answer in place of one of which nothing was sent when it broke off.
+func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded) dunlin.ProblemDetails {
+	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind broke off its answer"}, slog.LevelWarn
+	if failure := from.bodyFailure(); failure != nil {
+		level = slog.LevelDebug
+		p.Status, p.Detail = ofClient(failure)
+	} else if isTimeout(from.cut) {
+		p.Status, p.Detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
+	}
+	c.Logger.Log(r.Context(), level, "proxy: the answer broke off", "target", c.Target.Redacted(), "status", p.Status, "error", from.cut)
+	return p
 }
 
 // answerError answers a request that got no response from the server behind.
@@ -194,6 +239,7 @@ type forwarded struct {
 	client netip.Addr // as a trusted proxy has said, by whatever header; invalid if the peer is the client
 	secure bool
 	body   *watchedBody
+	cut    error // why the response of the server behind came to no end; the handler's
 }
 
 type forwardedKey struct{}

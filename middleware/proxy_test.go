@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,4 +385,84 @@ type lineWriter chan<- string
 func (w lineWriter) Write(b []byte) (int, error) {
 	w <- string(b)
 	return len(b), nil
+}
+
+// A server that breaks off its answer while nothing of it has been sent has given none; a client that has got a part sees the connection cut.
+func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
+	sizes := map[string]struct {
+		length, written int
+		status          int // 0: the connection is cut
+	}{
+		"/nothing": {1000, 0, 502}, "/some": {100 << 10, 20 << 10, 502}, "/chunked": {-1, 0, 502},
+		"/late": {200 << 10, 100 << 10, 0}, "/chunk": {-1, 10, 0}, "/whole": {1000, 1000, 200},
+	}
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		size := sizes[r.URL.Path]
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Set-Cookie", "a=b")
+		if size.length >= 0 {
+			w.Header().Set("Content-Length", fmt.Sprint(size.length))
+		}
+		w.WriteHeader(200)
+		_, _ = w.Write(make([]byte, size.written))
+		if size.written != size.length {
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		proxy := middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger})
+		app.Handle("*", "/{path}", proxy)
+		behindStd := app.Group("/std")
+		behindStd.UseStd(func(next http.Handler) http.Handler { return http.StripPrefix("/std", next) })
+		behindStd.Handle("*", "/{path}", proxy)
+		addr := serve()
+		for path, size := range sizes {
+			for _, prefix := range []string{"", "/std"} {
+				resp, err := http.Get("http://" + addr + prefix + path)
+				var body []byte
+				if err == nil {
+					body, err = io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+				}
+				switch {
+				case size.status == 0:
+					if err == nil {
+						t.Errorf("%s: %d with %d bytes, and no error", prefix+path, resp.StatusCode, len(body))
+					}
+				case err != nil:
+					t.Errorf("%s: %v", prefix+path, err)
+				case resp.StatusCode != size.status || size.status == 502 && (resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Set-Cookie") != "" || !strings.Contains(string(body), "broke off")):
+					t.Errorf("%s: %d %v %.100s", prefix+path, resp.StatusCode, resp.Header, body)
+				}
+			}
+		}
+	})
+}
+
+// A stale answer stands in for one that breaks off.
+func TestCacheInFrontOfAProxyWhoseAnswerBreaksOff(t *testing.T) {
+	var broken atomic.Bool
+	target := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=0, stale-if-error=600")
+		w.Header().Set("ETag", `"v"`)
+		w.Header().Set("Content-Length", "5")
+		if broken.Load() {
+			_, _ = io.WriteString(w, "wh")
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "whole")
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		broken.Store(false)
+		app.Use(middleware.NewCache(middleware.CacheConfig{Revalidate: true, Logger: quiet.Logger}).Middleware())
+		app.Get("/", middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
+		addr := serve()
+		for range 2 {
+			if resp, body := exchangeRaw(t, addr, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); resp.StatusCode != 200 || body != "whole" {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+			broken.Store(true)
+		}
+	})
 }
