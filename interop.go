@@ -69,7 +69,7 @@ type stdWriter struct {
 
 func newStdWriter(r *Request) *stdWriter {
 	w := &stdWriter{r: r}
-	w.Init(r.wire, r.s.Method, w)
+	w.Init(r.wire, &r.s, w)
 	return w
 }
 

@@ -21,6 +21,7 @@ var inside = exchange.Inside.(interface {
 	Among(r *dunlin.Request, names *exchange.Names) uint64
 	Spelling(r *dunlin.Request) string
 	Credentials(r *dunlin.Request) exchange.Credentials
+	Gather(r *dunlin.Request, most int64)
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
 })

@@ -62,7 +62,8 @@ type IdempotencyConfig struct {
 //
 // Nothing runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
 // and when an answer cannot be
-// kept, or is a stream, repetitions get 409. It reads bodies in whole, up to the route's limit.
+// kept, or is a stream, repetitions get 409. What a [Proxy] or another standard handler answers is none where it says its length,
+// up to MaxBytes. It reads bodies in whole, up to the route's limit.
 //
 // Put it behind authentication, and behind what must run for each repetition, such as Compress and CORS. Idempotency panics
 // when a setting is not valid.
@@ -322,6 +323,7 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 			k.keep(ctx, k.record(stateUnkept))
 		}
 	}()
+	inside.Gather(r, int64(k.config.MaxBytes))
 	resp := next(r)
 	returned = true
 	switch status := resp.StatusCode(); {

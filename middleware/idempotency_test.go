@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -322,6 +324,49 @@ func TestIdempotencySettings(t *testing.T) {
 	} {
 		mustPanic(t, "Idempotency with "+what, func() { middleware.Idempotency(c) })
 	}
+}
+
+// What a standard handler answers is kept where it says how long it is, as that of an action.
+func TestIdempotencyKeepsLongAnswersOfHandlers(t *testing.T) {
+	const long = 100 << 10
+	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		if r.URL.Path != "/chunked" {
+			w.Header().Set("Content-Length", strconv.Itoa(n))
+		}
+		w.WriteHeader(http.StatusCreated)
+		for ; n > 0; n -= 1000 {
+			_, _ = w.Write(bytes.Repeat([]byte("x"), min(n, 1000)))
+		}
+	})
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Use(middleware.Idempotency(middleware.IdempotencyConfig{Store: store.NewMemory(store.MemoryConfig{}), MaxBytes: 200 << 10}))
+		proxy := middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger})
+		behindStd := app.Group("/std")
+		behindStd.UseStd(func(next http.Handler) http.Handler { return next })
+		for _, g := range []interface {
+			Handle(string, string, dunlin.Action, ...dunlin.Middleware) *dunlin.Route
+		}{app, behindStd} {
+			g.Handle("*", "/sized", proxy)
+			g.Handle("*", "/chunked", proxy)
+		}
+		addr := serve()
+		for i, c := range []struct {
+			path   string
+			length int
+			again  int
+		}{
+			{"/sized", long, 201}, {"/std/sized", long, 201}, {"/sized", 1000, 201},
+			{"/sized", 300 << 10, 409}, {"/std/sized", 300 << 10, 409}, {"/chunked", long, 409},
+		} {
+			for again, want := range []int{201, c.again} {
+				resp, body := exchangeRaw(t, addr, fmt.Sprintf("POST %s?n=%d HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k%d\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", c.path, c.length, i))
+				if resp.StatusCode != want || want == 201 && body != strings.Repeat("x", c.length) || want == 201 && resp.Header.Get("Idempotent-Replayed") != []string{"", "true"}[again] {
+					t.Errorf("%s with %d bytes, time %d: %d with %d bytes, %v; want %d", c.path, c.length, again, resp.StatusCode, len(body), resp.Header, want)
+				}
+			}
+		}
+	})
 }
 
 func ExampleIdempotency() {

@@ -23,6 +23,7 @@ type State struct {
 	Numbers bool // the adapter writes the digits of numbers: the identity need not be made a text for answers
 
 	Credentials Credentials // that standard middleware in front got, whatever it has passed on
+	Gathers     int64       // bytes of a standard handler's answer that are gathered where it says how long it is, if it is not more
 
 	// Route is that of the request or, when no route matched, one that stands for all
 	// such requests. It is never nil once the request has begun.
@@ -41,7 +42,7 @@ const KeptPayload = 64 << 10
 // Set makes the state that of another message, for Call.Begin or Call.Find.
 func (s *State) Set(method, path, query string, lent bool) {
 	s.Method, s.Path, s.Query, s.Lent, s.Sent = method, path, query, lent, ""
-	s.Credentials = 0
+	s.Credentials, s.Gathers = 0, 0
 }
 
 // Follow makes the path that of a request for whose action this one stands. It may still run.

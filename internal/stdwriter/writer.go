@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 )
 
 // maxGathered is how many bytes of a standard handler's answer are held back,
-// so that it can still become a Response.
+// so that it can still become a Response. For some requests it is more, see exchange.State.
 const maxGathered = 32 << 10
 
 // An Owner is who has the response that a Writer makes.
@@ -40,6 +41,7 @@ type Owner interface {
 type Writer struct {
 	wire     exchange.Wire
 	method   string
+	gathers  int64 // see most
 	owner    Owner
 	header   http.Header
 	status   int             // 0 until WriteHeader
@@ -68,8 +70,16 @@ type Writer struct {
 }
 
 // Init makes the zero Writer that for the answer to a request, which wire offers.
-func (w *Writer) Init(wire exchange.Wire, method string, owner Owner) {
-	w.wire, w.method, w.owner, w.header = wire, method, owner, make(http.Header)
+func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
+	w.wire, w.method, w.gathers, w.owner, w.header = wire, s.Method, s.Gathers, owner, make(http.Header)
+}
+
+// most is how many bytes are held back.
+func (w *Writer) most() int64 {
+	if w.length <= w.gathers { // it may be unknown
+		return max(w.length, maxGathered)
+	}
+	return maxGathered
 }
 
 // Status returns the status that was written, 0 for none.
@@ -283,7 +293,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.sink == nil {
-		if len(w.body)+len(p) <= maxGathered {
+		if n := int64(len(w.body) + len(p)); n <= w.most() {
+			if n > maxGathered {
+				w.body = slices.Grow(w.body, int(w.length)-len(w.body))
+			}
 			w.body = append(w.body, p...)
 			return len(p), nil
 		}
@@ -315,7 +328,7 @@ func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	left := w.length - w.written
-	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= maxGathered {
+	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= w.most() {
 		return 0, false, nil
 	}
 	if err := w.commit(nil); err != nil {
