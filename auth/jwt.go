@@ -16,9 +16,11 @@ package auth
 import (
 	"context"
 	"crypto"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -111,6 +113,9 @@ func (c *Config) validate() error {
 	case c.Leeway < 0 || c.MinRefresh < 0 || c.Timeout < 0:
 		return fmt.Errorf("Config.Leeway, MinRefresh and Timeout (%v, %v, %v) must not be negative", c.Leeway, c.MinRefresh, c.Timeout)
 	}
+	if u, err := url.Parse(c.KeySet); c.KeySet != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
+		return fmt.Errorf("Config.KeySet is %q, which is no absolute URL of https or http", c.KeySet)
+	}
 	for _, m := range c.Methods {
 		if !slices.Contains(known, m) {
 			return fmt.Errorf("Config.Methods has %q, which is none of %s", m, strings.Join(known, ", "))
@@ -168,7 +173,7 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: the token is longer than %d bytes", longestToken)
 	}
-	claims := new(Claims)
+	claims := new(wireClaims)
 	_, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
 		if _, critical := parsed.Header["crit"]; critical {
 			return nil, errors.New("auth: the token has critical extensions, of which none are known (RFC 7515 section 4.1.11)")
@@ -179,5 +184,26 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth: the token does not hold: %w", err)
 	}
-	return claims, nil
+	return &claims.Claims, nil
+}
+
+// wireClaims are read by their exact names. Package encoding/json would take a claim "Sub", which an issuer may let its users choose, for sub.
+type wireClaims struct{ Claims }
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (c *wireClaims) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for name, to := range map[string]any{
+		"iss": &c.Issuer, "sub": &c.Subject, "aud": &c.Audience, "exp": &c.ExpiresAt, "nbf": &c.NotBefore, "iat": &c.IssuedAt, "jti": &c.ID, "scope": &c.Scope,
+	} {
+		if member, ok := members[name]; ok {
+			if err := json.Unmarshal(member, to); err != nil {
+				return fmt.Errorf("claim %s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }

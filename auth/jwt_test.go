@@ -105,6 +105,10 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+	nameless := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"": &ecKey.PublicKey}}))
+	if w := ask(nameless, "Bearer "+sign(t, jwt.SigningMethodES256, "", ecKey, good())); w.Code != 200 {
+		t.Errorf("no name, of a key without one: %d", w.Code)
+	}
 	if w := ask(app, "bearer  "+sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); w.Code != 200 {
 		t.Errorf("another spelling of the scheme: %d", w.Code)
 	}
@@ -266,6 +270,79 @@ func TestKeyOfAnotherMethod(t *testing.T) {
 	}
 }
 
+// A key set is used as far as it is understood (RFC 7517 section 5).
+func TestKeysBesideOthers(t *testing.T) {
+	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
+	rsa := `{"kty":"RSA","kid":"one","n":"` + n + `","e":"` + e + `"`
+	set := strings.TrimSuffix(webKeys(map[string]crypto.PublicKey{"one": &ecKey.PublicKey}), "]}") + "," + rsa + `,"alg":"RS256","key_ops":["verify"]},` + rsa + `,"alg":"RSA-OAEP"},` +
+		rsa + `,"use":"enc"},{"kty":"EC","kid":7},{"kty":"EC","kid":"x","use":["sig"]},"a key",null,[]]}`
+	id := newIssuer(t, set)
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Methods: []string{"RS256", "PS256", "ES256"}}))
+	for method, want := range map[jwt.SigningMethod]int{jwt.SigningMethodES256: 200, jwt.SigningMethodRS256: 200, jwt.SigningMethodPS256: 401} {
+		key := any(rsaKey)
+		if method == jwt.SigningMethodES256 {
+			key = ecKey
+		}
+		if w := ask(app, "Bearer "+sign(t, method, "one", key, good())); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", method.Alg(), w.Code, w.Body, want)
+		}
+	}
+}
+
+// Whose signatures hold is not asked in clear text because a redirect says so.
+func TestKeySetRedirects(t *testing.T) {
+	clear := newIssuer(t, webKeys(public))
+	to := ""
+	id := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			_, _ = io.WriteString(w, webKeys(public))
+			return
+		}
+		http.Redirect(w, r, to, http.StatusFound)
+	}))
+	t.Cleanup(id.Close)
+	token := sign(t, jwt.SigningMethodES256, "ec", ecKey, good())
+	for _, c := range []struct {
+		to   string
+		want error
+	}{{id.URL + "/keys", nil}, {clear.URL, auth.ErrNoKeys}, {id.URL + "/again", auth.ErrNoKeys}} {
+		to = c.to
+		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Client: id.Client()})
+		if _, err := tokens.Check(t.Context(), token); !errors.Is(err, c.want) {
+			t.Errorf("redirected to %s: %v, want %v", c.to, err, c.want)
+		}
+	}
+	if n := clear.fetches.Load(); n != 0 {
+		t.Errorf("the keys were asked for in clear text %d times", n)
+	}
+}
+
+// Names of claims are compared as they are (RFC 7519 section 10.1.1): one that an issuer lets its users choose says nothing of theirs.
+func TestClaimsByTheirNames(t *testing.T) {
+	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
+	claims := good()
+	for name, value := range map[string]any{"Sub": "root", "SUB": "root", "ſub": "root", "Scope": "admin", "zScope": "admin", "SCOPE": []string{"admin"}} {
+		claims[name] = value
+	}
+	got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims))
+	if err != nil || got.Subject != "ada" || got.HasScope("admin") || !got.HasScope("write") {
+		t.Errorf("claims in other letters: %+v, %v", got, err)
+	}
+	for name, other := range map[string]string{"exp": "Exp", "aud": "AUD", "iss": "Iss"} {
+		claims := good()
+		claims[other] = claims[name]
+		delete(claims, name)
+		if got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)); err == nil {
+			t.Errorf("%s for %s: %+v", other, name, got)
+		}
+	}
+	claims = good()
+	claims["aud"], claims["jti"] = []string{"other", audience}, "7"
+	if got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)); err != nil || got.ID != "7" || len(got.Audience) != 2 || got.ExpiresAt == nil || got.IssuedAt == nil {
+		t.Errorf("all claims: %+v, %v", got, err)
+	}
+}
+
 func TestKeyRotation(t *testing.T) {
 	id := newIssuer(t, "")
 	id.change(503, "")
@@ -353,13 +430,14 @@ func TestBadKeySets(t *testing.T) {
 	small.N.Rsh(small.N, 1100)
 	for what, set := range map[string]string{
 		"nothing": "", "no JSON": "<html>", "no keys": `{"keys":[]}`, "a list": `[]`,
-		"a short RSA key":    webKeys(map[string]crypto.PublicKey{"ec": &small.PublicKey}),
-		"an exponent of one": `{"keys":[{"kty":"RSA","kid":"ec","n":"` + b64(rsaKey.N.Bytes()) + `","e":"AQ"}]}`,
-		"a point elsewhere":  `{"keys":[{"kty":"EC","kid":"ec","crv":"P-256","x":"AQ","y":"AQ"}]}`,
-		"another curve":      `{"keys":[{"kty":"EC","kid":"ec","crv":"P-224","x":"AQ","y":"AQ"}]}`,
-		"a secret":           `{"keys":[{"kty":"oct","kid":"ec","k":"AAAA"}]}`,
-		"for encryption":     strings.ReplaceAll(webKeys(map[string]crypto.PublicKey{"ec": &rsaKey.PublicKey}), `"sig"`, `"enc"`),
-		"too large":          webKeys(public) + strings.Repeat(" ", 2<<20),
+		"a short RSA key":     webKeys(map[string]crypto.PublicKey{"ec": &small.PublicKey}),
+		"an exponent of one":  `{"keys":[{"kty":"RSA","kid":"ec","n":"` + b64(rsaKey.N.Bytes()) + `","e":"AQ"}]}`,
+		"a point elsewhere":   `{"keys":[{"kty":"EC","kid":"ec","crv":"P-256","x":"AQ","y":"AQ"}]}`,
+		"another curve":       `{"keys":[{"kty":"EC","kid":"ec","crv":"P-224","x":"AQ","y":"AQ"}]}`,
+		"a secret":            `{"keys":[{"kty":"oct","kid":"ec","k":"AAAA"}]}`,
+		"for encryption":      strings.ReplaceAll(webKeys(map[string]crypto.PublicKey{"ec": &rsaKey.PublicKey}), `"sig"`, `"enc"`),
+		"for agreeing on one": strings.ReplaceAll(webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey}), `"kid"`, `"key_ops":["deriveKey"],"kid"`),
+		"too large":           webKeys(public) + strings.Repeat(" ", 2<<20),
 	} {
 		id := newIssuer(t, set)
 		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL})
@@ -372,6 +450,7 @@ func TestBadKeySets(t *testing.T) {
 func TestSettings(t *testing.T) {
 	//lint:ignore SA1019 no other way leads to such a key
 	offCurve := &ecdsa.PublicKey{Curve: elliptic.P256(), X: big.NewInt(1), Y: big.NewInt(1)}
+	p224, _ := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	small := rsa.PublicKey{N: new(big.Int).Rsh(rsaKey.N, 1100), E: rsaKey.E}
 	for what, c := range map[string]auth.Config{
 		"nothing":         {},
@@ -389,6 +468,9 @@ func TestSettings(t *testing.T) {
 		"no exponent":     {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &rsa.PublicKey{N: rsaKey.N}}},
 		"no point":        {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &ecdsa.PublicKey{Curve: elliptic.P256()}}},
 		"off the curve":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": offCurve}},
+		"another curve":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &p224.PublicKey}},
+		"no URL":          {Issuer: issuer, Audience: audience, KeySet: "id.example.com/jwks"},
+		"a file":          {Issuer: issuer, Audience: audience, KeySet: "file:///jwks"},
 		"a nil key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": nil}},
 	} {
 		func() {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,40 +22,53 @@ import (
 // ErrNoKeys says that the issuer's keys are not known, since they could not be fetched.
 var ErrNoKeys = errors.New("auth: the issuer's keys are not known")
 
-var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have")
+var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have, or not for its method")
 
 // A keySet has the keys of an issuer by name. Its map is replaced as a whole.
 type keySet struct {
 	config *Config
+	client *http.Client
 
 	mu      sync.Mutex
-	keys    map[string]issuerKey // nil: never fetched
-	fetched time.Time            // or tried
-	err     error                // of the latest fetch
-	flight  chan struct{}        // closed at the end of the fetch that is under way; nil: none is
+	keys    map[keyName]crypto.PublicKey // nil: never fetched
+	fetched time.Time                    // or tried
+	err     error                        // of the latest fetch
+	flight  chan struct{}                // closed at the end of the fetch that is under way; nil: none is
 }
 
-// An issuerKey is a key, and the one method that it is for; "" where that is not said.
-type issuerKey struct {
-	public crypto.PublicKey
-	method string
-}
+// A keyName is what a token names a key by. A key that is for several methods has a name for each, so that two of one kid, one for each
+// kind of signature, do not meet (RFC 7517 section 4.5).
+type keyName struct{ kid, method string }
 
-// signs returns the key if signatures by a method are to be checked with it: else somebody has taken it for another purpose (RFC 8725 section 3.1).
-func (k issuerKey) signs(method string) (crypto.PublicKey, error) {
-	if k.method != "" && k.method != method {
-		return nil, fmt.Errorf("auth: the key that the token names is for %q, and not for %q", k.method, method)
+// methodsOf returns the methods whose signatures a key checks (RFC 7518 section 3.1, RFC 8037).
+func methodsOf(key crypto.PublicKey) []string {
+	switch k := key.(type) {
+	case *rsa.PublicKey:
+		return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}
+	case *ecdsa.PublicKey:
+		switch k.Curve {
+		case elliptic.P256():
+			return []string{"ES256"}
+		case elliptic.P384():
+			return []string{"ES384"}
+		case elliptic.P521():
+			return []string{"ES512"}
+		}
+	case ed25519.PublicKey:
+		return []string{"EdDSA"}
 	}
-	return k.public, nil
+	return nil
 }
 
 func newKeySet(c *Config) *keySet {
-	s := &keySet{config: c}
+	s := &keySet{config: c, client: securely(c.Client)}
 	if c.Keys != nil {
-		s.keys = map[string]issuerKey{}
+		s.keys = map[keyName]crypto.PublicKey{}
 	}
 	for kid, public := range c.Keys {
-		s.keys[kid] = issuerKey{public: public}
+		for _, method := range methodsOf(public) {
+			s.keys[keyName{kid, method}] = public
+		}
 	}
 	return s
 }
@@ -63,8 +77,9 @@ func newKeySet(c *Config) *keySet {
 // issuer's, unless that was done a moment ago. A known one is valid at once; whether the issuer still has it
 // is checked in the background, now and then.
 func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
+	name := keyName{kid, method}
 	s.mu.Lock()
-	key, ok := s.keys[kid]
+	key, ok := s.keys[name]
 	if s.config.KeySet != "" && s.flight == nil && time.Since(s.fetched) >= s.pause(ok) {
 		s.flight = make(chan struct{})
 		go s.fetch(s.flight)
@@ -73,7 +88,7 @@ func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey
 	s.mu.Unlock()
 	switch {
 	case ok:
-		return key.signs(method)
+		return key, nil
 	case s.config.KeySet == "":
 		return nil, errUnknownKey
 	}
@@ -86,8 +101,8 @@ func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key, ok := s.keys[kid]; ok {
-		return key.signs(method)
+	if key, ok := s.keys[name]; ok {
+		return key, nil
 	}
 	if s.keys == nil || s.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // it may be a new one
@@ -107,7 +122,7 @@ func (s *keySet) pause(known bool) time.Duration {
 func (s *keySet) fetch(flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
 	defer cancel()
-	keys, err := download(ctx, s.config.Client, s.config.KeySet)
+	keys, err := download(ctx, s.client, s.config.KeySet)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -120,7 +135,25 @@ func (s *keySet) fetch(flight chan struct{}) {
 // largestSet bounds a key set, in bytes.
 const largestSet = 1 << 20
 
-func download(ctx context.Context, client *http.Client, url string) (map[string]issuerKey, error) {
+// securely returns a client that follows no redirect from https to http: whoever can change what goes in clear text could say whose
+// signatures hold.
+func securely(client *http.Client) *http.Client {
+	c := *client
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		switch {
+		case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
+			return errors.New("a redirect leads away from TLS")
+		case client.CheckRedirect != nil:
+			return client.CheckRedirect(req, via)
+		case len(via) >= 10: // as http.Client has it
+			return errors.New("stopped after 10 redirects")
+		}
+		return nil
+	}
+	return &c
+}
+
+func download(ctx context.Context, client *http.Client, url string) (map[keyName]crypto.PublicKey, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -146,30 +179,43 @@ func download(ctx context.Context, client *http.Client, url string) (map[string]
 // A webKey is one of RFC 7517, with the members of public keys (RFC 7518 section 6, RFC 8037).
 type webKey struct {
 	Kty, Kid, Use, Alg, Crv, N, E, X, Y string
+
+	Operations []string `json:"key_ops"`
 }
 
-// parseKeySet returns the keys for signatures that are understood; others may be of other use.
-func parseKeySet(text []byte) (map[string]issuerKey, error) {
-	var set struct{ Keys []webKey }
+// parseKeySet returns the keys for signatures that are understood. Others may be of other use, and one that is malformed says nothing
+// of those beside it (RFC 7517 section 5).
+func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
+	var set struct{ Keys []json.RawMessage }
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, fmt.Errorf("the key set: %w", err)
 	}
-	keys := map[string]issuerKey{}
-	for _, k := range set.Keys {
-		if k.Use != "" && k.Use != "sig" {
+	keys := map[keyName]crypto.PublicKey{}
+	for _, member := range set.Keys {
+		var k webKey
+		if err := json.Unmarshal(member, &k); err != nil || !k.checks() {
 			continue
 		}
-		if key := k.public(); key != nil {
-			if k.Alg == "Ed25519" {
-				k.Alg = "EdDSA" // the name of both curves before RFC 9864, which tokens have
+		if k.Alg == "Ed25519" {
+			k.Alg = "EdDSA" // the name of both curves before RFC 9864, which tokens have
+		}
+		key := k.public()
+		for _, method := range methodsOf(key) {
+			// A key that says its method has not been taken for another purpose (RFC 8725 section 3.1).
+			if k.Alg == "" || k.Alg == method {
+				keys[keyName{k.Kid, method}] = key
 			}
-			keys[k.Kid] = issuerKey{key, k.Alg}
 		}
 	}
 	if len(keys) == 0 {
 		return nil, errors.New("the key set has no key for signatures that is understood")
 	}
 	return keys, nil
+}
+
+// checks reports whether a key is for checking signatures, as far as it says (RFC 7517 sections 4.2 and 4.3).
+func (k *webKey) checks() bool {
+	return (k.Use == "" || k.Use == "sig") && (k.Operations == nil || slices.Contains(k.Operations, "verify"))
 }
 
 // leastRSA is the length, in bits, below which an RSA key is not taken (RFC 7518 section 3.3).
@@ -192,6 +238,9 @@ func checkPublic(key crypto.PublicKey) error {
 		}
 		if _, err := k.Bytes(); err != nil {
 			return fmt.Errorf("no point on a curve: %w", err)
+		}
+		if methodsOf(k) == nil {
+			return fmt.Errorf("a key on %s, which no method uses", k.Params().Name)
 		}
 	case ed25519.PublicKey:
 		if len(k) != ed25519.PublicKeySize {

@@ -495,6 +495,7 @@ func TestLoginBadTokens(t *testing.T) {
 		"another nonce": set("nonce", "x"), "no nonce": set("nonce", nil), "another issuer": set("iss", "https://evil.example"), "no issuer": set("iss", nil),
 		"another audience": set("aud", "other"), "no audience": set("aud", nil), "expired": set("exp", time.Now().Add(-time.Minute).Unix()), "never expires": set("exp", nil),
 		"not yet": set("nbf", time.Now().Add(time.Hour).Unix()), "of the future": set("iat", time.Now().Add(time.Hour).Unix()), "nobody": set("sub", nil),
+		"somebody else by another spelling": set("ſub", "root"), "a claim that is taken for another": set("NONCE", "x"),
 		"issued to another": set("azp", "other"), "for several, issued to nobody": set("aud", []string{"shop", "other"}), "another access token": set("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"),
 	} {
 		t.Run(name, func(t *testing.T) { p.claims = claims; attempt(t, 502) })

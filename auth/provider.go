@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -153,7 +154,11 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	var more struct {
 		Party string `json:"azp"`
 	}
-	switch err := id.Claims(&more); {
+	err = id.Claims(&more)
+	if err == nil {
+		err = onlyExact(id)
+	}
+	switch {
 	case err != nil:
 		return nil, fmt.Errorf("auth: the ID token: %w", err)
 	case nonce != "" && id.Nonce != nonce:
@@ -171,6 +176,23 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 		}
 	}
 	return &Identity{Issuer: m.issuer, Subject: id.Subject, IDToken: text, Token: token, id: id}, nil
+}
+
+// onlyExact returns an error if an ID token has a claim that differs from one of those that are checked in capital letters alone, as one that
+// the provider lets its users choose may: package encoding/json would take it for that.
+func onlyExact(id *oidc.IDToken) error {
+	var members map[string]json.RawMessage
+	if err := id.Claims(&members); err != nil {
+		return err
+	}
+	for name := range members {
+		for _, checked := range []string{"iss", "sub", "aud", "exp", "nbf", "iat", "nonce", "azp", "at_hash", "_claim_names", "_claim_sources"} {
+			if name != checked && strings.EqualFold(name, checked) {
+				return fmt.Errorf("it has a claim %.40q, which could be taken for %s", name, checked)
+			}
+		}
+	}
+	return nil
 }
 
 // endpoint returns a URL that may be asked, or sent to: absolute, by TLS, for a host, without a fragment.
