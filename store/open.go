@@ -36,7 +36,7 @@ func Register(scheme string, open func(*url.URL) (Store, error)) {
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
-// Errors do not repeat the URL, which may hold a password.
+// A setting that is unknown, malformed or said twice is an error. Errors do not repeat the URL, which may hold a password.
 func Open(rawURL string) (Store, error) {
 	if rawURL == "" {
 		return NewMemory(MemoryConfig{}), nil
@@ -45,8 +45,18 @@ func Open(rawURL string) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: the URL of the store is malformed")
 	}
+	query, err := url.ParseQuery(u.RawQuery) // Query would leave out what is malformed
+	if err != nil {
+		return nil, fmt.Errorf("store: the settings in the URL of the store are malformed: %w", err)
+	}
+	if u.Fragment != "" {
+		return nil, fmt.Errorf("store: the URL of the store has a #: in a password or a setting it is written %%23")
+	}
 	if u.Scheme == "memory" {
-		return openMemory(u)
+		if u.Opaque+u.Host != "" || strings.Trim(u.Path, "/") != "" {
+			return nil, fmt.Errorf("store: a store in memory has no address: its URL is memory: or memory:?max=64MiB")
+		}
+		return openMemory(query)
 	}
 	openers.Lock()
 	open := openers.by[u.Scheme]
@@ -62,11 +72,14 @@ func Open(rawURL string) (Store, error) {
 	return open(u)
 }
 
-func openMemory(u *url.URL) (Store, error) {
+func openMemory(query url.Values) (Store, error) {
 	var c MemoryConfig
-	for name, values := range u.Query() {
+	for name, values := range query {
 		if name != "max" {
 			return nil, fmt.Errorf("store: memory has no setting %q: there is max", name)
+		}
+		if len(values) > 1 {
+			return nil, fmt.Errorf("store: the URL of the store says max %d times", len(values))
 		}
 		n, err := parseBytes(values[0])
 		if err != nil {

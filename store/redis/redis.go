@@ -99,8 +99,18 @@ func Open(c Config) (*store.Guarded, error) {
 // where rediss is TLS, addr names further nodes of a cluster, replicas is Config.Replicas, and the last three are those of store.GuardConfig. Errors do not
 // repeat the URL.
 func OpenURL(u *url.URL) (*store.Guarded, error) {
-	own, query := Config{}, u.Query()
+	if u.Opaque != "" {
+		return nil, fmt.Errorf("store/redis: the URL has no address: it must begin with %s://", u.Scheme)
+	}
+	own := Config{}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("store/redis: the settings in the URL are malformed: %w", err)
+	}
 	for name, values := range query {
+		if len(values) > 1 && name != "addr" {
+			return nil, fmt.Errorf("store/redis: the URL says %s %d times", name, len(values))
+		}
 		var err error
 		value := values[0]
 		switch name {
@@ -114,8 +124,14 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 			own.Guard.Failures, err = strconv.Atoi(value)
 		case "replicas":
 			own.Replicas, err = strconv.Atoi(value)
-		case "addr", "db", "master_set", "skip_verify", "client_name", "protocol":
-			continue // rueidis's
+		case "protocol":
+			if value != "2" && value != "3" {
+				err = errors.New("it must be 2 or 3")
+				break
+			}
+			continue // rueidis's, as what follows
+		case "addr", "db", "master_set", "skip_verify", "client_name":
+			continue
 		default:
 			return nil, fmt.Errorf("store/redis: the URL has a setting %q, which is none of addr, client_name, cooldown, db, failures, master_set, prefix, protocol, replicas, skip_verify and timeout", name)
 		}
