@@ -121,9 +121,6 @@ func (a *App) Extension(key any, make func() any) any {
 	defer a.mu.Unlock()
 	v, ok := a.extensions[key]
 	if !ok {
-		if a.extensions == nil {
-			a.extensions = map[any]any{}
-		}
 		v = make()
 		a.extensions[key] = v
 	}

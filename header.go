@@ -133,7 +133,7 @@ func (*inside) Credentials(r *Request) exchange.Credentials {
 }
 
 // Gather has answers of standard handlers whose length is known gathered up to so many bytes.
-func (*inside) Gather(r *Request, most int64) { r.s.Gathers = max(r.s.Gathers, most) }
+func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 
 // SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {

@@ -1,8 +1,6 @@
 package dunlin
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // Critical says that the route's requests are never refused because the server is
 // overloaded, and go ahead of others that wait for a goroutine: health checks,

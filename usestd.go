@@ -76,7 +76,8 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	}
 	r.s.Path = o.Path()
 	r.s.Follow(&o.s)
-	r.s.Credentials, r.s.Gathers = c.came, o.s.Gathers
+	r.s.Credentials = c.came
+	r.s.Gather(o.s.Gathers())
 	r.begin()
 	o.match.CopyTo(&r.match)
 	u := r.more()

@@ -101,5 +101,5 @@
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
 //	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
 //	identity.go identifiers of requests  calm.go      actions that do not panic
-//	describe.go an answer in words
+//	describe.go an answer in words          cookie.go    the value of a cookie
 package exchange

@@ -23,7 +23,7 @@ type State struct {
 	Numbers bool // the adapter writes the digits of numbers: the identity need not be made a text for answers
 
 	Credentials Credentials // that standard middleware in front got, whatever it has passed on
-	Gathers     int64       // bytes of a standard handler's answer that are gathered where it says how long it is, if it is not more
+	gathers     uint16      // KiB, see Gather
 
 	// Route is that of the request or, when no route matched, one that stands for all
 	// such requests. It is never nil once the request has begun.
@@ -42,8 +42,18 @@ const KeptPayload = 64 << 10
 // Set makes the state that of another message, for Call.Begin or Call.Find.
 func (s *State) Set(method, path, query string, lent bool) {
 	s.Method, s.Path, s.Query, s.Lent, s.Sent = method, path, query, lent, ""
-	s.Credentials, s.Gathers = 0, 0
+	s.Credentials, s.gathers = 0, 0
 }
+
+// Gather has the answer of a standard handler gathered if it says that it has so many bytes at most, which are taken for whole
+// KiB, and for 64 MiB where they are more.
+func (s *State) Gather(most int64) {
+	most = min(max(most, 0), (1<<16-1)<<10)
+	s.gathers = max(s.gathers, uint16((most+1<<10-1)>>10))
+}
+
+// Gathers returns how long such an answer may be, in bytes.
+func (s *State) Gathers() int64 { return int64(s.gathers) << 10 }
 
 // Follow makes the path that of a request for whose action this one stands. It may still run.
 func (s *State) Follow(from *State) {

@@ -71,7 +71,7 @@ type Writer struct {
 
 // Init makes the zero Writer that for the answer to a request, which wire offers.
 func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
-	w.wire, w.method, w.gathers, w.owner, w.header = wire, s.Method, s.Gathers, owner, make(http.Header)
+	w.wire, w.method, w.gathers, w.owner, w.header = wire, s.Method, s.Gathers(), owner, make(http.Header)
 }
 
 // most is how many bytes are held back.
