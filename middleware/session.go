@@ -75,6 +75,9 @@ var (
 	ErrSessionTooLate  = errors.New("middleware: the session's cookie can change no more: the answer has begun, or the middleware is missing")
 )
 
+// errUnreadable is that what was kept is no JSON of a T, as after a change of T.
+var errUnreadable = errors.New("middleware: a session that was kept cannot be read")
+
 // sessionState is what a request knows of its session.
 type sessionState[T any] struct {
 	open   bool // the answer can still be given a cookie
@@ -235,8 +238,13 @@ func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 // Login is Update that also gives the session a new name and starts its times anew. Call it where a client
 // logs in, or gets more rights than before: the old name is no longer valid, so nobody who planted or saw it
 // is logged in, too (session fixation).
+//
+// Where what was kept is no JSON of a T any more, the session begins with the zero T.
 func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
 	state, err := s.state(r)
+	if errors.Is(err, errUnreadable) {
+		err = s.End(r)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -251,7 +259,7 @@ func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
 // End ends the session: its value is forgotten, the client is told to drop the cookie.
 func (s *Sessions[T]) End(r *dunlin.Request) error {
 	state, err := s.state(r)
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnreadable) {
 		return err
 	}
 	if !state.open {
@@ -263,7 +271,7 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 		}
 	}
 	var none T
-	state.there, state.data, state.cookie, state.id = false, none, "", ""
+	state.loaded, state.there, state.data, state.cookie, state.id = true, false, none, "", ""
 	state.clear = r.Cookie(s.config.Cookie) != ""
 	return nil
 }

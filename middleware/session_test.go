@@ -200,6 +200,45 @@ func TestSessionBadCookies(t *testing.T) {
 	b.is(t, "a cookie of another name", " 0 false")
 }
 
+// After a change of the value's type there are sessions that cannot be read: their clients can log in and out all the same.
+func TestSessionsOfAnotherType(t *testing.T) {
+	for kind, config := range kinds() {
+		before := middleware.NewSessions[struct{ N string }](config)
+		old := dunlin.New(quiet)
+		old.Post("/login", func(r *dunlin.Request) dunlin.Response {
+			if err := before.Login(r, func(v *struct{ N string }) error { v.N = "one"; return nil }); err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.NoContent()
+		}, before.Middleware())
+		app, _ := visits(config)
+		for _, c := range []struct {
+			path  string
+			codes [3]int // looking before, the path, looking after
+			want  string
+		}{
+			{"/login/ann", [3]int{500, 200, 200}, "ann 0 true"}, {"/logout", [3]int{500, 204, 200}, " 0 false"}, {"/add", [3]int{500, 500, 500}, ""},
+		} {
+			b := &browser{app: old}
+			b.do("POST", "/login")
+			b.app = app
+			planted := b.cookie
+			if w := b.do("GET", "/"); w.Code != c.codes[0] {
+				t.Errorf("%s: a session of another type is looked at: %d %s", kind, w.Code, w.Body)
+			}
+			if w := b.do("POST", c.path); w.Code != c.codes[1] {
+				t.Errorf("%s: %s with a session of another type: %d %s", kind, c.path, w.Code, w.Body)
+			}
+			if w := b.do("GET", "/"); w.Code != c.codes[2] || c.want != "" && w.Body.String() != c.want {
+				t.Errorf("%s: after %s: %d %s", kind, c.path, w.Code, w.Body)
+			}
+			if kind == "store" && c.want != "" {
+				(&browser{app: app, cookie: planted}).is(t, "the old name after "+c.path, " 0 false")
+			}
+		}
+	}
+}
+
 func TestSessionTimes(t *testing.T) {
 	for name := range kinds() {
 		synctest.Test(t, func(t *testing.T) {

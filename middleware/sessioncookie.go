@@ -27,7 +27,7 @@ func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) erro
 		return nil
 	}
 	if err := json.Unmarshal(rec.json, &state.data); err != nil {
-		return fmt.Errorf("middleware: a session that was kept: %w", err)
+		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	state.there = true
 	if now.Sub(rec.seen) > s.config.Idle/8 && state.open {

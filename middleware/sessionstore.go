@@ -121,7 +121,7 @@ func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState
 		return item, nil
 	}
 	if err := json.Unmarshal(state.record.json, &state.data); err != nil {
-		return item, fmt.Errorf("middleware: a session that was kept: %w", err)
+		return item, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	state.there, state.version = true, item.Version
 	return item, nil
@@ -161,7 +161,7 @@ func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt
 // change may keep parts of what it was given.
 func (s *Sessions[T]) changed(state *sessionState[T], change func(*T) error) (data T, text []byte, err error) {
 	if err := json.Unmarshal(state.record.json, &data); err != nil {
-		return data, nil, fmt.Errorf("middleware: a session that was kept: %w", err)
+		return data, nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if err := change(&data); err != nil {
 		return data, nil, err
