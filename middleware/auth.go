@@ -38,7 +38,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			name, password, ok := basicCredentials(r.Header("Authorization"))
+			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // of two lines nobody knows which counts for a server behind
 			if !ok || !check(r, name, password) {
 				return unauthorized("a name and password are needed").Headers(challenge)
 			}
@@ -180,7 +180,7 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 	vary := dunlin.NewHeaderBlock("Vary", c.Header)
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			key := r.Header(c.Header)
+			key := r.HeaderList(c.Header)
 			ok := key != "" && len(key) <= mostCredentials
 			if byScheme && ok {
 				key, ok = credentials(key, c.Scheme)

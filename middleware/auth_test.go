@@ -115,6 +115,31 @@ func TestKeyAuthInACache(t *testing.T) {
 	}
 }
 
+// Of two lines with credentials a server behind may take the other one, or both.
+func TestAuthRefusesTwoCredentials(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		const key = "k-0123456789abcdef"
+		check := middleware.Keys(map[string]string{"billing": key})
+		app.Get("/basic", text("in"), middleware.BasicAuth("r", middleware.Passwords(map[string]string{"ann": "secret"})))
+		app.Get("/bearer", text("in"), middleware.KeyAuth(middleware.KeyConfig{Check: check}))
+		app.Get("/key", text("in"), middleware.KeyAuth(middleware.KeyConfig{Header: "X-API-Key", Check: check}))
+		addr := serve()
+		for path, line := range map[string]string{
+			"/basic": "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret")), "/bearer": "Authorization: Bearer " + key, "/key": "X-API-Key: " + key,
+		} {
+			name, _, _ := strings.Cut(line, ":")
+			for more, want := range map[string]int{"": 200, name + ": Basic cm9vdDp4\r\n": 401, "Accept: a\r\n" + strings.ToLower(line) + "\r\n": 401, name + ":\r\n": 401} {
+				for _, lines := range []string{line + "\r\n" + more, more + line + "\r\n"} {
+					resp, body := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"+lines+"Connection: close\r\n\r\n")
+					if resp.StatusCode != want {
+						t.Errorf("%s with %q: %d %s, want %d", path, lines, resp.StatusCode, body, want)
+					}
+				}
+			}
+		}
+	})
+}
+
 func ExampleBasicAuth() {
 	app := dunlin.New(dunlin.Config{})
 	app.Use(middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{"ada": "correct horse"})))
