@@ -25,9 +25,9 @@ const mostCodings = 2
 // Decompress takes the content codings off the bodies of requests (RFC 9110 section 8.4), so that actions, forms, Decode and standard
 // handlers see them plain, and neither Content-Encoding nor Content-Length. Bodies are read in whole, before the action: the bound on a body holds for
 // what is sent and for what becomes of it, so that a small body that becomes a large one (a compression bomb) is answered with
-// 413 as soon as it passes the bound. A coding that is not among Codings, or more than two of them, are answered with 415 and
-// Accept-Encoding (RFC 9110 section 15.5.16), a body that is not what it says with 400. Requests without Content-Encoding pass, and
-// pay nothing but a look at it.
+// 413 as soon as it passes the bound; so is what of two codings is large between them, and nothing in the end. A coding that is not
+// among Codings, or more than two of them, are answered with 415 and Accept-Encoding (RFC 9110 section 15.5.16), a body that is not what
+// it says with 400. Requests without Content-Encoding pass, and pay nothing but a look at it.
 //
 // Put it behind what refuses requests and before what reads bodies; ContentDigest, which is about the body as sent, goes before it.
 // Decompress panics when a setting is not valid.
@@ -106,11 +106,23 @@ type decoding struct {
 	opened []io.Closer
 }
 
-// mostBetween bounds what comes out of a coding that is not the last one: as much as anybody takes.
-const mostBetween = 64 << 20
+// What comes out of a coding that is not the last one is bounded by what was sent: encoded bytes hardly get smaller by another coding, but
+// for those that decode to nothing, such as empty members of gzip, of which a few KB become as many as take a second.
+const (
+	leastBetween = 1 << 20
+	growBetween  = 32 // times what was sent
+	mostBetween  = 64 << 20
+)
 
 // open returns the reader of the plain body.
 func (d *decoding) open(src io.Reader, codings []*Coding) (io.Reader, error) {
+	between := int64(mostBetween)
+	if whole, ok := src.(interface{ Len() int }); ok { // which DecodeBody gives
+		between = min(max(growBetween*int64(whole.Len()), leastBetween), mostBetween)
+	}
+	if d.max > 0 {
+		between = min(between, d.max)
+	}
 	for i := len(codings) - 1; i >= 0; i-- {
 		opened, err := codings[i].Open(src)
 		if err != nil {
@@ -121,10 +133,10 @@ func (d *decoding) open(src io.Reader, codings []*Coding) (io.Reader, error) {
 		}
 		src = opened
 		switch {
+		case i > 0:
+			src = &bounded{src: src, left: between, max: between}
 		case d.max > 0:
 			src = &bounded{src: src, left: d.max, max: d.max}
-		case i > 0:
-			src = &bounded{src: src, left: mostBetween, max: mostBetween}
 		}
 	}
 	return src, nil

@@ -133,6 +133,8 @@ func TestDecompress(t *testing.T) {
 			"one byte too long":  {upload("/body", "text/plain", "gzip", gzipped(full+"a")), 413, "larger than the limit"},
 			"a bomb":             {upload("/body", "text/plain", "gzip", gzipped(strings.Repeat("a", 2<<20))), 413, "larger than the limit"},
 			"a bomb in a bomb":   {upload("/body", "text/plain", "gzip, gzip", gzipped(gzipped(strings.Repeat("a", 4<<20)))), 413, "larger than the limit"},
+			"nothing in a bomb":  {upload("/body", "text/plain", "gzip, gzip", gzipped(strings.Repeat(gzipped(""), 100_000))), 413, "larger than the limit"},
+			"nothing in members": {upload("/body", "text/plain", "gzip", strings.Repeat(gzipped(""), 1000)), 200, ""},
 			"too long as it is":  {upload("/body", "text/plain", "gzip", full+"a"), 413, "larger than the limit"},
 			"three codings":      {upload("/body", "text/plain", "gzip, gzip, gzip", gzipped(gzipped(gzipped("hello")))), 415, "more than 2 content codings"},
 			"unknown":            {upload("/body", "text/plain", "br", "hello"), 415, "is not supported"},
