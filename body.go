@@ -121,9 +121,9 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	want := int(min(announced, trustedBody)) + 1
 	if announced > trustedBody {
 		want = firstBody
-		if cap(r.s.Payload) > want {
-			r.s.Payload = nil
-		}
+	}
+	if cap(r.s.Payload) > want && (announced > trustedBody || r.app.server.Budget.Tight()) {
+		r.s.Payload = nil // which was kept of another request, and would count for this one
 	}
 	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err

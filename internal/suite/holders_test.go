@@ -453,6 +453,42 @@ func TestBodyInPiecesIsHeldOnce(t *testing.T) {
 	})
 }
 
+// A small body that comes after larger ones, with the memory that was kept of them, does not count as one of them when memory is short.
+func TestSmallBodyAfterLargeOnes(t *testing.T) {
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		const large, less = 60_000, 1 << 10
+		h := startHolding(t, engine, smallBudget*3/4+5_000)
+		before := h.app.Stats().Memory.HeldFor["body"]
+		conn := Dial(t, h.addr)
+		in := bufio.NewReader(conn)
+		for range 10 {
+			Send(t, conn, Request("POST /held", "", strings.Repeat("x", large)))
+			if length, n := heldNow(t, in); length != large || engine == dunlin.EngineStd && n-before < large {
+				t.Fatalf("%d bytes are held for a body of %d", n-before, length)
+			}
+			for _, body := range []string{"Content-Length: 4\r\n\r\nbody", "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"} {
+				Send(t, conn, "POST /held HTTP/1.1\r\nHost: x\r\n"+body)
+				if length, n := heldNow(t, in); length != 4 || n-before > less {
+					t.Fatalf("%d bytes are held for a body of %d", n-before, length)
+				}
+			}
+		}
+	})
+}
+
+// heldNow reads the answer of POST /held of a holding: how long the body is, and how many bytes of bodies are held with it.
+func heldNow(t *testing.T, in *bufio.Reader) (length int, held int64) {
+	t.Helper()
+	got, err := ReadAnswer(in, "POST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(got[strings.LastIndexByte(got, '\n')+1:], "%d %d", &length, &held); err != nil {
+		t.Fatalf("%q: %v", got, err)
+	}
+	return length, held
+}
+
 // Who hangs up while its body waits for room is not waited for: what it holds is free at once.
 func TestHangupWhileABodyWaits(t *testing.T) {
 	const size = 600 << 10
@@ -491,7 +527,7 @@ func TestHangupWhileABodyWaits(t *testing.T) {
 	}
 }
 
-// A holding is a server with little memory whose action at POST /hold holds the body of its request.
+// A holding is a server with little memory whose action at POST /hold holds the body of its request, and that at POST /held says what is held.
 type holding struct {
 	app     *dunlin.App
 	addr    string
@@ -514,6 +550,13 @@ func startHolding(t *testing.T, engine dunlin.Engine, size int) *holding {
 			entered <- struct{}{}
 			<-leave
 			return dunlin.NoContent()
+		})
+		a.Post("/held", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return dunlin.Text(fmt.Sprint(len(body), h.app.Stats().Memory.HeldFor["body"]))
 		})
 	})
 	t.Cleanup(h.release)
