@@ -341,6 +341,13 @@ func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.ex
 // Held returns how many bytes it holds.
 func (a *Account) Held() int64 { return a.held.Load() }
 
+// Body returns the bytes reserved by ReserveBody.
+func (a *Account) Body() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.body
+}
+
 // HeldByAddress returns how many bytes all accounts of its peer's address hold. It may be called
 // until the account is closed.
 func (a *Account) HeldByAddress() int64 { return a.source.held.Load() }

@@ -18,6 +18,10 @@ const (
 	askPause  = 50 * time.Microsecond
 	askFreely = 64
 
+	// takeAgain is how often room is made for one who holds little: what others give back for it, all may take, also those who
+	// looked for room in between and found that there was some.
+	takeAgain = 8
+
 	// smallShare says which part of the budget, one in so many, is left to holders of little
 	// by those that reserve much, and slackShare by which it may be passed, see slack.
 	smallShare = 4
@@ -92,13 +96,6 @@ func (a *Account) ReserveGrowing(capacity, announced, most int64) Outcome {
 		}
 	}
 	return outcome
-}
-
-// Body returns the bytes reserved by ReserveBody.
-func (a *Account) Body() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.body
 }
 
 // ReserveAhead is Reserve for output that will be held in a moment: what is forced then takes
@@ -249,9 +246,11 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		if h.take(a, u, n, h.ending.Load()) {
 			return Granted
 		}
-		h.makeRoom(a, n, 0)
-		if h.take(a, u, n, h.ending.Load()+h.slack()) {
-			return Granted
+		for made, tries := true, 0; made && tries < takeAgain; tries++ {
+			made, _ = h.makeRoom(a, n, 0)
+			if h.take(a, u, n, h.ending.Load()+h.slack()) {
+				return Granted
+			}
 		}
 		return NoRoom
 	case u == Body && h.growsBehind(a, n, waits):
@@ -259,7 +258,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
 		}
-		h.makeRoom(a, n, 0)
+		_, _ = h.makeRoom(a, n, 0)
 		if h.takeMuch(a, u, n, h.ending.Load()) {
 			return Granted
 		}
@@ -296,8 +295,10 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 		times = 1
 	}
 	capped := h.overAddress(a, n) > 0
-	if !capped && !h.yields(a, n) && h.makeRoom(a, n, times) {
-		return NoRoom
+	if !capped && !h.yields(a, n) {
+		if _, costliest := h.makeRoom(a, n, times); costliest {
+			return NoRoom
+		}
 	}
 	if waited >= mostWait {
 		if capped {
@@ -513,24 +514,24 @@ func (h *Holders) balance(a *Account, u Use) {
 		h.makeRoomAt(a, 0)
 	}
 	if h.over(0) > 0 {
-		h.makeRoom(a, 0, 0)
+		_, _ = h.makeRoom(a, 0, 0)
 	}
 }
 
 // Balance makes room for what was taken from the budget for the server itself.
 func (h *Holders) Balance() {
 	if h.over(0) > 0 {
-		h.makeRoom(nil, 0, 0)
+		_, _ = h.makeRoom(nil, 0, 0)
 	}
 }
 
 // makeRoom ends holders until there is room for n more bytes, or nobody is left to be
 // ended. times says for whom room is made: 0 is one who holds little, for whom everybody
 // does who holds much; for another only those do who cost so many times as much, and are
-// slow. It reports
+// slow. It reports whether there is room then, which others may take first, and
 // whether the asker itself is the costliest, who is not ended then: unless n is 0, since
 // what it has been forced to hold cannot be refused.
-func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bool) {
+func (h *Holders) makeRoom(asker *Account, n int64, times float64) (made, costliest bool) {
 	var ends [8]*Account
 	for more := true; more && !costliest; {
 		k, again := 0, false
@@ -553,13 +554,14 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (costliest bo
 			}
 		}
 		more = k == len(ends) || again
+		made = h.overFor(asker, n) <= 0
 		h.mu.Unlock()
 		for _, v := range ends[:k] {
 			h.ended.Add(1)
 			v.holder.End(v)
 		}
 	}
-	return costliest
+	return made, costliest
 }
 
 // end ends one holder.

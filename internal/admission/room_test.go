@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -21,3 +22,40 @@ func TestWhoWaitsInACrowdIsAskedWhetherItIsOver(t *testing.T) {
 		t.Errorf("it waited for %v, and then got %v", patience, got)
 	}
 }
+
+// Who holds little is not refused because others, who asked meanwhile, took the room that was made for it, while somebody is left to make more.
+func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
+	h := NewHolders(NewBudget(1<<20), Clock())
+	from := netip.MustParseAddr("192.0.2.1")
+	const size = 60_000
+	first := 0 // who make room in the midst of which others ask
+	for range h.budget.Bound() / size {
+		p := &heldPeer{}
+		p.Account = h.Open(p, from)
+		p.end = func() {
+			if first++; first > 5 {
+				return
+			}
+			for range 2 { // one takes this room, the other has more made
+				if got := h.Open(nobody{}, from).Reserve(Body, size); got != Granted {
+					t.Errorf("one that asked meanwhile: %v", got)
+				}
+			}
+		}
+		if got := p.Reserve(Body, size); got != Granted {
+			t.Fatalf("while there is room: %v", got)
+		}
+	}
+	if got := h.Open(nobody{}, from).Reserve(Body, size); got != Granted || first < 5 {
+		t.Errorf("the one that asked first: %v, after %d ends", got, first)
+	}
+}
+
+// A heldPeer is a holder that calls end when it is ended, and lets go of nothing.
+type heldPeer struct {
+	*Account
+	end func()
+}
+
+func (p *heldPeer) End(*Account)             { p.end() }
+func (*heldPeer) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
