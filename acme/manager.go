@@ -146,9 +146,9 @@ func (m *manager) renewDue(ctx context.Context) {
 	var wg sync.WaitGroup
 	places := make(chan struct{}, atOnce)
 	for _, n := range m.names {
-		if n.failures == 0 {
-			m.read(n) // another process may have got it
-			n.due = renewal(n.cert.Load())
+		m.read(n) // another process may have got it, while this one failed for one
+		if due := renewal(n.cert.Load()); n.failures == 0 || time.Now().Before(due) {
+			n.due, n.failures = due, 0
 		}
 		if time.Now().Before(n.due) {
 			continue

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -62,4 +64,53 @@ func TestCertificateThatIsDueAtOnce(t *testing.T) {
 	if err := m.got(n, cert); err != nil || n.failures != 0 || !n.due.Equal(renewal(cert)) {
 		t.Errorf("one that lasts: %v, %d failures, due %v", err, n.failures, n.due)
 	}
+}
+
+// Where one process fails to get a certificate, it takes the one that another has got meanwhile, and asks no more.
+func TestCertificateThatAnotherProcessGets(t *testing.T) {
+	folder := t.TempDir()
+	s, err := openStore(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	config := Config{Directory: "https://acme.test/dir", Client: &http.Client{Transport: refused(func() { asked++ })}}
+	m := newManager(config, []string{"example.com"}, s, slog.New(slog.DiscardHandler))
+	n := m.names[0]
+	m.renewDue(t.Context())
+	if asked == 0 || n.failures != 1 {
+		t.Fatalf("asked %d times, %d failures", asked, n.failures)
+	}
+	asked = 0
+	other := &store{folder}
+	for _, test := range []struct {
+		began, ends time.Duration
+		failures    int
+	}{
+		{3 * time.Hour, time.Hour, 1}, // it is to be renewed, too
+		{time.Hour, 9 * time.Hour, 0},
+	} {
+		cert := certificate(t, test.began, test.ends)
+		if err := other.save(n.name, cert); err != nil {
+			t.Fatal(err)
+		}
+		m.renewDue(t.Context())
+		if have := n.cert.Load(); have == nil || !have.Leaf.Equal(cert.Leaf) {
+			t.Fatal("the one that was kept is not used")
+		}
+		if asked != 0 || n.failures != test.failures || !n.due.After(time.Now()) {
+			t.Errorf("asked %d times, %d failures, due %v", asked, n.failures, n.due)
+		}
+	}
+	if cert := n.cert.Load(); !n.due.Equal(renewal(cert)) {
+		t.Errorf("due %v, want %v", n.due, renewal(cert))
+	}
+}
+
+// refused calls itself for each request, which fails.
+type refused func()
+
+func (r refused) RoundTrip(*http.Request) (*http.Response, error) {
+	r()
+	return nil, errors.New("the authority does not answer")
 }
