@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
@@ -27,7 +28,7 @@ const mostCodings = 2
 // what is sent and for what becomes of it, so that a small body that becomes a large one (a compression bomb) is answered with
 // 413 as soon as it passes the bound; so is what of two codings is large between them, and nothing in the end. A coding that is not
 // among Codings, or more than two of them, are answered with 415 and Accept-Encoding (RFC 9110 section 15.5.16), a body that is not what
-// it says with 400. Requests without Content-Encoding pass, and pay nothing but a look at it.
+// it says with 400. As many bodies are decoded at once as there are processors. Requests without Content-Encoding pass, and pay nothing but a look at it.
 //
 // Put it behind what refuses requests and before what reads bodies; ContentDigest, which is about the body as sent, goes before it.
 // Decompress panics when a setting is not valid.
@@ -46,6 +47,7 @@ func Decompress(d Decompression) dunlin.Middleware {
 		names = append(names, c.Name)
 	}
 	known := dunlin.NewHeaderBlock("Accept-Encoding", strings.Join(names, ", "))
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			list := r.HeaderList("Content-Encoding")
@@ -59,15 +61,28 @@ func Decompress(d Decompression) dunlin.Middleware {
 			if len(codings) == 0 {
 				return next(r)
 			}
-			chain := decoding{max: d.MaxSize}
-			err := r.DecodeBody(func(src io.Reader) (io.Reader, error) { return chain.open(src, codings) })
-			chain.close()
-			if err != nil {
+			if err := d.decode(r, codings, places); err != nil {
 				return dunlin.Error(err)
 			}
 			return next(r)
 		}
 	}
+}
+
+// decode takes the codings off the body of r when it has come and one of places is free: a decoder has up to 16 MB, which a body of a few bytes
+// may ask for, and more of them than there are processors are done no sooner.
+func (d *Decompression) decode(r *dunlin.Request, codings []*Coding, places chan struct{}) error {
+	chain := decoding{max: d.MaxSize}
+	defer chain.close()
+	return r.DecodeBody(func(src io.Reader) (io.Reader, error) {
+		select {
+		case places <- struct{}{}:
+			chain.places = places
+		case <-r.Context().Done():
+			return nil, &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request body was not decoded in time", Cause: r.Context().Err(), Temporary: true}
+		}
+		return chain.open(src, codings)
+	})
 }
 
 // parse returns the codings of a body in the order in which they were applied, or what is wrong with the list.
@@ -104,6 +119,7 @@ func (d *Decompression) coding(name string) *Coding {
 type decoding struct {
 	max    int64
 	opened []io.Closer
+	places chan struct{} // where it has a place, that it gives back; nil: it has none
 }
 
 // What comes out of a coding that is not the last one is bounded by what was sent: encoded bytes hardly get smaller by another coding, but
@@ -145,6 +161,9 @@ func (d *decoding) open(src io.Reader, codings []*Coding) (io.Reader, error) {
 func (d *decoding) close() {
 	for _, c := range d.opened {
 		_ = c.Close() // what counts has been read
+	}
+	if d.places != nil {
+		<-d.places
 	}
 }
 

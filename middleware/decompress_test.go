@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
@@ -175,6 +181,65 @@ func TestDecompressWithinBudget(t *testing.T) {
 		}
 	})
 }
+
+// A decoder may have megabytes that a body of a few bytes asks for: there are no more at once than processors, and who waits for one is served.
+func TestDecodersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := runtime.GOMAXPROCS(0)
+		var open atomic.Int64
+		release := make(chan struct{})
+		slow := &middleware.Coding{Name: "slow", Open: func(src io.Reader) (io.Reader, error) {
+			open.Add(1)
+			<-release
+			b, _ := io.ReadAll(src)
+			if string(b) == "panic" {
+				panic("a decoder has panicked")
+			}
+			return struct {
+				io.Reader
+				io.Closer
+			}{bytes.NewReader(b), closer(func() { open.Add(-1) })}, nil
+		}}
+		app := dunlin.New(quiet)
+		app.Use(middleware.Decompress(middleware.Decompression{Codings: []*middleware.Coding{slow}}))
+		readers(app)
+		post := func(ctx context.Context, body string, want int) {
+			req := httptest.NewRequestWithContext(ctx, "POST", "/body", strings.NewReader(body))
+			req.Header.Set("Content-Encoding", "slow")
+			w := httptest.NewRecorder()
+			app.ServeHTTP(w, req)
+			if w.Code != want || want == 200 && w.Body.String() != body {
+				t.Errorf("%q: %d %s, want %d", body, w.Code, w.Body, want)
+			}
+		}
+		var wg sync.WaitGroup
+		for range most {
+			wg.Go(func() { post(t.Context(), "panic", 500) })
+		}
+		synctest.Wait()
+		impatient, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		wg.Go(func() { post(impatient, "hello", 503) })
+		for range 2 * most {
+			wg.Go(func() { post(t.Context(), "hello", 200) })
+		}
+		<-impatient.Done()
+		synctest.Wait()
+		if n := open.Load(); n != int64(most) {
+			t.Errorf("%d decoders at once, want %d", n, most)
+		}
+		close(release)
+		wg.Wait()
+		if n := open.Load(); n != int64(most) { // those that have panicked are not there to be closed
+			t.Errorf("%d decoders in the end, want %d", n, most)
+		}
+	})
+}
+
+// closer is an io.Closer.
+type closer func()
+
+func (c closer) Close() error { c(); return nil }
 
 func TestDecompressSettings(t *testing.T) {
 	app := dunlin.New(quiet)
