@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -17,7 +18,7 @@ import (
 // A redisStore keeps a value as a hash of its version (n) and its bytes (v) under the prefix and "v:", and a number
 // as a string under the prefix and "n:".
 type redisStore struct {
-	client   rueidis.Client
+	link     atomic.Pointer[link]
 	prefix   string
 	replicas int             // that confirm what is written to values
 	writers  []chan struct{} // then: for each part a place for each write
@@ -31,10 +32,16 @@ type redisStore struct {
 	division *division
 
 	audiences audiences
+
+	dial            func() (rueidis.Client, error) // makes another link; nil for a cluster
+	linking         sync.Mutex                     // held while that is done
+	began           time.Time
+	checkAt, seekAt atomic.Int64 // when at the earliest, in nanoseconds after that
 }
 
 func newStore(client rueidis.Client, prefix string) *redisStore {
-	s := &redisStore{client: client, prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: &division{parts: 1}}
+	s := &redisStore{prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: &division{parts: 1}, began: time.Now()}
+	s.link.Store(newLink(client))
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -84,19 +91,23 @@ func (s *redisStore) begin(ctx context.Context, key string) error {
 }
 
 // enter is begin for a call that waits for its answer, until end.
-func (s *redisStore) enter(ctx context.Context, key string) error {
+func (s *redisStore) enter(ctx context.Context, key string) (*link, error) {
 	if err := s.begin(ctx, key); err != nil {
-		return err
+		return nil, err
 	}
 	select {
 	case s.atOnce <- struct{}{}:
-		return nil
+		s.check()
+		return s.use(), nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-func (s *redisStore) end() { <-s.atOnce }
+func (s *redisStore) end(l *link) {
+	l.calls.RUnlock()
+	<-s.atOnce
+}
 
 // Shards and Shard are those of store.Sharded, by the masters of a cluster.
 func (s *redisStore) Shards() int { return s.division.parts }
@@ -110,11 +121,12 @@ func (s *redisStore) Shard(key string, number bool) int {
 
 // Probe is that of store.Sharded.
 func (s *redisStore) Probe(ctx context.Context, key string, number bool) error {
-	if err := s.enter(ctx, key); err != nil {
+	l, err := s.enter(ctx, key)
+	if err != nil {
 		return err
 	}
-	defer s.end()
-	return errorOf(s.client.Do(ctx, s.client.B().Arbitrary("EXISTS").Keys(s.redisKey(key, number)).Build()).Error())
+	defer s.end(l)
+	return s.errorOf(l.client.Do(ctx, l.client.B().Arbitrary("EXISTS").Keys(s.redisKey(key, number)).Build()).Error())
 }
 
 func (s *redisStore) redisKey(key string, number bool) string {
@@ -124,13 +136,16 @@ func (s *redisStore) redisKey(key string, number bool) string {
 	return s.valueKey(key)
 }
 
-// errorOf returns an error of Redis as package store has it.
-func errorOf(err error) error {
+// errorOf returns an error of Redis as package store has it. One that says that another Redis is the master has that looked for.
+func (s *redisStore) errorOf(err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
 		return store.ErrClosed
+	}
+	if isNoMaster(err) {
+		s.seek()
 	}
 	if answer, ok := rueidis.IsRedisErr(err); ok && (strings.HasPrefix(answer.Error(), "OOM ") || strings.Contains(answer.Error(), "command not allowed when used memory")) {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
@@ -140,16 +155,17 @@ func errorOf(err error) error {
 
 // Get is store.Store.Get.
 func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
-	if err := s.enter(ctx, key); err != nil {
+	l, err := s.enter(ctx, key)
+	if err != nil {
 		return store.Item{}, err
 	}
-	defer s.end()
-	parts, err := getScript.Exec(ctx, s.client, []string{s.valueKey(key)}, nil).ToArray()
+	defer s.end(l)
+	parts, err := getScript.Exec(ctx, l.client, []string{s.valueKey(key)}, nil).ToArray()
 	if rueidis.IsRedisNil(err) {
 		return store.Item{}, store.ErrNotFound
 	}
 	if err != nil {
-		return store.Item{}, errorOf(err)
+		return store.Item{}, s.errorOf(err)
 	}
 	if len(parts) != 3 {
 		return store.Item{}, fmt.Errorf("store/redis: Get: Redis answers %d parts, want 3", len(parts))
@@ -171,10 +187,11 @@ func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 
 // Set is store.Store.Set.
 func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
-	if err := s.enter(ctx, key); err != nil {
+	l, err := s.enter(ctx, key)
+	if err != nil {
 		return store.Absent, err
 	}
-	defer s.end()
+	defer s.end(l)
 	if err := store.Check(key, ttl); err != nil {
 		return store.Absent, err
 	}
@@ -184,10 +201,10 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	}
 	var answer rueidis.RedisResult
 	if s.replicas == 0 {
-		answer = setScript.Exec(ctx, s.client, []string{s.valueKey(key)}, []string{want, string(value), millis(ttl)}) // a copy: it may still be queued when the time is over
+		answer = setScript.Exec(ctx, l.client, []string{s.valueKey(key)}, []string{want, string(value), millis(ttl)}) // a copy: it may still be queued when the time is over
 	} else {
 		args := []string{want, string(value), millis(ttl)} // a copy: the caller may leave before it is sent
-		answer = s.write(ctx, key, func(b rueidis.Builder) rueidis.Completed {
+		answer = s.write(ctx, l, key, func(b rueidis.Builder) rueidis.Completed {
 			return b.Eval().Script(setText).Numkeys(1).Key(s.valueKey(key)).Arg(args...).Build()
 		})
 	}
@@ -195,16 +212,17 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	if rueidis.IsRedisNil(err) {
 		return store.Absent, store.ErrConflict
 	}
-	return store.Version(version), errorOf(err)
+	return store.Version(version), s.errorOf(err)
 }
 
 // Expire is store.Store.Expire.
 func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	if err := s.enter(ctx, key); err != nil {
+	l, err := s.enter(ctx, key)
+	if err != nil {
 		return err
 	}
-	defer s.end()
-	n, err := s.write(ctx, key, func(b rueidis.Builder) rueidis.Completed {
+	defer s.end(l)
+	n, err := s.write(ctx, l, key, func(b rueidis.Builder) rueidis.Completed {
 		if ttl > 0 {
 			return b.Arbitrary("PEXPIRE").Keys(s.valueKey(key)).Args(millis(ttl)).Build()
 		}
@@ -216,15 +234,16 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 	if err == nil && n == 0 {
 		return store.ErrNotFound
 	}
-	return errorOf(err)
+	return s.errorOf(err)
 }
 
 // Run is store.Store.Run.
 func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
-	if err := s.enter(ctx, key); err != nil {
+	l, err := s.enter(ctx, key)
+	if err != nil {
 		return 0, err
 	}
-	defer s.end()
+	defer s.end(l)
 	known, ok := s.scripts.Load(script)
 	if !ok {
 		known, _ = s.scripts.LoadOrStore(script, rueidis.NewLuaScript(store.LuaBegin+script.Lua+store.LuaEnd))
@@ -233,11 +252,11 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 	for i, n := range args {
 		texts[i] = strconv.FormatInt(n, 10)
 	}
-	n, err := known.(*rueidis.Lua).Exec(ctx, s.client, []string{s.redisKey(key, true)}, texts).AsInt64()
+	n, err := known.(*rueidis.Lua).Exec(ctx, l.client, []string{s.redisKey(key, true)}, texts).AsInt64()
 	if answer, ok := rueidis.IsRedisErr(err); ok && strings.Contains(answer.Error(), "user_script") {
-		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, errorOf(err))
+		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, s.errorOf(err))
 	}
-	return n, errorOf(err)
+	return n, s.errorOf(err)
 }
 
 // channel returns the name of a topic's channel, which is of the slot of the key with the topic's name.
@@ -246,18 +265,19 @@ func (s *redisStore) channel(topic string) string { return s.valueKey(topic) }
 // Publish is store.Store.Publish. Any node of a cluster would take a message. One and the same, which the topic chooses, keeps messages in
 // order: nodes pass on what each of them is given in that order.
 func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
-	if err := s.enter(ctx, topic); err != nil {
+	l, err := s.enter(ctx, topic)
+	if err != nil {
 		return err
 	}
-	defer s.end()
-	return errorOf(s.client.Do(ctx, s.client.B().Arbitrary("PUBLISH").Keys(s.channel(topic)).Args(string(message)).Build()).Error())
+	defer s.end(l)
+	return s.errorOf(l.client.Do(ctx, l.client.B().Arbitrary("PUBLISH").Keys(s.channel(topic)).Args(string(message)).Build()).Error())
 }
 
 // Close is store.Store.Close.
 func (s *redisStore) Close() error {
 	if s.closing.Err() == nil {
 		s.close()
-		s.client.Close()
+		s.link.Load().client.Close()
 	}
 	return nil
 }

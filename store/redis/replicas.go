@@ -28,9 +28,9 @@ var ErrUnconfirmed = errors.New("not confirmed by the replicas")
 //
 // rueidis does not heed ctx while it waits for such a connection or makes one: the caller leaves when its time is over, and the place
 // is taken until rueidis is done. command is called on another goroutine, also after write has returned.
-func (s *redisStore) write(ctx context.Context, key string, command func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+func (s *redisStore) write(ctx context.Context, l *link, key string, command func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	if s.replicas == 0 {
-		return s.client.Do(ctx, command(s.client.B()))
+		return l.client.Do(ctx, command(l.client.B()))
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -62,9 +62,11 @@ func (s *redisStore) write(ctx context.Context, key string, command func(rueidis
 
 // writeConfirmed is write on a connection of its own. It sets written when Redis has carried out the command.
 func (s *redisStore) writeConfirmed(ctx context.Context, command func(rueidis.Builder) rueidis.Completed, written *atomic.Bool) rueidis.RedisResult {
+	l := s.use() // until rueidis is done
+	defer l.calls.RUnlock()
 	for {
 		var answer rueidis.RedisResult
-		err := s.client.Dedicated(func(c rueidis.DedicatedClient) error {
+		err := l.client.Dedicated(func(c rueidis.DedicatedClient) error {
 			if answer = c.Do(ctx, command(c.B())); answer.Error() != nil {
 				return nil // nothing is written, or nobody knows
 			}

@@ -59,7 +59,7 @@ func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(s
 	if err != nil {
 		stop()
 		cancel()
-		return errorOf(err)
+		return s.errorOf(err)
 	}
 	go func() {
 		defer stop()
@@ -164,7 +164,16 @@ func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 		return err
 	})
 	for ctx.Err() == nil {
-		err := s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) { a.deliver([]byte(m.Message)) })
+		l := s.link.Load()
+		lasting, cancel := context.WithCancel(hooked)
+		stop := context.AfterFunc(l.lasts, cancel)
+		err := l.client.Receive(lasting, l.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) { a.deliver([]byte(m.Message)) })
+		stop()
+		cancel()
+		if l.lasts.Err() != nil { // it goes on by the link that has taken the place
+			a.lost(nil)
+			continue
+		}
 		if ctx.Err() == nil && a.lost(err) {
 			break
 		}

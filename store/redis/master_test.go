@@ -1,0 +1,146 @@
+package redis_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/store/redis"
+)
+
+// A name stands for one Redis, and later for another one. Connections that there are stay where they are.
+type name struct {
+	net.Listener
+	now  atomic.Pointer[server]
+	made atomic.Int64 // connections
+}
+
+func startName(t *testing.T, first *server) *name {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	n := &name{Listener: ln}
+	n.now.Store(first)
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			n.made.Add(1)
+			s := n.now.Load()
+			there, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				_ = conn.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(there, conn); _ = there.Close() }()
+			go func() { _, _ = io.Copy(conn, there); _ = conn.Close() }()
+		}
+	}()
+	return n
+}
+
+func (n *name) config() redis.Config {
+	return redis.Config{Addrs: []string{n.Addr().String()}, Guard: patient}
+}
+
+// channels returns how many channels somebody listens to.
+func channels(t *testing.T, s *server) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(s.must(t, "PUBSUB", "CHANNELS", "dunlin:*"), "*%d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// clients returns how many connections a Redis has, but for that which asks, its master and its replicas.
+func clients(t *testing.T, s *server) int {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", s.addr, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "CLIENT LIST TYPE normal\r\nQUIT\r\n")
+	list, _ := io.ReadAll(conn)
+	return strings.Count(string(list), "\nid=") - 1
+}
+
+// Where a single Redis is behind a name, and another one takes its place as the master, writes, messages and subscriptions go there, though the
+// connections to the first would last.
+func TestMasterBehindAName(t *testing.T) {
+	old, now := startServer(t), startServer(t)
+	master := startName(t, old)
+	values, times, numbers, publisher := connect(t, master.config()), connect(t, master.config()), connect(t, master.config()), connect(t, master.config())
+	c := master.config()
+	c.Guard, c.Replicas = store.GuardConfig{Timeout: time.Second, Failures: 1 << 20}, 1
+	confirmed := connect(t, c)
+	received := make(chan string, 1000)
+	if err := values.Subscribe(t.Context(), "topic", func(m store.Message) { received <- string(m.Body) }); err != nil {
+		t.Fatal(err)
+	}
+	set := func(st store.Store) func() bool {
+		return func() bool {
+			_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+			return err == nil
+		}
+	}
+	writes := map[string]func() bool{
+		"values":           set(values),
+		"confirmed values": set(confirmed),
+		"times": func() bool {
+			err := times.Expire(ctx, "k", time.Hour)
+			return err == nil || errors.Is(err, store.ErrNotFound)
+		},
+		"numbers": func() bool {
+			_, err := store.Increment(ctx, numbers, "n", 1, time.Hour)
+			return err == nil
+		},
+	}
+	hears := func(text string) func() bool {
+		return func() bool {
+			_ = publisher.Publish(ctx, "topic", []byte(text))
+			for {
+				select {
+				case m := <-received:
+					if m == text {
+						return true
+					}
+				default:
+					return false
+				}
+			}
+		}
+	}
+	now.must(t, "REPLICAOF", "127.0.0.1", fmt.Sprint(old.port))
+	for what, write := range writes {
+		eventually(t, what+" are written", write)
+	}
+	eventually(t, "messages arrive", hears("before"))
+	now.must(t, "REPLICAOF", "NO", "ONE")
+	old.must(t, "REPLICAOF", "127.0.0.1", fmt.Sprint(now.port))
+	master.now.Store(now)
+	for what, write := range writes {
+		eventually(t, what+" are written to the new master", write)
+	}
+	eventually(t, "the subscription has moved", func() bool { return channels(t, now) == 1 && channels(t, old) == 0 })
+	eventually(t, "messages of one who writes nothing arrive", hears("after"))
+	eventually(t, "the old connections are closed", func() bool {
+		for _, write := range writes {
+			_ = write() // of a client's two connections one may be new
+		}
+		_ = publisher.Publish(ctx, "topic", nil)
+		return clients(t, old) == 0
+	})
+}
