@@ -77,6 +77,10 @@ const (
 // A store that is [Sharded] has a breaker for each part: while one machine of a cluster is away, keys on the
 // others stay in use.
 //
+// An error of the inner store that is ErrUnavailable already says that the store has answered, and does not carry out this
+// call, as Redis does with WRONGTYPE, a broken script, or a write when it does not write at the moment. It is returned as it is and counted in
+// GuardStats, but opens no breaker: other calls, such as reads, go on.
+//
 // The inner store must heed the contexts it is given. Guard panics when a setting is not valid.
 func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout == 0 {
@@ -106,7 +110,7 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 // GuardStats says how the calls of a guarded store went.
 type GuardStats struct {
 	Calls    uint64 `json:"calls"`    // that were made
-	Failures uint64 `json:"failures"` // of these: no answer in time, or that of a broken store
+	Failures uint64 `json:"failures"` // of these: no answer in time, that of a broken store, or that the call is not carried out
 	Refused  uint64 `json:"refused"`  // calls that were not made, since the breaker was open, or the store silent
 	Openings uint64 `json:"openings"` // of the breaker
 	Stalls   uint64 `json:"stalls"`   // times the store, or a part of it, was silent
@@ -168,8 +172,7 @@ func (g *Guarded) probe(c guardCall) {
 	} else {
 		_, err = g.inner.Get(ctx, c.key)
 	}
-	ok := err == nil || isAnswer(err)
-	if ok {
+	if err == nil || isAnswer(err) || errors.Is(err, ErrUnavailable) {
 		p.usual.Store(int64(time.Since(g.began) - began)) // it may be farther away than it was
 		g.succeeded(p, began)
 	} else {
@@ -221,6 +224,10 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	err := f(bounded)
 	switch {
 	case err == nil || isAnswer(err):
+		g.succeeded(p, began)
+		return err
+	case errors.Is(err, ErrUnavailable): // it has answered, too
+		g.counts.failures.Add(1)
 		g.succeeded(p, began)
 		return err
 	case ctx.Err() != nil:
@@ -407,7 +414,7 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 		return ctx.Err()
 	case err == nil: // it stood when its time was over
 		err = context.DeadlineExceeded
-	case isAnswer(err):
+	case isAnswer(err) || errors.Is(err, ErrUnavailable):
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)

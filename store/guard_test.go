@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,35 @@ func TestGuard(t *testing.T) {
 		}
 		if g.Stats().Open {
 			t.Error("the breaker is open, though the store is back")
+		}
+	})
+}
+
+// What the store answers, and does not carry out, opens no breaker, and closes one.
+func TestGuardTakesRefusalsForAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := fmt.Errorf("%w: it only reads", store.ErrUnavailable)
+		inner := &moody{get: func(context.Context) error { return refusal }}
+		g := store.Guard(inner, store.GuardConfig{Failures: 3, Cooldown: time.Minute})
+		for i := range 10 {
+			if _, err := g.Get(ctx, "k"); err != refusal {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		if s, want := g.Stats(), (store.GuardStats{Calls: 10, Failures: 10}); s != want {
+			t.Errorf("Stats() = %+v, want %+v", s, want)
+		}
+		inner.get = hangs
+		for range 3 {
+			_, _ = g.Get(ctx, "k")
+		}
+		if !g.Stats().Open {
+			t.Error("three calls that hang do not open the breaker")
+		}
+		inner.get = func(context.Context) error { return refusal }
+		<-time.After(time.Minute)
+		if _, err := g.Get(ctx, "k"); err != refusal || g.Stats().Open {
+			t.Errorf("after the cooldown: %v, %+v", err, g.Stats())
 		}
 	})
 }

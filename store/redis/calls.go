@@ -147,11 +147,31 @@ func (s *redisStore) errorOf(err error) error {
 	if isNoMaster(err) {
 		s.seek()
 	}
-	if answer, ok := rueidis.IsRedisErr(err); ok && (strings.HasPrefix(answer.Error(), "OOM ") || strings.Contains(answer.Error(), "command not allowed when used memory")) {
-		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		switch text := reply.Error(); {
+		case strings.HasPrefix(text, "OOM ") || strings.Contains(text, "command not allowed when used memory"):
+			return fmt.Errorf("%w: %w", store.ErrFull, err)
+		case isRefusal(text):
+			return refused(err)
+		}
 	}
 	return err
 }
+
+// isRefusal reports whether a reply of Redis says that it does not carry out this call, and may well carry out another: what is wrong is the key, the
+// script, the rights that the user has, or that Redis does not write. It is not what one says that serves nobody, such as LOADING, CLUSTERDOWN and
+// BUSY, nor what is not known, which may be a proxy's.
+func isRefusal(reply string) bool {
+	for _, word := range []string{"READONLY ", "NOREPLICAS ", "MISCONF ", "WRONGTYPE ", "NOPERM ", "unknown command "} { // rueidis has taken ERR away
+		if strings.HasPrefix(reply, word) {
+			return true
+		}
+	}
+	return strings.Contains(reply, "user_script") || strings.HasPrefix(reply, "Error compiling script")
+}
+
+// refused returns the error of a call that Redis has answered and not carried out as it should: store.Guard does not take it for a failure of Redis.
+func refused(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
 
 // Get is store.Store.Get.
 func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
@@ -253,7 +273,7 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 		texts[i] = strconv.FormatInt(n, 10)
 	}
 	n, err := known.(*rueidis.Lua).Exec(ctx, l.client, []string{s.redisKey(key, true)}, texts).AsInt64()
-	if answer, ok := rueidis.IsRedisErr(err); ok && strings.Contains(answer.Error(), "user_script") {
+	if reply, ok := rueidis.IsRedisErr(err); ok && isRefusal(reply.Error()) {
 		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, s.errorOf(err))
 	}
 	return n, s.errorOf(err)

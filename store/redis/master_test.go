@@ -144,3 +144,81 @@ func TestMasterBehindAName(t *testing.T) {
 		return clients(t, old) == 0
 	})
 }
+
+// While there is no other master, what a replica does goes on undisturbed: it is read from, and its breaker stays closed.
+func TestReplicaForLong(t *testing.T) {
+	gone, s := startServer(t), startServer(t)
+	master := startName(t, s)
+	c := master.config()
+	c.Guard.Failures = 3
+	st := connect(t, c)
+	if _, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	gone.kill()
+	s.must(t, "REPLICAOF", "127.0.0.1", fmt.Sprint(gone.port))
+	before := master.made.Load()
+	eventually(t, "a master was looked for several times", func() bool {
+		if _, err := st.Set(ctx, "other", []byte("v"), store.Any, time.Hour); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("a write to a replica: %v", err)
+		}
+		if item, err := st.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
+			t.Fatalf("a read from a replica: %v, %v", item, err)
+		}
+		return master.made.Load() >= before+8
+	})
+	if stats := st.Stats(); stats.Openings > 0 || stats.Failures == 0 {
+		t.Errorf("%+v", stats)
+	}
+	eventually(t, "connections that were made for that are closed", func() bool { return clients(t, s) <= 2 })
+}
+
+// A call that Redis refuses, for its key, its script or the rights of the user, or since it does not write, keeps no other call from it.
+func TestRefusals(t *testing.T) {
+	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
+	malformed := &store.Script{Name: "the malformed one", Lua: "result ="}
+	set := func(st store.Store, key string) error {
+		_, err := st.Set(ctx, key, []byte("v"), store.Any, time.Hour)
+		return err
+	}
+	for what, c := range map[string]struct {
+		begin []string // a command to Redis
+		call  func(store.Store) error
+	}{
+		"a key of another type":      {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { return set(st, "other") }},
+		"a read of another type":     {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { _, err := st.Get(ctx, "other"); return err }},
+		"a number of another type":   {[]string{"HSET", "dunlin:n:other", "a", "b"}, func(st store.Store) error { _, err := store.Increment(ctx, st, "other", 1, time.Hour); return err }},
+		"a number that is none":      {[]string{"SET", "dunlin:n:other", "x"}, func(st store.Store) error { _, err := store.Increment(ctx, st, "other", 1, time.Hour); return err }},
+		"a script that fails":        {nil, func(st store.Store) error { _, err := st.Run(ctx, "other", broken, store.Args{}); return err }},
+		"a script that is malformed": {nil, func(st store.Store) error { _, err := st.Run(ctx, "other", malformed, store.Args{}); return err }},
+		"a lack of replicas":         {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, func(st store.Store) error { return set(st, "other") }},
+		"a command without rights":   {[]string{"ACL", "SETUSER", "default", "-pexpire"}, func(st store.Store) error { return st.Expire(ctx, "k", time.Hour) }},
+		"a key without rights":       {[]string{"ACL", "SETUSER", "default", "resetkeys", "~dunlin:v:k"}, func(st store.Store) error { return set(st, "other") }},
+		"a topic without rights":     {[]string{"ACL", "SETUSER", "default", "resetchannels"}, func(st store.Store) error { return st.Publish(ctx, "topic", nil) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := startServer(t)
+			st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: patient.Timeout, Failures: 2, Cooldown: time.Hour}})
+			if err := set(st, "k"); err != nil {
+				t.Fatal(err)
+			}
+			if c.begin != nil {
+				s.must(t, c.begin...)
+			}
+			for range 5 {
+				if err := c.call(st); !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("the call: %v", err)
+				}
+				if item, err := st.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
+					t.Errorf("another call: %v, %v", item, err)
+				}
+			}
+			for range 5 {
+				_ = c.call(st)
+			}
+			if stats := st.Stats(); stats.Failures != 10 || stats.Openings != 0 {
+				t.Errorf("%+v", stats)
+			}
+		})
+	}
+}

@@ -105,7 +105,7 @@ func (s *redisStore) confirm(ctx context.Context, c rueidis.DedicatedClient) err
 		return unconfirmed(err)
 	}
 	if n < int64(s.replicas) {
-		return fmt.Errorf("store/redis: %w: %d of %d have", ErrUnconfirmed, n, s.replicas)
+		return refused(fmt.Errorf("store/redis: %w: %d of %d have", ErrUnconfirmed, n, s.replicas))
 	}
 	return nil
 }
