@@ -329,7 +329,9 @@ func TestVaryWhereMiddlewareAnswersForNoVersion(t *testing.T) {
 
 // A question mark without a query is seen by a standard handler, and by the server behind a Proxy.
 func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
-	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+	config := quiet
+	config.H2C = true
+	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		cache := middleware.NewCache(middleware.CacheConfig{})
 		app.Use(cache.Middleware())
 		app.Rewrite("/old", "/e")
@@ -338,22 +340,42 @@ func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 			_, _ = io.WriteString(w, r.URL.String())
 		})))
 		addr := serve()
-		ask := func(method, target string) (hit bool, body string) {
-			resp, body := exchangeRaw(t, addr, method+" "+target+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
-			return strings.Contains(resp.Header.Get("Cache-Status"), "hit"), body
+		ask := func(client *http.Client, method, target string) (hit bool, body string) {
+			req, err := http.NewRequest(method, "http://"+addr+target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			all, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(resp.Header.Get("Cache-Status"), "hit"), string(all)
 		}
-		for again := range 2 {
-			for _, target := range []string{"/e", "/e?", "/e?a", "/old", "/old?", "/%65?", "/e??"} {
-				want := strings.NewReplacer("/old", "/e").Replace(target)
-				if hit, body := ask("GET", target); body != want || hit != (again == 1) {
-					t.Errorf("%s, time %d: %q, from the cache: %t", target, again, body, hit)
+		for _, two := range []bool{false, true} {
+			var protocols http.Protocols
+			protocols.SetHTTP1(!two)
+			protocols.SetUnencryptedHTTP2(two)
+			client := &http.Client{Transport: &http.Transport{Protocols: &protocols}, Timeout: 20 * time.Second}
+			defer client.CloseIdleConnections()
+			cache.Clear()
+			for again := range 2 {
+				for _, target := range []string{"/e", "/e?", "/e?a", "/old", "/old?", "/%65?", "/e??"} {
+					want := strings.NewReplacer("/old", "/e").Replace(target)
+					if hit, body := ask(client, "GET", target); body != want || hit != (again == 1) {
+						t.Errorf("%s, time %d: %q, from the cache: %t", target, again, body, hit)
+					}
 				}
 			}
-		}
-		ask("POST", "/e")
-		for _, target := range []string{"/e", "/e?"} {
-			if hit, _ := ask("GET", target); hit {
-				t.Errorf("%s is kept after a change", target)
+			ask(client, "POST", "/e")
+			for _, target := range []string{"/e", "/e?"} {
+				if hit, _ := ask(client, "GET", target); hit {
+					t.Errorf("%s is kept after a change", target)
+				}
 			}
 		}
 	})
