@@ -391,10 +391,12 @@ func (w lineWriter) Write(b []byte) (int, error) {
 func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
 	sizes := map[string]struct {
 		length, written int
-		status          int // 0: the connection is cut
+		status          int  // 0: the connection is cut
+		orCut           bool // either
 	}{
-		"/nothing": {1000, 0, 502}, "/some": {100 << 10, 20 << 10, 502}, "/chunked": {-1, 0, 502},
-		"/late": {200 << 10, 100 << 10, 0}, "/chunk": {-1, 10, 0}, "/whole": {1000, 1000, 200},
+		"/nothing": {1000, 0, 502, false}, "/some": {100 << 10, 20 << 10, 502, false},
+		"/chunked": {-1, 0, 502, true}, // a goroutine of its own sends the head at once, when it gets to that
+		"/late":    {200 << 10, 100 << 10, 0, false}, "/chunk": {-1, 10, 0, false}, "/whole": {1000, 1000, 200, false},
 	}
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		size := sizes[r.URL.Path]
@@ -431,7 +433,9 @@ func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
 						t.Errorf("%s: %d with %d bytes, and no error", prefix+path, resp.StatusCode, len(body))
 					}
 				case err != nil:
-					t.Errorf("%s: %v", prefix+path, err)
+					if !size.orCut {
+						t.Errorf("%s: %v", prefix+path, err)
+					}
 				case resp.StatusCode != size.status || size.status == 502 && (resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Set-Cookie") != "" || !strings.Contains(string(body), "broke off")):
 					t.Errorf("%s: %d %v %.100s", prefix+path, resp.StatusCode, resp.Header, body)
 				}
