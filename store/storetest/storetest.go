@@ -509,37 +509,49 @@ func testUnsubscribe(t *testing.T, b *bench) {
 }
 
 func testComingAndGoing(t *testing.T, b *bench) {
-	var wg sync.WaitGroup
-	for n := range 8 {
-		wg.Go(func() {
-			for i := range 100 {
-				listening, leave := context.WithCancel(ctx)
-				got := make(chan string, 1000)
-				if err := b.Subscribe(listening, b.key("topic"), func(m store.Message) { got <- string(m.Body) }); err != nil {
-					t.Error(err)
-					leave()
-					return
+	// Never so many messages at once that one who is slow may lose some.
+	const listeners, turns, times = 8, 5, 20
+	for i := range times {
+		var wg sync.WaitGroup
+		for n := range listeners {
+			wg.Go(func() {
+				for j := range turns {
+					listenOnce(t, b, fmt.Sprint(n, " ", i, " ", j))
 				}
-				own := fmt.Sprint(n, " ", i)
-				if err := b.Publish(ctx, b.key("topic"), []byte(own)); err != nil {
-					t.Error(err)
-				}
-				deadline := time.After(10 * time.Second)
-				for found := false; !found; {
-					select {
-					case m := <-got:
-						found = m == own
-					case <-deadline:
-						t.Errorf("listener %d has not received its message %d", n, i)
-						leave()
-						return
-					}
-				}
-				leave()
-			}
-		})
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
 	}
-	wg.Wait()
+}
+
+// listenOnce listens to a topic, publishes a message of its own, and leaves when that has come.
+func listenOnce(t *testing.T, b *bench, own string) {
+	listening, leave := context.WithCancel(ctx)
+	defer leave()
+	got := make(chan string, 1000)
+	if err := b.Subscribe(listening, b.key("topic"), func(m store.Message) { got <- string(m.Body) }); err != nil {
+		t.Error(err)
+		return
+	}
+	if err := b.Publish(ctx, b.key("topic"), []byte(own)); err != nil {
+		t.Error(err)
+		return
+	}
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case m := <-got:
+			if m == own {
+				return
+			}
+		case <-deadline:
+			t.Errorf("who listens has not received the message %s", own)
+			return
+		}
+	}
 }
 
 func testContext(t *testing.T, b *bench) {
