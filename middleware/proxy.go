@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -93,14 +94,17 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		}
 		r.SetContext(context.WithValue(r.Context(), forwardedKey{}, from))
 		defer func() {
-			if from.cut == nil || r.Context().Err() != nil {
+			cut := from.cut.Load()
+			if cut == nil || r.Context().Err() != nil {
 				return
 			}
-			// The handler has ended before anything was sent: while it is suspended it reads nothing.
-			if v := recover(); v != nil && v != http.ErrAbortHandler {
+			switch v := recover(); {
+			case v != nil && v != http.ErrAbortHandler:
 				panic(v)
+			case v == nil && resp.Len() < 0:
+				return // what it sends has begun, and breaks off there: its goroutine may be ahead of this one
 			}
-			resp = dunlin.Problem(c.cutShort(r, from))
+			resp = dunlin.Problem(c.cutShort(r, from, *cut))
 		}()
 		return act(r)
 	}
@@ -174,21 +178,21 @@ type answerBody struct {
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		b.from.cut = err
+		b.from.cut.Store(&err)
 	}
 	return n, err
 }
 
 // cutShort returns the answer in place of one of which nothing was sent when it broke off.
-func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded) dunlin.ProblemDetails {
+func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) dunlin.ProblemDetails {
 	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind broke off its answer"}, slog.LevelWarn
 	if failure := from.bodyFailure(); failure != nil {
 		level = slog.LevelDebug
 		p.Status, p.Detail = ofClient(failure)
-	} else if isTimeout(from.cut) {
+	} else if isTimeout(cut) {
 		p.Status, p.Detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
 	}
-	c.Logger.Log(r.Context(), level, "proxy: the answer broke off", "target", c.Target.Redacted(), "status", p.Status, "error", from.cut)
+	c.Logger.Log(r.Context(), level, "proxy: the answer broke off", "target", c.Target.Redacted(), "status", p.Status, "error", cut)
 	return p
 }
 
@@ -239,7 +243,7 @@ type forwarded struct {
 	client netip.Addr // as a trusted proxy has said, by whatever header; invalid if the peer is the client
 	secure bool
 	body   *watchedBody
-	cut    error // why the response of the server behind came to no end; the handler's
+	cut    atomic.Pointer[error] // why the response of the server behind came to no end
 }
 
 type forwardedKey struct{}
