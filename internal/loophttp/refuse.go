@@ -39,23 +39,30 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 // actions do: a loop that they hold up is taken over.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	if x.call.Hooked() {
-		x.d.Enter()
-		resp = x.call.Amend(resp, source)
-		if x.s.Watched {
-			x.call.Observe(resp, x.took())
-		}
-		x.leave()
+		resp = x.amendAndObserve(resp, source)
 	} else {
 		resp = x.call.Amend(resp, source)
 	}
 	x.respond(&resp)
 }
 
+// amendAndObserve calls code of others, which may end its goroutine: also where that answers for an action
+// that has, and nobody else would end what it may have begun.
+func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
+	x.d.Enter()
+	defer x.leave()
+	resp = x.call.Amend(resp, source)
+	if x.s.Watched {
+		x.call.Observe(resp, x.took())
+	}
+	return resp
+}
+
 // observe tells who observes the answer, before it is sent.
 func (x *wire) observe(resp exchange.Answer) {
 	x.d.Enter()
+	defer x.leave()
 	x.call.Observe(resp, x.took())
-	x.leave()
 }
 
 // leave ends what d.Enter has begun, if it is not an action.
