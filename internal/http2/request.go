@@ -106,7 +106,8 @@ func (r *Request) interpret(lim *Limits) problem {
 		if p := r.field(i, class, regular); p != noProblem {
 			return p
 		}
-		regular = regular || class&fieldKind > fieldOtherPseudo
+		kind := class & fieldKind
+		regular = regular || kind == fieldOrdinary || kind > fieldOtherPseudo
 	}
 	if r.Fields.TooLarge() {
 		r.pathEnd = uint32(len(r.Target()))

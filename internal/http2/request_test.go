@@ -92,6 +92,8 @@ var heads = []struct{ fields, want string }{
 	{":method: GET|:scheme: http|:authority: a|:path: /|x: a\rb", "malformed"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|x: a\x00b", "malformed"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|x: a\x7fb", "malformed"},
+	{":method: GET|:scheme: http|:authority: a|x:  y|:path: /", "malformed"},
+	{":method: OPTIONS|:scheme: http|x: y |:authority: a|:path: *", "malformed"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|connection: close", "malformed"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|proxy-connection: close", "malformed"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|keep-alive: 5", "malformed"},
