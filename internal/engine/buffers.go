@@ -37,58 +37,40 @@ const (
 	bufferSize   = 48
 )
 
+// A piece is a buffer and its memory.
+type piece[Room any] struct {
+	buffer
+	room Room
+}
+
 // newBuffer returns a buffer of a class, or of another size.
 func newBuffer(class, size int) (buf *buffer) {
 	var room []byte
 	switch class {
 	case 0:
-		own := new(struct {
-			buffer
-			room [small0]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small0]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 1:
-		own := new(struct {
-			buffer
-			room [small1]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small1]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 2:
-		own := new(struct {
-			buffer
-			room [small2]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small2]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 3:
-		own := new(struct {
-			buffer
-			room [small3]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small3]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 4:
-		own := new(struct {
-			buffer
-			room [small4]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small4]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 5:
-		own := new(struct {
-			buffer
-			room [small5]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small5]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 6:
-		own := new(struct {
-			buffer
-			room [small6]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small6]byte])
+		buf, room = &p.buffer, p.room[:0]
 	case 7:
-		own := new(struct {
-			buffer
-			room [small7]byte
-		})
-		buf, room = &own.buffer, own.room[:0]
+		p := new(piece[[small7]byte])
+		buf, room = &p.buffer, p.room[:0]
 	default:
 		buf, room = new(buffer), make([]byte, 0, size)
 	}
