@@ -36,6 +36,13 @@ func plainFate(fields []string) string {
 			status = s
 		}
 	}
+	work := 0
+	for _, f := range fields {
+		work += len(f) - len(": ") + 32
+	}
+	if work > 10_000 {
+		return "field block that expands to many times the size allowed (RFC 7541 section 7.3)"
+	}
 	size := 0
 	var lines []string
 	for _, f := range fields {
