@@ -14,8 +14,8 @@ const maxRequestID = 128
 
 // RequestID gives requests an ID by which the log lines of one request can be found across
 // services. It is the value of the given request header, if that is 1 to 128 bytes of visible
-// ASCII, and else the random one that Dunlin makes. [dunlin.Request.ID] returns it, and the
-// response header of the same name has it, unless the action has set that itself.
+// ASCII, and else the one that Dunlin makes, which is unique but no secret. [dunlin.Request.ID]
+// returns it, and the response header of the same name has it, unless the action has set that itself.
 //
 // The client may send what it likes: an ID correlates log lines and proves nothing. RequestID
 // panics when header may not be the name of a response header.
