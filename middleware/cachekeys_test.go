@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -349,12 +350,7 @@ func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer resp.Body.Close()
-			all, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.Contains(resp.Header.Get("Cache-Status"), "hit"), string(all)
+			return strings.Contains(resp.Header.Get("Cache-Status"), "hit"), suite.Body(t, resp)
 		}
 		for _, two := range []bool{false, true} {
 			var protocols http.Protocols

@@ -2,7 +2,6 @@ package middleware_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -107,12 +107,9 @@ func TestCacheRefreshesOnEngines(t *testing.T) {
 				t.Fatal("it takes too long")
 			}
 			resp := get(t, "GET", addr, "/")
-			b, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			body = suite.Body(t, resp)
 			<-time.After(10 * time.Millisecond)
-			return string(b), resp.Header.Get("Cache-Status")
+			return body, resp.Header.Get("Cache-Status")
 		}
 		body, status := ask()
 		for ; status != "Dunlin; hit; detail=stale"; body, status = ask() { // which also the one is that finds it stale

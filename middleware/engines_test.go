@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
 // onEngines runs f with an app on each engine that is here. What is registered is f's first argument's business;
@@ -48,10 +49,5 @@ func exchangeRaw(t *testing.T, addr, text string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	return resp, suite.Body(t, resp)
 }

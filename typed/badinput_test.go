@@ -2,7 +2,6 @@ package typed_test
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
@@ -70,12 +70,7 @@ func sent(t *testing.T, method, url, body string, headers ...string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(got)}
+	return answer{resp.StatusCode, resp.Header, suite.Body(t, resp)}
 }
 
 // On both engines bad input is answered with a problem that names what is wrong.

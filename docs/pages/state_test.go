@@ -25,6 +25,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 	"github.com/dunlinhttp/dunlin/store"
 )
@@ -171,11 +172,8 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.StatusCode != c.status || !strings.Contains(string(body), c.body) || c.header != "" && resp.Header.Get(c.header) == "" {
+		body := suite.Body(t, resp)
+		if resp.StatusCode != c.status || !strings.Contains(body, c.body) || c.header != "" && resp.Header.Get(c.header) == "" {
 			t.Errorf("%s %s: %d %s %v", c.method, c.path, resp.StatusCode, body, resp.Header)
 		}
 	}
@@ -237,12 +235,7 @@ func filesOfUsers(t *testing.T, app *dunlin.App) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp, string(body)
+		return resp, suite.Body(t, resp)
 	}
 	resp, body := send(5 << 20)
 	var kept struct{ Name, SHA256 string }

@@ -224,6 +224,24 @@ func serveUnix(t testing.TB, cfg engine.Config, h engine.Handler) *server {
 	return serveOn(t, cfg, h, ln)
 }
 
+// onEachListener runs f with listeners of TCP, and of Multipath TCP, which package net makes by default.
+func onEachListener(t *testing.T, f func(t *testing.T, listen func(*testing.T) net.Listener)) {
+	for _, multipath := range []bool{false, true} {
+		t.Run(fmt.Sprint("multipath ", multipath), func(t *testing.T) {
+			var config net.ListenConfig
+			config.SetMultipathTCP(multipath)
+			f(t, func(t *testing.T) net.Listener {
+				t.Helper()
+				ln, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ln
+			})
+		})
+	}
+}
+
 func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener) *server {
 	t.Helper()
 	return serveBy(t, cfg, h, ln, func(e *engine.Engine) error { return e.Serve(ln) })

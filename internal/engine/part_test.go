@@ -161,42 +161,30 @@ func TestPartOnAWorker(t *testing.T) {
 // What leaves in many pieces does not wait for the peer to confirm them one by one, on a
 // listener of either kind: answers of parts, and those that are flushed.
 func TestPiecesDoNotWaitForEachOther(t *testing.T) {
-	for _, multipath := range []bool{false, true} {
-		t.Run(fmt.Sprint("multipath ", multipath), func(t *testing.T) {
-			var config net.ListenConfig
-			config.SetMultipathTCP(multipath)
-			ln, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
+	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
+		h := newPartHandler()
+		h.commands["detach"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			d.DetachPart()
+			if !c.NoDelay() {
+				t.Error("answers of parts wait")
 			}
-			h := newPartHandler()
-			h.commands["detach"] = func(d *engine.Driver, c *engine.Conn, _ string) {
-				d.DetachPart()
-				if !c.NoDelay() {
-					t.Error("answers of parts wait")
-				}
-			}
-			s := serveOn(t, engine.Config{Loops: 1}, h, ln)
-			c := s.dialPrepared("0 echo x\n", "0 x")
-			c.send("1 detach x\n")
-			c.want("1 x")
+		}
+		s := serveOn(t, engine.Config{Loops: 1}, h, listen(t))
+		c := s.dialPrepared("0 echo x\n", "0 x")
+		c.send("1 detach x\n")
+		c.want("1 x")
 
-			ln, err = config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
+		lines := newLineHandler()
+		lines.commands["stream"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			answer(d, "flushed")
+			if err := d.Flush(0); err != nil || !c.NoDelay() {
+				t.Error("streams wait", err)
 			}
-			lines := newLineHandler()
-			lines.commands["stream"] = func(d *engine.Driver, c *engine.Conn, _ string) {
-				answer(d, "flushed")
-				if err := d.Flush(0); err != nil || !c.NoDelay() {
-					t.Error("streams wait", err)
-				}
-			}
-			c = serveOn(t, engine.Config{Loops: 1}, lines, ln).dialPrepared("echo x\n", "x")
-			c.send("stream\n")
-			c.want("flushed")
-		})
-	}
+		}
+		c = serveOn(t, engine.Config{Loops: 1}, lines, listen(t)).dialPrepared("echo x\n", "x")
+		c.send("stream\n")
+		c.want("flushed")
+	})
 }
 
 // dialPrepared is dial when the listener has the options that its connections inherit, as it

@@ -65,22 +65,14 @@ func TestPipelineOfOneWhoIsGone(t *testing.T) {
 // The kernel does not hold megabytes for one who does not read, whatever kind of listener
 // it came through.
 func TestUnsentIsBounded(t *testing.T) {
-	for _, multipath := range []bool{false, true} {
-		t.Run(fmt.Sprint("multipath ", multipath), func(t *testing.T) {
-			var config net.ListenConfig
-			config.SetMultipathTCP(multipath)
-			ln, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := serveOn(t, engine.Config{Loops: 1}, newLineHandler(), ln)
-			c := s.dial()
-			c.send("echo serving\n")
-			c.want("serving")
-			c = s.dial() // the first may have been made before there was a server
-			c.send("big 2000000\n")
-			eventually(t, "most is pending", func() bool { return s.Stats().PendingBytes > 1_000_000 })
-			c.want(pattern("2000000"))
-		})
-	}
+	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
+		s := serveOn(t, engine.Config{Loops: 1}, newLineHandler(), listen(t))
+		c := s.dial()
+		c.send("echo serving\n")
+		c.want("serving")
+		c = s.dial() // the first may have been made before there was a server
+		c.send("big 2000000\n")
+		eventually(t, "most is pending", func() bool { return s.Stats().PendingBytes > 1_000_000 })
+		c.want(pattern("2000000"))
+	})
 }

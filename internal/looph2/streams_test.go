@@ -475,7 +475,8 @@ type h2Conn struct {
 	t *testing.T
 }
 
-func newH2Conn(t *testing.T, addr string) *h2Conn {
+// dial connects to addr; the connection is closed when the test ends.
+func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -485,7 +486,12 @@ func newH2Conn(t *testing.T, addr string) *h2Conn {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	c := &h2Conn{conn, t}
+	return conn
+}
+
+func newH2Conn(t *testing.T, addr string) *h2Conn {
+	t.Helper()
+	c := &h2Conn{dial(t, addr), t}
 	if _, err := io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

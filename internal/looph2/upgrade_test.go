@@ -56,14 +56,7 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x06\x04\x00\x00\x00\x0
 // upgradedConn sends a head, and what follows at once, and reads 101.
 func upgradedConn(t *testing.T, addr, head, then string) *h2Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	conn := dial(t, addr)
 	if _, err := io.WriteString(conn, head+"\r\n"+then); err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +131,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	})
 	t.Run("behind others", func(t *testing.T) {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		conn := dial(t, s.addr)
 		_, _ = io.WriteString(conn, "GET /said HTTP/1.1\r\nHost: first.example\r\n\r\nGET /said HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
 		in := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(in, nil)
@@ -162,12 +150,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	})
 	t.Run("behind long ones", func(t *testing.T) {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		conn := dial(t, s.addr)
 		longer := "GET /long HTTP/1.1\r\nHost: first.example\r\n\r\n"
 		_, _ = io.WriteString(conn, longer+longer+"GET /long HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
 		in := bufio.NewReader(conn)
@@ -207,12 +190,7 @@ func TestUpgrade(t *testing.T) {
 // What a connection has been asked by HTTP/1.1 counts for how many requests it may have.
 func TestUpgradeCounts(t *testing.T) {
 	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxRequestsPerConnection: 3}, nil)
-	conn, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	conn := dial(t, s.addr)
 	first := "GET /said HTTP/1.1\r\nHost: first.example\r\n\r\n"
 	_, _ = io.WriteString(conn, first+first+"GET /said HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
 	in := bufio.NewReader(conn)
@@ -280,12 +258,7 @@ func TestNoUpgrade(t *testing.T) {
 		{"a head that HTTP/2 reckons to be too large", tight, "GET /said HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 40) + asksForH2C},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", c.s.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(patience))
+			conn := dial(t, c.s.addr)
 			_, _ = io.WriteString(conn, c.head+"\r\n")
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {

@@ -46,12 +46,7 @@ func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header.Get("Retry-After"), string(b)
+	return resp.StatusCode, resp.Header.Get("Retry-After"), Body(t, resp)
 }
 
 // A body that is larger than the whole budget is too large, and is not held to find

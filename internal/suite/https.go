@@ -110,12 +110,18 @@ func Get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return resp, Body(t, resp)
+}
+
+// Body returns the body of an answer, read to its end.
+func Body(t *testing.T, resp *http.Response) string {
+	t.Helper()
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return string(body)
 }
 
 // Proto answers with the protocol the request came by.

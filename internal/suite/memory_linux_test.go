@@ -66,15 +66,12 @@ func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := Body(t, resp)
 		if resp.StatusCode == 200 {
 			continue
 		}
 		refused++
-		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(string(body), "memory budget of 1024 KiB") {
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(body, "memory budget of 1024 KiB") {
 			t.Errorf("%d %v %s; want 503, Retry-After, the limit, and the end", resp.StatusCode, resp.Header, body)
 		}
 	}

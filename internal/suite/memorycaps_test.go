@@ -39,11 +39,7 @@ func readWhole(t *testing.T, conn net.Conn) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, Body(t, resp)
 }
 
 func TestMaxMemoryPerConnection(t *testing.T) {

@@ -139,12 +139,7 @@ func sendTo(t *testing.T, method, url, body string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(text)
+	return resp, Body(t, resp)
 }
 
 // The limit counts until the answer begins, whoever begins it.

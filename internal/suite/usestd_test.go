@@ -75,12 +75,7 @@ func askStd(t *testing.T, method, url, body string, headers ...string) (*http.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(got)
+	return resp, Body(t, resp)
 }
 
 func TestUseStdReachesTheAction(t *testing.T) {
