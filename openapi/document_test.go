@@ -327,7 +327,7 @@ func TestBlankField(t *testing.T) {
 // What an operation asks for is of each requirement one way.
 func TestSecurity(t *testing.T) {
 	token, session := typed.Requires(typed.BearerAuth("token", "JWT"), "admin"), typed.Requires(typed.APIKey("session", "cookie", "sid"))
-	key := typed.Requires(typed.APIKey("key", "header", "X-Key"))
+	key, password := typed.Requires(typed.APIKey("key", "header", "X-Key")), typed.Requires(typed.BasicAuth("password"))
 	for _, c := range []struct {
 		name     string
 		required []typed.Declaration
@@ -335,6 +335,7 @@ func TestSecurity(t *testing.T) {
 		scoped   bool
 	}{
 		{"one", []typed.Declaration{session}, `[{"session":[]}]`, false},
+		{"a name and a password", []typed.Declaration{password}, `[{"password":[]}]`, false},
 		{"all", []typed.Declaration{session, key}, `[{"key":[],"session":[]}]`, false},
 		{"either", []typed.Declaration{session.Or(token)}, `[{"session":[]},{"token":["admin"]}]`, true},
 		{"one of three", []typed.Declaration{session.Or(token.Or(key))}, `[{"session":[]},{"token":["admin"]},{"key":[]}]`, true},
@@ -354,6 +355,7 @@ func TestSecurity(t *testing.T) {
 				Security  []map[string][]string
 				Responses map[string]any
 			}
+			Components struct{ SecuritySchemes map[string]map[string]any }
 		}
 		if err := json.Unmarshal(text, &doc); err != nil {
 			t.Fatal(err)
@@ -365,6 +367,9 @@ func TestSecurity(t *testing.T) {
 		}
 		if string(got) != c.want || (op.Responses["403"] != nil) != c.scoped || op.Responses["401"] == nil {
 			t.Errorf("%s: %s with %d answers, want %s", c.name, got, len(op.Responses), c.want)
+		}
+		if s, ok := doc.Components.SecuritySchemes["password"]; ok != strings.Contains(c.want, "password") || ok && (s["type"] != "http" || s["scheme"] != "basic") {
+			t.Errorf("%s: %v", c.name, s)
 		}
 	}
 	if ways := session.Or(token).Or(key).Ways(); len(ways) != 3 || len(session.Ways()) != 1 {

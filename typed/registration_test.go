@@ -95,6 +95,8 @@ func TestRegistrationPanics(t *testing.T) {
 		{"unknown format", try[struct {
 			A string `query:"a" format:"emial"`
 		}]("GET", "/"), "typed.Format"},
+		{"format of a name that is taken", panics(func() { typed.Format("email", "an address", func(string) bool { return true }) }), `typed: Format("email")`},
+		{"format that checks nothing", panics(func() { typed.Format("iban", "an IBAN", nil) }), `typed: Format("iban")`},
 		{"impossible", try[struct {
 			A string `query:"a" minLength:"3" maxLength:"2"`
 		}]("GET", "/"), "minLength 3 is more than maxLength 2"},

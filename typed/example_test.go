@@ -1,0 +1,42 @@
+package typed_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"regexp"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/typed"
+)
+
+func init() {
+	typed.Format("plate", "a number plate such as B-AB 123", regexp.MustCompile(`^[A-Z]{1,3}-[A-Z]{1,2} [0-9]{1,4}$`).MatchString)
+}
+
+// A format of one's own is a rule like any other: requests are checked by it, and the document names it.
+func ExampleFormat() {
+	app := dunlin.New(dunlin.Config{})
+	typed.Get(app, "/cars", func(_ *dunlin.Request, in struct {
+		Plate string `query:"plate" format:"plate"`
+	}) (string, error) {
+		return "the car " + in.Plate, nil
+	})
+
+	client := dunlintest.NewClient(app)
+	for _, plate := range []string{"B-AB+123", "123"} {
+		resp, err := client.Get("http://cars.example/cars?plate=" + plate)
+		if err != nil {
+			log.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%d %s\n", resp.StatusCode, body)
+	}
+	// Output:
+	// 200 "the car B-AB 123"
+	// 400 {"title":"Bad Request","status":400,"detail":"the request is invalid in 1 place","errors":[{"in":"query","parameter":"plate","rule":"format","limit":"plate","detail":"must be a number plate such as B-AB 123"}]}
+}
