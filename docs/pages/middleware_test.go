@@ -280,6 +280,13 @@ func security(_ *testing.T, app *dunlin.App) {
 	api.Post("/hello", hello)
 }
 
+// servedBy sends who has served it with each answer.
+func servedBy(next dunlin.Action) dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		return next(r).Header("X-Served-By", "links")
+	}
+}
+
 // stamped sends the ID of the request and who has served it with each answer, which browsers keep to themselves unless it says another thing.
 func stamped(next dunlin.Action) dunlin.Action {
 	id := dunlin.NewIDHeader("X-Request-ID", "X-Served-By", "links") // rendered here, once
@@ -290,6 +297,16 @@ func stamped(next dunlin.Action) dunlin.Action {
 			return id.SetWith(resp, r, private)
 		}
 		return id.SetOn(resp, r)
+	}
+}
+
+func TestServedBy(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	app.Get("/hello", hello, servedBy)
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/hello", nil))
+	if w.Code != 200 || w.Header().Get("X-Served-By") != "links" {
+		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }
 
