@@ -8,8 +8,6 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-var dunlinUser = dunlin.NewKey[string]("user")
-
 // Dunlin is the service on Dunlin.
 func Dunlin(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
@@ -46,6 +44,9 @@ func dunlinCreate(_ *dunlin.Request, in CreateUser) (typed.Created[User], error)
 	u := addUser(in.Body.Name)
 	return typed.Created[User]{Location: fmt.Sprintf("/users/%d", u.ID), Body: u}, nil
 }
+
+// dunlinUser finds the name that dunlinKey leaves with the request: a string.
+var dunlinUser = dunlin.NewKey[string]("user")
 
 func dunlinKey(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
