@@ -196,7 +196,7 @@ func (c *soakLoad) wantNothingLost() {
 	}
 }
 
-// Tallies count by name.
+// tallies counts by name.
 type tallies struct {
 	mu sync.Mutex
 	by map[string]int

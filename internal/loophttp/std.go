@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// stdRequest makes the *http.Request of the current request, once.
+// StdRequest makes the *http.Request of the current request, once.
 func (x *wire) StdRequest() *http.Request {
 	if x.std != nil {
 		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
@@ -112,7 +112,7 @@ func (x *wire) RefuseBody() {
 // headRoom is the size of an ordinary response head, in bytes.
 const headRoom = 512
 
-// begin appends the head of an answer whose body follows piece by piece.
+// Begin appends the head of an answer whose body follows piece by piece.
 func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
@@ -143,7 +143,7 @@ func (x *wire) CloseAfter() { x.closing = true }
 
 func (x *wire) OmitDate() { x.undated = true }
 
-// interim sends a response below 200, which an HTTP/1.0 client would not know.
+// Interim sends a response below 200, which an HTTP/1.0 client would not know.
 func (x *wire) Interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
@@ -209,7 +209,7 @@ func (s *sink) Finish(trailers http.Header) {
 	s.stream.finish(trailers)
 }
 
-// hijack takes the connection out of the engine. What had arrived beyond the
+// Hijack takes the connection out of the engine. What had arrived beyond the
 // request is in the reader's buffer.
 func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x

@@ -168,7 +168,7 @@ func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
 	return x.ctx, end
 }
 
-// begin sends a head. net/http chooses the framing.
+// Begin sends a head. net/http chooses the framing.
 func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if !x.race.Begin() {
 		return exchange.LateSink{}
@@ -189,7 +189,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 
 func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
 
-// interim sends a response below 200. Its headers are not those of the answer.
+// Interim sends a response below 200. Its headers are not those of the answer.
 func (x *wire) Interim(status int, h http.Header) {
 	x.race.WhileMine(func() {
 		all := x.w.Header()

@@ -20,7 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// slowSizes are those of what slow clients make the server hold.
+// slowAnswer and slowBodySize are how much a slow client has the server hold.
 const slowAnswer, slowBodySize = 1 << 20, 4 << 20
 
 // startSlow serves answers and bodies for slow clients, and a route that is critical.
