@@ -28,7 +28,7 @@ type visit struct {
 }
 
 // visits returns an app whose sessions can be looked at and changed by path.
-func visits(c middleware.SessionConfig) (*dunlin.App, *middleware.Sessions[visit]) {
+func visits(c middleware.SessionConfig) *dunlin.App {
 	sessions := middleware.NewSessions[visit](c)
 	app := dunlin.New(quiet)
 	app.Use(sessions.Middleware())
@@ -62,7 +62,7 @@ func visits(c middleware.SessionConfig) (*dunlin.App, *middleware.Sessions[visit
 		}
 		return dunlin.NoContent()
 	})
-	return app, sessions
+	return app
 }
 
 // A browser keeps one cookie.
@@ -105,7 +105,7 @@ func kinds() map[string]middleware.SessionConfig {
 func TestSessions(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			app, _ := visits(config)
+			app := visits(config)
 			b := &browser{app: app}
 			if w := b.do("GET", "/plain"); len(w.Result().Cookies()) > 0 || w.Header().Get("Vary") != "" || w.Header().Get("Cache-Control") != "" {
 				t.Errorf("an answer that needs no session has %v", w.Header())
@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 // Neither a name that an attacker has made up, nor one that he was given, is worth anything once
 // somebody has logged in with it.
 func TestSessionFixation(t *testing.T) {
-	app, _ := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	app := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
 	planted := "__Host-session=" + strings.Repeat("A", 43)
 	victim := &browser{app: app, cookie: planted}
 	victim.do("POST", "/login/ada")
@@ -171,7 +171,7 @@ func TestSessionFixation(t *testing.T) {
 
 func TestSessionBadCookies(t *testing.T) {
 	for name, config := range kinds() {
-		app, _ := visits(config)
+		app := visits(config)
 		good := &browser{app: app}
 		good.do("POST", "/login/ada")
 		value := strings.TrimPrefix(good.cookie, "__Host-session=")
@@ -192,8 +192,8 @@ func TestSessionBadCookies(t *testing.T) {
 	}
 	// A session of another cookie, sealed by the same keys, is not one of this.
 	ring := middleware.NewKeyRing(secret(1))
-	one, _ := visits(middleware.SessionConfig{Keys: ring, Cookie: "one"})
-	two, _ := visits(middleware.SessionConfig{Keys: ring, Cookie: "two"})
+	one := visits(middleware.SessionConfig{Keys: ring, Cookie: "one"})
+	two := visits(middleware.SessionConfig{Keys: ring, Cookie: "two"})
 	b := &browser{app: one}
 	b.do("POST", "/login/ada")
 	b = &browser{app: two, cookie: strings.Replace(b.cookie, "one=", "two=", 1)}
@@ -211,7 +211,7 @@ func TestSessionsOfAnotherType(t *testing.T) {
 			}
 			return dunlin.NoContent()
 		}, before.Middleware())
-		app, _ := visits(config)
+		app := visits(config)
 		for _, c := range []struct {
 			path  string
 			codes [3]int // looking before, the path, looking after
@@ -244,7 +244,7 @@ func TestSessionTimes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			config := kinds()[name]
 			config.Idle, config.Absolute = time.Hour, 5*time.Hour
-			app, _ := visits(config)
+			app := visits(config)
 			b := &browser{app: app}
 			b.do("POST", "/add")
 			<-time.After(59 * time.Minute)
@@ -283,7 +283,7 @@ func TestSessionUpdatesAtOnce(t *testing.T) {
 	if testing.Short() || invariants.Enabled {
 		updates = 1000
 	}
-	app, _ := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+	app := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
 	first := &browser{app: app}
 	first.do("POST", "/login/ada")
 	const clients = 50
@@ -304,7 +304,7 @@ func TestSessionUpdatesAtOnce(t *testing.T) {
 
 func TestSessionLoginMeetsUpdates(t *testing.T) {
 	memory := store.NewMemory(store.MemoryConfig{})
-	app, _ := visits(middleware.SessionConfig{Store: memory})
+	app := visits(middleware.SessionConfig{Store: memory})
 	for range 100 {
 		owner := &browser{app: app}
 		owner.do("POST", "/add")
@@ -329,7 +329,7 @@ func TestSessionLoginMeetsUpdates(t *testing.T) {
 func TestSessionTooLarge(t *testing.T) {
 	for name, config := range kinds() {
 		config.MaxBytes = 8000
-		app, _ := visits(config)
+		app := visits(config)
 		b := &browser{app: app}
 		b.do("POST", "/login/ada")
 		if w := b.do("POST", "/note/1000"); w.Code != 200 {
@@ -349,7 +349,7 @@ func TestSessionTooLarge(t *testing.T) {
 func TestSessionWithoutItsStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
-		app, _ := visits(middleware.SessionConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond})})
+		app := visits(middleware.SessionConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond})})
 		b := &browser{app: app}
 		b.do("POST", "/login/ada")
 		inner.away.Store(true)
@@ -400,7 +400,7 @@ func TestSessionInStream(t *testing.T) {
 }
 
 func TestSessionPersistent(t *testing.T) {
-	app, _ := visits(middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1)), Persistent: true, Insecure: true, Absolute: time.Hour, SameSite: http.SameSiteStrictMode})
+	app := visits(middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1)), Persistent: true, Insecure: true, Absolute: time.Hour, SameSite: http.SameSiteStrictMode})
 	c := (&browser{app: app}).do("POST", "/add").Result().Cookies()[0]
 	if c.Name != "session" || c.Secure || c.MaxAge < 3500 || c.MaxAge > 3600 || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("Set-Cookie: %s", c)

@@ -46,7 +46,7 @@ func (s *Sessions[T]) seal(state *sessionState[T]) error {
 		return err
 	}
 	rec := sessionRecord{began: state.record.began, seen: time.Now(), json: text}
-	sealed := s.config.Keys.Seal(s.purpose, rec.append(nil))
+	sealed := s.config.Keys.Seal(s.purpose, rec.bytes())
 	if n := len(s.config.Cookie) + 1 + len(sealed); n > mostCookie {
 		return fmt.Errorf("%w: %d bytes as a cookie, of %d", ErrSessionTooLarge, n, mostCookie)
 	}

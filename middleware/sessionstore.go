@@ -30,8 +30,9 @@ type sessionRecord struct {
 
 const recordVersion = 1
 
-func (rec *sessionRecord) append(b []byte) []byte {
-	b = append(b, recordVersion)
+// bytes is what is kept of a record: parse reads it.
+func (rec *sessionRecord) bytes() []byte {
+	b := append(make([]byte, 0, 1+8+8+len(rec.json)), recordVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(rec.began.UnixMicro()))
 	if !rec.seen.IsZero() {
 		b = binary.BigEndian.AppendUint64(b, uint64(rec.seen.UnixMicro()))
@@ -135,7 +136,7 @@ func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	}
 	state.record.json = text
 	state.id = newSessionName()
-	state.version, err = s.config.Store.Set(r.Context(), s.storeKey(state.id), state.record.append(nil), store.Absent, s.ttl(&state.record))
+	state.version, err = s.config.Store.Set(r.Context(), s.storeKey(state.id), state.record.bytes(), store.Absent, s.ttl(&state.record))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -187,7 +188,7 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 		if ttl <= 0 {
 			return ErrSessionEnded
 		}
-		version, err := s.config.Store.Set(ctx, s.storeKey(state.id), rec.append(nil), state.version, ttl)
+		version, err := s.config.Store.Set(ctx, s.storeKey(state.id), rec.bytes(), state.version, ttl)
 		if err == nil {
 			state.record, state.data, state.version = rec, data, version
 			return nil
@@ -218,7 +219,7 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 			return s.forget(ctx, name, attempt, err)
 		}
 		rec := sessionRecord{began: time.Now(), json: text}
-		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.append(nil), store.Any, s.ttl(&rec))
+		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.bytes(), store.Any, s.ttl(&rec))
 		if err != nil {
 			return unavailable(err)
 		}

@@ -9,20 +9,20 @@ type insertion struct {
 	other    *route // the first conflicting route that was found
 }
 
-// add adds the route below root and reports whether there was no conflict.
-func (in *insertion) add(root *node) bool {
+// add adds the route below root, or says in in.other which one it conflicts with.
+func (in *insertion) add(root *node) {
 	segments := in.route.path.segments
 	if in.route.prefix && in.route.path.text == "/" {
 		segments = nil
 	}
 	if in.check(root, segments); in.other != nil {
-		return false
+		return
 	}
 	n := root
 	for i := range segments {
 		if segments[i].rank == catchAll {
 			in.addRest(n)
-			return true
+			return
 		}
 		n = n.next(&segments[i])
 	}
@@ -30,10 +30,9 @@ func (in *insertion) add(root *node) bool {
 		in.addRest(n)
 	}
 	if in.route.prefix && n == root {
-		return true // everything below the root is everything
+		return // everything below the root is everything
 	}
 	n.setEnd(n.end.Load().with(in.route, in.methods, in.route.prefix))
-	return true
 }
 
 func (in *insertion) addRest(n *node) {

@@ -68,11 +68,11 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags) (*bodyPlan, error) {
 	if _, ok := tags["default"]; ok {
 		return nil, errors.New("a body has no default")
 	}
-	b.decoder, err = newBodyDecoder(b.node, b.typ)
-	return b, err
+	b.decoder = newBodyDecoder(b.node, b.typ)
+	return b, nil
 }
 
-// MediaTypes lists what a body may be, for documents and for the answer to others.
+// mediaTypes lists what a body may be, for documents and for the answer to others.
 func (b *bodyPlan) mediaTypes(c *Config) []string {
 	if b.raw {
 		if b.media == "" {

@@ -17,16 +17,15 @@ type bodyDecoder interface {
 
 // newBodyDecoder returns a decoder that reads a body once and looks at its rules on
 // the way, if the type has one.
-func newBodyDecoder(n *schema.Node, t reflect.Type) (bodyDecoder, error) {
-	own, err := schema.Of(t)
-	if err != nil || own != n {
-		return compileDecoder(n, t), nil
+func newBodyDecoder(n *schema.Node, t reflect.Type) bodyDecoder {
+	if own, err := schema.Of(t); err != nil || own != n {
+		return compileDecoder(n, t)
 	}
 	if d, ok := bodyDecoders.Load(t); ok {
-		return d.(bodyDecoder), nil
+		return d.(bodyDecoder)
 	}
 	d, _ := bodyDecoders.LoadOrStore(t, compileDecoder(n, t))
-	return d.(bodyDecoder), nil
+	return d.(bodyDecoder)
 }
 
 // bodyDecoders keeps the decoders of types, many operations having bodies of one: by

@@ -13,19 +13,17 @@ type grower struct {
 	has int64
 }
 
-// step takes twice the room, and reports whether it was granted.
-func (g *grower) step(t *testing.T, most int64) bool {
+// step takes twice the room, if that is granted.
+func (g *grower) step(t *testing.T, most int64) {
 	t.Helper()
 	want := min(max(2*g.has, 64<<10), most)
 	switch got := g.ReserveGrowing(want, -1, most); got {
 	case Granted:
 		g.Moved(want-g.has, -1)
 		g.has = want
-		return true
 	case NoRoom:
 		t.Fatalf("a body with %d bytes was refused", g.has)
 	}
-	return false
 }
 
 // Of bodies of unknown length, together twice the budget, the eldest has room to its end, then the next one;

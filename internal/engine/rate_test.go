@@ -16,10 +16,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// readUntil has the client read until a condition holds, and returns how much.
-func (c *client) readUntil(condition func() bool) (n int) {
+// readUntil has the client read until a condition holds.
+func (c *client) readUntil(condition func() bool) {
 	c.t.Helper()
-	buf := make([]byte, 16<<10)
+	n, buf := 0, make([]byte, 16<<10)
 	for !condition() {
 		k, err := io.ReadFull(c.r, buf)
 		n += k
@@ -27,7 +27,6 @@ func (c *client) readUntil(condition func() bool) (n int) {
 			c.t.Fatalf("after %d bytes: %v", n, err)
 		}
 	}
-	return n
 }
 
 // take reads n bytes.

@@ -19,12 +19,10 @@ import (
 // client can know what the server has read.
 type pieceServer struct{ path string }
 
-func startPieces(tb testing.TB, config dunlin.Config, register func(*dunlin.App)) *pieceServer {
+func startPieces(tb testing.TB, register func(*dunlin.App)) *pieceServer {
 	tb.Helper()
 	ready := make(chan struct{})
-	config.Engine = dunlin.EngineLoop
-	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
-	app, _ := suite.NewApp(config)
+	app, _ := suite.NewApp(dunlin.Config{Engine: dunlin.EngineLoop, Ready: func(net.Addr, dunlin.Engine) { close(ready) }})
 	register(app)
 	ln, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
 	if err != nil {

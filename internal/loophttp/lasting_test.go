@@ -78,7 +78,7 @@ func registerLasting(app *dunlin.App) {
 // request lends and what was pipelined behind it must stay as it was. In builds
 // with the race detector that buffer is poisoned.
 func TestLoopStreamKeepsRequest(t *testing.T) {
-	s := startPieces(t, dunlin.Config{}, registerLasting)
+	s := startPieces(t, registerLasting)
 	// More than one read gets, and never more than exchange.MaxDiscard behind the first.
 	large := strings.Repeat("large ", 11_000)
 	const head = "/7?q=x%20y HTTP/1.1\r\nHost: a.example\r\nX-A: av\r\n"

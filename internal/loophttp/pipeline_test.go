@@ -82,7 +82,7 @@ func TestLoopOrderBehindBlocking(t *testing.T) {
 // A body that comes in pieces is gathered by the loop and given to a worker.
 func TestLoopHandOffOfPieces(t *testing.T) {
 	g := suite.NewGate()
-	s := startPieces(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
+	s := startPieces(t, func(app *dunlin.App) { registerBlocking(app, g) })
 	requests := suite.Request("POST /worker", "", "some bytes") + suite.Request("GET /quick/1") +
 		suite.Request("POST /worker", "Transfer-Encoding: chunked", "", "5\r\nin pi\r\n4\r\neces\r\n0\r\n\r\n") + suite.Request("GET /worker/2") + suite.Request("GET /quick/3")
 	for _, size := range []int{1, 3, 10, 100} {

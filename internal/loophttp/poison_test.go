@@ -22,7 +22,7 @@ func TestLoopBytesAreLent(t *testing.T) {
 		t.Skip("only builds with the race detector pay for it")
 	}
 	var view []byte // of the drivers, one after the other
-	s := startPieces(t, dunlin.Config{}, func(app *dunlin.App) {
+	s := startPieces(t, func(app *dunlin.App) {
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			body, err := r.Bytes()
 			if err != nil {

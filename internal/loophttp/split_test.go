@@ -148,7 +148,7 @@ func FuzzSplit(f *testing.F) {
 		f.Add([]byte(seed), []byte{byte(i), byte(7 * i), 0, 1, 2, 0})
 		f.Add([]byte(seed), bytes.Repeat([]byte{byte(i % 5)}, 40))
 	}
-	s := startPieces(f, dunlin.Config{}, registerSplit)
+	s := startPieces(f, registerSplit)
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		const most = 32 << 10 // one read of the server takes all
 		if len(stream) > most || len(cuts) > 64 || len(stream) == 0 {
@@ -188,7 +188,7 @@ func checkSplit(t *testing.T, s *pieceServer, stream []byte, pieces [][]byte) {
 
 // Every place to cut each of the streams in two.
 func TestSplitEverywhere(t *testing.T) {
-	s := startPieces(t, dunlin.Config{}, registerSplit)
+	s := startPieces(t, registerSplit)
 	for _, seed := range splitSeeds {
 		stream := []byte(seed)
 		once := comparable(s.converse(t, [][]byte{stream}))
@@ -205,7 +205,7 @@ func TestSplitEverywhere(t *testing.T) {
 
 // Bodies beyond what is gathered, and beyond a read, cut at random.
 func TestSplitLargeBodies(t *testing.T) {
-	s := startPieces(t, dunlin.Config{}, registerSplit)
+	s := startPieces(t, registerSplit)
 	rng := rand.New(rand.NewPCG(4, 4))
 	var chunks strings.Builder
 	for size := range 400 {
