@@ -49,7 +49,6 @@ func TestBackgroundIsJudgedAnew(t *testing.T) {
 		served := <-begun
 		eventually(t, "it waits for the peer", served.Waits)
 		s.AdvanceClock(grace * 3 / 5)
-		c.readUntil(func() bool { return !served.Waits() })
 		c.discard()
 		if err := <-ended; err != nil {
 			t.Fatalf("the peer was cut off: %v", err)

@@ -100,6 +100,7 @@ func TestMinWriteRate(t *testing.T) {
 // The same for a goroutine that waits to send: a stream.
 func TestMinWriteRateOfAStream(t *testing.T) {
 	var stop atomic.Bool
+	var written atomic.Int64 // calls of Write that have ended
 	stream := func(h *lineHandler) (begun chan *engine.Conn, ended chan error) {
 		begun, ended = make(chan *engine.Conn, 1), make(chan error, 1)
 		p := make([]byte, 1<<20)
@@ -108,6 +109,7 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 			var err error
 			for err == nil && !stop.Load() {
 				_, err = c.Write(p, 0)
+				written.Add(1)
 			}
 			ended <- err
 			c.Close()
@@ -126,9 +128,10 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 			eventually(t, "the stream waits", served.Waits)
 			// It shows in what the stream has waited when it wakes. A period ends in every
 			// second wait, so that by then something was taken, even if the end wakes it.
+			before := written.Load()
 			s.AdvanceClock(grace * 3 / 5)
 			c.take(1 << 20) // though something else may have woken it
-			c.readUntil(func() bool { return !served.Waits() })
+			c.readUntil(func() bool { return written.Load() > before })
 		}
 		stop.Store(true)
 		if _, err := io.Copy(io.Discard, c.r); err != nil {
