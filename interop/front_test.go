@@ -264,7 +264,7 @@ func behindNginx(t *testing.T, nginx string, secure bool) {
 			refusesNames(t, addr)
 		}
 		dir := t.TempDir()
-		free, err := net.Listen("tcp", "127.0.0.1:0")
+		free, err := net.Listen("tcp", "127.0.0.8:0") // an address that nobody else connects from, or serves at: its port is still free when nginx begins
 		if err != nil {
 			t.Fatal(err)
 		}
