@@ -194,12 +194,7 @@ func TestProxyRefusesTunnels(t *testing.T) {
 }
 
 func TestProxyErrors(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	away := &url.URL{Scheme: "http", Host: ln.Addr().String()}
-	_ = ln.Close()
+	away := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody listens there
 	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: away, Logger: quiet.Logger}))
 	if w := send(app, "GET"); w.Code != 502 || !strings.Contains(w.Body.String(), `"status":502`) || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("away: %d %s", w.Code, w.Body)
