@@ -27,6 +27,7 @@ const listPath = "/api/v1/users"
 // startUsers starts the reference service. in goes before the command, nil for nothing.
 func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, addr string) {
 	t.Helper()
+	program := build(t, usersPackage) // which may take a while, before a port is looked for
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, add
 	if err := ln.Close(); err != nil {
 		t.Fatal(err)
 	}
-	command := append(in, build(t, usersPackage), "-addr", addr)
+	command := append(in, program, "-addr", addr)
 	command = append(command, args...)
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
 		if err := os.Unsetenv(name); err != nil { // what is measured is what the service sets itself
