@@ -16,7 +16,8 @@ import (
 type TimedBody struct {
 	io.ReadCloser
 	conn    *timedConn
-	reading sync.Mutex // held by Read: the action's and skipBody's may meet
+	reading sync.Mutex // held by Read and skip, which may meet
+	skipped bool       // some of it, under reading: what comes after is no use to the action
 
 	mu   sync.Mutex
 	pace exchange.BodyPace
@@ -40,6 +41,31 @@ func NewTimedBody(req *http.Request) *TimedBody {
 func (b *TimedBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
+	if b.skipped {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.read(p)
+}
+
+// skip reads up to n bytes for nobody, or the rest, and reports whether that was all. An action that reads at the same
+// time, as a reverse proxy does, must not take what it has got before for the whole.
+func (b *TimedBody) skip(n int64) (all bool) {
+	_, err := io.CopyN(io.Discard, (*skippedBody)(b), n+1)
+	return err != nil
+}
+
+type skippedBody TimedBody
+
+func (s *skippedBody) Read(p []byte) (int, error) {
+	b := (*TimedBody)(s)
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	n, err := b.read(p)
+	b.skipped = b.skipped || n > 0
+	return n, err
+}
+
+func (b *TimedBody) read(p []byte) (int, error) {
 	if err := b.cut.Load(); err != nil {
 		return 0, *err
 	}

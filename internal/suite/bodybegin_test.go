@@ -74,6 +74,48 @@ func TestBodyAsItComes(t *testing.T) {
 	})
 }
 
+// A handler that reads the body while it answers, and has not said so, gets all of it or an error, as a reverse proxy does that
+// sends it on: net/http reads it, too, for nobody. What is left must not be taken for the whole.
+func TestBodyReadBesideTheAnswer(t *testing.T) {
+	const pieces = 20
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		begun, read := make(chan error), make(chan error)
+		var lines int
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body := bufio.NewReader(r.Body)
+				_, err := body.ReadString('\n')
+				begun <- err
+				end := make(chan error)
+				go func() {
+					for lines = 0; ; lines++ {
+						if _, err := body.ReadString('\n'); err != nil {
+							end <- err
+							return
+						}
+					}
+				}()
+				_ = http.NewResponseController(w).Flush()
+				read <- <-end
+			}))
+		})
+		for range 20 {
+			conn := AskConn(t, addr, Request("POST /", "Transfer-Encoding: chunked")+"4\r\none\n\r\n")
+			if err := <-begun; err != nil {
+				t.Fatal(err)
+			}
+			for range pieces {
+				Send(t, conn, "5\r\nmore\n\r\n")
+			}
+			Send(t, conn, "0\r\n\r\n")
+			if err := <-read; lines != pieces && (err == io.EOF || engine == dunlin.EngineLoop) {
+				t.Errorf("the handler reads %d of %d lines, and %v", lines, pieces, err)
+			}
+			_ = conn.Close()
+		}
+	})
+}
+
 // Actions of all kinds get the whole of a body that comes in two parts.
 func TestBodyInTwoParts(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
