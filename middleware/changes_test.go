@@ -78,6 +78,12 @@ func TestSecureOnlyAndCanonicalHost(t *testing.T) {
 		{middleware.CanonicalHost("www.example.com"), "example.com", "/items/7?q", false, "308 http://www.example.com/items/7?q"},
 		{middleware.CanonicalHost("www.example.com"), "example.com", "/items/7", true, "308 https://www.example.com/items/7"},
 		{middleware.CanonicalHost("www.example.com"), "WWW.example.com", "/items/7", true, "200 "},
+		{middleware.CanonicalHost("www.example.com"), "www.example.com:443", "/items/7", true, "200 "},
+		{middleware.CanonicalHost("www.example.com"), "www.example.com:80", "/items/7", false, "200 "},
+		{middleware.CanonicalHost("www.example.com:443"), "www.example.com", "/items/7", true, "200 "},
+		{middleware.CanonicalHost("www.example.com"), "www.example.com:443", "/items/7", false, "308 http://www.example.com/items/7"},
+		{middleware.CanonicalHost("www.example.com"), "www.example.com:8080", "/items/7", false, "308 http://www.example.com/items/7"},
+		{middleware.CanonicalHost("www.example.com"), "example.com:443", "/items/7", true, "308 https://www.example.com/items/7"},
 	} {
 		req := httptest.NewRequest("GET", c.target, nil)
 		req.Host = c.host

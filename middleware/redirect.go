@@ -35,7 +35,7 @@ func SecureOnly(host string) dunlin.Middleware {
 }
 
 // CanonicalHost redirects requests for other hosts to the same path of host (308), such as those for
-// example.com to www.example.com. It keeps the scheme.
+// example.com to www.example.com. It keeps the scheme, whose own port may be said or not.
 func CanonicalHost(host string) dunlin.Middleware {
 	checkHost("CanonicalHost", host)
 	return func(next dunlin.Action) dunlin.Action {
@@ -43,9 +43,13 @@ func CanonicalHost(host string) dunlin.Middleware {
 			if strings.EqualFold(r.Host(), host) {
 				return next(r)
 			}
-			scheme := "http://"
+			scheme, port := "http://", ":80"
 			if r.Secure() {
-				scheme = "https://"
+				scheme, port = "https://", ":443"
+			}
+			// Where a proxy adds the port to each request, a redirect to the host without it would lead here again, for ever.
+			if strings.EqualFold(strings.TrimSuffix(r.Host(), port), strings.TrimSuffix(host, port)) {
+				return next(r)
 			}
 			return redirect(r, scheme+host)
 		}
