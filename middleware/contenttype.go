@@ -11,7 +11,7 @@ import (
 
 // ContentTypes lets requests with a body pass only if it is of one of the given media types, and answers
 // others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is read. A body without a
-// type is refused, too. "text/*" stands for a whole type and "*+json" for a suffix; parameters do not count, but a charset must
+// type, or with two, is refused, too. "text/*" stands for a whole type and "*+json" for a suffix; parameters do not count, but a charset must
 // be UTF-8. That JSON must be called JSON also keeps forms of other origins from sending it. It panics for
 // what is no media type.
 func ContentTypes(types ...string) dunlin.Middleware {
@@ -33,7 +33,12 @@ func ContentTypes(types ...string) dunlin.Middleware {
 			if r.ContentLength() == 0 {
 				return next(r)
 			}
-			if why := wrongType(r.Header("Content-Type"), types); why != "" {
+			contentType := r.Header("Content-Type")
+			why := wrongType(contentType, types)
+			if why == "" && r.HeaderList("Content-Type") != contentType { // a server behind may go by another line
+				why = "the body has more than one Content-Type"
+			}
+			if why != "" {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: why}).Headers(accept)
 			}
 			return next(r)

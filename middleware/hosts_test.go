@@ -91,6 +91,19 @@ func TestContentTypes(t *testing.T) {
 	if w := send(app, "POST"); w.Code != 200 {
 		t.Errorf("without a body: %d", w.Code)
 	}
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Post("/", text("taken"), middleware.ContentTypes("application/json"))
+		addr := serve()
+		for more, want := range map[string]int{"": 200, "content-type: text/xml\r\n": 415, "Content-Type: application/json; a=b\r\n": 415, "Content-Type:\r\n": 415} {
+			const line = "Content-Type: application/json; a=b\r\n"
+			for _, lines := range []string{line + more, more + line} {
+				resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n"+lines+"\r\n{}")
+				if resp.StatusCode != want {
+					t.Errorf("with %q: %d %s, want %d", lines, resp.StatusCode, body, want)
+				}
+			}
+		}
+	})
 	for _, bad := range []string{"", "json", "application/", "a b/c", "*+", "application/json; charset=utf-8"} {
 		mustPanic(t, "ContentTypes "+bad, func() { middleware.ContentTypes(bad) })
 	}
