@@ -312,16 +312,27 @@ func addressKey(ip netip.Addr) string {
 
 // takeScript is gcra.Rate.Take for a store: args are interval and tolerance in microseconds. It returns
 // how much is used after the request, or -1 less what is used when it is refused.
+//
+// A clock that is set back, or that of a replica that has taken over, may be hours behind what is kept, and the limit may have been
+// made smaller: more than all of it is never used.
 var takeScript = &store.Script{
 	Name: "rate limit",
 	Go: func(now, state int64, a *store.Args) (int64, time.Duration, int64) {
+		keep := store.KeepTTL
+		if most := now + a[1]; state > most {
+			state, keep = most, time.Duration(a[1])*time.Microsecond
+		}
 		tat, v := gcra.Rate{Interval: a[0], Tolerance: a[1]}.Take(state, now)
 		if !v.Admitted {
-			return tat, store.KeepTTL, -1 - v.Used
+			return tat, keep, -1 - v.Used
 		}
 		return tat, time.Duration(v.Used) * time.Microsecond, v.Used
 	},
-	Lua: `local used = math.max(state - now, 0)
+	Lua: `if state > now + a2 then
+  state = now + a2
+  keep = a2
+end
+local used = math.max(state - now, 0)
 if used + a1 <= a2 then
   state = now + used + a1
   keep = used + a1

@@ -190,6 +190,44 @@ func TestRateLimitTogether(t *testing.T) {
 	}
 }
 
+// otherClock is a store whose clock is set.
+type otherClock struct {
+	store.Store
+	now, n int64
+}
+
+func (c *otherClock) Run(_ context.Context, _ string, s *store.Script, args store.Args) (result int64, err error) {
+	c.n, _, result = s.Go(c.now, c.n, &args)
+	return result, nil
+}
+
+// Where the store's clock is set back, who has used something has used all of the limit at most: the window later it is back.
+func TestRateLimitClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const second = int64(time.Second / time.Microsecond)
+		st := &otherClock{Store: store.NewMemory(store.MemoryConfig{}), now: 1_000_000 * second}
+		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
+		for i, step := range []struct {
+			after time.Duration
+			clock int64 // in seconds, beside the time that passes
+			want  string
+		}{
+			{0, 0, `200 "default";r=3;t=2`},
+			{0, -3600, `429 "default";r=0;t=8 2`},
+			{2 * time.Second, 0, `200 "default";r=0;t=8`},
+			{0, -1, `429 "default";r=0;t=8 2`},            // as is known here: the store is not asked
+			{8 * time.Second, 0, `200 "default";r=2;t=3`}, // it has a second more
+			{0, 3600, `200 "default";r=3;t=2`},
+		} {
+			<-time.After(step.after)
+			st.now += int64(step.after/time.Microsecond) + step.clock*second
+			if got := limited(send(app, "GET", "X-Token", "a")); got != step.want {
+				t.Errorf("step %d: %s, want %s", i, got, step.want)
+			}
+		}
+	})
+}
+
 // broken is a store that does not answer while it is told so.
 type broken struct {
 	store.Store

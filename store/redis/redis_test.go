@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,6 +260,27 @@ func TestBrokenScript(t *testing.T) {
 	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
 	if _, err := st.Run(ctx, "k", broken, store.Args{}); err == nil || !strings.Contains(err.Error(), "the broken one") {
 		t.Errorf("a broken script: %v", err)
+	}
+}
+
+// What a Redis has written whose clock was ahead by an hour uses no more than all of a limit up.
+func TestRateLimitClockSetBack(t *testing.T) {
+	s := startServer(t)
+	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.RateLimit(middleware.Rate{
+		Limit: 4, Window: 4 * time.Hour, Key: func(*dunlin.Request) string { return "a" }, Store: st, Away: middleware.RefuseRequests,
+	}))
+	const key = "dunlin:n:rate:default:a"
+	s.must(t, "SET", key, fmt.Sprint(time.Now().Add(24*time.Hour).UnixMicro()), "PX", fmt.Sprint((24 * time.Hour).Milliseconds()))
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if after, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 429 || err != nil || after > 3600 {
+		t.Errorf("%d, and again after %s s, want 429 and an hour", w.Code, w.Header().Get("Retry-After"))
+	}
+	left := 0
+	if _, err := fmt.Sscanf(s.must(t, "PTTL", key), ":%d", &left); err != nil || time.Duration(left)*time.Millisecond > 4*time.Hour {
+		t.Errorf("the key is kept for %d ms, %v, want 4 hours", left, err)
 	}
 }
 
