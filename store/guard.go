@@ -15,7 +15,8 @@ type GuardConfig struct {
 	// Timeout bounds each call, of Subscribe until the subscription stands. Default: 250 ms.
 	Timeout time.Duration
 
-	// Failures is how many calls in a row must fail for the breaker to open. Default: 5.
+	// Failures is how many calls in a row must fail for the breaker to open. Calls that were under way together and fail before their time is
+	// over, as with a connection that is lost, count as one. Default: 5.
 	Failures int
 
 	// Cooldown is how long the breaker stays open, in which calls fail at once with ErrUnavailable. After it
@@ -58,7 +59,8 @@ type guardPart struct {
 	answered  atomic.Int64 // when something has come, since the guard began
 	usual     atomic.Int64 // how long an answer takes, in nanoseconds
 	mu        sync.Mutex
-	probeAt   time.Time // when it is asked again, while the breaker is open or the part silent
+	failedAt  time.Duration // when the last failure of those in a row was noted, since the guard began
+	probeAt   time.Time     // when it is asked again, while the breaker is open or the part silent
 	refusedAt time.Time
 	probing   bool // it is asked in the background
 }
@@ -176,7 +178,7 @@ func (g *Guarded) probe(c guardCall) {
 		p.usual.Store(int64(time.Since(g.began) - began)) // it may be farther away than it was
 		g.succeeded(p, began)
 	} else {
-		g.failure(p)
+		g.failure(p, began, err)
 	}
 	p.mu.Lock()
 	p.probing = false
@@ -235,7 +237,7 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	case errors.Is(err, context.Canceled) && p.silent.Load():
 		return fmt.Errorf("%w: it is silent", ErrUnavailable)
 	}
-	g.failure(p)
+	g.failure(p, began, err)
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
@@ -327,11 +329,16 @@ func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	p.silent.Store(false)
 }
 
-func (g *Guarded) failure(p *guardPart) {
+// failure notes that what was asked at a time since the guard began has failed.
+func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 	g.counts.failures.Add(1)
-	n := p.failed.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.failed.Load() > 0 && asked <= p.failedAt && !errors.Is(err, context.DeadlineExceeded) {
+		return // it went with the one before: a connection was lost
+	}
+	p.failedAt = time.Since(g.began)
+	n := p.failed.Add(1)
 	if p.opened.Load() {
 		p.probeAt = time.Now().Add(g.config.Cooldown)
 	} else if n >= int64(g.config.Failures) {

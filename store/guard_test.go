@@ -73,6 +73,40 @@ func TestGuard(t *testing.T) {
 	})
 }
 
+// A connection that is lost takes all calls along that are under way: that is one failure. A store that is gone fails calls one after the other.
+func TestGuardLosesAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost, broken := make(chan bool), errors.New("connection reset by peer")
+		inner := &steady{get: func() error { <-lost; return broken }}
+		g := store.Guard(inner, store.GuardConfig{Failures: 3, Cooldown: time.Second})
+		for range 100 {
+			go func() { _, _ = g.Get(ctx, "k") }()
+		}
+		synctest.Wait()
+		<-time.After(time.Millisecond)
+		close(lost)
+		synctest.Wait()
+		if s, want := g.Stats(), (store.GuardStats{Calls: 100, Failures: 100}); s != want {
+			t.Errorf("when a connection is lost: %+v, want %+v", s, want)
+		}
+		for range 2 {
+			<-time.After(time.Millisecond)
+			_, _ = g.Get(ctx, "k")
+		}
+		if s := g.Stats(); !s.Open || s.Failures != 102 {
+			t.Errorf("after two more calls that failed: %+v, want the breaker open", s)
+		}
+	})
+}
+
+// steady is a store whose Get does the same for any number of callers.
+type steady struct {
+	store.Store
+	get func() error
+}
+
+func (s *steady) Get(context.Context, string) (store.Item, error) { return store.Item{}, s.get() }
+
 // What the store answers, and does not carry out, opens no breaker, and closes one.
 func TestGuardTakesRefusalsForAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
