@@ -30,6 +30,7 @@ type redisStore struct {
 
 	atOnce   chan struct{} // a place for each call
 	division *division
+	gate     *gate
 
 	audiences audiences
 
@@ -39,10 +40,13 @@ type redisStore struct {
 	checkAt, seekAt atomic.Int64 // when at the earliest, in nanoseconds after that
 }
 
-func newStore(client rueidis.Client, prefix string) *redisStore {
-	s := &redisStore{prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: &division{parts: 1}, began: time.Now()}
+func newStore(client rueidis.Client, prefix string, division *division, gate *gate) *redisStore {
+	s := &redisStore{prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: division, gate: gate, began: time.Now()}
 	s.link.Store(newLink(client))
 	s.closing, s.close = context.WithCancel(context.Background())
+	gate.mu.Lock()
+	gate.parts = make([]gatePart, division.parts)
+	gate.mu.Unlock()
 	return s
 }
 
@@ -91,8 +95,11 @@ func (s *redisStore) begin(ctx context.Context, key string) error {
 }
 
 // enter is begin for a call that waits for its answer, until end.
-func (s *redisStore) enter(ctx context.Context, key string) (*link, error) {
+func (s *redisStore) enter(ctx context.Context, key string, number bool) (*link, error) {
 	if err := s.begin(ctx, key); err != nil {
+		return nil, err
+	}
+	if err := s.pass(ctx, key, number); err != nil {
 		return nil, err
 	}
 	select {
@@ -121,7 +128,7 @@ func (s *redisStore) Shard(key string, number bool) int {
 
 // Probe is that of store.Sharded.
 func (s *redisStore) Probe(ctx context.Context, key string, number bool) error {
-	l, err := s.enter(ctx, key)
+	l, err := s.enter(ctx, key, number)
 	if err != nil {
 		return err
 	}
@@ -175,7 +182,7 @@ func refused(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable
 
 // Get is store.Store.Get.
 func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
-	l, err := s.enter(ctx, key)
+	l, err := s.enter(ctx, key, false)
 	if err != nil {
 		return store.Item{}, err
 	}
@@ -207,7 +214,7 @@ func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 
 // Set is store.Store.Set.
 func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
-	l, err := s.enter(ctx, key)
+	l, err := s.enter(ctx, key, false)
 	if err != nil {
 		return store.Absent, err
 	}
@@ -237,7 +244,7 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 
 // Expire is store.Store.Expire.
 func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
-	l, err := s.enter(ctx, key)
+	l, err := s.enter(ctx, key, false)
 	if err != nil {
 		return err
 	}
@@ -259,7 +266,7 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 
 // Run is store.Store.Run.
 func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
-	l, err := s.enter(ctx, key)
+	l, err := s.enter(ctx, key, true)
 	if err != nil {
 		return 0, err
 	}
@@ -285,7 +292,7 @@ func (s *redisStore) channel(topic string) string { return s.valueKey(topic) }
 // Publish is store.Store.Publish. Any node of a cluster would take a message. One and the same, which the topic chooses, keeps messages in
 // order: nodes pass on what each of them is given in that order.
 func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
-	l, err := s.enter(ctx, topic)
+	l, err := s.enter(ctx, topic, false)
 	if err != nil {
 		return err
 	}

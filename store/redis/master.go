@@ -61,6 +61,7 @@ func isNoMaster(err error) bool {
 // tryToWrite asks Redis to remove what is never there, which one that does not write refuses. It does so several times: rueidis takes one of two connections
 // by chance, and they may have been made when the name stood for different ones.
 func (s *redisStore) tryToWrite(ctx context.Context, client rueidis.Client) error {
+	ctx = context.WithValue(ctx, visiting{}, true)
 	for range 5 {
 		if err := client.Do(ctx, client.B().Arbitrary("DEL").Keys(s.valueKey("")).Build()).Error(); err != nil {
 			return err

@@ -21,6 +21,7 @@
 //	redis.go   settings, the connection
 //	calls.go   the calls as scripts
 //	master.go  another connection, where another Redis has become the master
+//	connecting.go calls wait no longer than their time while a connection is made
 //	slots.go   which keys are on the same machine of a cluster
 //	replicas.go writes that replicas confirm
 //	topics.go  messages
@@ -186,19 +187,20 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	option.DisableCache = true     // what is shared is asked for anew
 	option.ConnWriteTimeout = replyTimeout
 	option.Dialer.Timeout = dialTimeout
+	gate := &gate{}
+	option.DialCtxFn = gate.dial
 	dial := func() (rueidis.Client, error) { return rueidis.NewClient(option) }
 	client, err := dial()
 	if err != nil {
 		return nil, fmt.Errorf("store/redis: %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	s := newStore(client, c.Prefix)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	s := newStore(client, c.Prefix, divide(ctx, client), gate)
 	s.replicas = c.Replicas
 	if client.Mode() != rueidis.ClientModeCluster {
 		s.dial = dial
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	s.division = divide(ctx, client)
 	for range s.Shards() {
 		s.writers = append(s.writers, make(chan struct{}, writersToNode))
 	}

@@ -152,7 +152,7 @@ func (s *redisStore) leave(a *audience, l *listener) {
 // listen hands out messages until ctx ends. A failure ends it, too, if the subscription never stood.
 func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 	var on rueidis.CommandClient // the connection that is subscribed when ctx ends, nil for none
-	hooked := rueidis.WithOnSubscriptionHook(ctx, func(about rueidis.PubSubSubscription) {
+	hooked := rueidis.WithOnSubscriptionHook(context.WithValue(ctx, subscribing{}, true), func(about rueidis.PubSubSubscription) {
 		if about.Kind == "subscribe" {
 			a.begun()
 		}
