@@ -18,7 +18,7 @@ type Stats struct {
 	Runtime     RuntimeStats      `json:"runtime"`
 	Shed        map[string]uint64 `json:"shed"`            // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
 	Routes      []RouteStats      `json:"routes"`          // in the order of their registration, see Config.RouteStats
-	Unmatched   RouteStats        `json:"unmatched"`       // requests that no route takes: 404, 405, redirects to a clean path
+	Unmatched   RouteStats        `json:"unmatched"`       // requests that no route takes: 404, 405, redirects to a clean path; and those that were refused before there was a route
 	LogDropped  uint64            `json:"logDropped"`      // log records for which Config.Logger was too slow
 	Added       map[string]any    `json:"added,omitempty"` // what is counted by others, see App.AddStats
 }

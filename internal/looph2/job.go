@@ -115,6 +115,9 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	if r := own.refusal; r != nil {
 		x.setState()
 		x.call.Begin(own.req.Status == 0)
+		if r.route != nil {
+			x.s.Route = r.route
+		}
 		a := r.answer
 		x.guarded(func() {
 			a = x.call.Amend(a, r.source)

@@ -353,6 +353,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 type refusal struct {
 	answer exchange.Answer
 	source exchange.Source
+	route  *exchange.Route // nil where it is not known
 }
 
 // refuse answers a request with a problem. Policies and observers, which may block, run elsewhere.
@@ -362,14 +363,13 @@ func (s *session) refuse(own *stream, req *http2.Request, problem error, source 
 	x.use(s.d, own, req, nil)
 	x.setState()
 	x.call.Begin(req.Status == 0)
-	s.answerAlone(own, x, refusal{s.h.server.Pipeline.Answer(problem), source})
+	s.answerAlone(own, x, refusal{s.h.server.Pipeline.Answer(problem), source, nil})
 }
 
 // shed refuses an overdue request.
 func (s *session) shed(own *stream, x *Wire) {
 	s.h.server.Shed.Add(admission.QueueTime)
-	s.sc.countAnswer(s.d, &x.s.Route.Counts, exchange.ServerError)
-	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload})
+	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload, x.s.Route})
 }
 
 // answerAlone sends an answer that no action made.
@@ -383,6 +383,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 		s.enqueue(own, true)
 		return
 	}
+	s.sc.countAnswer(s.d, &x.s.Route.Counts, r.answer.Class())
 	a := x.call.Amend(r.answer, r.source)
 	own.running, own.ended = true, true
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}

@@ -291,7 +291,11 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x.use(d, c)
 	x.closeStdBody()
 	x.endInFlight()
-	x.countAnswer(exchange.ServerError)
+	if resp := exchange.Bare(0, exchange.Abort); x.begun || cause != nil {
+		x.countAnswer(resp.Class())
+	} else {
+		x.countAnswer(exchange.ServerError)
+	}
 	x.flushCount()
 	if x.begun {
 		x.cut()
@@ -300,7 +304,7 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 		}
 	} else if cause == nil {
 		h.server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
-		x.sendAlone(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil), exchange.FromPanic)
+		x.sendAlone(h.server.Pipeline.Answer(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil)), exchange.FromPanic)
 	}
 	x.abandon()
 	d.Scratch = h.NewScratch() // the action may have left its request to others
@@ -326,18 +330,20 @@ func (x *wire) refuse(status int, detail string) progress {
 
 func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.handler.server.Refused.Add(1)
-	next := x.sendAlone(problem, source)
+	resp := x.handler.server.Pipeline.Answer(problem)
+	x.countAnswer(resp.Class())
+	x.flushCount()
+	x.sendAlone(resp, source)
 	x.call.End() // what is known of it, such as its identifier, is not the next one's
-	return next
+	return connectionOver
 }
 
-// sendAlone answers with a problem and closes the connection after it.
-func (x *wire) sendAlone(problem error, source exchange.Source) progress {
+// sendAlone sends a problem and closes the connection after it.
+func (x *wire) sendAlone(resp exchange.Answer, source exchange.Source) {
 	x.closing = true
 	x.minor = 1
-	x.answerAlone(x.handler.server.Pipeline.Answer(problem), source)
+	x.answerAlone(resp, source)
 	x.c.CloseLingering()
-	return connectionOver
 }
 
 // refuseError is refuse for an error of the codec.

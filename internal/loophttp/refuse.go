@@ -127,7 +127,10 @@ func (x *wire) refuseApart() {
 	server := x.handler.server
 	server.Refused.Add(1)
 	x.closing, x.minor = true, 1
-	resp := x.call.Amend(server.Pipeline.Answer(x.planned.refusal), exchange.FromMemory)
+	resp := server.Pipeline.Answer(x.planned.refusal)
+	x.countAnswer(resp.Class())
+	x.flushCount()
+	resp = x.call.Amend(resp, exchange.FromMemory)
 	x.planned = nil
 	if x.s.Watched {
 		x.call.Observe(resp, x.took())

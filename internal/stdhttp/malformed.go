@@ -118,6 +118,11 @@ func (s *Service) refuse(w http.ResponseWriter, req *http.Request, status int, w
 	if x.s.Watched {
 		x.call.Clock()
 	}
-	x.answerAlone(s.Pipeline.Answer(s.Pipeline.Problem(status, why, nil)), exchange.FromProtocol)
+	resp := s.Pipeline.Answer(s.Pipeline.Problem(status, why, nil))
+	if s.Counting.Load() {
+		defer endCount(x.startCount())
+		x.count.end(resp.Class())
+	}
+	x.answerAlone(resp, exchange.FromProtocol)
 	x.release()
 }

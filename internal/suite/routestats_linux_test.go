@@ -31,7 +31,7 @@ func TestStatsCountUnreadableRequests(t *testing.T) {
 	if _, err := io.ReadAll(conn); err != nil {
 		t.Fatal(err)
 	}
-	if s := app.Stats(); s.Connections.Refused != 1 || s.Unmatched.Requests != 0 {
+	if s := app.Stats(); s.Connections.Refused != 1 || s.Unmatched.Requests != 1 || s.Unmatched.Status.ClientError != 1 {
 		t.Errorf("%v", s)
 	}
 }

@@ -1,0 +1,93 @@
+package looph2_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// What no action answers is counted once, whether anybody observes it or not: what cannot be met under no route, what is
+// overdue under its own.
+func TestRefusalsCountOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, watched := range []bool{false, true} {
+			t.Run(fmt.Sprint("watched ", watched), func(t *testing.T) { refusalsCountOnce(t, engine, watched) })
+		}
+	})
+}
+
+func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
+	var observed, elsewhere atomic.Uint64
+	s := startH2(t, dunlin.Config{Engine: engine, QueueTarget: time.Millisecond}, func(app *dunlin.App) {
+		if watched {
+			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+				if info.Route() == "/compute" {
+					observed.Add(1)
+				} else {
+					elsewhere.Add(1)
+				}
+			})
+		}
+		app.Get("/compute", func(*dunlin.Request) dunlin.Response {
+			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {
+			}
+			return dunlin.NoContent()
+		})
+	})
+	const others = 3
+	for range others {
+		req, err := http.NewRequest("GET", "http://"+s.addr+"/compute", nil)
+		if err == nil {
+			req.Header.Set("Expect", "more")
+		}
+		if status, body := s.ask(req, err); status != http.StatusExpectationFailed {
+			t.Fatalf("an expectation that nobody meets: %d %s", status, body)
+		}
+	}
+	var done, failed atomic.Uint64
+	clients := make([]h2Server, 200) // each with a connection of its own: it is they who wait for each other
+	for i := range clients {
+		transport := &http.Transport{Protocols: new(http.Protocols)}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		defer transport.CloseIdleConnections()
+		clients[i] = h2Server{Client: &http.Client{Transport: transport, Timeout: patience}, addr: s.addr}
+	}
+	for limit := time.Now().Add(patience); failed.Load() == 0 && time.Now().Before(limit); {
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() {
+				switch status, body := clients[i].get("/compute"); status {
+				case http.StatusNoContent:
+					done.Add(1)
+				case http.StatusServiceUnavailable:
+					failed.Add(1)
+				default:
+					t.Errorf("%d %s", status, body)
+				}
+			})
+		}
+		all.Wait()
+		if engine == dunlin.EngineStd {
+			break // it has no queue of its own
+		}
+	}
+	if failed.Load() == 0 && engine == dunlin.EngineLoop {
+		t.Fatalf("nothing was refused in %v", patience)
+	}
+	var stats dunlin.Stats
+	soon(t, "all are counted", func() bool {
+		stats = s.app.Stats()
+		return stats.Routes[0].Requests >= done.Load()+failed.Load() && stats.Actions.InFlight == 0
+	})
+	if got := stats.Routes[0].Status; got.Success != done.Load() || got.ServerError != failed.Load() || stats.Unmatched.Status != (dunlin.StatusCounts{ClientError: others}) {
+		t.Errorf("of %d answers and %d refusals are counted %+v, of %d others %+v", done.Load(), failed.Load(), got, others, stats.Unmatched.Status)
+	}
+	if watched && (observed.Load() != done.Load()+failed.Load() || elsewhere.Load() != others) {
+		t.Errorf("of %d answers %d are observed, of %d others %d", done.Load()+failed.Load(), observed.Load(), others, elsewhere.Load())
+	}
+}
