@@ -135,7 +135,7 @@ func TestBaggage(t *testing.T) {
 				return dunlin.Text(baggage.FromContext(r.Context()).String())
 			})
 			req := httptest.NewRequest("GET", "/", nil)
-			req.Header.Set("Baggage", "user=ada")
+			req.Header["Baggage"] = []string{"user=ada", ""} // as lists may be
 			if c.parent != "" {
 				req.Header.Set("Traceparent", c.parent)
 			}
@@ -206,6 +206,75 @@ func TestCallsThatFail(t *testing.T) {
 		s := spans.next(t)
 		if got := attributesOf(s); s.Status().Code != codes.Error || got["error.type"] != want || got["http.response.status_code"] != "" {
 			t.Errorf("a call that failed with %v: %v, %v", err, s.Status(), got)
+		}
+	}
+}
+
+// Who gives up a call has not failed, nor has the call. One whose time is over has.
+func TestCallsThatAreGivenUp(t *testing.T) {
+	provider, spans := newProvider()
+	asked := make(chan struct{}, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; <-r.Context().Done() }))
+	defer other.Close()
+	client := &http.Client{Transport: otel.Transport(other.Client().Transport, otel.Config{TracerProvider: provider})}
+	for want, giveUp := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"": context.WithCancel,
+		"timeout": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 50*time.Millisecond)
+		},
+	} {
+		within, span := provider.Tracer("").Start(t.Context(), "test")
+		ctx, cancel := giveUp(within)
+		if want == "" {
+			go func() { <-asked; cancel() }()
+		}
+		req, err := http.NewRequestWithContext(ctx, "GET", other.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := client.Do(req); err == nil {
+			_ = resp.Body.Close()
+			t.Error("there is an answer")
+		}
+		s := spans.next(t)
+		if got := attributesOf(s)["error.type"]; got != want || s.Status().Code == codes.Error != (want != "") {
+			t.Errorf("error.type is %q, want %q: the span ends as %v", got, want, s.Status())
+		}
+		cancel()
+		span.End()
+		_ = spans.next(t)
+		select {
+		case <-asked:
+		default:
+		}
+	}
+}
+
+// Each call says whom it has reached, and how often the same was asked before: redirects are followed by calls of their own.
+func TestCallsAgain(t *testing.T) {
+	provider, spans := newProvider()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if next := map[string]string{"/": "/b", "/b": "/c"}[r.URL.Path]; next != "" {
+			http.Redirect(w, r, next, http.StatusFound)
+		}
+	}))
+	defer other.Close()
+	client := &http.Client{Transport: otel.Transport(other.Client().Transport, otel.Config{TracerProvider: provider})}
+	ctx, span := provider.Tracer("").Start(t.Context(), "test")
+	defer span.End()
+	req, err := http.NewRequestWithContext(ctx, "GET", other.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	host, port, _ := net.SplitHostPort(other.Listener.Addr().String())
+	for _, want := range []string{"", "1", "2"} {
+		if got := attributesOf(spans.next(t)); got["http.request.resend_count"] != want || got["network.peer.address"] != host || got["network.peer.port"] != port {
+			t.Errorf("call %q: %v", want, got)
 		}
 	}
 }

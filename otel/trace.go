@@ -231,6 +231,9 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	if !known {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
 	}
+	if query := redacted(r.RawQuery()); query != "" {
+		all = append(all, attribute.String("url.query", query))
+	}
 	if route := r.Route(); route != "" {
 		all = append(all, attribute.String("http.route", inUTF8(route)))
 	}
@@ -271,6 +274,20 @@ func address(of, hostport string) []attribute.KeyValue {
 // A carrier has the trace context of a request.
 type carrier struct{ r *dunlin.Request }
 
-func (c carrier) Get(name string) string { return c.r.HeaderList(name) }
-func (c carrier) Set(string, string)     {} // it is read only
-func (c carrier) Keys() []string         { return nil }
+func (c carrier) Set(string, string) {} // it is read only
+func (c carrier) Keys() []string     { return nil }
+
+// Get returns the values of a header in one. Those of the two that are lists have no empty members, which stand for nothing
+// (RFC 9110, section 5.6.1), and which empty lines become: a Propagator would drop the whole of the list for one.
+func (c carrier) Get(name string) string {
+	list := c.r.HeaderList(name)
+	if !strings.EqualFold(name, "tracestate") && !strings.EqualFold(name, "baggage") {
+		return list
+	}
+	if members := strings.Split(list, ","); slices.ContainsFunc(members, isBlank) {
+		return strings.Join(slices.DeleteFunc(members, isBlank), ",")
+	}
+	return list
+}
+
+func isBlank(s string) bool { return strings.Trim(s, " \t") == "" }

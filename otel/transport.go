@@ -3,9 +3,12 @@ package otel
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -52,7 +55,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			name = "HTTP"
 			all = append(all, attribute.String("http.request.method_original", bounded(original)))
 		}
+		if n := resends(req); n > 0 {
+			all = append(all, attribute.Int("http.request.resend_count", n))
+		}
 		ctx, span = t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
+		asked := span
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { asked.SetAttributes(peer(got.Conn)...) }})
 	}
 	own := req.Clone(ctx)     // a RoundTripper must not change its request
 	own.Trailer = req.Trailer // but for these, whose values come while the body is read
@@ -63,6 +71,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer span.End()
 	if err != nil {
+		if errors.Is(err, context.Canceled) && errors.Is(req.Context().Err(), context.Canceled) {
+			return resp, err // who has asked wants it no more: that is no error
+		}
 		span.SetAttributes(attribute.String("error.type", failure(err)))
 		span.SetStatus(codes.Error, err.Error())
 		return resp, err
@@ -73,6 +84,25 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.SetStatus(codes.Error, "")
 	}
 	return resp, nil
+}
+
+// resends returns how often what is asked has been asked before, as http.Client does where it follows redirects.
+func resends(req *http.Request) (n int) {
+	for before := req.Response; before != nil && before.Request != nil; before = before.Request.Response {
+		n++
+	}
+	return n
+}
+
+// peer returns the attributes of the other end of a connection, which may be a proxy's.
+func peer(conn net.Conn) []attribute.KeyValue {
+	switch addr := conn.RemoteAddr().(type) {
+	case *net.TCPAddr:
+		return []attribute.KeyValue{attribute.String("network.peer.address", addr.IP.String()), attribute.Int("network.peer.port", addr.Port)}
+	case *net.UnixAddr:
+		return []attribute.KeyValue{attribute.String("network.peer.address", addr.Name)}
+	}
+	return nil
 }
 
 // failure returns the error.type of a call that has no answer.
@@ -109,14 +139,33 @@ func server(u *url.URL) []attribute.KeyValue {
 	return all
 }
 
-// bare returns a URL without what may be secret: the user, the values of the query.
+// bare returns a URL without what may be secret: the user, and the values of the query.
 func bare(u *url.URL) string {
 	own := *u
 	if own.User != nil {
 		own.User = url.UserPassword("REDACTED", "REDACTED")
 	}
-	if own.RawQuery != "" {
-		own.RawQuery = "REDACTED"
-	}
+	own.RawQuery = redacted(own.RawQuery)
 	return own.String()
+}
+
+// redacted returns a query with its names alone; what has no name may be secret, too. Its length is bounded.
+func redacted(query string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, named := strings.Cut(part, "=")
+		switch {
+		case b.Len()+len(name) > mostText:
+			return strings.ToValidUTF8(b.String(), "\uFFFD")
+		case part == "":
+			continue
+		case b.Len() > 0:
+			b.WriteByte('&')
+		}
+		if named {
+			b.WriteString(name + "=")
+		}
+		b.WriteString("REDACTED")
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }
