@@ -193,6 +193,9 @@ func (c *timedConn) renewWrite() bool {
 // force again. Net/http takes a deadline back after each request, whether there is one
 // or not: ours then stays, else each request would pay for setting it twice.
 func (c *timedConn) SetWriteDeadline(t time.Time) error {
+	if t.After(never) { // net/http's for each request
+		t = time.Time{}
+	}
 	if t.IsZero() && c.write.Load() != foreignDeadline {
 		return nil
 	}

@@ -34,6 +34,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	srv.Handler = http.HandlerFunc(s.serve)
 	srv.ReadHeaderTimeout = s.HeadTimeout
 	srv.IdleTimeout = s.IdleTimeout
+	srv.WriteTimeout = noTimeout
 	srv.MaxHeaderBytes = s.MaxHead
 	srv.DisableGeneralOptionsHandler = true
 	srv.ErrorLog = log.New(errorLog{s.Log}, "", 0)

@@ -12,6 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
+// noTimeout is the write timeout that net/http is given, which ends nothing: with one, each stream of HTTP/2 has a deadline from its
+// beginning on, which is stopped when the stream closes. Net/http sets a later one in the background, where the stream may have closed
+// by then, and leaves that alone only if it finds a stopped one. Else it would reset a stream that has ended.
+const noTimeout = 200 * 365 * 24 * time.Hour
+
+// never is what deadlines that come of noTimeout are later than, though the clock may be set.
+var never = time.Now().Add(noTimeout / 2)
+
 // A timedStream is the ResponseWriter of one stream of HTTP/2. It gives effect to
 // Config.WriteTimeout and Config.BodyTimeout, which a timedConn does for HTTP/1.1: a client
 // opens and shuts the window of each stream by itself, so that the connection says
@@ -265,6 +273,9 @@ func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreign = !t.IsZero()
 	s.mu.Unlock()
+	if t.IsZero() {
+		t = time.Now().Add(noTimeout)
+	}
 	return http.NewResponseController(s.ResponseWriter).SetWriteDeadline(t)
 }
 

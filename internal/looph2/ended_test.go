@@ -1,0 +1,38 @@
+//go:build linux
+
+package looph2_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A stream that has ended is not reset when the time for its answer would be over.
+func TestEndedStreamsAreNotReset(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
+		const timeout, together = 100 * time.Millisecond, 50
+		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
+		})
+		c := newH2Conn(t, s.addr)
+		_ = c.frame(8, 0, 0, 0x3f, 0xff, 0, 0) // the connection's window
+		ended, next := map[uint32]bool{}, uint32(1)
+		for began := time.Now(); time.Since(began) < 5*timeout; {
+			for range together {
+				c.request(next, true, "GET", "/")
+				next += 2
+			}
+			for left := together; left > 0; {
+				switch kind, flags, stream, _ := c.read(); {
+				case kind == frameReset && ended[stream]:
+					t.Fatalf("stream %d of %d is reset after its end", stream/2, next/2)
+				case kind == frameReset, kind == frameData && flags&1 != 0: // who was too slow may be reset before
+					ended[stream] = true
+					left--
+				}
+			}
+		}
+	})
+}
