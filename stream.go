@@ -265,6 +265,11 @@ func (r Response) EncodeLater(decide func(head Response, size int64) (Response, 
 	if announces {
 		return Response{encoding().Head(a)}
 	}
+	return sentThrough(a, encoding)
+}
+
+// sentThrough has a response that is made when it is sent encoded then, or shown to a tap.
+func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response {
 	made := a.Own().Make.(producer)
 	a.Own().Make = producer(func(req *Request, resp *Response) Response {
 		e, more := encoding(), req.more()
@@ -280,6 +285,18 @@ func (r Response) EncodeLater(decide func(head Response, size int64) (Response, 
 	return Response{a}
 }
 
+// Tap has a response that is made when it is sent, and no other, shown to a tap.
+func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
+	if r.a.Failed() || r.a.Kind() != exchange.Later {
+		return r, false
+	}
+	a, ok := r.a.Branch()
+	if !ok {
+		return Response{}.fail(exchange.ErrStale), false
+	}
+	return sentThrough(a, func() *exchange.Encoding { return &exchange.Encoding{Tap: tap} }), true
+}
+
 // beginEncoded is Wire.Begin for an answer that is encoded as it is sent, if middleware wants it so. settle, which
 // has the policies add theirs, comes in between.
 func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settle func()) exchange.Sink {
@@ -289,7 +306,7 @@ func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settl
 		if claimed {
 			resp.a.Reopen()
 		}
-		wrap = r.uncommon.encoding.Begin(&resp.a, r.s.Method, length, func(from, to exchange.Answer) {
+		wrap, length = r.uncommon.encoding.Begin(&resp.a, r.s.Method, length, func(from, to exchange.Answer) {
 			r.app.log.Error("what encodes a stream changed more than headers", "from", Response{from}.String(), "to", Response{to}.String())
 		})
 		if claimed {
@@ -300,5 +317,5 @@ func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settl
 	if wrap == nil {
 		return r.wire.Begin(&resp.a, length)
 	}
-	return wrap(r.wire.Begin(&resp.a, -1))
+	return wrap(r.wire.Begin(&resp.a, length))
 }

@@ -24,7 +24,8 @@ import (
 // CacheConfig has the settings of a ResponseCache. The zero value of a field stands for its default.
 type CacheConfig struct {
 	// MaxBytes bounds what is kept: bodies, headers, keys, and what is needed to find them. At the bound, the
-	// answers that have not been asked for longest are dropped. Default: 32 MiB.
+	// answers that have not been asked for longest are dropped. Of that, what is being copied on its way to
+	// clients may have a quarter, or MaxEntry if that is more. Default: 32 MiB.
 	MaxBytes int64
 
 	// App is the app whose actions the cache stands around. With it, what is kept counts in the app's memory
@@ -32,7 +33,8 @@ type CacheConfig struct {
 	// are renewed in the background, see StaleWhileRevalidate. Default: none, only MaxBytes bounds the cache.
 	App *dunlin.App
 
-	// MaxEntry bounds one answer, in bytes of its body. Default: a sixteenth of MaxBytes.
+	// MaxEntry bounds one answer, in bytes of its body, also one that comes piece by piece. Default: a
+	// sixteenth of MaxBytes.
 	MaxEntry int
 
 	// StaleWhileRevalidate and StaleIfError are how long an answer that has become stale may be sent while a
@@ -83,6 +85,7 @@ type ResponseCache struct {
 	memory *dunlin.CacheMemory // nil without a budget
 	turn   atomic.Uint32       // which shard is to give up something next
 
+	gathers   cacheGathers // answers that are being copied as they are sent
 	refreshes atomic.Int64 // answers that are being made by requests of its own
 	counts    cacheCounts
 	shards    [cacheShards]cacheShard
@@ -99,7 +102,7 @@ type CacheStats struct {
 	Renewed uint64 `json:"renewed"` // answers that an action has said by 304 to be still right; they count as stored, too
 	Evicted uint64 `json:"evicted"` // answers that went to make room
 	Entries int    `json:"entries"`
-	Bytes   int64  `json:"bytes"`
+	Bytes   int64  `json:"bytes"` // also of what is being copied
 }
 
 type cacheCounts struct{ hits, stale, misses, waited, passed, stored, renewed, evicted atomic.Uint64 }
@@ -146,12 +149,18 @@ func (k *ResponseCache) Stats() CacheStats {
 // Cache-Control ([dunlin.Response.Cache]): behind what adds to each answer, such as RequestID and RateLimit,
 // whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
 //
-// Kept are complete answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
+// Kept are answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
 // alone. Requests with Authorization or cookies share only what says public or s-maxage, also where middleware in front has taken these out. An
 // answer is found by scheme, host, path (as it was spelt, with the question mark of an empty query, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
-// Of many requests that miss the same answer one runs the action, and the others wait for it; where an answer has turned out not to be
+// What is made when it is sent, a stream, a file, or what a [Proxy] answers at length, passes on to its client as it comes, and is copied on the
+// way: it is kept once it has come to its end, if it is no longer than MaxEntry and there was room for the copy. What breaks off, or whose
+// client leaves before the end, is not kept; nor is what has trailers.
+//
+// Of many requests that miss the same answer one runs the action, and the others wait for it: until it is there in whole, but no longer than half a
+// second once its action has returned, since its client may be slow. Then one of them is the next to run the action; after three such
+// waits a request runs it on its own. Where an answer has turned out not to be
 // one to keep, nobody waits for the next minute. A stale answer is sent, where it
 // may be, while a new one is made: see CacheConfig.StaleWhileRevalidate.
 //
@@ -409,9 +418,12 @@ const mostWaits = 3
 // make runs the action and stores its answer if it may be. A flight that it leads ends with it; stale is what may be
 // sent instead of an error, and what the action is asked about.
 func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, next dunlin.Action) dunlin.Response {
-	if f != nil {
-		defer k.finish(key, f)
-	}
+	passedOn := false // the flight, which ends with the copy
+	defer func() {
+		if !passedOn {
+			k.finish(key, f)
+		}
+	}()
 	k.counts.misses.Add(1)
 	epoch := k.epoch(key)
 	resp, asked := k.ask(r, stale, next)
@@ -429,11 +441,16 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	if r.Method() != http.MethodGet {
 		return resp
 	}
+	if resp.Len() < 0 && !(asked && resp.StatusCode() == http.StatusOK && holds(r, resp.Get(etag), resp.Get("Last-Modified"))) {
+		if resp, passedOn = k.gather(r, key, req, stale, f, resp, epoch); passedOn {
+			return resp
+		}
+	}
 	var e *cacheEntry
 	if k.mayKeep(resp) {
 		e = k.newEntry(r, key, req, draftOf(resp), resp.Get("Age"))
 	}
-	if e == nil && stale != nil && k.supersedes(resp) {
+	if e == nil && stale != nil && k.supersedes(draftOf(resp)) {
 		k.discard(stale)
 	}
 	lasting := resp.StatusCode() < http.StatusInternalServerError && r.Context().Err() == nil
@@ -478,6 +495,7 @@ type cacheFlight struct {
 	done  chan struct{}
 	once  sync.Once   // for its end
 	stale *cacheEntry // what there is, or nil
+	own   bool        // a request of the cache's own leads it, which no client slows down
 }
 
 // wait waits for the end of the flight.
@@ -494,6 +512,7 @@ func (f *cacheFlight) wait(ctx context.Context) error {
 const (
 	cacheStatusHit     = "Dunlin; hit"
 	cacheStatusStale   = "Dunlin; hit; detail=stale"
+	cacheStatusMiss    = "Dunlin; fwd=miss"
 	cacheStatusStored  = "Dunlin; fwd=miss; stored"
 	cacheStatusRenewed = "Dunlin; fwd=stale; fwd-status=304"
 )

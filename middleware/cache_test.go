@@ -148,8 +148,8 @@ func TestCacheKeepsOut(t *testing.T) {
 		is(t, what, k.get("/items/1", test.headers...), want)
 	}
 	for what, act := range map[string]func(*dunlin.Request, int64) dunlin.Response{
-		"a stream": func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }).Cache(time.Minute)
+		"a large stream": func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 101)); return err }).Cache(time.Minute)
 		},
 		"a failure": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(errors.New("no")).Cache(time.Minute) },
 		"a large one": func(*dunlin.Request, int64) dunlin.Response {

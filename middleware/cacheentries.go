@@ -214,8 +214,14 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	if !room {
 		return false
 	}
-	k.counts.stored.Add(1)
 	variants := s.entries[key.hash]
+	for _, old := range variants {
+		if old.made > e.made && old.key.same(key) && (!slices.Equal(old.vary, e.vary) || slices.Equal(old.values, e.values)) {
+			k.giveBack(e.size) // it came sooner, and took longer
+			return false
+		}
+	}
+	k.counts.stored.Add(1)
 	for _, old := range slices.Clone(variants) {
 		if !old.key.same(key) || slices.Equal(old.vary, e.vary) && slices.Equal(old.values, e.values) || !slices.Equal(old.vary, e.vary) {
 			k.drop(s, old) // replaced, or chosen by other fields than the answer says now
@@ -266,17 +272,21 @@ func (k *ResponseCache) giveBack(n int64) {
 	}
 }
 
-// shrink drops entries of so many bytes, if there are.
+// shrink gives up copies and drops entries of so many bytes, if there are.
 func (k *ResponseCache) shrink(n int64) {
-	for goal := k.held.Load() - n; k.held.Load() > max(goal, 0) && k.evict(); {
+	for goal := k.held.Load() - n; k.held.Load() > max(goal, 0) && (k.evict() || k.giveUpIdle(0)); {
 	}
 }
 
 // looked is in how many shards, that have something, the entry is looked for that goes.
 const looked = 8
 
-// evict drops an entry that was not asked for for about the longest time, and reports false when there is none.
+// evict gives up a copy that does not get on, or else drops an entry that was not asked for for about the longest time. It reports
+// false when there is neither.
 func (k *ResponseCache) evict() bool {
+	if k.giveUpIdle(stalledAfter) {
+		return true
+	}
 	var victim *cacheShard
 	var oldest time.Duration
 	begin, seen := k.turn.Add(looked), 0

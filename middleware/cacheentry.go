@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -31,6 +32,7 @@ type cacheEntry struct {
 	mayBeStale   bool // nothing forbids it
 	size         int64
 
+	made       time.Duration // when its head came
 	born       time.Duration // when its age was 0
 	freshUntil time.Duration
 	staleUntil time.Duration // while another is made
@@ -54,8 +56,12 @@ type cacheDraft struct {
 
 // draftOf returns an answer without what is not kept of any. It is in the memory of the response.
 func draftOf(resp dunlin.Response) *cacheDraft {
-	d := &cacheDraft{status: resp.StatusCode(), body: resp.Body()}
-	for name, value := range resp.Fields() {
+	return newDraft(resp.StatusCode(), resp.Body(), resp.Fields())
+}
+
+func newDraft(status int, body []byte, fields iter.Seq2[string, string]) *cacheDraft {
+	d := &cacheDraft{status: status, body: body}
+	for name, value := range fields {
 		if !leaveOut(name) {
 			d.fields = append(d.fields, name, value)
 		}
@@ -163,7 +169,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	e := &cacheEntry{
 		key: key.clone(), vary: cloned(vary), status: d.status, body: d.body, fields: d.fields,
 		etag: d.get(etag), lastModified: d.get("Last-Modified"), shareable: about.Shareable(), mayBeStale: about.MayBeStale(),
-		born: now - age, used: now,
+		made: now, born: now - age, used: now,
 	}
 	if d.get("Date") == "" {
 		e.fields = append(e.fields, "Date", clock.UTC().Format(http.TimeFormat))

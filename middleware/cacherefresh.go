@@ -50,6 +50,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 		req.Header.Del(name)
 	}
 	own := key.clone()
+	f.own = true
 	go func() {
 		defer k.refreshes.Add(-1)
 		defer cancel()

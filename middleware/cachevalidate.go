@@ -68,11 +68,11 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 
 // supersedes reports whether an answer that is not kept stands in place of one that is: it would be sent stale else, in place of
 // what the action says is private or to be asked for each time.
-func (k *ResponseCache) supersedes(resp dunlin.Response) bool {
-	if status := resp.StatusCode(); status >= http.StatusBadRequest && status != http.StatusNotFound && status != http.StatusGone {
+func (k *ResponseCache) supersedes(d *cacheDraft) bool {
+	if d.status >= http.StatusBadRequest && d.status != http.StatusNotFound && d.status != http.StatusGone {
 		return false
 	}
-	said := k.about(draftOf(resp)).Directives
+	said := k.about(d).Directives
 	return said.Private || said.NoStore || said.NoCache
 }
 

@@ -19,47 +19,69 @@ type Encoder interface {
 //   - with a Complete answer, when the body has become complete, which it changes; what else it returns is ignored;
 //   - or with a Later one, and the size of the body, -1 if it is not known. It returns that with other headers, and what
 //     makes the encoder, nil if the body goes as it is.
+//
+// With a Tap in place of Decide, the body goes as it is, and the tap is shown it.
 type Encoding struct {
 	Decide func(answer Answer, size int64) (Answer, func(io.Writer) Encoder)
+	Tap    Tap
 	Around *Encoding // which encodes what this one has encoded
 
-	done bool // Decide has been called
-	sink *encodedSink
+	done  bool // Decide, or Begin of the tap, has been called
+	ended bool // nothing of the body is shown to the tap any more
+	sink  *encodedSink
+}
+
+// decide calls Decide, or Begin of the tap.
+func (e *Encoding) decide(answer Answer, size int64) (head Answer, encoder func(io.Writer) Encoder, tapped bool) {
+	e.done = true
+	if e.Tap == nil {
+		head, encoder = e.Decide(answer, size)
+		return head, encoder, false
+	}
+	head, tapped = e.Tap.Begin(answer, size)
+	e.ended = !tapped
+	return head, nil, tapped
 }
 
 // Begin lets the encodings change the head of an answer that begins and is not claimed. It returns the
-// function that wraps the sink, nil if the body is sent as it is. If an encoding changes more than headers,
-// misuse is called and the answer stays as it was.
-func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse func(from, to Answer)) (wrap func(Sink) Sink) {
+// function that wraps the sink, nil if the body goes there as it is, and the size of what is sent, -1 if that is not known. If an
+// encoding changes more than headers, misuse is called and the answer stays as it was.
+func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse func(from, to Answer)) (wrap func(Sink) Sink, size int64) {
 	for ; e != nil; e = e.Around {
 		if e.done {
 			continue
 		}
-		e.done = true
 		head, kind := *answer, answer.Kind()
 		head.SetKind(Later)
-		head, encoder := e.Decide(head, length)
+		head, encoder, tapped := e.decide(head, length)
 		if head.Failed() || head.Kind() != Later || head.Status() != answer.Status() {
 			misuse(*answer, head)
 			continue
 		}
 		head.SetKind(kind)
 		*answer = head
-		if encoder == nil || method == http.MethodHead || !BodyAllowed(answer.Status()) {
+		if encoder == nil && !tapped || method == http.MethodHead || !BodyAllowed(answer.Status()) {
 			continue
 		}
-		length = -1
-		outer, inner := e, wrap
+		outer, inner, left := e, wrap, length
 		wrap = func(sink Sink) Sink {
-			outer.sink = &encodedSink{Sink: sink}
-			outer.sink.encoder = encoder((*rawSink)(outer.sink))
-			if inner == nil {
-				return outer.sink
+			if tapped {
+				sink = &tappedSink{sink, outer, left}
+			} else {
+				outer.sink = &encodedSink{Sink: sink}
+				outer.sink.encoder = encoder((*rawSink)(outer.sink))
+				sink = outer.sink
 			}
-			return inner(outer.sink)
+			if inner == nil {
+				return sink
+			}
+			return inner(sink)
+		}
+		if !tapped {
+			length = -1
 		}
 	}
-	return wrap
+	return wrap, length
 }
 
 // Complete has an answer encoded that has become complete. planned is the one that was to be made, which is claimed, as
@@ -68,7 +90,6 @@ func (e *Encoding) Complete(planned, answer *Answer, method string) {
 	if e.done || answer.Kind() != Complete {
 		return
 	}
-	e.done = true
 	claimed := answer.Own() != nil && answer.SameOwner(planned)
 	if claimed {
 		answer.Reopen()
@@ -77,7 +98,7 @@ func (e *Encoding) Complete(planned, answer *Answer, method string) {
 	if method == http.MethodHead && answer.Body == "" {
 		changed = e.Head(*answer)
 	} else {
-		changed, _ = e.Decide(*answer, int64(len(answer.Body)))
+		changed, _, _ = e.decide(*answer, int64(len(answer.Body)))
 	}
 	if claimed && changed.SameOwner(answer) {
 		changed.Claim()
@@ -92,7 +113,7 @@ func (e *Encoding) Complete(planned, answer *Answer, method string) {
 func (e *Encoding) Head(answer Answer) Answer {
 	size := max(answer.Announced(), -1)
 	answer.SetKind(Later)
-	answer, encoder := e.Decide(answer, size)
+	answer, encoder, _ := e.decide(answer, size)
 	if answer.Kind() == Later {
 		answer.SetKind(Complete)
 		if encoder != nil {
@@ -102,8 +123,9 @@ func (e *Encoding) Head(answer Answer) Answer {
 	return answer
 }
 
-// End has the encoder give back what it holds, if the body has not come to its end.
+// End has the encoder give back what it holds, if the body has not come to its end, and ends the tap.
 func (e *Encoding) End() {
+	e.endTap(false)
 	if e.sink != nil && e.sink.encoder != nil {
 		e.sink.close()
 	}
