@@ -40,7 +40,9 @@ type IdempotencyConfig struct {
 	// runs again, though nobody knows what the first one did. Default: TTL.
 	Lease time.Duration
 
-	// MaxBytes bounds what is kept of an answer. Default: 1 MiB.
+	// MaxBytes bounds what is kept of an answer. What a standard handler answers is gathered up to this, and does
+	// not count in the memory budget before it is sent: what runs at once (Route.Limit) bounds that.
+	// Default: 1 MiB.
 	MaxBytes int
 
 	// Logger is told, once a second at most, what could not be kept. Default: slog.Default().
