@@ -108,6 +108,48 @@ func TestProxyStreams(t *testing.T) {
 	})
 }
 
+// A client whose request is refused early, and which sends no more of it, is not waited for.
+func TestProxyWhereTheRestDoesNotCome(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+				_, _ = io.Copy(io.Discard, conn) // as if it went on with the request
+			}()
+		}
+	}()
+	target := &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	config := quiet
+	config.BodyTimeout = 100 * time.Millisecond
+	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Post("/", middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
+		addr := serve()
+		for _, rest := range []string{"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n", "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\nabc"} {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+rest)
+			if got, err := io.ReadAll(conn); err != nil || !strings.Contains(string(got), "HTTP/1.1 413 ") {
+				t.Errorf("%q: %q, and then %v", rest, got, err)
+			}
+		}
+	})
+}
+
 func TestProxyUpgrades(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()

@@ -225,7 +225,12 @@ func (c *timedConn) SetReadDeadline(t time.Time) error {
 		c.foreign.Store(foreign)
 	}
 	if c.rest.Load() {
-		c.rest.Store(false)
+		switch now := time.Now(); {
+		case t.IsZero(): // it has interrupted a read of the body that outlasts the action, and reads on for itself
+			t = now.Add(c.server.BodyTimeout)
+		case t.After(now): // it waits for the next request
+			c.rest.Store(false)
+		}
 	}
 	return c.setRead(t)
 }
