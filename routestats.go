@@ -25,6 +25,8 @@ type RouteStats struct {
 	Blocking  bool   `json:"blocking"`  // so often that the route's requests go to workers at once
 
 	Latency Latency `json:"latency"`
+
+	ended []tally.Ended // of which the rest are sums
 }
 
 // StatusCounts counts requests by how they were answered.
@@ -70,6 +72,9 @@ func (l Latency) Since(earlier Latency) Latency { return latencyOf(l.all.Since(&
 // durations, the last of which is longer than all. A Latency that was read from JSON has none.
 func (l Latency) Buckets(yield func(below time.Duration, requests uint64) bool) { l.all.Buckets(yield) }
 
+// Ended returns the requests of a route by how they have ended.
+func (*inside) Ended(s *RouteStats) []tally.Ended { return s.ended }
+
 // routeStats returns the counts of all routes, in the order of their registration.
 func (a *App) routeStats() []RouteStats {
 	a.mu.Lock()
@@ -91,10 +96,8 @@ func (a *App) routeStats() []RouteStats {
 // stats fills in what was counted.
 func countStats(c *exchange.RouteCounts, s *RouteStats) {
 	sums := c.Sums()
-	o := &sums.Outcomes
-	for _, n := range o {
-		s.Requests += n
-	}
+	o := &sums.Classes
+	s.Requests, s.ended = sums.Latency.Count(), sums.Ended
 	s.Status = StatusCounts{o[0], o[1], o[2], o[3], o[4], o[5]}
 	s.InFlight = int(max(sums.InFlight, 0)) // shards are read one after the other
 	s.Panics, s.Timeouts, s.Takeovers = c.Panics.Load(), c.Timeouts.Load(), c.Takeovers.Load()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -76,14 +78,14 @@ func TestRoutesAreUTF8(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range produced[0].Metrics {
-		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
-			counted := map[string]uint64{}
+		if d, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "http.server.active_requests" {
+			counted := map[string]int64{}
 			for _, point := range d.DataPoints {
 				route, _ := point.Attributes.Value("http.route")
 				if _, twice := counted[route.AsString()]; twice || !utf8.ValidString(route.AsString()) {
 					t.Errorf("the route %q, twice: %v", route.AsString(), twice)
 				}
-				counted[route.AsString()] = point.Count
+				counted[route.AsString()] = point.Value
 			}
 			for _, route := range []string{"/a%FF", "/a%FE", "/\u00e9%E2%82/x"} {
 				if _, there := counted[route]; !there {
@@ -439,4 +441,60 @@ func TestFlushAfterShutdown(t *testing.T) {
 		answered.Wait()
 		_ = provider.Shutdown(t.Context())
 	})
+}
+
+// The duration of requests has the attributes that the conventions require, and nothing that a client makes up.
+func TestDurationsAreByTheConventions(t *testing.T) {
+	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
+		app.Handle("GET,POST", "/both/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
+		app.Get("/fails", func(r *dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("no")) })
+		app.Handle("*", "/any", func(r *dunlin.Request) dunlin.Response { return dunlin.NoContent() })
+		addr := serve()
+		for _, what := range []string{"GET /both/1", "GET /both/2", "POST /both/3", "HEAD /both/4", "GET /fails", "QUERY /any", "ODD /any", "ODDER /any", "GET /nowhere", "ODD /nowhere"} {
+			method, path, _ := strings.Cut(what, " ")
+			ask(t, method, "http://"+addr+path)
+		}
+		want := map[string]uint64{
+			`{"http.request.method":"GET","http.response.status_code":200,"http.route":"/both/{id}","url.scheme":"http"}`:                2,
+			`{"http.request.method":"POST","http.response.status_code":200,"http.route":"/both/{id}","url.scheme":"http"}`:               1,
+			`{"http.request.method":"HEAD","http.response.status_code":200,"http.route":"/both/{id}","url.scheme":"http"}`:               1,
+			`{"error.type":"500","http.request.method":"GET","http.response.status_code":500,"http.route":"/fails","url.scheme":"http"}`: 1,
+			`{"http.request.method":"QUERY","http.response.status_code":204,"http.route":"/any","url.scheme":"http"}`:                    1,
+			`{"http.request.method":"_OTHER","http.response.status_code":204,"http.route":"/any","url.scheme":"http"}`:                   2,
+			`{"http.request.method":"GET","http.response.status_code":404,"url.scheme":"http"}`:                                          1,
+			`{"http.request.method":"_OTHER","http.response.status_code":404,"url.scheme":"http"}`:                                       1,
+		}
+		producer := otel.NewProducer(app)
+		var got map[string]uint64
+		for until := time.Now().Add(30 * time.Second); !maps.Equal(got, want); <-time.After(time.Millisecond) { // a request may be counted after its answer
+			if time.Now().After(until) {
+				t.Fatalf("there are %v, want %v", got, want)
+			}
+			produced, err := producer.Produce(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = map[string]uint64{}
+			for _, p := range produced[0].Metrics[0].Data.(metricdata.Histogram[float64]).DataPoints {
+				attributes, err := json.Marshal(attributesIn(p.Attributes))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, twice := got[string(attributes)]; twice {
+					t.Fatalf("%s: twice", attributes)
+				}
+				if p.Count > 0 {
+					got[string(attributes)] = p.Count
+				}
+			}
+		}
+	})
+}
+
+func attributesIn(set attribute.Set) map[string]any {
+	all := map[string]any{}
+	for _, a := range set.ToSlice() {
+		all[string(a.Key)] = a.Value.AsInterface()
+	}
+	return all
 }

@@ -1,8 +1,12 @@
 package otel
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"math"
+	"net/http"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -11,6 +15,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
 // A Producer gives what an app counts to a reader of the SDK, see [metric.WithProducer]. Nothing is measured twice, and
@@ -43,7 +50,7 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	for _, r := range append(s.Routes, s.Unmatched) {
 		route := routeAttributes(&r)
 		set := attribute.NewSet(route...)
-		duration = append(duration, c.histogram(set, r.Latency))
+		duration = append(duration, c.durations(&r, route)...)
 		active = append(active, c.point(set, uint64(max(r.InFlight, 0))))
 		panics = append(panics, c.point(set, r.Panics))
 		timeouts = append(timeouts, c.point(set, r.Timeouts))
@@ -80,7 +87,7 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	}}}, nil
 }
 
-// routeAttributes returns what says which route it is: methods and pattern as registered.
+// routeAttributes returns what says which route it is: methods, which come first, and pattern as registered.
 func routeAttributes(r *dunlin.RouteStats) []attribute.KeyValue {
 	method := r.Methods
 	if method == "*" || method == "" {
@@ -112,12 +119,81 @@ func (c *collecting) point(set attribute.Set, n uint64) metricdata.DataPoint[int
 	return metricdata.DataPoint[int64]{Attributes: set, StartTime: c.began, Time: c.now, Value: int64(min(n, math.MaxInt64))}
 }
 
-func (c *collecting) histogram(set attribute.Set, l dunlin.Latency) metricdata.HistogramDataPoint[float64] {
+// durations returns the points of a route, one for each method, scheme and status that its requests have had. Where
+// these are not to be had there is one.
+func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue) (points []metricdata.HistogramDataPoint[float64]) {
+	if inside == nil {
+		return append(points, c.histogram(attribute.NewSet(route...), r.Latency.Buckets, r.Latency.Max))
+	}
+	ended := inside.Ended(r)
+	if r.Pattern == "" {
+		ended = append(ended, unmatched...)
+	}
+	for _, counted := range ended {
+		e := exchange.EndedOf(counted)
+		all := append([]attribute.KeyValue{
+			attribute.String("http.request.method", cmp.Or(e.Method, other)),
+			attribute.String("url.scheme", scheme(e.Secure)),
+		}, route[1:]...)
+		if e.Status > 0 {
+			all = append(all, attribute.Int("http.response.status_code", e.Status))
+		}
+		switch {
+		case e.Dropped:
+			all = append(all, attribute.String("error.type", "dropped"))
+		case e.Status >= http.StatusInternalServerError:
+			all = append(all, attribute.String("error.type", strconv.Itoa(e.Status)))
+		}
+		points = merge(points, c.histogram(attribute.NewSet(all...), e.Latency.Buckets, e.Latency.Max))
+	}
+	return points
+}
+
+// unmatched are what clients can make of requests that no route takes. They have their series from the beginning, so that
+// nobody makes new ones by asking for what is not there.
+var unmatched = func() (all []tally.Ended) {
+	for method := range http1.Methods {
+		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+			all = append(all, tally.Ended{Outcome: exchange.OutcomeOf(status, method, false)})
+		}
+	}
+	return all
+}()
+
+// merge adds a point to those that there are, or to the one with the same attributes: what is counted apart may be the same here.
+func merge(points []metricdata.HistogramDataPoint[float64], p metricdata.HistogramDataPoint[float64]) []metricdata.HistogramDataPoint[float64] {
+	for i := range points {
+		same := &points[i]
+		if same.Attributes.Equals(&p.Attributes) {
+			same.Count += p.Count
+			same.Sum += p.Sum
+			for b, n := range p.BucketCounts {
+				same.BucketCounts[b] += n
+			}
+			if most, ok := p.Max.Value(); ok {
+				if m, had := same.Max.Value(); !had || m < most {
+					same.Max = p.Max
+				}
+			}
+			return points
+		}
+	}
+	return append(points, p)
+}
+
+func scheme(secure bool) string {
+	if secure {
+		return "https"
+	}
+	return "http"
+}
+
+func (c *collecting) histogram(set attribute.Set, buckets iter.Seq2[time.Duration, uint64], longest time.Duration) metricdata.HistogramDataPoint[float64] {
 	h := metricdata.HistogramDataPoint[float64]{
 		Attributes: set, StartTime: c.began, Time: c.now, Bounds: bounds, BucketCounts: make([]uint64, len(bounds)+1),
 	}
 	var last time.Duration
-	for end, below := range l.Buckets {
+	for end, below := range buckets {
 		n := below - h.Count
 		h.Count = below
 		if n > 0 {
@@ -128,14 +204,14 @@ func (c *collecting) histogram(set attribute.Set, l dunlin.Latency) metricdata.H
 			h.BucketCounts[i] += n
 			middle := (max(last, end-end/4) + end) / 2 // a bucket is a quarter of a doubling wide, or less
 			if end == math.MaxInt64 {
-				middle = l.Max
+				middle = longest
 			}
 			h.Sum += float64(n) * middle.Seconds()
 		}
 		last = end
 	}
 	if h.Count > 0 {
-		h.Max = metricdata.NewExtrema(l.Max.Seconds())
+		h.Max = metricdata.NewExtrema(longest.Seconds())
 	}
 	return h
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
 // scope is the name of the instrumentation.
@@ -38,6 +39,7 @@ const scope = "github.com/dunlinhttp/dunlin/otel"
 // inside is what package dunlin has for this one, see its type of that name: nil where it is of another release, that has no such thing.
 var inside, _ = exchange.Inside.(interface {
 	Version(r *dunlin.Request) string
+	Ended(s *dunlin.RouteStats) []tally.Ended
 })
 
 // Config has the settings of Trace and Transport. The zero value of a field stands for its default.
@@ -222,12 +224,8 @@ func inUTF8(s string) string {
 // attributes returns what is known of a request before it is answered.
 func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	method, known := c.known(r.Method())
-	scheme := "http"
-	if r.Secure() {
-		scheme = "https"
-	}
 	all := make([]attribute.KeyValue, 0, 14)
-	all = append(all, attribute.String("http.request.method", method), attribute.String("url.scheme", scheme), attribute.String("url.path", bounded(r.SentPath())))
+	all = append(all, attribute.String("http.request.method", method), attribute.String("url.scheme", scheme(r.Secure())), attribute.String("url.path", bounded(r.SentPath())))
 	if !known {
 		all = append(all, attribute.String("http.request.method_original", bounded(r.Method())))
 	}

@@ -174,7 +174,7 @@ func (r *Answer) Lend() (x *Own, body []byte) {
 	return x, view.Bytes(r.Body)
 }
 
-// Class returns what an answer is counted as: the class of its status, 0 for
+// Class returns the class of an answer's status, 0 for
 // none because the connection is dropped, or its client has gone.
 func (r *Answer) Class() uint8 {
 	if r.meta.kind() >= Abort {

@@ -92,6 +92,7 @@
 //	ended.go    what writers and bodies are when their time is over
 //	late.go     answers without the action problem.go  what is wrong with bodies
 //	pace.go     whether a route blocks     slow.go     whether a request body comes too slowly
+//	outcome.go  what it is counted as
 //	answer.go   an answer as a value       own.go      the memory it may own
 //	fields.go   its header fields          block.go    fields that were rendered once
 //	pairs.go    what two blocks come to    namemask.go sets of names in one word

@@ -82,11 +82,11 @@ type Route struct {
 // RouteCounts is what is counted for a route.
 //
 // What is counted of requests, by route, costs a request on the loop engine one look
-// at the clock and two additions to memory that its loop has for itself, and
-// pipelined ones share that. On net/http it is two looks and four additions. A bare
+// at the clock and one addition to memory that its loop has for itself, and
+// pipelined ones share that. On net/http it is two looks and three additions. A bare
 // ServeHTTP pays one branch.
 type RouteCounts struct {
-	tally.Counter // by Class
+	tally.Counter // by State.Outcome
 
 	// These are rare and not worth a shard.
 	Panics, Timeouts, Takeovers atomic.Uint64

@@ -16,20 +16,24 @@ const (
 	MethodOptions
 	MethodConnect
 	MethodTrace
+	MethodQuery
+
+	Methods // how many there are
 )
 
 var methodNames = [...]string{
 	MethodOther: "", MethodGet: "GET", MethodHead: "HEAD", MethodPost: "POST",
 	MethodPut: "PUT", MethodPatch: "PATCH", MethodDelete: "DELETE",
 	MethodOptions: "OPTIONS", MethodConnect: "CONNECT", MethodTrace: "TRACE",
+	MethodQuery: "QUERY",
 }
 
 // String returns the method's token, and "" for MethodOther.
 func (m Method) String() string { return methodNames[m] }
 
-// methodOf recognises a method token. Methods are case-sensitive (RFC 9110
+// MethodOf recognises a method token. Methods are case-sensitive (RFC 9110
 // §9.1), so "get" is MethodOther.
-func methodOf(token []byte) Method {
+func MethodOf[T ~string | ~[]byte](token T) Method {
 	switch string(token) {
 	case "GET":
 		return MethodGet
@@ -49,6 +53,8 @@ func methodOf(token []byte) Method {
 		return MethodConnect
 	case "TRACE":
 		return MethodTrace
+	case "QUERY":
+		return MethodQuery
 	}
 	return MethodOther
 }

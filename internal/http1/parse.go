@@ -139,7 +139,7 @@ func (h *Head) more(w []byte, lim *Limits) error {
 		if !ended {
 			return h.refuse(w, lim, h.line, methodTooLong)
 		}
-		h.Method = methodOf(method) // HEAD gets no body with the refusal
+		h.Method = MethodOf(method) // HEAD gets no body with the refusal
 		return h.refuse(w, lim, len(w), targetTooLong)
 	}
 	return nil
@@ -170,7 +170,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 		return start, methodTooLong
 	}
 	h.method = span{uint32(start), uint32(space)}
-	h.Method = methodOf(w[start:space])
+	h.Method = MethodOf(w[start:space])
 
 	target := space + 1
 	pathEnd, end := h.scanTarget(w, target)

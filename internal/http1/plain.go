@@ -30,7 +30,7 @@ func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 		if space = scanToken(w, 0); space == 0 || space > maxMethod || space+1 >= len(w) || w[space] != ' ' {
 			return 0
 		}
-		if method = methodOf(w[:space]); method == MethodConnect {
+		if method = MethodOf(w[:space]); method == MethodConnect {
 			return 0
 		}
 	}

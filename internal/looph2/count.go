@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
 // A counter is a driver's part in counting requests by route. Those that one call answers on the
@@ -16,7 +17,7 @@ type counter struct {
 	on      bool
 	since   int64 // when the present call began, on the engine's clock
 	counts  *exchange.RouteCounts
-	outcome uint8
+	outcome tally.Outcome
 	n       uint64 // requests not yet counted
 }
 
@@ -24,8 +25,13 @@ func (k *counter) begin(h *Handler, d *engine.Driver) {
 	k.on, k.since = h.server.Counting.Load(), d.Arrived()
 }
 
+// outcome returns what the request is counted as.
+func (x *Wire) outcome(a *exchange.Answer) tally.Outcome {
+	return x.s.Outcome(a, x.h.server.Secure(x))
+}
+
 // countAnswer counts a request that was answered on the loop.
-func (sc *Scratch) countAnswer(d *engine.Driver, counts *exchange.RouteCounts, outcome uint8) {
+func (sc *Scratch) countAnswer(d *engine.Driver, counts *exchange.RouteCounts, outcome tally.Outcome) {
 	k := &sc.count
 	switch {
 	case !k.on:
@@ -66,7 +72,7 @@ func (x *Wire) endInFlight() {
 }
 
 // countElsewhere counts a request that was answered elsewhere.
-func (x *Wire) countElsewhere(counts *exchange.RouteCounts, outcome uint8) {
+func (x *Wire) countElsewhere(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	if x.h.server.Counting.Load() {
 		counts.Shard(0).Add(outcome, 1, x.took())
 	}

@@ -121,7 +121,7 @@ func (own *stream) expire() {
 		timeout.End(context.DeadlineExceeded)
 	}
 	a := s.h.server.Pipeline.Late(y.s.Route)
-	y.countElsewhere(&y.s.Route.Counts, a.Class())
+	y.countElsewhere(&y.s.Route.Counts, y.outcome(&a))
 	defer func() { own.answerLate(y, &a) }() // also where a policy or an observer ends this goroutine
 	a = y.call.Amend(a, exchange.FromTimeout)
 	if y.s.Watched {

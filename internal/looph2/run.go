@@ -249,7 +249,7 @@ func (x *Wire) keepRequest() {
 // settle sends the answer of an action that has stayed on its loop.
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
-	s.sc.countAnswer(s.d, &route.Counts, a.Class())
+	s.sc.countAnswer(s.d, &route.Counts, x.outcome(a))
 	if !route.NoRoute {
 		route.Pace.Returned(s.d.Now())
 	}
@@ -309,10 +309,10 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	case late:
 		a.Release()
 	case kind == exchange.Sent || kind == exchange.Abort || outOfTime:
-		x.countElsewhere(&x.s.Route.Counts, a.Class())
+		x.countElsewhere(&x.s.Route.Counts, x.outcome(a))
 		a.Release()
 	default:
-		x.countElsewhere(&x.s.Route.Counts, a.Class())
+		x.countElsewhere(&x.s.Route.Counts, x.outcome(a))
 		p = pending{answer: *a, length: a.Announced(), undated: x.undated, is: true}
 		if !own.headOnly {
 			p.body = x.keepBody(a, view.Bytes(a.Body))
@@ -383,7 +383,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 		s.enqueue(own, true)
 		return
 	}
-	s.sc.countAnswer(s.d, &x.s.Route.Counts, r.answer.Class())
+	s.sc.countAnswer(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
 	a := x.call.Amend(r.answer, r.source)
 	own.running, own.ended = true, true
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}

@@ -61,7 +61,7 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 		x.dropLate(&resp)
 		return
 	}
-	x.countAnswer(resp.Class())
+	x.countAnswer(&resp)
 	x.endInFlight()
 	if x.conclude(&resp) == moreRequests {
 		c.SetDeadline(h.server.IdleTimeout)

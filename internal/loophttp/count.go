@@ -20,17 +20,23 @@ type counter struct {
 	on       bool
 	since    int64 // when the present call began, on the engine's clock
 	counts   *exchange.RouteCounts
-	outcome  uint8
+	outcome  tally.Outcome
 	n        uint64 // requests not yet counted
 	inFlight *tally.Shard
 }
 
 // countAnswer counts the present request. answer looks itself
 // whether it is like the one before, as pipelined ones are.
-func (x *wire) countAnswer(outcome uint8) { x.countOther(&x.s.Route.Counts, outcome) }
+func (x *wire) countAnswer(a *exchange.Answer) { x.countOther(&x.s.Route.Counts, x.outcome(a)) }
+
+// outcome returns what the present request is counted as.
+func (x *wire) outcome(a *exchange.Answer) tally.Outcome {
+	server := x.handler.server
+	return x.s.Outcome(a, x.c.Secure() || server.Proxies != nil && x.s.Path != "" && server.Secure(x)) // without a path its fields are not known
+}
 
 // countOther counts a request that need not be like the one before.
-func (x *wire) countOther(counts *exchange.RouteCounts, outcome uint8) {
+func (x *wire) countOther(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	k := &x.count
 	if !k.on {
 		return

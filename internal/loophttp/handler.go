@@ -291,11 +291,11 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x.use(d, c)
 	x.closeStdBody()
 	x.endInFlight()
-	if resp := exchange.Bare(0, exchange.Abort); x.begun || cause != nil {
-		x.countAnswer(resp.Class())
-	} else {
-		x.countAnswer(exchange.ServerError)
+	counted := exchange.Bare(0, exchange.Abort)
+	if !x.begun && cause == nil {
+		counted = exchange.Bare(http.StatusInternalServerError, exchange.Complete)
 	}
+	x.countAnswer(&counted)
 	x.flushCount()
 	if x.begun {
 		x.cut()
@@ -331,7 +331,7 @@ func (x *wire) refuse(status int, detail string) progress {
 func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.handler.server.Refused.Add(1)
 	resp := x.handler.server.Pipeline.Answer(problem)
-	x.countAnswer(resp.Class())
+	x.countAnswer(&resp)
 	x.flushCount()
 	x.sendAlone(resp, source)
 	x.call.End() // what is known of it, such as its identifier, is not the next one's

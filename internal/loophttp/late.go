@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
 // A timeout on an action's time (exchange/late.go) is kept by the engine's driver, since it holds only for an action
@@ -52,6 +53,8 @@ func (h *handler) Expiring(late, fresh any) {
 		from.head.CopyTo(&x.head, x.kept)
 		x.readHead()
 		x.call.Begin(true)
+	} else {
+		x.s.Set(http1.MethodOf(from.s.Method).String(), "", "", false)
 	}
 	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
 	x.call.Succeed(from.call)
@@ -68,7 +71,7 @@ func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 	x.use(d, c)
 	x.closing = true
 	resp := h.server.Pipeline.Late(x.s.Route)
-	x.countAnswer(resp.Class())
+	x.countAnswer(&resp)
 	x.flushCount()
 	x.answerAlone(resp, exchange.FromTimeout)
 	x.call.End()

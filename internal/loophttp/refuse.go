@@ -25,7 +25,7 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 	if x.d.Draining() {
 		x.closing = true
 	}
-	x.countAnswer(resp.Class())
+	x.countAnswer(&resp)
 	x.answerAlone(resp, source)
 	x.end()
 	if x.closing {
@@ -128,7 +128,7 @@ func (x *wire) refuseApart() {
 	server.Refused.Add(1)
 	x.closing, x.minor = true, 1
 	resp := server.Pipeline.Answer(x.planned.refusal)
-	x.countAnswer(resp.Class())
+	x.countAnswer(&resp)
 	x.flushCount()
 	resp = x.call.Amend(resp, exchange.FromMemory)
 	x.planned = nil

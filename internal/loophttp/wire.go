@@ -297,7 +297,7 @@ func (x *wire) answer() progress {
 		return x.dropLate(&resp)
 	}
 	route := x.s.Route
-	if counts, outcome := &route.Counts, resp.Class(); counts == x.count.counts && outcome == x.count.outcome {
+	if counts, outcome := &route.Counts, x.outcome(&resp); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
 		x.countOther(counts, outcome)

@@ -18,13 +18,13 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	x.count.shard = nil
 	resp, isLate := race.Run(x.call, x.service.Pipeline)
 	if !isLate {
-		count.end(resp.Class())
+		count.end(x.s, &resp)
 		x.observe(resp)
 		x.sendSettled(&resp)
 		return true
 	}
 	resp = x.service.Pipeline.Late(route)
-	count.end(resp.Class())
+	count.end(late.s, &resp)
 	if alone { // of HTTP/2 the others of the connection have nothing to do with it
 		late.w.Header().Set("Connection", "close")
 	}

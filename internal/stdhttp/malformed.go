@@ -121,7 +121,7 @@ func (s *Service) refuse(w http.ResponseWriter, req *http.Request, status int, w
 	resp := s.Pipeline.Answer(s.Pipeline.Problem(status, why, nil))
 	if s.Counting.Load() {
 		defer endCount(x.startCount())
-		x.count.end(resp.Class())
+		x.count.end(x.s, &resp)
 	}
 	x.answerAlone(resp, exchange.FromProtocol)
 	x.release()

@@ -96,7 +96,7 @@ func (s *Service) newWire() *wire {
 func (x *wire) answer() {
 	resp := exchange.Finish(x.call)
 	if x.count.shard != nil {
-		x.count.end(resp.Class())
+		x.count.end(x.s, &resp)
 	}
 	x.observe(resp)
 	if resp.IsBare() && !exchange.BodyAllowed(resp.Status()) && resp.Kind() == exchange.Complete {
@@ -210,9 +210,10 @@ func (x *wire) OmitDate() {
 }
 
 func (x *wire) Abandoned() {
-	x.count.end(0)
+	dropped := exchange.Bare(0, exchange.Abort)
+	x.count.end(x.s, &dropped)
 	if x.race == nil && !x.inner {
-		x.observe(exchange.Bare(0, exchange.Abort))
+		x.observe(dropped)
 	}
 	x.stopBody()
 }

@@ -1,14 +1,15 @@
 // Package tally counts requests and how long they took, without locks and
 // without goroutines waiting for each other's cache lines. It knows neither
-// HTTP nor engines: an outcome is a small number whose meaning the user gives it.
+// HTTP nor engines: an outcome is a number whose meaning the user gives it.
 //
 // # Counting requests
 //
-// Each route has an exchange.RouteCounts (internal/exchange/state.go): a count for each class of
-// status and a histogram of durations, in shards. A shard is 1 KB that one event loop writes to,
-// so that no two processors want the same cache line; it is made when the loop first answers a
-// request of that route. Net/http's exchanges, which are pooled by processor, are spread over
-// the same shards. A snapshot adds the shards up.
+// Each route has an exchange.RouteCounts (internal/exchange/state.go): a histogram of durations for
+// each outcome that its requests have had, which is their status and method and whether they came
+// by TLS (exchange/outcome.go), in shards. A shard is what one event loop writes to, so that no two
+// processors want the same cache line; it is made when the loop first answers a request of that
+// route, and a histogram, of 1 KB, with the first request of its outcome. Net/http's exchanges, which
+// are pooled by processor, are spread over the same shards. A snapshot adds the shards up.
 //
 //   - On the loop engine (internal/loophttp/count.go) nothing is shared while a call of Data
 //     answers what a connection has sent. Answers to the same route with the same outcome are
@@ -33,18 +34,30 @@
 package tally
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// Outcomes is how many kinds of end a request may have.
-const Outcomes = 6
+// An Outcome is the kind of end that a request has had. Its low three bits are its class.
+type Outcome uint16
+
+// Classes is how many classes there are.
+const Classes = 8
+
+// Class returns the class of an outcome.
+func (o Outcome) Class() uint8 { return uint8(o % Classes) }
+
+// told is how many outcomes a shard tells apart. Of those that come later only the class is told, as an outcome
+// that is nothing else.
+const told = 24
 
 // A Counter counts the requests of one kind, a route's say. Whoever counts does so
 // in a shard; counters that run at the same time take different ones, one for an
-// event loop, so that no two processors write to the same memory. A shard takes
-// about 1 KB and is made when it is first asked for.
+// event loop, so that no two processors write to the same memory. A shard is made
+// when it is first asked for, and takes about 1 KB for each outcome.
 type Counter struct {
 	shards []atomic.Pointer[Shard]
 }
@@ -55,8 +68,14 @@ type Shard struct {
 	// in another shard than it began in: only the sum over all means something.
 	InFlight atomic.Int64
 
-	outcomes [Outcomes]atomic.Uint64
-	latency  histogram
+	told   [told]atomic.Pointer[outcomeCount] // in the order in which they first came
+	others [Classes]atomic.Pointer[outcomeCount]
+}
+
+// An outcomeCount counts the requests of one outcome.
+type outcomeCount struct {
+	outcome Outcome
+	latency histogram
 }
 
 // Init makes room for as many shards as there are processors.
@@ -79,33 +98,97 @@ func (c *Counter) Shard(n int) *Shard {
 }
 
 // Add counts n requests with the same outcome that took d each.
-func (s *Shard) Add(outcome uint8, n uint64, d time.Duration) {
-	s.outcomes[outcome].Add(n)
-	s.latency.add(n, d)
+func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) { s.count(outcome).latency.add(n, d) }
+
+// count returns what counts an outcome.
+func (s *Shard) count(outcome Outcome) *outcomeCount {
+	for i := range s.told {
+		if c := made(&s.told[i], outcome); c.outcome == outcome {
+			return c
+		}
+	}
+	class := outcome.Class()
+	return made(&s.others[class], Outcome(class))
+}
+
+// made returns what is at a place: what counts an outcome, if nothing was there.
+func made(at *atomic.Pointer[outcomeCount], outcome Outcome) *outcomeCount {
+	if c := at.Load(); c != nil {
+		return c
+	}
+	c := &outcomeCount{outcome: outcome}
+	if !at.CompareAndSwap(nil, c) {
+		c = at.Load()
+	}
+	return c
 }
 
 // Sums is what the shards of a Counter say together.
 type Sums struct {
-	Outcomes [Outcomes]uint64
+	Classes  [Classes]uint64 // how many requests had an outcome of each
 	InFlight int64
 	Latency  Latencies
+	Ended    []Ended // by outcome
+}
+
+// Ended are the requests that have had one outcome.
+type Ended struct {
+	Outcome Outcome
+	Latency Latencies
 }
 
 // Sums adds the shards up. Requests that end meanwhile may be in some of the sums
 // and not yet in others.
 func (c *Counter) Sums() (sums Sums) {
-	var buckets [buckets]uint64
+	var all counted
+	by := map[Outcome]*counted{}
+	add := func(at *atomic.Pointer[outcomeCount]) {
+		c := at.Load()
+		if c == nil {
+			return
+		}
+		own := by[c.outcome]
+		if own == nil {
+			own = new(counted)
+			by[c.outcome] = own
+		}
+		own.longest = max(own.longest, c.latency.addTo(&own.buckets))
+	}
 	for i := range c.shards {
 		s := c.shards[i].Load()
 		if s == nil {
 			continue
 		}
-		for o := range s.outcomes {
-			sums.Outcomes[o] += s.outcomes[o].Load()
-		}
 		sums.InFlight += s.InFlight.Load()
-		sums.Latency.Max = max(sums.Latency.Max, s.latency.addTo(&buckets))
+		for i := range s.told {
+			add(&s.told[i])
+		}
+		for i := range s.others {
+			add(&s.others[i])
+		}
 	}
-	sums.Latency.trim(&buckets)
+	for _, o := range slices.Sorted(maps.Keys(by)) {
+		own := by[o]
+		l := own.atRest()
+		sums.Ended = append(sums.Ended, Ended{o, l})
+		sums.Classes[o.Class()] += l.total
+		all.longest = max(all.longest, own.longest)
+		for i, n := range own.buckets {
+			all.buckets[i] += n
+		}
+	}
+	sums.Latency = all.atRest()
 	return sums
+}
+
+// counted is what several histograms say together.
+type counted struct {
+	buckets [buckets]uint64
+	longest time.Duration
+}
+
+func (c *counted) atRest() Latencies {
+	l := Latencies{Max: c.longest}
+	l.trim(&c.buckets)
+	return l
 }

@@ -25,7 +25,7 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 			for n := range 1000 {
 				s := c.Shard(i)
 				s.InFlight.Add(1)
-				s.Add(uint8(n%tally.Outcomes), 2, time.Duration(n)*time.Microsecond)
+				s.Add(tally.Outcome(n%100), 2, time.Duration(n)*time.Microsecond)
 				c.Shard(i + 1).InFlight.Add(-1)
 			}
 		})
@@ -36,7 +36,7 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 	wg.Wait()
 	sums := c.Sums()
 	var all uint64
-	for _, n := range sums.Outcomes {
+	for _, n := range sums.Classes {
 		all += n
 	}
 	if all != 16000 || sums.Latency.Count() != 16000 || sums.InFlight != 0 {
@@ -44,6 +44,36 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 	}
 	if sums.Latency.Max != 999*time.Microsecond {
 		t.Errorf("max %v", sums.Latency.Max)
+	}
+}
+
+// However many outcomes there are, none of them is lost: of those beyond what a shard tells apart the class stays.
+func TestOutcomesBeyondWhatIsTold(t *testing.T) {
+	c := newCounter()
+	var want [tally.Classes]uint64
+	for o := range tally.Outcome(400) {
+		c.Shard(int(o)).Add(o, uint64(o)+1, time.Duration(o)*time.Millisecond)
+		want[o.Class()] += uint64(o) + 1
+	}
+	sums := c.Sums()
+	if sums.Classes != want || sums.Latency.Max != 399*time.Millisecond {
+		t.Errorf("by class %v, want %v; at most %v", sums.Classes, want, sums.Latency.Max)
+	}
+	var all, told uint64
+	for i, e := range sums.Ended {
+		all += e.Latency.Count()
+		if i > 0 && e.Outcome <= sums.Ended[i-1].Outcome {
+			t.Errorf("%d behind %d", e.Outcome, sums.Ended[i-1].Outcome)
+		}
+		if e.Outcome >= tally.Classes { // the least of a class stand for what is not told, too
+			told++
+			if e.Latency.Count() != uint64(e.Outcome)+1 {
+				t.Errorf("%d requests of outcome %d", e.Latency.Count(), e.Outcome)
+			}
+		}
+	}
+	if all != sums.Latency.Count() || told < 10 {
+		t.Errorf("%d of %d requests, %d outcomes are told", all, sums.Latency.Count(), told)
 	}
 }
 

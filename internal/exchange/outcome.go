@@ -1,0 +1,62 @@
+package exchange
+
+import (
+	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/tally"
+)
+
+// What requests are counted by, in the bits of a [tally.Outcome]:
+//
+//	0-2   the class of the status, 0 for none
+//	3-9   the rest of the status, or noStatus
+//	10-13 the method
+//	14    whether the client has asked by TLS
+const (
+	outcomeStatus = 3
+	outcomeMethod = 10
+	outcomeSecure = 1 << 14
+
+	noStatus = 127
+)
+
+// Outcome returns what a request is counted as that ends with an answer.
+func (s *State) Outcome(a *Answer, secure bool) tally.Outcome {
+	status := a.Status()
+	if a.Class() == 0 {
+		status = 0
+	}
+	return OutcomeOf(status, http1.MethodOf(s.Method), secure)
+}
+
+// OutcomeOf returns what requests are counted as that end with a status, 0 for none.
+func OutcomeOf(status int, method http1.Method, secure bool) tally.Outcome {
+	class := min(status/100, ServerError) // standard handlers may go beyond
+	rest := status - 100*class
+	if class == 0 || rest > 99 {
+		rest = noStatus
+	}
+	o := tally.Outcome(class) | tally.Outcome(rest)<<outcomeStatus | tally.Outcome(method)<<outcomeMethod
+	if secure {
+		o |= outcomeSecure
+	}
+	return o
+}
+
+// Ended is what is known of requests that were counted together.
+type Ended struct {
+	Method  string // "" for one that is not known
+	Status  int    // 0: none, or one that is not told
+	Dropped bool   // they have had no answer, or none to its end
+	Secure  bool
+	Latency tally.Latencies
+}
+
+// EndedOf says what the outcome of requests means.
+func EndedOf(e tally.Ended) Ended {
+	o := e.Outcome
+	known := Ended{Dropped: o.Class() == 0, Secure: o&outcomeSecure != 0, Method: http1.Method(o >> outcomeMethod & 15).String(), Latency: e.Latency}
+	if rest := o >> outcomeStatus & noStatus; rest != noStatus && !known.Dropped {
+		known.Status = 100*int(o.Class()) + int(rest)
+	}
+	return known
+}
