@@ -34,7 +34,6 @@
 package tally
 
 import (
-	"maps"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -98,12 +97,22 @@ func (c *Counter) Shard(n int) *Shard {
 }
 
 // Add counts n requests with the same outcome that took d each.
-func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) { s.count(outcome).latency.add(n, d) }
+func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) {
+	c := s.told[0].Load()
+	if c == nil || c.outcome != outcome { // it is not what most requests of a route come to
+		c = s.count(outcome)
+	}
+	c.latency.add(n, d)
+}
 
 // count returns what counts an outcome.
 func (s *Shard) count(outcome Outcome) *outcomeCount {
 	for i := range s.told {
-		if c := made(&s.told[i], outcome); c.outcome == outcome {
+		c := s.told[i].Load()
+		if c == nil {
+			c = made(&s.told[i], outcome)
+		}
+		if c.outcome == outcome {
 			return c
 		}
 	}
@@ -140,45 +149,75 @@ type Ended struct {
 // Sums adds the shards up. Requests that end meanwhile may be in some of the sums
 // and not yet in others.
 func (c *Counter) Sums() (sums Sums) {
-	var all counted
-	by := map[Outcome]*counted{}
-	add := func(at *atomic.Pointer[outcomeCount]) {
-		c := at.Load()
-		if c == nil {
-			return
+	var few [8]Outcome
+	for _, o := range c.outcomes(few[:0]) {
+		var own counted
+		for i := range c.shards {
+			c.shards[i].Load().addTo(&own, o)
 		}
-		own := by[c.outcome]
-		if own == nil {
-			own = new(counted)
-			by[c.outcome] = own
-		}
-		own.longest = max(own.longest, c.latency.addTo(&own.buckets))
-	}
-	for i := range c.shards {
-		s := c.shards[i].Load()
-		if s == nil {
-			continue
-		}
-		sums.InFlight += s.InFlight.Load()
-		for i := range s.told {
-			add(&s.told[i])
-		}
-		for i := range s.others {
-			add(&s.others[i])
-		}
-	}
-	for _, o := range slices.Sorted(maps.Keys(by)) {
-		own := by[o]
 		l := own.atRest()
 		sums.Ended = append(sums.Ended, Ended{o, l})
 		sums.Classes[o.Class()] += l.total
-		all.longest = max(all.longest, own.longest)
-		for i, n := range own.buckets {
-			all.buckets[i] += n
+	}
+	for i := range c.shards {
+		if s := c.shards[i].Load(); s != nil {
+			sums.InFlight += s.InFlight.Load()
+		}
+	}
+	if len(sums.Ended) == 1 {
+		sums.Latency = sums.Ended[0].Latency // as of most routes
+		return sums
+	}
+	var all counted
+	for _, e := range sums.Ended {
+		all.longest = max(all.longest, e.Latency.Max)
+		for i, n := range e.Latency.counts {
+			all.buckets[e.Latency.first+i] += n
 		}
 	}
 	sums.Latency = all.atRest()
 	return sums
+}
+
+// outcomes appends what has been counted so far to list, in order.
+func (c *Counter) outcomes(list []Outcome) []Outcome {
+	for i := range c.shards {
+		s := c.shards[i].Load()
+		for at := range s.counts {
+			if place, known := slices.BinarySearch(list, at.outcome); !known {
+				list = slices.Insert(list, place, at.outcome)
+			}
+		}
+	}
+	return list
+}
+
+// counts yields what counts an outcome of the shard, which may be nil.
+func (s *Shard) counts(yield func(*outcomeCount) bool) {
+	if s == nil {
+		return
+	}
+	for i := range s.told {
+		if c := s.told[i].Load(); c == nil {
+			return // there are none in others
+		} else if !yield(c) {
+			return
+		}
+	}
+	for i := range s.others {
+		if c := s.others[i].Load(); c != nil && !yield(c) {
+			return
+		}
+	}
+}
+
+// addTo adds the requests of an outcome.
+func (s *Shard) addTo(sum *counted, outcome Outcome) {
+	for c := range s.counts {
+		if c.outcome == outcome {
+			sum.longest = max(sum.longest, c.latency.addTo(&sum.buckets))
+		}
+	}
 }
 
 // counted is what several histograms say together.
