@@ -17,7 +17,8 @@ import (
 // never be connected to again, and calls would wait for the connection of a subscription beyond their time. So when one is begun, calls wait here,
 // and go on when a visit that has more time has been at the part.
 type gate struct {
-	shut  atomic.Int64 // how many parts are
+	next  func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) // nil: by TCP
+	shut  atomic.Int64                                                              // how many parts are
 	mu    sync.Mutex
 	parts []gatePart
 }
@@ -48,6 +49,9 @@ type (
 func (g *gate) dial(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if _, ends := ctx.Deadline(); ctx.Value(visiting{}) == nil && (ends || ctx.Value(subscribing{}) != nil) {
 		g.close()
+	}
+	if g.next != nil {
+		return g.next(ctx, addr, dialer, config)
 	}
 	if config == nil {
 		return dialer.DialContext(ctx, "tcp", addr)

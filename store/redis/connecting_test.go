@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +69,26 @@ func (r *road) cut() {
 		_ = conn.Close()
 	}
 	r.all = nil
+}
+
+// The URL of a Unix socket leads there.
+func TestUnixSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "redis") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "socket")
+	startServer(t, "--unixsocket", socket)
+	st, err := redis.OpenURL(&url.URL{Scheme: "unix", Path: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	eventually(t, "Redis is used", func() bool {
+		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		return err == nil
+	})
 }
 
 // A Redis, or a master of a cluster, to which a connection takes longer than a call may is connected to again after its connections were lost.

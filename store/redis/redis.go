@@ -187,7 +187,7 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	option.DisableCache = true     // what is shared is asked for anew
 	option.ConnWriteTimeout = replyTimeout
 	option.Dialer.Timeout = dialTimeout
-	gate := &gate{}
+	gate := &gate{next: option.DialCtxFn} // that of a URL of a Unix socket
 	option.DialCtxFn = gate.dial
 	dial := func() (rueidis.Client, error) { return rueidis.NewClient(option) }
 	client, err := dial()
