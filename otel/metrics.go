@@ -149,12 +149,14 @@ func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue)
 	return points
 }
 
-// unmatched are what clients can make of requests that no route takes. They have their series from the beginning, so that
+// unmatched are what random paths and methods come to. They have their series from the beginning, so that
 // nobody makes new ones by asking for what is not there.
 var unmatched = func() (all []tally.Ended) {
 	for method := range http1.Methods {
 		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
-			all = append(all, tally.Ended{Outcome: exchange.OutcomeOf(status, method, false)})
+			for _, secure := range []bool{false, true} {
+				all = append(all, tally.Ended{Outcome: exchange.OutcomeOf(status, method, secure)})
+			}
 		}
 	}
 	return all

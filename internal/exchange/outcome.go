@@ -11,6 +11,7 @@ import (
 //	3-9   the rest of the status, or noStatus
 //	10-13 the method
 //	14    whether the client has asked by TLS
+//	15    nothing but the class is known
 const (
 	outcomeStatus = 3
 	outcomeMethod = 10
@@ -55,7 +56,7 @@ type Ended struct {
 func EndedOf(e tally.Ended) Ended {
 	o := e.Outcome
 	known := Ended{Dropped: o.Class() == 0, Secure: o&outcomeSecure != 0, Method: http1.Method(o >> outcomeMethod & 15).String(), Latency: e.Latency}
-	if rest := o >> outcomeStatus & noStatus; rest != noStatus && !known.Dropped {
+	if rest := o >> outcomeStatus & noStatus; rest != noStatus && !known.Dropped && o&tally.Untold == 0 {
 		known.Status = 100*int(o.Class()) + int(rest)
 	}
 	return known

@@ -49,9 +49,11 @@ const Classes = 8
 // Class returns the class of an outcome.
 func (o Outcome) Class() uint8 { return uint8(o % Classes) }
 
-// told is how many outcomes a shard tells apart. Of those that come later only the class is told, as an outcome
-// that is nothing else.
+// told is how many outcomes a shard tells apart. Of those that come later only the class is told, beside Untold.
 const told = 24
+
+// Untold is the bit of outcomes that stand for all others of their class. No other has it.
+const Untold Outcome = 1 << 15
 
 // A Counter counts the requests of one kind, a route's say. Whoever counts does so
 // in a shard; counters that run at the same time take different ones, one for an
@@ -117,7 +119,7 @@ func (s *Shard) count(outcome Outcome) *outcomeCount {
 		}
 	}
 	class := outcome.Class()
-	return made(&s.others[class], Outcome(class))
+	return made(&s.others[class], Untold|Outcome(class))
 }
 
 // made returns what is at a place: what counts an outcome, if nothing was there.
