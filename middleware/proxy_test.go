@@ -108,13 +108,15 @@ func TestProxyStreams(t *testing.T) {
 	})
 }
 
-// A client whose request is refused early, and which sends no more of it, is not waited for.
-func TestProxyWhereTheRestDoesNotCome(t *testing.T) {
+// rawBackend returns a server behind that has read the head of a request on each connection when answer is called, and
+// closes it afterwards.
+func rawBackend(t *testing.T, answer func(net.Conn)) *url.URL {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
+	t.Cleanup(func() { _ = ln.Close() })
 	go func() {
 		for {
 			conn, err := ln.Accept()
@@ -123,13 +125,21 @@ func TestProxyWhereTheRestDoesNotCome(t *testing.T) {
 			}
 			go func() {
 				defer conn.Close()
-				_, _ = http.ReadRequest(bufio.NewReader(conn))
-				_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-				_, _ = io.Copy(io.Discard, conn) // as if it went on with the request
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					answer(conn)
+				}
 			}()
 		}
 	}()
-	target := &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	return &url.URL{Scheme: "http", Host: ln.Addr().String()}
+}
+
+// A client whose request is refused early, and which sends no more of it, is not waited for.
+func TestProxyWhereTheRestDoesNotCome(t *testing.T) {
+	target := rawBackend(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // as if it went on with the request
+	})
 	config := quiet
 	config.BodyTimeout = 100 * time.Millisecond
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -255,24 +265,9 @@ func TestProxyErrors(t *testing.T) {
 
 // An answer that cannot be passed on is the fault of the server behind.
 func TestProxyBadStatus(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				_, _ = io.WriteString(conn, "HTTP/1.1 099 What\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-			}
-			_ = conn.Close()
-		}
-	}()
-	target := &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	target := rawBackend(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 099 What\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	})
 	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
 	if w := send(app, "GET"); w.Code != 502 {
 		t.Errorf("%d %s", w.Code, w.Body)
