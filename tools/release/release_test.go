@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// outside is a program that uses every published library module.
+const outside = `package main
+
+import (
+	"github.com/dunlinhttp/dunlin"
+	_ "github.com/dunlinhttp/dunlin/acme"
+	_ "github.com/dunlinhttp/dunlin/auth"
+	_ "github.com/dunlinhttp/dunlin/compress"
+	_ "github.com/dunlinhttp/dunlin/middleware"
+	_ "github.com/dunlinhttp/dunlin/openapi"
+	_ "github.com/dunlinhttp/dunlin/otel"
+	_ "github.com/dunlinhttp/dunlin/prometheus"
+	_ "github.com/dunlinhttp/dunlin/store/redis"
+	_ "github.com/dunlinhttp/dunlin/typed"
+)
+
+func main() {
+	app := dunlin.New(dunlin.Config{})
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
+}
+`
+
+// command is the module that is installed by go install instead.
+const command = "github.com/dunlinhttp/dunlin/cmd/dunlin"
+
+// A release of the last commit can be fetched from a proxy by a program that has
+// no other way to these modules.
+func TestRelease(t *testing.T) {
+	const version = "v0.1.0-test"
+	ctx := context.Background()
+	clone := cloned(t)
+	if err := tag(ctx, clone, version); err != nil {
+		t.Fatal(err)
+	}
+	if err := tag(ctx, clone, version); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("second release of the same version: error %v, want one that says that a tag exists", err)
+	}
+	served := t.TempDir()
+	if err := proxy(ctx, clone, version, served); err != nil {
+		t.Fatal(err)
+	}
+	all, err := modules(clone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := isolated(t, served)
+
+	t.Run("program", func(t *testing.T) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "main.go"), outside)
+		goCommand(t, dir, env, "mod", "init", "example.com/program")
+		get := []string{"get"}
+		for _, m := range all {
+			if m.path == command {
+				continue
+			}
+			get = append(get, m.path+"@"+version)
+			if m.dir != "." && !strings.Contains(outside, `"`+m.path+`"`) {
+				t.Errorf("the program of this test does not import %s", m.path)
+			}
+		}
+		goCommand(t, dir, env, get...)
+		goCommand(t, dir, env, "build", "-mod=mod", "-o", os.DevNull, ".")
+	})
+	t.Run("command", func(t *testing.T) {
+		bin := t.TempDir()
+		goCommand(t, t.TempDir(), append(env, "GOBIN="+bin), "install", command+"@"+version)
+		if _, err := os.Stat(filepath.Join(bin, "dunlin")); err != nil {
+			t.Error(err)
+		}
+	})
+	// go.sum of the tagged commit has the checksums of what the proxy serves.
+	t.Run("checksums", func(t *testing.T) {
+		if _, err := git(ctx, clone, "checkout", "--quiet", version); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			goCommand(t, filepath.Join(clone, m.dir), env, "build", "-mod=readonly", "./...")
+		}
+	})
+}
+
+func TestTagRefuses(t *testing.T) {
+	ctx := context.Background()
+	clone := cloned(t)
+	for _, version := range []string{"", "0.1.0", "v0.1", "v1", "v0.1.0+meta"} {
+		if err := tag(ctx, clone, version); err == nil {
+			t.Errorf("version %q is taken", version)
+		}
+	}
+	write(t, filepath.Join(clone, "go.mod"), "module changed\n")
+	if err := tag(ctx, clone, "v0.1.0-test"); err == nil || !strings.Contains(err.Error(), "uncommitted") {
+		t.Errorf("with a changed file: error %v, want one about uncommitted changes", err)
+	}
+	tags, err := git(ctx, clone, "tag", "--list", "*-test")
+	if err != nil || tags != "" {
+		t.Errorf("tags after refusals: %q, %v", tags, err)
+	}
+}
+
+// Every published module carries the licence, since a module is distributed alone.
+func TestLicences(t *testing.T) {
+	root, err := git(context.Background(), ".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join(root, "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := modules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		got, err := os.ReadFile(filepath.Join(root, m.dir, "LICENSE"))
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s/LICENSE is not a copy of LICENSE (%v)", m.dir, err)
+		}
+	}
+}
+
+// cloned returns a clone of the last commit of this repository.
+func cloned(t *testing.T) string {
+	t.Helper()
+	ctx := context.Background()
+	root, err := git(ctx, ".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	if _, err := git(ctx, root, "clone", "--quiet", "--no-tags", root, clone); err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range [][2]string{{"user.name", "Release test"}, {"user.email", "test@example.com"}} {
+		if _, err := git(ctx, clone, "config", setting[0], setting[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return clone
+}
+
+// isolated returns the environment of a go command with an empty module cache,
+// which finds the modules of this repository in served alone. The others come from
+// the module cache of the machine where they are there.
+func isolated(t *testing.T, served string) []string {
+	t.Helper()
+	known := strings.Split(goCommand(t, ".", os.Environ(), "env", "GOMODCACHE", "GOPROXY"), "\n")
+	// A folder below t.TempDir could not be removed: the go command makes modules
+	// read-only.
+	cache := filepath.Join(t.TempDir(), "modules")
+	t.Cleanup(func() { goCommand(t, ".", append(os.Environ(), "GOMODCACHE="+cache), "clean", "-modcache") })
+	return append(os.Environ(),
+		"GOPROXY=file://"+filepath.ToSlash(served)+",file://"+filepath.ToSlash(known[0])+"/cache/download,"+known[1],
+		"GONOSUMDB=github.com/dunlinhttp/*", "GONOPROXY=none", "GOMODCACHE="+cache,
+		"GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+}
+
+func goCommand(t *testing.T, dir string, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
+	"golang.org/x/mod/sumdb/dirhash"
+	"golang.org/x/mod/zip"
+)
+
+// tag commits the release of HEAD in a worktree of its own and tags every
+// published module. It fails without a change to the repository if the version
+// is not valid, the checkout has uncommitted changes or a tag exists.
+func tag(ctx context.Context, root, version string) error {
+	if semver.Canonical(version) != version || semver.Build(version) != "" {
+		return fmt.Errorf("%q is not a version such as v0.1.0", version)
+	}
+	if changes, err := git(ctx, root, "status", "--porcelain"); err != nil {
+		return err
+	} else if changes != "" {
+		return fmt.Errorf("uncommitted changes:\n%s", changes)
+	}
+	temp, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	tree := filepath.Join(temp, "tree")
+	if _, err := git(ctx, root, "worktree", "add", "--detach", tree); err != nil {
+		return err
+	}
+	defer git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", tree)
+
+	all, err := modules(tree)
+	if err != nil {
+		return err
+	}
+	if err := unused(ctx, root, version, all); err != nil {
+		return err
+	}
+	if err := prepare(tree, version, all); err != nil {
+		return err
+	}
+	if _, err := git(ctx, tree, "commit", "--quiet", "--allow-empty", "--all", "--message", "Release "+version); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if _, err := git(ctx, tree, "tag", "--annotate", "--message", m.path+" "+version, m.tag(version)); err != nil {
+			return err
+		}
+		fmt.Println(m.tag(version))
+	}
+	return nil
+}
+
+// unused reports an error if one of the tags of a version exists.
+func unused(ctx context.Context, root, version string, all []mod) error {
+	tags, err := git(ctx, root, "tag", "--list")
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if slices.Contains(strings.Fields(tags), m.tag(version)) {
+			return fmt.Errorf("tag %s exists", m.tag(version))
+		}
+	}
+	return nil
+}
+
+// prepare writes the go.mod and go.sum of every module in tree. A checksum covers
+// the go.sum of its module, so modules come after those they require.
+func prepare(tree, version string, all []mod) error {
+	var sums []string // the lines of go.sum for the modules so far
+	for _, m := range all {
+		if err := m.publish(tree, version, all); err != nil {
+			return err
+		}
+		if err := addSums(filepath.Join(tree, m.dir, "go.sum"), m, sums, all); err != nil {
+			return err
+		}
+		lines, err := checksums(m.at(version), filepath.Join(tree, m.dir))
+		if err != nil {
+			return err
+		}
+		sums = append(sums, lines...)
+	}
+	return nil
+}
+
+// addSums adds to a go.sum file the lines of the modules that m requires.
+func addSums(name string, m mod, sums []string, all []mod) error {
+	text, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return line == "" })
+	for _, sum := range sums {
+		if path, _, _ := strings.Cut(sum, " "); slices.Contains(own(m, all), path) {
+			lines = append(lines, sum)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
+}
+
+// checksums returns the two lines of go.sum for the module in a folder.
+func checksums(v module.Version, dir string) ([]string, error) {
+	file, err := os.CreateTemp("", "module")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(file.Name())
+	err = zip.CreateFromDir(file, v, dir)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum, err := dirhash.HashZip(file.Name(), dirhash.Hash1)
+	if err != nil {
+		return nil, err
+	}
+	modSum, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) {
+		return os.Open(filepath.Join(dir, "go.mod"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		fmt.Sprintf("%s %s %s", v.Path, v.Version, sum),
+		fmt.Sprintf("%s %s/go.mod %s", v.Path, v.Version, modSum),
+	}, nil
+}
+
+// git runs a git command in a folder and returns its output without the last line
+// break.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
