@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
 )
 
 // unpublished lists the folders whose modules serve this repository alone.
@@ -120,9 +119,4 @@ func (m mod) publish(root, version string, all []mod) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(root, m.dir, "go.mod"), text, 0o666)
-}
-
-// at returns the module at a version.
-func (m mod) at(version string) module.Version {
-	return module.Version{Path: m.path, Version: version}
 }

@@ -65,10 +65,11 @@ func (m mod) serve(ctx context.Context, root, version, dir string) error {
 			return err
 		}
 	}
-	return m.archive(root, version, filepath.Join(folder, version+".zip"))
+	return m.archive(filepath.Join(folder, version+".zip"), version, root, m.tag(version))
 }
 
-func (m mod) archive(root, version, name string) error {
+// archive writes the zip file of the module as it is at a revision of git.
+func (m mod) archive(name, version, root, revision string) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (m mod) archive(root, version, name string) error {
 	if subdir == "." {
 		subdir = ""
 	}
-	err = zip.CreateFromVCS(file, m.at(version), root, m.tag(version), subdir)
+	err = zip.CreateFromVCS(file, module.Version{Path: m.path, Version: version}, root, revision, subdir)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}

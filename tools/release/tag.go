@@ -11,10 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 	"golang.org/x/mod/sumdb/dirhash"
-	"golang.org/x/mod/zip"
 )
 
 // tag commits the release of HEAD in a worktree of its own and tags every
@@ -47,10 +45,10 @@ func tag(ctx context.Context, root, version string) error {
 	if err := unused(ctx, root, version, all); err != nil {
 		return err
 	}
-	if err := prepare(tree, version, all); err != nil {
+	if err := prepare(ctx, root, tree, version, all); err != nil {
 		return err
 	}
-	if _, err := git(ctx, tree, "commit", "--quiet", "--allow-empty", "--all", "--message", "Release "+version); err != nil {
+	if _, err := git(ctx, tree, "commit", "--quiet", "--allow-empty", "--message", "Release "+version); err != nil {
 		return err
 	}
 	for _, m := range all {
@@ -76,9 +74,10 @@ func unused(ctx context.Context, root, version string, all []mod) error {
 	return nil
 }
 
-// prepare writes the go.mod and go.sum of every module in tree. A checksum covers
-// the go.sum of its module, so modules come after those they require.
-func prepare(tree, version string, all []mod) error {
+// prepare writes and stages the go.mod and go.sum of every module in tree. A
+// checksum covers the go.sum of its module, so modules come after those they
+// require.
+func prepare(ctx context.Context, root, tree, version string, all []mod) error {
 	var sums []string // the lines of go.sum for the modules so far
 	for _, m := range all {
 		if err := m.publish(tree, version, all); err != nil {
@@ -87,7 +86,14 @@ func prepare(tree, version string, all []mod) error {
 		if err := addSums(filepath.Join(tree, m.dir, "go.sum"), m, sums, all); err != nil {
 			return err
 		}
-		lines, err := checksums(m.at(version), filepath.Join(tree, m.dir))
+		if _, err := git(ctx, tree, "add", "--all"); err != nil {
+			return err
+		}
+		staged, err := git(ctx, tree, "write-tree")
+		if err != nil {
+			return err
+		}
+		lines, err := checksums(m, version, root, staged)
 		if err != nil {
 			return err
 		}
@@ -115,33 +121,35 @@ func addSums(name string, m mod, sums []string, all []mod) error {
 	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
 }
 
-// checksums returns the two lines of go.sum for the module in a folder.
-func checksums(v module.Version, dir string) ([]string, error) {
-	file, err := os.CreateTemp("", "module")
+// checksums returns the two lines of go.sum for a published module in a tree of
+// git.
+func checksums(m mod, version, root, tree string) ([]string, error) {
+	temp, err := os.MkdirTemp("", "module")
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name())
-	err = zip.CreateFromDir(file, v, dir)
-	if closed := file.Close(); err == nil {
-		err = closed
+	defer os.RemoveAll(temp)
+	archive := filepath.Join(temp, "zip")
+	if err := m.archive(archive, version, root, tree); err != nil {
+		return nil, err
 	}
+	sum, err := dirhash.HashZip(archive, dirhash.Hash1)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := dirhash.HashZip(file.Name(), dirhash.Hash1)
+	gomod, err := m.file.Format()
 	if err != nil {
 		return nil, err
 	}
 	modSum, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) {
-		return os.Open(filepath.Join(dir, "go.mod"))
+		return io.NopCloser(bytes.NewReader(gomod)), nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return []string{
-		fmt.Sprintf("%s %s %s", v.Path, v.Version, sum),
-		fmt.Sprintf("%s %s/go.mod %s", v.Path, v.Version, modSum),
+		fmt.Sprintf("%s %s %s", m.path, version, sum),
+		fmt.Sprintf("%s %s/go.mod %s", m.path, version, modSum),
 	}, nil
 }
 
