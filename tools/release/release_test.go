@@ -55,9 +55,9 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := isolated(t, served)
 
 	t.Run("program", func(t *testing.T) {
+		env := isolated(t, served)
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "main.go"), outside)
 		goCommand(t, dir, env, "mod", "init", "example.com/program")
@@ -75,6 +75,7 @@ func TestRelease(t *testing.T) {
 		goCommand(t, dir, env, "build", "-mod=mod", "-o", os.DevNull, ".")
 	})
 	t.Run("command", func(t *testing.T) {
+		env := isolated(t, served)
 		bin := t.TempDir()
 		goCommand(t, t.TempDir(), append(env, "GOBIN="+bin), "install", command+"@"+version)
 		if _, err := os.Stat(filepath.Join(bin, "dunlin")); err != nil {
@@ -86,8 +87,9 @@ func TestRelease(t *testing.T) {
 		if _, err := git(ctx, clone, "checkout", "--quiet", version); err != nil {
 			t.Fatal(err)
 		}
+		env := isolated(t, served)
 		for _, m := range all {
-			goCommand(t, filepath.Join(clone, m.dir), env, "build", "-mod=readonly", "./...")
+			goCommand(t, filepath.Join(clone, m.dir), env, "list", "-mod=readonly", "-deps", "./...")
 		}
 	})
 }
@@ -165,7 +167,7 @@ func isolated(t *testing.T, served string) []string {
 	return append(os.Environ(),
 		"GOPROXY=file://"+filepath.ToSlash(served)+",file://"+filepath.ToSlash(known[0])+"/cache/download,"+known[1],
 		"GONOSUMDB=github.com/dunlinhttp/*", "GONOPROXY=none", "GOMODCACHE="+cache,
-		"GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+		"GOFLAGS=-trimpath", "GOWORK=off", "GOTOOLCHAIN=local")
 }
 
 func goCommand(t *testing.T, dir string, env []string, args ...string) string {
