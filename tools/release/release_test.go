@@ -38,6 +38,9 @@ const command = "github.com/dunlinhttp/dunlin/cmd/dunlin"
 // A release of the last commit can be fetched from a proxy by a program that has
 // no other way to these modules.
 func TestRelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds every module anew")
+	}
 	const version = "v0.1.0-test"
 	ctx := context.Background()
 	clone := cloned(t)
