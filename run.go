@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
@@ -12,22 +13,26 @@ import (
 // and returns nil when all running requests have finished, an error when they
 // had not after Config.DrainTimeout.
 //
-// Listeners that systemd passed on (LISTEN_FDS) are served in place of those
-// addresses: one named «https» (LISTEN_FDNAMES) by TLS, the others as Addr
-// would be.
+// Listeners that systemd passed on (LISTEN_FDS) are served in place of the address to
+// which they are bound. One named «http» (LISTEN_FDNAMES) is served in place of Addr, one
+// named «https» by TLS, wherever they are bound. Others are closed, with a warning.
 //
 // On unix systems SIGHUP starts the program anew, from the file it was started
-// from and with the same arguments, and hands it the listeners. As soon as the
-// new process serves, this one drains, without the grace, and Run returns. If
-// the new process does not come that far, that is logged and this one goes on.
-// Not so for the SIGHUP of a terminal that was closed: it stops the program. With
-// Config.DisableRestart SIGHUP is left to the program.
+// from and with the same arguments, and hands it the listeners, those of ListenAndServe and
+// ListenAndServeTLS included unless the system chose their port. As soon as the new process serves,
+// this one drains, without the grace, and Run returns. If the new process does not come that far,
+// that is logged and this one goes on. Not so for the SIGHUP of a terminal that was closed: it stops
+// the program. With Config.DisableRestart SIGHUP is left to the program.
+//
+// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by
+// ListenAndServe or Serve, and call its Shutdown when Run has returned.
 func (a *App) Run(ctx context.Context) error {
 	defer a.logs.FlushLast(ctx)
 	c := &a.config
 	program := &lifecycle.Program{
 		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr},
 		Log:       a.log,
+		At:        caller.Here(),
 		Open:      a.open,
 		Drain:     a.Drain,
 		Handover:  a.shutdown,

@@ -11,12 +11,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// ListenAndServe listens on the TCP address addr and serves it, see Serve.
+// ListenAndServe listens on the TCP address addr and serves it, see Serve and, about restarts, Run.
 func (a *App) ListenAndServe(addr string) error {
-	ln, err := lifecycle.Listen(addr)
+	ln, done, err := lifecycle.ListenShared(addr)
 	if err != nil {
 		return fmt.Errorf("dunlin: listen: %w", err)
 	}
+	defer done()
 	return a.Serve(ln)
 }
 

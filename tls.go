@@ -26,10 +26,11 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	if err != nil {
 		return fmt.Errorf("dunlin: TLS: %w", err)
 	}
-	ln, err := net.Listen("tcp", addr)
+	ln, done, err := lifecycle.ListenShared(addr)
 	if err != nil {
 		return fmt.Errorf("dunlin: listen: %w", err)
 	}
+	defer done()
 	return a.ServeTLS(ln, config)
 }
 

@@ -38,15 +38,16 @@
 //
 // SIGHUP begins the end without the grace, once a new process serves. The program's file is started anew
 // with duplicates of the listeners, in the protocol of systemd (LISTEN_FDS), and a pipe, to which
-// the new process writes a byte once it serves. Without that byte, within a minute, the new process
+// the new process writes a byte once it serves. A program of the new process gets the listeners of its addresses, so that
+// no app serves the address of another one; see places.go. Without that byte, within a minute, the new process
 // is killed and the old one goes on. Both accept from the same sockets in between, so nothing
 // is refused.
 //
 // # Where to look
 //
 //	servers.go   what runs, and stopping it     run.go      from the first listener to the last
+//	process.go   what apps of a process share   task.go     what runs beside servers
 //	places.go    what is listened on            inherit_*   listeners of systemd, or of the process before
 //	restart_*    the process after this one     notify.go   telling the service manager
-//	ports.go     where TLS is to be found       task.go     what runs beside servers
-//	listen_*     net.Listen, sooner on Linux
+//	ports.go     where TLS is to be found       listen_*    net.Listen, sooner on Linux
 package lifecycle

@@ -36,15 +36,19 @@ const (
 
 // inheritance is what a process was started with.
 type inheritance struct {
-	listeners []inheritedListener
-	secrets   []byte   // of the process before
-	ready     *os.File // nil unless this process is a successor
+	listeners []inheritedListener // not claimed yet
+	secrets   []byte              // of the process before
+	ready     *os.File            // nil unless this process is a successor
 }
 
 // inherit takes what is for this process, once: it unsets the variables, so that
-// programs started from here do not think it theirs.
-func inherit() (in inheritance, err error) {
+// programs started from here do not think it theirs. With successor it does so only
+// in a process that another one of this program has started.
+func inherit(successor bool) (in inheritance, err error) {
 	fds, pid, names, restart := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envRestart)
+	if successor && restart == "" {
+		return in, nil // what systemd passes on may be the program's to take
+	}
 	for _, name := range []string{envFDs, envPID, envNames, envRestart} {
 		if _, set := os.LookupEnv(name); !set {
 			continue // to unset it, C's environment would be looked through
@@ -134,11 +138,15 @@ func inheritFD(fd int) (net.Listener, error) {
 	return ln, nil
 }
 
+// isSuccessor reports whether the process before this one waits for tellReady.
+func (in *inheritance) isSuccessor() bool { return in.ready != nil }
+
 // tellReady tells the process before this one that it may go.
-func (in inheritance) tellReady() {
+func (in *inheritance) tellReady() {
 	if in.ready == nil {
 		return
 	}
 	_, _ = in.ready.Write([]byte{1}) // if it is gone already, so much the better
 	_ = in.ready.Close()
+	in.ready = nil
 }

@@ -14,9 +14,11 @@ type inheritance struct {
 	secrets   []byte
 }
 
-func inherit() (inheritance, error) { return inheritance{}, nil }
+func inherit(bool) (inheritance, error) { return inheritance{}, nil }
 
-func (inheritance) tellReady() {}
+func (*inheritance) isSuccessor() bool { return false }
+
+func (*inheritance) tellReady() {}
 
 // hangups never come.
 type hangups struct {

@@ -107,9 +107,10 @@ func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, er
 	cmd := exec.Command(h.program, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles, err = duplicates(places)
+	var names []string
+	cmd.ExtraFiles, names, err = duplicates(places)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, told)
-	cmd.Env = successorEnv(places)
+	cmd.Env = successorEnv(names)
 	if err == nil {
 		var from *os.File
 		if from, err = writeSecrets(secrets); err == nil {
@@ -168,41 +169,51 @@ func (s *successor) abandon() {
 	}
 }
 
-// duplicates returns a descriptor of its own for each listener. They must not
-// come from the File method: os/exec would make those blocking, and with them
-// the sockets of this process.
-func duplicates(places []Place) (files []*os.File, err error) {
+// duplicates returns a descriptor of its own for each listener, and the name by which the new process
+// knows it. A listener of ListenShared that is closed by now is left out.
+func duplicates(places []Place) (files []*os.File, names []string, err error) {
 	for _, p := range places {
-		sc, ok := p.Listener.(syscall.Conn)
-		if !ok {
-			return files, fmt.Errorf("a %T cannot be handed on", p.Listener)
-		}
-		raw, err := sc.SyscallConn()
+		f, err := duplicate(p)
 		if err != nil {
-			return files, err
+			return files, nil, err
 		}
-		fd, dupErr := -1, error(nil)
-		err = raw.Control(func(orig uintptr) { fd, dupErr = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0) })
-		if err = errors.Join(err, dupErr); err != nil {
-			return files, fmt.Errorf("duplicate listener %s: %w", p.Addr(), err)
-		}
-		files = append(files, os.NewFile(uintptr(fd), p.name()))
+		files, names = append(files, f), append(names, p.name)
 	}
-	return files, nil
+	for _, ln := range process.shared() {
+		if f, err := duplicate(Place{Listener: ln}); err == nil {
+			files, names = append(files, f), append(names, "")
+		}
+	}
+	return files, names, nil
+}
+
+// duplicate returns a descriptor of its own for a listener. It must not come from the File method: os/exec
+// would make that blocking, and with it the socket of this process.
+func duplicate(p Place) (*os.File, error) {
+	sc, ok := p.Listener.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be handed on", p.Listener)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd, dupErr := -1, error(nil)
+	err = raw.Control(func(orig uintptr) { fd, dupErr = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, dupErr); err != nil {
+		return nil, fmt.Errorf("duplicate listener %s: %w", p.Addr(), err)
+	}
+	return os.NewFile(uintptr(fd), "listener"), nil
 }
 
 // successorEnv is the environment of this process with what inherit reads.
-func successorEnv(places []Place) []string {
-	names := make([]string, len(places))
-	for i, p := range places {
-		names[i] = p.name()
-	}
+func successorEnv(names []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains([]string{envFDs, envPID, envNames, envRestart}, name)
 	})
 	return append(env,
-		fmt.Sprintf("%s=%d", envFDs, len(places)),
+		fmt.Sprintf("%s=%d", envFDs, len(names)),
 		fmt.Sprintf("%s=%s", envNames, strings.Join(names, ":")),
-		fmt.Sprintf("%s=%d:%d:%d", envRestart, os.Getpid(), firstFD+len(places), firstFD+len(places)+1))
+		fmt.Sprintf("%s=%d:%d:%d", envRestart, os.Getpid(), firstFD+len(names), firstFD+len(names)+1))
 }

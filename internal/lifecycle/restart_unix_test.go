@@ -4,6 +4,7 @@ package lifecycle_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -25,6 +26,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
@@ -48,8 +50,11 @@ func TestService(t *testing.T) {
 	if _, err := os.Stat(os.Getenv("TEST_FAIL")); err == nil {
 		os.Exit(3)
 	}
+	if d, err := time.ParseDuration(os.Getenv("TEST_UNCLAIMED")); err == nil {
+		*lifecycle.UnclaimedFor = d
+	}
 	config := dunlin.Config{
-		Addr:         "127.0.0.1:0",
+		Addr:         cmp.Or(os.Getenv("TEST_ADDR"), "127.0.0.1:0"),
 		H2C:          true,
 		DrainTimeout: suite.Patience,
 		TLSCert:      os.Getenv("TEST_CERT"),
@@ -77,12 +82,39 @@ func TestService(t *testing.T) {
 	app.Get("/variables", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text(os.Getenv("LISTEN_FDS") + os.Getenv("LISTEN_PID") + os.Getenv("DUNLIN_RESTART"))
 	})
+	besides(t, config)
 	err := app.Run(context.Background())
 	tell("ended %d %v", pid, err)
 	if err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// besides serves other apps of the process, which answer "other" in place of its number: one whose Run is over before that
+// of the service begins, and one by ListenAndServe, unless its address is in use by another program.
+func besides(t *testing.T, config dunlin.Config) {
+	config.Engine, config.TLSCert, config.TLSKey, config.TLSAddr = dunlin.EngineAuto, "", "", ""
+	if addr := os.Getenv("TEST_RUN_BEFORE"); addr != "" {
+		ctx, cancel := context.WithCancel(context.Background())
+		config.Addr, config.Ready = addr, func(net.Addr, dunlin.Engine) { cancel() }
+		if err := other(config).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if addr := os.Getenv("TEST_LISTEN"); addr != "" {
+		if _, err := os.Stat(os.Getenv("TEST_NO_LISTEN")); err == nil {
+			return
+		}
+		config.Ready = func(net.Addr, dunlin.Engine) { fmt.Printf("beside %d\n", os.Getpid()) }
+		go func() { fmt.Println("beside", other(config).ListenAndServe(addr)) }()
+	}
+}
+
+func other(config dunlin.Config) *dunlin.App {
+	app := dunlin.New(config)
+	app.Get("/pid", suite.Text("other"))
+	return app
 }
 
 // lineHandler passes on the messages of a log.
@@ -157,22 +189,24 @@ func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *se
 	return s
 }
 
-// await returns what follows prefix in the next line that starts with it.
-func (s *service) await(prefix string) (rest string) {
+// await returns what follows a prefix in the next line that starts with one of them.
+func (s *service) await(prefixes ...string) (rest string) {
 	s.t.Helper()
 	limit := time.After(suite.Patience)
 	for {
 		select {
 		case line, open := <-s.lines:
 			if !open {
-				s.t.Fatalf("the service ended without saying «%s»", prefix)
+				s.t.Fatalf("the service ended without saying %q", prefixes)
 			}
 			s.seen = append(s.seen, line)
-			if rest, ok := strings.CutPrefix(line+" ", prefix+" "); ok {
-				return rest
+			for _, prefix := range prefixes {
+				if rest, ok := strings.CutPrefix(line+" ", prefix+" "); ok {
+					return rest
+				}
 			}
 		case <-limit:
-			s.t.Fatalf("the service did not say «%s»", prefix)
+			s.t.Fatalf("the service did not say %q", prefixes)
 		}
 	}
 }
@@ -470,7 +504,7 @@ func TestSocketActivation(t *testing.T) {
 		files := []*os.File{file(t, secure), file(t, clear)}
 		s := startService(t, []string{
 			"TEST_ENGINE=" + engine.String(), "TEST_CERT=" + certFile, "TEST_KEY=" + keyFile,
-			"LISTEN_FDS=2", "LISTEN_FDNAMES=https:users.socket",
+			"LISTEN_FDS=2", "LISTEN_FDNAMES=https:users.socket", "TEST_ADDR=" + clear.Addr().String(),
 		}, files...)
 		pid, _ := s.serving()
 		s.serving()

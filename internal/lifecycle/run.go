@@ -15,6 +15,7 @@ import (
 type Program struct {
 	Addresses
 	Log *slog.Logger
+	At  fmt.Stringer // where Run was called, for messages
 
 	// Open makes the server of a place, and returns the function that serves it until a
 	// shutdown has finished or the listener fails. When Open fails, it closes the
@@ -36,17 +37,19 @@ type Program struct {
 
 // Run listens and serves until ctx ends or a signal asks for the end, drains, and
 // returns nil when that was in time. SIGHUP hands the listeners to a new process.
+// It panics if another Run is under way in this process.
 func Run(ctx context.Context, p *Program) error {
-	inherited, err := inherit()
+	err := process.begin(p)
+	defer process.end()
 	if err != nil {
-		return fmt.Errorf("inherited listeners: %w", err)
+		return err
 	}
-	if inherited.secrets != nil {
-		if err := p.Inherit(inherited.secrets); err != nil {
+	if secrets := process.takeSecrets(); secrets != nil {
+		if err := p.Inherit(secrets); err != nil {
 			p.Log.Warn("inherited secrets: this process has its own", "error", err.Error())
 		}
 	}
-	places, err := p.listen(inherited.listeners)
+	places, err := p.listen()
 	if err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func Run(ctx context.Context, p *Program) error {
 		return errors.Join(err, r.drain(p.Handover))
 	}
 	tellManager("READY=1")
-	inherited.tellReady()
+	process.ready(p.Log)
 	return r.wait(ctx)
 }
 

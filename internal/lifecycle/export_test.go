@@ -1,0 +1,4 @@
+package lifecycle
+
+// UnclaimedFor is unclaimedFor, which tests shorten.
+var UnclaimedFor = &unclaimedFor

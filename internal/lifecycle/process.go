@@ -1,0 +1,149 @@
+package lifecycle
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// process is what the apps of this process have in common.
+var process processState
+
+type processState struct {
+	mu        sync.Mutex
+	running   *Program // by Run
+	inherited inheritance
+	listening []net.Listener // of ListenShared
+}
+
+// unclaimedFor is how long a listener of the process before this one is kept for an app that calls ListenShared, after Run
+// serves.
+var unclaimedFor = 10 * time.Second
+
+// begin makes p the one program that runs, and takes what the process has inherited.
+func (s *processState) begin(p *Program) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.running; other != nil {
+		panic(fmt.Sprintf("dunlin: Run for %s (%v), while Run for %s (%v) has not returned: a process has one Run, which "+
+			"handles signals and restarts; use ListenAndServe or Serve for the other app", p.Addr, p.At, other.Addr, other.At))
+	}
+	s.running = p
+	return s.inherit(false)
+}
+
+func (s *processState) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = nil
+}
+
+// inherit takes what this process was started with, unless that was done before. s.mu is held.
+func (s *processState) inherit(successor bool) error {
+	in, err := inherit(successor)
+	if err != nil {
+		return fmt.Errorf("inherited listeners: %w", err)
+	}
+	if len(in.listeners) > 0 || in.isSuccessor() {
+		s.inherited = in
+	}
+	return nil
+}
+
+// takeSecrets returns the secrets of the process before this one, once.
+func (s *processState) takeSecrets() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.inherited.secrets
+	s.inherited.secrets = nil
+	return b
+}
+
+// claim returns the inherited listeners that stand for an address, see standsFor. Nobody else gets them.
+func (s *processState) claim(addr, name, anyPort string) (claimed []inheritedListener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inherited.listeners = slices.DeleteFunc(s.inherited.listeners, func(in inheritedListener) bool {
+		if !in.standsFor(addr, name, anyPort) {
+			return false
+		}
+		claimed = append(claimed, in)
+		return true
+	})
+	return claimed
+}
+
+// ready tells the process before this one that Run serves. Listeners that nobody has claimed are closed: those of systemd
+// now, those of the process before this one after unclaimedFor.
+func (s *processState) ready(log *slog.Logger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	successor := s.inherited.isSuccessor()
+	s.inherited.tellReady()
+	switch {
+	case len(s.inherited.listeners) == 0:
+	case successor:
+		time.AfterFunc(unclaimedFor, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.closeUnclaimed(log)
+		})
+	default:
+		s.closeUnclaimed(log)
+	}
+}
+
+// closeUnclaimed closes the inherited listeners for which there is no app. s.mu is held.
+func (s *processState) closeUnclaimed(log *slog.Logger) {
+	for _, in := range s.inherited.listeners {
+		log.Warn("an inherited listener is closed: it is bound to no address of this process, and not named http or https",
+			"addr", in.Addr().String(), "name", in.name)
+		_ = in.Close()
+	}
+	s.inherited.listeners = nil
+}
+
+// shared returns the open listeners of ListenShared.
+func (s *processState) shared() []net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.listening)
+}
+
+// ListenShared is Listen for an address that is served beside Run, until done is called: the listener is handed to the next
+// process, and this process gets that of the process before it. A port that the system chooses is another one in
+// each process.
+func ListenShared(addr string) (ln net.Listener, done func(), err error) {
+	return process.listen(addr)
+}
+
+func (s *processState) listen(addr string) (ln net.Listener, done func(), err error) {
+	s.mu.Lock()
+	err = s.inherit(true)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if in := s.claim(addr, "", ""); len(in) > 0 {
+		ln = in[0].Listener
+		for _, other := range in[1:] { // the same address twice: there is no such thing
+			_ = other.Close()
+		}
+	} else if ln, err = Listen(addr); err != nil {
+		return nil, nil, err
+	}
+	if hasAnyPort(addr) {
+		return ln, func() {}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listening = append(s.listening, ln)
+	return ln, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.listening = slices.DeleteFunc(s.listening, func(l net.Listener) bool { return l == ln })
+	}, nil
+}
