@@ -19,6 +19,12 @@ type Addresses struct {
 // many; a link-local address in full, for there the first 64 bits are everybody's.
 type addressKey [16]byte
 
+// AddressKey tells addresses apart that count as different ones.
+type AddressKey = addressKey
+
+// AddressKeyOf returns the key of a valid address.
+func AddressKeyOf(ip netip.Addr) AddressKey { return keyOf(ip) }
+
 func keyOf(ip netip.Addr) addressKey {
 	key := addressKey(ip.As16())
 	if !ip.Is4() && !ip.Is4In6() && !ip.IsLinkLocalUnicast() {

@@ -55,6 +55,7 @@
 //	recall.go    what is likely to be complete soon
 //	prefetch.go  the memory of who is served next
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
+//	tlsturns.go  the line, by addresses
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
 //	tlscalls.go  what it calls of the application
 //	tlsend.go    peers that say so while a call goes on
@@ -208,9 +209,9 @@
 // take. Handshakes have a line of their own (tlsline.go), judged as others are, and at most half
 // of the processors; while one waits for its client it has none, nor while code of the app that it calls
 // does not return at once (tlscalls.go). Where as many have
-// begun as may, the one whose client has been waited for longest is ended, so that clients which
-// stop in the middle keep nobody out. Those that carry a session wait in a line of their own; the two
-// have turns.
+// begun as may, one that waits for its client is ended, of the address with most handshakes, so that clients
+// which stop in the middle keep nobody out. Addresses have turns in the line. Those that carry a session wait in a
+// line of their own; the two have turns.
 //
 // The package is for Linux; elsewhere it is empty.
 package engine

@@ -25,12 +25,13 @@ type shake struct {
 	t *tlsState
 	d *Driver
 
-	kind  shakeKind
-	until int64         // when it must be over, 0 for never
-	turn  chan struct{} // it has a processor; capacity 1
-	since int64         // when it began to compute, or to wait for its client; under shakes.mu
-	given bool          // it was ended to make room for others; under shakes.mu
-	fault error         // why the engine ends it, nil if that is crypto/tls's decision
+	source *shakeSource
+	kind   shakeKind
+	until  int64         // when it must be over, 0 for never
+	turn   chan struct{} // it has a processor; capacity 1
+	since  int64         // when it began to compute, or to wait for its client; under shakes.mu
+	given  bool          // it was ended to make room for others; under shakes.mu
+	fault  error         // why the engine ends it, nil if that is crypto/tls's decision
 }
 
 // errGivenUp fails a handshake whose client has kept others waiting.

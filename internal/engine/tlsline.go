@@ -26,7 +26,8 @@ import (
 // sessions, which cost their sender nothing, takes half of the processor time at most.
 //
 // How many have begun is bounded by the memory that they take, of which neither kind can have all. When no other can begin,
-// the handshake that has waited longest for its client is ended, so that clients that stop in the middle keep nobody out.
+// a handshake that waits for its client is ended: of the address with most handshakes the one that has waited longest. So clients
+// that stop in the middle take places from others of their address, and from other addresses only up to an equal share.
 type shakes struct {
 	e    *Engine
 	most int  // processors they may have
@@ -37,18 +38,13 @@ type shakes struct {
 	back    []*shake // they wait for a processor to go on
 	waiting []*shake // for their clients, the longest first
 	begun   int
+	given   int // of these, how many were given up
+	sources map[admission.AddressKey]*shakeSource
 	lines   [shakeKinds]shakeLine
 	latest  shakeKind // which began last
 	until   int64
 	watch   *time.Timer
 	watched bool
-}
-
-// A shakeLine is where handshakes of a kind wait to begin.
-type shakeLine struct {
-	jobQueue
-	control admission.QueueControl
-	begun   int
 }
 
 // A shakeKind is what a client asks for, which may not be what it gets.
@@ -88,7 +84,8 @@ func (s *shakes) init(e *Engine) {
 	s.e = e
 	procs := runtime.GOMAXPROCS(0)
 	s.most, s.only = max(procs/2, 1), procs == 1
-	for kind := range s.lines {
+	for kind := range shakeKinds {
+		s.lines[kind].kind = kind
 		s.lines[kind].control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: shakeTarget * queueIntervals * e.cfg.QueueTarget}
 	}
 }
@@ -107,7 +104,7 @@ func (s *shakes) room() (kind, all int) {
 // queued returns how many are in line. s.mu is held.
 func (s *shakes) queued() (n int) {
 	for kind := range s.lines {
-		n += s.lines[kind].size
+		n += s.lines[kind].all.Len()
 	}
 	return n
 }
@@ -125,7 +122,7 @@ func (s *shakes) submit(c *Conn) {
 	kind := c.secure().kind()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lines[kind].push(job{task{conn: c}, s.e.now()})
+	s.lines[kind].push(c, s.source(c), s.e.now())
 	s.lines[kind].control.Arrived(admission.New, 1)
 	s.next()
 }
@@ -163,7 +160,7 @@ func (s *shakes) nextKind() (kind shakeKind, ok bool) {
 func (s *shakes) mayBegin(kind shakeKind) bool {
 	l := &s.lines[kind]
 	most, all := s.room()
-	return l.size > 0 && l.begun < most && s.begun < all
+	return l.all.Len() > 0 && l.begun < most && s.begun < all
 }
 
 func (s *shakes) run(h *shake) {
@@ -174,17 +171,18 @@ func (s *shakes) run(h *shake) {
 // take returns the next one of a line, which has begun. s.mu is held.
 func (s *shakes) take(kind shakeKind) *shake {
 	l := &s.lines[kind]
-	j := l.popOldest
-	if l.control.Overloaded() || s.stalled(l) {
-		j = l.popNewest
-	}
-	h := &shake{e: s.e, c: j().conn, kind: kind, turn: make(chan struct{}, 1)}
+	j := l.pop(s.newestFirst(l))
+	h := &shake{e: s.e, c: j.c, source: j.source, kind: kind, turn: make(chan struct{}, 1)}
 	s.begun++
 	l.begun++
+	h.source.begun++
 	s.latest = kind
 	s.run(h)
 	return h
 }
+
+// newestFirst reports whether those that came last are the next to begin. s.mu is held.
+func (s *shakes) newestFirst(l *shakeLine) bool { return l.control.Overloaded() || s.stalled(l) }
 
 // stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest has
 // waited for as long as these are waited for. More such clients probably stand at the front, so the newest goes next: its
@@ -194,23 +192,49 @@ func (s *shakes) stalled(l *shakeLine) bool {
 	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientShake
 }
 
-// makeRoom ends the handshake that has waited longest for its client, if those of a kind cannot begin. If that kind has
-// all the room it may have, one of the same kind is ended. s.mu is held.
+// mostPassed bounds for how many sources, one after the other, makeRoom looks whether they get room.
+const mostPassed = 16
+
+// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it
+// may have, one of the same kind is ended. It is one of the address that has most, without patience if the
+// address that gets the place has fewer then, too. s.mu is held.
 func (s *shakes) makeRoom(kind shakeKind) {
 	l := &s.lines[kind]
-	if l.size == 0 || s.mayBegin(kind) {
+	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
 		return
 	}
 	most, _ := s.room()
-	i := slices.IndexFunc(s.waiting, func(h *shake) bool { return l.begun < most || h.kind == kind })
-	if i < 0 {
+	var h *shake
+	for _, w := range s.waiting {
+		if (l.begun < most || w.kind == kind) && (h == nil || w.source.begun > h.source.begun) {
+			h = w
+		}
+	}
+	if h == nil {
 		return
 	}
-	if h := s.waiting[i]; s.e.now()-h.since >= patientShake {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		h.given = true
-		h.c.loop.post(message{kind: msgLook, conn: h.c})
+	if s.e.now()-h.since < patientShake && !s.getsPlace(l, h.source) {
+		return
 	}
+	s.waiting = remove(s.waiting, h)
+	h.given = true
+	h.source.begun--
+	s.given++
+	h.c.loop.post(message{kind: msgLook, conn: h.c})
+}
+
+// getsPlace reports whether the next in line gets a place from the source of most handshakes at once. Sources with about as
+// many are passed over. s.mu is held.
+func (s *shakes) getsPlace(l *shakeLine, from *shakeSource) bool {
+	newest := s.newestFirst(l)
+	for range min(mostPassed, l.turns.Len()) {
+		src := l.next(newest)
+		if src.begun+1 < from.begun {
+			return true
+		}
+		l.pass(src, newest)
+	}
+	return false
 }
 
 // look starts the timer for judge, if handshakes wait for a processor. s.mu is held.
@@ -236,31 +260,25 @@ func (s *shakes) judge() {
 	now := s.e.now()
 	s.running = slices.DeleteFunc(s.running, func(h *shake) bool { return now-h.since >= longShake })
 	for kind := range s.lines {
-		s.lines[kind].judge(s.e, now)
+		s.judgeLine(&s.lines[kind], now)
 	}
 	s.next()
 }
 
-// judge closes the connections that have waited too long in the line. shakes.mu is held.
-func (l *shakeLine) judge(e *Engine, now int64) {
+// judgeLine closes the connections that have waited too long in a line. s.mu is held.
+func (s *shakes) judgeLine(l *shakeLine, now int64) {
 	if l.control.Target <= 0 {
 		return
 	}
-	l.control.Look(now, l.oldest(now), l.size, int(e.conns.Load()))
-	for l.size > 0 && l.control.Refuse(now, l.oldest(now)) {
-		c := l.popOldest().conn
-		e.noteTLS(admission.HandshakeQueue, c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
-		c.flags |= flagCloseNow
-		c.askClose()
+	l.control.Look(now, l.oldest(now), l.all.Len(), int(s.e.conns.Load()))
+	for l.all.Len() > 0 && l.control.Refuse(now, l.oldest(now)) {
+		j := l.all.Front().Value.(*shakeJob)
+		l.remove(j)
+		s.forget(j.source)
+		s.e.noteTLS(admission.HandshakeQueue, j.c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
+		j.c.flags |= flagCloseNow
+		j.c.askClose()
 	}
-}
-
-// oldest returns for how long the first in line has waited. shakes.mu is held.
-func (l *shakeLine) oldest(now int64) time.Duration {
-	if l.size == 0 {
-		return 0
-	}
-	return time.Duration(now - l.ring[l.first].since)
 }
 
 // pause gives the processor of h, which is to wait for its client, to others.
@@ -296,6 +314,12 @@ func (s *shakes) end(h *shake) {
 	s.stop(h)
 	s.begun--
 	s.lines[h.kind].begun--
+	if h.given {
+		s.given--
+	} else {
+		h.source.begun--
+	}
+	s.forget(h.source)
 	s.leave(h)
 }
 

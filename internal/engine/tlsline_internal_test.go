@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,10 +18,31 @@ func newShakes(bound int64, whole, resume int) *shakes {
 	s.init(e)
 	for kind, n := range [shakeKinds]int{whole, resume} {
 		for range n {
-			s.lines[kind].push(job{task: task{conn: new(Conn)}})
+			s.join(shakeKind(kind), new(Conn), 0)
 		}
 	}
 	return s
+}
+
+// join puts c in line, as of a time.
+func (s *shakes) join(kind shakeKind, c *Conn, since int64) {
+	s.lines[kind].push(c, s.source(c), since)
+}
+
+// connOf returns a connection of the address with a number.
+func connOf(n byte) *Conn {
+	return &Conn{peer: peerAddr{ip: netip.AddrFrom4([4]byte{192, 0, 2, n}).As16()}}
+}
+
+// stall has the next handshake of a kind begin and wait for its client, which has been silent for so many ns.
+func stall(s *shakes, kind shakeKind, silent int64) *shake {
+	h := s.take(kind)
+	h.c.loop = &loop{e: s.e, waker: -1}
+	h.c.loop.inbox.closed = true
+	s.stop(h)
+	h.since = s.e.now() - silent
+	s.waiting = append(s.waiting, h)
+	return h
 }
 
 // beginAll has all begin that may, and returns of which kinds they are.
@@ -61,7 +84,7 @@ func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
 		kind, _ := s.nextKind()
 		s.take(kind)
 	}
-	s.lines[shakeResume].push(job{task: task{conn: new(Conn)}})
+	s.join(shakeResume, new(Conn), 0)
 	if kind, ok := s.nextKind(); !ok || kind != shakeResume {
 		t.Errorf("kind %d begins after those that were first", kind)
 	}
@@ -80,7 +103,7 @@ func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 			}
 			other := shakeKinds - 1 - many
 			for range all {
-				s.lines[other].push(job{task: task{conn: new(Conn)}})
+				s.join(other, new(Conn), 0)
 			}
 			for _, kind := range beginAll(s) {
 				if kind != other {
@@ -97,20 +120,11 @@ func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 // When those of a kind are as many as may be, one of them makes room for others of it; else the one that has kept
 // others waiting for longest.
 func TestWhichHandshakeMakesRoom(t *testing.T) {
-	stalled := func(s *shakes, kind shakeKind) *shake {
-		h := s.take(kind)
-		h.c.loop = &loop{e: s.e, waker: -1}
-		h.c.loop.inbox.closed = true
-		s.stop(h)
-		h.since = s.e.now() - patientShake
-		s.waiting = append(s.waiting, h)
-		return h
-	}
 	s := newShakes(1<<20, leastShakes+1, leastShakes)
-	resumed := stalled(s, shakeResume)
-	first := stalled(s, shakeWhole)
+	resumed := stall(s, shakeResume, patientShake)
+	first := stall(s, shakeWhole, patientShake)
 	for s.mayBegin(shakeWhole) {
-		stalled(s, shakeWhole)
+		stall(s, shakeWhole, patientShake)
 	}
 	s.makeRoom(shakeWhole)
 	if resumed.given || !first.given {
@@ -121,8 +135,9 @@ func TestWhichHandshakeMakesRoom(t *testing.T) {
 		t.Error("one with a session was given up though others can begin")
 	}
 	for s.mayBegin(shakeResume) {
-		stalled(s, shakeResume)
+		stall(s, shakeResume, patientShake)
 	}
+	s.join(shakeResume, new(Conn), 0)
 	s.makeRoom(shakeResume)
 	if !resumed.given {
 		t.Error("with all begun that may, the one that has waited for longest was not given up")
@@ -150,7 +165,7 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 		var conns [3]*Conn
 		for i := range conns {
 			conns[i] = new(Conn)
-			l.push(job{task{conn: conns[i]}, now - c.waited*int64(len(conns)-1-i)/2})
+			s.join(shakeWhole, conns[i], now-c.waited*int64(len(conns)-1-i)/2)
 		}
 		want := conns[0]
 		if c.newest {
@@ -159,5 +174,80 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 		if got := s.take(shakeWhole); got.c != want {
 			t.Errorf("%s: the wrong one has begun", c.name)
 		}
+	}
+}
+
+// An address with many connections in line, and one that has one, have turns.
+func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
+	s := newShakes(0, 0, 0)
+	for range 1000 {
+		s.join(shakeWhole, connOf(1), 0)
+	}
+	few := map[*Conn]bool{}
+	for n := byte(2); n < 6; n++ {
+		c := connOf(n)
+		few[c] = true
+		s.join(shakeWhole, c, 0)
+	}
+	for range len(few) + 1 {
+		delete(few, s.take(shakeWhole).c)
+	}
+	if len(few) > 0 {
+		t.Errorf("%d of 4 have not begun when one of the many has", len(few))
+	}
+	for s.lines[shakeWhole].all.Len() > 0 {
+		s.take(shakeWhole)
+	}
+	if len(s.sources) != 5 {
+		t.Errorf("%d sources, want 5", len(s.sources))
+	}
+	for _, h := range slices.Clone(s.running) {
+		h.c.loop = &loop{e: s.e}
+		s.end(h)
+	}
+	if len(s.sources) != 0 {
+		t.Errorf("%d sources are left", len(s.sources))
+	}
+}
+
+// An address that has all places by handshakes that do not go on gives them to others at once, to itself after a while, and
+// connections of unknown addresses are not taken for one.
+func TestAnAddressGivesPlacesToOthers(t *testing.T) {
+	fill := func(c func() *Conn) *shakes {
+		s := newShakes(1<<20, 0, 0)
+		for range 2 * leastShakes {
+			s.join(shakeWhole, c(), s.e.now())
+		}
+		for s.mayBegin(shakeWhole) {
+			stall(s, shakeWhole, 0)
+		}
+		return s
+	}
+	many := func() *Conn { return connOf(1) }
+	s := fill(many)
+	s.makeRoom(shakeWhole)
+	if s.given > 0 {
+		t.Error("a handshake was given up at once for another of its address")
+	}
+	first := s.waiting[0]
+	other := connOf(2)
+	s.join(shakeWhole, other, s.e.now())
+	s.makeRoom(shakeWhole)
+	if !first.given || s.given != 1 {
+		t.Fatalf("%d handshakes were given up for another address, the one that has waited longest: %v", s.given, first.given)
+	}
+	s.begun--
+	s.lines[shakeWhole].begun--
+	if h := s.take(shakeWhole); h.c != other {
+		t.Error("the place goes to another connection than the one that it was made for")
+	}
+	s = fill(func() *Conn { return new(Conn) })
+	s.join(shakeWhole, other, s.e.now())
+	if s.makeRoom(shakeWhole); s.given > 0 {
+		t.Error("a handshake of an unknown address was given up at once")
+	}
+	s.waiting[0].since -= patientShake
+	if s.makeRoom(shakeWhole); s.given != 1 {
+		t.Errorf("%d handshakes were given up whose clients are silent for long", s.given)
 	}
 }

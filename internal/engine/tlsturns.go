@@ -1,0 +1,122 @@
+//go:build linux
+
+package engine
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// A shakeLine is where handshakes of a kind wait to begin. Addresses take turns, so that one that opens many connections
+// delays its own alone. A connection whose address stands for many clients, or that has none, has turns of its own.
+type shakeLine struct {
+	kind    shakeKind
+	all     list.List // of *shakeJob, the oldest first
+	turns   list.List // of *shakeSource with jobs in this line
+	control admission.QueueControl
+	begun   int
+}
+
+// A shakeSource is an address with handshakes that have begun, or are in line.
+type shakeSource struct {
+	key   admission.AddressKey
+	known bool // it is in shakes.sources
+	begun int  // but those that were given up
+	lines [shakeKinds]struct {
+		jobs list.List     // of *shakeJob, the oldest first
+		turn *list.Element // in shakeLine.turns; nil if there are no jobs
+	}
+}
+
+// A shakeJob is a connection in line.
+type shakeJob struct {
+	c        *Conn
+	since    int64
+	source   *shakeSource
+	all, own *list.Element
+}
+
+// source returns the source of c. s.mu is held.
+func (s *shakes) source(c *Conn) *shakeSource {
+	ip := s.e.source(c.peer.addr())
+	if !ip.IsValid() {
+		return new(shakeSource)
+	}
+	key := admission.AddressKeyOf(ip)
+	src := s.sources[key]
+	if src == nil {
+		src = &shakeSource{key: key, known: true}
+		if s.sources == nil {
+			s.sources = make(map[admission.AddressKey]*shakeSource)
+		}
+		s.sources[key] = src
+	}
+	return src
+}
+
+// forget drops a source that has nothing any more. s.mu is held.
+func (s *shakes) forget(src *shakeSource) {
+	if src.known && src.begun == 0 && src.lines[shakeWhole].turn == nil && src.lines[shakeResume].turn == nil {
+		delete(s.sources, src.key)
+	}
+}
+
+// push adds c to the line.
+func (l *shakeLine) push(c *Conn, src *shakeSource, since int64) {
+	j := &shakeJob{c: c, since: since, source: src}
+	own := &src.lines[l.kind]
+	j.all, j.own = l.all.PushBack(j), own.jobs.PushBack(j)
+	if own.turn == nil {
+		own.turn = l.turns.PushBack(src)
+	}
+}
+
+// next returns the source whose turn it is: the one that has waited longest for its turn, or with newest the latest.
+func (l *shakeLine) next(newest bool) *shakeSource {
+	if newest {
+		return l.turns.Back().Value.(*shakeSource)
+	}
+	return l.turns.Front().Value.(*shakeSource)
+}
+
+// pass ends the turn of a source: all others come first.
+func (l *shakeLine) pass(src *shakeSource, newest bool) {
+	if turn := src.lines[l.kind].turn; turn == nil {
+	} else if newest {
+		l.turns.MoveToFront(turn)
+	} else {
+		l.turns.MoveToBack(turn)
+	}
+}
+
+// pop takes the next job out of the line: the oldest of its source, or with newest the latest.
+func (l *shakeLine) pop(newest bool) *shakeJob {
+	src := l.next(newest)
+	e := src.lines[l.kind].jobs.Front()
+	if newest {
+		e = src.lines[l.kind].jobs.Back()
+	}
+	j := e.Value.(*shakeJob)
+	l.remove(j)
+	l.pass(src, newest)
+	return j
+}
+
+func (l *shakeLine) remove(j *shakeJob) {
+	l.all.Remove(j.all)
+	own := &j.source.lines[l.kind]
+	if own.jobs.Remove(j.own); own.jobs.Len() == 0 {
+		l.turns.Remove(own.turn)
+		own.turn = nil
+	}
+}
+
+// oldest returns for how long the oldest in line has waited.
+func (l *shakeLine) oldest(now int64) time.Duration {
+	if l.all.Len() == 0 {
+		return 0
+	}
+	return time.Duration(now - l.all.Front().Value.(*shakeJob).since)
+}
