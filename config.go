@@ -159,10 +159,11 @@ type Config struct {
 	// the client open another connection. Default: no limit.
 	MaxRequestsPerConnection int
 
-	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound further
-	// clients wait in the system's backlog until a connection closes. Hijacked connections are their handlers' to bound,
-	// here and in the two fields below: on net/http they no longer count, on the loop engine until the handler returns.
-	// Default: no bound but that on file descriptors.
+	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound idle connections
+	// end for clients that wait in the system's backlog, and on the loop engine also connections that wait for the rest of a
+	// request or a handshake, of the address that has most. Hijacked connections are their handlers' to bound, here and in
+	// the two fields below: on net/http they no longer count, on the loop engine until the handler returns.
+	// Default: the limit on file descriptors (RLIMIT_NOFILE) less 5 %, which are left to the program.
 	MaxConnections int
 
 	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which there is one for each processor. A

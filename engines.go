@@ -30,7 +30,7 @@ func (a *App) tellAdapters() {
 		MaxHeaders: c.MaxHeaders,
 
 		MaxRequestsPerConnection: c.MaxRequestsPerConnection,
-		MaxConnections:           c.MaxConnections,
+		MaxConnections:           cmp.Or(c.MaxConnections, admission.DescriptorsForConnections()),
 		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
 

@@ -20,6 +20,7 @@
 //	shed.go       what was refused, by reason
 //	freelist.go   what is kept for later, and how much of it
 //	addresses.go  how much each remote address has open
+//	descriptors_*.go how many connections may be open by default
 //	keys.go       how much each key of a limit has in flight
 //	keycount.go   counting by key, for these two
 //	queue.go      how long requests wait, and who goes when they wait too long

@@ -100,6 +100,7 @@ type acceptor struct {
 	listeners []*listener
 	stopped   bool // for good
 	paused    bool
+	lasts     bool  // nothing was accepted since the latest pause began
 	resumeAt  int64 // when to try again, if no connection closes before
 	addr      unix.RawSockaddrAny
 }
@@ -200,6 +201,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
 			l.pauseAccept(errMaxConns)
+			l.makeRoomFor(a.listeners[i : i+1])
 			return true
 		}
 		ln := a.listeners[i]
@@ -208,6 +210,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 			e.conns.Add(-1)
 			return l.acceptFailed(errno)
 		}
+		a.lasts = false
 		l.admitNew(d, ln, fd)
 	}
 	return true
@@ -232,7 +235,7 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 		unix.EHOSTDOWN, unix.ENONET, unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH:
 	default: // no descriptors or memory, or the listener is broken
 		l.pauseAccept(errno)
-		l.dropIdle(false)
+		l.makeConnRoom()
 	}
 	return true
 }
@@ -347,11 +350,25 @@ func (l *loop) notePaused(why error) {
 // retryAccept looks whether the reason of a pause is over.
 func (l *loop) retryAccept() {
 	if e := l.e; e.conns.Load() >= int64(e.cfg.MaxConns) {
+		l.makeRoomFor(l.acceptor.listeners)
 		l.notePaused(errMaxConns)
 		l.acceptor.resumeAt = l.now + acceptPause
 		return
 	}
 	l.resumeAccept() // with descriptors there is no other way to know
+}
+
+// makeRoomFor ends connections for one that waits to be accepted from a listener, if there is one.
+func (l *loop) makeRoomFor(listeners []*listener) {
+	if slices.ContainsFunc(listeners, func(ln *listener) bool { return hasBacklog(ln.fd) }) {
+		l.makeConnRoom()
+	}
+}
+
+// hasBacklog reports whether a connection waits to be accepted.
+func hasBacklog(fd int32) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
 }
 
 func (l *loop) unpause() {
@@ -380,16 +397,15 @@ const (
 
 // dropIdle closes some of the loop's idle connections, longest idle first, to free
 // their descriptors; or of those with TLS alone, to free their memory. One that has been used within the last second is spared: it may be
-// in use.
-func (l *loop) dropIdle(secure bool) {
-	const busy = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
+// in use. It returns how many it has closed.
+func (l *loop) dropIdle(secure bool) (closed int) {
 	newest := ^uint32(0)
 	if open := l.e.cfg.OpenTimeout; open > 0 {
 		newest = deadlineTick(l.now, open) - secondTicks
 	}
 	var idle []*Conn
 	for _, c := range l.conns {
-		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busy == 0 && !c.queued && c.deadline != 0 && c.deadline < newest && (!secure || c.secure() != nil) {
+		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued && c.deadline != 0 && c.deadline < newest && (!secure || c.secure() != nil) {
 			idle = append(idle, c)
 		}
 	}
@@ -399,12 +415,14 @@ func (l *loop) dropIdle(secure bool) {
 			continue // a request is waiting to be read
 		}
 		if n, due := l.e.cfg.Shed.Note(admission.IdleDropped); due {
-			why := "no descriptors for more connections"
+			why := "no room for more connections"
 			if secure {
 				why = "no memory for more connections with TLS"
 			}
 			l.e.cfg.Logger.Warn("engine: "+why+": idle ones are closed, the oldest first", "idle", len(idle), "count", n)
 		}
 		l.close(c)
+		closed++
 	}
+	return closed
 }

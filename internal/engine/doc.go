@@ -55,7 +55,7 @@
 //	recall.go    what is likely to be complete soon
 //	prefetch.go  the memory of who is served next
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
-//	tlsturns.go  the line, by addresses
+//	tlsturns.go  the line, by addresses             evict.go    connections that end for new ones
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
 //	tlscalls.go  what it calls of the application
 //	tlsend.go    peers that say so while a call goes on

@@ -30,6 +30,7 @@ type Driver struct {
 	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
 	detached bool   // it has no loop: taken over, given up, or a worker
 	overdue  bool   // what it serves has waited too long, see queue.go
+	evicting bool   // its connection's descriptor is needed, see evict.go
 	isWorker bool
 	expired  bool          // the connection was taken, see timed.go; only for the driver
 	place    place         // among those that Config.MaxWorkers bounds, see places.go; under workers.mu

@@ -38,6 +38,7 @@ const (
 	msgOverdue                              // conn, which was in line for a worker, is to be refused
 	msgDropIdle                             // TLS takes more memory than it may: close idle connections with it
 	msgWake                                 // conn is to be served, though nothing came from its peer
+	msgEvict                                // conn is to be ended if it waits for its peer: others need its descriptor
 	msgShake                                // the next TLS handshake is to have the processor
 )
 
@@ -133,6 +134,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		if m.conn.slot >= 0 {
 			m.conn.noteEvent(0)
 		}
+	case msgEvict:
+		return l.evict(d, m.conn)
 	case msgShake:
 		now := l.e.now()
 		l.e.shakes.turn(now, now-l.now)

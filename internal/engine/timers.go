@@ -176,12 +176,17 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		// pending: that time is not the peer's.
 		c.deadline = now + secondTicks
 	default:
-		c.deadline = 0
-		d.engine.handler.Timeout(d, c, c.kept())
-		if c.deadline == 0 {
-			c.flags |= flagCloseAfter
-		}
-		d.send(c)
+		d.timeOut(c)
 	}
 	return d.end(c)
+}
+
+// timeOut tells the handler that the deadline of c has passed.
+func (d *Driver) timeOut(c *Conn) {
+	c.deadline = 0
+	d.engine.handler.Timeout(d, c, c.kept())
+	if c.deadline == 0 {
+		c.flags |= flagCloseAfter
+	}
+	d.send(c)
 }

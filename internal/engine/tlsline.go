@@ -204,18 +204,25 @@ func (s *shakes) makeRoom(kind shakeKind) {
 		return
 	}
 	most, _ := s.room()
-	var h *shake
-	for _, w := range s.waiting {
-		if (l.begun < most || w.kind == kind) && (h == nil || w.source.begun > h.source.begun) {
-			h = w
+	h := s.mostWaiting(func(h *shake) bool { return l.begun < most || h.kind == kind })
+	if h != nil && (s.e.now()-h.since >= patientShake || s.getsPlace(l, h.source)) {
+		s.giveUp(h)
+	}
+}
+
+// mostWaiting returns one of those that wait for their clients, of the source with most handshakes the one that has waited
+// longest; nil if there is none. s.mu is held.
+func (s *shakes) mostWaiting(may func(*shake) bool) (most *shake) {
+	for _, h := range s.waiting {
+		if may(h) && (most == nil || h.source.begun > most.source.begun) {
+			most = h
 		}
 	}
-	if h == nil {
-		return
-	}
-	if s.e.now()-h.since < patientShake && !s.getsPlace(l, h.source) {
-		return
-	}
+	return most
+}
+
+// giveUp ends a handshake that waits for its client. s.mu is held.
+func (s *shakes) giveUp(h *shake) {
 	s.waiting = remove(s.waiting, h)
 	h.given = true
 	h.source.begun--

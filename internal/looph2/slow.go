@@ -196,12 +196,12 @@ func (s *session) expire() {
 	now := s.d.Now()
 	settings := &s.h.server.Settings
 	switch half := s.half(); {
-	case half != 0 && now-half >= int64(settings.HeadTimeout):
+	case half != 0 && (now-half >= int64(settings.HeadTimeout) || s.d.Evicting() && now-half >= restAfter):
 		s.h.server.NoteSlow(admission.SlowHead, s.c.RemoteAddr(), settings.SlowHead())
 		s.h2.GoAway(true)
 		s.goodbye = ended
 		s.c.CloseLingering()
-	case s.h2.Len() == 0 && half == 0 && now-s.since >= int64(settings.IdleTimeout) && s.goodbye != ended:
+	case s.h2.Len() == 0 && half == 0 && (now-s.since >= int64(settings.IdleTimeout) || s.d.Evicting() && now-s.since >= restAfter) && s.goodbye != ended:
 		if s.goodbye != final {
 			s.h2.GoAway(true)
 		}

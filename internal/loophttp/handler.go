@@ -210,7 +210,7 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	server := h.server
 	reason, what := admission.SlowHead, server.SlowHead()
 	if u.complete {
-		if !u.waitedLong(d, c, &server.Settings) {
+		if !d.Evicting() && !u.waitedLong(d, c, &server.Settings) {
 			return
 		}
 		reason, what = admission.SlowBody, server.SlowBody()

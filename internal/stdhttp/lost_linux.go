@@ -2,6 +2,8 @@ package stdhttp
 
 import (
 	"net"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,4 +35,31 @@ func unreadOf(c net.Conn) (unread int) {
 		}
 	})
 	return unread
+}
+
+// silentFor returns for how long nothing has come on a connection, 0 if that is not known.
+func silentFor(c net.Conn) (d time.Duration) {
+	control(c, func(fd int) {
+		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			d = time.Duration(info.Last_data_recv) * time.Millisecond
+		}
+	})
+	return d
+}
+
+// hasBacklog reports whether a connection waits to be accepted.
+func hasBacklog(ln net.Listener) (has bool) {
+	sc, ok := ln.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		has = err == nil && n > 0
+	})
+	return has && err == nil
 }

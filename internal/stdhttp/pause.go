@@ -1,8 +1,10 @@
 package stdhttp
 
 import (
+	"cmp"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -73,6 +75,9 @@ func (l *listener) awaitSlot() bool {
 	defer s.pauses.end()
 	for retry := time.NewTicker(acceptPause); ; {
 		s.notePaused(errMaxConnections)
+		if hasBacklog(l.Listener) {
+			s.dropIdle()
+		}
 		select {
 		case s.slots <- struct{}{}:
 			retry.Stop()
@@ -97,6 +102,7 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	s.pauses.begin()
 	for {
 		s.notePaused(err)
+		s.dropIdle()
 		closed := false
 		select {
 		case <-l.closed:
@@ -124,5 +130,43 @@ func scarce(err error) bool {
 func (s *Service) notePaused(why error) {
 	if n, due := s.Shed.Note(admission.AcceptPaused); due {
 		s.Log.Warn("accepting pauses", "err", why, "open", s.open.Load(), "count", n)
+	}
+}
+
+const (
+	// One in idleShare of the idle connections ends at a time, and at least leastIdle, to make room for others.
+	idleShare, leastIdle = 16, 16
+	// spareIdle is how long a connection must have been silent for that: it may be in use.
+	spareIdle = time.Second
+)
+
+// dropIdle ends idle connections of HTTP/1.1, those that have been silent for longest.
+func (s *Service) dropIdle() {
+	type idle struct {
+		c      *timedConn
+		silent time.Duration
+	}
+	var all []idle
+	s.mu.Lock()
+	servers := s.servers
+	s.mu.Unlock()
+	for _, srv := range servers {
+		srv.open.mu.Lock()
+		for c := range srv.open.all {
+			if c.idle.Load() != waiting {
+				continue
+			}
+			if silent := silentFor(c.Conn); silent >= spareIdle {
+				all = append(all, idle{c, silent})
+			}
+		}
+		srv.open.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b idle) int { return cmp.Compare(b.silent, a.silent) })
+	for _, i := range all[:min(len(all), max(len(all)/idleShare, leastIdle))] {
+		if n, due := s.Shed.Note(admission.IdleDropped); due {
+			s.Log.Warn("no room for more connections: idle ones are closed, the oldest first", "idle", len(all), "count", n)
+		}
+		i.c.end()
 	}
 }

@@ -45,6 +45,9 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(config != nil)
 	srv.Protocols.SetUnencryptedHTTP2(s.H2C)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers = append(s.servers, srv)
 	return srv
 }
 

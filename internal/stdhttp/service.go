@@ -21,6 +21,9 @@ type Service struct {
 	accepted atomic.Uint64
 	pauses   pauses
 	freed    chan struct{} // holds something after a connection has ended
+
+	mu      sync.Mutex
+	servers []*Server
 }
 
 // NewService returns a service without servers.

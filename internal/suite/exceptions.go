@@ -19,7 +19,7 @@ var exceptions = []struct {
 	{"the gateway does not know a request's trailers before it has passed on its head", byH2, []string{"TestStd"}},
 	{"it is about connections, and the gateway's are others", behindGateway, []string{
 		"TestProxyProtocol", "TestProxyProtocolRefused", "TestProxyProtocolOfStrangers", "TestProxyProtocolPerAddress", "TestProxyProtocolDrain",
-		"TestMaxConnections", "TestMaxConnectionsPerAddress", "TestAcceptingPausesShow", "TestMaxRequestsPerConnection", "TestTheLastAnswerArrivesWhole", "TestMaxHeaders",
+		"TestMaxConnections", "TestIdleConnectionsMakeRoom", "TestMaxConnectionsPerAddress", "TestAcceptingPausesShow", "TestMaxRequestsPerConnection", "TestTheLastAnswerArrivesWhole", "TestMaxHeaders",
 		"TestContextLocalAddr", "TestTCPKeepAlive", "TestH2C", "TestH2CIsOffByDefault", "TestSSEEnds", "TestProxyCutsHalfAnAnswer",
 	}},
 	{"it is about TLS", behindGateway, []string{

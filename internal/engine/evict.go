@@ -1,0 +1,141 @@
+//go:build linux
+
+package engine
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+)
+
+// Where there are no descriptors for more connections, or as many are open as may be, connections of the loop are ended for
+// those that wait to be accepted:
+//
+//  1. idle ones, the longest idle first (dropIdle);
+//  2. idle ones of many parts, which their handler knows;
+//  3. those that wait for their peer in the middle of a head, a small body or a handshake, of the address that has most. Where
+//     none has several, some that have waited longest are ended if the pause lasts.
+//
+// What is being served, and what its peer is being sent, goes on.
+
+// busyFlags are those of a connection that is about to be served or closed.
+const busyFlags = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
+
+// makeConnRoom ends some connections. It is called when accepting pauses, and again while that lasts.
+func (l *loop) makeConnRoom() {
+	lasts := l.acceptor.lasts
+	l.acceptor.lasts = true
+	if l.dropIdle(false) > 0 {
+		return
+	}
+	var parts, slow []*Conn
+	for _, c := range l.conns {
+		switch {
+		case c == nil || c.state.Load() != atLoop || c.queued || c.out != nil || c.flags&busyFlags != 0:
+		case c.Notes&Parts != 0:
+			parts = append(parts, c)
+		case !c.idle() && c.deadline != 0 && c.Notes&Paused == 0:
+			slow = append(slow, c)
+		}
+	}
+	if n := len(parts); n > 0 { // they are asked in turn
+		at := rand.IntN(n)
+		for i := range min(n, max(n/idleShare, leastIdle)) {
+			l.post(message{kind: msgEvict, conn: parts[(at+i)%n]})
+		}
+		if !lasts {
+			return
+		}
+	}
+	l.evictSlow(slow, lasts)
+}
+
+// evictSlow ends connections that wait for their peer: half of those of the address with most of them.
+func (l *loop) evictSlow(slow []*Conn, lasts bool) {
+	counts := make(map[admission.AddressKey]int)
+	key := func(c *Conn) (k admission.AddressKey, ok bool) {
+		if ip := l.e.source(c.peer.addr()); ip.IsValid() {
+			return admission.AddressKeyOf(ip), true
+		}
+		return k, false
+	}
+	for _, c := range slow {
+		if k, ok := key(c); ok {
+			counts[k]++
+		}
+	}
+	count := func(c *Conn) int {
+		if k, ok := key(c); ok {
+			return counts[k]
+		}
+		return 1 // its address stands for many clients
+	}
+	most := 0
+	for _, c := range slow {
+		most = max(most, count(c))
+	}
+	if l.e.shakes.evict(most, lasts) || most == 0 || most == 1 && !lasts {
+		return
+	}
+	slices.SortStableFunc(slow, func(a, b *Conn) int {
+		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.deadline, b.deadline))
+	})
+	n := most / 2
+	if most == 1 {
+		n = min(len(slow), leastIdle)
+	}
+	for _, c := range slow[:n] {
+		l.post(message{kind: msgEvict, conn: c})
+	}
+}
+
+// evict has the handler end c, if that still waits for its peer. It reports whether d still drives the loop.
+func (l *loop) evict(d *Driver, c *Conn) bool {
+	if c.slot < 0 || !c.noteEvent(0) || c.queued || c.out != nil || c.flags&busyFlags != 0 || c.idle() {
+		return true
+	}
+	if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
+		return true // its peer has gone on
+	}
+	d.begin(c)
+	switch {
+	case c.awaitsHeader():
+		d.engine.noteHeader(c, errHeaderSlow)
+	case c.greeting():
+		d.greetedTooSlowly(c)
+	default:
+		d.evicting = true
+		d.timeOut(c)
+		d.evicting = false
+		c.flags &^= flagLinger // nothing is unread, and the descriptor is needed now
+	}
+	return d.end(c)
+}
+
+// Evicting reports whether the handler's Timeout is called because others need the descriptor of the connection: it is to be
+// ended if it is idle, or waits for its peer.
+func (d *Driver) Evicting() bool { return d.evicting }
+
+// evict ends half of the handshakes that wait for their clients, of the address with most of them, if that has more than
+// others. Where none has several, it is the one that has waited longest, if the pause lasts.
+func (s *shakes) evict(others int, lasts bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := s.mostWaiting(func(*shake) bool { return true })
+	if most == nil || most.source.begun < max(others, 2) && !(lasts && others == 0) {
+		return false
+	}
+	src := most.source
+	for n := max(src.begun/2, 1); n > 0; n-- {
+		i := slices.IndexFunc(s.waiting, func(h *shake) bool { return h.source == src })
+		if i < 0 {
+			break
+		}
+		s.giveUp(s.waiting[i])
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+package suite
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// At MaxConnections idle connections of HTTP/2 end for new ones.
+func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
+	_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 2, H2C: true}, func(*dunlin.App) {})
+	for range 3 {
+		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/probe"); body != "probe" {
+			t.Errorf("%q", body)
+		}
+	}
+}
+
+// Where there are no idle ones, connections end that wait for the rest of what their clients send.
+func TestSlowConnectionsMakeRoom(t *testing.T) {
+	for what, half := range map[string]string{
+		"head": "GET /probe HT",
+		"body": "POST /probe HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 4}, func(a *dunlin.App) {
+				a.Post("/probe", Text("probe"))
+			})
+			answers := make(chan string, 4)
+			for range 4 {
+				conn := Dial(t, addr)
+				Send(t, conn, half)
+				go func(conn net.Conn) {
+					got, _ := bufio.NewReader(conn).ReadString('\n')
+					answers <- got
+				}(conn)
+			}
+			probe(t, Dial(t, addr))
+			if got := <-answers; !strings.HasPrefix(got, "HTTP/1.1 408") {
+				t.Errorf("got %q, want 408", got)
+			}
+		})
+	}
+}

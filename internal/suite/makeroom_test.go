@@ -1,0 +1,18 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// At MaxConnections idle connections end for new ones.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 3})
+		for range 3 {
+			probe(t, Dial(t, addr))
+		}
+		probe(t, Dial(t, addr))
+	})
+}
