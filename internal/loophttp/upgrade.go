@@ -16,7 +16,8 @@ import (
 )
 
 // upgrade goes on in HTTP/2 if the request, whose head is here, asks for it as in RFC 7540, section 3.2: h2c
-// in Upgrade, and one HTTP2-Settings, both named by Connection. after is the input behind the head.
+// in Upgrade, and one HTTP2-Settings, both named by Connection and nothing else but keep-alive: other fields that it names
+// are for this connection alone, which a request of HTTP/2 cannot say. after is the input behind the head.
 //
 // Some such requests are answered by HTTP/1.1 instead, as by a server without HTTP/2: those with a body,
 // which would have to be read first; with malformed settings; of a server that shuts down, or of a client
@@ -26,7 +27,7 @@ func (x *wire) upgrade(after []byte) bool {
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
 		return false
 	}
-	asked, named, settings := h2cAsked(h, x.handler.limits.MaxFields)
+	asked, settings := h2cAsked(h)
 	if !asked {
 		return false
 	}
@@ -34,7 +35,7 @@ func (x *wire) upgrade(after []byte) bool {
 	block.SetTarget(h.MethodBytes(), h.Host(), pathOf(h))
 	for i := range h.Len() {
 		name, value := h.Field(i)
-		if lower := strings.ToLower(string(name)); !ofConnection(lower, value) && !named[lower] {
+		if lower := strings.ToLower(string(name)); !ofConnection(lower, value) {
 			block.Add(lower, view.String(value))
 		}
 	}
@@ -50,10 +51,9 @@ func (x *wire) upgrade(after []byte) bool {
 	return true
 }
 
-// h2cAsked reports whether a request asks for HTTP/2 in clear text, and with which settings. named are the fields
-// that Connection names, in lower case: no more than a request may have, since a head has room for thousands of names.
-func h2cAsked(h *http1.Head, mostNamed int) (yes bool, named map[string]bool, settings []byte) {
-	named = map[string]bool{}
+// h2cAsked reports whether a request asks for HTTP/2 in clear text, and with which settings.
+func h2cAsked(h *http1.Head) (yes bool, settings []byte) {
+	var upgrade, withSettings bool // Connection names them
 	var encoded []byte
 	protocols, found := 0, 0
 	for i := range h.Len() {
@@ -61,10 +61,15 @@ func h2cAsked(h *http1.Head, mostNamed int) (yes bool, named map[string]bool, se
 		switch {
 		case bytes.EqualFold(name, []byte("Connection")):
 			for option := range strings.SplitSeq(string(value), ",") {
-				if len(named) > mostNamed {
-					return false, nil, nil
+				switch strings.ToLower(strings.Trim(option, " \t")) {
+				case "upgrade":
+					upgrade = true
+				case "http2-settings":
+					withSettings = true
+				case "keep-alive", "":
+				default:
+					return false, nil
 				}
-				named[strings.ToLower(strings.Trim(option, " \t"))] = true
 			}
 		case bytes.EqualFold(name, []byte("HTTP2-Settings")):
 			encoded = value
@@ -77,11 +82,11 @@ func h2cAsked(h *http1.Head, mostNamed int) (yes bool, named map[string]bool, se
 			}
 		}
 	}
-	if protocols == 0 || found != 1 || !named["upgrade"] || !named["http2-settings"] {
-		return false, nil, nil
+	if protocols == 0 || found != 1 || !upgrade || !withSettings {
+		return false, nil
 	}
 	settings, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(string(encoded), "="))
-	return err == nil && http2.ValidSettings(settings), named, settings
+	return err == nil && http2.ValidSettings(settings), settings
 }
 
 // ofConnection reports whether a field speaks of the connection, or says in HTTP/1.1 what HTTP/2 has other words

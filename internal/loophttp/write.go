@@ -94,6 +94,9 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 			out = resp.AppendBase(out)
 		}
 	}
+	if x.head.Method == http1.MethodConnect && !http1.BodyAllowed(x.head.Method, status) {
+		x.closing = true // a proxy may take it for a tunnel, and pass on bytes that it does not check
+	}
 	switch {
 	case length >= 0:
 		if http1.LengthAllowed(x.head.Method, status) && status != http.StatusNotModified {

@@ -48,7 +48,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 	if draining || s.H2C {
 		noteAsked(req)
 	}
-	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining {
+	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining || req.Method == http.MethodConnect && req.ProtoMajor == 1 {
 		// HTTP/2 makes a GOAWAY of it.
 		w.Header().Set("Connection", "close")
 	}

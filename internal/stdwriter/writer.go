@@ -461,6 +461,16 @@ func (w *Writer) set(change func(exchange.Sink) error) error {
 	return change(w.wire.Sink())
 }
 
+// endSwitched closes a connection after a 101 whose handler has not hijacked it: its client speaks another protocol now.
+func (w *Writer) endSwitched() {
+	conn, _, err := w.sink.Hijack()
+	if err != nil {
+		w.wire.CloseAfter()
+		return
+	}
+	_ = conn.Close()
+}
+
 // Answer makes the answer of what the handler has done.
 func (w *Writer) Answer() exchange.Answer {
 	if w.hijacked {
@@ -468,6 +478,9 @@ func (w *Writer) Answer() exchange.Answer {
 	}
 	if w.status == 0 {
 		w.writeHeader(http.StatusOK)
+	}
+	if w.status == http.StatusSwitchingProtocols {
+		w.endSwitched()
 	}
 	sent := exchange.Bare(w.status, exchange.Sent)
 	trailers := w.trailers()
