@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
 // AccessLog logs a line for each request to logger, at level Info; a nil logger
@@ -102,7 +103,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 		var room [9]slog.Attr // on the stack
 		attrs := append(room[:0],
 			slog.String("method", info.Method()),
-			slog.String("path", info.SentPath()),
+			slog.String("path", logqueue.Short(info.SentPath())),
 			slog.String("route", info.Route()))
 		message := "request"
 		if info.Dropped() {

@@ -52,8 +52,9 @@ type Engine struct {
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	pausedSince  atomic.Int64
-	roomPosted   atomic.Bool  // msgRoom is under way
-	warnedAt     atomic.Int64 // of overload
+	roomPosted   atomic.Bool     // msgRoom is under way
+	warnedAt     atomic.Int64    // of overload
+	failures     admission.Lines // of system calls for one connection
 }
 
 // New starts an engine's loops. They use no processor time while there is

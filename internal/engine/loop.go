@@ -340,7 +340,9 @@ func (l *loop) adopt(c *Conn) {
 	l.gen += genStep
 	c.gen = l.gen | c.gen&genSecure
 	if err := l.ctl(unix.EPOLL_CTL_ADD, c.fd, c.interest(), c.slot, c.gen); err != nil {
-		l.e.cfg.Logger.Error("engine: cannot watch a connection", "err", err)
+		if n, due := l.e.failures.Note(); due {
+			l.e.cfg.Logger.Error("engine: cannot watch a connection", "err", err, "count", n)
+		}
 		l.close(c)
 		return
 	}

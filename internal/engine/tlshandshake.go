@@ -227,7 +227,9 @@ func (h *shake) open() (other func()) {
 		from := c.peer.addr()
 		wire, secure, err := c.takeSecure(t)
 		if err != nil {
-			h.e.cfg.Logger.Error("engine: cannot pass a connection on", "err", err)
+			if n, due := h.e.failures.Note(); due {
+				h.e.cfg.Logger.Error("engine: cannot pass a connection on", "err", err, "count", n)
+			}
 			c.flags |= flagCloseNow
 			return nil
 		}

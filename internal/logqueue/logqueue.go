@@ -7,6 +7,9 @@
 //	Logger().Warn ──▶ queue of 1,024 ──▶ one goroutine ──▶ the handler
 //	                      └▶ dropped, said by a record of its own as soon as there is room
 //
+// Text that clients choose, such as a path, may be long: string attributes are cut (Short), but for stacks, and the
+// queue has a bound in bytes, too.
+//
 // The goroutine lasts only while there is something in the queue. It begins when there is something to pass on, or 2 ms later
 // for the first record of all that nobody waits for.
 package logqueue
@@ -18,10 +21,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // bound is how many records may wait, beside as many that are being passed on.
 const bound = 1024
+
+// mostBytes is how many bytes of text may wait, beside as many that are being passed on.
+const mostBytes = 1 << 20
 
 // patience is how long the logger of Patient waits.
 const patience = 50 * time.Millisecond
@@ -45,6 +52,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []entry
+	bytes   int           // of text in waiting
 	busy    bool          // a goroutine passes records on, or is about to
 	begun   bool          // the first record that nobody waits for has come
 	later   *time.Timer   // has it passed on; nil when that has begun, or somebody waits
@@ -60,6 +68,7 @@ type entry struct {
 	ctx     context.Context // whose values the handler may ask for
 	record  slog.Record
 	own     bool          // handler is the queue's
+	size    int           // bytes of text
 	done    chan struct{} // closed when it has been passed on; nil if nobody waits
 }
 
@@ -133,11 +142,12 @@ func (q *Queue) FlushLast(ctx context.Context) {
 func (q *Queue) add(e entry) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= bound {
+	if len(q.waiting) >= bound || q.bytes > 0 && q.bytes+e.size > mostBytes {
 		q.dropped++
 		return false
 	}
 	q.waiting = append(q.waiting, e)
+	q.bytes += e.size
 	switch waits := e.done != nil; {
 	case q.busy && waits:
 		q.hurry()
@@ -208,7 +218,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 		q.said, q.saidAt = q.dropped, time.Now()
 	}
 	batch = q.waiting
-	q.waiting = nil
+	q.waiting, q.bytes = nil, 0
 	switch {
 	case batch != nil:
 		return batch, 0
@@ -264,7 +274,8 @@ func (h queued) Enabled(_ context.Context, l slog.Level) bool {
 
 // Handle puts the record into the queue.
 func (h queued) Handle(ctx context.Context, r slog.Record) error {
-	e := entry{handler: h.to, ctx: ctx, record: r.Clone(), own: h.own}
+	record, size := shorten(r)
+	e := entry{handler: h.to, ctx: ctx, record: record, own: h.own, size: size}
 	waits := h.waits && !h.q.blocked.Load()
 	if waits {
 		e.done = make(chan struct{})
@@ -273,6 +284,55 @@ func (h queued) Handle(ctx context.Context, r slog.Record) error {
 		h.q.wait(&e)
 	}
 	return nil
+}
+
+// mostText is how long, in bytes, text may be that clients choose.
+const mostText = 512
+
+// Short returns s, or its beginning and an ellipsis if it is longer than 512 bytes.
+func Short(s string) string {
+	if len(s) <= mostText {
+		return s
+	}
+	end := mostText
+	for end > mostText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// isLong reports whether an attribute is cut.
+func isLong(a slog.Attr) bool {
+	return a.Value.Kind() == slog.KindString && a.Key != "stack" && len(a.Value.String()) > mostText
+}
+
+// shorten returns a copy of a record with Short for its string attributes, and how many bytes of text it has.
+func shorten(r slog.Record) (short slog.Record, size int) {
+	size = len(r.Message)
+	long := false
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Value.Kind() == slog.KindString {
+			size += len(a.Value.String())
+		}
+		long = long || isLong(a)
+		return true
+	})
+	if !long {
+		return r.Clone(), size
+	}
+	size = len(r.Message)
+	short = slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if isLong(a) {
+			a.Value = slog.StringValue(Short(a.Value.String()))
+		}
+		if a.Value.Kind() == slog.KindString {
+			size += len(a.Value.String())
+		}
+		short.AddAttrs(a)
+		return true
+	})
+	return short, size
 }
 
 // WithAttrs and WithGroup are those of the handler, and called at once.

@@ -151,6 +151,43 @@ func TestHandlerBlocks(t *testing.T) {
 	})
 }
 
+// Text that clients choose does not make records long, nor the queue.
+func TestLongTextIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, h, said := newSlow()
+		log := q.Logger()
+		log.Info("first")
+		time.Sleep(time.Second)
+		synctest.Wait() // the handler has it
+		long := strings.Repeat("ä", 30_000)
+		log.Info("cut", "path", long, "stack", strings.Repeat("s", 2000))
+		const stack = 100_000
+		for range 20 {
+			log.Info("more", "stack", strings.Repeat("s", stack))
+		}
+		if n := q.Dropped(); n != 20-(1<<20)/stack {
+			t.Errorf("%d records dropped", n)
+		}
+		close(h.open)
+		q.Flush(t.Context())
+		line := strings.Split(said.String(), "\n")[1]
+		if want := "path=" + long[:512] + "… stack=" + strings.Repeat("s", 2000); !strings.HasSuffix(line, want) {
+			t.Errorf("logged %.1000s", line)
+		}
+	})
+}
+
+func TestShort(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", strings.Repeat("a", 512): strings.Repeat("a", 512), strings.Repeat("a", 513): strings.Repeat("a", 512) + "…",
+		"a" + strings.Repeat("ä", 300): "a" + strings.Repeat("ä", 255) + "…", strings.Repeat("\x80", 600): strings.Repeat("\x80", 508) + "…",
+	} {
+		if got := logqueue.Short(in); got != want {
+			t.Errorf("%d bytes are cut to %q", len(in), got)
+		}
+	}
+}
+
 // All that is dropped is told of, at most once a second.
 func TestDroppedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
 // A Server serves one listener.
@@ -37,7 +40,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	srv.WriteTimeout = noTimeout
 	srv.MaxHeaderBytes = s.MaxHead
 	srv.DisableGeneralOptionsHandler = true
-	srv.ErrorLog = log.New(errorLog{s.Log}, "", 0)
+	srv.ErrorLog = log.New(errorLog{s.Log, &s.lines}, "", 0)
 	srv.ConnContext = withConn
 	srv.ConnState = srv.count
 	srv.TLSConfig = config.Clone()
@@ -200,15 +203,21 @@ func (s *Server) StopAccepting(ctx context.Context) {
 }
 
 // errorLog passes on what net/http logs as text.
-type errorLog struct{ to *slog.Logger }
+type errorLog struct {
+	to    *slog.Logger
+	lines *admission.Lines // at level Warn
+}
 
 // Write logs one line: a failed TLS handshake, of which the world sends any
-// number, at level Debug, everything else at level Warn.
+// number, at level Debug, everything else at level Warn, once a second at most: clients may cause it.
 func (l errorLog) Write(line []byte) (int, error) {
-	level := slog.LevelWarn
+	text := logqueue.Short(string(bytes.TrimSuffix(line, []byte("\n"))))
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
-		level = slog.LevelDebug
+		l.to.Debug(text)
+		return len(line), nil
 	}
-	l.to.Log(context.Background(), level, string(bytes.TrimSuffix(line, []byte("\n"))))
+	if count, due := l.lines.Note(); due {
+		l.to.Warn(text, "count", count)
+	}
 	return len(line), nil
 }

@@ -2,17 +2,21 @@ package stdhttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
@@ -224,4 +228,16 @@ func TestShutdownAwaitsFirstStream(t *testing.T) {
 			t.Error("nobody said goodbye")
 		}
 	})
+}
+
+// What net/http logs of connections is said once a second, and is not longer than other records.
+func TestErrorLogIsLimited(t *testing.T) {
+	var said bytes.Buffer
+	log := errorLog{slog.New(slog.NewTextHandler(&said, nil)), new(admission.Lines)}
+	for range 100 {
+		_, _ = log.Write([]byte("http2: server connection error from " + strings.Repeat("x", 1000) + "\n"))
+	}
+	if n := strings.Count(said.String(), "\n"); n > 2 || said.Len() > 2000 {
+		t.Errorf("100 errors are %d lines, %d bytes", n, said.Len())
+	}
 }

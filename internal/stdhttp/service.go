@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
@@ -21,6 +22,8 @@ type Service struct {
 	accepted atomic.Uint64
 	pauses   pauses
 	freed    chan struct{} // holds something after a connection has ended
+
+	lines admission.Lines // what net/http logs
 
 	mu      sync.Mutex
 	servers []*Server
