@@ -33,8 +33,9 @@ const acceptPause = int64(time.Second)
 // loop to let go of it takes what is left in the backlog and closes it.
 type listener struct {
 	fd        int32
-	tls       *TLS // nil: without
-	multipath bool // of Multipath TCP, which passes options on to some sockets only
+	tls       *TLS         // nil: without
+	multipath bool         // of Multipath TCP, which passes options on to some sockets only
+	early     atomic.Int32 // at most so many connections came before Prepare, and have inherited nothing
 	loops     atomic.Int32
 }
 
@@ -91,6 +92,9 @@ func newListener(ln net.Listener) (*listener, error) {
 	if ln.Addr().Network() != "unix" {
 		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 		l.multipath = err == nil && protocol == unix.IPPROTO_MPTCP
+		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			l.early.Store(int32(info.Unacked)) // of a listener it is how many wait to be accepted
+		}
 	}
 	return l, nil
 }
@@ -219,6 +223,9 @@ func (l *loop) accept(d *Driver, i int) bool {
 // admitNew makes a connection of what accept has returned just now from ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	descriptors.taken(fd)
+	if ln.early.Load() > 0 && ln.early.Add(-1) >= 0 {
+		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // a connection that is lost shows when it is read
+	}
 	c := newConn(ln, fd)
 	if ln.multipath {
 		c.flags |= flagUnbounded

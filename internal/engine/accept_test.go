@@ -205,3 +205,29 @@ func setDescriptorLimit(t testing.TB, n uint64) {
 		t.Fatal(err)
 	}
 }
+
+// Connections that were made before the engine had the listener have its options, too.
+func TestOptionsOfConnectionsThatCameEarly(t *testing.T) {
+	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
+		ln := listen(t)
+		const early = 3
+		var conns []*client
+		for range early {
+			conn, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, &client{conn, t, bufio.NewReader(conn)})
+			defer conn.Close()
+		}
+		h := newLineHandler()
+		h.commands["options"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+			answer(d, fmt.Sprint(c.NoDelay(), c.Probed()))
+		}
+		s := serveOn(t, engine.Config{KeepAlive: time.Minute}, h, ln)
+		for _, c := range append(conns, s.dial()) {
+			c.send("options\n")
+			c.want("true true")
+		}
+	})
+}

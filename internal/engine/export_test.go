@@ -48,3 +48,9 @@ func (e *Engine) ShakesRunning() int {
 	defer s.mu.Unlock()
 	return len(s.running)
 }
+
+// Probed reports whether the system looks for c's peer while that is silent.
+func (c *Conn) Probed() bool {
+	on, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+	return err == nil && on == 1
+}
