@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math"
 	"net/netip"
 	"slices"
@@ -176,12 +177,11 @@ var (
 	sources  = sync.Pool{New: func() any { return new(source) }}
 )
 
+// shardSeed keeps clients from choosing addresses of one shard.
+var shardSeed = maphash.MakeSeed()
+
 func (h *Holders) shardOf(key addressKey) *holderShard {
-	x := uint32(2166136261)
-	for _, b := range key {
-		x = (x ^ uint32(b)) * 16777619
-	}
-	return &h.shards[(x^x>>16)%holderShards]
+	return &h.shards[maphash.Bytes(shardSeed, key[:])%holderShards]
 }
 
 // unlink takes a closed account that holds nothing out of everything.
