@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -82,7 +84,17 @@ func millis(ttl time.Duration) string {
 	return strconv.FormatInt(int64((ttl+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-func (s *redisStore) valueKey(key string) string { return s.prefix + "v:" + key }
+func (s *redisStore) valueKey(key string) string { return s.prefix + "v:" + untagged(key) }
+
+// untagged returns a key whose slot in a cluster follows from all of it. Of a key with a brace Redis would hash the text between
+// braces alone, and clients, which choose parts of some keys, could gather many keys on one node.
+func untagged(key string) string {
+	if !strings.Contains(key, "{") {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "{" + base64.RawURLEncoding.EncodeToString(sum[:]) + "}" + key
+}
 
 func (s *redisStore) begin(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
@@ -138,7 +150,7 @@ func (s *redisStore) Probe(ctx context.Context, key string, number bool) error {
 
 func (s *redisStore) redisKey(key string, number bool) string {
 	if number {
-		return s.prefix + "n:" + key
+		return s.prefix + "n:" + untagged(key)
 	}
 	return s.valueKey(key)
 }

@@ -63,7 +63,8 @@ type Config struct {
 	DB                 int         // of a single Redis
 	TLS                *tls.Config // nil: clear text
 
-	// Prefix is put in front of all keys and topics, so that several applications can share a Redis. Default: "dunlin:".
+	// Prefix is put in front of all keys and topics, so that several applications can share a Redis. In a cluster a prefix with text in
+	// braces puts all of them on one node; braces in a key itself do not choose its node. Default: "dunlin:".
 	Prefix string
 
 	// Guard bounds every call.

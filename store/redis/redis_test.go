@@ -284,6 +284,33 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	}
 }
 
+// A request with the cookie from before a login begins no session, which would replace that of the login.
+func TestOldCookieAfterLogin(t *testing.T) {
+	st := connect(t, redis.Config{Addrs: []string{startServer(t).addr}, Guard: patient})
+	sessions := middleware.NewSessions[int](middleware.SessionConfig{Store: st})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Use(sessions.Middleware())
+	for path, change := range map[string]func(*dunlin.Request, func(*int) error) error{"/add": sessions.Update, "/login": sessions.Login} {
+		app.Post(path, dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
+			return dunlin.NoContent(), change(r, func(n *int) error { *n++; return nil })
+		}))
+	}
+	send := func(path, cookie string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest("POST", path, nil)
+		req.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, req)
+		return w
+	}
+	old, _, _ := strings.Cut(send("/add", "").Header().Get("Set-Cookie"), ";")
+	if w := send("/login", old); w.Code != 204 {
+		t.Fatalf("login: %d %s", w.Code, w.Body)
+	}
+	if w := send("/add", old); w.Code != 409 || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("an update with the old cookie: %d %v, want 409 without a cookie", w.Code, w.Header())
+	}
+}
+
 // Three machines with one Redis: limits, sessions and idempotency keys count for all of them.
 func TestMachinesTogether(t *testing.T) {
 	for name, addrs := range map[string][]string{"single": {startServer(t).addr}, "cluster": {startCluster(t)[0].addr}} {
