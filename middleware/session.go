@@ -83,6 +83,7 @@ type sessionState[T any] struct {
 	open   bool // the answer can still be given a cookie
 	loaded bool
 	there  bool
+	moved  bool   // a login has given the session another name
 	cookie string // to be set; "" for none
 	clear  bool   // the cookie is to be removed
 
@@ -219,7 +220,8 @@ func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	return state.data, true, nil
 }
 
-// Update changes the session's value, and begins a session when there is none, with the zero T.
+// Update changes the session's value, and begins a session when there is none, with the zero T. It returns [ErrSessionEnded]
+// for the cookie of a session that a Login has renamed in the last 20 seconds.
 // change may be called several times, each time with the latest value, and should do nothing else; an error of it ends
 // Update, which returns it.
 func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
@@ -227,6 +229,8 @@ func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	switch {
 	case err != nil:
 		return err
+	case state.moved: // a new session would replace that of the login in the browser
+		return ErrSessionEnded
 	case !state.there:
 		return s.begin(r, state, change)
 	case s.config.Store == nil:
@@ -265,13 +269,13 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 	if !state.open {
 		return ErrSessionTooLate
 	}
-	if state.id != "" && s.config.Store != nil { // also if it is not there: an end before may have been unconfirmed
+	if state.id != "" && !state.moved && s.config.Store != nil { // also if it is not there: an end before may have been unconfirmed
 		if err := s.config.Store.Expire(r.Context(), s.storeKey(state.id), 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}
 	}
 	var none T
-	state.loaded, state.there, state.data, state.cookie, state.id = true, false, none, "", ""
+	state.loaded, state.there, state.moved, state.data, state.cookie, state.id = true, false, false, none, "", ""
 	state.clear = r.Cookie(s.config.Cookie) != ""
 	return nil
 }

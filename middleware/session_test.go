@@ -163,10 +163,47 @@ func TestSessionFixation(t *testing.T) {
 	victim.do("POST", "/login/ada")
 	victim.is(t, "the victim", "ada 1 true")
 	attacker.is(t, "who knew the name before", " 0 false")
-	if w := attacker.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
-		t.Errorf("who knew the name before begins anew: %d %s", w.Code, w.Body)
+	if w := attacker.do("POST", "/add"); w.Code != 409 || len(w.Result().Cookies()) > 0 {
+		t.Errorf("an update with the old name: %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
 	}
 	victim.is(t, "the victim, after that", "ada 1 true")
+}
+
+// A request that was sent before a login, with the old cookie, begins no session: its cookie would replace that of the login.
+func TestSessionOldCookieAfterLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
+		owner := &browser{app: app}
+		owner.do("POST", "/add")
+		old := owner.cookie
+		owner.do("POST", "/login/ada")
+		for _, after := range []time.Duration{0, 10 * time.Second, 9 * time.Second} {
+			<-time.After(after)
+			late := &browser{app: app, cookie: old}
+			if w := late.do("POST", "/add"); w.Code != 409 || len(w.Result().Cookies()) > 0 {
+				t.Errorf("an update with the old cookie: %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
+			}
+			late.is(t, "a look with the old cookie", " 0 false")
+		}
+		late := &browser{app: app, cookie: old}
+		if w := late.do("POST", "/logout"); w.Code != 204 || late.cookie != "" {
+			t.Errorf("logout with the old cookie: %d %s, cookie %s", w.Code, w.Body, late.cookie)
+		}
+		late.cookie = old
+		if w := late.do("POST", "/add"); w.Code != 409 {
+			t.Errorf("an update with the old cookie after a logout with it: %d %s, want 409", w.Code, w.Body)
+		}
+		if w := late.do("POST", "/login/ada"); w.Code != 200 || late.cookie == old {
+			t.Errorf("a second login with the old cookie: %d %s", w.Code, w.Body)
+		}
+		late.is(t, "after the second login", "ada 0 true")
+		owner.is(t, "the first login", "ada 1 true")
+		<-time.After(2 * time.Second)
+		forgotten := &browser{app: app, cookie: old}
+		if w := forgotten.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
+			t.Errorf("an update with the old cookie once the tombstone has gone: %d %s", w.Code, w.Body)
+		}
+	})
 }
 
 func TestSessionBadCookies(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 //
 //	version (1) │ began, in microseconds since 1970 (8) │ the value as JSON
 //
-// and in a cookie with a second time, when it was last looked at. An empty one stands for a session that has another
-// name now.
+// and in a cookie with a second time, when it was last looked at. An empty record is the tombstone of a session that a
+// login has given another name.
 type sessionRecord struct {
 	began time.Time
 	seen  time.Time // in a cookie only
@@ -110,7 +110,7 @@ func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) erro
 // read sets the state to what the store has under a name.
 func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState[T]) (store.Item, error) {
 	var none T
-	state.there, state.data, state.id = false, none, name
+	state.there, state.moved, state.data, state.id = false, false, none, name
 	item, err := s.config.Store.Get(ctx, s.storeKey(name))
 	if errors.Is(err, store.ErrNotFound) {
 		return item, nil
@@ -118,6 +118,7 @@ func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState
 	if err != nil {
 		return item, unavailable(err)
 	}
+	state.moved = len(item.Value) == 0
 	if !state.record.parse(item.Value, false) || s.ttl(&state.record) <= 0 {
 		return item, nil
 	}
@@ -202,8 +203,9 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 	}
 }
 
-// movedFor is how long the old name of a session is kept as one that has ended.
-const movedFor = time.Second
+// movedFor is the lifetime of the tombstone that a login leaves under the old name. Requests that were sent with the old cookie
+// find it and begin no session, whose cookie would replace that of the login.
+const movedFor = 20 * time.Second
 
 // rename changes a session and gives it another name. Nobody knows the new one until the answer
 // is sent, so it is written first, and only counts once the old one is gone in the state that was
