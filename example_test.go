@@ -183,10 +183,12 @@ func ExampleResponse() {
 	fmt.Println(base)
 	fmt.Println(base.Status(http.StatusTeapot).Header("Content-Type", "text/tea"))
 	fmt.Println(base.Cache(time.Minute).Get("Cache-Control"))
+	fmt.Println(base.CachePublic(time.Minute).Get("Cache-Control"))
 	answer(base.Header("X-A", "1").AddHeader("X-A", "2").Cookie(&http.Cookie{Name: "session", Value: "s"}), "X-A", "Set-Cookie")
 	// Output:
 	// 200 text/plain; charset=utf-8 1 bytes
 	// 418 text/tea 1 bytes
+	// private, max-age=60
 	// public, max-age=60
 	// 200 text/plain; charset=utf-8
 	// X-A: 1 | 2

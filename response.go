@@ -157,9 +157,15 @@ func (r Response) Headers(block *HeaderBlock) Response {
 	return r.push(exchange.Field{Block: b, Replace: true})
 }
 
-// Cache returns the response with Cache-Control: public, max-age=d in whole
-// seconds; d of zero or less says no-store.
-func (r Response) Cache(d time.Duration) Response { return r.Headers(cacheBlock(d)) }
+// Cache returns the response with Cache-Control: private, max-age=d in whole
+// seconds: the client may keep it, a shared cache may not. d of zero or less says
+// no-store.
+func (r Response) Cache(d time.Duration) Response { return r.Headers(privateFor.block(d)) }
+
+// CachePublic is Cache with public in place of private: shared caches, such as
+// that of package middleware and those of a CDN, keep the response and send it to
+// all clients, those with cookies or Authorization included.
+func (r Response) CachePublic(d time.Duration) Response { return r.Headers(publicFor.block(d)) }
 
 // Cookie returns the response with c added as Set-Cookie. An invalid cookie
 // makes the response a 500 whose cause is logged.

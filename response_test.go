@@ -92,8 +92,8 @@ func TestModifiersBranch(t *testing.T) {
 				want string
 			}{
 				{r, `200 A=[] B=[] C= "x"`}, {a, `200 A=[1] B=[] C= "x"`}, {b, `200 A=[] B=[2] C= "x"`},
-				{ab, `201 A=[1] B=[3] C= "x"`}, {aa, `200 A=[1 4] B=[] C=public, max-age=1 "x"`},
-				{a2, `200 A=[5] B=[] C=public, max-age=1 "x"`}, {bb, `200 A=[] B=[2 6] C= "x"`}, {c, `200 A=[] B=[] C=no-store "x"`},
+				{ab, `201 A=[1] B=[3] C= "x"`}, {aa, `200 A=[1 4] B=[] C=private, max-age=1 "x"`},
+				{a2, `200 A=[5] B=[] C=private, max-age=1 "x"`}, {bb, `200 A=[] B=[2 6] C= "x"`}, {c, `200 A=[] B=[] C=no-store "x"`},
 			} {
 				if got := show(check.r); got != check.want {
 					t.Errorf("%s, want %s", got, check.want)
@@ -301,18 +301,20 @@ func TestCookies(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "no-store", -time.Second: "no-store", 1: "public, max-age=1", 30 * time.Second: "public, max-age=30",
-		1500 * time.Millisecond: "public, max-age=2", 365 * 24 * time.Hour: "public, max-age=31536000",
-	} {
-		if got := dunlin.Text("").Cache(d).Get("Cache-Control"); got != want {
-			t.Errorf("Cache(%v): %q, want %q", d, got, want)
+	for scope, cache := range map[string]func(dunlin.Response, time.Duration) dunlin.Response{"private": dunlin.Response.Cache, "public": dunlin.Response.CachePublic} {
+		for d, want := range map[time.Duration]string{
+			0: "no-store", -time.Second: "no-store", 1: scope + ", max-age=1", 30 * time.Second: scope + ", max-age=30",
+			1500 * time.Millisecond: scope + ", max-age=2", 365 * 24 * time.Hour: scope + ", max-age=31536000",
+		} {
+			if got := cache(dunlin.Text(""), d).Get("Cache-Control"); got != want {
+				t.Errorf("%s, for %v: %q, want %q", scope, d, got, want)
+			}
 		}
-	}
-	for i := range 1000 { // more than are kept
-		d := time.Duration(i+1) * time.Second
-		if got, want := dunlin.Text("").Cache(d).Get("Cache-Control"), fmt.Sprintf("public, max-age=%d", i+1); got != want {
-			t.Fatalf("Cache(%v): %q", d, got)
+		for i := range 1000 { // more than are kept
+			d := time.Duration(i+1) * time.Second
+			if got, want := cache(dunlin.Text(""), d).Get("Cache-Control"), fmt.Sprintf("%s, max-age=%d", scope, i+1); got != want {
+				t.Fatalf("%s, for %v: %q", scope, d, got)
+			}
 		}
 	}
 }

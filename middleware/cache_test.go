@@ -149,13 +149,17 @@ func TestCacheKeepsOut(t *testing.T) {
 	}
 	for what, act := range map[string]func(*dunlin.Request, int64) dunlin.Response{
 		"a large stream": func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 101)); return err }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 101)); return err }).CachePublic(time.Minute)
 		},
-		"a failure": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(errors.New("no")).Cache(time.Minute) },
+		"a failure": func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Error(errors.New("no")).CachePublic(time.Minute)
+		},
 		"a large one": func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Text(strings.Repeat("x", 101)).Cache(time.Minute)
+			return dunlin.Text(strings.Repeat("x", 101)).CachePublic(time.Minute)
 		},
-		"a part":        func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Status(206).Cache(time.Minute) },
+		"a part": func(*dunlin.Request, int64) dunlin.Response {
+			return dunlin.Text("x").Status(206).CachePublic(time.Minute)
+		},
 		"a panic":       func(*dunlin.Request, int64) dunlin.Response { panic("no") },
 		"said too late": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Header("Date", "x").Cache(0) },
 	} {
@@ -204,7 +208,7 @@ func TestCachePoisoning(t *testing.T) {
 		if host == "" {
 			host = r.Host()
 		}
-		return dunlin.Text(fmt.Sprint(host, " ", r.Header("X-Original-Url"), r.Header("X-Forwarded-Proto"))).Cache(time.Hour)
+		return dunlin.Text(fmt.Sprint(host, " ", r.Header("X-Original-Url"), r.Header("X-Forwarded-Proto"))).CachePublic(time.Hour)
 	}
 	k := newKitchen(middleware.CacheConfig{}, reflecting)
 	is(t, "the attacker", k.get("/items/1", "X-Forwarded-Host", "evil.example", "X-Original-Url", "/x"), "evil.example /x")
@@ -434,7 +438,7 @@ func TestCacheObeysClients(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	const most = 1 << 20
 	k := newKitchen(middleware.CacheConfig{MaxBytes: most}, func(r *dunlin.Request, n int64) dunlin.Response {
-		return dunlin.Text(strings.Repeat("x", 5000)).Cache(time.Hour)
+		return dunlin.Text(strings.Repeat("x", 5000)).CachePublic(time.Hour)
 	})
 	for i := range 2000 {
 		k.get(fmt.Sprint("/items/", i))
@@ -459,7 +463,7 @@ func TestCacheInTheBudget(t *testing.T) {
 		const part = 256 << 10
 		cache := middleware.NewCache(middleware.CacheConfig{App: app, MaxBytes: 4 << 30, MaxEntry: part})
 		body := strings.Repeat("x", part)
-		app.Get("/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(body).Cache(time.Hour) }, cache.Middleware())
+		app.Get("/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(body).CachePublic(time.Hour) }, cache.Middleware())
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			b, err := r.Bytes()
 			if err != nil {
@@ -518,7 +522,7 @@ func TestCacheCopies(t *testing.T) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
 		app.Get("/{x...}", func(r *dunlin.Request) dunlin.Response {
 			return dunlin.JSON(map[string]string{"path": r.Path(), "query": r.RawQuery(), "lang": r.Header("Accept-Language")}).
-				Header("Vary", "Accept-Language").Header("X-Path", r.Path()).Cache(time.Hour)
+				Header("Vary", "Accept-Language").Header("X-Path", r.Path()).CachePublic(time.Hour)
 		})
 		addr := serve()
 		for round := range 3 {
@@ -536,7 +540,7 @@ func TestCacheCopies(t *testing.T) {
 
 func TestCacheAtOnce(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{MaxBytes: 200_000}, func(r *dunlin.Request, n int64) dunlin.Response {
-		return dunlin.Text(r.Path()+" "+r.Header("X-A")).Header("Vary", "X-A").Cache(time.Hour)
+		return dunlin.Text(r.Path()+" "+r.Header("X-A")).Header("Vary", "X-A").CachePublic(time.Hour)
 	})
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -574,7 +578,7 @@ func TestCacheAllocations(t *testing.T) {
 	}
 	for _, vary := range []string{"", "Accept-Encoding, X-A"} {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
-			resp := dunlin.Text("hello").Cache(time.Hour)
+			resp := dunlin.Text("hello").CachePublic(time.Hour)
 			if vary != "" {
 				resp = resp.Header("Vary", vary)
 			}
@@ -600,7 +604,7 @@ func TestCacheAllocationsOnLoop(t *testing.T) {
 	app.Use(middleware.NewCache(middleware.CacheConfig{App: app}).Middleware())
 	app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response {
 		runs++
-		return dunlin.Text("hello").Cache(time.Hour).Header("Vary", "Accept-Encoding")
+		return dunlin.Text("hello").CachePublic(time.Hour).Header("Vary", "Accept-Encoding")
 	})
 	app.ServeHTTP(void{http.Header{}}, c.request()) // stores it
 	ask := pipelined(t, app, &c)
@@ -610,7 +614,7 @@ func TestCacheAllocationsOnLoop(t *testing.T) {
 }
 
 func BenchmarkCache(b *testing.B) {
-	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").Cache(time.Hour) })
+	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").CachePublic(time.Hour) })
 	plain := newApp(text("hello"))
 	for name, app := range map[string]http.Handler{"hit": k, "plaintext": plain} {
 		b.Run(name, func(b *testing.B) {
@@ -642,7 +646,7 @@ func BenchmarkCacheOnLoop(b *testing.B) {
 				name += "-hit"
 				app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
 			}
-			app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").Cache(time.Hour) })
+			app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").CachePublic(time.Hour) })
 			names, once = append(names, "ns-"+name), append(once, pipelined(b, app, &edgeCase{method: "GET", headers: fields}))
 		}
 	}
@@ -658,7 +662,7 @@ func ExampleResponseCache() {
 	n := 0
 	app.Get("/report", func(*dunlin.Request) dunlin.Response {
 		n++
-		return dunlin.Text(fmt.Sprint("made ", n)).Cache(time.Minute)
+		return dunlin.Text(fmt.Sprint("made ", n)).CachePublic(time.Minute)
 	})
 	for range 2 {
 		w := httptest.NewRecorder()

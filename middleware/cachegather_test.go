@@ -90,13 +90,13 @@ func sources(t *testing.T, text []byte) map[string]dunlin.Action {
 	}
 	all := map[string]dunlin.Action{
 		"Stream": func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).Cache(time.Minute).Header("Etag", `"one"`)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).CachePublic(time.Minute).Header("Etag", `"one"`)
 		},
 		"Reader": func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.Copy(w, bytes.NewReader(text)); return err }).Cache(time.Minute).Header("Etag", `"one"`)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.Copy(w, bytes.NewReader(text)); return err }).CachePublic(time.Minute).Header("Etag", `"one"`)
 		},
 		"FS": func(*dunlin.Request) dunlin.Response {
-			return dunlin.FS(fstest.MapFS{"a.txt": {Data: text}}, "a.txt").Cache(time.Minute).Header("Etag", `"one"`)
+			return dunlin.FS(fstest.MapFS{"a.txt": {Data: text}}, "a.txt").CachePublic(time.Minute).Header("Etag", `"one"`)
 		},
 	}
 	for name, sized := range map[string]bool{"sized": true, "unsized": false} {
@@ -193,16 +193,16 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 		whole bool // for its client
 	}{
 		"stream-error": {act: func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.Join(inPieces(w, text, 9000), errors.New("no more")) }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.Join(inPieces(w, text, 9000), errors.New("no more")) }).CachePublic(time.Minute)
 		}},
 		"stream-panic": {act: func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { _ = inPieces(w, text, 9000); panic("no more") }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { _ = inPieces(w, text, 9000); panic("no more") }).CachePublic(time.Minute)
 		}},
 		"stream-late-error": {whole: true, act: func(*dunlin.Request) dunlin.Response { // a 500
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.New("not at all") }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.New("not at all") }).CachePublic(time.Minute)
 		}},
 		"too-large": {whole: true, act: func(*dunlin.Request) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, longText(150_001), 9000) }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, longText(150_001), 9000) }).CachePublic(time.Minute)
 		}},
 		"no-store": {whole: true, act: func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 9000) }).Header("Cache-Control", "no-store, max-age=9")
@@ -268,7 +268,7 @@ func TestCacheStreamsAtOnce(t *testing.T) {
 					}
 				}
 				return nil
-			}).Cache(time.Minute)
+			}).CachePublic(time.Minute)
 		}, cache.Middleware())
 		url := "http://" + serve() + "/"
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", url, nil)
@@ -314,7 +314,7 @@ func TestCacheStreamFlight(t *testing.T) {
 		text := longText(100_000)
 		k := newKitchen(middleware.CacheConfig{}, func(*dunlin.Request, int64) dunlin.Response {
 			<-time.After(time.Second) // until all have come
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).Cache(time.Minute)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).CachePublic(time.Minute)
 		})
 		var wg sync.WaitGroup
 		for range 20 {
@@ -349,7 +349,7 @@ func TestCacheSlowClientHoldsNobodyUp(t *testing.T) {
 				}
 				_, err := fmt.Fprint(w, "run ", n)
 				return err
-			}).Cache(time.Minute)
+			}).CachePublic(time.Minute)
 		})
 		long := string(longText(50_000))
 		may := make(chan struct{})
@@ -378,7 +378,7 @@ func TestCacheStalledCopiesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 20_000
 		k := newKitchen(middleware.CacheConfig{MaxBytes: 10 * size, MaxEntry: 2 * size}, func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, longText(size), 5000) }).Cache(time.Hour)
+			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, longText(size), 5000) }).CachePublic(time.Hour)
 		})
 		k.get("/items/kept")
 		may := make(chan struct{})
@@ -420,7 +420,7 @@ func TestCacheStreamClientLeaves(t *testing.T) {
 				_ = dunlin.Flush(w)
 				<-r.Context().Done()
 				return nil
-			}).Cache(time.Minute)
+			}).CachePublic(time.Minute)
 		}, cache.Middleware())
 		app.OnAnswer(func(*dunlin.AnswerInfo) { ended <- struct{}{} })
 		conn, err := net.Dial("tcp", serve())

@@ -34,7 +34,7 @@ func TestCacheAndRewrittenPaths(t *testing.T) {
 	cache := middleware.NewCache(middleware.CacheConfig{})
 	app.Rewrite("/old/{path...}", "/new/{path...}")
 	app.Get("/new/{path...}", func(r *dunlin.Request) dunlin.Response {
-		return dunlin.Text(r.SentPath()).Cache(time.Minute)
+		return dunlin.Text(r.SentPath()).CachePublic(time.Minute)
 	}, cache.Middleware())
 	app.Post("/new/{path...}", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }, cache.Middleware())
 	for range 2 {
@@ -137,7 +137,7 @@ func TestCacheKeepsSpellingsApart(t *testing.T) {
 func TestCacheCountsKeys(t *testing.T) {
 	app := dunlin.New(quiet)
 	cache := middleware.NewCache(middleware.CacheConfig{MaxBytes: 1 << 20})
-	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Cache(time.Minute) }, cache.Middleware())
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").CachePublic(time.Minute) }, cache.Middleware())
 	const size = 4 << 10
 	for i := range 300 {
 		requestOf(app, "GET", "/", nil, "X-Forwarded-Host", fmt.Sprint(i, strings.Repeat("x", size)))
@@ -156,7 +156,7 @@ func TestCacheAndBodiesOfGET(t *testing.T) {
 		if err != nil {
 			return dunlin.Error(err)
 		}
-		return dunlin.Text("[" + string(body) + "]").Cache(time.Minute)
+		return dunlin.Text("[" + string(body) + "]").CachePublic(time.Minute)
 	}, cache.Middleware())
 	for range 2 {
 		for _, body := range []string{"evil", "", "bad"} {
@@ -175,7 +175,7 @@ func TestCacheForgetsLocations(t *testing.T) {
 		app := dunlin.New(quiet)
 		cache := middleware.NewCache(middleware.CacheConfig{})
 		app.Use(cache.Middleware())
-		app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Cache(time.Minute) })
+		app.Get("/items/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").CachePublic(time.Minute) })
 		app.Post("/items/make", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Empty().Status(http.StatusCreated).Header("Location", location)
 		})
@@ -218,7 +218,7 @@ func TestCacheRenewsWithoutWhatIsForOne(t *testing.T) {
 // passes on what it has got, may have put any there.
 func TestCacheReroutingFieldsApart(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
-		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).Cache(time.Minute)
+		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).CachePublic(time.Minute)
 	})
 	ask := func(fields map[string]string) string {
 		req, w := httptest.NewRequest("GET", "/items/1", nil), httptest.NewRecorder()
@@ -245,7 +245,7 @@ func TestCacheReroutingFields(t *testing.T) {
 		"X-Http-Method-Override", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", "Forwarded",
 	} {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
-			return dunlin.Text(r.HeaderList(name)).Cache(time.Minute)
+			return dunlin.Text(r.HeaderList(name)).CachePublic(time.Minute)
 		})
 		evil := "for=192.0.2.1; Host=evil, by=_x"
 		for range 2 {
@@ -264,7 +264,7 @@ func TestCacheKeepsVersionsApart(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
 		saying := func(s string) dunlin.Action {
-			return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s).Cache(time.Minute) }
+			return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s).CachePublic(time.Minute) }
 		}
 		app.Get("/a", saying("no version"))
 		app.Version("v1").Get("/a", saying("v1"))
@@ -299,7 +299,7 @@ func TestCacheKeepsApartWhatMiddlewareOfAVersionAnswers(t *testing.T) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
 		old := app.Version("v1")
 		old.Use(func(dunlin.Action) dunlin.Action {
-			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("see v2").Cache(time.Minute) }
+			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("see v2").CachePublic(time.Minute) }
 		})
 		old.Get("/a", func(*dunlin.Request) dunlin.Response { return dunlin.Text("v1") })
 		app.Version("v2").Get("/a", func(*dunlin.Request) dunlin.Response { return dunlin.Text("v2") })

@@ -294,7 +294,7 @@ func TestCacheRangesOfEncoded(t *testing.T) {
 			around = append(around, c.inside)
 		}
 		app.Get("/", func(*dunlin.Request) dunlin.Response {
-			resp := dunlin.Text(long).Cache(time.Minute)
+			resp := dunlin.Text(long).CachePublic(time.Minute)
 			for i := 0; i < len(c.fields); i += 2 {
 				resp = resp.Header(c.fields[i], c.fields[i+1])
 			}

@@ -115,7 +115,7 @@ func TestCacheLoggerThatBlocks(t *testing.T) {
 		cache := middleware.NewCache(middleware.CacheConfig{StaleIfError: time.Hour, Logger: slog.New(shut)})
 		app := newApp(func(*dunlin.Request) dunlin.Response {
 			if runs++; runs == 1 {
-				return dunlin.Text("hello").Cache(time.Second)
+				return dunlin.Text("hello").CachePublic(time.Second)
 			}
 			return dunlin.Error(errors.New("no database"))
 		}, cache.Middleware())

@@ -119,5 +119,5 @@ func (s *service) top(*dunlin.Request) (dunlin.Response, error) {
 	for _, l := range s.links.mostClicked(10) {
 		fmt.Fprintf(&page, "<li>%s: %d</li>", html.EscapeString(l.Code), l.Clicks)
 	}
-	return dunlin.HTML("<ol>" + page.String() + "</ol>").Cache(10 * time.Second), nil
+	return dunlin.HTML("<ol>" + page.String() + "</ol>").CachePublic(10 * time.Second), nil
 }

@@ -88,7 +88,7 @@ func responseCache(_ *testing.T, app *dunlin.App) {
 	cache := middleware.NewCache(middleware.CacheConfig{App: app})
 	pages := app.Group("/pages", cache.Middleware())
 	pages.Get("/{name}", func(r *dunlin.Request) dunlin.Response {
-		return dunlin.HTML(render(r.Param("name"))).Cache(time.Minute)
+		return dunlin.HTML(render(r.Param("name"))).CachePublic(time.Minute)
 	})
 }
 
@@ -315,7 +315,7 @@ func TestStamped(t *testing.T) {
 	app.Use(stamped)
 	app.Get("/plain", hello)
 	app.Get("/public", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Text("hello").Cache(time.Minute).Header("X-Served-By", "me")
+		return dunlin.Text("hello").CachePublic(time.Minute).Header("X-Served-By", "me")
 	})
 	for path, want := range map[string][2]string{"/plain": {"private", "links"}, "/public": {"public, max-age=60", "me"}} {
 		w := httptest.NewRecorder()

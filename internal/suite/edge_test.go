@@ -217,7 +217,7 @@ func TestCacheReroutes(t *testing.T) {
 		said := func(r *dunlin.Request) dunlin.Response {
 			return dunlin.Text(strings.Join([]string{
 				r.HeaderList("X-Forwarded-Host"), r.HeaderList("X-Host"), r.HeaderList("X-Original-URL"), r.HeaderList("Front-End-Https"), r.HeaderList("Forwarded"),
-			}, "|")).Cache(time.Hour)
+			}, "|")).CachePublic(time.Hour)
 		}
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			cache := middleware.NewCache(middleware.CacheConfig{Key: func(*dunlin.Request) (string, bool) { return "", true }}).Middleware()
