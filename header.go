@@ -129,8 +129,15 @@ func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
 // Credentials are those that came with the request, also where middleware has taken them out.
 func (*inside) Credentials(r *Request) exchange.Credentials {
-	return exchange.CredentialsOf(r.wire, &r.s)
+	c := exchange.CredentialsOf(r.wire, &r.s)
+	if t := r.wire.TLS(); t != nil && len(t.PeerCertificates) > 0 {
+		c |= exchange.Identified
+	}
+	return c
 }
+
+// Identify adds [exchange.Identified] to the credentials of the request.
+func (*inside) Identify(r *Request) { r.s.Credentials |= exchange.Identified }
 
 // Gather has answers of standard handlers whose length is known gathered up to so many bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }

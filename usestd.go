@@ -107,6 +107,7 @@ func (c *restOfChain) exit(r *Request) {
 			o.source = r.source
 		}
 		o.values = append(o.values[:0], r.values...)
+		o.s.Credentials |= r.s.Credentials & exchange.Identified
 	})
 }
 

@@ -15,6 +15,12 @@ import (
 // user is who a request has been found to come from.
 var user = dunlin.NewKey[string]("middleware.User")
 
+// setUser notes that a request comes from a user. A ResponseCache shares its answer only where that says public.
+func setUser(r *dunlin.Request, name string) {
+	user.Set(r, name)
+	inside.Identify(r)
+}
+
 // User returns the name under which [BasicAuth] or [KeyAuth] has let a request pass, "" for none.
 func User(r *dunlin.Request) string {
 	name, _ := user.Get(r)
@@ -42,7 +48,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 			if !ok || !check(r, name, password) {
 				return unauthorized("a name and password are needed").Headers(challenge)
 			}
-			user.Set(r, name)
+			setUser(r, name)
 			return next(r)
 		}
 	}
@@ -192,7 +198,7 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 			if !ok {
 				return unauthorized("the key is not valid").Headers(blockInvalid)
 			}
-			user.Set(r, name)
+			setUser(r, name)
 			resp := next(r)
 			if !byScheme {
 				resp = varyOn(resp, c.Header, vary)

@@ -146,12 +146,13 @@ func (k *ResponseCache) Stats() CacheStats {
 }
 
 // Middleware returns the middleware that answers from the cache. It stands around actions whose answers say
-// Cache-Control ([dunlin.Response.Cache]): behind what adds to each answer, such as RequestID and RateLimit,
+// Cache-Control ([dunlin.Response.CachePublic]): behind what adds to each answer, such as RequestID and RateLimit,
 // whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
 //
-// Kept are answers to GET without a body that say for how long they are fresh, and neither set a cookie nor are for one client
-// alone. Requests with Authorization or cookies share only what says public or s-maxage, also where middleware in front has taken these out. An
-// answer is found by scheme, host, path (as it was spelt, with the question mark of an empty query, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
+// Kept are answers to GET without a body, and without a Connection that names fields to remove, that say for how long they are fresh, and neither set a cookie nor are for one client
+// alone. Requests with Authorization, cookies or a client certificate, those that [BasicAuth] or [KeyAuth] has let pass, and those
+// whose session was asked for, also by the action, share only what says public or s-maxage, also where middleware in front has taken the
+// credentials out. An answer is found by scheme, host, path (as it was spelt, with the question mark of an empty query, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
 // or another field by which a proxy may change what a request means do not share with those that do not.
 //
 // What is made when it is sent, a stream, a file, or what a [Proxy] answers at length, passes on to its client as it comes, and is copied on the
@@ -249,7 +250,22 @@ var rerouting = [...]string{
 	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
-var reroutingNames = exchange.NewNames(rerouting[:]...)
+// withConnection is the bit of the field Connection among reroutingNames.
+const withConnection = 1 << len(rerouting)
+
+var reroutingNames = exchange.NewNames(append(rerouting[:], "Connection")...)
+
+// namesFields reports whether a Connection field names fields that a [Proxy] removes beside those that it always removes. The answer
+// was made without them, though a Vary that names them would find it by what the client has sent.
+func namesFields(connection string) bool {
+	for option := range strings.SplitSeq(connection, ",") {
+		option = strings.Trim(option, " \t")
+		if option != "" && !isField(option, "keep-alive", "close", "upgrade", "te", "http2-settings", "proxy-connection") {
+			return true
+		}
+	}
+	return false
+}
 
 // forwardedField is the field of RFC 7239, of which those parts reroute that do not say whom a request is from.
 const forwardedField = "Forwarded"
@@ -314,7 +330,8 @@ func writeParts(h *maphash.Hash, parts ...string) {
 	}
 }
 
-// keyOf fills in the key of a request, and reports whether the cache is for it: what a body has chosen is not for others.
+// keyOf fills in the key of a request, and reports whether the cache is for it: what a body has chosen is not for others, nor is what was
+// made without fields that the client had removed on the way.
 func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	if r.ContentLength() != 0 {
 		return false
@@ -325,7 +342,14 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		key.secure = true
 		key.hash ^= secureMix
 	}
-	if set := inside.Among(r, reroutingNames); set != 0 {
+	set := inside.Among(r, reroutingNames)
+	if set&withConnection != 0 {
+		if namesFields(view.String(r.HeaderBytes("Connection"))) {
+			return false
+		}
+		set &^= withConnection
+	}
+	if set != 0 {
 		key.rerouted = rerouted(r, set)
 	}
 	if sent := r.SentPath(); sent != key.path {
@@ -366,7 +390,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		return next(r)
 	}
 	with := inside.Credentials(r)
-	req := httpcache.Request{Authorized: with&exchange.Authorized != 0, Cookies: with&exchange.WithCookies != 0}
+	req := httpcache.Request{Authorized: with&exchange.Authorized != 0, Identified: with&(exchange.WithCookies|exchange.Identified) != 0}
 	var asked *httpcache.Directives
 	if k.config.ObeyClients {
 		if cc := r.HeaderList("Cache-Control"); cc != "" {

@@ -89,7 +89,7 @@ func (s *cacheShard) passMark(id uint64) *passMark {
 // flightID says which requests wait for each other: those with credentials do not mix with others, who may be
 // sent what those may not.
 func flightID(key *cacheKey, req httpcache.Request) uint64 {
-	if req.Authorized || req.Cookies {
+	if req.Authorized || req.Identified {
 		return ^key.hash
 	}
 	return key.hash
@@ -103,7 +103,7 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e = k.match(s, r, key)
-	if e != nil && (req.Authorized || req.Cookies) && !e.shareable {
+	if e != nil && (req.Authorized || req.Identified) && !e.shareable {
 		e = nil
 	}
 	if e != nil {

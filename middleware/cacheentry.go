@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
@@ -139,6 +140,9 @@ func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache
 	}
 	vary, always := httpcache.ParseVary(d.values("Vary")...)
 	about.SetsCookie, about.VariesAlways = len(d.values("Set-Cookie")) > 0, always
+	if inside.Credentials(r)&exchange.Identified != 0 { // the action may have asked for the session since
+		req.Identified = true
+	}
 	if !about.MayStore(req) {
 		return nil
 	}

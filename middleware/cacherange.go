@@ -51,7 +51,7 @@ func (k *ResponseCache) peek(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	defer s.mu.Unlock()
 	e := k.match(s, r, key)
 	switch {
-	case e == nil || now >= e.freshUntil, (req.Authorized || req.Cookies) && !e.shareable, asked != nil && !asked.Accepts(now-e.born, e.freshUntil-e.born):
+	case e == nil || now >= e.freshUntil, (req.Authorized || req.Identified) && !e.shareable, asked != nil && !asked.Accepts(now-e.born, e.freshUntil-e.born):
 		return nil
 	}
 	e.used = now

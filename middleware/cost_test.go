@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"math"
 	"net/http"
@@ -87,14 +88,15 @@ func (x *headWire) lacks(name string) bool {
 	return x.names.Lacks(name)
 }
 
-func (x *headWire) Host() string             { return x.strings.Copy(x.head.Host()) }
-func (x *headWire) Spelling() string         { return "" } // no test has escapes
-func (x *headWire) ContentLength() int64     { return max(x.head.ContentLength, 0) }
-func (x *headWire) Received() ([]byte, bool) { return nil, true }
-func (x *headWire) Remote() netip.AddrPort   { return x.peer }
-func (x *headWire) Secure() bool             { return false }
-func (x *headWire) Now() time.Time           { return x.turn }
-func (x *headWire) Context() context.Context { return context.Background() }
+func (x *headWire) Host() string              { return x.strings.Copy(x.head.Host()) }
+func (x *headWire) Spelling() string          { return "" } // no test has escapes
+func (x *headWire) ContentLength() int64      { return max(x.head.ContentLength, 0) }
+func (x *headWire) Received() ([]byte, bool)  { return nil, true }
+func (x *headWire) Remote() netip.AddrPort    { return x.peer }
+func (x *headWire) Secure() bool              { return false }
+func (x *headWire) TLS() *tls.ConnectionState { return nil }
+func (x *headWire) Now() time.Time            { return x.turn }
+func (x *headWire) Context() context.Context  { return context.Background() }
 
 // pipelined returns a function that takes a request of the case through the pipeline of an app, from the parsed head to the
 // answer's header fields as bytes, and lets go of what it owns.

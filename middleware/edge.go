@@ -21,6 +21,7 @@ var inside = exchange.Inside.(interface {
 	Among(r *dunlin.Request, names *exchange.Names) uint64
 	Spelling(r *dunlin.Request) string
 	Credentials(r *dunlin.Request) exchange.Credentials
+	Identify(r *dunlin.Request)
 	Gather(r *dunlin.Request, most int64)
 	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/httpcache"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -139,7 +140,8 @@ func (c *SessionConfig) validate() error {
 }
 
 // Middleware returns the middleware that gives answers their cookies. An answer for which
-// the session counted says Vary: Cookie and, unless the action has set it, Cache-Control: private.
+// the session counted says Vary: Cookie and, unless the action has set it, Cache-Control: private. One that sets or
+// removes the cookie says private, or no-store if the action has, whatever else the action has set.
 func (s *Sessions[T]) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -164,7 +166,7 @@ func (s *Sessions[T]) finish(state *sessionState[T], resp dunlin.Response) dunli
 	if !slices.ContainsFunc(resp.Values("Vary"), func(v string) bool { return v == "*" || strings.Contains(strings.ToLower(v), "cookie") }) {
 		resp = resp.AddHeader("Vary", "Cookie")
 	}
-	if resp.Get("Cache-Control") == "" {
+	if control := strings.Join(resp.Values("Cache-Control"), ", "); control == "" || (state.clear || state.cookie != "") && !ofOneClient(control) {
 		resp = resp.Header("Cache-Control", "private")
 	}
 	switch {
@@ -178,6 +180,12 @@ func (s *Sessions[T]) finish(state *sessionState[T], resp dunlin.Response) dunli
 		return resp.Cookie(s.newCookie(state.cookie, age))
 	}
 	return resp
+}
+
+// ofOneClient reports whether a Cache-Control field keeps a response out of shared caches.
+func ofOneClient(control string) bool {
+	d := httpcache.ParseDirectives(control)
+	return d.Private || d.NoStore && !d.MustUnderstand
 }
 
 func (s *Sessions[T]) newCookie(value string, age int) *http.Cookie {
@@ -196,6 +204,7 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	if state == &s.unread {
 		state = &sessionState[T]{open: true}
 		s.key.Set(r, state)
+		inside.Identify(r) // also where the session begins with this request
 	}
 	if state.loaded {
 		return state, nil

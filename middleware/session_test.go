@@ -169,6 +169,47 @@ func TestSessionFixation(t *testing.T) {
 	victim.is(t, "the victim, after that", "ada 1 true")
 }
 
+// An answer that sets or removes the cookie is kept out of shared caches, whatever the action says.
+func TestSessionCookieIsNotShared(t *testing.T) {
+	for name, config := range kinds() {
+		sessions := middleware.NewSessions[visit](config)
+		app := dunlin.New(quiet)
+		app.Use(sessions.Middleware())
+		for path, call := range map[string]func(r *dunlin.Request) error{
+			"/begin": func(r *dunlin.Request) error { return sessions.Update(r, func(v *visit) error { v.N++; return nil }) },
+			"/end":   sessions.End,
+			"/look":  func(r *dunlin.Request) error { _, _, err := sessions.Get(r); return err },
+		} {
+			app.Get(path, func(r *dunlin.Request) dunlin.Response {
+				if err := call(r); err != nil {
+					return dunlin.Error(err)
+				}
+				resp := dunlin.Text("x")
+				for value := range strings.SplitSeq(r.RawQuery(), "&") {
+					resp = resp.AddHeader("Cache-Control", strings.ReplaceAll(value, "%22", `"`))
+				}
+				return resp
+			})
+		}
+		for query, want := range map[string]string{
+			"public,max-age=60": "[private]", "max-age=60": "[private]", "s-maxage=60": "[private]", `private="Set-Cookie"&public`: "[private]",
+			"no-store": "[no-store]", "private,max-age=5": "[private,max-age=5]", "max-age=60&private": "[max-age=60 private]", "no-store,must-understand,max-age=5": "[private]",
+		} {
+			query = strings.ReplaceAll(query, `"`, "%22")
+			b := &browser{app: app}
+			if w := b.do("GET", "/begin?"+query); fmt.Sprint(w.Header()["Cache-Control"]) != want || b.cookie == "" {
+				t.Errorf("%s: the answer that begins a session, which says %s: %v, want %s", name, query, w.Header(), want)
+			}
+			if w := b.do("GET", "/look?"+query); fmt.Sprint(w.Header()["Cache-Control"]) == "[private]" {
+				t.Errorf("%s: an answer that sets no cookie, which says %s: %v", name, query, w.Header())
+			}
+			if w := b.do("GET", "/end?"+query); fmt.Sprint(w.Header()["Cache-Control"]) != want || b.cookie != "" {
+				t.Errorf("%s: the answer that ends a session, which says %s: %v, want %s", name, query, w.Header(), want)
+			}
+		}
+	}
+}
+
 // A request that was sent before a login, with the old cookie, begins no session: its cookie would replace that of the login.
 func TestSessionOldCookieAfterLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

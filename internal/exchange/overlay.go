@@ -108,6 +108,7 @@ type Credentials uint8
 const (
 	Authorized  Credentials = 1 << iota // Authorization
 	WithCookies                         // Cookie
+	Identified                          // other means: a key in another header, a certificate, a session that was looked for
 )
 
 // CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is.

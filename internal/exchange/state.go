@@ -22,7 +22,7 @@ type State struct {
 	Viewed  bool // the action may hold a view of the body
 	Numbers bool // the adapter writes the digits of numbers: the identity need not be made a text for answers
 
-	Credentials Credentials // that standard middleware in front got, whatever it has passed on
+	Credentials Credentials // that standard middleware in front got, whatever it has passed on; and Identified
 	gathers     uint16      // KiB, see Gather
 
 	// Route is that of the request or, when no route matched, one that stands for all

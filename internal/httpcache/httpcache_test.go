@@ -137,8 +137,8 @@ func TestMayStore(t *testing.T) {
 		{what: "authorized and public", req: httpcache.Request{Authorized: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
 		{what: "authorized and s-maxage", req: httpcache.Request{Authorized: true}, cc: "s-maxage=5", fresh: 5 * time.Second},
 		{what: "authorized and must-revalidate", req: httpcache.Request{Authorized: true}, cc: "max-age=5, must-revalidate", fresh: 5 * time.Second},
-		{what: "with cookies", req: httpcache.Request{Cookies: true}, cc: "max-age=5"},
-		{what: "with cookies and public", req: httpcache.Request{Cookies: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
+		{what: "with cookies", req: httpcache.Request{Identified: true}, cc: "max-age=5"},
+		{what: "with cookies and public", req: httpcache.Request{Identified: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
 	} {
 		if test.resp.Status == 0 {
 			test.resp.Status = 200

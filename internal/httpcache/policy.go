@@ -24,7 +24,7 @@ type Response struct {
 // A Request is what the rules need to know of one whose answer might be stored.
 type Request struct {
 	Authorized bool // it has an Authorization field
-	Cookies    bool // it has cookies
+	Identified bool // it has cookies, or its client is known by other means
 	NoStore    bool // its Cache-Control says so, and is heeded
 }
 
@@ -127,8 +127,8 @@ func (r *Response) Shareable() bool {
 }
 
 // MayStore reports whether a shared cache may store the answer to a request (section 3), be it fresh or not. It is stricter than the
-// section in two things: an answer that sets a cookie, or is to a request with one, is taken for that client's own unless it
-// says that it is for all; the former always. And errors are stored only if they are about the resource.
+// section in two things: an answer that sets a cookie, or is to a request whose client is known by a cookie or other means, is taken for
+// that client's own unless it says that it is for all; the former always. And errors are stored only if they are about the resource.
 func (r *Response) MayStore(req Request) bool {
 	d := &r.Directives
 	switch {
@@ -140,7 +140,7 @@ func (r *Response) MayStore(req Request) bool {
 		return false
 	case req.Authorized && !r.Shareable() && !d.MustRevalidate:
 		return false
-	case req.Cookies && !r.Shareable():
+	case req.Identified && !r.Shareable():
 		return false
 	}
 	return true
