@@ -139,6 +139,17 @@ func (*inside) Credentials(r *Request) exchange.Credentials {
 // Identify adds [exchange.Identified] to the credentials of the request.
 func (*inside) Identify(r *Request) { r.s.Credentials |= exchange.Identified }
 
+// Overlaid reports whether middleware has set the named field of the request by WithHeaders, also in front of standard middleware.
+func (i *inside) Overlaid(r *Request, name string) (set bool) {
+	if exchange.Overlaid(r.wire, name) {
+		return true
+	}
+	if rest := r.rest(); rest != nil {
+		rest.outside(func(o *Request) { set = i.Overlaid(o, name) })
+	}
+	return set
+}
+
 // Gather has answers of standard handlers whose length is known gathered up to so many bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 

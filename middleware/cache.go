@@ -260,7 +260,7 @@ var reroutingNames = exchange.NewNames(append(rerouting[:], "Connection")...)
 func namesFields(connection string) bool {
 	for option := range strings.SplitSeq(connection, ",") {
 		option = strings.Trim(option, " \t")
-		if option != "" && !isField(option, "keep-alive", "close", "upgrade", "te", "http2-settings", "proxy-connection") {
+		if option != "" && !usualOption(option) {
 			return true
 		}
 	}

@@ -97,7 +97,7 @@ func TestCacheKeepsSpellingsApart(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		cache := middleware.NewCache(middleware.CacheConfig{App: app})
 		app.Use(cache.Middleware())
-		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, AmbiguousPaths: true}))
 		addr := serve()
 		ask := func(method, path string) (hit, body string) {
 			resp, body := exchangeRaw(t, addr, method+" "+path+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")

@@ -22,6 +22,7 @@ var inside = exchange.Inside.(interface {
 	Spelling(r *dunlin.Request) string
 	Credentials(r *dunlin.Request) exchange.Credentials
 	Identify(r *dunlin.Request)
+	Overlaid(r *dunlin.Request, name string) bool
 	Gather(r *dunlin.Request, most int64)
 	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)

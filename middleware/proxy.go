@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,10 @@ type ProxyConfig struct {
 	// KeepHost passes on the host that the client asked for. Default: that of Target.
 	KeepHost bool
 
+	// AmbiguousPaths passes on paths that servers read in different ways, see [Proxy]. The server behind may take such a path for one that
+	// another route guards, or for one outside of Target's. Default: they are answered with 400.
+	AmbiguousPaths bool
+
 	// Rewrite changes the request before it is sent, after all else has. It is called on many goroutines at a time,
 	// and must not keep the request. Default: nothing.
 	Rewrite func(*httputil.ProxyRequest)
@@ -54,7 +59,12 @@ type ProxyConfig struct {
 // X-Forwarded-For begins with the client's address, as [dunlin.Request.Remote] has it, and X-Forwarded-Proto
 // is what that proxy said.
 //
-// Not passed on are hop-by-hop headers (RFC 9110 section 7.6.1); upgrades to HTTP/2 or TLS, on which further
+// A path that the server behind may read in another way than the router gets 400: one with an escaped slash (%2F), a backslash, a semicolon, a
+// control character or an overlong encoding of UTF-8, each plain or escaped, or with an empty or dot segment. Other routes, which may
+// guard a part of the paths, do not match what the server makes of it. ProxyConfig.AmbiguousPaths passes them on.
+//
+// Not passed on are hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them
+// by [dunlin.Request.WithHeaders]: what standard middleware sets a client can have removed; upgrades to HTTP/2 or TLS, on which further
 // requests would bypass what stands in front of the proxy; and what net/http cannot parse of the query, such
 // as parameters separated by a semicolon, since nothing in front has seen it.
 //
@@ -88,7 +98,10 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	})
 	return func(r *dunlin.Request) (resp dunlin.Response) {
-		from := &forwarded{secure: r.Secure()}
+		if why := ambiguous(r.Path()); why != "" && !c.AmbiguousPaths {
+			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has " + why + ", which servers read in different ways"})
+		}
+		from := &forwarded{secure: r.Secure(), own: ownNamed(r)}
 		if remote := r.Remote(); remote != r.Peer() {
 			from.client = remote.Addr()
 		}
@@ -140,6 +153,11 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 	if from != nil && from.secure {
 		p.Out.Header.Set("X-Forwarded-Proto", "https")
+	}
+	if from != nil {
+		for _, name := range from.own {
+			p.Out.Header[name] = slices.Clone(p.In.Header[name])
+		}
 	}
 	withoutTunnel(p.Out.Header)
 	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool {
@@ -242,6 +260,7 @@ func withoutTunnel(h http.Header) {
 type forwarded struct {
 	client netip.Addr // as a trusted proxy has said, by whatever header; invalid if the peer is the client
 	secure bool
+	own    []string // fields that middleware has set and Connection names
 	body   *watchedBody
 	cut    atomic.Pointer[error] // why the response of the server behind came to no end
 }

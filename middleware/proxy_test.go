@@ -42,7 +42,7 @@ func TestProxy(t *testing.T) {
 	target.Path = "/base"
 	forged := "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.net\r\nForwarded: for=6.6.6.6\r\nTE: gzip\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\n"
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Handle("*", "/p/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
+		app.Handle("*", "/p/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, AmbiguousPaths: true}))
 		addr := serve()
 		resp, body := exchangeRaw(t, addr, "POST /p/a%2Fb?x=1 HTTP/1.1\r\nHost: h.example\r\n"+forged+"Content-Length: 3\r\n\r\nabc")
 		if want := "POST /base/p/a%2Fb?x=1 for=[127.0.0.1] host=[h.example] proto=[http] forwarded=[] te=[] body=abc"; resp.StatusCode != 200 || body != want {

@@ -32,6 +32,20 @@ func (o *overlay) find(name string) (value string, other bool) {
 	return "", false
 }
 
+// Overlaid reports whether a wire has a field in place of those that were sent with its name.
+func Overlaid(w Wire, name string) bool {
+	for {
+		o, ok := w.(*overlay)
+		if !ok {
+			return false
+		}
+		if _, other := o.find(name); other {
+			return true
+		}
+		w = o.Wire
+	}
+}
+
 func (o *overlay) Header(name string) (string, bool) {
 	if v, other := o.find(name); other {
 		return v, v != ""

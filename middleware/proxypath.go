@@ -1,0 +1,66 @@
+package middleware
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/router"
+)
+
+// ambiguous returns what a canonical path has that another server may read in another way than the router, "" for nothing: servers decode
+// escaped slashes, take backslashes for slashes, cut parameters off segments ("/admin;x"), and end a path at a NUL.
+func ambiguous(path string) string {
+	if _, dirty := router.Clean(path); dirty {
+		return "an empty or dot segment"
+	}
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '%' && strings.HasPrefix(path[i:], "%2F"):
+			return "an escaped slash"
+		case c == '\\':
+			return "a backslash"
+		case c == ';':
+			return "a semicolon"
+		case c < ' ' || c == 0x7f:
+			return "a control character"
+		case c >= 0xc0 && overlong(path[i:]):
+			return "an overlong encoding"
+		}
+	}
+	return ""
+}
+
+// overlong reports whether text begins with a character in more bytes of UTF-8 than it needs (RFC 3629 section 3): an old server may take 0xC0 0xAF
+// for a slash.
+func overlong(text string) bool {
+	if len(text) < 2 || text[1]&0xc0 != 0x80 {
+		return false
+	}
+	switch text[0] {
+	case 0xc0, 0xc1:
+		return true
+	case 0xe0:
+		return text[1] < 0xa0
+	case 0xf0:
+		return text[1] < 0x90
+	}
+	return false
+}
+
+// ownNamed returns the fields that Connection names though middleware has set them by WithHeaders: they are the proxy's own, and no client
+// has them removed.
+func ownNamed(r *dunlin.Request) (names []string) {
+	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
+		option = strings.Trim(option, " \t")
+		if option != "" && !usualOption(option) && inside.Overlaid(r, option) {
+			names = append(names, http.CanonicalHeaderKey(option))
+		}
+	}
+	return names
+}
+
+// usualOption reports whether an option of Connection names no field, or one that a [Proxy] always removes.
+func usualOption(option string) bool {
+	return isField(option, "keep-alive", "close", "upgrade", "te", "http2-settings", "proxy-connection")
+}
