@@ -127,28 +127,14 @@ func (inside) Version(r *Request) string { return r.wire.Version() }
 // Spelling is that of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
-// Credentials are those that came with the request, also where middleware has taken them out.
-func (*inside) Credentials(r *Request) exchange.Credentials {
-	c := exchange.CredentialsOf(r.wire, &r.s)
-	if t := r.wire.TLS(); t != nil && len(t.PeerCertificates) > 0 {
-		c |= exchange.Identified
-	}
-	return c
+// Credentials are those that came with the request, also where middleware has taken them out, and more, which is added.
+func (*inside) Credentials(r *Request, more exchange.Credentials) exchange.Credentials {
+	r.s.Credentials |= more
+	return exchange.CredentialsOf(r.wire, &r.s)
 }
 
-// Identify adds [exchange.Identified] to the credentials of the request.
-func (*inside) Identify(r *Request) { r.s.Credentials |= exchange.Identified }
-
-// Overlaid reports whether middleware has set the named field of the request by WithHeaders, also in front of standard middleware.
-func (i *inside) Overlaid(r *Request, name string) (set bool) {
-	if exchange.Overlaid(r.wire, name) {
-		return true
-	}
-	if rest := r.rest(); rest != nil {
-		rest.outside(func(o *Request) { set = i.Overlaid(o, name) })
-	}
-	return set
-}
+// Overlaid returns the names of the fields that WithHeaders has set.
+func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
 // Gather has answers of standard handlers whose length is known gathered up to so many bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }

@@ -259,6 +259,15 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
+// overlaid returns the names of the fields that WithHeaders has set, also in front of standard middleware.
+func (r *Request) overlaid() []string {
+	names := exchange.Overlaid(r.wire)
+	if rest := r.rest(); rest != nil {
+		names = append(names, rest.overlaid...)
+	}
+	return names
+}
+
 // WithHeaders returns the answer of next to the request with other headers: for each of fields, the header of
 // that name has the given value alone, or is absent if the value is "". It is for middleware. Once next has
 // returned, the request has the client's headers again, also for the code that sends the response.

@@ -201,11 +201,9 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 // Mount registers a standard handler for every method and every path at and
 // below prefix. The handler sees the whole path; wrap it in http.StripPrefix
 // to cut the prefix off. A handler mounted at "/" also gets CONNECT for a host and
-// port, as forward proxies do. As with http.ServeMux, h gets a path with an escaped
-// slash in its decoded form: for the router /files%2Fprivate/x is not below
-// /files/private, where another route may guard what h serves, and an http.FileServer
-// mounted above it takes it for that. A guard around h itself, or [Files] in its
-// place, sees all spellings. A handler that is to see paths with empty, «.» or «..»
+// port, as forward proxies do. As with http.ServeMux, an escaped slash is none for the
+// router, and one in r.URL.Path of h: guard h itself, not paths below it by other
+// routes. A handler that is to see paths with empty, «.» or «..»
 // segments says so:
 //
 //	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // user is who a request has been found to come from.
@@ -18,7 +19,7 @@ var user = dunlin.NewKey[string]("middleware.User")
 // setUser notes that a request comes from a user. A ResponseCache shares its answer only where that says public.
 func setUser(r *dunlin.Request, name string) {
 	user.Set(r, name)
-	inside.Identify(r)
+	inside.Credentials(r, exchange.Identified)
 }
 
 // User returns the name under which [BasicAuth] or [KeyAuth] has let a request pass, "" for none.

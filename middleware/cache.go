@@ -389,7 +389,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		k.counts.passed.Add(1)
 		return next(r)
 	}
-	with := inside.Credentials(r)
+	with := inside.Credentials(r, 0)
 	req := httpcache.Request{Authorized: with&exchange.Authorized != 0, Identified: with&(exchange.WithCookies|exchange.Identified) != 0}
 	var asked *httpcache.Directives
 	if k.config.ObeyClients {

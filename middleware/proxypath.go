@@ -53,7 +53,7 @@ func overlong(text string) bool {
 func ownNamed(r *dunlin.Request) (names []string) {
 	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
 		option = strings.Trim(option, " \t")
-		if option != "" && !usualOption(option) && inside.Overlaid(r, option) {
+		if option != "" && !usualOption(option) && isField(option, inside.Overlaid(r)...) {
 			names = append(names, http.CanonicalHeaderKey(option))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 	"github.com/dunlinhttp/dunlin/store"
 )
@@ -204,7 +205,7 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	if state == &s.unread {
 		state = &sessionState[T]{open: true}
 		s.key.Set(r, state)
-		inside.Identify(r) // also where the session begins with this request
+		inside.Credentials(r, exchange.Identified) // also where the session begins with this request
 	}
 	if state.loaded {
 		return state, nil

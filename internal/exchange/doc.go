@@ -104,4 +104,5 @@
 //	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
 //	identity.go identifiers of requests  calm.go      actions that do not panic
 //	describe.go an answer in words          cookie.go    the value of a cookie
+//	memo.go     what is made once for a few keys
 package exchange

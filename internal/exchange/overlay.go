@@ -32,18 +32,13 @@ func (o *overlay) find(name string) (value string, other bool) {
 	return "", false
 }
 
-// Overlaid reports whether a wire has a field in place of those that were sent with its name.
-func Overlaid(w Wire, name string) bool {
-	for {
-		o, ok := w.(*overlay)
-		if !ok {
-			return false
-		}
-		if _, other := o.find(name); other {
-			return true
-		}
+// Overlaid returns the names of the fields that a wire has in place of those that were sent.
+func Overlaid(w Wire) (names []string) {
+	for o, ok := w.(*overlay); ok; o, ok = w.(*overlay) {
+		names = append(names, o.names...)
 		w = o.Wire
 	}
+	return names
 }
 
 func (o *overlay) Header(name string) (string, bool) {
@@ -128,6 +123,9 @@ const (
 // CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is.
 func CredentialsOf(w Wire, s *State) Credentials {
 	c := s.Credentials
+	if t := w.TLS(); t != nil && len(t.PeerCertificates) > 0 {
+		c |= Identified
+	}
 	for {
 		if w.List("Authorization") != "" {
 			c |= Authorized
