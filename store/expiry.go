@@ -53,11 +53,17 @@ func (m *Memory) sweepAll(wait bool) {
 func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
 	for key, v := range s.values {
 		if chosen(v.expires) {
-			delete(s.values, key)
-			freed += v.cost(key)
+			freed += s.remove(key, v)
 		}
 	}
 	return freed + numberCost*int64(s.numbers.drop(chosen))
+}
+
+// remove removes a value, and returns what it cost. The shard is locked.
+func (s *shard) remove(key string, v value) int64 {
+	delete(s.values, key)
+	v.part.add(-v.cost(key))
+	return v.cost(key)
 }
 
 // sweepSome looks at a few entries, values whichever the map shows first, and removes those that
@@ -66,8 +72,7 @@ func (m *Memory) sweepSome(s *shard, now int64) {
 	seen := 0
 	for key, v := range s.values {
 		if v.expires <= now {
-			delete(s.values, key)
-			m.giveBack(v.cost(key))
+			m.giveBack(s.remove(key, v))
 		}
 		if seen++; seen == sampled {
 			break

@@ -33,7 +33,7 @@ type Guarded struct {
 	began  time.Time
 
 	parts  []guardPart // for values and numbers, and as many for messages
-	counts struct{ calls, failures, refused, openings, stalls atomic.Uint64 }
+	counts struct{ calls, failures, refused, openings, stalls, full atomic.Uint64 }
 }
 
 // A Sharded is a store in several parts that can fail alone, such as the masters of a cluster. Guard has a
@@ -115,6 +115,7 @@ type GuardStats struct {
 	Failures uint64 `json:"failures"` // of these: no answer in time, that of a broken store, or that the call is not carried out
 	Refused  uint64 `json:"refused"`  // calls that were not made, since the breaker was open, or the store silent
 	Openings uint64 `json:"openings"` // of the breaker
+	Full     uint64 `json:"full"`     // calls that failed with ErrFull
 	Stalls   uint64 `json:"stalls"`   // times the store, or a part of it, was silent
 	Open     bool   `json:"open"`     // the breaker is now, of a part at least
 	Parts    int    `json:"parts"`    // of how many parts it is
@@ -123,7 +124,7 @@ type GuardStats struct {
 // Stats returns a snapshot. [dunlin.App.AddStats] shows it among those of an app.
 func (g *Guarded) Stats() GuardStats {
 	c := &g.counts
-	s := GuardStats{Calls: c.calls.Load(), Failures: c.failures.Load(), Refused: c.refused.Load(), Openings: c.openings.Load(), Stalls: c.stalls.Load()}
+	s := GuardStats{Calls: c.calls.Load(), Failures: c.failures.Load(), Refused: c.refused.Load(), Openings: c.openings.Load(), Stalls: c.stalls.Load(), Full: c.full.Load()}
 	for i := range g.parts {
 		if g.parts[i].opened.Load() {
 			s.Open = true
@@ -226,6 +227,9 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	err := f(bounded)
 	switch {
 	case err == nil || isAnswer(err):
+		if err != nil && errors.Is(err, ErrFull) {
+			g.counts.full.Add(1)
+		}
 		g.succeeded(p, began)
 		return err
 	case errors.Is(err, ErrUnavailable): // it has answered, too
@@ -425,6 +429,14 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// Bound is [Memory.Bound] of the inner store. It does nothing, and returns 0, for a store that has none.
+func (g *Guarded) Bound(prefix string, most int64) int64 {
+	if b, ok := g.inner.(interface{ Bound(string, int64) int64 }); ok {
+		return b.Bound(prefix, most)
+	}
+	return 0
 }
 
 // Close is Store.Close.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
 // MemoryConfig has the settings of a store in memory. Zero fields have the defaults.
@@ -23,6 +26,10 @@ type MemoryConfig struct {
 	// Where it has no room, what is new fails with ErrFull; when others need the room, what has expired is let go. Default:
 	// none, only MaxBytes bounds the store.
 	Budget func(drop func(bytes int64)) Budget
+
+	// Logger gets a line, at level Warn and once a minute at most, when four fifths of MaxBytes are held. Default: slog.Default() at the
+	// time of the call of NewMemory.
+	Logger *slog.Logger
 }
 
 // A Budget is asked for memory before it is used.
@@ -52,9 +59,23 @@ type Memory struct {
 	seed     maphash.Seed
 	second   maphash.Seed // of numbers
 	swept    atomic.Int64 // when all was swept last
+	full     atomic.Uint64
+	warned   atomic.Int64 // when, in microseconds since 1970
+	logger   *slog.Logger
+	parts    parts
 	topics   topics
 	shards   [shards]shard
 }
+
+// MemoryStats says how full a store in memory is.
+type MemoryStats struct {
+	Bytes    int64  `json:"bytes"` // held, as Held returns them
+	MaxBytes int64  `json:"maxBytes"`
+	Full     uint64 `json:"full"` // calls that failed with ErrFull
+}
+
+// Stats returns a snapshot. [dunlin.App.AddStats] shows it among those of an app.
+func (m *Memory) Stats() MemoryStats { return MemoryStats{m.Held(), m.max, m.full.Load()} }
 
 const shards = 64
 
@@ -70,11 +91,12 @@ type value struct {
 	bytes   []byte
 	version Version
 	expires int64 // microseconds since 1970
+	part    *part // that it counts for, or nil
 }
 
 // valueCost is what a value takes beside its key and its bytes, in bytes: map slots, which are three
 // quarters full on average, and allocations rounded up.
-const valueCost = 112
+const valueCost = 120
 
 // NewMemory returns an empty store. It panics when a setting is not valid.
 func NewMemory(c MemoryConfig) *Memory {
@@ -84,7 +106,10 @@ func NewMemory(c MemoryConfig) *Memory {
 	if c.MaxBytes < 0 {
 		panic(fmt.Sprintf("store: MemoryConfig.MaxBytes is %d: it must not be negative", c.MaxBytes))
 	}
-	m := &Memory{max: c.MaxBytes, seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	m := &Memory{max: c.MaxBytes, logger: logqueue.New(c.Logger.Handler()).Patient(), seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
 	for i := range m.shards {
 		m.shards[i].values = map[string]value{}
 	}
@@ -146,9 +171,12 @@ func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version
 	version, full, err := m.set(key, own, have, ttl)
 	if full {
 		m.sweepAll(true)
-		if version, full, err = m.set(key, own, have, ttl); full {
-			return Absent, ErrFull
-		}
+		version, full, err = m.set(key, own, have, ttl)
+	}
+	m.warn()
+	if full {
+		m.full.Add(1)
+		return Absent, ErrFull
 	}
 	return version, err
 }
@@ -166,14 +194,24 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 	if have != Any && have != current {
 		return Absent, false, ErrConflict
 	}
-	v := value{own, Version(m.versions.Add(1)), until(now, ttl)}
-	more := v.cost(key)
+	v := value{own, Version(m.versions.Add(1)), until(now, ttl), m.parts.of(key)}
+	more, before := v.cost(key), int64(0)
 	if there {
-		more -= old.cost(key)
+		before = old.cost(key)
 	} else {
 		m.sweepSome(s, now)
 	}
-	if !m.reserve(more) {
+	if there && v.part != old.part { // it was there before Bound was called
+		old.part.add(-before)
+		v.part.add(before)
+		old.part = v.part
+		s.values[key] = old
+	}
+	if !v.part.fits(more - before) {
+		return Absent, true, nil
+	}
+	if !m.reserve(more - before) {
+		v.part.add(before - more)
 		return Absent, true, nil
 	}
 	s.values[key] = v
@@ -195,8 +233,7 @@ func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) erro
 		return ErrNotFound
 	}
 	if ttl <= 0 {
-		delete(s.values, key)
-		m.giveBack(v.cost(key))
+		m.giveBack(s.remove(key, v))
 		return nil
 	}
 	v.expires = until(now, ttl)
@@ -212,9 +249,12 @@ func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args)
 	result, full := m.run(key, script, &args)
 	if full {
 		m.sweepAll(true)
-		if result, full = m.run(key, script, &args); full {
-			return 0, ErrFull
-		}
+		result, full = m.run(key, script, &args)
+	}
+	m.warn()
+	if full {
+		m.full.Add(1)
+		return 0, ErrFull
 	}
 	return result, nil
 }

@@ -34,7 +34,6 @@ var floors = [][]string{
 		"internal/tickets",
 		"internal/tlsmem",
 		"router",
-		"store",
 	},
 	{
 		"internal/ceiling",
@@ -42,9 +41,9 @@ var floors = [][]string{
 		"internal/exchange",
 		"internal/http2",
 		"internal/schema",
-		"store/storetest",
+		"store",
 	},
-	{"internal/looph2", "internal/rewrite", "internal/stdwriter"},
+	{"internal/looph2", "internal/rewrite", "internal/stdwriter", "store/storetest"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",
