@@ -13,16 +13,12 @@ import (
 var cacheBlocks exchange.Memo[int64, *HeaderBlock]
 
 // cacheBlock returns the Cache-Control block for d; sign is -1 for private, and 1 for public.
-func cacheBlock(sign int64, d time.Duration) *HeaderBlock {
+func cacheBlock(scope string, sign int64, d time.Duration) *HeaderBlock {
 	n := sign * int64(math.Ceil(max(d, 0).Seconds()))
 	return cacheBlocks.Get(n, func() *HeaderBlock {
-		value := "no-store"
-		switch {
-		case n < 0:
-			value = "private, max-age=" + strconv.FormatInt(-n, 10)
-		case n > 0:
-			value = "public, max-age=" + strconv.FormatInt(n, 10)
+		if n == 0 {
+			return NewHeaderBlock("Cache-Control", "no-store")
 		}
-		return NewHeaderBlock("Cache-Control", value)
+		return NewHeaderBlock("Cache-Control", scope+", max-age="+strconv.FormatInt(sign*n, 10))
 	})
 }

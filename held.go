@@ -44,10 +44,8 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 		r.wire.RefuseBody()
 		return r.app.server.BodyTooLargeEver()
 	}
-	if r.account == nil {
-		if r.account = r.wire.Account(); r.account == nil {
-			return exchange.ErrLate
-		}
+	if !r.opensAccount() {
+		return exchange.ErrLate
 	}
 	want := int64(capacity)
 	if announced > trustedBody && capacity > firstBody {
@@ -68,6 +66,14 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
+}
+
+// opensAccount is false once the request has been answered without its action.
+func (r *Request) opensAccount() bool {
+	if r.account == nil {
+		r.account = r.wire.Account()
+	}
+	return r.account != nil
 }
 
 // noteBody notes that n more bytes of the body have come, for which its account is judged,

@@ -88,6 +88,11 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	return sink, nil
 }
 
+// Hold charges what is gathered of an answer, as output that is to come.
+func (w *stdWriter) Hold(n int64) bool {
+	return w.r.opensAccount() && w.r.account.Ahead(n)
+}
+
 // Fail returns the answer for headers that cannot be sent.
 func (w *stdWriter) Fail(err error) exchange.Answer { return Response{}.fail(err).a }
 

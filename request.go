@@ -260,12 +260,11 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 }
 
 // overlaid returns the names of the fields that WithHeaders has set, also in front of standard middleware.
-func (r *Request) overlaid() []string {
-	names := exchange.Overlaid(r.wire)
+func (r *Request) overlaid() (names []string) {
 	if rest := r.rest(); rest != nil {
-		names = append(names, rest.overlaid...)
+		names = rest.names
 	}
-	return names
+	return append(names[:len(names):len(names)], exchange.Overlaid(r.wire)...)
 }
 
 // WithHeaders returns the answer of next to the request with other headers: for each of fields, the header of

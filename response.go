@@ -157,15 +157,13 @@ func (r Response) Headers(block *HeaderBlock) Response {
 	return r.push(exchange.Field{Block: b, Replace: true})
 }
 
-// Cache returns the response with Cache-Control: private, max-age=d in whole
-// seconds: the client may keep it, a shared cache may not. d of zero or less says
-// no-store.
-func (r Response) Cache(d time.Duration) Response { return r.Headers(cacheBlock(-1, d)) }
+// Cache returns the response with Cache-Control: private, max-age=d in whole seconds,
+// for the client's cache alone; d of zero or less says no-store.
+func (r Response) Cache(d time.Duration) Response { return r.Headers(cacheBlock("private", -1, d)) }
 
-// CachePublic is Cache with public in place of private: shared caches, such as
-// that of package middleware and those of a CDN, keep the response and send it to
-// all clients, those with cookies or Authorization included.
-func (r Response) CachePublic(d time.Duration) Response { return r.Headers(cacheBlock(1, d)) }
+// CachePublic is Cache with public in place of private: shared caches, such as that of
+// package middleware, send the response to all clients, also to requests with credentials.
+func (r Response) CachePublic(d time.Duration) Response { return r.Headers(cacheBlock("public", 1, d)) }
 
 // Cookie returns the response with c added as Set-Cookie. An invalid cookie
 // makes the response a 500 whose cause is logged.

@@ -199,12 +199,11 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 }
 
 // Mount registers a standard handler for every method and every path at and
-// below prefix. The handler sees the whole path; wrap it in http.StripPrefix
-// to cut the prefix off. A handler mounted at "/" also gets CONNECT for a host and
-// port, as forward proxies do. As with http.ServeMux, an escaped slash is none for the
-// router, and one in r.URL.Path of h: guard h itself, not paths below it by other
-// routes. A handler that is to see paths with empty, «.» or «..»
-// segments says so:
+// below prefix. The handler sees the whole path; wrap it in http.StripPrefix to cut
+// the prefix off. A handler mounted at "/" also gets CONNECT for a host and port, as
+// forward proxies do. An escaped slash is none for the router, and one in r.URL.Path:
+// guard the handler itself, and not paths below it by other routes. One that is to
+// see paths with empty, «.» or «..» segments says so:
 //
 //	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {

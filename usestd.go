@@ -43,7 +43,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 func stdMiddleware(h http.Handler, next Action) Action {
 	alone := next != nil && isStd(next)
 	return func(r *Request) Response {
-		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s), overlaid: r.overlaid()}
+		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s), names: r.overlaid()}
 		w := newStdWriter(r)
 		return r.varied(w.serve(h, r.Std(), rest))
 	}
@@ -55,8 +55,7 @@ type restOfChain struct {
 	act   Action
 	alone bool                 // act is a standard handler itself
 	came  exchange.Credentials // before the middleware, which may take them out, was called
-
-	overlaid []string // likewise: names of fields
+	names []string             // likewise: what Request.overlaid returns
 
 	mu    sync.Mutex
 	outer *Request // nil once the middleware has returned

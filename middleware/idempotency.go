@@ -29,9 +29,14 @@ type IdempotencyConfig struct {
 	// Methods are those that the keys count for. Default: POST and PATCH.
 	Methods []string
 
-	// User says whose key it is: two users may choose the same. Those for whom it returns "" share their keys, and no cookie of
-	// a first answer is sent again. Default: the Authorization header; all clients without one share their keys likewise.
+	// User returns the authenticated user of a request, whose key it is: two users may choose the same key. It is [User] behind BasicAuth and
+	// KeyAuth, the user of a session, or the subject of a token, and never the token itself, which is renewed. A request with a key for
+	// which it returns "" gets 403, unless Anonymous is set. It must be given unless Anonymous is set.
 	User func(*dunlin.Request) string
+
+	// Anonymous lets requests without a user have keys. They share them: a client that knows another's key and request gets its
+	// answer, without the cookies. Default: such requests with a key get 403.
+	Anonymous bool
 
 	// TTL is for how long an answer is kept. Default: 24 hours.
 	TTL time.Duration
@@ -40,10 +45,17 @@ type IdempotencyConfig struct {
 	// runs again, though nobody knows what the first one did. Default: TTL.
 	Lease time.Duration
 
-	// MaxBytes bounds what is kept of an answer. What a standard handler answers is gathered up to this, and does
-	// not count in the memory budget before it is sent: what runs at once (Route.Limit) bounds that.
-	// Default: 1 MiB.
+	// MaxBytes bounds what is kept of an answer. What a standard handler answers is gathered up to this, and beyond 32 KB counts as
+	// output of the request in the app's memory budget; without room there it is not gathered, and not kept. Default: 1 MiB.
 	MaxBytes int
+
+	// StoreBytes bounds what all keys hold in a [store.Memory], so that others keep their room. Where the store is for keys alone, it may be all of
+	// MemoryConfig.MaxBytes. Other stores have a bound of their own. Default: a quarter of MemoryConfig.MaxBytes.
+	StoreBytes int64
+
+	// UserBytes bounds about what the keys of one user hold within TTL, by what this process has stored; of requests without a user it
+	// bounds an address, of IPv6 a /64. Beyond it new keys get 429. Default: 64 MiB, and in a store.Memory at most half of StoreBytes.
+	UserBytes int64
 
 	// Logger is told, once a second at most, what could not be kept. Default: slog.Default().
 	Logger *slog.Logger
@@ -54,15 +66,18 @@ type IdempotencyConfig struct {
 // Idempotent-Replayed: true. It follows draft-ietf-httpapi-idempotency-key-header-07:
 //
 //	400  the key is missing where it is required, or malformed
+//	403  no user is known
 //	409  the first request with the key is running, or its answer could not be kept
 //	422  the key was used for something else: another host, path, query, media type or body
+//	429  the keys of the user hold as much as they may: IdempotencyConfig.UserBytes
 //
 // A key counts for a user, a method and a route. Its first request claims it in the store by one
 // atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
-// sent, also an error. Only 429 and 503 with Retry-After and without a cause, which say that nothing was done, and an action that gave up
-// with context.Canceled since its client has left, let the key be used again.
+// sent, also an error. What says that nothing was done lets the key be used again: 400, 401, 403, 404, 405, 406, 411 to 417, 421, 422, 426,
+// 428, 429 and 431; 503 with Retry-After and without a cause; and an action that gave up with context.Canceled since its client has left.
+// An action that has done something answers otherwise, such as with 409.
 //
-// Nothing runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
+// Nothing else runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
 // and when an answer cannot be
 // kept, or is a stream, repetitions get 409. What a [Proxy] or another standard handler answers is none where it says its length,
 // up to MaxBytes. It reads bodies in whole, up to the route's limit.
@@ -74,7 +89,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	if err := c.validate(); err != nil {
 		panic("middleware: " + err.Error())
 	}
-	undo := &claimsToUndo{config: &c}
+	undo, quota := &claimsToUndo{config: &c}, newKeyQuota(c.UserBytes, c.TTL)
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			// All lines count: one that is empty hides no other.
@@ -85,7 +100,21 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 			if err != nil {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing or malformed", Detail: err.Error()})
 			}
-			return c.serve(r, key, next, undo)
+			user := ""
+			if c.User != nil {
+				user = c.User(r)
+			}
+			if user == "" && !c.Anonymous {
+				return dunlin.Problem(dunlin.ProblemDetails{
+					Status: http.StatusForbidden, Detail: "an Idempotency-Key belongs to a user, and none is known for this request",
+				})
+			}
+			k, err := c.identify(r, user, key)
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			k.undo, k.quota, k.holder = undo, quota, quota.holderOf(r, user)
+			return k.serve(r, next)
 		}
 	}
 }
@@ -105,13 +134,34 @@ func (c *IdempotencyConfig) setDefaults() {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 1 << 20
 	}
+	if c.StoreBytes < 0 || c.UserBytes < 0 || c.Store == nil {
+		return // which validate refuses
+	}
+	share := int64(0)
+	if s, ok := c.Store.(interface {
+		Bound(prefix string, most int64) int64
+	}); ok {
+		share = s.Bound(keysPrefix, c.StoreBytes)
+	}
+	if c.UserBytes == 0 {
+		if c.UserBytes = defaultUserBytes; share > 0 {
+			c.UserBytes = max(min(c.UserBytes, share/2), 1)
+		}
+	}
 	c.Logger = patient(c.Logger)
 }
+
+// keysPrefix is what the keys in the store begin with.
+const keysPrefix = "idempotency:"
 
 func (c *IdempotencyConfig) validate() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("IdempotencyConfig.Store is nil: what is done once must be written down somewhere")
+	case c.User == nil && !c.Anonymous:
+		return errors.New("IdempotencyConfig.User is nil: give the function that returns the authenticated user, such as middleware.User, or set Anonymous")
+	case c.StoreBytes < 0 || c.UserBytes < 0:
+		return fmt.Errorf("IdempotencyConfig.StoreBytes and UserBytes (%d, %d) must not be negative", c.StoreBytes, c.UserBytes)
 	case c.TTL < 0 || c.Lease < 0:
 		return fmt.Errorf("IdempotencyConfig.TTL and Lease (%v, %v) must not be negative", c.TTL, c.Lease)
 	case c.MaxBytes < 0:
@@ -195,68 +245,74 @@ type claim struct {
 	config      *IdempotencyConfig
 	key         string // in the store
 	fingerprint [sha256.Size]byte
-	shared      bool // by all clients
+	shared      bool // by all clients without a user
 	token       [16]byte
 	until       time.Time // its lease is over then, in the store too
 	undo        *claimsToUndo
+	quota       *keyQuota
+	holder      uint64 // to whose quota it counts
 	version     store.Version
 }
 
-// serve answers a request with a key.
-func (c *IdempotencyConfig) serve(r *dunlin.Request, key string, next dunlin.Action, undo *claimsToUndo) dunlin.Response {
-	body, err := r.Bytes()
-	if err != nil {
-		return dunlin.Error(err)
+// serve answers the request of a claim.
+func (k *claim) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
+	if wait, ok := k.quota.take(k.holder, claimCost); !ok {
+		return k.overQuota(r, wait)
 	}
-	k := c.identify(r, key, body)
-	k.undo, k.until = undo, time.Now().Add(c.Lease+time.Minute)
+	resp, runs := k.claim(r)
+	if !runs {
+		k.quota.giveBack(k.holder, claimCost)
+		return resp
+	}
+	return k.run(r, next)
+}
+
+// claim has the store note that the request runs, or returns the answer to a request that does not.
+func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
+	c, ctx := k.config, r.Context()
+	k.until = time.Now().Add(c.Lease + time.Minute)
 	_, _ = rand.Read(k.token[:]) // never fails
-	ctx := r.Context()
 	for have := store.Absent; ; {
+		var err error
 		k.version, err = c.Store.Set(ctx, k.key, k.record(stateRunning), have, c.Lease)
 		if err == nil {
-			return k.run(r, next)
+			return resp, true
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			if !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrClosed) {
-				undo.add(k) // nobody knows whether it is claimed, or will be
+				k.undo.add(k) // nobody knows whether it is claimed, or will be
 			}
-			return notKept(err)
+			return notKept(err), false
 		}
 		item, err := c.Store.Get(ctx, k.key)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return outstanding() // it was given back this moment
+			return outstanding(), false // it was given back this moment
 		case err != nil:
-			return notKept(err)
+			return notKept(err), false
 		case len(item.Value) < recordHead:
-			return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key))
+			return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key)), false
 		case bytes.Equal(item.Value, k.record(stateRunning)): // the answer to the claim was lost on the way, and it was sent again
 			k.version = item.Version
-			return k.run(r, next)
+			return resp, true
 		case item.Value[0] != stateFree:
-			return k.again(item.Value)
+			return k.again(item.Value), false
 		}
 		have = item.Version
 	}
 }
 
-// identify returns the claim of a request.
-func (c *IdempotencyConfig) identify(r *dunlin.Request, key string, body []byte) *claim {
-	k := &claim{config: c}
-	user := ""
-	if c.User != nil {
-		name := c.User(r)
-		user, k.shared = "u"+name, name == ""
-	} else if auth := r.Header("Authorization"); auth != "" {
-		user = "a" + auth
-	} else {
-		k.shared = true
+// identify returns the claim of a request, whose body it reads.
+func (c *IdempotencyConfig) identify(r *dunlin.Request, user, key string) (*claim, error) {
+	body, err := r.Bytes()
+	if err != nil {
+		return nil, err
 	}
 	name := digest([]byte(user), []byte(r.Method()), []byte(r.Route()), []byte(key))
-	k.key = "idempotency:" + inBase64.EncodeToString(name[:])
-	k.fingerprint = digest([]byte(r.Host()), []byte(r.Path()), []byte(r.RawQuery()), []byte(r.Header("Content-Type")), body)
-	return k
+	return &claim{
+		config: c, shared: user == "", key: keysPrefix + inBase64.EncodeToString(name[:]),
+		fingerprint: digest([]byte(r.Host()), []byte(r.Path()), []byte(r.RawQuery()), []byte(r.Header("Content-Type")), body),
+	}, nil
 }
 
 // digest returns a hash of parts, which no other parts have.
@@ -329,16 +385,17 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	resp := next(r)
 	returned = true
 	switch status := resp.StatusCode(); {
-	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && resp.Get("Retry-After") != "" && !hasCause(resp.Err()),
+	case saysUndone(status), status == http.StatusServiceUnavailable && resp.Get("Retry-After") != "" && !hasCause(resp.Err()),
 		status >= http.StatusInternalServerError && r.Context().Err() != nil && errors.Is(resp.Err(), context.Canceled):
 		if err := k.config.Store.Expire(ctx, k.key, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			k.undo.add(k)
 		}
+		k.quota.giveBack(k.holder, claimCost)
 	case resp.Len() < 0:
 		k.keep(ctx, k.record(stateUnkept))
 	default:
 		record := appendResponse(k.record(stateAnswered), resp, func(name string) bool { return k.shared && isField(name, "Set-Cookie") })
-		if len(record) > k.config.MaxBytes {
+		if len(record) > k.config.MaxBytes || !k.holds(len(record)) {
 			record = k.record(stateUnkept)
 		}
 		k.keep(ctx, record)
@@ -352,11 +409,31 @@ func hasCause(err error) bool {
 	return err != nil && (!ok || p.Cause != nil)
 }
 
-// keep writes how a request has ended. What cannot be written stays running for the store: repetitions get 409.
+// holds takes the bytes of an answer of the user's quota.
+func (k *claim) holds(n int) bool {
+	_, ok := k.quota.take(k.holder, int64(n))
+	if !ok {
+		k.notKept("the user's keys hold as much as they may: IdempotencyConfig.UserBytes")
+	}
+	return ok
+}
+
+// keep writes how a request has ended. A store that is full has room for a note that the answer was not kept. What cannot be written stays
+// running for the store: repetitions get 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
-	if _, err := k.config.Store.Set(ctx, k.key, record, k.version, k.config.TTL); err != nil {
-		if n, due := k.undo.unkept.Note(); due {
-			k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", err, "count", n)
-		}
+	st := k.config.Store
+	_, err := st.Set(ctx, k.key, record, k.version, k.config.TTL)
+	if errors.Is(err, store.ErrFull) {
+		_, _ = st.Set(ctx, k.key, k.record(stateUnkept), k.version, k.config.TTL)
+	}
+	if err != nil {
+		k.notKept(err)
+	}
+}
+
+// notKept logs that an answer was not kept, once a second at most.
+func (k *claim) notKept(why any) {
+	if n, due := k.undo.unkept.Note(); due {
+		k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", why, "count", n)
 	}
 }

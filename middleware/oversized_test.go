@@ -38,7 +38,7 @@ func everything(app *dunlin.App) {
 		}
 		return dunlin.Text(strings.Repeat("well ", 400))
 	}
-	app.Post("/", say, middleware.Idempotency(middleware.IdempotencyConfig{Store: st}), middleware.ContentTypes("text/plain"),
+	app.Post("/", say, middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true}), middleware.ContentTypes("text/plain"),
 		middleware.Decompress(middleware.Decompression{}), middleware.ContentDigest(middleware.DigestConfig{}), middleware.Compress(middleware.Compression{}), middleware.ETag())
 	app.Get("/", say, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.Compress(middleware.Compression{}), middleware.ETag())
 	app.Get("/login", say, middleware.BasicAuth("r", func(_ *dunlin.Request, _, _ string) bool { return false }))

@@ -40,7 +40,7 @@ func (s *shared) browsing() dunlin.Middleware {
 // which orders there were: those with a key are refused.
 func (s *shared) once() dunlin.Middleware {
 	return typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{
-		Store: s.store, Lease: 10 * time.Minute,
+		Store: s.store, Lease: 10 * time.Minute, Anonymous: true,
 	}),
 		typed.Status{Code: 400, Description: "The Idempotency-Key is malformed"},
 		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},

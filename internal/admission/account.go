@@ -111,6 +111,15 @@ func (a *Account) takeAhead(n int64) int64 {
 	return n
 }
 
+// Ahead is ReserveAhead for one that does not wait.
+func (a *Account) Ahead(n int64) bool {
+	outcome := a.ReserveAhead(n)
+	if outcome == MustWait {
+		a.Refuse()
+	}
+	return outcome == Granted
+}
+
 // Release gives n bytes back. It reports how many the use has left over all accounts.
 func (a *Account) Release(u Use, n int64) (left int64) {
 	if n == 0 {

@@ -32,6 +32,9 @@ type Owner interface {
 	// it is not known. It fails where another answer has taken this one's place.
 	Begin(head *exchange.Answer, length int64) (exchange.Sink, error)
 
+	// Hold charges n bytes of an answer that is gathered to the request, and reports false where there is no room for them.
+	Hold(n int64) bool
+
 	// Fail returns the answer that reports err instead.
 	Fail(err error) exchange.Answer
 }
@@ -52,6 +55,7 @@ type Writer struct {
 	unsized  bool            // the handler wants no length to be announced
 	written  int64           // bytes of the body so far, those left out for HEAD included
 	body     []byte
+	held     bool          // there is room for a body of that length, beyond maxGathered
 	sink     exchange.Sink // non-nil once the head has been sent
 	hijacked bool
 
@@ -293,10 +297,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.sink == nil {
-		if n := int64(len(w.body) + len(p)); n <= w.most() {
-			if n > maxGathered {
-				w.body = slices.Grow(w.body, int(w.length)-len(w.body))
-			}
+		if n := int64(len(w.body) + len(p)); n <= w.most() && (n <= maxGathered || w.holdsLength()) {
 			w.body = append(w.body, p...)
 			return len(p), nil
 		}
@@ -305,6 +306,19 @@ func (w *Writer) Write(p []byte) (int, error) {
 		}
 	}
 	return w.sink.Write(p)
+}
+
+// holdsLength makes room for a body of the length that the handler announced. Where there is none the answer is not gathered.
+func (w *Writer) holdsLength() bool {
+	if w.held {
+		return true
+	}
+	if w.held = w.owner.Hold(w.length); w.held {
+		w.body = slices.Grow(w.body, int(w.length)-len(w.body))
+	} else {
+		w.gathers = 0
+	}
+	return w.held
 }
 
 // ReadFrom copies src to the body. A long file of known length goes from the

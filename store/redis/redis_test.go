@@ -331,7 +331,7 @@ func machinesTogether(t *testing.T, addrs []string) {
 		app.Get("/limited", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
 			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RefuseRequests, Logger: quiet}))
 		app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text(fmt.Sprint(payments.Add(1))) },
-			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Logger: quiet}))
+			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true, Logger: quiet}))
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
 		app.Post("/visit", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
 			var n int

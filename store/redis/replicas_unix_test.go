@@ -151,7 +151,7 @@ func TestMasterKilled(t *testing.T) {
 			defer mu.Unlock()
 			ran[r.Header("Idempotency-Key")]++
 			return dunlin.Text(r.Header("Idempotency-Key")).Status(201)
-		}, middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Logger: quiet}))
+		}, middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true, Logger: quiet}))
 		return func(key string) int {
 			req := httptest.NewRequest("POST", "/orders", strings.NewReader("one"))
 			req.Header.Set("Idempotency-Key", key)

@@ -1,0 +1,105 @@
+package middleware
+
+import (
+	"errors"
+	"hash/maphash"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/gcra"
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// A keyQuota bounds what the idempotency keys of one holder make the store hold: it comes back evenly over the TTL, by which time the
+// store has forgotten the keys. So a holder has twice the quota in the store at the most. A process knows what it has stored itself.
+type keyQuota struct {
+	perByte int64 // nanoseconds
+	most    int64
+	began   time.Time
+	seed    maphash.Seed
+
+	mu    sync.Mutex // held from Look to Note
+	table *gcra.Table
+}
+
+const (
+	defaultUserBytes = 64 << 20
+	mostHolders      = 1 << 16 // that are remembered: 4 MiB
+
+	// claimCost is what a key costs without an answer, in bytes: the key, its record and what a store adds to these.
+	claimCost = 256
+)
+
+func newKeyQuota(bytes int64, ttl time.Duration) *keyQuota {
+	q := &keyQuota{perByte: max(int64(ttl)/bytes, 1), began: time.Now(), seed: maphash.MakeSeed()}
+	q.most = q.perByte * bytes
+	q.table = gcra.NewTable(gcra.Rate{Interval: 1, Tolerance: q.most}, mostHolders)
+	return q
+}
+
+// holderOf returns the holder of the keys of a request: its user or, for requests without one, the address, of IPv6 the /64.
+func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
+	if user != "" {
+		return maphash.String(q.seed, "user "+user)
+	}
+	addr := r.Remote().Addr().Unmap()
+	bits := 64
+	if addr.Is4() {
+		bits = 32
+	}
+	prefix, _ := addr.Prefix(bits) // the zero one for a Unix socket
+	return maphash.Comparable[netip.Prefix](q.seed, prefix)
+}
+
+// take takes n bytes of a holder's quota, or returns how long it will be until there are as many.
+func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := int64(time.Since(q.began)) + 1
+	used := q.table.Look(holder, now).Used
+	if n > (q.most-used)/q.perByte {
+		return time.Duration(max(n*q.perByte-(q.most-used), 1)), false
+	}
+	q.table.Note(holder, now, used+n*q.perByte)
+	return 0, true
+}
+
+// giveBack returns n bytes that take has given.
+func (q *keyQuota) giveBack(holder uint64, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := int64(time.Since(q.began)) + 1
+	q.table.Note(holder, now, max(q.table.Look(holder, now).Used-n*q.perByte, 0))
+}
+
+// overQuota answers a request of a user whose keys hold as much as they may. The answer to a key that is known is sent all the same.
+func (k *claim) overQuota(r *dunlin.Request, wait time.Duration) dunlin.Response {
+	item, err := k.config.Store.Get(r.Context(), k.key)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return notKept(err)
+	case len(item.Value) >= recordHead && item.Value[0] != stateFree:
+		return k.again(item.Value)
+	}
+	return dunlin.Problem(dunlin.ProblemDetails{
+		Status: http.StatusTooManyRequests, Detail: "the answers that are kept for this user's Idempotency-Keys take as much room as they may",
+	}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
+}
+
+// saysUndone reports whether a status says that the request was refused, before anything was done.
+func saysUndone(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusLengthRequired, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusUnsupportedMediaType, http.StatusRequestedRangeNotSatisfiable, http.StatusExpectationFailed, http.StatusMisdirectedRequest,
+		http.StatusUnprocessableEntity, http.StatusUpgradeRequired, http.StatusPreconditionRequired, http.StatusTooManyRequests,
+		http.StatusRequestHeaderFieldsTooLarge:
+		return true
+	}
+	return false
+}
