@@ -136,7 +136,10 @@ type fleet struct {
 // direct asks replicas past the balancer.
 var direct = http.Client{Timeout: patience}
 
-const orderLimit = 10 // of an address in an hour
+const (
+	orderLimit = 10 // of an address in an hour
+	staffKey   = "key-of-the-test"
+)
 
 func newFleet(t *testing.T) *fleet {
 	haproxy, redis := needTool(t, "haproxy"), needTool(t, "redis-server")
@@ -159,7 +162,7 @@ func (f *fleet) database() string         { return filepath.Join(f.dir, "shop.db
 func (f *fleet) startReplica(t *testing.T, i int) {
 	t.Helper()
 	f.replicas[i] = start(f.test, nil, []string{"SHOP_REPLICA=1", "DUNLIN_STORE="}, os.Args[0],
-		"-addr", f.replicaAddr(i), "-db", f.database(), "-proxies", "127.0.0.1", "-grace", "2s", "-orders", strconv.Itoa(orderLimit), "-queue-target", "-1ms",
+		"-addr", f.replicaAddr(i), "-key", staffKey, "-db", f.database(), "-proxies", "127.0.0.1", "-grace", "2s", "-orders", strconv.Itoa(orderLimit), "-queue-target", "-1ms",
 		"-store", fmt.Sprintf("redis://%s?addr=%s&addr=%s&timeout=1s", f.redisAddr(0), f.redisAddr(1), f.redisAddr(2)))
 	f.replicas[i].name = fmt.Sprintf("replica %d", i)
 	eventually(t, f.replicas[i].name+" is ready", func() bool {
@@ -175,7 +178,12 @@ func (f *fleet) startReplica(t *testing.T, i int) {
 // storeStats returns how the calls of a replica to Redis go.
 func (f *fleet) storeStats(t *testing.T, i int) store.GuardStats {
 	t.Helper()
-	resp, err := direct.Get("http://" + f.replicaAddr(i) + "/stats")
+	req, err := http.NewRequest("GET", "http://"+f.replicaAddr(i)+"/stats", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Staff-Key", staffKey)
+	resp, err := direct.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

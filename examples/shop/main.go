@@ -1,12 +1,13 @@
 // Shop is a bookshop: what typed actions, their document and their tests look like in a
 // service of some size. Its books are in SQLite.
 //
-//	go run . -addr 127.0.0.1:8080 -key staff-key     serves the shop; see /docs
+//	go run . -addr 127.0.0.1:8080                    serves the shop, and logs the staff's key; see /docs
 //	dunlin openapi write -o shop.json .              writes its OpenAPI document
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"flag"
 	"log"
@@ -24,11 +25,12 @@ import (
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "where to listen")
 	file := flag.String("db", ":memory:", "the database")
-	key := flag.String("key", "staff-key", "what the staff sends as X-Staff-Key")
+	key := flag.String("key", "", "what the staff sends as X-Staff-Key; a random one, which is logged, if not set")
 	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
 	proxies := flag.String("proxies", "", "whose word on the client's address is taken, with commas between")
 	grace := flag.Duration("grace", 0, "how long to go on serving after a signal to stop")
 	shares := flag.String("store", os.Getenv("DUNLIN_STORE"), "what replicas share, such as redis://10.0.0.1:6379; memory if not set")
+	sharesKeys := flag.String("keys", "", "where idempotency keys are, so that they cannot fill what -store has; the same if not set, and memory of their own if that is memory")
 	perHour := flag.Int("orders", 0, "how many orders an address may place in an hour; 0: any number")
 	queue := flag.Duration("queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	flag.Parse()
@@ -37,6 +39,17 @@ func main() {
 		log.Fatal(err)
 	}
 	defer st.Close()
+	keys, bytes := st, int64(0)
+	if *sharesKeys != "" {
+		keys, err = store.Open(*sharesKeys)
+	} else if *shares == "" {
+		bytes = 32 << 20
+		keys = store.NewMemory(store.MemoryConfig{MaxBytes: bytes})
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keys.Close()
 	db, err := open(*file)
 	if err != nil {
 		log.Fatal(err)
@@ -46,13 +59,20 @@ func main() {
 	if *proxies != "" {
 		settings.TrustedProxies = strings.Split(*proxies, ",")
 	}
+	printed := *key == ""
+	if printed {
+		*key = rand.Text()
+	}
 	if *std {
 		settings.Engine = dunlin.EngineStd
 	}
 	app := dunlin.New(settings)
-	(&shop{books: &catalogue{db}, key: *key, news: new(news), shared: newShared(st, *perHour)}).register(app)
+	(&shop{books: &catalogue{db}, key: *key, news: new(news), shared: newShared(st, keys, bytes, *perHour)}).register(app)
 	if err := openapi.Export(app, config); err != nil {
 		log.Fatal(err)
+	}
+	if printed {
+		log.Printf("the staff's key, for X-Staff-Key, is %s", *key)
 	}
 	if err := app.Run(context.Background()); err != nil {
 		log.Fatal(err)

@@ -15,7 +15,9 @@ import (
 // a customer may still place, and the baskets.
 type shared struct {
 	store   store.Store
-	perHour int // orders of an address; 0: no limit
+	keys    store.Store // of orders that may be sent again
+	bytes   int64       // that keys may have in memory
+	perHour int         // orders of an address; 0: no limit
 	baskets *middleware.Sessions[basket]
 }
 
@@ -24,8 +26,8 @@ type basket map[int64]int64
 
 var basketGone = typed.NewFault(409, "basket-gone", "The basket has ended meanwhile")
 
-func newShared(st store.Store, perHour int) *shared {
-	return &shared{st, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
+func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
+	return &shared{st, keys, bytes, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
 }
 
 // browsing bounds what an address may ask for. While the store is away each replica counts for itself:
@@ -40,11 +42,12 @@ func (s *shared) browsing() dunlin.Middleware {
 // which orders there were: those with a key are refused.
 func (s *shared) once() dunlin.Middleware {
 	return typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{
-		Store: s.store, Lease: 10 * time.Minute, Anonymous: true,
+		Store: s.keys, StoreBytes: s.bytes, Lease: 10 * time.Minute, Anonymous: true, // customers do not sign in
 	}),
 		typed.Status{Code: 400, Description: "The Idempotency-Key is malformed"},
 		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},
 		typed.Status{Code: 422, Description: "The Idempotency-Key was used for another order"},
+		typed.Status{Code: 429, Description: "The address has sent too many orders with keys"},
 		typed.Status{Code: 503, Description: "It is not possible for the moment"})
 }
 

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -19,7 +22,7 @@ func newShop(t *testing.T) (*shop, *dunlin.App) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return &shop{books: &catalogue{db}, key: "k", news: new(news), shared: newShared(store.NewMemory(store.MemoryConfig{}), 0)}, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	return &shop{books: &catalogue{db}, key: "k", news: new(news), shared: newShared(store.NewMemory(store.MemoryConfig{}), store.NewMemory(store.MemoryConfig{}), 0, 0)}, dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
 var emma = BookData{ISBN: "9780141439587", Title: "Emma", Author: "Jane Austen", Genre: "novel", Cents: 899, Stock: 3}
@@ -104,5 +107,51 @@ func TestStaff(t *testing.T) {
 	}
 	if _, err := openapi.Document(app, config); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is for the staff is for nobody without its key, also where there is none. A cover is no page, whatever it holds.
+func TestGuards(t *testing.T) {
+	for _, key := range []string{"k", ""} {
+		s, app := newShop(t)
+		s.key = key
+		s.register(app)
+		for _, sent := range []string{"", "K", key} {
+			req := httptest.NewRequest("GET", "/stats", nil)
+			if sent != "" {
+				req.Header.Set("X-Staff-Key", sent)
+			}
+			w := httptest.NewRecorder()
+			app.ServeHTTP(w, req)
+			if passes := sent != "" && sent == key; (w.Code == 200) != passes || !passes && w.Code != 401 {
+				t.Errorf("the statistics for the key %q: %d", sent, w.Code)
+			}
+		}
+		if err := s.books.setCover(t.Context(), 1, typed.File{ContentType: "image/png", Data: []byte("<script>alert(1)</script>")}); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("GET", "/books/1/cover", nil))
+		if h := w.Header(); w.Code != 200 || h.Get("Content-Type") != "image/png" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("a cover: %d %v", w.Code, h)
+		}
+	}
+}
+
+// Orders with keys, refused or placed, take no room from baskets, and refused ones take none at all.
+func TestFloodOfOrders(t *testing.T) {
+	s, app := newShop(t)
+	s.register(app)
+	for i := range 2000 {
+		req := httptest.NewRequest("POST", "/orders", strings.NewReader("{}"))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", strconv.Itoa(i))
+		w := httptest.NewRecorder()
+		if app.ServeHTTP(w, req); w.Code != 400 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if keys, others := s.keys.(*store.Memory).Held(), s.store.(*store.Memory).Held(); keys != 0 || others > 1000 {
+		t.Errorf("%d bytes are held for keys, %d beside them", keys, others)
 	}
 }
