@@ -44,6 +44,13 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestFullStore(t *testing.T) {
+	s := startServer(t, "--maxmemory", "4mb", "--maxmemory-policy", "noeviction")
+	storetest.RunFull(t, func(t *testing.T) store.Store {
+		return connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
+	})
+}
+
 func TestStoreInCluster(t *testing.T) {
 	cluster := startCluster(t)
 	storetest.Run(t, func(t *testing.T) store.Store {

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -15,5 +16,11 @@ func TestMemory(t *testing.T) {
 func TestGuardedMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store {
 		return store.Guard(store.NewMemory(store.MemoryConfig{}), store.GuardConfig{Timeout: time.Minute})
+	})
+}
+
+func TestFullMemory(t *testing.T) {
+	storetest.RunFull(t, func(*testing.T) store.Store {
+		return store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
 	})
 }

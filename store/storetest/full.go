@@ -1,0 +1,56 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// RunFull tests a store that has a bound, of a few MiB at most, and is for this test alone: what finds no room fails with store.ErrFull and changes
+// nothing, what is there stays, and room that is given back is there again.
+func RunFull(t *testing.T, open func(*testing.T) store.Store) {
+	s := open(t)
+	t.Cleanup(func() { _ = s.Close() })
+	b := &bench{Store: s, prefix: "full-"}
+	kept := b.mustSet(t, b.key("kept"), "v", store.Absent, long)
+	if _, err := store.Increment(ctx, b, b.key("kept"), 7, long); err != nil {
+		t.Fatal(err)
+	}
+	const size = 64 << 10
+	n := 0
+	for ; ; n++ {
+		_, err := b.Set(ctx, b.key(fmt.Sprint(n)), make([]byte, size), store.Absent, long)
+		if errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+		if err != nil || n > 1000 {
+			t.Fatalf("Set of value %d, of 64 KiB: %v, want %v in the end", n, err, store.ErrFull)
+		}
+	}
+	_, err := b.Get(ctx, b.key(fmt.Sprint(n)))
+	mustFail(t, "Get of what found no room", err, store.ErrNotFound)
+	_, err = b.Set(ctx, b.key("kept"), make([]byte, size), kept, 9*long)
+	mustFail(t, "Set of more than there is room for", err, store.ErrFull)
+	if item := b.mustBe(t, b.key("kept"), "v"); item.Version != kept || item.TTL > long {
+		t.Errorf("after that the value has version %d and lives for %v, want %d and at most %v", item.Version, item.TTL, kept, long)
+	}
+	for i := range n { // nothing was dropped for something new
+		if item, err := b.Get(ctx, b.key(fmt.Sprint(i))); err != nil || len(item.Value) != size {
+			t.Fatalf("value %d has %d bytes, %v", i, len(item.Value), err)
+		}
+	}
+	for i := range min(n, 4) {
+		if err := b.Expire(ctx, b.key(fmt.Sprint(i)), 0); err != nil {
+			t.Fatalf("Expire in a full store: %v", err)
+		}
+	}
+	eventually(t, "room that was given back is there", func() bool {
+		_, err := b.Set(ctx, b.key("new"), make([]byte, size), store.Any, long)
+		return err == nil
+	})
+	if n, err := store.Increment(ctx, b, b.key("kept"), 1, long); err != nil || n != 8 {
+		t.Errorf("a number is %d, %v, want 8", n, err)
+	}
+}
