@@ -53,11 +53,17 @@ func overlong(text string) bool {
 func ownNamed(r *dunlin.Request) (names []string) {
 	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
 		option = strings.Trim(option, " \t")
-		if option != "" && !usualOption(option) && isField(option, inside.Overlaid(r)...) {
+		if option != "" && !usualOption(option) && !removed(option) && isField(option, inside.Overlaid(r)...) {
 			names = append(names, http.CanonicalHeaderKey(option))
 		}
 	}
 	return names
+}
+
+// removed reports whether a Proxy removes a field from all requests, or sets it itself.
+func removed(name string) bool {
+	return isField(name, "Connection", "Proxy-Authenticate", "Proxy-Authorization", "Trailer", "Transfer-Encoding", "Forwarded",
+		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto")
 }
 
 // usualOption reports whether an option of Connection names no field, or one that a [Proxy] always removes.

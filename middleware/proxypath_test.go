@@ -58,11 +58,14 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 // A client cannot have fields removed by Connection that middleware has set. Its own fields are removed.
 func TestProxyKeepsItsOwnFields(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(w, "user=%q id=%q hop=%q connection=%q", r.Header["X-User"], r.Header["X-Request-Id"], r.Header["X-Hop"], r.Header["Connection"])
+		_, _ = fmt.Fprintf(w, "user=%q id=%q hop=%q removed=%q", r.Header["X-User"], r.Header["X-Request-Id"], r.Header["X-Hop"], []string{
+			r.Header.Get("Connection"), r.Header.Get("Proxy-Authorization"), r.Header.Get("X-Gone"), r.Header.Get("X-Forwarded-For"), r.Header.Get("Forwarded")})
 	})
 	set := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			return r.WithHeaders(map[string]string{"X-User": "ada", "X-Request-ID": "one", "X-Gone": ""}, next)
+			return r.WithHeaders(map[string]string{
+				"X-User": "ada", "X-Request-ID": "one", "X-Gone": "", "Proxy-Authorization": "own", "X-Forwarded-For": "own", "Forwarded": "own",
+			}, next)
 		}
 	}
 	pass := func(next http.Handler) http.Handler { return next }
@@ -76,9 +79,9 @@ func TestProxyKeepsItsOwnFields(t *testing.T) {
 				use(app)
 				app.Get("/", middleware.Proxy(middleware.ProxyConfig{Target: target}))
 				addr := serve()
-				for _, connection := range []string{"close, X-User, X-Request-ID, X-Hop, X-Gone", "x-user,x-request-id,x-hop\r\nConnection: close", "close, X-Hop"} {
+				for _, connection := range []string{"close, X-User, X-Request-ID, X-Hop, X-Gone", "x-user,x-request-id,x-hop\r\nConnection: close", "close, X-Hop", "close, Proxy-Authorization, X-Forwarded-For, Forwarded, Connection, X-Hop"} {
 					resp, body := exchangeRaw(t, addr, "GET / HTTP/1.1\r\nHost: example.com\r\nX-User: eve\r\nX-Hop: 1\r\nX-Gone: 1\r\nConnection: "+connection+"\r\n\r\n")
-					if want := `user=["ada"] id=["one"] hop=[] connection=[]`; resp.StatusCode != 200 || strings.TrimSpace(body) != want {
+					if want := `user=["ada"] id=["one"] hop=[] removed=["" "" "" "127.0.0.1" ""]`; resp.StatusCode != 200 || strings.TrimSpace(body) != want {
 						t.Errorf("Connection: %s: %d %s, want %s", connection, resp.StatusCode, body, want)
 					}
 				}

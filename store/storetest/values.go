@@ -130,7 +130,7 @@ func testTimes(t *testing.T, b *bench) {
 		v = b.mustSet(t, key, "v", v, 2*ttl)
 		mustLive("after Set", 2*ttl-time.Hour/2, 2*ttl)
 	}
-	v = b.mustSet(t, key, "v", v, time.Hour)
+	b.mustSet(t, key, "v", v, time.Hour)
 	mustLive("after Set for a shorter time", time.Hour/2, time.Hour)
 	b.mustSet(t, key, "v", store.Any, 3*time.Hour)
 	mustLive("after Set of any version", 2*time.Hour, 3*time.Hour)
