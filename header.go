@@ -127,10 +127,10 @@ func (inside) Version(r *Request) string { return r.wire.Version() }
 // Spelling is that of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
-// Credentials are those that came with the request, also where middleware has taken them out, and more, which is added.
-func (*inside) Credentials(r *Request, more exchange.Credentials) exchange.Credentials {
+// Credentials are those of exchange.CredentialsOf, and more, which is added.
+func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) exchange.Credentials {
 	r.s.Credentials |= more
-	return exchange.CredentialsOf(r.wire, &r.s)
+	return exchange.CredentialsOf(r.wire, &r.s, fields)
 }
 
 // Overlaid returns the names of the fields that WithHeaders has set.

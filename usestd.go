@@ -43,7 +43,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 func stdMiddleware(h http.Handler, next Action) Action {
 	alone := next != nil && isStd(next)
 	return func(r *Request) Response {
-		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s), names: r.overlaid()}
+		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s, true), names: r.overlaid()}
 		w := newStdWriter(r)
 		return r.varied(w.serve(h, r.Std(), rest))
 	}

@@ -19,7 +19,7 @@ var user = dunlin.NewKey[string]("middleware.User")
 // setUser notes that a request comes from a user. A ResponseCache shares its answer only where that says public.
 func setUser(r *dunlin.Request, name string) {
 	user.Set(r, name)
-	inside.Credentials(r, exchange.Identified)
+	inside.Credentials(r, exchange.Identified, false)
 }
 
 // User returns the name under which [BasicAuth] or [KeyAuth] has let a request pass, "" for none.

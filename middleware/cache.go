@@ -250,10 +250,16 @@ var rerouting = [...]string{
 	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
-// withConnection is the bit of the field Connection among reroutingNames.
-const withConnection = 1 << len(rerouting)
+// The fields that the cache looks at beside these, and their bits among keyNames.
+const (
+	withConnection uint64 = 1 << (len(rerouting) + iota)
+	withAuthorization
+	withCookie
 
-var reroutingNames = exchange.NewNames(append(rerouting[:], "Connection")...)
+	reroutingFields = withConnection - 1
+)
+
+var keyNames = exchange.NewNames(append(rerouting[:], "Connection", "Authorization", "Cookie")...)
 
 // namesFields reports whether a Connection field names fields that a [Proxy] removes beside those that it always removes. The answer
 // was made without them, though a Vary that names them would find it by what the client has sent.
@@ -331,10 +337,10 @@ func writeParts(h *maphash.Hash, parts ...string) {
 }
 
 // keyOf fills in the key of a request, and reports whether the cache is for it: what a body has chosen is not for others, nor is what was
-// made without fields that the client had removed on the way.
-func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
+// made without fields that the client had removed on the way. seen are those of keyNames that may be there.
+func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok bool) {
 	if r.ContentLength() != 0 {
-		return false
+		return 0, false
 	}
 	key.host, key.path, key.query = r.Host(), r.Path(), r.RawQuery()
 	key.base = k.baseHash(key.host, key.path, key.query)
@@ -342,15 +348,14 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 		key.secure = true
 		key.hash ^= secureMix
 	}
-	set := inside.Among(r, reroutingNames)
-	if set&withConnection != 0 {
-		if namesFields(view.String(r.HeaderBytes("Connection"))) {
-			return false
+	seen = inside.Among(r, keyNames)
+	if seen&withConnection != 0 {
+		if v := view.String(r.HeaderBytes("Connection")); v != "keep-alive" && namesFields(v) {
+			return seen, false
 		}
-		set &^= withConnection
 	}
-	if set != 0 {
-		key.rerouted = rerouted(r, set)
+	if fields := seen & reroutingFields; fields != 0 {
+		key.rerouted = rerouted(r, fields)
 	}
 	if sent := r.SentPath(); sent != key.path {
 		key.sent = sent // the action may say it
@@ -363,14 +368,14 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) bool {
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
 		if !ok {
-			return false
+			return 0, false
 		}
 		key.extra = extra
 	}
 	if key.rerouted != "" || key.sent != "" || key.spelt != "" || key.extra != "" {
 		key.hash ^= k.seldomHash(key)
 	}
-	return true
+	return seen, true
 }
 
 // seldomHash is that of what few requests have.
@@ -385,11 +390,12 @@ func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
 func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	var key cacheKey
 	part := r.Method() == http.MethodGet && r.HeaderList("Range") != ""
-	if !k.keyOf(r, &key) {
+	seen, ok := k.keyOf(r, &key)
+	if !ok {
 		k.counts.passed.Add(1)
 		return next(r)
 	}
-	with := inside.Credentials(r, 0)
+	with := inside.Credentials(r, 0, seen&(withAuthorization|withCookie) != 0)
 	req := httpcache.Request{Authorized: with&exchange.Authorized != 0, Identified: with&(exchange.WithCookies|exchange.Identified) != 0}
 	var asked *httpcache.Directives
 	if k.config.ObeyClients {

@@ -140,7 +140,7 @@ func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache
 	}
 	vary, always := httpcache.ParseVary(d.values("Vary")...)
 	about.SetsCookie, about.VariesAlways = len(d.values("Set-Cookie")) > 0, always
-	if inside.Credentials(r, 0)&exchange.Identified != 0 { // the action may have asked for the session since
+	if inside.Credentials(r, 0, false)&exchange.Identified != 0 { // the action may have asked for the session since
 		req.Identified = true
 	}
 	if !about.MayStore(req) {

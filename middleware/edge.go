@@ -20,7 +20,7 @@ var inside = exchange.Inside.(interface {
 	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
 	Among(r *dunlin.Request, names *exchange.Names) uint64
 	Spelling(r *dunlin.Request) string
-	Credentials(r *dunlin.Request, more exchange.Credentials) exchange.Credentials
+	Credentials(r *dunlin.Request, more exchange.Credentials, fields bool) exchange.Credentials
 	Overlaid(r *dunlin.Request) []string
 	Gather(r *dunlin.Request, most int64)
 	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)

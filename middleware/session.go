@@ -205,7 +205,7 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	if state == &s.unread {
 		state = &sessionState[T]{open: true}
 		s.key.Set(r, state)
-		inside.Credentials(r, exchange.Identified) // also where the session begins with this request
+		inside.Credentials(r, exchange.Identified, false) // also where the session begins with this request
 	}
 	if state.loaded {
 		return state, nil

@@ -120,13 +120,14 @@ const (
 	Identified                          // other means: a key in another header, a certificate, a session that was looked for
 )
 
-// CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is.
-func CredentialsOf(w Wire, s *State) Credentials {
+// CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is. Its
+// fields are not looked at where the caller knows that there are none.
+func CredentialsOf(w Wire, s *State, fields bool) Credentials {
 	c := s.Credentials
 	if t := w.TLS(); t != nil && len(t.PeerCertificates) > 0 {
 		c |= Identified
 	}
-	for {
+	for fields {
 		if w.List("Authorization") != "" {
 			c |= Authorized
 		}
@@ -139,4 +140,5 @@ func CredentialsOf(w Wire, s *State) Credentials {
 		}
 		w = o.Wire
 	}
+	return c
 }
