@@ -13,19 +13,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// user is who a request has been found to come from.
+// user is the authenticated user of a request.
 var user = dunlin.NewKey[string]("middleware.User")
 
-// setUser notes that a request comes from a user. A ResponseCache shares its answer only where that says public.
-func setUser(r *dunlin.Request, name string) {
-	user.Set(r, name)
-	inside.Credentials(r, exchange.Identified, false)
-}
-
-// User returns the name under which [BasicAuth] or [KeyAuth] has let a request pass, "" for none.
+// User returns the name of the authenticated user, as [BasicAuth], [KeyAuth], module auth's Tokens or [SetUser] has set it; "" for none.
 func User(r *dunlin.Request) string {
 	name, _ := user.Get(r)
 	return name
+}
+
+// SetUser sets the name that [User] returns, for authentication of your own. The name must be one that the client has proved to be
+// its own: other middleware tells clients apart by it.
+func SetUser(r *dunlin.Request, name string) {
+	user.Set(r, name)
+	inside.Credentials(r, exchange.Identified, false)
 }
 
 // mostCredentials bounds the credentials that are looked at, in bytes.
@@ -49,7 +50,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 			if !ok || !check(r, name, password) {
 				return unauthorized("a name and password are needed").Headers(challenge)
 			}
-			setUser(r, name)
+			SetUser(r, name)
 			return next(r)
 		}
 	}
@@ -135,7 +136,7 @@ func Passwords(byUser map[string]string) func(r *dunlin.Request, name, password 
 	}
 }
 
-// KeyConfig says where a request has its key.
+// KeyConfig has the settings of [KeyAuth].
 type KeyConfig struct {
 	// Header has the key. In Authorization it follows the Scheme. Default: Authorization.
 	Header string
@@ -149,10 +150,14 @@ type KeyConfig struct {
 	// Check returns whose key it is, and whether it lets the request pass. It must be safe for
 	// concurrent use, and must not tell by its time how much of a key is right: see [Keys].
 	Check func(r *dunlin.Request, key string) (user string, ok bool)
+
+	// Optional lets requests without the header pass; [User] returns "" for them. A key that Check refuses, or another scheme, is
+	// answered with 401 all the same. Answers name the header in Vary.
+	Optional bool
 }
 
 // KeyAuth lets requests pass that have a key which Check accepts, such as that of a program, and answers
-// others with 401. [User] returns whose it is. If the key has a header other than Authorization, answers name that in Vary:
+// others with 401. [User] returns the name that Check has returned. If the key has a header other than Authorization, answers name that in Vary:
 // caches know that answers to requests with Authorization are not for others, but of no other header. KeyAuth panics when
 // a setting is not valid.
 func KeyAuth(c KeyConfig) dunlin.Middleware {
@@ -184,10 +189,13 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 	invalid := strings.TrimSuffix(scheme+" "+strings.Join(params, ", "), " ")
 	blockMissing := dunlin.NewHeaderBlock("WWW-Authenticate", missing, "Cache-Control", "no-store")
 	blockInvalid := dunlin.NewHeaderBlock("WWW-Authenticate", invalid, "Cache-Control", "no-store")
-	vary := dunlin.NewHeaderBlock("Vary", c.Header)
+	vary, varies := dunlin.NewHeaderBlock("Vary", c.Header), !byScheme || c.Optional
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			key := r.HeaderList(c.Header)
+			if key == "" && c.Optional {
+				return varyOn(next(r), c.Header, vary)
+			}
 			ok := key != "" && len(key) <= mostCredentials
 			if byScheme && ok {
 				key, ok = credentials(key, c.Scheme)
@@ -199,9 +207,9 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 			if !ok {
 				return unauthorized("the key is not valid").Headers(blockInvalid)
 			}
-			setUser(r, name)
+			SetUser(r, name)
 			resp := next(r)
-			if !byScheme {
+			if varies {
 				resp = varyOn(resp, c.Header, vary)
 			}
 			return resp

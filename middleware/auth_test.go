@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/http/httptest"
@@ -172,4 +173,47 @@ func ExampleKeyAuth() {
 	app.ServeHTTP(w, req)
 	fmt.Println(w.Body)
 	// Output: hello billing
+}
+
+func TestOptionalKey(t *testing.T) {
+	who := func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + middleware.User(r)) }
+	check := middleware.Keys(map[string]string{"ada": "0123456789abcdef"})
+	for _, c := range []struct {
+		config  middleware.KeyConfig
+		headers []string
+		want    string
+	}{
+		{middleware.KeyConfig{}, nil, "200 user "},
+		{middleware.KeyConfig{}, []string{"Authorization", "Bearer 0123456789abcdef"}, "200 user ada"},
+		{middleware.KeyConfig{}, []string{"Authorization", "Bearer 0123456789abcdeX"}, "401"},
+		{middleware.KeyConfig{}, []string{"Authorization", "Bearer"}, "401"},
+		{middleware.KeyConfig{}, []string{"Authorization", "Basic YTpi"}, "401"},
+		{middleware.KeyConfig{}, []string{"Authorization", "", "Authorization", "Bearer 0123456789abcdeX"}, "401"},
+		{middleware.KeyConfig{Header: "X-API-Key"}, nil, "200 user "},
+		{middleware.KeyConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0123456789abcdef"}, "200 user ada"},
+		{middleware.KeyConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0"}, "401"},
+	} {
+		c.config.Check, c.config.Optional = check, true
+		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.headers...)
+		got := fmt.Sprint(w.Code, " ", w.Body)
+		if w.Code == 401 {
+			got = "401"
+		}
+		if name := cmp.Or(c.config.Header, "Authorization"); got != c.want || w.Code == 200 && w.Header().Get("Vary") != name {
+			t.Errorf("%q by %s: %s, Vary %q, want %s", c.headers, name, got, w.Header().Get("Vary"), c.want)
+		}
+	}
+}
+
+func TestSetUser(t *testing.T) {
+	own := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			middleware.SetUser(r, "ada")
+			return next(r)
+		}
+	}
+	w := send(newApp(func(r *dunlin.Request) dunlin.Response { return dunlin.Text(middleware.User(r)) }, own), "GET")
+	if w.Body.String() != "ada" {
+		t.Errorf("the user is %q", w.Body)
+	}
 }
