@@ -5,7 +5,7 @@
 //	tokens := auth.NewTokens(auth.Config{Issuer: "https://id.example.com", Audience: "shop", KeySet: "https://id.example.com/jwks"})
 //	api := app.Group("/api", tokens.Middleware())
 //
-//	jwt.go       what a token must say, the middleware
+//	jwt.go       the settings and the check of a token, the middleware
 //	keyset.go    the issuer's keys, fetched and rotated
 //	login.go     the actions of a login
 //	flow.go      what the browser keeps of a login that has begun
@@ -28,10 +28,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Config says whose tokens are accepted. The zero value of a field stands for its default; Issuer, Audience
-// and one of KeySet and Keys must be given.
+// Config names the issuer whose tokens are accepted. The zero value of a field stands for its default; Issuer, Audience
+// and one of KeySet, Keys and Secrets must be given.
 type Config struct {
 	Issuer   string // must be the claim iss
 	Audience string // must be among the claim aud
@@ -44,41 +45,95 @@ type Config struct {
 	Timeout    time.Duration // of a fetch. Default: 5 s
 	Client     *http.Client  // Default: http.DefaultClient
 
+	// Insecure permits a KeySet without TLS, for development: anyone on the network path can replace the keys.
+	Insecure bool
+
 	// Keys are public keys by their names (kid), instead of KeySet: *rsa.PublicKey of 2048 bits at least, *ecdsa.PublicKey and ed25519.PublicKey.
 	Keys map[string]crypto.PublicKey
 
-	// Methods are the accepted signature algorithms. Only those with public keys can be: "none" and HMAC
-	// never are. Default: RS256, ES256 and EdDSA.
+	// Secrets are shared secrets by their names (kid), instead of KeySet and Keys, for tokens that are signed by HMAC. A secret has at
+	// least the length of the hash, 32 bytes for HS256 (RFC 7518 section 3.2), and must be random. Every service that checks tokens
+	// by a secret can also issue them: prefer Keys between services.
+	Secrets map[string][]byte
+
+	// Methods are the accepted signature algorithms: of public keys, or of HMAC with Secrets, never both. "none" is never accepted.
+	// Default: RS256, ES256 and EdDSA, or HS256 with Secrets.
 	Methods []string
+
+	// Types are the accepted values of the header parameter typ, in any case, without "application/"; "" accepts tokens that
+	// have none. Other kinds of token of the same issuer are refused (RFC 8725 section 3.11). Default: "", "JWT" and "at+jwt".
+	Types []string
+
+	// AllowBound accepts tokens that are bound to a key of the client (claim cnf: DPoP, RFC 9449; client certificates, RFC 8705).
+	// Tokens does not check that the client has that key: set it only where other code does. Default: they are refused.
+	AllowBound bool
+
+	// Scheme is the authentication scheme in the Authorization field. Default: Bearer (RFC 6750).
+	Scheme string
+
+	// Optional lets requests without an Authorization field pass; [Tokens.Claims] returns nil for them. An invalid token, or
+	// another scheme, is answered with 401 all the same. Answers have Vary: Authorization.
+	Optional bool
 
 	// Leeway is by how much clocks may differ. Default: 30 s.
 	Leeway time.Duration
 }
 
-// Claims are what a token says.
+// Claims are the claims of a valid token. Subject is never empty.
 type Claims struct {
 	jwt.RegisteredClaims
 
 	Scope string `json:"scope,omitempty"` // words with spaces between (RFC 8693)
+
+	members map[string]json.RawMessage
 }
 
 // HasScope reports whether the scope has a word.
 func (c *Claims) HasScope(scope string) bool { return slices.Contains(strings.Fields(c.Scope), scope) }
 
-// Tokens checks tokens. It is safe for any number of goroutines.
-type Tokens struct {
-	config Config
-	parser *jwt.Parser
-	keys   *keySet
-	key    *dunlin.Key[*Claims]
+// ErrNoClaim reports that a token does not have a claim.
+var ErrNoClaim = errors.New("auth: the token does not have the claim")
+
+// Claim decodes a claim into v, as encoding/json does. The name is exact: "Tenant", which an issuer may let its users choose, is not
+// "tenant". The error is ErrNoClaim for a claim that is missing or null, and for nil Claims.
+func (c *Claims) Claim(name string, v any) error {
+	if c == nil || c.members[name] == nil || string(c.members[name]) == "null" {
+		return fmt.Errorf("%w %q", ErrNoClaim, name)
+	}
+	if err := json.Unmarshal(c.members[name], v); err != nil {
+		return fmt.Errorf("auth: decode claim %q: %w", name, err)
+	}
+	return nil
 }
 
-var known = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+// Tokens checks tokens. It is safe for any number of goroutines.
+type Tokens struct {
+	config           Config
+	parser           *jwt.Parser
+	keys             *keySet
+	key              *dunlin.Key[*Claims]
+	missing, invalid string // challenges
+}
 
-// NewTokens returns what checks tokens by c. It panics when a setting is not valid.
+// methodsKnown are the signature algorithms of public keys, hmacKnown those of secrets with the least length of a secret in bytes.
+var (
+	methodsKnown = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+	hmacKnown    = map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}
+)
+
+// NewTokens returns Tokens with the settings c. It panics when a setting is not valid.
 func NewTokens(c Config) *Tokens {
-	if c.Methods == nil {
+	switch {
+	case c.Methods == nil && c.Secrets != nil:
+		c.Methods = []string{"HS256"}
+	case c.Methods == nil:
 		c.Methods = []string{"RS256", "ES256", "EdDSA"}
+	}
+	if c.Types == nil {
+		c.Types = []string{"", "JWT", "at+jwt"}
+	}
+	if c.Scheme == "" {
+		c.Scheme = "Bearer"
 	}
 	if c.Leeway == 0 {
 		c.Leeway = 30 * time.Second
@@ -95,30 +150,62 @@ func NewTokens(c Config) *Tokens {
 	if err := c.validate(); err != nil {
 		panic("auth: " + err.Error())
 	}
-	return &Tokens{
-		config: c,
+	t := &Tokens{
+		config:  c,
+		missing: c.Scheme,
+		invalid: c.Scheme,
 		parser: jwt.NewParser(jwt.WithValidMethods(c.Methods), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),
 			jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(c.Leeway), jwt.WithStrictDecoding()),
 		keys: newKeySet(&c),
 		key:  dunlin.NewKey[*Claims]("claims"),
 	}
+	if strings.EqualFold(c.Scheme, "Bearer") { // RFC 6750 section 3.1
+		t.invalid += ` error="invalid_token"`
+	}
+	return t
 }
 
 func (c *Config) validate() error {
+	given := 0
+	for _, source := range []bool{c.KeySet != "", c.Keys != nil, c.Secrets != nil} {
+		if source {
+			given++
+		}
+	}
 	switch {
 	case c.Issuer == "" || c.Audience == "":
-		return errors.New("Config.Issuer and Audience must be given: a token of anybody, or for anybody, proves nothing")
-	case (c.KeySet == "") == (c.Keys == nil):
-		return errors.New("Config.KeySet or Keys must be given, and not both")
+		return errors.New("Config.Issuer and Audience must be given: a token of any issuer, or for any audience, proves nothing")
+	case given != 1:
+		return errors.New("Config must have one of KeySet, Keys and Secrets")
 	case c.Leeway < 0 || c.MinRefresh < 0 || c.Timeout < 0:
 		return fmt.Errorf("Config.Leeway, MinRefresh and Timeout (%v, %v, %v) must not be negative", c.Leeway, c.MinRefresh, c.Timeout)
+	case !isToken(c.Scheme):
+		return fmt.Errorf("Config.Scheme is %q, which is not a token of RFC 9110", c.Scheme)
 	}
-	if u, err := url.Parse(c.KeySet); c.KeySet != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
-		return fmt.Errorf("Config.KeySet is %q, which is no absolute URL of https or http", c.KeySet)
+	if u, err := url.Parse(c.KeySet); c.KeySet != "" {
+		switch {
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+			return fmt.Errorf("Config.KeySet is %q, which is not an absolute URL of https", c.KeySet)
+		case u.Scheme == "http" && !c.Insecure:
+			return fmt.Errorf("Config.KeySet is %q: without TLS anyone on the network path can replace the keys; use https, or set Config.Insecure for development", c.KeySet)
+		}
 	}
+	return c.validateKeys()
+}
+
+func (c *Config) validateKeys() error {
 	for _, m := range c.Methods {
-		if !slices.Contains(known, m) {
-			return fmt.Errorf("Config.Methods has %q, which is none of %s", m, strings.Join(known, ", "))
+		least, hmac := hmacKnown[m]
+		switch {
+		case c.Secrets != nil && !hmac:
+			return fmt.Errorf("Config.Methods has %q: with Secrets it must be HS256, HS384 or HS512", m)
+		case c.Secrets == nil && !slices.Contains(methodsKnown, m):
+			return fmt.Errorf("Config.Methods has %q: without Secrets it must be one of %s", m, strings.Join(methodsKnown, ", "))
+		}
+		for name, secret := range c.Secrets {
+			if len(secret) < least {
+				return fmt.Errorf("Config.Secrets has %q of %d bytes: %s needs at least %d (RFC 7518 section 3.2)", name, len(secret), m, least)
+			}
 		}
 	}
 	for name, key := range c.Keys {
@@ -129,18 +216,32 @@ func (c *Config) validate() error {
 	return nil
 }
 
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
 // longestToken bounds a token, in bytes.
 const longestToken = 16 << 10
 
-// Middleware answers 401 to requests without a valid token in the Authorization field (scheme Bearer), and
-// 503 while the issuer's keys are not known. What is wrong with a token is logged, and not told to the
-// client.
+// Middleware answers 401 to requests without a valid token in the Authorization field, and 503 while the issuer's
+// keys are not known. The reason that a token is invalid is logged, and not told to the client.
+// [middleware.User] returns the subject of a request that has passed.
 func (t *Tokens) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			scheme, token, _ := strings.Cut(r.HeaderList("Authorization"), " ")
-			if !strings.EqualFold(scheme, "Bearer") || token == "" {
-				return refuse("Bearer", nil)
+			field := r.HeaderList("Authorization")
+			if field == "" && t.config.Optional {
+				return t.vary(next(r))
+			}
+			scheme, token, _ := strings.Cut(field, " ")
+			if !strings.EqualFold(scheme, t.config.Scheme) || token == "" {
+				return t.vary(refuse(t.missing, nil))
 			}
 			claims, err := t.Check(r.Context(), strings.Trim(token, " "))
 			if errors.Is(err, ErrNoKeys) {
@@ -148,12 +249,21 @@ func (t *Tokens) Middleware() dunlin.Middleware {
 					Header("Retry-After", "5")
 			}
 			if err != nil {
-				return refuse(`Bearer error="invalid_token"`, err)
+				return t.vary(refuse(t.invalid, err))
 			}
 			t.key.Set(r, claims)
-			return next(r)
+			middleware.SetUser(r, claims.Subject)
+			return t.vary(next(r))
 		}
 	}
+}
+
+// vary adds Vary where requests without the field pass: a cache may have an answer to one of these for a request that has it.
+func (t *Tokens) vary(resp dunlin.Response) dunlin.Response {
+	if !t.config.Optional {
+		return resp
+	}
+	return resp.AddHeader("Vary", "Authorization")
 }
 
 func refuse(challenge string, cause error) dunlin.Response {
@@ -161,14 +271,19 @@ func refuse(challenge string, cause error) dunlin.Response {
 		Header("WWW-Authenticate", challenge)
 }
 
-// Claims returns what the token of a request says; nil for requests that have not passed the middleware.
+// Claims returns the claims of a request's token; nil for requests without one, and for those that have not passed the middleware.
 func (t *Tokens) Claims(r *dunlin.Request) *Claims {
 	claims, _ := t.key.Get(r)
 	return claims
 }
 
-// Check returns what a token says, if it is valid: signed by a key of the issuer with one of the Methods, for
-// this audience, not expired, and not from the future.
+// Claim decodes a claim of a request's token into v, see [Claims.Claim].
+func (t *Tokens) Claim(r *dunlin.Request, name string, v any) error {
+	return t.Claims(r).Claim(name, v)
+}
+
+// Check returns the claims of a valid token: of an accepted type, signed by a key of the issuer with one of the Methods, for
+// this audience, with a subject, not expired, and not from the future.
 func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: the token is longer than %d bytes", longestToken)
@@ -178,13 +293,34 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 		if _, critical := parsed.Header["crit"]; critical {
 			return nil, errors.New("auth: the token has critical extensions, of which none are known (RFC 7515 section 4.1.11)")
 		}
+		if !t.accepts(parsed.Header) {
+			return nil, fmt.Errorf("auth: the token is of the type %.40q, which is not among Config.Types", parsed.Header["typ"])
+		}
 		kid, _ := parsed.Header["kid"].(string)
 		return t.keys.find(ctx, kid, parsed.Method.Alg())
 	})
-	if err != nil {
-		return nil, fmt.Errorf("auth: the token does not hold: %w", err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("auth: invalid token: %w", err)
+	case claims.Subject == "":
+		return nil, errors.New("auth: invalid token: it has no subject")
+	case claims.members["cnf"] != nil && !t.config.AllowBound:
+		return nil, errors.New("auth: invalid token: it is bound to a key of the client (claim cnf), and Config.AllowBound is not set")
 	}
 	return &claims.Claims, nil
+}
+
+// accepts reports whether the type in a token's header is among Types (RFC 7515 section 4.1.9).
+func (t *Tokens) accepts(header map[string]any) bool {
+	typ, ok := header["typ"].(string)
+	if _, there := header["typ"]; there && !ok {
+		return false
+	}
+	const prefix = "application/"
+	if len(typ) > len(prefix) && strings.EqualFold(typ[:len(prefix)], prefix) {
+		typ = typ[len(prefix):]
+	}
+	return slices.ContainsFunc(t.config.Types, func(accepted string) bool { return strings.EqualFold(accepted, typ) })
 }
 
 // wireClaims are read by their exact names. Package encoding/json would take a claim "Sub", which an issuer may let its users choose, for sub.
@@ -192,14 +328,13 @@ type wireClaims struct{ Claims }
 
 // UnmarshalJSON is json.Unmarshaler's.
 func (c *wireClaims) UnmarshalJSON(text []byte) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
+	if err := json.Unmarshal(text, &c.members); err != nil {
 		return err
 	}
 	for name, to := range map[string]any{
 		"iss": &c.Issuer, "sub": &c.Subject, "aud": &c.Audience, "exp": &c.ExpiresAt, "nbf": &c.NotBefore, "iat": &c.IssuedAt, "jti": &c.ID, "scope": &c.Scope,
 	} {
-		if member, ok := members[name]; ok {
+		if member, ok := c.members[name]; ok {
 			if err := json.Unmarshal(member, to); err != nil {
 				return fmt.Errorf("claim %s: %w", name, err)
 			}

@@ -28,7 +28,6 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/auth"
-	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 const issuer, audience = "https://id.example.com", "shop"
@@ -220,7 +219,7 @@ func (s *issuerServer) change(status int, set string) {
 
 func TestKeySet(t *testing.T) {
 	id := newIssuer(t, webKeys(public))
-	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL}))
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true}))
 	var wg sync.WaitGroup
 	for range 50 {
 		for _, token := range []string{
@@ -255,7 +254,7 @@ func TestKeyOfAnotherMethod(t *testing.T) {
 		{"kty": "OKP", "kid": "ed", "alg": "Ed25519", "crv": "Ed25519", "x": b64(edKey.Public().(ed25519.PublicKey))},
 	}})
 	id := newIssuer(t, string(set))
-	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Methods: []string{"RS256", "PS256", "EdDSA"}}))
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true, Methods: []string{"RS256", "PS256", "EdDSA"}}))
 	for token, want := range map[string]int{
 		sign(t, jwt.SigningMethodRS256, "rs", rsaKey, good()):   200,
 		sign(t, jwt.SigningMethodPS256, "ps", rsaKey, good()):   200,
@@ -277,7 +276,7 @@ func TestKeysBesideOthers(t *testing.T) {
 	set := strings.TrimSuffix(webKeys(map[string]crypto.PublicKey{"one": &ecKey.PublicKey}), "]}") + "," + rsa + `,"alg":"RS256","key_ops":["verify"]},` + rsa + `,"alg":"RSA-OAEP"},` +
 		rsa + `,"use":"enc"},{"kty":"EC","kid":7},{"kty":"EC","kid":"x","use":["sig"]},"a key",null,[]]}`
 	id := newIssuer(t, set)
-	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Methods: []string{"RS256", "PS256", "ES256"}}))
+	app := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true, Methods: []string{"RS256", "PS256", "ES256"}}))
 	for method, want := range map[jwt.SigningMethod]int{jwt.SigningMethodES256: 200, jwt.SigningMethodRS256: 200, jwt.SigningMethodPS256: 401} {
 		key := any(rsaKey)
 		if method == jwt.SigningMethodES256 {
@@ -346,7 +345,7 @@ func TestClaimsByTheirNames(t *testing.T) {
 func TestKeyRotation(t *testing.T) {
 	id := newIssuer(t, "")
 	id.change(503, "")
-	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, MinRefresh: 1})
+	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true, MinRefresh: 1})
 	app := serve(tokens)
 	old, rotated := sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good())
 	if w := ask(app, "Bearer "+old); w.Code != 503 || w.Header().Get("Retry-After") == "" {
@@ -440,7 +439,7 @@ func TestBadKeySets(t *testing.T) {
 		"too large":           webKeys(public) + strings.Repeat(" ", 2<<20),
 	} {
 		id := newIssuer(t, set)
-		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL})
+		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true})
 		if _, err := tokens.Check(context.Background(), sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); !errors.Is(err, auth.ErrNoKeys) {
 			t.Errorf("a key set that is %s: %v", what, err)
 		}
@@ -453,25 +452,33 @@ func TestSettings(t *testing.T) {
 	p224, _ := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	small := rsa.PublicKey{N: new(big.Int).Rsh(rsaKey.N, 1100), E: rsaKey.E}
 	for what, c := range map[string]auth.Config{
-		"nothing":         {},
-		"no audience":     {Issuer: issuer, Keys: public},
-		"no issuer":       {Audience: audience, Keys: public},
-		"no keys":         {Issuer: issuer, Audience: audience},
-		"both":            {Issuer: issuer, Audience: audience, Keys: public, KeySet: "x"},
-		"HMAC":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"HS256"}},
-		"none":            {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"none"}},
-		"negative leeway": {Issuer: issuer, Audience: audience, Keys: public, Leeway: -1},
-		"a secret":        {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": []byte("secret")}},
-		"a private key":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": rsaKey}},
-		"a short RSA key": {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &small}},
-		"a cut key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": ed25519.PublicKey("x")}},
-		"no exponent":     {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &rsa.PublicKey{N: rsaKey.N}}},
-		"no point":        {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &ecdsa.PublicKey{Curve: elliptic.P256()}}},
-		"off the curve":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": offCurve}},
-		"another curve":   {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &p224.PublicKey}},
-		"no URL":          {Issuer: issuer, Audience: audience, KeySet: "id.example.com/jwks"},
-		"a file":          {Issuer: issuer, Audience: audience, KeySet: "file:///jwks"},
-		"a nil key":       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": nil}},
+		"nothing":                               {},
+		"no audience":                           {Issuer: issuer, Keys: public},
+		"no issuer":                             {Audience: audience, Keys: public},
+		"no keys":                               {Issuer: issuer, Audience: audience},
+		"both":                                  {Issuer: issuer, Audience: audience, Keys: public, KeySet: "x"},
+		"HMAC":                                  {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"HS256"}},
+		"none":                                  {Issuer: issuer, Audience: audience, Keys: public, Methods: []string{"none"}},
+		"negative leeway":                       {Issuer: issuer, Audience: audience, Keys: public, Leeway: -1},
+		"a secret":                              {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": []byte("secret")}},
+		"a private key":                         {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": rsaKey}},
+		"a short RSA key":                       {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &small}},
+		"a cut key":                             {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": ed25519.PublicKey("x")}},
+		"no exponent":                           {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &rsa.PublicKey{N: rsaKey.N}}},
+		"no point":                              {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &ecdsa.PublicKey{Curve: elliptic.P256()}}},
+		"off the curve":                         {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": offCurve}},
+		"another curve":                         {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": &p224.PublicKey}},
+		"a key set in clear text":               {Issuer: issuer, Audience: audience, KeySet: "http://id.example.com/jwks"},
+		"a short secret":                        {Issuer: issuer, Audience: audience, Secrets: map[string][]byte{"": secret[:31]}},
+		"a secret that is short for the method": {Issuer: issuer, Audience: audience, Secrets: map[string][]byte{"": secret}, Methods: []string{"HS256", "HS512"}},
+		"keys and secrets":                      {Issuer: issuer, Audience: audience, Keys: public, Secrets: map[string][]byte{"": secret}},
+		"a key set and secrets":                 {Issuer: issuer, Audience: audience, KeySet: "https://id.example.com", Secrets: map[string][]byte{"": secret}},
+		"secrets for a method of keys":          {Issuer: issuer, Audience: audience, Secrets: map[string][]byte{"": secret}, Methods: []string{"HS256", "RS256"}},
+		"secrets for none":                      {Issuer: issuer, Audience: audience, Secrets: map[string][]byte{"": secret}, Methods: []string{"none"}},
+		"a scheme of two words":                 {Issuer: issuer, Audience: audience, Keys: public, Scheme: "My Token"},
+		"no URL":                                {Issuer: issuer, Audience: audience, KeySet: "id.example.com/jwks"},
+		"a file":                                {Issuer: issuer, Audience: audience, KeySet: "file:///jwks"},
+		"a nil key":                             {Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"k": nil}},
 	} {
 		func() {
 			defer func() {
@@ -520,71 +527,4 @@ func Example() {
 	// Output:
 	// 200 false
 	// 401 true
-}
-
-// tenantOf returns a claim of the service's own, of a token that the middleware has let pass.
-func tenantOf(r *dunlin.Request) (string, error) {
-	var own struct {
-		jwt.RegisteredClaims
-		Tenant string `json:"tenant"`
-	}
-	_, token, _ := strings.Cut(r.HeaderList("Authorization"), " ")
-	_, _, err := jwt.NewParser().ParseUnverified(strings.Trim(token, " "), &own)
-	return own.Tenant, err
-}
-
-func TestClaimsOfOnesOwn(t *testing.T) {
-	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
-	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Get("/", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
-		tenant, err := tenantOf(r)
-		return dunlin.Text(tenant), err
-	}), tokens.Middleware())
-	forged := sign(t, jwt.SigningMethodHS256, "ec", []byte("secret"), with("tenant", "other"))
-	for want, authorization := range map[string][]string{
-		"200 acme": {"bearer  " + sign(t, jwt.SigningMethodES256, "ec", ecKey, with("tenant", "acme"))},
-		"401":      {"Bearer " + forged},
-		"401 ":     {"Bearer " + sign(t, jwt.SigningMethodES256, "ec", ecKey, with("tenant", "acme")), "Bearer " + forged},
-	} {
-		req := httptest.NewRequest("GET", "/", nil)
-		req.Header["Authorization"] = authorization
-		w := httptest.NewRecorder()
-		app.ServeHTTP(w, req)
-		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
-			t.Errorf("%.80q: %s, want %s", authorization, got, want)
-		}
-	}
-}
-
-func TestSharedSecrets(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-
-	shared := middleware.KeyAuth(middleware.KeyConfig{Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
-		var claims jwt.RegisteredClaims
-		_, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return secret, nil },
-			jwt.WithValidMethods([]string{"HS256"}), jwt.WithIssuer(issuer), jwt.WithAudience(audience), jwt.WithExpirationRequired())
-		return claims.Subject, err == nil
-	}})
-	api := app.Group("/api", shared)
-	api.Get("/me", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(middleware.User(r)) })
-
-	for name, c := range map[string]struct {
-		token string
-		want  int
-	}{
-		"good":          {sign(t, jwt.SigningMethodHS256, "", secret, good()), 200},
-		"another's":     {sign(t, jwt.SigningMethodHS256, "", []byte("secret"), good()), 401},
-		"of a key pair": {sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), 401},
-		"for others":    {sign(t, jwt.SigningMethodHS256, "", secret, with("aud", "others")), 401},
-		"past":          {sign(t, jwt.SigningMethodHS256, "", secret, with("exp", 1)), 401},
-	} {
-		req := httptest.NewRequest("GET", "/api/me", nil)
-		req.Header.Set("Authorization", "Bearer "+c.token)
-		w := httptest.NewRecorder()
-		app.ServeHTTP(w, req)
-		if w.Code != c.want || w.Code == 200 && w.Body.String() != "ada" {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
-	}
 }

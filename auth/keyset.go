@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -56,14 +57,21 @@ func methodsOf(key crypto.PublicKey) []string {
 		}
 	case ed25519.PublicKey:
 		return []string{"EdDSA"}
+	case []byte:
+		return []string{"HS256", "HS384", "HS512"}
 	}
 	return nil
 }
 
 func newKeySet(c *Config) *keySet {
 	s := &keySet{config: c, client: securely(c.Client)}
-	if c.Keys != nil {
+	if c.KeySet == "" {
 		s.keys = map[keyName]crypto.PublicKey{}
+	}
+	for kid, secret := range c.Secrets {
+		for _, method := range methodsOf(secret) {
+			s.keys[keyName{kid, method}] = bytes.Clone(secret)
+		}
 	}
 	for kid, public := range c.Keys {
 		for _, method := range methodsOf(public) {

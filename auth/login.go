@@ -83,8 +83,19 @@ type Identity struct {
 	id *oidc.IDToken
 }
 
-// Claims reads what else the ID token says into a struct, as encoding/json does. It fails for an identity that comes from a session and
+// Claim decodes a claim of the ID token into v, by its exact name, see [Claims.Claim]. It fails for an identity that comes from a session and
 // not from the provider.
+func (i *Identity) Claim(name string, v any) error {
+	var c Claims
+	if err := i.Claims(&c.members); err != nil {
+		return err
+	}
+	return c.Claim(name, v)
+}
+
+// Claims decodes the claims of the ID token into v, as encoding/json does. A struct takes a claim whose name differs in capital
+// letters alone: where the provider lets its users choose names of claims, use [Identity.Claim]. It fails for an identity that
+// comes from a session and not from the provider.
 func (i *Identity) Claims(v any) error {
 	if i.id == nil {
 		return errors.New("auth: Claims: no ID token was looked at")

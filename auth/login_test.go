@@ -130,12 +130,8 @@ func loginConfig(p *idp, sessions *middleware.Sessions[visit]) auth.LoginConfig[
 		Issuer: p.URL, ClientID: "shop", ClientSecret: "secret", Callback: shop + "/login/callback", Client: p.Client(),
 		Sessions: sessions, Keys: middleware.NewKeyRing([]byte("0123456789abcdef")),
 		SignIn: func(_ *dunlin.Request, v *visit, who *auth.Identity) error {
-			var more struct{ Email string }
-			if err := who.Claims(&more); err != nil {
-				return err
-			}
-			v.User, v.Mail, v.Token = who.Subject, more.Email, who.IDToken
-			return nil
+			v.User, v.Token = who.Subject, who.IDToken
+			return who.Claim("email", &v.Mail)
 		},
 		Hint: func(v *visit) string { return v.Token },
 	}

@@ -89,7 +89,7 @@ func TestRefreshIDToken(t *testing.T) {
 		"another provider's":  func(c jwt.MapClaims) { c["iss"] = "https://evil.example" },
 		"one that has passed": func(c jwt.MapClaims) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
 	} {
-		claims := jwt.MapClaims{"iss": p.URL, "aud": "shop", "sub": "ada", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "email": "ada@example.com"}
+		claims := jwt.MapClaims{"iss": p.URL, "aud": "shop", "sub": "ada", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "email": "ada@example.com", "EMAIL": "victim@example.com"}
 		change(claims)
 		p.token = nil
 		login, who := newRefresher(t, p, claims)
@@ -100,9 +100,19 @@ func TestRefreshIDToken(t *testing.T) {
 			}
 			continue
 		}
-		var more struct{ Email string }
-		if err != nil || fresh.IDToken == "" || fresh.Claims(&more) != nil || more.Email != "ada@example.com" {
-			t.Errorf("%+v, %v, %+v", fresh, err, more)
+		var email, none string
+		var all map[string]any
+		if err != nil || fresh.IDToken == "" || fresh.Claim("email", &email) != nil || email != "ada@example.com" {
+			t.Errorf("%+v, %v, %q", fresh, err, email)
+		}
+		if err := fresh.Claim("Email", &none); !errors.Is(err, auth.ErrNoClaim) {
+			t.Errorf("a claim that the token does not have: %q, %v", none, err)
+		}
+		if err := fresh.Claims(&all); err != nil || all["sub"] != "ada" {
+			t.Errorf("all claims: %v, %v", all, err)
+		}
+		if err := (&auth.Identity{}).Claim("email", &none); err == nil {
+			t.Error("a claim of an identity without a token")
 		}
 	}
 }
