@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,25 +99,6 @@ func TestBreaker(t *testing.T) {
 		}
 	})
 	mustPanic(t, "negative", func() { middleware.NewBreaker(middleware.BreakerConfig{Failures: -1}) })
-}
-
-func TestBreakerTransport(t *testing.T) {
-	var status atomic.Int64
-	status.Store(503)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
-	defer server.Close()
-	client := &http.Client{Transport: middleware.NewBreaker(middleware.BreakerConfig{Failures: 2, OpenFor: time.Hour}).Transport(nil)}
-	for i := range 3 {
-		resp, err := client.Post(server.URL, "text/plain", strings.NewReader("x"))
-		if i < 2 {
-			if err != nil || resp.StatusCode != 503 {
-				t.Fatalf("call %d: %v, %v", i, resp, err)
-			}
-			_ = resp.Body.Close()
-		} else if !errors.Is(err, middleware.ErrOpen) {
-			t.Fatalf("call %d: %v", i, err)
-		}
-	}
 }
 
 func TestFlight(t *testing.T) {

@@ -214,6 +214,11 @@ func otherServers(t *testing.T, app *dunlin.App) {
 		t.Errorf("the server behind sees %d %s", w.Code, w.Body)
 	}
 
+	breaker := middleware.NewBreaker(middleware.BreakerConfig{
+		IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway },
+	})
+	_ = breaker
+
 	rates := middleware.NewBreaker(middleware.BreakerConfig{})
 	client := &http.Client{Transport: rates.Transport(nil), Timeout: 2 * time.Second}
 

@@ -1,0 +1,177 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/middleware"
+)
+
+// A roundTrip is a service: it answers by path.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// service answers /report with 503, /hang after its time, /reset with a broken connection, and other paths with 200.
+func service(req *http.Request) (*http.Response, error) {
+	status := http.StatusOK
+	switch req.URL.Path {
+	case "/report":
+		status = http.StatusServiceUnavailable
+	case "/hang":
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	case "/reset":
+		return nil, &net.OpError{Op: "read", Err: errors.New("connection reset")}
+	case "/gone":
+		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
+}
+
+// call asks for a path, and returns the error.
+func call(t *testing.T, transport http.RoundTripper, path string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://upstream"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+// One client whose requests the service answers with 503, does not answer in time, or breaks off, does not open the breaker for the others.
+func TestBreakerAgainstOneClient(t *testing.T) {
+	for _, path := range []string{"/report", "/hang", "/reset"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := middleware.NewBreaker(middleware.BreakerConfig{})
+			transport := b.Transport(roundTrip(service))
+			for range 19 { // on a quiet service
+				_ = call(t, transport, path)
+			}
+			if err := call(t, transport, "/fine"); err != nil {
+				t.Errorf("%s, another client of a quiet service: %v", path, err)
+			}
+			<-time.After(10 * time.Second)
+			for range 100 { // on a busy one
+				_ = call(t, transport, path)
+				for range 2 {
+					if err := call(t, transport, "/fine"); err != nil {
+						t.Fatalf("%s, another client of a busy service: %v", path, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestBreakerOpensByShare(t *testing.T) {
+	for _, path := range []string{"/report", "/hang", "/reset"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := middleware.NewBreaker(middleware.BreakerConfig{OpenFor: time.Second})
+			transport := b.Transport(roundTrip(service))
+			half := func() {
+				for range 10 {
+					_, _ = call(t, transport, "/fine"), call(t, transport, path)
+				}
+			}
+			if half(); !b.Open() {
+				t.Fatalf("half of 20 calls to %s have failed, and it is closed", path)
+			}
+			if err := call(t, transport, "/fine"); !errors.Is(err, middleware.ErrOpen) {
+				t.Errorf("%s: a call while it is open: %v", path, err)
+			}
+			<-time.After(time.Second)
+			if _ = call(t, transport, path); !b.Open() {
+				t.Errorf("%s: a trial that fails has closed it", path)
+			}
+			// The trial of a client whose requests fail keeps others waiting no longer.
+			if err := call(t, transport, "/fine"); err != nil || b.Open() {
+				t.Errorf("%s: a trial that succeeds: %v, open %v", path, err, b.Open())
+			}
+			if _ = call(t, transport, path); b.Open() {
+				t.Errorf("%s: failures of before count after it has closed", path)
+			}
+		})
+	}
+}
+
+// Failures that lie apart are no share.
+func TestBreakerForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := middleware.NewBreaker(middleware.BreakerConfig{})
+		transport := b.Transport(roundTrip(service))
+		for range 100 {
+			_ = call(t, transport, "/report")
+			<-time.After(600 * time.Millisecond) // 17 in ten seconds
+		}
+		if b.Open() {
+			t.Error("fewer than 20 calls in ten seconds have opened it")
+		}
+	})
+}
+
+func TestBreakerWithoutConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := middleware.NewBreaker(middleware.BreakerConfig{})
+		transport := b.Transport(roundTrip(service))
+		for range 4 {
+			_ = call(t, transport, "/gone")
+		}
+		_ = call(t, transport, "/report") // connected
+		for range 4 {
+			_ = call(t, transport, "/gone")
+		}
+		if b.Open() {
+			t.Error("open before five failures in a row")
+		}
+		if _ = call(t, transport, "/gone"); !b.Open() {
+			t.Error("five failures to connect in a row have not opened it")
+		}
+	})
+}
+
+func TestBreakerFailuresOfOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := middleware.NewBreaker(middleware.BreakerConfig{IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway }})
+		transport := b.Transport(roundTrip(service))
+		for range 100 {
+			_ = call(t, transport, "/report")
+		}
+		if b.Open() {
+			t.Error("a 503 that is the application's own has opened it")
+		}
+	})
+}
+
+// A real transport's failure to connect is known as one.
+func TestBreakerOnTheNetwork(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // nobody listens there
+	b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2, OpenFor: time.Hour})
+	client := &http.Client{Transport: b.Transport(&http.Transport{})}
+	for range 2 {
+		if resp, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); err == nil {
+			_ = resp.Body.Close()
+			t.Fatal(resp.Status)
+		}
+	}
+	if _, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); !errors.Is(err, middleware.ErrOpen) {
+		t.Errorf("the third call: %v", err)
+	}
+}
