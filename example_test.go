@@ -378,8 +378,8 @@ func ExampleRoute_LimitBy() {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	report := func(*dunlin.Request) dunlin.Response { return dunlin.Text("a report that took long\n") }
 	app.Get("/report", report).
-		Limit(20). // at once, for everybody
-		LimitBy(func(r *dunlin.Request) string { return r.Header("X-Token") }, 2)
+		Limit(20).      // at once, for all clients together
+		LimitBy(nil, 2) // for each address
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/report", nil))
 	fmt.Print(w.Body)

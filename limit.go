@@ -22,17 +22,17 @@ type limit struct {
 
 	running atomic.Int64 // of a limit for all
 
-	// Of a limit for each key, one of these:
+	// Of a limit for each client: by key, or by address where that is nil or returns "".
 	key       func(*Request) string
 	keys      *admission.Keys
-	addresses *admission.Addresses
+	addresses *admission.Addresses // nil for a limit for all
 }
 
 // A slot is a place that a request has taken under a limit.
 type slot struct {
 	limit *limit
 	key   string
-	ip    netip.Addr
+	ip    netip.Addr // where key is ""
 }
 
 // Limit bounds how many requests of the route are served at once, on whatever
@@ -45,11 +45,11 @@ func (r *Route) Limit(n int) *Route {
 	return r
 }
 
-// LimitBy bounds how many requests of the route are served at once for each key,
-// such as a user or an API token: further ones are answered with 429 and
-// Retry-After. key runs before any middleware; a request for which it returns "" is not
-// bounded. A nil key stands for the client's address, see Request.Remote, where the first 64
-// bits of an IPv6 address count as one. Else like Limit.
+// LimitBy bounds how many requests of the route are served at once for each client:
+// further ones are answered with 429 and Retry-After. key returns the client; nil, and
+// "" for a request, stand for the client's address, see Request.Remote, where the first 64
+// bits of an IPv6 address count as one. key runs before any middleware, so it must check what
+// it reads: a client that makes up keys would have as many places as it likes. Else like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
 	r.guard(r.app.newLimitBy(key, n, r.shared.Pattern))
 	return r
@@ -87,9 +87,8 @@ func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limi
 	l := a.newLimit("LimitBy", n, pattern)
 	l.reason, l.key = admission.KeyLimit, key
 	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("too many requests are being served for this client already: the limit is %d", n))
-	if key == nil {
-		l.addresses = admission.NewAddresses(n)
-	} else {
+	l.addresses = admission.NewAddresses(n)
+	if key != nil {
 		l.keys = admission.NewKeys(n)
 	}
 	return l
@@ -123,16 +122,16 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 // take takes a place for the request, or reports that there is none.
 func (l *limit) take(r *Request) bool {
 	s := slot{limit: l}
+	if l.key != nil {
+		s.key = l.key(r)
+	}
 	taken := true
 	switch {
+	case s.key != "":
+		taken = l.keys.Take(s.key)
 	case l.addresses != nil:
 		s.ip = r.Remote().Addr()
 		taken = l.addresses.Take(s.ip)
-	case l.keys != nil:
-		if s.key = l.key(r); s.key == "" {
-			return true
-		}
-		taken = l.keys.Take(s.key)
 	default:
 		if taken = l.running.Add(1) <= int64(l.most); !taken {
 			l.running.Add(-1)
@@ -157,10 +156,10 @@ func (r *Request) releaseLimits() {
 	}
 	for _, s := range u.slots {
 		switch l := s.limit; {
+		case s.key != "":
+			l.keys.Release(s.key)
 		case l.addresses != nil:
 			l.addresses.Release(s.ip)
-		case l.keys != nil:
-			l.keys.Release(s.key)
 		default:
 			l.running.Add(-1)
 		}

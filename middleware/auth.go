@@ -23,7 +23,7 @@ func User(r *dunlin.Request) string {
 }
 
 // SetUser sets the name that [User] returns, for authentication of your own. The name must be one that the client has proved to be
-// its own: other middleware tells clients apart by it.
+// its own: other middleware tells clients apart by it. A [ResponseCache] then shares the answer only if the answer is public.
 func SetUser(r *dunlin.Request, name string) {
 	user.Set(r, name)
 	inside.Credentials(r, exchange.Identified, false)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
@@ -32,10 +33,14 @@ type Rate struct {
 	// them it gets one back each Window/Limit. Default: Limit.
 	Burst int
 
-	// Key says whom a request counts for, such as a user or an API token. A request for which it returns ""
-	// is not limited. Default: the client's address, see [dunlin.Request.Remote]; the first 64 bits of an
-	// IPv6 address count as one.
+	// Key returns the client that a request counts for, such as [User]. It must be one that the client has proved to be: a header
+	// that nothing has checked gives a client as many quotas as it makes up values. A request for which Key returns "" counts for
+	// the client's address. Default: the client's address, see [dunlin.Request.Remote].
 	Key func(*dunlin.Request) string
+
+	// IPv6Prefix is the number of first bits of an IPv6 address that count as one client. Providers give a customer 48 to
+	// 64 of them to fill. Default: 64.
+	IPv6Prefix int
 
 	// Name is the policy's in the fields that are sent, and that of its keys in Store: limits that share a store
 	// need different names. Default: "default".
@@ -89,11 +94,11 @@ func RateLimit(rate Rate) dunlin.Middleware {
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			hash, key, limited := l.identify(r)
-			if !limited {
+			c := l.identify(r)
+			if !c.limited {
 				return next(r)
 			}
-			v, ok := l.judge(r, hash, key)
+			v, ok := l.judge(r, &c)
 			if !ok {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rates cannot be limited at the moment"}).
 					Header("Retry-After", "1")
@@ -177,6 +182,9 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if rate.Name == "" {
 		rate.Name = "default"
 	}
+	if rate.IPv6Prefix == 0 {
+		rate.IPv6Prefix = 64
+	}
 	if rate.MaxKeys == 0 {
 		rate.MaxKeys = 1 << 18
 	}
@@ -223,6 +231,8 @@ func (rate *Rate) validate() error {
 		return fmt.Errorf("Rate.Burst is %d: that is the quota of more than ten years", rate.Burst)
 	case rate.MaxKeys < 1:
 		return fmt.Errorf("Rate.MaxKeys is %d: it must not be negative", rate.MaxKeys)
+	case rate.IPv6Prefix < 1 || rate.IPv6Prefix > 128:
+		return fmt.Errorf("Rate.IPv6Prefix is %d: it must be from 1 to 128", rate.IPv6Prefix)
 	case rate.Away > RefuseRequests:
 		return fmt.Errorf("Rate.Away is %d: it must be LimitLocally or RefuseRequests", rate.Away)
 	}
@@ -234,29 +244,35 @@ func (rate *Rate) validate() error {
 	return nil
 }
 
-// identify returns who the request counts for: a hash, and the key where there is a function for it.
-func (l *rateLimiter) identify(r *dunlin.Request) (hash uint64, key string, limited bool) {
+// A rateClient is the client that a request counts for.
+type rateClient struct {
+	hash    uint64
+	key     string     // of Key; "" for an address
+	ip      netip.Addr // where key is ""
+	limited bool
+}
+
+func (l *rateLimiter) identify(r *dunlin.Request) rateClient {
 	if l.Key != nil {
-		key = l.Key(r)
-		return maphash.String(l.seed, key), key, key != ""
+		if key := l.Key(r); key != "" {
+			return rateClient{hash: maphash.String(l.seed, key), key: key, limited: true}
+		}
 	}
 	ip := r.Remote().Addr()
 	if !ip.IsValid() {
-		return 0, "", false // a unix socket: what stands in front knows who it is
+		return rateClient{} // a unix socket: the proxy in front of it knows the client
 	}
-	return l.hashOf(ip), "", true
+	return rateClient{hash: l.hashOf(ip), ip: ip, limited: true}
 }
 
 func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
+	ip = admission.Network(ip, l.IPv6Prefix)
 	if ip.Is4() {
 		b := ip.As4()
 		return l.hash4(binary.BigEndian.Uint32(b[:]))
 	}
 	b := ip.As16()
-	if ip.Is4In6() {
-		return l.hash4(binary.BigEndian.Uint32(b[12:]))
-	}
-	return maphash.Bytes(l.seed, b[:8])
+	return maphash.Bytes(l.seed, b[:]) ^ l.seed4[0] // no key has the same
 }
 
 func (l *rateLimiter) hash4(ip uint32) uint64 { return hash4(&l.seed4, ip) }
@@ -271,23 +287,20 @@ func hash4(seed *[2]uint64, ip uint32) uint64 {
 func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(r.Now().Sub(l.began)), 0) + 1 }
 
 // judge decides about one request; it is not ok when nobody can say.
-func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.Verdict, ok bool) {
+func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, ok bool) {
 	now := l.now(r)
 	if l.Store == nil {
-		return l.table.Take(hash, now), true
+		return l.table.Take(c.hash, now), true
 	}
 	if !l.near {
-		if v := l.table.Look(hash, now); !v.Admitted {
+		if v := l.table.Look(c.hash, now); !v.Admitted {
 			return v, true
 		}
 	}
-	if l.Key == nil {
-		key = addressKey(r.Remote().Addr())
-	}
-	v, err := l.ask(r.Context(), key)
+	v, err := l.ask(r.Context(), l.storedKey(c))
 	if err == nil {
 		if !l.near {
-			l.table.Note(hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
+			l.table.Note(c.hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
 		}
 		return v, true
 	}
@@ -297,17 +310,28 @@ func (l *rateLimiter) judge(r *dunlin.Request, hash uint64, key string) (v gcra.
 	if l.Away == RefuseRequests {
 		return v, false
 	}
-	return l.table.Take(hash, l.now(r)), true
+	return l.table.Take(c.hash, l.now(r)), true
 }
 
-// addressKey is the address as a key, of IPv6 the first 64 bits.
-func addressKey(ip netip.Addr) string {
-	ip = ip.Unmap().WithZone("")
-	if ip.Is6() {
-		network, _ := ip.Prefix(64) // 64 is a length that it has
-		return network.String()
+// storedKey returns the key in a store. Where some requests count for a key and others for an address, those of addresses
+// have a prefix of their own: a client may have chosen a name that reads like an address.
+func (l *rateLimiter) storedKey(c *rateClient) string {
+	switch {
+	case c.key != "":
+		return l.prefix + storedKey(c.key)
+	case l.Key != nil:
+		return "rate-address" + strings.TrimPrefix(l.prefix, "rate") + l.addressKey(c.ip)
 	}
-	return ip.String()
+	return l.prefix + l.addressKey(c.ip)
+}
+
+// addressKey is the address as a key, of IPv6 the network.
+func (l *rateLimiter) addressKey(ip netip.Addr) string {
+	ip = admission.Network(ip, l.IPv6Prefix)
+	if ip.Is4() || ip.IsLinkLocalUnicast() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip, l.IPv6Prefix).String()
 }
 
 // takeScript is gcra.Rate.Take for a store: args are interval and tolerance in microseconds. It returns
@@ -366,7 +390,7 @@ func storedKey(key string) string {
 
 // ask has the store decide. Times are in microseconds there.
 func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
-	n, err := l.Store.Run(ctx, l.prefix+storedKey(key), takeScript, l.args)
+	n, err := l.Store.Run(ctx, key, takeScript, l.args)
 	switch {
 	case err != nil:
 		return gcra.Verdict{}, err

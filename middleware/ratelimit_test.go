@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -46,7 +47,7 @@ func TestRateLimit(t *testing.T) {
 					{0, "a", `200 "default";r=0;t=6`},
 					{0, "a", `429 "default";r=0;t=6 2`},
 					{0, "b", `200 "default";r=2;t=2`},
-					{0, "", `200`},
+					{0, "", `200 "default";r=2;t=2`}, // its address
 					{1500 * time.Millisecond, "a", `429 "default";r=0;t=5 1`},
 					{500 * time.Millisecond, "a", `200 "default";r=0;t=6`},
 					{0, "a", `429 "default";r=0;t=6 2`},
@@ -57,7 +58,7 @@ func TestRateLimit(t *testing.T) {
 					if got := limited(w); got != step.want {
 						t.Errorf("step %d: %s, want %s", i, got, step.want)
 					}
-					if policy := w.Header().Get("RateLimit-Policy"); step.token != "" && policy != `"default";q=4;w=8` {
+					if policy := w.Header().Get("RateLimit-Policy"); policy != `"default";q=4;w=8` {
 						t.Errorf("step %d: RateLimit-Policy: %s", i, policy)
 					}
 				}
@@ -123,6 +124,53 @@ func TestRateLimitByAddress(t *testing.T) {
 		app.ServeHTTP(w, req)
 		if w.Code != step.want {
 			t.Errorf("from %s: %d, want %d", step.remote, w.Code, step.want)
+		}
+	}
+}
+
+// Clients of which some bits of an IPv6 address differ, or that come through a translator of IPv4, are told apart, with a store and without.
+func TestRateLimitNetworks(t *testing.T) {
+	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
+		for _, c := range []struct {
+			bits int
+			a, b string
+			same bool
+		}{
+			{0, "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
+			{0, "64:ff9b::192.0.2.1", "192.0.2.1", true},
+			{0, "2001:db8:1:1::1", "2001:db8:1:2::1", false},
+			{48, "2001:db8:1:1::1", "2001:db8:1:2::1", true},
+			{48, "2001:db8:1:1::1", "2001:db8:2:1::1", false},
+			{128, "2001:db8:1:1::1", "2001:db8:1:1::2", false},
+			{0, "fe80::1%eth0", "fe80::2%eth0", false},
+		} {
+			limit := middleware.Rate{Name: c.a + " and " + c.b, Limit: 1, Window: time.Hour, IPv6Prefix: c.bits, Store: st}
+			app := newApp(text("hello"), middleware.RateLimit(limit))
+			from := func(ip string) int {
+				req := httptest.NewRequest("GET", "/items/7", nil)
+				req.RemoteAddr = net.JoinHostPort(ip, "1000")
+				w := httptest.NewRecorder()
+				app.ServeHTTP(w, req)
+				return w.Code
+			}
+			if first, second := from(c.a), from(c.b); first != 200 || (second == 429) != c.same {
+				t.Errorf("%s, %d bits: %s %d, then %s %d", name, c.bits, c.a, first, c.b, second)
+			}
+		}
+	}
+}
+
+// A request without a key counts for its address, and no key that reads like an address counts for that.
+func TestRateLimitWithoutKey(t *testing.T) {
+	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
+		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+		for _, step := range []struct {
+			token string
+			want  int
+		}{{"192.0.2.1", 200}, {"address:192.0.2.1", 200}, {"", 200}, {"", 429}, {"192.0.2.1", 429}} {
+			if w := send(app, "GET", "X-Token", step.token); w.Code != step.want {
+				t.Errorf("%s, key %q: %d, want %d", name, step.token, w.Code, step.want)
+			}
 		}
 	}
 }
@@ -405,6 +453,8 @@ func TestRateLimitSettings(t *testing.T) {
 		"a quote":          {Limit: 1, Window: time.Second, Name: `a"b`},
 		"a line":           {Limit: 1, Window: time.Second, Name: "a\r\nb"},
 		"keys":             {Limit: 1, Window: time.Second, MaxKeys: -1},
+		"a long prefix":    {Limit: 1, Window: time.Second, IPv6Prefix: 129},
+		"no prefix":        {Limit: 1, Window: time.Second, IPv6Prefix: -1},
 		"away":             {Limit: 1, Window: time.Second, Away: 9},
 	} {
 		mustPanic(t, "RateLimit with "+what, func() { middleware.RateLimit(rate) })
@@ -510,12 +560,14 @@ func BenchmarkRateLimit(b *testing.B) {
 
 func ExampleRateLimit() {
 	app := dunlin.New(quiet)
-	app.Use(middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: func(r *dunlin.Request) string {
-		return r.Header("X-API-Key")
-	}}))
+	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	app.Use(
+		middleware.KeyAuth(keys),
+		middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: middleware.User}),
+	)
 	app.Get("/items/{id}", text("hello"))
 	for range 3 {
-		w := send(app, "GET", "X-API-Key", "k1")
+		w := send(app, "GET", "Authorization", "Bearer 0123456789abcdef")
 		fmt.Printf("%d %s Retry-After: %q\n", w.Code, w.Header().Get("RateLimit"), w.Header().Get("Retry-After"))
 	}
 	// Output:

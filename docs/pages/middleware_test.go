@@ -254,13 +254,14 @@ func otherServers(t *testing.T, app *dunlin.App) {
 
 func rateLimits(_ *testing.T, app *dunlin.App) {
 	var st store.Store = store.NewMemory(store.MemoryConfig{})
+	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 
 	app.Use(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute}))
 
-	// By API key, 10 at once at most, counted by all machines together:
-	api := app.Group("/api", middleware.RateLimit(middleware.Rate{
+	// By user, 10 at once at most, counted by all machines together:
+	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(middleware.Rate{
 		Name: "api", Limit: 1000, Window: time.Hour, Burst: 10,
-		Key:   func(r *dunlin.Request) string { return r.Header("X-API-Key") },
+		Key:   middleware.User,
 		Store: st,
 	}))
 	api.Get("/hello", hello)

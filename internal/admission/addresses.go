@@ -14,9 +14,7 @@ type Addresses struct {
 	open keyCount[addressKey]
 }
 
-// addressKey is what counts as one address: an IPv4 address, written as IPv6 has
-// it; the first 64 bits of an IPv6 address, since a single host is given that
-// many; a link-local address in full, for there the first 64 bits are everybody's.
+// addressKey is the network that counts as one address, see Network; an IPv4 address is written as IPv6 has it.
 type addressKey [16]byte
 
 // AddressKey tells addresses apart that count as different ones.
@@ -25,12 +23,28 @@ type AddressKey = addressKey
 // AddressKeyOf returns the key of a valid address.
 func AddressKeyOf(ip netip.Addr) AddressKey { return keyOf(ip) }
 
-func keyOf(ip netip.Addr) addressKey {
-	key := addressKey(ip.As16())
-	if !ip.Is4() && !ip.Is4In6() && !ip.IsLinkLocalUnicast() {
-		clear(key[8:])
+func keyOf(ip netip.Addr) addressKey { return Network(ip, 64).As16() }
+
+// nat64 is the prefix below which a translator writes IPv4 addresses (RFC 6052 section 2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Network returns the address that stands for the clients which count as one: an IPv4 address, also one that is written in IPv6
+// (::ffff:192.0.2.1, 64:ff9b::192.0.2.1), for itself; of an IPv6 address the first bits, since a single host is given many; a
+// link-local address for itself, since the first bits are the same for all. It has no zone.
+func Network(ip netip.Addr, bits int) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	switch {
+	case ip.Is4(), ip.IsLinkLocalUnicast():
+		return ip
+	case nat64.Contains(ip):
+		b := ip.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
-	return key
+	network, err := ip.Prefix(bits)
+	if err != nil { // no address, or no length that it has
+		return ip
+	}
+	return network.Addr()
 }
 
 // NewAddresses returns a count that allows each address most. With most 0 it

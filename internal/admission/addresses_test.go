@@ -21,6 +21,9 @@ func TestAddresses(t *testing.T) {
 		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true},
 		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
 		{"fe80::1%1", "fe80::2%1", false},
+		{"64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
+		{"64:ff9b::192.0.2.1", "192.0.2.1", true},
+		{"64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
 		{"::1", "0.0.0.1", false},
 		{"::1", "127.0.0.1", false},
 	} {
@@ -32,6 +35,29 @@ func TestAddresses(t *testing.T) {
 		if got := !both.Take(y); got != c.same {
 			t.Errorf("%v and %v share a bound: %v, want %v", x, y, got, c.same)
 		}
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for _, c := range []struct {
+		ip   string
+		bits int
+		want string
+	}{
+		{"192.0.2.1", 64, "192.0.2.1"},
+		{"::ffff:192.0.2.1", 48, "192.0.2.1"},
+		{"64:ff9b::192.0.2.1", 48, "192.0.2.1"},
+		{"2001:db8:1:2:3::1", 64, "2001:db8:1:2::"},
+		{"2001:db8:1:2:3::1", 48, "2001:db8:1::"},
+		{"2001:db8:1:2:3::1", 128, "2001:db8:1:2:3::1"},
+		{"fe80::1%eth0", 48, "fe80::1"},
+	} {
+		if got := admission.Network(netip.MustParseAddr(c.ip), c.bits); got.String() != c.want {
+			t.Errorf("the first %d bits of %s are %v, want %s", c.bits, c.ip, got, c.want)
+		}
+	}
+	if got := admission.Network(netip.Addr{}, 64); got.IsValid() {
+		t.Errorf("no address: %v", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
@@ -69,10 +70,7 @@ type offenders struct {
 
 // hash is that of an address, or of the 64 bits of an IPv6 address that a single host is given.
 func (o *offenders) hash(from netip.Addr) uint64 {
-	key := from.As16()
-	if !from.Is4() && !from.Is4In6() {
-		clear(key[8:])
-	}
+	key := admission.Network(from, 64).As16()
 	return maphash.Bytes(o.seed, key[:])
 }
 

@@ -68,6 +68,7 @@ func TestLimits(t *testing.T) {
 			{"a route", "/route,/route", "", []string{"/route"}, "503", "are being served here already: the limit is 2"},
 			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "are being served here already: the limit is 1"},
 			{"a key", "/key", "one", []string{"/key"}, "429", "for this client already: the limit is 1"},
+			{"a request without a key", "/key", "", []string{"/key"}, "429", "for this client already: the limit is 1"},
 			{"an address", "/address", "", []string{"/address"}, "429", "for this client already: the limit is 1"},
 		} {
 			var served []*bufio.Reader
@@ -90,7 +91,7 @@ func TestLimits(t *testing.T) {
 		other := askFor(t, addr, "/key", "other")
 		g.Await(t)
 		g.letPass(t, one, none, other)
-		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 2 {
+		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 3 {
 			t.Errorf("counted: %v", s)
 		}
 		Soon(t, "the log has both", func() bool { return strings.Count(logs.String(), "refused by a limit") >= 2 })
