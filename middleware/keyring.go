@@ -147,8 +147,6 @@ func (k *KeyRing) Verify(purpose, signed string) (string, error) {
 
 func (k *ringKey) signature(purpose, value string) string {
 	h := hmac.New(sha256.New, k.secret)
-	for _, s := range []string{"dunlin sign\x00", purpose, "\x00", value} {
-		_, _ = h.Write([]byte(s)) // a hash takes everything
-	}
+	_, _ = fmt.Fprintf(h, "dunlin sign 2\x00%d\x00%s%s", len(purpose), purpose, value) // with the length, no other pair is the same text
 	return inBase64.EncodeToString(h.Sum(nil))
 }

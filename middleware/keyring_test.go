@@ -111,3 +111,24 @@ func ExampleKeyRing() {
 	// user 7 <nil>
 	// middleware: not made by a key of this ring, or changed since
 }
+
+// What was signed for a purpose counts for that alone, wherever the two of them are divided.
+func TestSignedPairs(t *testing.T) {
+	keys := middleware.NewKeyRing([]byte("0123456789abcdef"))
+	for _, c := range []struct{ purpose, value, other, otherValue string }{
+		{"reset", "x\x00y", "reset\x00x", "y"},
+		{"reset", "x", "reset\x00x", ""},
+		{"reset", "xy", "resetx", "y"},
+		{"1", "0\x00x", "10", "\x00x"},
+		{"", "5\x00reset", "reset", ""},
+	} {
+		signed := keys.Sign(c.purpose, c.value)
+		if got, err := keys.Verify(c.purpose, signed); got != c.value || err != nil {
+			t.Errorf("%q for %q: %q, %v", c.value, c.purpose, got, err)
+		}
+		signature := signed[strings.LastIndexByte(signed, '.'):]
+		if got, err := keys.Verify(c.other, c.otherValue+signature); err == nil {
+			t.Errorf("%q, signed for %q, holds as %q for %q", c.value, c.purpose, got, c.other)
+		}
+	}
+}
