@@ -118,6 +118,9 @@ func TestRedirectTo(t *testing.T) {
 		{"/tags/{tag...}", "/search?tag={tag...}", "/tags/a/b&c", "/search?tag=a%2Fb%26c"},
 		{"/tags/{tag}", "/tags?of=all#{tag}", "/tags/a+b?x=1", "/tags?of=all&x=1#a+b"},
 		{"/old/{id}", "/new#{id}", "/old/a?x=1", "/new?x=1#a"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..b/.c", "/tenant1/a/..b/.c"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/%252e%252e/x", "/tenant1/%252e%252e/x"},
+		{"/docs/{path...}", "/search?of={path...}", "/docs/..%2fx", "/search?of=..%2Fx"},
 	} {
 		app := dunlin.New(quiet)
 		app.Get(c.pattern, middleware.RedirectTo(c.target))
@@ -127,7 +130,24 @@ func TestRedirectTo(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", c.path, w.Code, got, c.want)
 		}
 	}
-	for _, bad := range []string{"", "people", "//evil.net", "/x/{id", "/x/{}", "https://{host}/x", "{x}://h/", "https://a.{host}/"} {
+	// None leads out of the folder of its target (RFC 3986 section 5.2.4).
+	for _, c := range []struct{ pattern, target, path string }{
+		{"/docs/{path...}", "https://docs.example.com/tenant1/{path...}", "/docs/..%2f..%2ftenant2/x"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..%2F..%2Ftenant2"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..%2F.."},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/.%2Fx"},
+		{"/docs/x{id}", "/tenant1/{id}/y", "/docs/x.."},
+		{"/docs/x{id}", "/tenant1/.{id}/y", "/docs/x."},
+	} {
+		app := dunlin.New(quiet)
+		app.Get(c.pattern, middleware.RedirectTo(c.target))
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
+		if w.Code != 404 || w.Header().Get("Location") != "" {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Header().Get("Location"))
+		}
+	}
+	for _, bad := range []string{"/a/../{x}", "/./x", "/%2E%2e/x", "", "people", "//evil.net", "/x/{id", "/x/{}", "https://{host}/x", "{x}://h/", "https://a.{host}/"} {
 		mustPanic(t, "RedirectTo "+bad, func() { middleware.RedirectTo(bad) })
 	}
 }

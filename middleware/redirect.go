@@ -85,8 +85,9 @@ func escapePath(path string) string {
 //	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
 //
 // The query of the request goes along. Parameters are escaped for where they stand, path or query, so that none can lead to another host: target
-// must name one itself, or begin with a single slash. [dunlin.App.Rewrite] serves the same under
-// another path without redirecting.
+// must name one itself, or begin with a single slash. A request whose parameters make a path with dot segments, by escaped slashes,
+// is answered with 404: it would leave the folder of target. [dunlin.App.Rewrite] serves the same under another path without
+// redirecting. RedirectTo panics when target is not valid.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))
@@ -105,6 +106,9 @@ func RedirectTo(target string) dunlin.Action {
 	if u, err := url.Parse(strings.Join(pieces, "")); err != nil || u.Host == "" && !strings.HasPrefix(target, "/") || u.Host != "" && len(pieces) > 1 && !strings.HasPrefix(pieces[0], u.Scheme+"://"+u.Host+"/") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it must be a path, or a URL whose host has no parameters", target))
 	}
+	if hasDotSegment(strings.Join(pieces, "x")) {
+		panic(fmt.Sprintf("middleware: RedirectTo(%q): its path has a dot segment", target))
+	}
 	return func(r *dunlin.Request) dunlin.Response {
 		var to strings.Builder
 		to.WriteString(pieces[0])
@@ -120,6 +124,9 @@ func RedirectTo(target string) dunlin.Action {
 			to.WriteString(pieces[i+1])
 		}
 		location := to.String()
+		if hasDotSegment(location) {
+			return dunlin.NotFound()
+		}
 		if strings.HasPrefix(location, "//") {
 			location = "/" + strings.TrimLeft(location, "/")
 		}
@@ -136,6 +143,22 @@ func RedirectTo(target string) dunlin.Action {
 		}
 		return dunlin.Redirect(location).Status(http.StatusPermanentRedirect)
 	}
+}
+
+// hasDotSegment reports whether the path of a URL has a segment that clients resolve (RFC 3986 section 5.2.4).
+func hasDotSegment(location string) bool {
+	if end := strings.IndexAny(location, "?#"); end >= 0 {
+		location = location[:end]
+	}
+	for segment := range strings.SplitSeq(location, "/") {
+		if strings.HasPrefix(segment, ".") || strings.HasPrefix(segment, "%") {
+			switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+			case ".", "..":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // MethodOverride is the action, for POST, of a path whose other methods a client cannot send, such as an HTML
