@@ -55,8 +55,9 @@ type Config struct {
 	// number. Default: nil, all.
 	Ratio *float64
 
-	// Public says that anybody may send trace context, as to a service on the Internet: a trace that a request says it belongs to
-	// is linked to, and neither continued nor sampled because it says so. Default: it is trusted.
+	// Public is for a service on the Internet, to which anybody may send trace context. The span of a request links to the trace that
+	// the request names, and is the root of a new one; the sender does not decide about sampling. Nothing of the sender's context, such as
+	// baggage, is passed on to calls of the action. Default: trace context is trusted.
 	Public bool
 
 	// Methods are those that are said as they are; others are _OTHER, since clients could make any number of them. Default: those
@@ -90,7 +91,7 @@ func (c *Config) setDefaults() {
 //
 // If the trace of a request is not sampled, its trace context is passed on, so that what the action calls is
 // not sampled either. A request that begins a trace which Ratio leaves out has no trace context, but what
-// else the Propagator reads (baggage) is passed on. Answers that are given before middleware runs, in an
+// else the Propagator reads (baggage) is passed on, unless Config.Public is set. Answers that are given before middleware runs, in an
 // overload for example, have no span.
 //
 // Put Trace first. It panics when a setting is not valid.
@@ -111,7 +112,9 @@ func Trace(c Config) dunlin.Middleware {
 			var remote trace.SpanContext
 			if carried {
 				ctx = c.Propagator.Extract(r.Context(), carrier{r})
-				remote = trace.SpanContextFromContext(ctx)
+				if remote = trace.SpanContextFromContext(ctx); c.Public {
+					ctx, carried = nil, false // remote is linked to, and that is all
+				}
 			}
 			decided := remote.IsValid() && !c.Public
 			if decided && !remote.IsSampled() {
