@@ -10,25 +10,22 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Decompression says what Decompress decodes. The zero value of every field stands for its default.
+// Decompression has the settings of [Decompress]. The zero value of every field stands for its default.
 type Decompression struct {
 	// Codings are what is decoded; module compress has zstd and Brotli. Default: gzip and deflate.
 	Codings []*Coding
 
-	// MaxSize bounds a body once it is decoded, and at every step on the way, in bytes. The limit of the route
+	// MaxSize bounds a body once it is decoded, in bytes. The limit of the route
 	// ([dunlin.Group.MaxBody]) bounds it in any case. Default: that limit alone.
 	MaxSize int64
 }
 
-// mostCodings bounds how often a body may be encoded: each takes a decoder.
-const mostCodings = 2
-
 // Decompress takes the content codings off the bodies of requests (RFC 9110 section 8.4), so that actions, forms, Decode and standard
-// handlers see them plain, and neither Content-Encoding nor Content-Length. Bodies are read in whole, before the action: the bound on a body holds for
-// what is sent and for what becomes of it, so that a small body that becomes a large one (a compression bomb) is answered with
-// 413 as soon as it passes the bound; so is what of two codings is large between them, and nothing in the end. A coding that is not
-// among Codings, or more than two of them, are answered with 415 and Accept-Encoding (RFC 9110 section 15.5.16), a body that is not what
-// it says with 400. As many bodies are decoded at once as there are processors. Requests without Content-Encoding pass, and pay nothing but a look at it.
+// handlers see them plain, and neither Content-Encoding nor Content-Length. The whole body is read before the action: the bound on a body holds for
+// the encoded and for the decoded one, so that a small body that becomes a large one (a compression bomb) is answered with
+// 413 as soon as it passes the bound. A coding that is not
+// among Codings, or more than one of them, is answered with 415 and Accept-Encoding (RFC 9110 section 15.5.16), a body that is not in its
+// coding with 400. As many bodies are decoded at once as there are processors. Requests without Content-Encoding pass, and pay nothing but a look at it.
 //
 // Put it behind what refuses requests and before what reads bodies; ContentDigest, which is about the body as sent, goes before it.
 // Decompress panics when a setting is not valid.
@@ -54,14 +51,14 @@ func Decompress(d Decompression) dunlin.Middleware {
 			if list == "" {
 				return next(r)
 			}
-			codings, unknown := d.parse(list)
+			coding, unknown := d.parse(list)
 			if unknown != "" {
 				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: unknown}).Headers(known)
 			}
-			if len(codings) == 0 {
+			if coding == nil {
 				return next(r)
 			}
-			if err := d.decode(r, codings, places); err != nil {
+			if err := d.decode(r, coding, places); err != nil {
 				return dunlin.Error(err)
 			}
 			return next(r)
@@ -69,38 +66,46 @@ func Decompress(d Decompression) dunlin.Middleware {
 	}
 }
 
-// decode takes the codings off the body of r when it has come and one of places is free: a decoder has up to 16 MB, which a body of a few bytes
+// decode takes the coding off the body of r when it has come and one of places is free: a decoder has up to 16 MB, which a body of a few bytes
 // may ask for, and more of them than there are processors are done no sooner.
-func (d *Decompression) decode(r *dunlin.Request, codings []*Coding, places chan struct{}) error {
-	chain := decoding{max: d.MaxSize}
-	defer chain.close()
+func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan struct{}) error {
+	one := decoding{places: places}
+	defer one.close()
 	return r.DecodeBody(func(src io.Reader) (io.Reader, error) {
 		select {
 		case places <- struct{}{}:
-			chain.places = places
+			one.placed = true
 		case <-r.Context().Done():
 			return nil, &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request body was not decoded in time", Cause: r.Context().Err(), Temporary: true}
 		}
-		return chain.open(src, codings)
+		opened, err := coding.Open(src)
+		if err != nil {
+			return nil, err
+		}
+		one.opened, _ = opened.(io.Closer)
+		if d.MaxSize > 0 {
+			return &bounded{src: opened, left: d.MaxSize, max: d.MaxSize}, nil
+		}
+		return opened, nil
 	})
 }
 
-// parse returns the codings of a body in the order in which they were applied, or what is wrong with the list.
-func (d *Decompression) parse(list string) (codings []*Coding, unknown string) {
+// parse returns the coding of a body, nil for none, or a detail for the client. One alone is decoded: of two, the
+// inner one can cost the time of a body that is many times as large, and decode to nothing.
+func (d *Decompression) parse(list string) (coding *Coding, unknown string) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		if name == "" || strings.EqualFold(name, "identity") {
 			continue
 		}
-		c := d.coding(name)
-		if c == nil {
+		if coding != nil {
+			return nil, "the body has more than one content coding"
+		}
+		if coding = d.coding(name); coding == nil {
 			return nil, fmt.Sprintf("the content coding %.40q is not supported", name)
 		}
-		if codings = append(codings, c); len(codings) > mostCodings {
-			return nil, fmt.Sprintf("the body has more than %d content codings", mostCodings)
-		}
 	}
-	return codings, ""
+	return coding, ""
 }
 
 func (d *Decompression) coding(name string) *Coding {
@@ -115,54 +120,18 @@ func (d *Decompression) coding(name string) *Coding {
 	return nil
 }
 
-// A decoding is the readers that take the codings off a body.
+// A decoding is the reader that takes the coding off a body, and the place that it has.
 type decoding struct {
-	max    int64
-	opened []io.Closer
-	places chan struct{} // where it has a place, that it gives back; nil: it has none
-}
-
-// What comes out of a coding that is not the last one is bounded by what was sent: encoded bytes hardly get smaller by another coding, but
-// for those that decode to nothing, such as empty members of gzip, of which a few KB become as many as take a second.
-const (
-	leastBetween = 1 << 20
-	growBetween  = 32 // times what was sent
-	mostBetween  = 64 << 20
-)
-
-// open returns the reader of the plain body.
-func (d *decoding) open(src io.Reader, codings []*Coding) (io.Reader, error) {
-	between := int64(mostBetween)
-	if whole, ok := src.(interface{ Len() int }); ok { // which DecodeBody gives
-		between = min(max(growBetween*int64(whole.Len()), leastBetween), mostBetween)
-	}
-	if d.max > 0 {
-		between = min(between, d.max)
-	}
-	for i := len(codings) - 1; i >= 0; i-- {
-		opened, err := codings[i].Open(src)
-		if err != nil {
-			return nil, err
-		}
-		if c, ok := opened.(io.Closer); ok {
-			d.opened = append(d.opened, c)
-		}
-		src = opened
-		switch {
-		case i > 0:
-			src = &bounded{src: src, left: between, max: between}
-		case d.max > 0:
-			src = &bounded{src: src, left: d.max, max: d.max}
-		}
-	}
-	return src, nil
+	opened io.Closer // nil: there is nothing to close
+	places chan struct{}
+	placed bool
 }
 
 func (d *decoding) close() {
-	for _, c := range d.opened {
-		_ = c.Close() // what counts has been read
+	if d.opened != nil {
+		_ = d.opened.Close() // what counts has been read
 	}
-	if d.places != nil {
+	if d.placed {
 		<-d.places
 	}
 }

@@ -129,8 +129,9 @@ func TestDecompress(t *testing.T) {
 			"standard handler":   {upload("/std", "text/plain", "x-gzip", gzipped("hello")), 200, "hello 5 [] <nil>"},
 			"behind others":      {upload("/behind", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
 			"deflate":            {upload("/body", "text/plain", "deflate", deflated("hello")), 200, "hello"},
-			"two codings":        {upload("/body", "text/plain", "deflate, gzip", gzipped(deflated("hello"))), 200, "hello"},
-			"two lines":          {upload("/body", "text/plain", "deflate\r\nContent-Encoding: gzip", gzipped(deflated("hello"))), 200, "hello"},
+			"two codings":        {upload("/body", "text/plain", "deflate, gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
+			"two lines":          {upload("/body", "text/plain", "deflate\r\nContent-Encoding: gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
+			"and no other":       {upload("/body", "text/plain", "identity, gzip, ", gzipped("hello")), 200, "hello"},
 			"plain":              {upload("/body", "text/plain", "", "hello"), 200, "hello"},
 			"identity":           {upload("/body", "text/plain", "identity", "hello"), 200, "hello"},
 			"empty":              {upload("/body", "text/plain", "gzip", ""), 200, ""},
@@ -138,13 +139,10 @@ func TestDecompress(t *testing.T) {
 			"as long as may be":  {upload("/body", "text/plain", "gzip", gzipped(full)), 200, full},
 			"one byte too long":  {upload("/body", "text/plain", "gzip", gzipped(full+"a")), 413, "larger than the limit"},
 			"a bomb":             {upload("/body", "text/plain", "gzip", gzipped(strings.Repeat("a", 2<<20))), 413, "larger than the limit"},
-			"a bomb in a bomb":   {upload("/body", "text/plain", "gzip, gzip", gzipped(gzipped(strings.Repeat("a", 4<<20)))), 413, "larger than the limit"},
-			"nothing in a bomb":  {upload("/body", "text/plain", "gzip, gzip", gzipped(strings.Repeat(gzipped(""), 100_000))), 413, "larger than the limit"},
 			"nothing in members": {upload("/body", "text/plain", "gzip", strings.Repeat(gzipped(""), 1000)), 200, ""},
 			"too long as it is":  {upload("/body", "text/plain", "gzip", full+"a"), 413, "larger than the limit"},
-			"three codings":      {upload("/body", "text/plain", "gzip, gzip, gzip", gzipped(gzipped(gzipped("hello")))), 415, "more than 2 content codings"},
 			"unknown":            {upload("/body", "text/plain", "br", "hello"), 415, "is not supported"},
-			"one of two unknown": {upload("/body", "text/plain", "gzip, zstd", "hello"), 415, "is not supported"},
+			"one of two unknown": {upload("/body", "text/plain", "zstd, gzip", "hello"), 415, "is not supported"},
 			"no gzip":            {upload("/body", "text/plain", "gzip", "hello, world"), 400, "Content-Encoding"},
 			"cut short":          {upload("/body", "text/plain", "gzip", cut[:len(cut)-3]), 400, "Content-Encoding"},
 			"a wrong checksum":   {upload("/body", "text/plain", "gzip", cut[:len(cut)-8]+"\x00\x00\x00\x00"+cut[len(cut)-4:]), 400, "Content-Encoding"},
@@ -253,13 +251,6 @@ func TestDecompressSettings(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%q: %d %s, want %d", body, w.Code, w.Body, want)
 		}
-	}
-	// What comes out of the outer coding is bounded, too, though nothing comes out of the inner one.
-	req := httptest.NewRequest("POST", "/body", strings.NewReader(gzipped(gzipped(""))))
-	req.Header.Set("Content-Encoding", "gzip, gzip")
-	w := httptest.NewRecorder()
-	if app.ServeHTTP(w, req); w.Code != 413 {
-		t.Errorf("two codings: %d %s", w.Code, w.Body)
 	}
 	mustPanic(t, "MaxSize -1", func() { middleware.Decompress(middleware.Decompression{MaxSize: -1}) })
 	mustPanic(t, "a coding without Open", func() {
