@@ -54,11 +54,13 @@ func FS(fsys fs.FS, name string) Response {
 // It answers as [FS] does and never lists a directory. One that is asked for
 // without a slash at the end, and has an index.html, is redirected (308), as is a file
 // that is asked for with one. A name with an escaped slash (%2F) is not found: other
-// routes, which may guard a part of the tree, do not take it for a slash either. Files
-// whose names begin with a dot are served as all others: what is not to be seen
-// should not lie in the tree. Files without a time, as in an embed.FS, are taken to never change: their ETag is a
-// hash of the content, made when a file is first asked for. An os.DirFS follows
-// symbolic links out of its tree; the FS of an os.Root does not.
+// routes, which may guard a part of the tree, do not take it for a slash either. Files and
+// directories whose names begin with a dot, such as .env and .git, are not found, except for
+// .well-known; [FS] serves them. Files without a time, as in an embed.FS, are taken to never change: their ETag is a
+// hash of the content, made when a file is first asked for.
+//
+// An os.DirFS follows symbolic links out of its tree. Where others than the service can write to the tree, use
+// the FS of an [os.Root], which does not.
 func Files(fsys fs.FS) Action {
 	if fsys == nil {
 		panic("dunlin: Files: nil file system (called at " + callerPlace() + ")")
@@ -75,6 +77,9 @@ func Files(fsys fs.FS) Action {
 		name := strings.TrimSuffix(asked, "/")
 		if name == "" {
 			name = "."
+		}
+		if files.Hidden(name) {
+			return NotFound()
 		}
 		slash := asked == "" || name != asked
 		return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name), tags: tags, tree: true, slash: slash})

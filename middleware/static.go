@@ -21,7 +21,7 @@ import (
 // StaticConfig says what files there are and how they are served.
 type StaticConfig struct {
 	// FS has the files: an embed.FS, the FS of an os.Root, an os.DirFS. They must not change
-	// while they are served.
+	// while they are served. An os.DirFS follows symbolic links out of its tree; with an os.Root such a link is an error of Static.
 	FS fs.FS
 
 	// Index is the file that a directory stands for. One that is asked for without a slash at the end is redirected (308) to itself with it, where

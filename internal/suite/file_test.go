@@ -32,7 +32,8 @@ func makeFiles(t *testing.T) string {
 	for name, content := range map[string]string{
 		"a.txt": "0123456789", "b.css": "p{}", "noext": "<html>x", "sub/index.html": "<p>sub", "bare/x.txt": "x",
 		"big.bin": strings.Repeat("0123456789abcdef", 20_000), "../secret.txt": "secret", "closed.txt": "closed", "404.html": "<p>gone",
-		"100%/index.html": "<p>100", "a:b c/index.html": "<p>a:b", "odd/index.html/index.html": "<p>odd", ".hidden": "hidden", "guarded/x.txt": "guarded",
+		"100%/index.html": "<p>100", "a:b c/index.html": "<p>a:b", "odd/index.html/index.html": "<p>odd", ".hidden": "hidden", ".git/config": "hidden", ".git/index.html": "hidden", "sub/.env": "hidden",
+		".well-known/security.txt": "shown", "guarded/x.txt": "guarded",
 	} {
 		name = filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -165,7 +166,13 @@ func TestFiles(t *testing.T) {
 		{Name: "directory named as an index", Send: Request("GET /tree/odd/index.html/"), Want: ok("200 OK", "text/html; charset=utf-8", "<p>odd", 6)},
 		{Name: "directory for an index", Send: Request("GET /tree/odd/"), Want: Problem404},
 		{Name: "file with a slash", Send: Request("GET /tree/a.txt/?q=1"), Want: redirect("../a.txt?q=1")},
-		{Name: "dot file", Send: Request("GET /tree/.hidden"), Want: ok("200 OK", "text/plain; charset=utf-8", "hidden", 6)},
+		{Name: "dot file", Send: Request("GET /tree/.hidden"), Want: Problem404},
+		{Name: "escaped dot file", Send: Request("GET /tree/%2ehidden"), Want: Problem404},
+		{Name: "dot file below", Send: Request("GET /tree/sub/.env"), Want: Problem404},
+		{Name: "below a dot directory", Send: Request("GET /tree/.git/config"), Want: Problem404},
+		{Name: "dot directory", Send: Request("GET /tree/.git/"), Want: Problem404},
+		{Name: "dot directory without a slash", Send: Request("GET /tree/.git"), Want: Problem404},
+		{Name: "well-known file", Send: Request("GET /tree/.well-known/security.txt"), Want: ok("200 OK", "text/plain; charset=utf-8", "shown", 5)},
 		{Name: "below a file", Send: Request("GET /tree/a.txt/x"), Want: Problem404},
 		{Name: "name too long", Send: Request("GET /tree/" + strings.Repeat("x", 300)), Want: Problem404},
 		{Name: "path too long", Send: Request("GET /tree/" + strings.Repeat("x/", 5000)), Want: Problem404},

@@ -1,0 +1,16 @@
+package files
+
+import "strings"
+
+// Hidden reports whether an element of a name begins with a dot, but for "." alone and .well-known (RFC 8615).
+func Hidden(name string) bool {
+	if name == "." {
+		return false
+	}
+	for element := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(element, ".") && element != ".well-known" {
+			return true
+		}
+	}
+	return false
+}
