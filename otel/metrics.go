@@ -41,6 +41,9 @@ var bounds, boundsAt = func() (seconds []float64, at []time.Duration) {
 	return seconds, at
 }()
 
+// lastFrom is where the app's last bucket begins, which has all requests that took longer.
+const lastFrom = 7 << 33 * time.Nanosecond // 60 s
+
 // Produce is metric.Producer's.
 func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	s := p.app.Stats()
@@ -204,11 +207,11 @@ func (c *collecting) histogram(set attribute.Set, buckets iter.Seq2[time.Duratio
 				i++
 			}
 			h.BucketCounts[i] += n
-			middle := (max(last, end-end/4) + end) / 2 // a bucket is a quarter of a doubling wide, or less
-			if end == math.MaxInt64 {
-				middle = longest
+			if end == math.MaxInt64 { // of these only the longest is known
+				h.Sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
+			} else {
+				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // a bucket is a quarter of a doubling wide, or less
 			}
-			h.Sum += float64(n) * middle.Seconds()
 		}
 		last = end
 	}

@@ -9,6 +9,7 @@ package prometheus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,26 +17,77 @@ import (
 	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/dunlinhttp/dunlin"
 )
 
+// Config has the settings of a Collector. The zero value of every field stands for its default.
+type Config struct {
+	// Buckets are the upper bounds of the classic buckets of latencies, shortest first: choose those of your objectives. The app's
+	// own histogram has four buckets to each doubling; a bound between two of these divides the requests there evenly. Native histograms, which
+	// Prometheus scrapes by protobuf, have all of them anyway. Default: 100 µs, 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
+	Buckets []time.Duration
+}
+
+var defaultBuckets = []time.Duration{
+	100 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+}
+
 // Handler returns an action that answers scrapes of an app, of the Go runtime and of the process, in the format that the scraper
-// accepts: text, OpenMetrics, or protobuf, with which latencies are native histograms, too. Who may scrape is for middleware and listeners to say.
-func Handler(app *dunlin.App) dunlin.Action {
+// accepts: text, OpenMetrics, or protobuf, with which latencies are native histograms, too. Anybody who reaches the route may scrape: keep it
+// to yourself by middleware, or by a listener of its own.
+func Handler(app *dunlin.App) dunlin.Action { return Config{}.Handler(app) }
+
+// Handler is the function [Handler] with these settings. It panics when one is not valid.
+func (c Config) Handler(app *dunlin.App) dunlin.Action {
 	registry := prom.NewRegistry()
-	registry.MustRegister(NewCollector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(c.Collector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 }
 
 // A Collector collects what an app counts, for a registry of the program's own.
-type Collector struct{ app *dunlin.App }
+type Collector struct {
+	app    *dunlin.App
+	bounds []time.Duration
+}
 
-// NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for when requests are counted.
-func NewCollector(app *dunlin.App) *Collector { return &Collector{app} }
+// NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for when requests are counted. Routes have only the
+// labels that are not empty, which a pedantic registry does not take.
+func NewCollector(app *dunlin.App) *Collector { return Config{}.Collector(app) }
 
-// The labels of routes. Methods and pattern are as registered; host and version are empty, and so left out, where a route has none.
+// Collector is [NewCollector] with these settings. It panics when one is not valid.
+func (c Config) Collector(app *dunlin.App) *Collector {
+	if c.Buckets == nil {
+		c.Buckets = defaultBuckets
+	}
+	for i, b := range c.Buckets {
+		if b <= 0 || i > 0 && b <= c.Buckets[i-1] {
+			panic(fmt.Sprintf("prometheus: Config.Buckets has %v at %d: each must be positive, and longer than the one before", b, i))
+		}
+	}
+	return &Collector{app, slices.Clone(c.Buckets)}
+}
+
+// The labels of routes. Methods and pattern are as registered; those that are empty, as host and version mostly are, are left out.
 var routeLabels = []string{"http_request_method", "http_route", "server_address", "version"}
+
+// A labeled metric has no empty labels.
+type labeled struct{ prom.Metric }
+
+// Write is prometheus.Metric's.
+func (m labeled) Write(out *dto.Metric) error {
+	err := m.Metric.Write(out)
+	all := out.Label
+	out.Label = nil
+	for _, l := range all {
+		if l.GetValue() != "" {
+			out.Label = append(out.Label, l)
+		}
+	}
+	return err
+}
 
 func describe(name, help string, labels ...string) *prom.Desc {
 	return prom.NewDesc(name, help, labels, nil)
@@ -71,10 +123,10 @@ func (c *Collector) Describe(ch chan<- *prom.Desc) {
 func (c *Collector) Collect(ch chan<- prom.Metric) {
 	s := c.app.Stats()
 	gauge := func(d *prom.Desc, v float64, labels ...string) {
-		ch <- prom.MustNewConstMetric(d, prom.GaugeValue, v, labels...)
+		ch <- labeled{prom.MustNewConstMetric(d, prom.GaugeValue, v, labels...)}
 	}
 	count := func(d *prom.Desc, v uint64, labels ...string) {
-		ch <- prom.MustNewConstMetric(d, prom.CounterValue, float64(v), labels...)
+		ch <- labeled{prom.MustNewConstMetric(d, prom.CounterValue, float64(v), labels...)}
 	}
 	seen := map[[4]string]bool{}
 	for _, r := range append(s.Routes, s.Unmatched) {
@@ -96,7 +148,7 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 		} {
 			count(requests, class.n, append(l[:len(l):len(l)], class.name)...)
 		}
-		ch <- newHistogram(duration, l, r.Latency)
+		ch <- newHistogram(duration, l, c.bounds, r.Latency)
 		gauge(inFlight, float64(r.InFlight), l...)
 		count(panics, r.Panics, l...)
 		count(timeouts, r.Timeouts, l...)
@@ -142,11 +194,3 @@ func methodOf(r *dunlin.RouteStats) string {
 	}
 	return r.Methods
 }
-
-// bounds are those of the classic buckets: where the app's own end, so that nothing is guessed.
-var bounds = func() (all []time.Duration) {
-	for shift := 6; shift <= 24; shift += 2 {
-		all = append(all, 1024*time.Nanosecond<<shift) // 66 µs to 17 s, each four times the one before
-	}
-	return all
-}()

@@ -14,12 +14,14 @@ import (
 
 // A histogram is the latency of a route in both forms that Prometheus knows.
 //
-// The app has four buckets to each doubling of the duration, and so has a native histogram of schema 2, whose boundaries lie
+// The app has four buckets to each doubling of the duration. Those of a classic bucket are added up; one that a bound
+// divides counts below it in part, as if its requests were spread evenly. The native histogram has schema 2, whose boundaries lie
 // elsewhere: each bucket's requests are counted where its middle lies, which moves them by an eighth at most. The sum is
-// reckoned from the middles, too.
+// reckoned from the middles, too. No count of either form ever becomes smaller, which Prometheus would take for a restart.
 type histogram struct {
 	desc   *prom.Desc
 	labels []*dto.LabelPair
+	bounds []time.Duration
 	count  uint64
 	sum    float64 // seconds
 	zero   uint64  // shorter than zeroBelow
@@ -30,12 +32,15 @@ type histogram struct {
 const (
 	schema    = 2 // four buckets to each doubling
 	zeroBelow = 256 * time.Nanosecond
+	lastFrom  = 7 << 33 * time.Nanosecond // 60 s: the app's last bucket has all requests that took longer
 )
 
-func newHistogram(desc *prom.Desc, values []string, l dunlin.Latency) *histogram {
-	h := &histogram{desc: desc, native: map[int]int64{}, below: make([]uint64, len(bounds))}
+func newHistogram(desc *prom.Desc, values []string, bounds []time.Duration, l dunlin.Latency) *histogram {
+	h := &histogram{desc: desc, bounds: bounds, native: map[int]int64{}, below: make([]uint64, len(bounds))}
 	for i, v := range values {
-		h.labels = append(h.labels, &dto.LabelPair{Name: proto.String(routeLabels[i]), Value: proto.String(v)})
+		if v != "" {
+			h.labels = append(h.labels, &dto.LabelPair{Name: proto.String(routeLabels[i]), Value: proto.String(v)})
+		}
 	}
 	for below, n := range l.Buckets {
 		h.add(below, n-h.count, l.Max)
@@ -49,23 +54,31 @@ func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 	if n == 0 {
 		return
 	}
-	for i, bound := range bounds {
-		if end <= bound {
-			h.below[i] += n
-		}
-	}
-	if end <= zeroBelow {
-		h.zero += n
-		h.sum += float64(n) * (zeroBelow / 2).Seconds()
+	if end == math.MaxInt64 { // of these only the longest is known
+		h.sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
+		h.native[indexOf(lastFrom)] += int64(n)
 		return
 	}
-	middle := (beginOf(end) + end) / 2
-	if end == math.MaxInt64 {
-		middle = longest
+	begin := beginOf(end)
+	for i, bound := range h.bounds {
+		switch {
+		case end <= bound:
+			h.below[i] += n
+		case begin < bound:
+			h.below[i] += uint64(float64(n) * float64(bound-begin) / float64(end-begin))
+		}
 	}
+	middle := (begin + end) / 2
 	h.sum += float64(n) * middle.Seconds()
-	h.native[int(math.Ceil(math.Log2(middle.Seconds())*(1<<schema)))] += int64(n)
+	if end <= zeroBelow {
+		h.zero += n
+		return
+	}
+	h.native[indexOf(middle)] += int64(n)
 }
+
+// indexOf returns the native bucket of a duration.
+func indexOf(d time.Duration) int { return int(math.Ceil(math.Log2(d.Seconds()) * (1 << schema))) }
 
 // beginOf returns where a bucket of the app's begins that ends at a duration: they are a quarter of a doubling wide, and no
 // less than 256 ns.
@@ -86,7 +99,7 @@ func (h *histogram) Write(m *dto.Metric) error {
 		SampleCount: proto.Uint64(h.count), SampleSum: proto.Float64(h.sum),
 		Schema: proto.Int32(schema), ZeroThreshold: proto.Float64(zeroBelow.Seconds()), ZeroCount: proto.Uint64(h.zero),
 	}
-	for i, bound := range bounds {
+	for i, bound := range h.bounds {
 		out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: proto.Float64(bound.Seconds()), CumulativeCount: proto.Uint64(h.below[i])})
 	}
 	var indices []int
