@@ -15,15 +15,15 @@ import (
 // whoever answered: see [dunlin.Request.OnAnswer]. Answers to what no middleware has
 // seen, such as requests over a limit, are logged by [LogAnswers] only. The attributes:
 //
-//	method    as sent
-//	path      as sent, without the query, which may hold secrets
-//	route     the pattern that matched, "" for none: what to group by
-//	status    of the answer
-//	bytes     of the body that goes out; left out when it is not known (a stream)
-//	source    what answered, if not the action: see [dunlin.AnswerSource]
-//	duration  until the answer was ready, or for a stream until it had been sent
-//	id        of the request
-//	remote    the client's address, see [dunlin.Request.Remote]; "" where it has none (a unix socket)
+//	method       as sent
+//	path         as sent, without the query, which may hold secrets
+//	route        the pattern that matched, "" for none: what to group by
+//	status       of the answer
+//	bytes        of the body that goes out; left out when it is not known (a stream)
+//	source       what answered, if not the action: see [dunlin.AnswerSource]
+//	duration_us  until the answer was ready, or for a stream until it had been sent, in microseconds
+//	id           of the request
+//	remote       the client's address, see [dunlin.Request.Remote]; "" where it has none (a unix socket)
 //
 // A request whose connection was dropped is logged as "request aborted", without status
 // and bytes.
@@ -49,9 +49,9 @@ type AccessLogConfig struct {
 	// away, or name them otherwise. The slice is its own until it returns. Default: they stay.
 	Attrs func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr
 
-	// Unit has the duration logged as a number of it, with a fraction: time.Millisecond as
-	// "duration_ms", time.Second as "duration_s", microseconds and nanoseconds as "duration_us" and
-	// "duration_ns". Default: a time.Duration as "duration".
+	// Unit is the unit of the duration: time.Millisecond for "duration_ms" and time.Second for "duration_s", with a fraction,
+	// time.Microsecond for "duration_us" and time.Nanosecond for "duration_ns", without one. Default: time.Microsecond, since
+	// package slog allocates for a fraction in JSON.
 	Unit time.Duration
 }
 
@@ -76,11 +76,14 @@ func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
 
 // units are what durations can be numbers of.
 var units = map[time.Duration]string{
-	0: "duration", time.Nanosecond: "duration_ns", time.Microsecond: "duration_us", time.Millisecond: "duration_ms", time.Second: "duration_s",
+	time.Nanosecond: "duration_ns", time.Microsecond: "duration_us", time.Millisecond: "duration_ms", time.Second: "duration_s",
 }
 
 // Observer is [LogAnswers] with these settings. It panics for a Unit that is none of those.
 func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
+	if c.Unit == 0 {
+		c.Unit = time.Microsecond
+	}
 	logger, duration := c.Logger, units[c.Unit]
 	if logger == nil {
 		logger = slog.Default()
@@ -117,8 +120,8 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 		if s := info.Source(); s != dunlin.FromAction {
 			attrs = append(attrs, slog.String("source", s.String()))
 		}
-		took := slog.Duration(duration, info.Duration())
-		if c.Unit > 0 {
+		took := slog.Int64(duration, int64(info.Duration()/c.Unit))
+		if c.Unit >= time.Millisecond {
 			took = slog.Float64(duration, float64(info.Duration())/float64(c.Unit))
 		}
 		attrs = append(attrs, took,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -70,8 +71,8 @@ func TestAccessLog(t *testing.T) {
 		if id, _ := got["id"].(string); len(id) != 26 {
 			t.Errorf("%s: id is %v, want the 26 characters of Request.ID", name, got["id"])
 		}
-		if d, ok := got["duration"].(float64); !ok || d < 0 || d > float64(time.Hour) {
-			t.Errorf("%s: duration is %v, want nanoseconds", name, got["duration"])
+		if d, ok := got["duration_us"].(float64); !ok || d < 0 || d != math.Trunc(d) || d > float64(time.Hour/time.Microsecond) {
+			t.Errorf("%s: duration_us is %v, want microseconds", name, got["duration_us"])
 		}
 	}
 }
@@ -119,7 +120,7 @@ func ExampleAccessLog() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			switch a.Key {
-			case slog.TimeKey, "duration", "remote":
+			case slog.TimeKey, "duration_us", "remote":
 				return slog.Attr{}
 			}
 			return a

@@ -197,7 +197,7 @@ func (m *Ceiling) Serving(loop bool) {
 	}
 	if !m.told {
 		m.told = true
-		m.settings.Log.Info("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", m.Budget.Bound(), "heapGoal", m.collector.Goal())
+		m.settings.Log.Debug("memory", "limit", m.limit.Bytes, "source", m.limit.Source, "budget", m.Budget.Bound(), "heapGoal", m.collector.Goal())
 	}
 	m.loop = m.loop || loop
 	switch {
