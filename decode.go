@@ -2,7 +2,6 @@ package dunlin
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -40,8 +39,9 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Decode(body, v, decodeLimits); err != nil {
-		return decodeProblem(body, err)
+	if !d.Try(body, v, decodeLimits) {
+		reflect.ValueOf(v).Elem().SetZero() // which is as large as that of the second reading
+		return decodeProblem(body, d.Explain(body, decodeLimits))
 	}
 	return nil
 }
@@ -62,6 +62,8 @@ func wantJSON(contentType string) error {
 		return nil
 	case contentType == "":
 		contentType = "none"
+	case len(contentType) > longestMediaType:
+		contentType = strings.ToValidUTF8(contentType[:longestMediaType], "") + "…"
 	}
 	return &ProblemDetails{
 		Status: http.StatusUnsupportedMediaType,
@@ -70,13 +72,12 @@ func wantJSON(contentType string) error {
 	}
 }
 
+// longestMediaType bounds how much of a media type that is not taken is repeated, in bytes.
+const longestMediaType = 100
+
 // decodeProblem says where a body is wrong.
-func decodeProblem(body []byte, err error) error {
-	refusal, ok := errors.AsType[*jsonwire.Refusal](err)
-	if !ok {
-		return badRequest("the JSON of the request body is not what is wanted", err)
-	}
-	switch p := &refusal.Problems[0]; p.Kind {
+func decodeProblem(body []byte, err *jsonwire.Refusal) error {
+	switch p := &err.Problems[0]; p.Kind {
 	case jsonwire.ProblemSyntax, jsonwire.ProblemDepth:
 		if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 			return badRequest("the request body is empty: it must be a JSON value", nil)

@@ -43,7 +43,11 @@ func (b *binder) bind(p *plan, in place) error {
 		return b.err
 	}
 	if p.checks != nil && b.report.OK() {
+		b.report.Request = b.r
 		p.checks.run(&b.report, in.value(p.typ))
+		if b.report.Request = nil; b.report.Ended {
+			return b.r.Context().Err()
+		}
 	}
 	if !b.report.OK() {
 		return b.invalid()

@@ -21,13 +21,24 @@ import (
 type Checks struct {
 	report *schema.Report
 	in     string
-	prefix string
+	steps  []checkStep // to the value
+}
+
+// A checkStep is one step from an input to a value in it.
+type checkStep struct {
+	step  string // "/name" of a member; "" for elements and map values
+	key   string // of a map, as clients have sent it
+	index int    // of an element, else -1
 }
 
 // Check reports a violation unless ok. The pointer begins at the value: "#/until" is
 // its member until, "#" the value itself. rule names what is broken, for programs.
 func (c *Checks) Check(ok bool, pointer, rule, message string) {
-	if !ok {
+	switch {
+	case ok:
+	case c.report.Full():
+		c.report.More = true
+	default:
 		c.report.Add(schema.Violation{In: c.in, Pointer: c.at(pointer), Rule: rule, Message: message})
 	}
 }
@@ -39,11 +50,27 @@ func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
 	}
 }
 
+// at returns the pointer to what a pointer leads to from the value. It is rendered for
+// violations alone, since the keys of maps can be long.
 func (c *Checks) at(pointer string) string {
 	if len(pointer) > 0 && pointer[0] == '#' {
 		pointer = pointer[1:]
 	}
-	return c.prefix + pointer
+	b, whole := []byte("#"), true
+	for i := range c.steps {
+		switch s := &c.steps[i]; {
+		case s.step != "":
+			b, whole = schema.AppendEscaped(b, s.step)
+		case s.index >= 0:
+			b, whole = schema.AppendEscaped(b, "/"+strconv.Itoa(s.index))
+		default:
+			b, whole = schema.AppendStep(b, s.key)
+		}
+		if !whole {
+			return string(b)
+		}
+	}
+	return string(b) + pointer
 }
 
 // A Validator has rules that need code.
@@ -214,45 +241,77 @@ func foreignIn(t reflect.Type, f reflect.StructField) error {
 	return nil
 }
 
-// run calls Validate of all values in v, from the inside out.
-func (p *checkPlan) run(report *schema.Report, v reflect.Value) { p.walk(report, v, "#") }
+// run calls Validate of all values in v, from the inside out, until the report is full or its
+// request has ended.
+func (p *checkPlan) run(report *schema.Report, v reflect.Value) {
+	w := &checkWalk{report: report}
+	w.value(p, v)
+}
 
-func (p *checkPlan) walk(report *schema.Report, v reflect.Value, pointer string) {
+// A checkWalk is on its way through an input.
+type checkWalk struct {
+	report *schema.Report
+	steps  []checkStep
+	calls  int // of Validate
+}
+
+// into walks a value that is one step away, nil for none.
+func (w *checkWalk) into(p *checkPlan, v reflect.Value, s checkStep) {
+	w.steps = append(w.steps, s)
+	w.value(p, v)
+	w.steps = w.steps[:len(w.steps)-1]
+}
+
+func (w *checkWalk) value(p *checkPlan, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			p.elem.walk(report, v.Elem(), pointer)
+			w.value(p.elem, v.Elem())
 		}
 	case reflect.Slice, reflect.Array:
-		if p.elem.empty() {
-			break
-		}
-		for i := range v.Len() {
-			p.elem.walk(report, v.Index(i), pointer+"/"+strconv.Itoa(i))
+		for i := 0; !p.elem.empty() && i < v.Len() && !w.over(); i++ {
+			w.into(p.elem, v.Index(i), checkStep{index: i})
 		}
 	case reflect.Map:
 		if p.elem.empty() {
 			break
 		}
-		for _, key := range sortedMapKeys(v) {
+		for _, k := range sortedMapKeys(v) {
+			if w.over() {
+				break
+			}
 			copied := reflect.New(v.Type().Elem()).Elem() // a map's values have no address
-			copied.Set(v.MapIndex(key))
-			p.elem.walk(report, copied, pointer+"/"+schema.EscapePointer(fmt.Sprint(key.Interface())))
+			copied.Set(v.MapIndex(k.key))
+			w.into(p.elem, copied, checkStep{key: k.text, index: -1})
 		}
 	case reflect.Struct:
 		for _, f := range p.fields {
 			if f.plan.empty() {
 				continue
 			}
-			if inner, err := v.FieldByIndexErr(f.index); err == nil {
-				f.plan.walk(report, inner, pointer+f.step)
+			inner, err := v.FieldByIndexErr(f.index)
+			switch {
+			case err != nil:
+			case f.step == "":
+				w.value(f.plan, inner)
+			default:
+				w.into(f.plan, inner, checkStep{step: f.step})
 			}
 		}
 	}
-	if p.self {
-		v.Addr().Interface().(Validator).Validate(&Checks{report: report, in: "body", prefix: pointer})
+	if p.self && !w.over() {
+		if w.calls++; w.calls%callsBetweenLooks == 0 && w.report.HasEnded() {
+			return
+		}
+		v.Addr().Interface().(Validator).Validate(&Checks{report: w.report, in: "body", steps: w.steps})
 	}
 }
+
+// callsBetweenLooks is how many values are checked between looks at the request's context.
+const callsBetweenLooks = 1 << 8
+
+// over reports whether nothing more is to be looked for.
+func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }
 
 // empty reports whether there is nothing to call; a recursive plan is not.
 func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

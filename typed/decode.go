@@ -55,9 +55,17 @@ func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 type plainDecoder struct{}
 
 func (plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
+	if b.report.Full() {
+		return
+	}
 	before := len(b.report.List)
-	b.report.MaxElements = b.state.limits.MaxElements
+	b.report.MaxElements, b.report.Request = b.state.limits.MaxElements, b.r
 	body = p.node.Check(body, "body", &b.report)
+	b.report.Request = nil
+	if b.report.Ended {
+		b.err = b.r.Context().Err()
+		return
+	}
 	if len(b.report.List) > before {
 		return
 	}

@@ -179,7 +179,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 	for i := range files {
 		pointer := ""
 		if p.List {
-			pointer = "#/" + strconv.Itoa(i)
+			pointer = elementPointer(i)
 		}
 		size, r := len(files[i].Data), &one.Rules
 		if r.MinLength.Set && size < r.MinLength.N {

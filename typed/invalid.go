@@ -40,8 +40,12 @@ func (b *binder) invalid() error {
 // Error lists the violations for a log. They hold no values.
 func (e *Invalid) Error() string {
 	var b strings.Builder
-	b.Write(e.appendDetail(nil))
+	b.Write(e.appendDetail(nil, len(e.Violations)))
 	for i := range e.Violations {
+		if i == mostLogged {
+			b.WriteString("; …")
+			break
+		}
 		v := &e.Violations[i]
 		b.WriteString("; " + v.In + " ")
 		if v.Name != "" {
@@ -55,14 +59,17 @@ func (e *Invalid) Error() string {
 	return b.String()
 }
 
-// appendDetail appends how much is wrong.
-func (e *Invalid) appendDetail(b []byte) []byte {
+// mostLogged is how many violations Error lists.
+const mostLogged = 20
+
+// appendDetail appends how much is wrong, of which so many violations are listed.
+func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 	b = append(b, "the request is invalid in "...)
-	if e.More {
+	if e.More || listed < len(e.Violations) {
 		b = append(b, "more than "...)
 	}
-	b = strconv.AppendInt(b, int64(len(e.Violations)), 10)
-	if len(e.Violations) == 1 {
+	b = strconv.AppendInt(b, int64(listed), 10)
+	if listed == 1 {
 		return append(b, " place"...)
 	}
 	return append(b, " places"...)
@@ -71,22 +78,33 @@ func (e *Invalid) appendDetail(b []byte) []byte {
 // StatusCode returns the status the error is answered with.
 func (e *Invalid) StatusCode() int { return e.Status }
 
-// Response is the answer: a problem with the member errors.
+// longestInvalid bounds the answer to an invalid request, in bytes, if its violations have
+// no longer texts of the application's.
+const longestInvalid = 63 << 10
+
+// Response is the answer: a problem with the member errors, up to 64 KB of them.
 func (e *Invalid) Response() dunlin.Response {
-	b := make([]byte, 0, 256+128*len(e.Violations))
+	list := make([]byte, 0, 128*len(e.Violations))
+	listed := 0
+	for i := range e.Violations {
+		before := len(list)
+		if i > 0 {
+			list = append(list, ',')
+		}
+		if list = e.Violations[i].AppendJSON(list); len(list) > longestInvalid && i > 0 {
+			list = list[:before]
+			break
+		}
+		listed++
+	}
+	b := make([]byte, 0, 256+len(list))
 	b = append(b, `{"title":"`...)
 	b = append(b, http.StatusText(e.Status)...)
 	b = append(b, `","status":`...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(b, `,"detail":"`...)
-	b = e.appendDetail(b)
-	b = append(b, `","errors":[`...)
-	for i := range e.Violations {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = e.Violations[i].AppendJSON(b)
-	}
+	b = e.appendDetail(b, listed)
+	b = append(append(b, `","errors":[`...), list...)
 	b = append(b, "]}"...)
 	return dunlin.Bytes("application/problem+json", b).Status(e.Status)
 }

@@ -176,8 +176,8 @@ func (op *Op[In, Out]) recycle(x *input[In]) {
 	var zero In
 	x.in = zero
 	x.binder.r, x.binder.err = nil, nil
-	if len(x.binder.report.List) > 0 {
-		x.binder.report.Reset()
+	if report := &x.binder.report; len(report.List) > 0 || report.Ended {
+		report.Reset()
 	}
 	op.inputs.Put(x)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/schema"
@@ -201,12 +202,15 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 	list := reflect.MakeSlice(p.typ, len(texts), len(texts))
 	one, parsed := p.one(), true
 	for i, text := range texts {
+		if b.report.More {
+			return
+		}
 		if !p.set(placeIn(list.Index(i).Addr()), text) {
 			rule, limit := wantedText(one, text)
-			b.wrong(p, fmt.Sprintf("#/%d", i), rule, limit)
+			b.wrong(p, elementPointer(i), rule, limit)
 			parsed = false
 		} else if p.rules && !one.Holds(text) {
-			one.Scalar([]byte(text), p.In, p.Name, fmt.Sprintf("#/%d", i), &b.report)
+			one.Scalar([]byte(text), p.In, p.Name, elementPointer(i), &b.report)
 		}
 	}
 	switch {
@@ -218,6 +222,9 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 	}
 	in.at(p.offset).value(p.typ).Set(list)
 }
+
+// elementPointer leads to an element of a parameter with several values.
+func elementPointer(i int) string { return "#/" + strconv.Itoa(i) }
 
 // absent gives the field its default, or reports that it is missing.
 func (p *Param) absent(b *binder, in place) {

@@ -14,12 +14,19 @@ import (
 
 func sortStrings(list []string) { slices.Sort(list) }
 
+// A mapKey is a key of a map, and its text.
+type mapKey struct {
+	text string
+	key  reflect.Value
+}
+
 // sortedMapKeys returns a map's keys in the order of their text.
-func sortedMapKeys(v reflect.Value) []reflect.Value {
-	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int {
-		return cmp.Compare(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
-	})
+func sortedMapKeys(v reflect.Value) []mapKey {
+	keys := make([]mapKey, 0, v.Len())
+	for _, key := range v.MapKeys() {
+		keys = append(keys, mapKey{fmt.Sprint(key.Interface()), key})
+	}
+	slices.SortFunc(keys, func(a, b mapKey) int { return cmp.Compare(a.text, b.text) })
 	return keys
 }
 

@@ -87,7 +87,7 @@ func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	if d.decode(data, heldPointer(v), l) {
 		return nil
 	}
-	return d.explain(data, l)
+	return d.Explain(data, l)
 }
 
 // Try is Decode for callers that need not know why a text is refused, or find out

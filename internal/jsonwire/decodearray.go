@@ -1,5 +1,7 @@
 package jsonwire
 
+import "math"
+
 // slice reads an array into a slice: into the elements that it has, and those
 // behind its end, as encoding/json does; then it grows.
 func (d *decoder) slice(p *decodePlan, m memory, start int) int {
@@ -46,25 +48,29 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 const (
 	firstBytes    = 256 // bytes of a slice's first elements, at most firstElements of them
 	firstElements = 8
-	steadyLength  = 64 // from here on the text's length says how far a slice grows
+	steadyLength  = 64       // from here on the text's length says how far a slice grows
+	guessedBytes  = 16 << 10 // bytes that a slice may have on a guess, however few elements are there
 )
 
 // grow makes room for more than the n elements of the slice at m, which are
 // data[start:i]. It doubles a short slice. A longer one, and that which is the
 // whole text, grows to what the rest of the text would hold if that were all of
-// this array and of the same kind.
+// this array and of the same kind. That is a guess, which the rest may not bear out: a
+// slice grows to four times the elements that are there, or to guessedBytes, and never
+// beyond the elements that the limits allow.
 func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
 	whole := d.depth == d.limits.MaxDepth-1 && start <= wholeStart
 	if n >= steadyLength || n > 0 && whole {
-		likely := n + n*(len(d.data)-i)/(i-start) + n/8 + 1
-		if !whole {
-			likely = min(likely, 4*n)
+		likely, most := n+n*(len(d.data)-i)/(i-start)+n/8+1, 4*n
+		if whole {
+			most = max(most, guessedBytes/size)
 		}
-		want = max(n+n/4+1, likely)
+		want = max(n+n/4+1, min(likely, most))
 	}
-	want = min(want, n+(len(d.data)-i)/2+1) // an element and its comma take two bytes
+	left := max(d.elements, 0)                                              // behind the one that is being read
+	want = min(want, n+(len(d.data)-i)/2+1, n+1+min(left, math.MaxInt-n-1)) // an element and its comma take two bytes
 	growSlice(p.typ, p.elem.op, m, want-n)
 }
 

@@ -14,7 +14,7 @@ import (
 // listed, as far as Limits.MaxProblems allows.
 type Refusal struct {
 	Problems []Problem // in the order of their offsets
-	More     bool      // there are more than these
+	More     bool      // there are more than these; of one problem that is not looked at
 }
 
 // A Problem is one thing that is wrong with a text. It does not hold the value.
@@ -75,7 +75,11 @@ func (r *Refusal) Error() string {
 			b.WriteString(" for " + p.Want.String())
 		}
 		if p.Err != nil {
-			b.WriteString(": " + p.Err.Error())
+			text := p.Err.Error() // which may hold the value
+			if len(text) > longestReason {
+				text = strings.ToValidUTF8(text[:longestReason], "") + "…"
+			}
+			b.WriteString(": " + text)
 		}
 	}
 	if r.More {
@@ -83,6 +87,9 @@ func (r *Refusal) Error() string {
 	}
 	return b.String()
 }
+
+// longestReason bounds what Error repeats of an error of the user's, in bytes.
+const longestReason = 1 << 10
 
 // Unwrap returns what the user's methods returned.
 func (r *Refusal) Unwrap() []error {
@@ -123,11 +130,10 @@ type collector struct {
 }
 
 func (c *collector) add(p problem) {
-	if len(c.found) == c.most {
-		c.full = true
-		return
+	if c.full = len(c.found) >= c.most; !c.full {
+		c.found = append(c.found, p)
+		c.full = c.most == 1 // the caller wants to know one, not whether there are more
 	}
-	c.found = append(c.found, p)
 }
 
 // refuse notes a problem that spoils its value.
@@ -240,8 +246,8 @@ func (d *decoder) check() bool {
 	return true
 }
 
-// explain says why data was refused.
-func (d *Decoder) explain(data []byte, l Limits) *Refusal {
+// Explain says why data was refused, by Try say. It decodes it again.
+func (d *Decoder) Explain(data []byte, l Limits) *Refusal {
 	l = l.Filled()
 	checker := decoder{data: data, limits: l, depth: l.MaxDepth, elements: l.MaxElements}
 	if !checker.check() {
@@ -262,7 +268,7 @@ func (d *Decoder) explain(data []byte, l Limits) *Refusal {
 func (c *collector) refuse(data []byte) *Refusal {
 	slices.SortStableFunc(c.found, func(a, b problem) int { return a.at - b.at })
 	r := &c.refusal
-	r.Problems, r.More = c.problems[:0], c.full
+	r.Problems, r.More = c.problems[:0], c.full && c.most > 1
 	for i := range c.found {
 		f := &c.found[i]
 		p := Problem{Kind: f.kind, Offset: f.at, End: f.end, Want: f.wantType, Rule: f.rule, Err: f.err}

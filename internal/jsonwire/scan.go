@@ -63,6 +63,9 @@ func scanPlain(data []byte, i int) int {
 	return i
 }
 
+// Plain is scanPlain for other readers of JSON.
+func Plain(data []byte, i int) int { return scanPlain(data, i) }
+
 // scanStretch is scanPlain for stretches that may hold more than ASCII.
 func scanStretch(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {

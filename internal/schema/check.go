@@ -26,11 +26,20 @@ type checker struct {
 	report  *Report
 	in      string
 	scratch []byte
-	patches []patch
 	bare    bool // no violation is noted, one is enough
 	alone   Report
 	output  bool // it is JSON that was written, which must have other members
 	left    int  // how many more members and elements there may be; below zero when there is no bound
+	read    int  // members and elements so far
+	broken  bool // there was a violation
+	sums    hasher
+
+	// Decoders do not take everything that a schema does. Such places are written plainly in a
+	// second reading, once the text is known to keep the rules.
+	unplain bool   // there is such a place
+	writing bool   // it is the second reading
+	plain   []byte // body[:from] as decoders take it
+	from    int
 
 	steps [32]step // room for path
 }
@@ -40,13 +49,6 @@ type step struct {
 	name  []byte // as in the body, with its escapes
 	index int
 	array bool
-}
-
-// A patch replaces a piece of the body before it is decoded: 1.0 by 1 for an integer,
-// nothing by the default of a member that is absent.
-type patch struct {
-	at, until int
-	text      string
 }
 
 var checkers = sync.Pool{New: func() any { return new(checker) }}
@@ -63,38 +65,58 @@ func (n *Node) CheckOutput(body []byte, report *Report) { n.check(body, "body", 
 
 func (n *Node) check(body []byte, in string, report *Report, output bool) []byte {
 	c := checkers.Get().(*checker)
-	defer func() {
-		clear(c.steps[:])
-		c.body, c.report, c.path = nil, nil, nil
-		c.patches = c.patches[:0]
-		checkers.Put(c)
-	}()
-	before := len(report.List)
-	c.output, c.left = output, -1
-	if report.MaxElements > 0 {
-		c.left = report.MaxElements
+	defer c.release()
+	c.output, c.report, c.in = output, report, in
+	c.whole(n, body)
+	if c.broken || !c.unplain {
+		return body
 	}
-	c.body, c.pos, c.report, c.in, c.path = body, 0, report, in, c.steps[:0]
+	c.writing, c.plain = true, make([]byte, 0, len(body)+64)
+	c.whole(n, body)
+	return append(c.plain, body[c.from:]...)
+}
+
+// whole reads a whole text.
+func (c *checker) whole(n *Node, body []byte) {
+	c.body, c.pos, c.path, c.read, c.left = body, 0, c.steps[:0], 0, -1
+	if c.report.MaxElements > 0 {
+		c.left = c.report.MaxElements
+	}
 	if c.value(n) {
 		if c.pos = skipSpace(body, c.pos); c.pos < len(body) {
 			c.syntax()
 		}
 	}
-	if len(report.List) > before || len(c.patches) == 0 {
-		return body
-	}
-	return c.patched()
 }
 
-// patched applies the patches, which are in order.
-func (c *checker) patched() []byte {
-	out := make([]byte, 0, len(c.body)+64)
-	from := 0
-	for _, p := range c.patches {
-		out = append(append(out, c.body[from:p.at]...), p.text...)
-		from = p.until
+// longestScratch bounds what a pooled checker keeps, in bytes.
+const longestScratch = 16 << 10
+
+// release gives the checker back, without references to what it has read.
+func (c *checker) release() {
+	scratch := c.scratch
+	if cap(scratch) > longestScratch {
+		scratch = nil
 	}
-	return append(out, c.body[from:]...)
+	alone := c.alone
+	*c = checker{scratch: scratch, alone: alone}
+	checkers.Put(c)
+}
+
+// rewrites notes that decoders do not take the text as it is, and reports whether write is to
+// say what they take.
+func (c *checker) rewrites() bool {
+	c.unplain = true
+	return c.writing
+}
+
+// write has body[at:until] read as text by decoders.
+func (c *checker) write(at, until int, text ...string) {
+	c.plain = append(c.plain, c.body[c.from:at]...)
+	for _, piece := range text {
+		c.plain = append(c.plain, piece...)
+	}
+	c.from = until
 }
 
 // value reads one value; false when reading cannot go on.
@@ -142,7 +164,7 @@ func (c *checker) value(n *Node) bool {
 	}
 	if n != nil && n.Kind == Custom && n.decodes != nil && !(n.Nullable && c.body[start] == 'n') {
 		if n.decodes(c.body[start:c.pos]) != nil {
-			c.violate("type", n.wanted())
+			c.violate("type", n.typeName())
 		}
 	}
 	return true
@@ -198,7 +220,11 @@ func (c *checker) container(n *Node, ch byte) bool {
 		return c.array(anyArray)
 	}
 	if ok && n != nil && n.Rules.enum != nil {
-		c.enum(n, c.body[start:c.pos])
+		c.sums.body = c.body
+		all, end := c.sums.value(start)
+		if c.sums.remember(start, all, end); !n.Rules.values[all] {
+			c.violate("enum", n.Rules.enumText)
+		}
 	}
 	return ok
 }
@@ -213,15 +239,23 @@ var (
 	looseArray = &Node{Kind: Array, Elem: loose}
 )
 
-// another counts a member or an element; false when there are too many.
+// another counts a member or an element; false when reading ends: there are too many, nobody
+// wants to know of further violations, or nobody waits for the answer.
 func (c *checker) another() bool {
 	if c.left == 0 {
 		c.violate("elements", strconv.Itoa(c.report.MaxElements))
 		return false
 	}
 	c.left--
-	return true
+	if c.read++; c.read%elementsBetweenLooks == 0 && c.report.HasEnded() {
+		c.broken = true
+		return false
+	}
+	return !c.report.More
 }
+
+// elementsBetweenLooks is how many elements are read between looks at the request's context.
+const elementsBetweenLooks = 1 << 10
 
 func (c *checker) array(n *Node) bool {
 	c.path = append(c.path, step{array: true})
@@ -253,7 +287,8 @@ func (c *checker) array(n *Node) bool {
 		c.violate("maxItems", strconv.Itoa(r.MaxItems.N))
 	}
 	if r.UniqueItems && count > 1 {
-		if i, ok := firstRepeated(c.body[start:c.pos]); ok {
+		c.sums.body = c.body
+		if i, ok := c.sums.firstRepeated(start); ok {
 			c.violate("uniqueItems", strconv.Itoa(i))
 		}
 	}
@@ -353,26 +388,29 @@ func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node 
 func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 	for i := range s.Members {
 		m := &s.Members[i]
+		if c.report.More {
+			return
+		}
 		if seen.has(i) {
 			for _, other := range m.Dependent {
 				if !seen.has(s.index[other]) {
-					c.path[depth-1].name = []byte(quoteName(other))
+					c.path[depth-1].name = s.Member(other).quoted
 					c.violate("dependentRequired", m.Name)
 				}
 			}
 			continue
 		}
 		if m.Required && !c.output || m.Always && c.output {
-			c.path[depth-1].name = []byte(quoteName(m.Name))
+			c.path[depth-1].name = m.quoted
 			c.violate("required", "")
 		}
-		if m.Default != nil && !c.output {
-			text := quoteJSON(m.Name) + ":" + string(m.Default)
-			if count > 0 {
-				text = "," + text
+		if m.Default != nil && !c.output && c.rewrites() {
+			comma := ","
+			if count == 0 {
+				comma = ""
 			}
 			count++
-			c.patches = append(c.patches, patch{c.pos, c.pos, text})
+			c.write(c.pos, c.pos, comma, m.byAbsent)
 		}
 	}
 }
@@ -419,7 +457,8 @@ func (c *checker) peek() byte {
 
 // violate reports a broken rule at the place that path leads to.
 func (c *checker) violate(rule, limit string) {
-	if c.bare {
+	c.broken = true
+	if c.bare || c.report.Full() {
 		c.report.More = true
 		return
 	}
@@ -428,6 +467,10 @@ func (c *checker) violate(rule, limit string) {
 
 // syntax reports malformed JSON at pos, which ends the reading.
 func (c *checker) syntax() bool {
+	if c.broken = true; c.bare || c.report.Full() {
+		c.report.More = true
+		return false
+	}
 	what := "the text ends in the middle of a value"
 	if c.pos < len(c.body) {
 		what = "byte " + byteName(c.body[c.pos]) + " may not stand there"
@@ -461,12 +504,6 @@ func byteName(b byte) string {
 		return strconv.QuoteRune(rune(b))
 	}
 	return fmt.Sprintf("%#02X", b)
-}
-
-// quoteName writes a name as the content of a JSON string.
-func quoteName(name string) string {
-	q := quoteJSON(name)
-	return q[1 : len(q)-1]
 }
 
 func quoteJSON(s string) string {

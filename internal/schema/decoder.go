@@ -38,7 +38,7 @@ func (r ruler) gather(n *Node) bool {
 	if n == nil {
 		return true
 	}
-	if n.Names != nil {
+	if n.Names != nil || n.nests() {
 		return false // names that are no plain strings
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
@@ -123,10 +123,7 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			list = append(list, jsonwire.Count("count", least.N, most.N))
 		}
 		if r.UniqueItems {
-			list = append(list, jsonwire.Raw("uniqueItems", func(text []byte) bool {
-				_, repeated := firstRepeated(text)
-				return !repeated
-			}))
+			list = append(list, jsonwire.Raw("uniqueItems", func(text []byte) bool { return !repeats(text) }))
 		}
 		if r.enum != nil {
 			list = append(list, jsonwire.Raw("enum", r.hasValue))
@@ -222,10 +219,10 @@ func (r *Rules) roundedBounds(bits int) (low, high float64) {
 func (n *Node) takes(text []byte) bool {
 	c := checkers.Get().(*checker)
 	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.alone, c.steps[:0]
+	c.left = -1
 	c.value(n)
-	ok := c.alone.OK() && !c.alone.More
+	ok := !c.broken
 	c.alone.Reset()
-	c.body, c.report, c.bare, c.patches = nil, nil, false, c.patches[:0]
-	checkers.Put(c)
+	c.release()
 	return ok
 }

@@ -60,7 +60,8 @@ type read struct {
 	Exact float64           `json:"exact,omitempty" multipleOf:"0.1"`
 	Range float64           `json:"range,omitempty" minimum:"-0.3" exclusiveMaximum:"9007199254740993"`
 	At    time.Time         `json:"at,omitempty"`
-	Inner []read            `json:"inner,omitempty" uniqueItems:"true" maxItems:"2" dependentRequired:"hue"`
+	Inner []read            `json:"inner,omitempty" maxItems:"2" dependentRequired:"hue"`
+	Sets  [][]int8          `json:"sets,omitempty" uniqueItems:"true"`
 	Fixed [2]*bool          `json:"fixed,omitempty"`
 	Tags  []string          `json:"tags,omitempty" items.minLength:"1" items.format:"email"`
 	Text  map[string][]byte `json:"text,omitempty" minProperties:"1"`

@@ -82,6 +82,9 @@ func formatName(name string) string {
 // isDateTime: RFC 3339, which time.Parse takes a little too widely; letters may be small.
 // Go has no leap seconds.
 func isDateTime(s string) bool {
+	if len(s) > longestTime {
+		return false
+	}
 	s = upperTime(s)
 	if len(s) < len("2006-01-02T15:04:05Z") || s[10] != 'T' || !strictClock(s[11:]) {
 		return false
@@ -89,6 +92,9 @@ func isDateTime(s string) bool {
 	_, err := time.Parse(time.RFC3339, s)
 	return err == nil
 }
+
+// longestTime bounds a time in bytes: package time repeats what it refuses.
+const longestTime = 100
 
 // upperTime returns a time as Go writes it: RFC 3339 lets T and Z be small letters.
 func upperTime(s string) string {
@@ -132,6 +138,9 @@ var durationForm = sync.OnceValue(func() *regexp.Regexp {
 func isDuration(s string) bool { return len(s) > 1 && durationForm().MatchString(s) }
 
 func isGoDuration(s string) bool {
+	if len(s) > longestTime {
+		return false
+	}
 	_, err := time.ParseDuration(s)
 	return err == nil
 }

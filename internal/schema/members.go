@@ -109,12 +109,22 @@ func (c *compiler) member(f *field) (Member, error) {
 		}
 		m.Required = false
 	}
+	m.quote()
 	if text, ok := tags["dependentRequired"]; ok {
 		for name := range strings.SplitSeq(text, ",") {
 			m.Dependent = append(m.Dependent, strings.TrimSpace(name))
 		}
 	}
 	return m, nil
+}
+
+// quote prepares what is written of the member.
+func (m *Member) quote() {
+	name := quoteJSON(m.Name)
+	m.quoted = []byte(name[1 : len(name)-1])
+	if m.Default != nil {
+		m.byAbsent = name + ":" + string(m.Default)
+	}
 }
 
 // canBeEmpty reports whether omitempty ever leaves a value of t out.

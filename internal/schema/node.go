@@ -60,6 +60,9 @@ type Member struct {
 	Always    bool // in output
 	Default   []byte
 	Dependent []string // the members that must be there with this one
+
+	quoted   []byte // the name as the content of a JSON string
+	byAbsent string // the member with its default, as JSON; "" for none
 }
 
 // Meta is what people are told of a node.

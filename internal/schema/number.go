@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math/big"
+	bits64 "math/bits"
 	"strconv"
 )
 
@@ -257,12 +258,43 @@ func (b *Bound) multiple(d *decimal, text []byte) bool {
 	if d.isZero() {
 		return true
 	}
-	if d.exp > 400 || d.exp < -400 || int64(d.digits()) > 2000 {
-		// Too far away to be calculated with: a number that large is a multiple of
-		// any bound with few digits only if the bound divides a power of ten.
+	// Both are integers, D and S, times powers of ten. D does not end in a zero.
+	step := &b.decimal
+	power := (d.exp - int64(d.digits())) - (step.exp - int64(step.digits()))
+	if power < 0 {
 		return false
 	}
+	if step.digits() <= 18 {
+		var s uint64
+		for i := range step.digits() {
+			s = s*10 + uint64(step.digit(i)-'0')
+		}
+		return d.modulo(s, power) == 0
+	}
+	if power > 1000 {
+		return false // more than can be calculated with at the cost of a client's few bytes
+	}
 	n, ok := new(big.Rat).SetString(string(text))
-	step, okStep := new(big.Rat).SetString(b.Text)
-	return ok && okStep && n.Quo(n, step).IsInt()
+	by, okBy := new(big.Rat).SetString(b.Text)
+	return ok && okBy && n.Quo(n, by).IsInt()
+}
+
+// modulo returns what is left of the significant digits, as an integer, times a power of ten,
+// when it is divided by s, which is below 10^18.
+func (d *decimal) modulo(s uint64, power int64) uint64 {
+	times := func(a, b uint64) uint64 {
+		high, low := bits64.Mul64(a, b)
+		return bits64.Rem64(high, low, s)
+	}
+	left := uint64(0)
+	for i := range d.digits() {
+		left = (left*10 + uint64(d.digit(i)-'0')) % s // below 10^19
+	}
+	for base := 10 % s; power > 0; power >>= 1 {
+		if power&1 == 1 {
+			left = times(left, base)
+		}
+		base = times(base, base)
+	}
+	return left
 }

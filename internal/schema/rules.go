@@ -23,7 +23,8 @@ type Rules struct {
 	Enum                                                             []json.RawMessage
 
 	check    func(string) bool // of Format
-	enum     map[string]bool   // by canonical form; of strings by their text
+	enum     map[string]bool   // the texts of strings; empty for other kinds, nil for no such rule
+	values   map[sum]bool      // what other kinds may be
 	enumText string            // for messages
 	numeric  bool              // some rule of numbers, or enum
 	any      bool              // some rule at all
@@ -36,7 +37,7 @@ type Count struct {
 }
 
 func (r *Rules) hasText(text []byte) bool  { return r.enum[string(text)] }
-func (r *Rules) hasValue(json []byte) bool { return r.enum[canonical(json)] }
+func (r *Rules) hasValue(json []byte) bool { return r.values[sumOfValue(json)] }
 
 // ruleNames are the rules that tags may give, with the kinds that they apply to.
 var ruleNames = map[string][]Kind{
@@ -191,25 +192,27 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 		return errors.New("it has no values")
 	}
 	bare := Node{Kind: n.Kind, Type: n.Type, Bits: n.Bits, Elem: n.Elem, Names: n.Names, Struct: n.Struct, decodes: n.decodes}
-	r.Enum, r.enum = values, make(map[string]bool, len(values))
+	r.Enum, r.enum, r.values = values, map[string]bool{}, map[sum]bool{}
 	var list []string
 	for _, v := range values {
 		var report Report
 		if bare.Check(v, "", &report); !report.OK() {
 			return fmt.Errorf("%s %s", v, report.List[0].Text())
 		}
-		key := canonical(v)
+		twice := false
 		if n.IsText() {
 			var s string
 			if err := json.Unmarshal(v, &s); err != nil {
 				return err
 			}
-			key = s
+			twice, r.enum[s] = r.enum[s], true
+		} else {
+			key := sumOfValue(v)
+			twice, r.values[key] = r.values[key], true
 		}
-		if r.enum[key] {
+		if twice {
 			return fmt.Errorf("%s stands there twice", v)
 		}
-		r.enum[key] = true
 		list = append(list, string(v))
 	}
 	r.enumText = strings.Join(list, ", ")

@@ -34,9 +34,9 @@ func (c *checker) string(n *Node) bool {
 		content = c.scratch
 	}
 	c.text(n, content)
-	if n.Type == timeType && !c.bare {
-		if upper := upperTime(string(content)); upper != string(content) {
-			c.patches = append(c.patches, patch{start, end, `"` + upper + `"`})
+	if n.Type == timeType && !c.broken && len(content) <= longestTime {
+		if upper := upperTime(string(content)); upper != string(content) && c.rewrites() {
+			c.write(start, end, `"`, upper, `"`)
 		}
 	}
 	return true
@@ -145,7 +145,9 @@ func (c *checker) integer(n *Node, text []byte) {
 			c.violate("format", IntegerFormat(n.Kind, n.Bits))
 			return
 		}
-		c.patches = append(c.patches, patch{c.pos - len(text), c.pos, string(plain)})
+		if c.rewrites() {
+			c.write(c.pos-len(text), c.pos, string(plain))
+		}
 	}
 	var err error
 	value, small := int64(0), false
@@ -156,7 +158,9 @@ func (c *checker) integer(n *Node, text []byte) {
 		var u uint64
 		if len(plain) > 1 && plain[0] == '-' && isZeros(plain[1:]) {
 			plain = plain[1:] // -0 is 0, but not to strconv
-			c.patches = append(c.patches, patch{c.pos - len(text), c.pos, "0"})
+			if c.rewrites() {
+				c.write(c.pos-len(text), c.pos, "0")
+			}
 		}
 		u, err = strconv.ParseUint(string(plain), 10, n.Bits)
 		value, small = int64(u), u <= math.MaxInt64

@@ -3,6 +3,8 @@ package schema
 import (
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
 // Reading JSON, RFC 8259. These functions know bytes only: each takes the whole text
@@ -80,7 +82,7 @@ const (
 // b[i+1:end-1].
 func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	start := i + 1
-	for i = start; i < len(b); {
+	for i = jsonwire.Plain(b, start); i < len(b); {
 		switch c := b[i]; {
 		case c == '"':
 			if flags&beyond != 0 && !utf8.Valid(b[start:i]) {
@@ -102,8 +104,10 @@ func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 			continue
 		case c >= utf8.RuneSelf:
 			flags |= beyond
+			i++
+			continue
 		}
-		i++
+		i = jsonwire.Plain(b, i)
 	}
 	return i, flags, false
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
@@ -67,31 +68,52 @@ func (v *Violation) AppendJSON(b []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (v Violation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
-// mostViolations bounds how many a report holds.
-const mostViolations = 100
+// A report is full when it holds this much.
+const (
+	mostViolations = 100
+	mostText       = 32 << 10 // bytes of all its violations
+)
 
-// A Report collects violations.
+// A Report collects violations. Once it is Full its users stop reading: the rest of a request
+// costs nothing.
 type Report struct {
 	List []Violation
-	More bool // there are further ones, which nobody looked for
+	More bool // there are further ones, at least one of which was found
 
 	// MaxElements is how many members and elements a text may have in all; 0 is no bound.
 	MaxElements int
+
+	// Request is whose context ends the reading, which sets Ended; nil for none.
+	Request interface{ Context() context.Context }
+	Ended   bool
+
+	text int // bytes in List
 }
+
+// HasEnded reports whether the request of the report has ended.
+func (r *Report) HasEnded() bool {
+	r.Ended = r.Ended || r.Request != nil && r.Request.Context().Err() != nil
+	return r.Ended
+}
+
+// Full reports whether Add would add nothing. Callers look before they make the parts of a
+// violation.
+func (r *Report) Full() bool { return len(r.List) >= mostViolations || r.text >= mostText }
 
 // Add adds a violation, unless the report is full.
 func (r *Report) Add(v Violation) {
-	if len(r.List) >= mostViolations {
+	if r.Full() {
 		r.More = true
 		return
 	}
+	r.text += len(v.Name) + len(v.Pointer) + len(v.Limit) + len(v.Message)
 	r.List = append(r.List, v)
 }
 
 // Reset empties the report, which may be used again.
 func (r *Report) Reset() {
 	clear(r.List)
-	r.List, r.More = r.List[:0], false
+	*r = Report{List: r.List[:0]}
 }
 
 // OK reports whether nothing is wrong.
