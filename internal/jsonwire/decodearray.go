@@ -49,15 +49,15 @@ const (
 	firstBytes    = 256 // bytes of a slice's first elements, at most firstElements of them
 	firstElements = 8
 	steadyLength  = 64       // from here on the text's length says how far a slice grows
-	guessedBytes  = 16 << 10 // bytes that a slice may have on a guess, however few elements are there
+	guessedBytes  = 64 << 10 // bytes that a slice may have on a guess, however few elements are there
 )
 
 // grow makes room for more than the n elements of the slice at m, which are
 // data[start:i]. It doubles a short slice. A longer one, and that which is the
 // whole text, grows to what the rest of the text would hold if that were all of
 // this array and of the same kind. That is a guess, which the rest may not bear out: a
-// slice grows to four times the elements that are there, or to guessedBytes, and never
-// beyond the elements that the limits allow.
+// slice grows to four times the elements that are there, eight times if it is the whole
+// text, or to guessedBytes, and never beyond the elements that the limits allow.
 func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
@@ -65,7 +65,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
 	if n >= steadyLength || n > 0 && whole {
 		likely, most := n+n*(len(d.data)-i)/(i-start)+n/8+1, 4*n
 		if whole {
-			most = max(most, guessedBytes/size)
+			most = max(8*n, guessedBytes/size)
 		}
 		want = max(n+n/4+1, min(likely, most))
 	}
