@@ -20,6 +20,10 @@ const NoEscapeHTML JSONOption = 1
 // encoding/json writes null: clients then need not expect both.
 const NilAsEmpty JSONOption = 2
 
+// OmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of
+// package typed do. MarshalJSON methods write what they want.
+const OmitWriteOnly JSONOption = 3
+
 // JSON answers 200 with v as application/json, byte for byte as
 // encoding/json's Marshal writes it. It encodes at once: v may change as soon
 // as JSON returns. Plain values (structs, slices, maps, strings, numbers, with
@@ -48,6 +52,8 @@ func wireOptions(options []JSONOption) (o jsonwire.Options) {
 			o.NoEscapeHTML = true
 		case NilAsEmpty:
 			o.NilAsEmpty = true
+		case OmitWriteOnly:
+			o.View = jsonwire.Answers
 		}
 	}
 	return o

@@ -49,6 +49,7 @@ type Tag struct{ Name, Description string }
 type generator struct {
 	v32             bool
 	invalid         bool // InvalidProblem is used
+	ignoreReadOnly  bool // typed.Config.IgnoreReadOnly
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
@@ -86,6 +87,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	}
 	list := selectOperations(app, c.Routes)
 	for i := range list {
+		g.ignoreReadOnly = list[i].IgnoresReadOnly // which is a setting of the app
 		g.collectOperation(&list[i])
 	}
 	sortTypes(g.types)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 	"github.com/dunlinhttp/dunlin/router"
 	"github.com/dunlinhttp/dunlin/typed"
@@ -152,7 +153,7 @@ func (g *generator) body(d *typed.Description) (*object, error) {
 			m.put("schema", g.schema(b.Schema, input))
 			examples := new(object)
 			for _, e := range d.Examples {
-				value, err := json.Marshal(e.Value)
+				value, err := jsonwire.AppendValue(nil, e.Value, jsonwire.Options{View: jsonwire.Requests})
 				if err != nil {
 					return nil, fmt.Errorf("example %q of %s: %w", e.Name, d.Route.Pattern, err)
 				}

@@ -62,13 +62,24 @@ func (g *generator) collect(n *schema.Node, d direction) {
 	g.collect(n.Names, d)
 	if n.Struct != nil {
 		for i := range n.Struct.Members {
-			g.collect(n.Struct.Members[i].Node, d)
+			if m := &n.Struct.Members[i]; g.has(m, d) {
+				g.collect(m.Node, d)
+			}
 		}
 	}
 }
 
+// has reports whether a direction has a member: the server refuses what is read-only, and leaves
+// out what is write-only.
+func (g *generator) has(m *schema.Member, d direction) bool {
+	if d == input {
+		return !m.Node.Meta.ReadOnly || g.ignoreReadOnly
+	}
+	return !m.Node.Meta.WriteOnly
+}
+
 // splitTypes finds the types that are both read and written and not alike: those whose
-// members are required differently, and those that hold them.
+// members are required differently or not there, and those that hold them.
 func (g *generator) splitTypes() {
 	for changed := true; changed; {
 		changed = false
@@ -92,7 +103,7 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	if n.Struct != nil {
 		for i := range n.Struct.Members {
 			m := &n.Struct.Members[i]
-			if m.Required != m.Always || g.differs(m.Node, false) {
+			if m.Required != m.Always || g.has(m, input) != g.has(m, output) || g.differs(m.Node, false) {
 				return true
 			}
 		}
@@ -199,6 +210,9 @@ func (g *generator) object(s *object, t *schema.Struct, d direction) {
 	properties, required, dependent := new(object), []string{}, new(object)
 	for i := range t.Members {
 		m := &t.Members[i]
+		if !g.has(m, d) {
+			continue
+		}
 		p := g.schema(m.Node, d)
 		if d == input && m.Default != nil {
 			p.put("default", json.RawMessage(m.Default))

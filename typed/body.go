@@ -33,7 +33,7 @@ type bodyPlan struct {
 
 var rawType = reflect.TypeFor[Raw]()
 
-func newBodyPlan(f reflect.StructField, tags schema.Tags) (*bodyPlan, error) {
+func newBodyPlan(f reflect.StructField, tags schema.Tags, ignoreReadOnly bool) (*bodyPlan, error) {
 	b := &bodyPlan{typ: f.Type}
 	t := f.Type
 	if w, ok := schema.WrappedBy(t); ok && w.Optional {
@@ -68,8 +68,8 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags) (*bodyPlan, error) {
 	if _, ok := tags["default"]; ok {
 		return nil, errors.New("a body has no default")
 	}
-	b.decoder = newBodyDecoder(b.node, b.typ)
-	return b, nil
+	b.decoder, err = newBodyDecoder(b.node, b.typ, ignoreReadOnly)
+	return b, err
 }
 
 // mediaTypes lists what a body may be, for documents and for the answer to others.

@@ -33,6 +33,10 @@ type Config struct {
 	// a few bytes of it can become a large struct. Default: 100,000.
 	MaxElements int
 
+	// IgnoreReadOnly reads members of a body whose fields have the tag readOnly:"true" as if they
+	// were absent, so that clients may send back an answer. By default they are refused.
+	IgnoreReadOnly bool
+
 	// Logger gets the faults that no operation has declared. Default: the app's.
 	Logger *slog.Logger
 }

@@ -17,49 +17,70 @@ type bodyDecoder interface {
 
 // newBodyDecoder returns a decoder that reads a body once and looks at its rules on
 // the way, if the type has one.
-func newBodyDecoder(n *schema.Node, t reflect.Type) bodyDecoder {
+func newBodyDecoder(n *schema.Node, t reflect.Type, ignoreReadOnly bool) (bodyDecoder, error) {
 	if own, err := schema.Of(t); err != nil || own != n {
-		return compileDecoder(n, t)
+		return compileDecoder(n, t, ignoreReadOnly)
 	}
-	if d, ok := bodyDecoders.Load(t); ok {
-		return d.(bodyDecoder)
+	key := bodyDecoderKey{t, ignoreReadOnly}
+	if d, ok := bodyDecoders.Load(key); ok {
+		return d.(bodyDecoder), nil
 	}
-	d, _ := bodyDecoders.LoadOrStore(t, compileDecoder(n, t))
-	return d.(bodyDecoder)
+	made, err := compileDecoder(n, t, ignoreReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	d, _ := bodyDecoders.LoadOrStore(key, made)
+	return d.(bodyDecoder), nil
 }
 
 // bodyDecoders keeps the decoders of types, many operations having bodies of one: by
-// reflect.Type. Fields with rules of their own have decoders of their own.
+// bodyDecoderKey. Fields with rules of their own have decoders of their own.
 var bodyDecoders sync.Map
 
-func compileDecoder(n *schema.Node, t reflect.Type) bodyDecoder {
-	d, err := n.Decoder(t)
-	if err != nil {
-		return plainDecoder{}
+type bodyDecoderKey struct {
+	typ            reflect.Type
+	ignoreReadOnly bool
+}
+
+func compileDecoder(n *schema.Node, t reflect.Type, ignoreReadOnly bool) (bodyDecoder, error) {
+	var plain plainDecoder
+	if ignoreReadOnly {
+		var err error
+		if plain.ignoring, err = schema.IgnoringDecoder(t); err != nil {
+			return nil, err
+		}
 	}
-	return onePassDecoder{d}
+	d, err := n.Decoder(t, ignoreReadOnly)
+	if err != nil {
+		return plain, nil
+	}
+	return onePassDecoder{d, plain}, nil
 }
 
 // onePassDecoder leaves what it refuses to plainDecoder, which knows why.
-type onePassDecoder struct{ decoder *jsonwire.Decoder }
+type onePassDecoder struct {
+	decoder *jsonwire.Decoder
+	plain   plainDecoder
+}
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
 	if null || !to.decode(o.decoder, body, &b.state.limits) {
 		to.value(p.typ).SetZero()
-		plainDecoder{}.decode(b, p, body, to)
+		o.plain.decode(b, p, body, to)
 	}
 }
 
-// plainDecoder checks the text, then has encoding/json decode it.
-type plainDecoder struct{}
+// plainDecoder checks the text, then has encoding/json decode it, or a decoder that ignores
+// members which are read-only.
+type plainDecoder struct{ ignoring *jsonwire.Decoder }
 
-func (plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
+func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	if b.report.Full() {
 		return
 	}
 	before := len(b.report.List)
-	b.report.MaxElements, b.report.Request = b.state.limits.MaxElements, b.r
+	b.report.MaxElements, b.report.Request, b.report.IgnoreReadOnly = b.state.limits.MaxElements, b.r, d.ignoring != nil
 	body = p.node.Check(body, "body", &b.report)
 	b.report.Request = nil
 	if b.report.Ended {
@@ -69,7 +90,13 @@ func (plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	if len(b.report.List) > before {
 		return
 	}
-	if err := json.Unmarshal(body, to.value(p.typ).Addr().Interface()); err != nil {
+	v, ok := to.value(p.typ).Addr().Interface(), false
+	if d.ignoring != nil {
+		ok = d.ignoring.Try(body, v, jsonwire.Limits{})
+	} else {
+		ok = json.Unmarshal(body, v) == nil
+	}
+	if !ok {
 		b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "type", Message: "cannot be read"})
 	}
 }

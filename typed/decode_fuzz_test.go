@@ -53,7 +53,7 @@ func FuzzBodyDecoder(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	fast, err := node.Decoder(t)
+	fast, err := node.Decoder(t, false)
 	if err != nil {
 		f.Fatal(err)
 	}

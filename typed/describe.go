@@ -129,6 +129,7 @@ type Description struct {
 	Security           []Requirement
 	Examples           []Example
 	InvalidStatus      int
+	IgnoresReadOnly    bool // Config.IgnoreReadOnly
 }
 
 // A Body is what a request's body is.
@@ -145,6 +146,7 @@ func (o *Operation) Describe() Description {
 		Route: o.route.Info(), Summary: o.summary, Text: o.description, Tags: slices.Clone(o.tags),
 		Deprecated: o.deprecated, Hidden: o.hidden, Params: o.plan.params, Answers: o.Answers(),
 		Security: slices.Clone(o.security), Examples: slices.Clone(o.examples), InvalidStatus: o.state.config.InvalidStatus,
+		IgnoresReadOnly: o.state.config.IgnoreReadOnly,
 	}
 	switch p := o.plan; {
 	case p.body != nil:

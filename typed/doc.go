@@ -50,8 +50,15 @@
 // dependentRequired. Behind "items.", "additionalProperties." or "propertyNames." they are those of
 // elements, values and names. A type may have a method Enum() []T with its values, and
 // a method Validate(*typed.Checks) for what needs code. The tags title, description,
-// example, deprecated, readOnly and writeOnly are for readers of the document;
+// example and deprecated are for readers of the document;
 // those of a struct stand in the tag of a blank field, _ struct{}.
+//
+// One type may serve both ways. A member with the tag readOnly:"true" is the server's: a
+// request that has it is refused, or with Config.IgnoreReadOnly read as if it had not. A member
+// with writeOnly:"true" is left out of answers, of streams and events, too. Clients of this
+// package leave out what is read-only. The rules end where code writes JSON itself: at MarshalJSON
+// methods, at a dunlin.Response that the action returns (see [dunlin.OmitWriteOnly]), and at
+// the members of faults.
 //
 // What does not fit together panics at registration and names the field: a tag that
 // is not valid, a rule of another library (validate, binding, min, max) in a struct without

@@ -152,7 +152,7 @@ func (m *message) json(p *bodyPlan, v reflect.Value) error {
 		}
 	} else {
 		var err error
-		if m.body, err = jsonwire.AppendValue(nil, v.Interface(), jsonwire.Options{NilAsEmpty: true}); err != nil {
+		if m.body, err = jsonwire.AppendValue(nil, v.Interface(), jsonwire.Options{NilAsEmpty: true, View: jsonwire.Requests}); err != nil {
 			return fmt.Errorf("field Body: %w", err)
 		}
 	}

@@ -24,6 +24,8 @@ type plan struct {
 	form   *formPlan
 	checks *checkPlan // Validate; nil when no type has it
 
+	ignoreReadOnly bool // Config.IgnoreReadOnly
+
 	runsCode bool // code of others sees pointers into In: it must not be shared
 }
 
@@ -31,11 +33,11 @@ type plan struct {
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
 // newPlan compiles a type for the routes of some methods. The error names the field.
-func newPlan(t reflect.Type, methods string) (*plan, error) {
+func newPlan(t reflect.Type, methods string, ignoreReadOnly bool) (*plan, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the input of an action must be a struct, not %s", t)
 	}
-	p := &plan{typ: t}
+	p := &plan{typ: t, ignoreReadOnly: ignoreReadOnly}
 	if err := p.fields(t, nil, 0); err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offse
 		if p.body != nil {
 			return errors.New("there is another field Body")
 		}
-		body, err := newBodyPlan(f, tags)
+		body, err := newBodyPlan(f, tags, p.ignoreReadOnly)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,9 @@ func resultFor[T any]() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: node}},
-		respond: func(from place) dunlin.Response { return dunlin.JSON(load[T](from), dunlin.NilAsEmpty) },
+		respond: func(from place) dunlin.Response {
+			return dunlin.JSON(load[T](from), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
+		},
 		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[T](to)) },
 	}, nil
 }
@@ -148,7 +150,7 @@ func headerResult(t reflect.Type) (*result, error) {
 			v := from.value(t)
 			resp := dunlin.NoContent()
 			if body >= 0 {
-				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.NilAsEmpty)
+				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
 			}
 			for _, f := range fields {
 				if field := v.Field(f.index); !f.omit || !field.IsZero() {

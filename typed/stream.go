@@ -47,7 +47,8 @@ func (Seq[T]) result() (*result, error) {
 // piece is how much of a sequence is gathered before it is written, in bytes.
 const piece = 4 << 10
 
-var wireOptions = jsonwire.Options{NilAsEmpty: true}
+// wireOptions are those of answers, as those of dunlin.JSON in results.
+var wireOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
 
 func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {
 	buf := append(make([]byte, 0, piece+1<<10), '[')

@@ -250,8 +250,21 @@ func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 		}
 	case opTime, opRaw, opUnmarshal, opStandard:
 		return d.unmarshal(p, m, i)
+	case opRefused:
+		return d.mismatch(p, i)
+	case opIgnored:
+		return d.ignored(i)
 	}
 	return d.otherValue(p, m, i)
+}
+
+// ignored reads a value that is dropped.
+func (d *decoder) ignored(i int) int {
+	next := d.skip(i)
+	if next >= 0 && d.limits.InvalidUTF8 && !d.wellFormed(d.data[i:next]) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
+		return -1
+	}
+	return next
 }
 
 // otherValue reads a value that is not what p wants: null, or a mistake.

@@ -94,6 +94,13 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 			}
 		}
 		value := c.compileMember(field, f.quoted)
+		if all[i].Refused || all[i].Ignored {
+			outer := c.newPlan(field.Type)
+			if outer.op, outer.elem = opRefused, value; all[i].Ignored {
+				outer.op = opIgnored
+			}
+			value, all[i].Rules = outer, Rules{}
+		}
 		m.setValue(value)
 		if rules := &all[i]; rules.Elem != nil || len(rules.Checks) > 0 {
 			c.pending = append(c.pending, func() {
@@ -210,7 +217,11 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 		}
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
-			o.all.add(i, len(all))
+			if rules.Ignored {
+				o.requires = append([]dependency{}, o.requires...) // so that the end is looked at
+			} else {
+				o.all.add(i, len(all))
+			}
 			o.names[i].byAbsent = rules.Default
 			c.pending = append(c.pending, func() { c.tryDefault(p, i, place(i)) })
 		}
@@ -236,8 +247,9 @@ func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
 		o := p.object
 		d := decoder{limits: noLimits, data: o.names[i].byAbsent}
 		d.depth = maxDepth
-		made := reflect.New(o.members[i].value.typ)
-		next := d.text(o.members[i].value, memoryOf(made))
+		value := o.members[i].value.taken()
+		made := reflect.New(value.typ)
+		next := d.text(value, memoryOf(made))
 		if next < 0 {
 			c.fail(fmt.Errorf("%s: its default %s is no value that it takes", place, o.names[i].byAbsent))
 		}

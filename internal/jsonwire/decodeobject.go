@@ -236,7 +236,7 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start, end int
 		}
 	}
 	for _, i := range o.defaults {
-		if !seen.has(i) {
+		if !seen.has(i) || o.members[i].value.op == opIgnored {
 			d.setDefault(&o.members[i], m, o.names[i].byAbsent)
 		}
 	}
@@ -247,6 +247,10 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start, end int
 func (d *decoder) setDefault(f *member, m memory, text []byte) {
 	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings}
 	i := skipSpace(text, 0)
+	if value := f.value.taken(); value != f.value {
+		taken := *f
+		taken.value, f = value, &taken
+	}
 	if f.op == opIndirect {
 		run.indirect(f, m, i)
 	} else {

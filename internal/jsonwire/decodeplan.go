@@ -155,6 +155,14 @@ func (c *decodeCompiler) compileKind(p *decodePlan) {
 	}
 }
 
+// taken is the plan of the values of p, or of a default where the member is not taken.
+func (p *decodePlan) taken() *decodePlan {
+	if p.op == opRefused || p.op == opIgnored {
+		return p.elem
+	}
+	return p
+}
+
 // endlessPointer reports whether pointers of type t lead to nothing but pointers.
 func endlessPointer(t reflect.Type) bool {
 	seen := map[reflect.Type]bool{}
@@ -236,7 +244,7 @@ func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {
 	switch p.op {
 	case opBool, opInt8, opInt16, opInt32, opInt64, opUint8, opUint16, opUint32, opUint64, opFloat32, opFloat64, opString, opNumber:
 		return true
-	case opSlice, opBytes, opPointer, opWrapped:
+	case opSlice, opBytes, opPointer, opWrapped, opRefused, opIgnored:
 		return p.elem.contained(seen)
 	case opChecked:
 		if p.checks.validate != nil {

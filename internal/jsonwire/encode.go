@@ -5,23 +5,30 @@ import (
 	"strconv"
 )
 
-// mode selects one of the two renderings of keys and strings.
+// mode selects one of the two renderings of keys and strings, and a View.
 type mode uint8
 
 const (
 	modeHTML  mode = iota // <, > and & escaped
 	modePlain             // left as they are
-	modes
+	escapings
+	modes = escapings * mode(views)
 )
 
 func modeOf(o Options) mode {
+	m := modeHTML
 	if o.NoEscapeHTML {
-		return modePlain
+		m = modePlain
 	}
-	return modeHTML
+	return m + escapings*mode(o.View)
 }
 
-func (m mode) escapes() *escapeSet { return &escapeSets[m] }
+// html reports whether <, > and & are escaped.
+func (m mode) html() bool { return m%escapings == modeHTML }
+
+func (m mode) view() View { return View(m / escapings) }
+
+func (m mode) escapes() *escapeSet { return &escapeSets[m%escapings] }
 
 // encoder is the state of one call. It lives on that call's stack.
 type encoder struct {
@@ -124,6 +131,11 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		return e.elements(dst, p, m, p.length)
 	case opPointer:
 		return e.pointer(dst, p, m)
+	case opWrapped:
+		if !load[bool](m.at(p.wrap.set)) {
+			return append(dst, "null"...), nil
+		}
+		return e.value(dst, p.elem, m.at(p.wrap.value))
 	case opMap:
 		return e.mapping(dst, p, m)
 	case opInterface:
@@ -184,7 +196,7 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		default:
 			var err *Error
 			if dst, err = e.value(b[:n], f.value, at); err != nil {
-				return dst, err.within(p.names[i])
+				return dst, err.within(p.names[e.mode.view()][i])
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -60,10 +61,17 @@ func (p *plan) compileFields(addressable bool) {
 		if omit.hops != nil || omit.empty != emptyNever || omit.zero.kind != zeroNever {
 			f.omit = &omit
 		}
-		p.names = append(p.names, c.name)
+		for view := range views {
+			if c.seenIn(view) {
+				p.names[view] = append(p.names[view], c.name)
+			}
+		}
 		for mode := range modes {
+			if !c.seenIn(mode.view()) {
+				continue
+			}
 			key := c.name
-			if mode == modeHTML {
+			if mode.html() {
 				var b bytes.Buffer
 				json.HTMLEscape(&b, []byte(key))
 				key = b.String()
@@ -72,6 +80,16 @@ func (p *plan) compileFields(addressable bool) {
 			p.fields[mode] = append(p.fields[mode], f)
 		}
 	}
+	for mode := escapings; mode < modes; mode++ { // most types look the same in all views
+		if all := p.fields[mode%escapings]; len(p.fields[mode]) == len(all) {
+			p.fields[mode] = all
+		}
+	}
+}
+
+// seenIn reports whether a view has the member.
+func (c *candidate) seenIn(v View) bool {
+	return !(v == Answers && c.writeOnly || v == Requests && c.readOnly)
 }
 
 func (f *field) setKey(name string) {
@@ -109,6 +127,8 @@ type candidate struct {
 	quoted    bool
 	omitEmpty bool
 	omitZero  bool
+	readOnly  bool
+	writeOnly bool
 }
 
 // dominantFields returns the fields of struct type t that become members, in the
@@ -209,6 +229,8 @@ func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok 
 			return c, t, true
 		}
 	}
+	c.readOnly, _ = strconv.ParseBool(sf.Tag.Get("readOnly"))
+	c.writeOnly, _ = strconv.ParseBool(sf.Tag.Get("writeOnly"))
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "omitempty":

@@ -92,7 +92,21 @@ type Options struct {
 	// NilAsEmpty writes nil slices as [], nil maps as {} and nil []byte as "",
 	// where json.Marshal writes null. What methods of users write is theirs.
 	NilAsEmpty bool
+
+	// View says which members are written.
+	View View
 }
+
+// A View selects members by the tags readOnly:"true" and writeOnly:"true" of their fields. It
+// reaches all that the encoder writes, but not what methods of users write.
+type View uint8
+
+const (
+	All      View = iota // every member, as json.Marshal
+	Answers              // those that a server writes: not writeOnly
+	Requests             // those that a client writes: not readOnly
+	views
+)
 
 // Append appends the JSON of *v to dst: what json.Marshal(*v) returns. As there,
 // *v is not addressable, so methods with a pointer receiver are not called on it

@@ -65,7 +65,7 @@ func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 		return dst, marshalerError(p, err)
 	}
 	dst = buf.Bytes()
-	if e.mode == modeHTML && mayNeedHTMLEscape(dst[n:]) {
+	if e.mode.html() && mayNeedHTMLEscape(dst[n:]) {
 		var escaped bytes.Buffer
 		json.HTMLEscape(&escaped, dst[n:])
 		dst = append(dst[:n], escaped.Bytes()...)

@@ -47,6 +47,8 @@ const (
 	opUnmarshal     // UnmarshalJSON
 	opUnmarshalText // UnmarshalText
 	opStandard      // encoding/json decodes the value
+	opRefused       // no value is taken; elem reads a default
+	opIgnored       // any value is skipped; elem reads a default
 	opWrapped       // a Wrapper
 	opChecked       // rules around elem
 	opIndirect      // of members: behind pointers to embedded structs
@@ -67,9 +69,10 @@ type plan struct {
 	// opMarshal and opText, typ itself for the pointer variants.
 	pointer typeID
 
-	fields [modes][]field // of structs, with keys as each mode writes them
-	names  []string       // of the fields, for errors
-	keys   *mapKeys       // of maps
+	fields [modes][]field  // of structs, with keys as each mode writes them
+	names  [views][]string // of the fields, for errors
+	keys   *mapKeys        // of maps
+	wrap   *wrapLayout     // of opWrapped
 }
 
 // planKey: whether a value is addressable decides whether methods with a
@@ -111,7 +114,12 @@ func compile(t reflect.Type, addressable bool) *plan {
 		// Errors about the time name the pointer type, as encoding/json's do.
 		p.op, p.elem = opPointer, &plan{op: opTime, typ: t}
 	default:
-		if !p.compileMethods(addressable) {
+		switch {
+		case t.Kind() == reflect.Struct && t.Implements(wrapperType):
+			layout, value := wrapLayoutOf(t)
+			p.op, p.wrap = opWrapped, layout
+			p.elem = compile(value, false)
+		case !p.compileMethods(addressable):
 			p.compileKind(addressable)
 		}
 	}

@@ -36,6 +36,9 @@ type MemberRules struct {
 	// Requires lists the JSON names of members that must be there if this one
 	// is, with what Problem.Rule says when one is not.
 	Requires []Requirement
+	// Refused refuses the member, whatever its value. Ignored reads the member as if it
+	// were absent. Then Rules are not looked at.
+	Refused, Ignored bool
 }
 
 // A Requirement is one name of MemberRules.Requires.

@@ -27,7 +27,7 @@ type escapeSet struct {
 	escaped   [utf8.RuneSelf]bool
 }
 
-var escapeSets = [modes]escapeSet{
+var escapeSets = [escapings]escapeSet{
 	modeHTML: {
 		or1: 0x04 * ones, xor1: '&' * ones,
 		or2: 0x02 * ones, xor2: '>' * ones,

@@ -7,7 +7,7 @@ import (
 
 // A Wrapper is a struct type around one value that knows whether a member was
 // there, or whether it was null. A decoder reads its value as if it stood there
-// alone, and sets the flags. The method is called once for each type, on its
+// alone, and sets the flags; an encoder writes its value, or null where Set is false. The method is called once for each type, on its
 // zero value.
 type Wrapper interface{ WrapsJSON() Wrapping }
 
@@ -31,24 +31,30 @@ type wrapLayout struct {
 	hasNull, acceptNull bool
 }
 
-// compileWrapper sets up a Wrapper. It panics when the type does not have what it
-// says: such a type is a mistake of its author.
+// compileWrapper sets up a Wrapper.
 func (c *decodeCompiler) compileWrapper(p *decodePlan) {
-	w := reflect.Zero(p.typ).Interface().(Wrapper).WrapsJSON()
+	layout, value := wrapLayoutOf(p.typ)
+	p.op, p.wrap = opWrapped, layout
+	p.elem = c.compile(value, false)
+}
+
+// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics when the
+// type does not have what it says: such a type is a mistake of its author.
+func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
+	w := reflect.Zero(t).Interface().(Wrapper).WrapsJSON()
 	field := func(name string, flag bool) reflect.StructField {
-		f, ok := p.typ.FieldByName(name)
+		f, ok := t.FieldByName(name)
 		if !ok || len(f.Index) != 1 || flag && f.Type.Kind() != reflect.Bool {
-			panic(fmt.Sprintf("jsonwire: %s names its field %q, which it does not have", p.typ, name))
+			panic(fmt.Sprintf("jsonwire: %s names its field %q, which it does not have", t, name))
 		}
 		return f
 	}
 	value := field(w.Value, false)
-	p.op = opWrapped
-	p.wrap = &wrapLayout{value: value.Offset, set: field(w.Set, true).Offset, acceptNull: w.AcceptNull}
+	layout := &wrapLayout{value: value.Offset, set: field(w.Set, true).Offset, acceptNull: w.AcceptNull}
 	if w.Null != "" {
-		p.wrap.hasNull, p.wrap.null = true, field(w.Null, true).Offset
+		layout.hasNull, layout.null = true, field(w.Null, true).Offset
 	}
-	p.elem = c.compile(value.Type, false)
+	return layout, value.Type
 }
 
 // wrapped reads the value of a wrapper and sets its flags.

@@ -363,15 +363,26 @@ func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node 
 	switch n.Kind {
 	case Object:
 		i := n.Struct.find(name)
-		switch {
-		case i < 0:
+		if i < 0 {
 			c.violate("additionalProperties", "")
 			return nil
-		case seen.has(i):
+		}
+		if seen.has(i) {
 			c.violate("duplicate", "")
 		}
 		seen.set(i)
-		return n.Struct.Members[i].Node
+		switch m := &n.Struct.Members[i]; {
+		case c.output && m.Node.Meta.WriteOnly:
+			c.violate("writeOnly", "")
+		case !c.output && m.Node.Meta.ReadOnly:
+			if !c.report.IgnoreReadOnly {
+				c.violate("readOnly", "")
+			}
+			return nil
+		default:
+			return m.Node
+		}
+		return nil
 	case Map:
 		if !names.add(name) {
 			c.violate("duplicate", "")
@@ -404,7 +415,7 @@ func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 			c.path[depth-1].name = m.quoted
 			c.violate("required", "")
 		}
-		if m.Default != nil && !c.output && c.rewrites() {
+		if m.Default != nil && !c.output && !(m.Node.Meta.ReadOnly && c.report.IgnoreReadOnly) && c.rewrites() {
 			comma := ","
 			if count == 0 {
 				comma = ""

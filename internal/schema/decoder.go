@@ -11,15 +11,38 @@ import (
 
 // Decoder compiles a decoder for values of type t, which n is the schema of, that
 // takes nothing that Check would refuse: the rules are looked at as values arrive. It
-// may refuse a little that Check takes. The error says that there is none for such
-// a type: some rule cannot be checked so.
-func (n *Node) Decoder(t reflect.Type) (*jsonwire.Decoder, error) {
-	r := ruler{structs: map[reflect.Type]*Struct{}}
+// may refuse a little that Check takes. Members that are read-only are refused or ignored. The
+// error says that there is none for such a type: some rule cannot be checked so.
+func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, error) {
+	r := ruler{structs: map[reflect.Type]*Struct{}, ignoreReadOnly: ignoreReadOnly}
 	if !r.gather(n) {
 		return nil, errors.New("rules that are checked before decoding alone")
 	}
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
+
+// IgnoringDecoder compiles a decoder for what Check has taken with Report.IgnoreReadOnly.
+func IgnoringDecoder(t reflect.Type) (*jsonwire.Decoder, error) {
+	return jsonwire.Compile(t, nil, readOnlyRuler{}, jsonwire.Strictness{})
+}
+
+// readOnlyRuler tells a decoder's compiler which members are read-only, and nothing else.
+type readOnlyRuler struct{}
+
+// Member implements jsonwire.Ruler.
+func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructField) (rules jsonwire.MemberRules, err error) {
+	node, err := Of(object)
+	if err != nil || node.Struct == nil {
+		return rules, err
+	}
+	if m := node.Struct.Member(name); m != nil && m.Node.Meta.ReadOnly {
+		rules.Ignored, rules.Default = true, m.Default
+	}
+	return rules, nil
+}
+
+// Type implements jsonwire.Ruler.
+func (readOnlyRuler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
 
 // DecoderLimits are what Check refuses of any text, maxElements being those of its
 // report.
@@ -31,7 +54,10 @@ func DecoderLimits(maxElements int) jsonwire.Limits {
 }
 
 // ruler tells a decoder's compiler the rules of the structs that a node leads to.
-type ruler struct{ structs map[reflect.Type]*Struct }
+type ruler struct {
+	structs        map[reflect.Type]*Struct
+	ignoreReadOnly bool
+}
 
 // gather notes the structs; false when some rule is beyond a decoder.
 func (r ruler) gather(n *Node) bool {
@@ -81,6 +107,9 @@ func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (
 		rules.Required = "required"
 	}
 	rules.Default = m.Default
+	if m.Node.Meta.ReadOnly {
+		rules.Refused, rules.Ignored = !r.ignoreReadOnly, r.ignoreReadOnly
+	}
 	for _, other := range m.Dependent {
 		rules.Requires = append(rules.Requires, jsonwire.Requirement{Name: other, Rule: "dependentRequired"})
 	}

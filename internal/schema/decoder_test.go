@@ -92,7 +92,7 @@ func FuzzDecoder(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	d, err := node.Decoder(typ)
+	d, err := node.Decoder(typ, false)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestDecoderTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := node.Decoder(typ)
+	d, err := node.Decoder(typ, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestDecoderTakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := node.Decoder(typ); err == nil {
+		if _, err := node.Decoder(typ, false); err == nil {
 			t.Errorf("%v has a decoder, though its rules are checked on texts alone", typ)
 		}
 	}

@@ -91,12 +91,16 @@ func (c *compiler) member(f *field) (Member, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Node, err = node.Tagged(tags); err != nil {
+	if m.Node, err = node.tagged(tags, ""); err != nil {
 		return m, err
 	}
+	readOnly, writeOnly := m.Node.Meta.ReadOnly, m.Node.Meta.WriteOnly
+	if readOnly && writeOnly {
+		return m, errors.New("readOnly and writeOnly leave nothing of it")
+	}
 	empty, zero := slices.Contains(f.options, "omitempty"), slices.Contains(f.options, "omitzero")
-	m.Required = !empty && !zero
-	m.Always = !zero && !(empty && canBeEmpty(f.Type)) && !f.optional
+	m.Required = !empty && !zero && !readOnly
+	m.Always = !zero && !(empty && canBeEmpty(f.Type)) && !f.optional && !writeOnly
 	if w, ok := WrappedBy(f.Type); ok && w.Optional {
 		m.Required = false
 		if !zero {
@@ -173,7 +177,9 @@ func (n *Node) quoted(t reflect.Type) (*Node, error) {
 // visible lists the fields of a struct that encoding/json reads and writes, in its order.
 func visible(t reflect.Type) ([]field, error) {
 	var all []field
-	collect(t, nil, false, map[reflect.Type]bool{}, &all)
+	if err := collect(t, nil, false, map[reflect.Type]bool{}, &all); err != nil {
+		return nil, err
+	}
 	byName := map[string][]int{}
 	for i := range all {
 		byName[all[i].name] = append(byName[all[i].name], i)
@@ -193,9 +199,9 @@ func visible(t reflect.Type) ([]field, error) {
 }
 
 // collect adds the fields of t, and those of structs embedded in it.
-func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]bool, all *[]field) {
+func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]bool, all *[]field) error {
 	if above[t] {
-		return
+		return nil
 	}
 	above[t] = true
 	defer delete(above, t)
@@ -212,8 +218,18 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 			inner, pointer = inner.Elem(), true
 		}
 		if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct && !codesItself(inner) {
-			if sf.IsExported() || !pointer {
-				collect(inner, way, optional || pointer, above, all)
+			if !sf.IsExported() && pointer {
+				continue
+			}
+			tags, err := ParseTags(sf.Tag)
+			if err == nil {
+				err = tags.noDirection("")
+			}
+			if err == nil {
+				err = collect(inner, way, optional || pointer, above, all)
+			}
+			if err != nil {
+				return fmt.Errorf("field %s of %s: %w", sf.Name, TypeText(t), err)
 			}
 			continue
 		}
@@ -229,6 +245,7 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 		}
 		*all = append(*all, f)
 	}
+	return nil
 }
 
 // dominant returns which of several fields of one name counts: the least deep, of

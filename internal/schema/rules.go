@@ -70,7 +70,22 @@ var notes = []string{"title", "description", "doc", "example", "deprecated", "re
 // Tagged returns the node with the rules and notes of a field's tag: a copy, if there
 // are any. Rules under "items.", "additionalProperties." and "propertyNames." are
 // those of the elements, values and names.
-func (n *Node) Tagged(tags Tags) (*Node, error) { return n.tagged(tags, "") }
+func (n *Node) Tagged(tags Tags) (*Node, error) {
+	if err := tags.noDirection(""); err != nil {
+		return nil, err
+	}
+	return n.tagged(tags, "")
+}
+
+// noDirection refuses readOnly and writeOnly where nobody would keep them.
+func (t Tags) noDirection(prefix string) error {
+	for _, name := range []string{"readOnly", "writeOnly"} {
+		if _, ok := t[prefix+name]; ok {
+			return fmt.Errorf("%s%s does not apply here: it is for members of a JSON object", prefix, name)
+		}
+	}
+	return nil
+}
 
 func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	if !tags.hasAny(prefix) {
@@ -195,7 +210,7 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	r.Enum, r.enum, r.values = values, map[string]bool{}, map[sum]bool{}
 	var list []string
 	for _, v := range values {
-		var report Report
+		report := Report{IgnoreReadOnly: true}
 		if bare.Check(v, "", &report); !report.OK() {
 			return fmt.Errorf("%s %s", v, report.List[0].Text())
 		}
@@ -262,6 +277,11 @@ func (n *Node) consistent() error {
 // note sets what people are told.
 func (n *Node) note(tags Tags, prefix string) error {
 	m := &n.Meta
+	if prefix != "" {
+		if err := tags.noDirection(prefix); err != nil {
+			return err
+		}
+	}
 	m.Title = tags.or(prefix+"title", m.Title)
 	m.Description = tags.or(prefix+"doc", tags.or(prefix+"description", m.Description))
 	m.ContentType = tags.or(prefix+"contentType", m.ContentType)
@@ -303,7 +323,7 @@ func (n *Node) Value(text string) ([]byte, error) {
 		}
 		value, _ = json.Marshal(list)
 	}
-	var report Report
+	report := Report{IgnoreReadOnly: true}
 	plain := n.Check(value, "", &report)
 	if !report.OK() {
 		v := report.List[0]

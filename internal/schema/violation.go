@@ -83,6 +83,10 @@ type Report struct {
 	// MaxElements is how many members and elements a text may have in all; 0 is no bound.
 	MaxElements int
 
+	// IgnoreReadOnly takes members of a request that are read-only, for decoders that ignore
+	// them and give them their defaults.
+	IgnoreReadOnly bool
+
 	// Request is whose context ends the reading, which sets Ended; nil for none.
 	Request interface{ Context() context.Context }
 	Ended   bool
@@ -166,6 +170,10 @@ func (v *Violation) pieces() (before, limit, after string) {
 		return "must be one of ", n, ""
 	case "additionalProperties":
 		return "is not known here", "", ""
+	case "readOnly":
+		return "is set by the server: it must not be sent", "", ""
+	case "writeOnly":
+		return "is for requests: it must not be answered", "", ""
 	case "dependentRequired":
 		return "is missing: it goes with ", n, ""
 	case "duplicate":
