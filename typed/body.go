@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"mime"
@@ -13,8 +14,8 @@ import (
 )
 
 // Raw is a body that is taken as it is, of whatever media type: the tag contentType
-// (`contentType:"image/png"`) says which, and others are refused. The bytes are borrowed: valid
-// until the response has been sent.
+// (`contentType:"image/png"`) says which, and others are refused. The bytes are a copy. An
+// action that needs none gets by without this field, with [dunlin.Request.Bytes].
 type Raw []byte
 
 // bodyPlan is how the field Body is read.
@@ -110,6 +111,7 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 		return
 	}
 	if p.raw {
+		body = bytes.Clone(body) // which is lent
 		if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 			store(to, Optional[Raw]{Value: body, Set: true})
 		} else if p.typ.Kind() == reflect.Pointer {

@@ -22,9 +22,9 @@ func TestInputOnAGrowingStack(t *testing.T) {
 	app := quiet()
 	var kept []chain
 	typed.Post(app, "/", func(_ *dunlin.Request, in struct {
-		Before string // no source: it stays zero
+		Before string `dunlin:"-"` // no source: it stays zero
 		Body   chain
-		After  [64]int
+		After  [64]int `dunlin:"-"`
 	}) (typed.None, error) {
 		if in.Before != "" || in.After != [64]int{} {
 			return typed.None{}, fmt.Errorf("what is beside the body was written to: %q %v", in.Before, in.After)

@@ -25,8 +25,8 @@
 // # Where fields come from
 //
 // A field of the action's struct names its source by a tag: path, query, header,
-// cookie or form, and the field Body is the body. A field without any is left alone;
-// one with a json tag is refused: what clients send as JSON is a member of Body.
+// cookie or form, and the field Body is the body. An exported field without any is
+// refused, unless it has the tag dunlin:"-": then requests leave it alone.
 // Fields of embedded structs count as the struct's own. Parameters are strings,
 // booleans (true, false), numbers, time.Time (RFC 3339), time.Duration (1m30s), types
 // with UnmarshalText, and slices of these: a query parameter is repeated, or, with the

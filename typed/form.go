@@ -16,12 +16,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A File is a file of a form. It lies in the request's body, which the memory budget
-// counts; Data is borrowed: valid until the response has been sent. The rules minLength
-// and maxLength bound its bytes, and the tag contentType lists what it may be:
+// A File is a file of a form. Data is a copy of what the request's body holds; for large files
+// without a copy there is [Parts]. The rules minLength and maxLength bound its bytes, and the tag contentType lists what it may be:
 // `contentType:"image/png, image/jpeg"`.
 type File struct {
-	Name        string // as the client calls it, without folders
+	Name        string // as the client calls it, without folders and control characters
 	ContentType string // as the client says, "" for nothing
 	Data        []byte
 }
@@ -175,6 +174,9 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		b.wrong(p, "", "single", "")
 		return
 	}
+	if p.List {
+		p.Schema.Count(len(files), p.In, p.Name, &b.report)
+	}
 	one := p.one()
 	for i := range files {
 		pointer := ""
@@ -183,14 +185,20 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		}
 		size, r := len(files[i].Data), &one.Rules
 		if r.MinLength.Set && size < r.MinLength.N {
-			b.wrong(p, pointer, "minLength", strconv.Itoa(r.MinLength.N))
+			b.wrongSize(p, pointer, "minLength", "must have at least ", r.MinLength.N)
 		}
 		if r.MaxLength.Set && size > r.MaxLength.N {
-			b.wrong(p, pointer, "maxLength", strconv.Itoa(r.MaxLength.N))
+			b.wrongSize(p, pointer, "maxLength", "must have at most ", r.MaxLength.N)
 		}
 		if allowed := p.Schema.Meta.ContentType; allowed != "" && !slices.Contains(splitComma(allowed), mediaType(files[i].ContentType)) {
 			b.wrong(p, pointer, "contentMediaType", allowed)
 		}
+	}
+	if !b.report.OK() {
+		return
+	}
+	for i := range files {
+		files[i].Data = bytes.Clone(files[i].Data) // which is lent
 	}
 	to := in.at(p.offset)
 	w, optional := schema.WrappedBy(p.typ)
@@ -198,7 +206,6 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 	case p.List && optional:
 		store(to, Optional[[]File]{Value: files, Set: true})
 	case p.List:
-		p.Schema.Count(len(files), p.In, p.Name, &b.report)
 		store(to, files)
 	case optional && w.Elem == fileType:
 		store(to, Optional[File]{Value: files[0], Set: true})
@@ -207,6 +214,15 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 	default:
 		store(to, files[0])
 	}
+}
+
+// wrongSize reports a file of a wrong size, which is a number of bytes.
+func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
+	n, unit := strconv.Itoa(limit), " bytes"
+	if limit == 1 {
+		unit = " byte"
+	}
+	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: n, Message: must + n + unit})
 }
 
 // multipart sorts the parts of a body by field.

@@ -92,6 +92,9 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 		if len(line) == 0 {
 			break
 		}
+		if bytes.ContainsFunc(line, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+			return p, nil, false, errors.New("a part's head has control characters")
+		}
 		name, value, found := strings.Cut(string(line), ":")
 		if !found || name == "" || strings.ContainsAny(name, " \t") {
 			return p, nil, false, errors.New("a part's head is malformed")
@@ -123,7 +126,7 @@ func (p *formPart) header(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Content-Disposition"):
 		kind, params, err := mime.ParseMediaType(value)
-		if err != nil {
+		if err != nil || strings.Contains(value, "*") { // filename*, which RFC 7578 section 4.2 forbids, is no file name
 			kind, params = looseParams(value)
 		}
 		if kind != "form-data" {

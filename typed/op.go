@@ -17,7 +17,7 @@ type Router interface {
 }
 
 // An Action answers an input with an output or an error. In is a struct, see the
-// package comment; it belongs to the action, and its strings stay valid for ever.
+// package comment; it belongs to the action, and all that it holds stays valid for ever.
 // An error is answered as [dunlin.Try] does it.
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 

@@ -126,10 +126,14 @@ func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offse
 			return fmt.Errorf("it has the rule %s but no source: name one by path, query, header, cookie or form, or put it into Body", name)
 		}
 	}
-	if name, ok := tags["json"]; ok && name != "-" && f.IsExported() {
-		return fmt.Errorf("it has json:%q but is no part of the body, which is the field Body: put it there, or say json:\"-\" of what clients do not send", name)
+	name, inJSON := tags["json"]
+	switch {
+	case !f.IsExported() || name == "-" || tags["dunlin"] == "-":
+		return nil
+	case inJSON:
+		return fmt.Errorf("it has json:%q but is no part of the body, which is the field Body: put it there, or say dunlin:\"-\" of what clients do not send", name)
 	}
-	return nil
+	return errors.New(`it has no source, so it would always be zero: name one by path, query, header, cookie or form, put it into Body, or say dunlin:"-" of what clients do not send`)
 }
 
 func (p *plan) add(param *Param) {

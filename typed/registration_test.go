@@ -191,7 +191,7 @@ func TestTagsOfOtherLibraries(t *testing.T) {
 		}]("GET", "/"),
 		"what is no part of the input": try[struct {
 			A     string `query:"a"`
-			Cache shared `validate:"required"`
+			Cache shared `dunlin:"-" validate:"required"`
 			User  string `json:"-"`
 			Body  struct {
 				B shared `json:"-" validate:"required"`

@@ -3,7 +3,6 @@ package typed
 import (
 	"encoding"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -95,7 +94,7 @@ func plainSetter(t reflect.Type) setter {
 }
 
 func setInt[T int | int8 | int16 | int32 | int64](to place, text string, bits int) bool {
-	if text == "" || text[0] == '+' {
+	if text == "" || text[0] == '+' || hasLeadingZero(text) {
 		return false
 	}
 	v, err := strconv.ParseInt(text, 10, bits)
@@ -104,21 +103,25 @@ func setInt[T int | int8 | int16 | int32 | int64](to place, text string, bits in
 }
 
 func setUint[T uint | uint8 | uint16 | uint32 | uint64](to place, text string, bits int) bool {
+	if hasLeadingZero(text) {
+		return false
+	}
 	v, err := strconv.ParseUint(text, 10, bits)
 	store(to, T(v))
 	return err == nil
 }
 
-// setFloat takes numbers as JSON writes them: no infinity, no hexadecimal.
+// hasLeadingZero reports whether a number has a zero that JSON does not write.
+func hasLeadingZero(text string) bool {
+	return len(text) > 1 && text[0] == '0' || len(text) > 2 && text[0] == '-' && text[1] == '0'
+}
+
+// setFloat takes numbers as JSON writes them, in which its type does not become infinite, nor zero
+// for what is not.
 func setFloat[T float32 | float64](to place, text string, bits int) bool {
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && c != '.' && c != '-' && (i == 0 || c != '+' && c|0x20 != 'e') {
-			return false
-		}
-	}
 	v, err := strconv.ParseFloat(text, bits)
 	store(to, T(v))
-	return err == nil && !math.IsInf(v, 0)
+	return err == nil && schema.FitsFloat(text, v)
 }
 
 // optionalSetter reads into an Optional[T] around what set reads.
@@ -144,12 +147,12 @@ func wantedText(n *schema.Node, text string) (rule, limit string) {
 	case n.Kind == schema.Bool:
 		return "type", "boolean"
 	case n.Kind == schema.Int || n.Kind == schema.Uint:
-		if digits := strings.TrimPrefix(text, "-"); digits == "" || strings.Trim(digits, "0123456789") != "" {
+		if digits := strings.TrimPrefix(text, "-"); digits == "" || strings.Trim(digits, "0123456789") != "" || hasLeadingZero(text) {
 			return "type", "integer"
 		}
 		return "format", schema.IntegerFormat(n.Kind, n.Bits)
 	case n.Kind == schema.Float:
-		if v, err := strconv.ParseFloat(text, n.Bits); err != nil && math.IsInf(v, 0) {
+		if schema.IsNumber(text) {
 			return "format", schema.FloatFormat(n.Bits)
 		}
 		return "type", "number"

@@ -29,6 +29,7 @@ type Limits struct {
 	DuplicateMembers  bool // refuse two members of one name, but in unknown members, json.RawMessage and for methods
 	InvalidUTF8       bool // refuse it, and surrogates without their pair, instead of making them U+FFFD
 	CaseSensitive     bool // take no member whose name differs in case
+	Underflow         bool // refuse numbers that are not zero for floating-point numbers that would be
 	FractionlessFloat bool // take 1.0 and 1e2 for integers, as JSON Schema does
 
 	MaxDepth    int // of objects and arrays within each other; 0 is 10,000, which is also the most

@@ -251,7 +251,7 @@ func (d *decoder) float(p *decodePlan, m memory, i int) int {
 			return next
 		}
 		v, err := strconv.ParseFloat(bytesString(d.data[i:next]), 32)
-		if err != nil {
+		if err != nil || v == 0 && d.underflows(i, next) {
 			return d.mismatch(p, i)
 		}
 		store(m, float32(v))
@@ -286,7 +286,7 @@ func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 			return 0, next, false
 		}
 		v, err := strconv.ParseFloat(bytesString(data[i:next]), 64)
-		return v, next, err == nil
+		return v, next, err == nil && !(v == 0 && d.underflows(i, next))
 	}
 	v = float64(n)
 	if next > end {
@@ -296,6 +296,24 @@ func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 		v = -v
 	}
 	return v, next, true
+}
+
+// underflows reports whether the number data[i:next], which became zero, is refused for that.
+func (d *decoder) underflows(i, next int) bool {
+	return d.limits.Underflow && !IsZero(d.data[i:next])
+}
+
+// IsZero reports whether a number is zero as it is written.
+func IsZero(number []byte) bool {
+	for _, c := range number {
+		switch {
+		case '1' <= c && c <= '9':
+			return false
+		case c|0x20 == 'e':
+			return true
+		}
+	}
+	return true
 }
 
 // number reads a json.Number: a number, or a string that holds one.

@@ -48,7 +48,7 @@ func (readOnlyRuler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { 
 // report.
 func DecoderLimits(maxElements int) jsonwire.Limits {
 	return jsonwire.Limits{
-		UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true,
+		UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,
 		MaxDepth: MaxDepth, MaxNumber: MaxNumber, MaxElements: maxElements,
 	}.Filled()
 }

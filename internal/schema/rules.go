@@ -97,6 +97,10 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 		if !ok {
 			continue
 		}
+		if n.Kind == Custom && !slices.Contains(ruleNames[name], n.Kind) {
+			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: check the rule in UnmarshalJSON, or have MarshalText and UnmarshalText instead",
+				prefix, name, TypeText(n.Type))
+		}
 		if !slices.Contains(ruleNames[name], n.Kind) {
 			return nil, fmt.Errorf("%s%s does not apply to %s", prefix, name, article(n.wanted())+n.wanted())
 		}
@@ -312,6 +316,9 @@ func (n *Node) Value(text string) ([]byte, error) {
 	if n.IsText() && !(n.Nullable && text == "null") {
 		value = []byte(quoteJSON(text))
 	}
+	if n.Kind == Custom && !json.Valid(value) { // a type that writes itself as a string, most likely
+		value = []byte(quoteJSON(text))
+	}
 	if n.Kind == Array && (text == "" || text[0] != '[') && n.Elem != nil {
 		list := []json.RawMessage{}
 		for word := range strings.SplitSeq(text, ",") {
@@ -327,6 +334,9 @@ func (n *Node) Value(text string) ([]byte, error) {
 	plain := n.Check(value, "", &report)
 	if !report.OK() {
 		v := report.List[0]
+		if n.Kind == Custom {
+			return nil, fmt.Errorf("UnmarshalJSON of %s does not take %s: write the JSON of a value", TypeText(n.Type), value)
+		}
 		return nil, fmt.Errorf("%s %s", strings.TrimSpace("the value "+v.Pointer), v.Text())
 	}
 	return plain, nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
 // string reads a string and checks it; false when it is malformed.
@@ -119,7 +121,19 @@ func fitsFloat(text []byte, bits int) bool {
 		return true
 	}
 	f, err := strconv.ParseFloat(string(text), bits)
-	return err == nil && !math.IsInf(f, 0)
+	return err == nil && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero(text))
+}
+
+// FitsFloat reports whether a text is a number of JSON, and f what it means: neither infinite nor
+// zero for what is not.
+func FitsFloat(text string, f float64) bool {
+	return IsNumber(text) && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero([]byte(text)))
+}
+
+// IsNumber reports whether a text is a number of JSON.
+func IsNumber(text string) bool {
+	end, ok := scanNumber([]byte(text), 0)
+	return ok && end == len(text)
 }
 
 func FloatFormat(bits int) string {
