@@ -165,21 +165,21 @@ func selectOperations(app *dunlin.App, version string) []typed.Description {
 // collectOperation notes the types that an operation needs.
 func (g *generator) collectOperation(d *typed.Description) {
 	for _, p := range d.Params {
-		g.collect(p.Schema, input)
+		g.collect(p.Schema.Node(), input)
 	}
 	if d.Body != nil {
-		g.collect(d.Body.Schema, input)
+		g.collect(d.Body.Schema.Node(), input)
 		for _, p := range d.Body.Fields {
-			g.collect(p.Schema, input)
+			g.collect(p.Schema.Node(), input)
 		}
 	}
 	for _, a := range d.Answers {
-		g.collect(a.Schema, output)
+		g.collect(a.Schema.Node(), output)
 		if g.v32 {
-			g.collect(a.Item, output)
+			g.collect(a.Item.Node(), output)
 		}
 		for _, h := range a.Headers {
-			g.collect(h.Schema, output)
+			g.collect(h.Schema.Node(), output)
 		}
 	}
 }

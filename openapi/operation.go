@@ -98,7 +98,7 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 		return nil
 	}
 	o := new(object).put("name", p.Name).put("in", p.In)
-	meta := p.Schema.Meta
+	meta := p.Schema.Node().Meta
 	o.set("description", meta.Description)
 	o.set("required", p.Required || p.In == "path")
 	o.set("deprecated", meta.Deprecated)
@@ -109,9 +109,9 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 	}
 	inside := meta
 	inside.Description, inside.Deprecated, inside.Example = "", false, nil
-	s := g.schemaAs(p.Schema, input, inside, false)
+	s := g.schemaAs(p.Schema.Node(), input, inside, false)
 	if p.In == "path" {
-		constrain(s, p.Schema, in)
+		constrain(s, p.Schema.Node(), in)
 	}
 	if p.Default != nil {
 		s.put("default", json.RawMessage(p.Default))
@@ -149,8 +149,8 @@ func (g *generator) body(d *typed.Description) (*object, error) {
 		switch {
 		case b.Fields != nil:
 			g.form(m, b.Fields, media)
-		case b.Schema != nil:
-			m.put("schema", g.schema(b.Schema, input))
+		case !b.Schema.IsZero():
+			m.put("schema", g.schema(b.Schema.Node(), input))
 			examples := new(object)
 			for _, e := range d.Examples {
 				value, err := jsonwire.AppendValue(nil, e.Value, jsonwire.Options{View: jsonwire.Requests})
@@ -172,7 +172,7 @@ func (g *generator) body(d *typed.Description) (*object, error) {
 func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	properties, required, encoding := new(object), []string{}, new(object)
 	for _, p := range fields {
-		node := *p.Schema
+		node := *p.Schema.Node()
 		types := node.Meta.ContentType
 		node.Nullable = false
 		s := g.schema(&node, input)

@@ -32,7 +32,7 @@ func (g *generator) response(a *typed.Answer) *object {
 	headers := new(object)
 	for _, h := range a.Headers {
 		header := new(object).set("required", h.Always)
-		headers.put(h.Name, header.put("schema", g.schema(h.Schema, output)))
+		headers.put(h.Name, header.put("schema", g.schema(h.Schema.Node(), output)))
 	}
 	if a.Problem && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests) {
 		headers.put("Retry-After", new(object).put("description", "Seconds after which the request may be tried again").
@@ -101,16 +101,16 @@ func describe(a *typed.Answer) string {
 func (g *generator) media(a *typed.Answer) *object {
 	m := new(object)
 	switch {
-	case a.Item != nil && g.v32:
-		item := g.schema(a.Item, output)
+	case !a.Item.IsZero() && g.v32:
+		item := g.schema(a.Item.Node(), output)
 		if a.MediaType == "text/event-stream" {
 			item = eventSchema(item)
 		}
 		m.put("itemSchema", item)
-	case a.Item != nil: // 3.1 has no word for the elements of a stream
+	case !a.Item.IsZero(): // 3.1 has no word for the elements of a stream
 		m.put("schema", new(object).put("type", "string"))
-	case a.Schema != nil:
-		m.put("schema", g.schema(a.Schema, output))
+	case !a.Schema.IsZero():
+		m.put("schema", g.schema(a.Schema.Node(), output))
 	}
 	return m
 }

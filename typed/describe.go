@@ -82,7 +82,7 @@ func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 		if err != nil {
 			panic(fmt.Sprintf("typed: Returns(%d) of %s: %v", status, op.label(), err))
 		}
-		a.MediaType, a.Schema = mediaJSON, node
+		a.MediaType, a.Schema = mediaJSON, Schema{node}
 	}
 	op.returns = append(op.returns, a)
 	return op
@@ -136,8 +136,8 @@ type Description struct {
 type Body struct {
 	Required   bool
 	MediaTypes []string
-	Schema     *schema.Node // of JSON; nil for anything
-	Fields     []*Param     // of a form
+	Schema     Schema   // of JSON; zero for anything
+	Fields     []*Param // of a form
 }
 
 // Describe returns what a document says of the operation.
@@ -152,7 +152,7 @@ func (o *Operation) Describe() Description {
 	case p.body != nil:
 		d.Body = &Body{Required: !p.body.optional, MediaTypes: p.body.mediaTypes(&o.state.config)}
 		if !p.body.raw {
-			d.Body.Schema = p.body.node
+			d.Body.Schema = Schema{p.body.node}
 		}
 	case p.form != nil:
 		d.Body = &Body{Required: p.form.required(), MediaTypes: p.form.mediaTypes(), Fields: p.form.fields}

@@ -87,4 +87,5 @@
 //	test.go      testing them               follow.go    following their streams
 //	decode.go    the way to the JSON decoder  direct.go inputs that are a body alone, on the stack
 //	util.go      values as text             unsafe.go    every use of unsafe
+//	schema.go    what values are, and what is wrong with them
 package typed

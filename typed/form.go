@@ -175,7 +175,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		return
 	}
 	if p.List {
-		p.Schema.Count(len(files), p.In, p.Name, &b.report)
+		p.Schema.node.Count(len(files), p.In, p.Name, &b.report)
 	}
 	one := p.one()
 	for i := range files {
@@ -190,7 +190,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		if r.MaxLength.Set && size > r.MaxLength.N {
 			b.wrongSize(p, pointer, "maxLength", "must have at most ", r.MaxLength.N)
 		}
-		if allowed := p.Schema.Meta.ContentType; allowed != "" && !slices.Contains(splitComma(allowed), mediaType(files[i].ContentType)) {
+		if allowed := p.Schema.node.Meta.ContentType; allowed != "" && !slices.Contains(splitComma(allowed), mediaType(files[i].ContentType)) {
 			b.wrong(p, pointer, "contentMediaType", allowed)
 		}
 	}

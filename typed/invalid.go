@@ -6,12 +6,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/internal/schema"
 )
-
-// A Violation is one thing that is wrong with a request: where, and which rule is broken. It
-// never holds the value.
-type Violation = schema.Violation
 
 // Invalid is the error of a request that breaks rules, with all of them. It is answered
 // with a problem whose member errors lists them.
@@ -26,7 +21,10 @@ type Invalid struct {
 // invalid makes an error of what the report holds.
 func (b *binder) invalid() error {
 	e := &Invalid{Status: b.state.config.InvalidStatus, More: b.report.More}
-	e.Violations = append(e.room[:0], b.report.List...)
+	e.Violations = e.room[:0]
+	for _, v := range b.report.List {
+		e.Violations = append(e.Violations, Violation(v))
+	}
 	if message := b.state.config.Message; message != nil {
 		for i := range e.Violations {
 			if text := message(b.r, e.Violations[i]); text != "" {
@@ -91,7 +89,7 @@ func (e *Invalid) Response() dunlin.Response {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		if list = e.Violations[i].AppendJSON(list); len(list) > longestInvalid && i > 0 {
+		if list = e.Violations[i].appendJSON(list); len(list) > longestInvalid && i > 0 {
 			list = list[:before]
 			break
 		}

@@ -31,7 +31,7 @@ func (s source) String() string { return sourceNames[s] }
 type Param struct {
 	In       string // "path", "query", "header", "cookie" or "form"
 	Name     string
-	Schema   *schema.Node
+	Schema   Schema
 	Required bool
 	Default  []byte // JSON, nil for none
 	List     bool   // it has several values
@@ -145,7 +145,7 @@ func (p *Param) describe(tags schema.Tags) error {
 	if node, err = node.Tagged(tags); err != nil {
 		return err
 	}
-	p.Schema = node
+	p.Schema = Schema{node}
 	if p.List {
 		p.Required = node.Rules.MinItems.Set && node.Rules.MinItems.N > 0
 	}
@@ -180,20 +180,20 @@ func withItems(tags schema.Tags) schema.Tags {
 // one is the schema of a single value.
 func (p *Param) one() *schema.Node {
 	if p.List {
-		return p.Schema.Elem
+		return p.Schema.node.Elem
 	}
-	return p.Schema
+	return p.Schema.node
 }
 
 // setOne reads one text into the field.
 func (p *Param) setOne(b *binder, in place, text string) {
 	if !p.set(in.at(p.offset), text) {
-		rule, limit := wantedText(p.Schema, text)
+		rule, limit := wantedText(p.Schema.node, text)
 		b.wrong(p, "", rule, limit)
 		return
 	}
-	if p.rules && !p.Schema.Holds(text) {
-		p.Schema.Scalar([]byte(text), p.In, p.Name, "", &b.report)
+	if p.rules && !p.Schema.node.Holds(text) {
+		p.Schema.node.Scalar([]byte(text), p.In, p.Name, "", &b.report)
 	}
 }
 
@@ -214,11 +214,11 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 		}
 	}
 	switch {
-	case !p.Schema.HasRules():
+	case !p.Schema.node.HasRules():
 	case !parsed:
-		p.Schema.Count(len(texts), p.In, p.Name, &b.report)
+		p.Schema.node.Count(len(texts), p.In, p.Name, &b.report)
 	default:
-		p.Schema.Items(texts, p.In, p.Name, &b.report)
+		p.Schema.node.Items(texts, p.In, p.Name, &b.report)
 	}
 	in.at(p.offset).value(p.typ).Set(list)
 }

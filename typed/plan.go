@@ -179,14 +179,14 @@ func (p *plan) matchPath(params []router.Param) error {
 
 // constrained refuses a constraint of the pattern whose values never fit the field.
 func (p *Param) constrained(constraint string) error {
-	numeric := p.Schema.Kind == schema.Int || p.Schema.Kind == schema.Uint || p.Schema.Kind == schema.Float
+	numeric := p.Schema.node.Kind == schema.Int || p.Schema.node.Kind == schema.Uint || p.Schema.node.Kind == schema.Float
 	switch constraint {
 	case "uuid", "ipv4", "ipv6", "alpha", "date", "bool":
-		if numeric || constraint != "bool" && p.Schema.Kind == schema.Bool {
+		if numeric || constraint != "bool" && p.Schema.node.Kind == schema.Bool {
 			return fmt.Errorf("the pattern's {%s:%s} is never %s", p.Name, constraint, p.typ)
 		}
 	case "int", "uint":
-		if p.Schema.Kind == schema.Bool || p.elem == timeType {
+		if p.Schema.node.Kind == schema.Bool || p.elem == timeType {
 			return fmt.Errorf("the pattern's {%s:%s} is never %s", p.Name, constraint, p.typ)
 		}
 	}

@@ -27,9 +27,9 @@ type result struct {
 type Answer struct {
 	Status      int
 	Description string
-	MediaType   string       // "" for no body
-	Schema      *schema.Node // of the body; of a sequence, of the array it makes; nil for any
-	Item        *schema.Node // of one element of a sequence
+	MediaType   string // "" for no body
+	Schema      Schema // of the body; of a sequence, of the array it makes; zero for any
+	Item        Schema // of one element of a sequence
 	Headers     []AnswerHeader
 	Faults      []*Fault // those it can be; others are plain problems
 	Problem     bool     // the body is a problem
@@ -40,7 +40,7 @@ type Answer struct {
 // An AnswerHeader is a header that an answer has.
 type AnswerHeader struct {
 	Name   string
-	Schema *schema.Node
+	Schema Schema
 	Always bool
 }
 
@@ -77,7 +77,7 @@ func resultFor[T any]() (*result, error) {
 		return nil, err
 	}
 	return &result{
-		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: node}},
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
 		respond: func(from place) dunlin.Response {
 			return dunlin.JSON(load[T](from), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
 		},
@@ -139,7 +139,7 @@ func headerResult(t reflect.Type) (*result, error) {
 			if err != nil {
 				return nil, fmt.Errorf("field Body of %s: %w", t, err)
 			}
-			body, answer.Status, answer.MediaType, answer.Schema = i, http.StatusOK, mediaJSON, node
+			body, answer.Status, answer.MediaType, answer.Schema = i, http.StatusOK, mediaJSON, Schema{node}
 		default:
 			return nil, fmt.Errorf("field %s of %s: beside headers an output has the field Body only", f.Name, t)
 		}
@@ -192,7 +192,7 @@ func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
 	if err != nil {
 		return AnswerHeader{}, err
 	}
-	return AnswerHeader{Name: name, Schema: node, Always: option == ""}, nil
+	return AnswerHeader{Name: name, Schema: Schema{node}, Always: option == ""}, nil
 }
 
 // headerKind reports whether a header can be of type t.

@@ -67,7 +67,7 @@ func located[T any](status int, get func(place) (string, *T), set func(place, st
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", reflect.TypeFor[T](), err)
 	}
-	answers[0].Headers = append([]AnswerHeader{{Name: "Location", Schema: stringNode("uri-reference")}}, answers[0].Headers...)
+	answers[0].Headers = append([]AnswerHeader{{Name: "Location", Schema: Schema{stringNode("uri-reference")}}}, answers[0].Headers...)
 	return &result{
 		answers: answers,
 		respond: func(from place) dunlin.Response {

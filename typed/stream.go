@@ -25,7 +25,7 @@ func (Seq[T]) result() (*result, error) {
 		return nil, err
 	}
 	return &result{
-		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: node}},
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
 		respond: func(from place) dunlin.Response {
 			seq := load[Seq[T]](from)
 			if seq == nil {
@@ -103,7 +103,7 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 		return nil, err
 	}
 	return &result{
-		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: node}},
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
 		respond: func(from place) dunlin.Response {
 			seq := from.value(t)
 			if seq.IsNil() {
@@ -153,7 +153,7 @@ func (Lines[T]) result() (*result, error) {
 		return nil, err
 	}
 	return &result{
-		answers: []Answer{{Status: http.StatusOK, MediaType: mediaLines, Item: node}},
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaLines, Item: Schema{node}}},
 		respond: func(from place) dunlin.Response {
 			seq := load[Lines[T]](from)
 			if seq == nil {
@@ -230,7 +230,7 @@ func (EventsOf[T]) result() (*result, error) {
 		return nil, err
 	}
 	return &result{
-		answers: []Answer{{Status: http.StatusOK, MediaType: mediaEvents, Item: node}},
+		answers: []Answer{{Status: http.StatusOK, MediaType: mediaEvents, Item: Schema{node}}},
 		respond: func(from place) dunlin.Response {
 			run := load[EventsOf[T]](from)
 			if run == nil {

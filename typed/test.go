@@ -120,12 +120,12 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
 	case want.Problem:
 		wrong = append(wrong, want.checkProblem(newProblem(a))...)
-	case want.Item != nil && kind == mediaLines:
+	case !want.Item.IsZero() && kind == mediaLines:
 		for line := range bytes.Lines(a.body) {
-			wrong = append(wrong, checkJSON(want.Item, line)...)
+			wrong = append(wrong, checkJSON(want.Item.node, line)...)
 		}
-	case want.Schema != nil && wanted == mediaJSON:
-		wrong = append(wrong, checkJSON(want.Schema, a.body)...)
+	case !want.Schema.IsZero() && wanted == mediaJSON:
+		wrong = append(wrong, checkJSON(want.Schema.node, a.body)...)
 	}
 	return wrong
 }
