@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A comparison asks whether every value of one schema is a value of another, and notes
@@ -23,14 +24,18 @@ func (c comparison) run() {
 	}
 	key := [3]string{text(object_(c.wide), "$ref"), text(object_(c.narrow), "$ref"), fmt.Sprint(c.answered)}
 	if key[0] != "" && key[1] != "" {
-		if c.d.seen[key] {
-			return // it is compared already: types may lead back to themselves
+		breaks, seen := c.d.seen[key]
+		if breaks {
+			c.d.note(true, "%s has changed", key[1][strings.LastIndexByte(key[1], '/')+1:])
 		}
-		if c.d.seen == nil {
-			c.d.seen = map[[3]string]bool{}
+		if seen {
+			return // it has been compared, or is being, as types may lead back to themselves
 		}
-		c.d.seen[key] = true
-		defer delete(c.d.seen, key)
+		c.d.seen[key] = false
+		before := len(c.d.changes)
+		defer func() {
+			c.d.seen[key] = slices.ContainsFunc(c.d.changes[before:], func(x Change) bool { return x.Breaking })
+		}()
 	}
 	s, t := resolve(c.a, c.wide), resolve(c.b, c.narrow)
 	if list(s, "anyOf") != nil || list(t, "anyOf") != nil {

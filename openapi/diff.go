@@ -48,7 +48,7 @@ type differ struct {
 	old, new map[string]any
 	where    string
 	changes  []Change
-	seen     map[[3]string]bool // pairs of references that are being compared
+	seen     map[[3]string]bool // pairs of references in the schema that is being compared: whether they break clients
 }
 
 func (d *differ) note(breaking bool, format string, args ...any) {
@@ -229,6 +229,7 @@ func (d *differ) headers(old, new map[string]any) {
 
 // input compares what is sent: everything that was taken must be taken.
 func (d *differ) input(old, new any) {
+	d.seen = map[[3]string]bool{}
 	c := comparison{d: d, a: d.old, b: d.new, wide: old, narrow: new}
 	c.run()
 }
@@ -236,6 +237,7 @@ func (d *differ) input(old, new any) {
 // output compares what is answered: there must be nothing that clients do not know. New
 // members are nothing to them.
 func (d *differ) output(old, new any) {
+	d.seen = map[[3]string]bool{}
 	c := comparison{d: d, a: d.new, b: d.old, wide: new, narrow: old, answered: true}
 	c.run()
 }

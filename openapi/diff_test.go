@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -87,5 +88,23 @@ func TestDiff(t *testing.T) {
 	}
 	if _, err := openapi.Diff(text, []byte("{")); err == nil {
 		t.Error("malformed JSON is taken")
+	}
+}
+
+// Types that share others are compared once, and not once for each way to them.
+func TestDiffOfSharedTypes(t *testing.T) {
+	var schemas []string
+	for i := range 40 {
+		ref := fmt.Sprintf(`{"$ref":"#/components/schemas/T%d"}`, i+1)
+		schemas = append(schemas, fmt.Sprintf(`"T%d":{"type":"object","properties":{"a":%s,"b":%s,"c":{"anyOf":[%s,{"type":"null"}]}}}`, i, ref, ref, ref))
+	}
+	doc := `{"openapi":"3.1.1","paths":{"/":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T0"}}}}}}}},
+		"components":{"schemas":{` + strings.Join(schemas, ",") + `,"T40":{"type":"string"}}}}`
+	if changes, err := openapi.Diff([]byte(doc), []byte(doc)); err != nil || len(changes) > 0 {
+		t.Errorf("%v, %v", changes, err)
+	}
+	changes, err := openapi.Diff([]byte(doc), []byte(strings.Replace(doc, `"T40":{"type":"string"}`, `"T40":{"type":"integer"}`, 1)))
+	if err != nil || len(changes) == 0 || len(changes) > 200 || !strings.Contains(changes[0].String(), "it need not be of type string") {
+		t.Errorf("%d changes, %.300v, %v", len(changes), changes, err)
 	}
 }
