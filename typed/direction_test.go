@@ -1,14 +1,12 @@
 package typed_test
 
 import (
-	"encoding/json"
 	"iter"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/openapi"
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
@@ -124,30 +122,6 @@ func TestClientsLeaveOutReadOnly(t *testing.T) {
 	got := op.Test(t, app, one{account{ID: &id, Role: "admin", Name: "a", Password: "secret"}})
 	if got.Status != http.StatusOK || got.Out.Role != "user" || *got.Out.ID != 1 || got.Out.Password != "" {
 		t.Errorf("%d %s", got.Status, got.Body)
-	}
-}
-
-func TestDirectionsInDocument(t *testing.T) {
-	type schemas map[string]struct {
-		Properties map[string]map[string]any
-		Required   []string
-	}
-	for _, ignore := range []bool{false, true} {
-		doc, err := openapi.Document(accounts(typed.Config{IgnoreReadOnly: ignore}), openapi.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d struct{ Components struct{ Schemas schemas } }
-		if err := json.Unmarshal(doc, &d); err != nil {
-			t.Fatal(err)
-		}
-		in, out := d.Components.Schemas["AccountInput"], d.Components.Schemas["Account"]
-		if in.Properties["password"]["writeOnly"] != true || out.Properties["password"] != nil || out.Properties["id"]["readOnly"] != true {
-			t.Errorf("ignored %v: %s", ignore, doc)
-		}
-		if (in.Properties["id"] != nil) != ignore || strings.Join(in.Required, " ") != "name" || strings.Join(out.Required, " ") != "id role name" {
-			t.Errorf("ignored %v: %s", ignore, doc)
-		}
 	}
 }
 

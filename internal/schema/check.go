@@ -323,7 +323,7 @@ func (c *checker) object(n *Node) bool {
 		if flags&(notUTF8|surrogate) != 0 {
 			c.violate("utf8", "")
 		}
-		if flags&escaped != 0 {
+		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // else it is none that is known
 			c.scratch = appendUnescaped(c.scratch[:0], name)
 			name = c.scratch
 		}

@@ -36,6 +36,7 @@ func (c *compiler) object(n *Node) error {
 			return fmt.Errorf("field %s of %s: %w", fields[i].Name, TypeText(n.Type), err)
 		}
 		s.index[m.Name] = len(s.Members)
+		s.longest = max(s.longest, len(`\u0000`)*len(m.Name))
 		s.Members = append(s.Members, m)
 	}
 	s.required = newBits(len(s.Members))

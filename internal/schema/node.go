@@ -47,6 +47,7 @@ type Struct struct {
 	Members []Member
 
 	index    map[string]int
+	longest  int  // bytes of the longest name, each of them escaped
 	required bits // in the order of Members
 	defaults bool // some member has a default
 }
