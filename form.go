@@ -10,6 +10,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 const (
@@ -209,5 +211,5 @@ func multipartError(err error) error {
 	if problem, ok := errors.AsType[*ProblemDetails](err); ok {
 		return problem
 	}
-	return badRequest("the multipart body is malformed", err)
+	return badRequest("the multipart body is malformed", exchange.TooEarly(err))
 }

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -36,7 +37,7 @@ func (p *pipeline) NotNow(detail string) exchange.Answer          { return overl
 
 // Answer is Error for a problem of an adapter's, whose cause alone is for the log.
 func (p *pipeline) Answer(err error) exchange.Answer {
-	if problem, ok := err.(*ProblemDetails); ok {
+	if problem, ok := errors.AsType[*ProblemDetails](err); ok {
 		return Problem(*problem).a
 	}
 	return Error(err).a

@@ -110,7 +110,7 @@ func nextOfArray(from *elements, v any, n int) error {
 	d := from.decoder
 	if n == 0 {
 		if t, err := d.Token(); err != nil || t != json.Delim('[') {
-			return notEnd(errors.Join(errors.New("it is no array"), err))
+			return errors.Join(errors.New("it is no array"), notEnd(err))
 		}
 	}
 	if d.More() {

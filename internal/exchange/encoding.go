@@ -226,7 +226,7 @@ func (s *Server) NotDecoded(err error) error {
 	if s.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err
 	}
-	return s.Pipeline.Problem(http.StatusBadRequest, "the request body is not what its Content-Encoding says", err)
+	return s.Pipeline.Problem(http.StatusBadRequest, "the request body is not what its Content-Encoding says", TooEarly(err))
 }
 
 // AboutCoding reports whether a header field says of the body what is not so once it has been decoded.

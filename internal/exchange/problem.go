@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -67,9 +68,18 @@ func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 // BodyCut is the problem of a body that ended early or came too slowly.
 func (s *Server) BodyCut(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return s.Pipeline.Problem(http.StatusRequestTimeout, "the request body came too slowly", err)
+		return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, "the request body came too slowly", err)}
 	}
-	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed in the middle of the request body", err)
+	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed in the middle of the request body", TooEarly(err))
+}
+
+// TooEarly returns the cause of the problem of a body that cannot be read to its end. It never wraps io.EOF, which says
+// that a body is complete.
+func TooEarly(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // CutBody notes that a client is too slow with a body, and returns the error for who
@@ -77,7 +87,26 @@ func (s *Server) BodyCut(err error) error {
 func (s *Server) CutBody(remote netip.AddrPort) error {
 	what := s.SlowBody()
 	s.NoteSlow(admission.SlowBody, remote, what)
-	return s.Pipeline.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)
+	return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)}
+}
+
+// A bodyTimeout is the problem of a read that a deadline has ended. It is a net.Error itself, as that of net/http:
+// handlers ask for one by a type assertion.
+type bodyTimeout struct{ error }
+
+var _ net.Error = bodyTimeout{}
+
+func (t bodyTimeout) Unwrap() error { return t.error }
+func (bodyTimeout) Timeout() bool   { return true }
+func (bodyTimeout) Temporary() bool { return true }
+
+// StdBodyError returns err, of reading a body, as a standard handler gets it: of a body that ended early
+// net/http gives io.ErrUnexpectedEOF itself, with which handlers compare it.
+func StdBodyError(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // A Reader reads a borrowed slice. The zero value has come to the end.
@@ -144,5 +173,5 @@ func (s *Server) BodyUnreadable(err error) error {
 	if s.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err
 	}
-	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", err)
+	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", TooEarly(err))
 }

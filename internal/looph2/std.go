@@ -103,7 +103,7 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		b.addTrailers()
 	}
-	return n, err
+	return n, exchange.StdBodyError(err)
 }
 
 // Close has Reads fail. What is left of a body that is read as it comes is discarded, as it comes.

@@ -41,7 +41,7 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 		b.x.addTrailers(b.req)
 		b.req = nil
 	}
-	return n, err
+	return n, exchange.StdBodyError(err)
 }
 
 // Close has later Reads fail. What is left is discarded after the answer.

@@ -1,9 +1,12 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +49,121 @@ func TestBodyThatIsCutStaysCut(t *testing.T) {
 			}
 			_ = conn.Close()
 			<-sent
+		}
+	})
+}
+
+// An error that wraps io.EOF says that the body is complete: of a body that breaks off it is io.ErrUnexpectedEOF, for standard handlers that
+// itself.
+func TestBodyThatBreaksOffIsNotComplete(t *testing.T) {
+	data := strings.Repeat("x", 70_000) // more than is gathered before the action begins
+	chunk := fmt.Sprintf("%x\r\n%s\r\n", len(data), data)
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		errs := make(chan error, 1)
+		byStd := func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, r.Body)
+			errs <- err
+		}
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Post("/own", func(r *dunlin.Request) dunlin.Response {
+				_, err := io.Copy(io.Discard, r.Body())
+				errs <- err
+				return dunlin.Text("read")
+			})
+			app.Post("/std", dunlin.FromStd(http.HandlerFunc(byStd)))
+			app.Mount("/behind", http.HandlerFunc(byStd), func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response { return next(r) }
+			})
+		})
+		for _, path := range []string{"/own", "/std", "/behind"} {
+			for _, c := range []struct{ name, framing, sent string }{
+				{"in a length", "Content-Length: 1048576", data},
+				{"in a chunk", "Transfer-Encoding: chunked", "100000\r\n" + data},
+				{"behind a chunk", "Transfer-Encoding: chunked", chunk},
+				{"in the size of a chunk", "Transfer-Encoding: chunked", chunk + "1"},
+				{"in the last chunk", "Transfer-Encoding: chunked", chunk + "0\r\n"},
+			} {
+				conn := Dial(t, addr)
+				Send(t, conn, "POST "+path+" HTTP/1.1\r\nHost: h.example\r\n"+c.framing+"\r\n\r\n"+c.sent)
+				_ = conn.Close()
+				err := Await(t, "the handler", errs)
+				if err == nil || errors.Is(err, io.EOF) {
+					t.Errorf("%s, broken off %s: %v, which says that it is complete", path, c.name, err)
+				}
+				if a := adapterOf(t); a.Engine == dunlin.EngineStd && strings.HasSuffix(c.sent, "0\r\n") {
+					continue // net/http has an error of its own for trailers
+				} else if !a.H2 && !a.Memory && (!errors.Is(err, io.ErrUnexpectedEOF) || path != "/own" && err != io.ErrUnexpectedEOF) {
+					t.Errorf("%s, broken off %s: %v, want io.ErrUnexpectedEOF", path, c.name, err)
+				}
+			}
+		}
+	})
+}
+
+// Handlers ask by a type assertion whether a read has come to its deadline.
+func TestReadPastDeadlineIsNetError(t *testing.T) {
+	for _, adapter := range Adapters {
+		if adapter.Memory {
+			continue // there are no deadlines
+		}
+		adapter.On(t, func(t *testing.T, engine dunlin.Engine) {
+			errs := make(chan error, 1)
+			passed := func(w http.ResponseWriter, r *http.Request) {
+				c := http.NewResponseController(w)
+				if err := c.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+					t.Error(err)
+				}
+				_, err := io.Copy(io.Discard, r.Body)
+				errs <- err
+			}
+			slow := func(_ http.ResponseWriter, r *http.Request) {
+				_, err := io.Copy(io.Discard, r.Body)
+				errs <- err
+			}
+			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 50 * time.Millisecond}, func(app *dunlin.App) {
+				app.Post("/passed", dunlin.FromStd(http.HandlerFunc(passed)))
+				app.Post("/slow", dunlin.FromStd(http.HandlerFunc(slow)))
+				app.Post("/own", func(r *dunlin.Request) dunlin.Response {
+					slow(nil, &http.Request{Body: io.NopCloser(r.Body())})
+					return dunlin.Text("read")
+				})
+			})
+			for _, path := range []string{"/passed", "/slow", "/own"} {
+				conn := Dial(t, addr)
+				Send(t, conn, Request("POST "+path, "Content-Length: 1048576"))
+				err := Await(t, "the handler", errs)
+				foreign := adapter.H2 && engine == dunlin.EngineStd && path == "/passed" // the error is net/http's
+				if timeout, is := err.(net.Error); !foreign && (!is || !timeout.Timeout()) {
+					t.Errorf("%s: %T %v, want a net.Error that is a timeout", path, err, err)
+				}
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: %v, want os.ErrDeadlineExceeded", path, err)
+				}
+				_ = conn.Close()
+			}
+		})
+	}
+}
+
+// A form that came whole and ends in the middle of its parts is not complete either.
+func TestMalformedFormIsNotComplete(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		errs := make(chan error, 1)
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Post("/parts", func(r *dunlin.Request) dunlin.Response {
+				var last error
+				for part, err := range r.Parts() {
+					if last = err; err == nil {
+						_, last = io.Copy(io.Discard, part)
+					}
+				}
+				errs <- last
+				return dunlin.Text("read")
+			})
+		})
+		_ = AskConn(t, addr, Request("POST /parts", multi, "", strings.TrimSuffix(parts("a=1", "b=2"), "--b d--\r\n")))
+		if err := Await(t, "the action", errs); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("%v, which says that it is complete", err)
 		}
 	})
 }
