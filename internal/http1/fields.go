@@ -149,16 +149,13 @@ func (h *Head) connectionField(value []byte) {
 	}
 }
 
-// expectField reads Expect. RFC 9110 §10.1.1 defines one expectation and 417
-// for those a server does not know. Its list may be empty.
+// expectField reads Expect.
 func (h *Head) expectField(value []byte) problem {
-	if len(value) == 0 {
-		return noProblem
-	}
-	if !isWord(value, "100-continue") {
+	continues, known := ReadExpect(value)
+	if !known {
 		return unknownExpectation
 	}
-	h.expectContinue = true
+	h.expectContinue = h.expectContinue || continues
 	return noProblem
 }
 

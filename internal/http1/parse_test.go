@@ -103,6 +103,7 @@ func TestAccepted(t *testing.T) {
 			"POST path=/ host=a.example length=3 expect",
 		},
 		{lines("POST / HTTP/1.1", host, "Expect: 100-continue"), "POST path=/ host=a.example"},
+		{lines("POST / HTTP/1.1", host, "Content-Length: 3", "Expect: 100-continue, ,100-Continue"), "POST path=/ host=a.example length=3 expect"},
 		{lines("POST / HTTP/1.1", host, "Content-Length: 3", "Expect:"), "POST path=/ host=a.example length=3"},
 		{
 			lines("POST / HTTP/1.0", "Content-Length: 3", "Expect: 100-continue"),

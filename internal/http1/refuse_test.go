@@ -143,6 +143,7 @@ var refusals = []refusal{
 
 	// Expect.
 	{postLine + "Expect: 200-ok\r\n", 417, 34, "expectation other than 100-continue"},
+	{postLine + "Expect: 100-continue, 200-ok\r\n", 417, 34, "expectation other than 100-continue"},
 }
 
 // smuggling lists heads that two servers in a row could cut at different

@@ -33,6 +33,22 @@ func HasPort(authority []byte) bool {
 	return len(authority) > 0 && isDigit(authority[len(authority)-1]) && portStart(authority) > 0
 }
 
+// ReadExpect reads a value of Expect, a list that may be empty and may name an expectation twice: proxies join
+// repeated lines. RFC 9110 §10.1.1 defines one expectation, 100-continue, and 417 for those that a server does not know.
+func ReadExpect(value []byte) (continues, known bool) {
+	for len(value) > 0 {
+		var member []byte
+		if member, value = nextMember(value); len(member) == 0 {
+			continue
+		}
+		if !isWord(member, "100-continue") {
+			return false, false
+		}
+		continues = true
+	}
+	return continues, true
+}
+
 // IsToken reports whether b is a token (RFC 9110 §5.6.2).
 func IsToken(b []byte) bool { return len(b) > 0 && all(b, isToken) }
 

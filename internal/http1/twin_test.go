@@ -232,13 +232,15 @@ func (h *slowHead) field(name, value string) (status int) {
 	case "upgrade":
 		h.hasUpgrade = true
 	case "expect":
-		if value == "" {
-			break
+		for member := range strings.SplitSeq(strings.ToLower(value), ",") {
+			switch strings.Trim(member, " \t") {
+			case "":
+			case "100-continue":
+				h.expect = true
+			default:
+				return 417
+			}
 		}
-		if !strings.EqualFold(value, "100-continue") {
-			return 417
-		}
-		h.expect = true
 	}
 	return 0
 }

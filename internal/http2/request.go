@@ -157,13 +157,11 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 		}
 		r.ContentLength = n
 	case fieldExpect:
-		if len(value) > 0 {
-			if http1.EqualFold(value, []byte("100-continue")) {
-				r.Expect100 = true
-			} else {
-				r.refuse(417, "expectation other than 100-continue")
-			}
+		continues, known := http1.ReadExpect(value)
+		if !known {
+			r.refuse(417, "expectation other than 100-continue")
 		}
+		r.Expect100 = r.Expect100 || continues
 	case fieldPriority:
 		r.Priority = ParsePriority(value, r.Priority)
 	}

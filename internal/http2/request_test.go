@@ -48,6 +48,8 @@ var heads = []struct{ fields, want string }{
 	{":method: GET|:scheme: http|:path: /|host: a ", "400"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|content-length: 0 ", "400"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|expect: miracles", "417"},
+	{":method: GET|:scheme: http|:authority: a|:path: /|expect: 100-continue, miracles", "417"},
+	{":method: PUT|:scheme: http|:authority: a|:path: /|expect: 100-continue, 100-continue", "ok"},
 	{":method: GET|:scheme: http|:authority: a|:path: /0123456789012345678901234567890123456789", "414"},
 	{":method: " + strings.Repeat("G", 33) + "|:scheme: http|:authority: a|:path: /", "501"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|x: " + strings.Repeat("y", 400), "431"},

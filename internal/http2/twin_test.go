@@ -84,8 +84,10 @@ func plainFate(fields []string) string {
 		case "content-length":
 			lengths = append(lengths, value)
 		case "expect":
-			if value != "" && !foldASCII(value, "100-continue") {
-				refuse("417")
+			for member := range strings.SplitSeq(value, ",") {
+				if member = strings.Trim(member, " \t"); member != "" && !foldASCII(member, "100-continue") {
+					refuse("417")
+				}
 			}
 		}
 	}
