@@ -5,6 +5,7 @@ package stdwriter
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -414,7 +415,8 @@ func (w *Writer) FlushError() error {
 // Flush is FlushError for handlers that know http.Flusher.
 func (w *Writer) Flush() { _ = w.FlushError() }
 
-// Hijack hands the connection over to the handler.
+// Hijack hands the connection over to the handler, behind the head if the handler has written a status: a
+// CONNECT proxy answers 200 like that.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err := w.use(); err != nil {
 		return nil, nil, err
@@ -423,7 +425,13 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.hijacked {
 		return nil, nil, http.ErrHijacked
 	}
-	if w.sink == nil {
+	switch {
+	case w.status != 0:
+		if err := w.commit(nil); err != nil {
+			return nil, nil, err
+		}
+		_ = w.sink.Flush() // a dead connection cannot be hijacked
+	case w.sink == nil:
 		w.sink = w.wire.Sink()
 		defer func() {
 			if !w.hijacked {
@@ -488,7 +496,7 @@ func (w *Writer) endSwitched() {
 // Answer makes the answer of what the handler has done.
 func (w *Writer) Answer() exchange.Answer {
 	if w.hijacked {
-		return exchange.Bare(http.StatusSwitchingProtocols, exchange.Sent)
+		return exchange.Bare(cmp.Or(w.status, http.StatusSwitchingProtocols), exchange.Sent)
 	}
 	if w.status == 0 {
 		w.writeHeader(http.StatusOK)

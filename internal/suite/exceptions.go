@@ -33,7 +33,7 @@ var exceptions = []struct {
 		"TestBrokenBodies", "TestStdWriter", "TestStdHeaders", "TestStdPastWriteDeadline",
 	}},
 	{"it hijacks the connection", behindGateway, []string{
-		"TestStdHijack", "TestTimeoutLiftsTheDeadline", "TestHandlersWithMiddlewareThatFail", "TestUpgradeHeadGoesOutBeforeHijack",
+		"TestStdHijack", "TestTimeoutLiftsTheDeadline", "TestHandlersWithMiddlewareThatFail", "TestUpgradeHeadGoesOutBeforeHijack", "TestStatusGoesOutBeforeHijack",
 		"TestStdFormFiles", "TestMountConnect", "TestWriterIsOverWithItsHandler", "TestDrainWaitsForHijacked", "TestDrainWaitsForHijackedBehindMiddleware",
 	}},
 	{"it is about clients that are slow, or do not read", behindGateway, []string{

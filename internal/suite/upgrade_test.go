@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -236,4 +237,63 @@ func TestProxyCutsHalfAnAnswer(t *testing.T) {
 			t.Errorf("the context has the server %T", server)
 		}
 	})
+}
+
+// What a handler has written goes out before it takes the connection over: a CONNECT proxy answers 200 and hijacks.
+func TestStatusGoesOutBeforeHijack(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		for _, behind := range []string{"", "middleware"} {
+			for _, method := range []string{"CONNECT", "GET"} {
+				t.Run(method+behind, func(t *testing.T) { statusGoesOutBeforeHijack(t, engine, method, behind != "") })
+			}
+		}
+	})
+}
+
+func statusGoesOutBeforeHijack(t *testing.T, engine dunlin.Engine, method string, middleware bool) {
+	seen := make(chan int, 1)
+	addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+		app.OnAnswer(func(a *dunlin.AnswerInfo) { seen <- a.Status() })
+		if middleware {
+			app.Use(func(next dunlin.Action) dunlin.Action {
+				return func(r *dunlin.Request) dunlin.Response { return next(r).Header("X-Middleware", "1") }
+			})
+		}
+		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Own", "1")
+			w.WriteHeader(http.StatusOK)
+			if r.Method != http.MethodConnect {
+				_, _ = io.WriteString(w, "first")
+			}
+			conn, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			line, _ := rw.ReadString('\n')
+			_, _ = io.WriteString(conn, "echo: "+line)
+		}))
+	})
+	conn := Dial(t, addr)
+	target := "/x"
+	if method == http.MethodConnect {
+		target = "h.example:443"
+	}
+	Send(t, conn, method+" "+target+" HTTP/1.1\r\nHost: h.example\r\n\r\nearly\n")
+	all, err := io.ReadAll(conn)
+	head, rest, _ := strings.Cut(string(all), "\r\n\r\n")
+	want := "echo: early\n"
+	if method != http.MethodConnect {
+		want = "5\r\nfirst\r\n" + want // the length was not known
+	}
+	if err != nil || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.Contains(head, "X-Own: 1") || rest != want {
+		t.Errorf("%q, %v, want 200, and %q", all, err, want)
+	}
+	if got := strings.Contains(head, "X-Middleware: 1"); got != middleware {
+		t.Errorf("header of the middleware: %v", got)
+	}
+	if got := Await(t, "the observer", seen); got != http.StatusOK {
+		t.Errorf("observed %d", got)
+	}
 }
