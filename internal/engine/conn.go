@@ -183,10 +183,13 @@ func (c *Conn) CloseAfterFlush() { c.flags |= flagCloseAfter }
 func (c *Conn) CloseLingering() { c.flags |= flagCloseAfter | flagLinger }
 
 // Close closes the connection when the current call returns. Unsent output
-// is dropped.
-func (c *Conn) Close() { c.flags |= flagCloseNow }
+// is dropped. The function of SetHangup is called at once.
+func (c *Conn) Close() {
+	c.flags |= flagCloseNow
+	c.fireHangup()
+}
 
-// SetHangup arranges for f to be called once, on an engine goroutine that
+// SetHangup arranges for f to be called once, on an engine goroutine or that of Close, which
 // must not be held up: when the peer finishes sending or is lost while the connection
 // is away from its loop, and at the latest when it is closed. If that has
 // happened already, f is called at once. It replaces the function set before; nil

@@ -44,7 +44,20 @@ func (own *stream) over() error {
 	return nil
 }
 
-func (k *sink) Write(p []byte) (written int, err error) {
+func (k *sink) Write(p []byte) (int, error) {
+	n, err := k.write(p)
+	return n, k.failed(err)
+}
+
+// failed returns err. With an error the context of the request ends, as on net/http: before the handler learns of it.
+func (k *sink) failed(err error) error {
+	if err != nil {
+		k.own.cancelAll()
+	}
+	return err
+}
+
+func (k *sink) write(p []byte) (written int, err error) {
 	own := k.own
 	s := own.s
 	s.mu.Lock()
@@ -118,7 +131,9 @@ func (k *sink) ReadFrom(src io.Reader) (int64, error) {
 	return io.CopyBuffer(writer{k}, src, buf[:])
 }
 
-func (k *sink) Flush() error {
+func (k *sink) Flush() error { return k.failed(k.flush()) }
+
+func (k *sink) flush() error {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
