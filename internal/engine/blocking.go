@@ -192,7 +192,35 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.Working(false)
 	defer c.Working(true)
-	until := c.driver.engine.patience(timeout)
+	return c.read(p, c.driver.engine.patience(timeout))
+}
+
+// dontWait stands for a time that a read is not to wait for.
+const dontWait = -1
+
+// errNotHere says that there is nothing to read, to a read that does not wait.
+var errNotHere = errors.New("engine: nothing is here")
+
+// ReadHere is Read that does not wait: where nothing has come it returns 0 bytes and no error.
+func (c *Conn) ReadHere(p []byte) (int, error) {
+	c.driver.Detach()
+	n, err := c.read(p, dontWait)
+	if err == errNotHere {
+		err = nil
+	}
+	return n, err
+}
+
+// Peek copies what has come, without reading it, to p, and returns how much that is; 0 on a connection with TLS. It does not wait.
+func (c *Conn) Peek(p []byte) int {
+	if c.secure() != nil {
+		return 0
+	}
+	n, _ := peek(c.fd, p) // a read finds out about errors
+	return n
+}
+
+func (c *Conn) read(p []byte, until int64) (int, error) {
 	if t := c.useTLS(); t != nil {
 		defer c.doneTLS(t)
 		return c.readTLS(t, p, until)
@@ -213,6 +241,8 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 			return 0, io.EOF
 		case errno != unix.EAGAIN:
 			return 0, c.ioError("read", errno)
+		case until == dontWait:
+			return 0, errNotHere
 		}
 		err := c.block(toRead, until)
 		if c.driver.noRead {

@@ -214,6 +214,9 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, until int64) error {
 			return fmt.Errorf("engine: read: %w", errno)
 		}
 		t.shrink(c)
+		if until == dontWait {
+			return errNotHere
+		}
 		err := c.block(toRead, until)
 		if d.noRead {
 			d.noRead, err = false, net.ErrClosed

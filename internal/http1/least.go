@@ -36,3 +36,23 @@ func (c *Chunked) Least() int64 {
 	}
 	return 1 // in the trailer section, whose empty line may be half read
 }
+
+// Coming returns what surely comes next where that is known to be data: so many bytes of framing, and at least so
+// many of data behind them. Elsewhere both are 0.
+func (c *Chunked) Coming() (framing, data int64) {
+	switch c.state {
+	case chunkData:
+		return 0, c.chunk
+	case chunkSizeLF:
+		framing = 1
+	case chunkSize, chunkBlank, chunkExtension:
+		framing = int64(len(CRLF))
+	}
+	if framing == 0 || c.chunk == 0 {
+		return 0, 0
+	}
+	return framing, c.chunk // more digits can only make it larger
+}
+
+// MeanChunk returns the mean size of the chunks so far, in bytes.
+func (c *Chunked) MeanChunk() int64 { return c.decoded / max(c.chunks, 1) }

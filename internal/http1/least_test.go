@@ -30,6 +30,12 @@ func TestLeastStaysInTheBody(t *testing.T) {
 				fed += n
 			}
 			least, left := c.Least(), int64(len(body)-at)
+			if framing, data := c.Coming(); framing+data > 0 {
+				twin := c.Twin()
+				if got, n, err := twin.Next([]byte(body[at:])); err != nil || int64(n-len(got)) < framing || twin.Remaining()+int64(len(got)) < data {
+					t.Errorf("%q after %d bytes: Coming is %d, %d: %q after %d bytes, %v", body, at, framing, data, got, n-len(got), err)
+				}
+			}
 			if least > left || least == 0 && left > 0 {
 				t.Errorf("%q after %d bytes: Least is %d, %d bytes are left", body, at, least, left)
 			}

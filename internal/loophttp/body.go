@@ -31,7 +31,7 @@ type bodyStream struct {
 	asked   bool // 100 Continue has been sent, or need not be
 	decoder http1.Chunked
 	pace    exchange.BodyPace
-	raw     []byte // encoded bytes read from the connection
+	raw     []byte // encoded bytes read from the connection, see chunks.go
 	looked  bool   // the client has finished sending, and what it has sent is not known to be too little
 	noWait  bool   // what has not arrived yet is errNotHere
 	busy    bool   // a Read is under way
@@ -40,9 +40,6 @@ type bodyStream struct {
 	stopped bool   // it is to fail
 	err     error
 }
-
-// streamBuffer is how much encoded body is read at once, in bytes.
-const streamBuffer = 8 << 10
 
 // needStream makes sure that there is a bodyStream.
 func (x *wire) needStream() {
@@ -138,41 +135,6 @@ func (b *bodyStream) next(p []byte) (int, error) {
 	n, err := b.receive(p)
 	b.left -= int64(n)
 	return n, err
-}
-
-func (b *bodyStream) nextChunked(p []byte) (int, error) {
-	for {
-		src, early := b.raw, false
-		if len(b.rest) > 0 {
-			src, early = b.rest, true
-		}
-		nDst, nSrc, err := b.decoder.Decode(p, src)
-		if early {
-			b.rest = b.rest[nSrc:]
-			b.taken += nSrc
-		} else {
-			b.raw = b.raw[:copy(b.raw, b.raw[nSrc:])]
-		}
-		switch {
-		case err != nil:
-			return nDst, b.malformed(err)
-		case nDst > 0:
-			return nDst, nil
-		case b.decoder.Done():
-			return 0, io.EOF
-		case nSrc > 0:
-			continue
-		}
-		if cap(b.raw) == 0 {
-			b.raw = make([]byte, 0, streamBuffer)
-		}
-		// What the decoder still needs surely belongs to this body.
-		n, err := b.receive(b.raw[:min(b.decoder.Least(), int64(cap(b.raw)))])
-		if err != nil {
-			return 0, err
-		}
-		b.raw = b.raw[:n]
-	}
 }
 
 // receive reads from the connection, after asking a client that waits to be

@@ -8,6 +8,7 @@
 //	write.go      answers that are complete              stream.go    those that come in pieces
 //	refuse.go     those that no action made              background.go     those that last
 //	body.go       bodies that the action reads           gather.go    small ones that are waited for
+//	chunks.go     those in chunks
 //	unfinished.go requests of which more must come       input.go     the buffer that they were read into
 //	room.go       answers that need room first           count.go     counting by route
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
