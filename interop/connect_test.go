@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -161,4 +162,60 @@ func connectCancel(t *testing.T, ctx context.Context, url string, options []conn
 	cancel()
 	await(t, "the end of the procedure", cancelled)
 	_ = stream.Close()
+}
+
+// A stream that its client breaks off is not complete, and a client that has gone shows in the context before a Send fails: an RPC is
+// canceled then, and has no unknown error.
+func TestConnectStreamsThatBreakOff(t *testing.T) {
+	type outcome struct {
+		received int
+		err      error
+	}
+	ended := make(chan outcome, 1)
+	mux := http.NewServeMux()
+	mux.Handle(gather, connect.NewClientStreamHandler(gather, func(_ context.Context, s *connect.ClientStream[text]) (*connect.Response[number], error) {
+		n := 0
+		for s.Receive() {
+			n++
+		}
+		ended <- outcome{n, s.Err()}
+		return connect.NewResponse(wrapperspb.Int32(int32(n))), s.Err()
+	}))
+	large := wrapperspb.String(strings.Repeat("x", 10_000))
+	mux.Handle(count, connect.NewServerStreamHandler(count, func(ctx context.Context, _ *connect.Request[number], s *connect.ServerStream[text]) error {
+		for n := 0; ; n++ {
+			if err := s.Send(large); err != nil {
+				ended <- outcome{n, ctx.Err()}
+				return err
+			}
+		}
+	}))
+	onEngines(t, func(_ *testing.T, app *dunlin.App) { app.Mount("/test.v1.Text", mux) }, func(t *testing.T, url string) {
+		message := "\x00\x00\x00\x00\x07\x0a\x05hello" // in the envelope of a stream
+		for range 5 {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := strings.Repeat(fmt.Sprintf("%x\r\n%s\r\n", len(message), message), 10_000)
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/connect+proto\r\nTransfer-Encoding: chunked\r\n\r\n%s", gather, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close()
+			if got := await(t, "the end of a stream", ended); got.received != 10_000 || got.err == nil {
+				t.Errorf("%d messages of a client that broke off, %v", got.received, got.err)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			stream, err := connect.NewClient[number, text](http.DefaultClient, url+count).CallServerStream(ctx, connect.NewRequest(wrapperspb.Int32(1)))
+			if err != nil || !stream.Receive() {
+				t.Fatal(err, stream.Err())
+			}
+			leave()
+			if got := await(t, "a Send that fails", ended); got.err == nil {
+				t.Errorf("after %d messages the client has gone, and the context goes on", got.received)
+			}
+			_ = stream.Close()
+		}
+	})
 }

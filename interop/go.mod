@@ -12,7 +12,9 @@ require (
 	github.com/dunlinhttp/dunlin v0.0.0-00010101000000-000000000000
 	github.com/dunlinhttp/dunlin/acme v0.0.0-00010101000000-000000000000
 	github.com/dunlinhttp/dunlin/auth v0.0.0-00010101000000-000000000000
+	github.com/elazarl/goproxy v1.9.3
 	github.com/letsencrypt/pebble/v2 v2.10.1
+	github.com/mccutchen/go-httpbin/v2 v2.26.0
 	github.com/miekg/dns v1.1.62
 	github.com/oauth2-proxy/mockoidc v0.0.0-20240214162133-caebfff84d25
 	github.com/prometheus/client_golang v1.25.0
