@@ -56,6 +56,22 @@ func (l *List) Field(i int) (name, value []byte) {
 // Value returns the value of field i.
 func (l *List) Value(i int) []byte { return l.view(l.fields[i].value) }
 
+// IsBlank reports whether c is a space or a horizontal tab.
+func IsBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// TrimValue removes the white space around the value of field i. The class of the field stays.
+func (l *List) TrimValue(i int) {
+	value, s := l.Value(i), &l.fields[i].value
+	for len(value) > 0 && IsBlank(value[0]) {
+		value = value[1:]
+		s.start++
+	}
+	for n := len(value); n > 0 && IsBlank(value[n-1]); n-- {
+		value = value[:n-1]
+		s.end--
+	}
+}
+
 // Name returns the Name of field i.
 func (l *List) Name(i int) Name { return Name(l.fields[i].index) }
 

@@ -25,7 +25,8 @@ const (
 
 	fieldKind    hpack.Class = 0xff
 	fieldBadName hpack.Class = 1 << 8
-	fieldBad     hpack.Class = 1 << 9 // the value
+	fieldBad     hpack.Class = 1 << 9  // the value
+	fieldBlank   hpack.Class = 1 << 10 // white space around it
 )
 
 // classes says so of the fields of requests.
@@ -36,8 +37,11 @@ func classify(name, value []byte) hpack.Class {
 	if (kind == fieldOrdinary || kind == fieldForbidden) && !validName(name) {
 		kind |= fieldBadName
 	}
-	if !validValue(value) {
+	if !http1.IsValue(value) {
 		kind |= fieldBad
+	}
+	if n := len(value); n > 0 && (hpack.IsBlank(value[0]) || hpack.IsBlank(value[n-1])) {
+		kind |= fieldBlank
 	}
 	return kind
 }
@@ -89,15 +93,4 @@ func validName(name []byte) bool {
 		}
 	}
 	return http1.IsToken(name)
-}
-
-// validValue reports whether a value has none of the bytes that HTTP/1.1 does not read
-// either, and no white space around it (RFC 9113 §8.2.1).
-func validValue(value []byte) bool {
-	n := len(value)
-	if n == 0 {
-		return true
-	}
-	blank := func(c byte) bool { return c == ' ' || c == '\t' }
-	return !blank(value[0]) && !blank(value[n-1]) && http1.IsValue(value)
 }

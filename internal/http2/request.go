@@ -127,12 +127,9 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBadName != 0:
 		return badFieldName
 	case class&fieldBad != 0:
-		if !http1.IsValue(r.Fields.Value(i)) {
-			return badFieldValue
-		}
-		// Programs write such values by mistake, and net/http's client would try again for a minute if the stream was reset.
-		r.refuse(400, "field value with white space around it")
-		return noProblem
+		return badFieldValue
+	case class&fieldBlank != 0:
+		r.Fields.TrimValue(i) // grpc-go sends such values, against RFC 9113 §8.2.1
 	}
 	value := r.Fields.Value(i)
 	switch kind {
@@ -188,7 +185,7 @@ func (r *Request) pseudo(i int, class hpack.Class, regular bool) problem {
 		return pseudoLate
 	case *at >= 0:
 		return pseudoRepeated
-	case class&fieldBad != 0:
+	case class&(fieldBad|fieldBlank) != 0:
 		return badFieldValue
 	}
 	*at = int32(i)
@@ -283,8 +280,10 @@ func checkTrailers(l *hpack.List) problem {
 			return pseudoInTrailers
 		case class&fieldBad != 0:
 			return badFieldValue
-		case kind == fieldPriority:
-		case kind != fieldOrdinary:
+		case class&fieldBlank != 0:
+			l.TrimValue(i)
+		}
+		if kind != fieldOrdinary && kind != fieldPriority {
 			return forbiddenTrailer
 		}
 	}

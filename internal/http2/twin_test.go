@@ -68,10 +68,7 @@ func plainFate(fields []string) string {
 		if !lowerToken.MatchString(name) || !valueText.MatchString(latin(value)) {
 			return "malformed"
 		}
-		if !plainText.MatchString(latin(value)) {
-			refuse("400") // white space around it
-			continue
-		}
+		value = strings.Trim(value, " \t")
 		switch name {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 			return "malformed"

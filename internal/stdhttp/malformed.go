@@ -25,17 +25,21 @@ func malformed(req *http.Request) string {
 	if what := malformedLength(req); what != "" {
 		return what
 	}
-	for _, values := range req.Header {
-		for _, v := range values {
-			if v != "" && (isBlank(v[0]) || isBlank(v[len(v)-1])) {
-				return "field value with white space around it"
-			}
-		}
-	}
 	return ""
 }
 
-func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+// trimFields removes the white space around field values: grpc-go sends such values by HTTP/2, against RFC 9113, section 8.2.1,
+// and net/http trims those of HTTP/1.1 alone.
+func trimFields(h http.Header) {
+	for name, values := range h {
+		if name == ":protocol" {
+			continue // a pseudo-header field
+		}
+		for i, v := range values {
+			values[i] = exchange.TrimBlanks(v)
+		}
+	}
+}
 
 // expectsOther reports whether a request of HTTP/2 has an expectation other than 100-continue, which net/http
 // has removed: nobody can meet it (RFC 9110, section 10.1.1).

@@ -60,6 +60,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.ProtoMajor == 2 {
+		trimFields(req.Header)
 		if what := malformed(req); what != "" {
 			s.refuse(w, req, http.StatusBadRequest, what)
 			return
