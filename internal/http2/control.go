@@ -35,7 +35,7 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	}
 	st := c.find(h.stream)
 	if st == nil || st.closed {
-		if c.over.told(h.stream) {
+		if c.over.resetByClient(h.stream) {
 			return noProblem // it stops a body that nobody wants, see Part
 		}
 		return c.spend(LateFrames)

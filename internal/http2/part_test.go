@@ -180,3 +180,25 @@ func TestPongs(t *testing.T) {
 		t.Errorf("the connection ended with %v", cl.err)
 	}
 }
+
+// A stream that its client resets is closed for the client, also when we have parted from it: a head on it is an error (RFC 9113
+// section 5.1).
+func TestHeadAfterTheClientsReset(t *testing.T) {
+	for what, begin := range map[string]func(cl *client){
+		"answered early":        func(cl *client) { cl.early(1) },
+		"reset by us":           func(cl *client) { cl.send(headers(1, 0, post())); cl.conn.Reset(cl.streams[1], http2.NoError) },
+		"parted and told":       func(cl *client) { cl.early(1); cl.send(pong) },
+		"while its action runs": func(cl *client) { cl.send(headers(1, endStream, get())) },
+	} {
+		cl := connect(t, nil)
+		begin(cl)
+		cl.send(frame(tReset, 0, 1, u32(8)))
+		if cl.err != nil {
+			t.Fatalf("%s: %v", what, cl.err)
+		}
+		cl.send(headers(1, endStream, get()))
+		if got := cl.code(); got != http2.StreamClosed {
+			t.Errorf("%s: %v, want STREAM_CLOSED", what, got)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type cutStream struct {
 	id       uint32
 	underWay int32 // bytes of DATA that may come of it: what its window had left
 	parting  parting
+	reset    bool // its client has reset it, too: nothing may come after that
 }
 
 // cutStreamSize is the size of one in bytes.
@@ -53,11 +54,22 @@ func (r *recent) addCut(id uint32, underWay int32, most int) (untold uint32) {
 	return untold
 }
 
+// resetByClient notes that the client of a stream that we have reset has reset it, too, and reports whether it was to be told
+// that the stream is over.
+func (r *recent) resetByClient(id uint32) bool {
+	for i := range r.cut {
+		if s := &r.cut[i]; s.id == id {
+			s.reset = true
+		}
+	}
+	return r.told(id)
+}
+
 // find reports whether a stream is among them, and whether we have reset it, or may have.
 func (r *recent) find(id uint32) (known, byUs bool) {
 	for _, s := range r.cut {
 		if s.id == id {
-			return true, true
+			return true, !s.reset
 		}
 	}
 	for _, kept := range r.closed {
