@@ -59,9 +59,10 @@ var reasons = [Reasons]struct {
 // String returns a name for counters and logs.
 func (r Reason) String() string { return reasons[r].name }
 
-// patience is how old a stream is, in nanoseconds, that its client may reset for nothing, as clients do whose own time is
-// up. No more of these can be reset in that time than may be open at once: who wants to have more begun than that must reset them sooner.
-const patience = 50_000_000
+// patience is the age of a stream, in nanoseconds, from which its client may reset it for nothing, as gRPC clients do at their
+// deadlines. A place is free only when the action has returned, so no more than Limits.MaxStreams can begin in that time: by that a
+// client gets no further than by waiting for its answers.
+const patience = 5_000_000
 
 // What gives tokens back.
 const (

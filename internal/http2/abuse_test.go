@@ -212,3 +212,24 @@ func TestFieldBlocksAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// A client whose calls have short deadlines is served, one that resets its streams at once is not.
+func TestDeadlinesAreNoAttack(t *testing.T) {
+	for _, c := range []struct {
+		age    int64
+		attack bool
+	}{{0, true}, {4_000_000, true}, {5_000_000, false}, {20_000_000, false}} {
+		cl := connect(t, nil)
+		for id := uint32(1); id < 4000 && cl.err == nil; id += 2 {
+			cl.send(headers(id, endStream, get()))
+			cl.conn.Now += c.age
+			cl.send(frame(tReset, 0, id, u32(8)))
+			cl.conn.Done(cl.streams[id])
+			cl.receive()
+		}
+		var e http2.Error
+		if attack := errors.As(cl.err, &e) && e.Reason() == http2.Resets; attack != c.attack {
+			t.Errorf("resets after %d ns: %v, want an attack: %v", c.age, cl.err, c.attack)
+		}
+	}
+}
