@@ -159,6 +159,11 @@ type Config struct {
 	// the client open another connection. Default: no limit.
 	MaxRequestsPerConnection int
 
+	// MaxStreamsPerConnection is how many requests a client may have under way at once on a connection of HTTP/2
+	// (SETTINGS_MAX_CONCURRENT_STREAMS), at most 10,000. On the loop engine a request counts until its action has
+	// returned, even if the client has cancelled it. Default: 128.
+	MaxStreamsPerConnection int
+
 	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound idle connections
 	// end for clients that wait in the system's backlog, and on the loop engine also connections that wait for the rest of a
 	// request or a handshake, of the address that has most. Hijacked connections are their handlers' to bound, here and in
@@ -355,6 +360,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxFormFields, 1000)
 	setDefault(&c.MaxHead, 64<<10)
 	setDefault(&c.MaxHeaders, 100)
+	setDefault(&c.MaxStreamsPerConnection, 128)
 	setDefault(&c.HeadTimeout, 10*time.Second)
 	setDefault(&c.BodyTimeout, 30*time.Second)
 	setDefault(&c.MinBodyRate, 256)
@@ -392,6 +398,9 @@ func setDefault[T comparable](field *T, value T) {
 // engine count in 16 bits.
 const mostRequests = 1<<16 - 1
 
+// mostStreams is the highest MaxStreamsPerConnection.
+const mostStreams = 10_000
+
 // validate names the first setting that is not valid.
 func (c Config) validate() error {
 	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {
@@ -418,6 +427,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.MaxHeaders is %d: it must not be negative", c.MaxHeaders)
 	case c.MaxRequestsPerConnection < 0 || c.MaxRequestsPerConnection > mostRequests:
 		return fmt.Errorf("Config.MaxRequestsPerConnection is %d: it must be between 0 and %d", c.MaxRequestsPerConnection, mostRequests)
+	case c.MaxStreamsPerConnection < 1 || c.MaxStreamsPerConnection > mostStreams:
+		return fmt.Errorf("Config.MaxStreamsPerConnection is %d: it must be between 1 and %d", c.MaxStreamsPerConnection, mostStreams)
 	case min(c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress) < 0:
 		return fmt.Errorf("Config.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
 			c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress)

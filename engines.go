@@ -30,6 +30,7 @@ func (a *App) tellAdapters() {
 		MaxHeaders: c.MaxHeaders,
 
 		MaxRequestsPerConnection: c.MaxRequestsPerConnection,
+		MaxStreamsPerConnection:  c.MaxStreamsPerConnection,
 		MaxConnections:           cmp.Or(c.MaxConnections, admission.DescriptorsForConnections()),
 		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,

@@ -60,6 +60,7 @@ type Settings struct {
 	MaxHeaders int   // of a request, in lines
 
 	MaxRequestsPerConnection int // 0: no bound
+	MaxStreamsPerConnection  int // of HTTP/2, at once
 	MaxConnections           int // 0: no bound
 	MaxConnectionsPerAddress int // 0: no bound
 	MaxConnectionsPerLoop    int // 0: no bound

@@ -260,6 +260,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"Config.MaxHeaders is -1":      {MaxHeaders: -1},
 		"PerConnection is -1":          {MaxRequestsPerConnection: -1},
 		"PerConnection is 65536":       {MaxRequestsPerConnection: 65536},
+		"StreamsPerConnection is -1":   {MaxStreamsPerConnection: -1},
+		"PerConnection is 10001":       {MaxStreamsPerConnection: 10001},
 		"(-1, 0, 0) must not":          {MaxConnections: -1},
 		"(0, -1, 0) must not":          {MaxConnectionsPerLoop: -1},
 		"(0, 0, -1) must not":          {MaxConnectionsPerAddress: -1},

@@ -46,6 +46,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h.limits.Fields.MaxWork = max(h.limits.Fields.MaxWork, 4*s.MaxHead)
 	h.limits.MaxBlock = max(h.limits.MaxBlock, 2*s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
+	h.limits.MaxStreams = s.MaxStreamsPerConnection
 	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would ask by it for WebSockets that need HTTP/1.1
 	if most := s.Holders.MostBody(); most > 0 {                     // a client that keeps to the windows keeps to the caps
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))

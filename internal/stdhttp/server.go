@@ -48,6 +48,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(config != nil)
 	srv.Protocols.SetUnencryptedHTTP2(s.H2C)
+	srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreamsPerConnection}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.servers = append(s.servers, srv)

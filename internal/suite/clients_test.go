@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -136,6 +137,34 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 			}
 			if rest, err := io.ReadAll(br); len(rest) > 0 || !together && err != nil {
 				t.Errorf("after the last answer came %q, %v", rest, err)
+			}
+		}
+	})
+}
+
+// A client of HTTP/2 is told how many streams it may have at once.
+func TestMaxStreamsPerConnection(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		for most, want := range map[int]uint32{0: 128, 3: 3, 1000: 1000} {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, MaxStreamsPerConnection: most}, func(*dunlin.App) {})
+			conn := Dial(t, addr)
+			Send(t, conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+			var head [9]byte
+			if _, err := io.ReadFull(conn, head[:]); err != nil || head[3] != 4 {
+				t.Fatalf("frame %x, %v, want SETTINGS", head, err)
+			}
+			settings := make([]byte, int(head[1])<<8|int(head[2]))
+			if _, err := io.ReadFull(conn, settings); err != nil {
+				t.Fatal(err)
+			}
+			got := uint32(0)
+			for ; len(settings) >= 6; settings = settings[6:] {
+				if binary.BigEndian.Uint16(settings) == 3 { // SETTINGS_MAX_CONCURRENT_STREAMS
+					got = binary.BigEndian.Uint32(settings[2:])
+				}
+			}
+			if got != want {
+				t.Errorf("MaxStreamsPerConnection %d: SETTINGS say %d, want %d", most, got, want)
 			}
 		}
 	})

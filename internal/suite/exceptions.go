@@ -48,6 +48,7 @@ var exceptions = []struct {
 	}},
 	{"it speaks HTTP/2 itself", behindGateway, []string{
 		"TestStreamsThatNobodyReads", "TestStreamsInFlight", "TestQuietStreams", "TestStreamBodies", "TestWithHeaders", "TestDateOfAnswer", "TestWhiteSpaceAroundValues", "TestInvalidHostByHTTP2",
+		"TestMaxStreamsPerConnection",
 	}},
 	{"it loads the machine, and says nothing about adapters that their engines do not", behindGateway, []string{
 		"TestTimeoutsUnderLoad", "TestMessagesOrder",
