@@ -13,7 +13,17 @@ import (
 
 // A timeout on an action's time (exchange/late.go) counts here from when its request came, also while that waits for a
 // worker or for room. A timer is set once the action has lost its loop, since before that it has not blocked. Who answers
-// is decided under session.mu: late is set by the timer, and only if no answer has begun.
+// is decided under session.mu, before observers are told: either the timer sets late, or the action ends the limit, by beginning its
+// answer or by returning it.
+
+// A limit is that on an action's time.
+type limit uint8
+
+const (
+	noLimit limit = iota // no timer is set
+	timed                // a timer runs
+	decided              // the action answers, whatever its time
+)
 
 // detached is called when the loop is taken from the action of the wire, or given up, on any goroutine;
 // the action is stopped between two of its own steps, or runs.
@@ -56,10 +66,10 @@ func (x *Wire) startTimeout() {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.started || own.timer != nil {
+	if own.started || own.limit != noLimit {
 		return
 	}
-	own.timed, own.wire = true, x
+	own.limit, own.wire = timed, x
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
@@ -77,14 +87,32 @@ func (x *Wire) liftTimeout() bool {
 	if own.late {
 		return false
 	}
-	own.timed, own.started = false, true
-	if own.timer != nil {
-		own.timer.Stop()
-	}
+	own.started = true
+	own.endLimit()
 	if own.timeout != nil {
 		own.timeout.Lift()
 	}
 	return true
+}
+
+// answers decides that the action answers; false if the request has been answered without it. Code of others that runs between
+// that and the answer has no limit.
+func (x *Wire) answers() bool {
+	own := x.own
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	if !own.late {
+		own.endLimit()
+	}
+	return !own.late
+}
+
+// endLimit ends the limit, if there is one, and has none begin. s.mu is held.
+func (own *stream) endLimit() {
+	own.limit = decided
+	if own.timer != nil {
+		own.timer.Stop()
+	}
 }
 
 func (x *Wire) isLate() bool {
@@ -98,7 +126,7 @@ func (x *Wire) isLate() bool {
 func (own *stream) expire() {
 	s := own.s
 	s.mu.Lock()
-	if !own.timed || own.late || own.canceled || own.returned {
+	if own.limit != timed || own.late || own.canceled || own.returned {
 		s.mu.Unlock()
 		return
 	}

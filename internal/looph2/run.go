@@ -150,7 +150,7 @@ func (x *Wire) carryOut(a exchange.Answer) (made exchange.Answer) {
 
 func (x *Wire) observe(a *exchange.Answer) {
 	x.closeStdBody()
-	if x.s.Watched && !x.isLate() {
+	if x.s.Watched && x.answers() {
 		x.call.Observe(*a, x.took())
 	}
 }
@@ -181,8 +181,9 @@ func (x *Wire) giveUpOn() {
 	x.closeStdBody()
 	own := x.own
 	own.kept.Store(true)
+	late := !x.answers()
 	own.s.mu.Lock()
-	started, late := own.started, own.late
+	started := own.started
 	own.s.mu.Unlock()
 	defer func() { x.postAnswer(&a) }() // also where a policy or an observer ends this goroutine
 	if started {
@@ -299,7 +300,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
 	s.mu.Lock()
-	own.timed = false
+	own.endLimit()
 	late, outOfTime := own.late, own.lapsed || own.writing.passed()
 	s.mu.Unlock()
 	p := pending{}

@@ -62,7 +62,7 @@ type stream struct {
 	late      bool     // it was answered without its action
 	lateDone  bool     // ... and that answer is here
 	lateBack  bool     // ... and the action has returned
-	timed     bool     // the action's time is limited
+	limit     limit    // on the action's time
 	returned  bool     // the action has returned
 	canceled  bool     // nobody listens any more
 	closing   bool     // the connection is to end after the answer

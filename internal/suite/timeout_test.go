@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,6 +126,74 @@ func TestTimeoutWhileTheBodyComes(t *testing.T) {
 				t.Errorf("%s: %d timeouts, want %d", route.Pattern, route.Timeouts, times)
 			}
 		}
+	})
+}
+
+// Observers that take longer than the limit do not make an action late that has returned in time, and are told once.
+func TestTimeoutEndsBeforeObservers(t *testing.T) {
+	ends := map[string]func(wait func()) dunlin.Action{
+		"/answer": func(wait func()) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { wait(); return dunlin.Text("ok") }
+		},
+		"/stream": func(wait func()) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response {
+				return dunlin.Stream("text/plain", func(w io.Writer) error { wait(); _, err := io.WriteString(w, "ok"); return err })
+			}
+		},
+		"/std": func(wait func()) dunlin.Action {
+			return dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { wait(); _, _ = io.WriteString(w, "ok") }))
+		},
+		"/panic": func(wait func()) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { wait(); panic("this is a test") }
+		},
+		"/exit": func(wait func()) dunlin.Action {
+			return func(*dunlin.Request) dunlin.Response { wait(); runtime.Goexit(); return dunlin.Empty() }
+		},
+	}
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		Unhurried(t, 20*time.Millisecond, func(limit time.Duration) error { // within which an action returns
+			told := make(chan string, 100)
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+				app.OnAnswer(func(i *dunlin.AnswerInfo) {
+					<-time.After(2 * limit)
+					told <- fmt.Sprintf("%s %d", i.Path(), i.Status())
+				})
+				for path, action := range ends {
+					if path == "/exit" && engine == dunlin.EngineStd {
+						continue
+					}
+					app.Get("/quick"+path, action(func() {})).Timeout(limit)
+					app.Get("/blocking"+path, action(func() { <-time.After(limit / 4) })).Timeout(limit)
+				}
+			})
+			for path := range ends {
+				for _, path := range []string{"/quick" + path, "/blocking" + path, "/blocking" + path} { // the last by a worker
+					want := 200
+					if strings.HasSuffix(path, "/panic") || strings.HasSuffix(path, "/exit") {
+						want = 500
+					}
+					if engine == dunlin.EngineStd && strings.HasSuffix(path, "/exit") {
+						continue
+					}
+					resp, _ := sendTo(t, "GET", "http://"+addr+path, "")
+					if got := Await(t, "an observer is told", told); got != fmt.Sprintf("%s %d", path, resp.StatusCode) {
+						return fmt.Errorf("%s: observers are told %q, the client %d", path, got, resp.StatusCode)
+					}
+					if resp.StatusCode == 503 {
+						return Late(path)
+					}
+					if resp.StatusCode != want {
+						return fmt.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+					}
+				}
+			}
+			select {
+			case more := <-told:
+				return fmt.Errorf("observers are told once more: %s", more)
+			case <-time.After(3 * limit):
+				return nil
+			}
+		})
 	})
 }
 
