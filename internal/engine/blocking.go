@@ -297,6 +297,9 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
+	if c.ended() { // it may never wait for its peer
+		c.flags |= flagCloseNow
+	}
 	c.willSend(muchOutput) // in the end, for all we know
 	d.send(c)
 	d.releaseOut()

@@ -73,6 +73,10 @@ type Settings struct {
 	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
 }
 
+// BackgroundCost is what is charged for an answer that goes on in the background, in bytes: about what its goroutine takes, and what it
+// has on the heap.
+const BackgroundCost = 8 << 10
+
 // TrustedProxies returns those in front that are trusted; nil for none.
 func (s *Server) TrustedProxies() *clientaddr.Trust {
 	if s.Proxies == nil {

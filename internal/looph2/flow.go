@@ -12,11 +12,12 @@ import (
 // still, which is never written to. Guarded by session.mu, as is which flow a stream has; that changes once, and
 // who knows that it has may look at it any time.
 type flow struct {
-	heads    []head      // to be sent: interim ones, and the answer's
-	out      unread      // pieces of the body, in order
-	lent     []byte      // behind them, what a Write that waits has
-	trailers [][2]string // of the answer
-	moved    sync.Cond
+	heads     []head      // to be sent: interim ones, and the answer's
+	headsCost int         // bytes of memory that the interim ones take, about
+	out       unread      // pieces of the body, in order
+	lent      []byte      // behind them, what a Write that waits has
+	trailers  [][2]string // of the answer
+	moved     sync.Cond
 
 	in      incoming
 	reading deadline
@@ -72,8 +73,22 @@ func (own *stream) takeLeft() (heads []head, consumed int) {
 		return nil, 0
 	}
 	heads, consumed = own.heads, own.in.consumed
-	own.heads, own.in.consumed = nil, 0
+	own.in.consumed = 0
+	own.dropHeads()
 	return heads, consumed
+}
+
+// dropHeads forgets the heads that were left, and lets those go on that wait until they are gone. s.mu is held.
+func (own *stream) dropHeads() {
+	if len(own.heads) == 0 {
+		return
+	}
+	own.heads = nil
+	if own.headsCost > 0 {
+		own.headsCost = 0
+		own.chargeOutput()
+		own.hasMoved()
+	}
 }
 
 // dropUnread forgets what was not read of the body. s.mu is held.
@@ -90,7 +105,7 @@ func (own *stream) stop() {
 		return
 	}
 	own.out.drop()
-	own.lent, own.heads = nil, nil
+	own.lent, own.heads, own.headsCost = nil, nil, 0
 	own.dropUnread()
 	own.in.trailers, own.in.trailersCost = nil, 0
 	own.reading.stop()

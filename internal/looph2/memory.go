@@ -58,6 +58,9 @@ func (own *stream) holdInput() {
 	if own.in.waits {
 		n += waitingCost
 	}
+	if own.apart {
+		n += exchange.BackgroundCost
+	}
 	own.hold(admission.Input, int64(n))
 }
 
@@ -156,7 +159,7 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		if own.sends() { // it is going to be cut: what there is of its answer is free at once, and no more is made
+		if own.sends() || own.headsCost > 0 { // it is going to be cut: what there is of its answer is free at once, and no more is made
 			own.setCanceled()
 		}
 		own.hasMoved()

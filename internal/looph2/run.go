@@ -210,6 +210,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.d, x.job = nil, true
 	x.own.kept.Store(true)
 	x.own.s.mu.Lock()
+	x.own.apart = true
 	x.own.holdInput()
 	if !x.own.late { // else it was answered for, and is not in flight any more
 		x.countInFlight(&x.s.Route.Counts)

@@ -114,8 +114,13 @@ func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 
 // holdOutput corrects what is charged for them. s.mu is held.
 func (own *stream) holdOutput() {
-	own.hold(admission.Output, int64(own.out.size+len(own.lent)))
+	own.chargeOutput()
 	own.endAhead()
+}
+
+// chargeOutput is holdOutput before the answer begins. s.mu is held.
+func (own *stream) chargeOutput() {
+	own.hold(admission.Output, int64(own.out.size+len(own.lent)+own.headsCost))
 }
 
 // fileBuffers are what files are read to.

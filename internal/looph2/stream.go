@@ -70,6 +70,7 @@ type stream struct {
 	slow      bool     // the client takes too little of the answer
 	ahead     bool     // it has reserved room for the answer
 	inLine    bool     // its job waits for a worker
+	apart     bool     // its answer is made in the background
 	awaits    bool     // it waits for room for its answer
 	finalized bool
 	cancel    context.CancelFunc
@@ -159,6 +160,9 @@ func (own *stream) setCanceled() {
 	if own.out.size > 0 {
 		own.out.drop()
 		own.holdOutput()
+	}
+	if own.headsCost > 0 {
+		own.dropHeads()
 	}
 	if own.inLine { // its job will not look at it
 		own.req, own.here = http2.Request{}, nil

@@ -379,30 +379,61 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 
 func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }
 
+// mostHeads is how many heads of a stream may wait for the loop when Interim adds one: it does not collect them while the socket is
+// full. fieldCost is what a field of them takes beside its text, in bytes.
+const mostHeads, fieldCost = 4, 32
+
 func (x *Wire) Interim(status int, fields http.Header) {
 	if status == http.StatusSwitchingProtocols {
 		return // there is no such thing in HTTP/2
 	}
 	x.giveUp()
-	h := head{status: status, length: -1}
+	h, cost := head{status: status, length: -1}, fieldCost
 	for _, name := range exchange.SortedKeys(fields) {
 		for _, v := range fields[name] {
 			if exchange.CheckField(name, v) == nil {
 				h.fields = append(h.fields, [2]string{name, exchange.TrimBlanks(v)})
+				cost += fieldCost + len(name) + len(v)
 			}
 		}
 	}
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.late || own.started || own.canceled {
+	if len(own.heads) >= mostHeads {
+		x.awaitHeads(own)
+	}
+	if own.late || own.started || own.over() != nil {
 		return
 	}
 	if status == http.StatusContinue {
 		own.flows().in.asked = true
 	}
 	own.flows().heads = append(own.heads, h)
+	own.headsCost += cost
+	own.chargeOutput()
 	own.s.post(own)
+}
+
+// awaitHeads waits until the loop has taken the heads that were left, or nobody wants them any more. s.mu is held, but not while it
+// lends the action's place.
+func (x *Wire) awaitHeads(own *stream) {
+	s, d := own.s, x.d
+	s.mu.Unlock()
+	if d != nil {
+		d.Lend()
+	}
+	s.mu.Lock()
+	own.working(false)
+	for len(own.heads) >= mostHeads && !own.late && !own.started && own.over() == nil {
+		own.moved.Wait()
+	}
+	own.working(true)
+	s.mu.Unlock()
+	if d != nil {
+		d.Regain()
+	}
+	s.mu.Lock()
 }
 
 // CloseAfter has the connection end. Once the answer has begun, that is to end a body which is shorter than

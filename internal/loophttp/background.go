@@ -5,6 +5,7 @@ package loophttp
 import (
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -47,6 +48,9 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 		return
 	}
 	x.given, x.moved = 0, true
+	account := c.Account()
+	account.Force(admission.Input, exchange.BackgroundCost)
+	defer account.Release(admission.Input, exchange.BackgroundCost)
 	if x.count.inFlight == nil {
 		x.countInFlight()
 	}

@@ -1,0 +1,28 @@
+package suite
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// Streams of events are charged with about what they take, also while they are quiet, and give it back.
+func TestQuietStreamsAreCharged(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		if engine != dunlin.EngineLoop {
+			t.Skip("net/http counts no goroutines")
+		}
+		app, addr, _ := StartLoop(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			app.Get("/", func(*dunlin.Request) dunlin.Response {
+				return dunlin.SSE(func(e *dunlin.Events) error { <-e.Done(); return nil })
+			})
+		})
+		const streams = 20
+		for range streams {
+			AskConn(t, addr, Request("GET /"))
+		}
+		Soon(t, "all are charged", func() bool { return app.Stats().Memory.Held >= streams*exchange.BackgroundCost })
+	})
+}
