@@ -159,9 +159,8 @@ type Config struct {
 	// the client open another connection. Default: no limit.
 	MaxRequestsPerConnection int
 
-	// MaxStreamsPerConnection is how many requests a client may have under way at once on a connection of HTTP/2
-	// (SETTINGS_MAX_CONCURRENT_STREAMS), at most 10,000. On the loop engine a request counts until its action has
-	// returned, even if the client has cancelled it. Default: 128.
+	// MaxStreamsPerConnection is how many streams a client of HTTP/2 may have open at once, up to 10,000. On the loop
+	// engine a stream counts until its action has returned, even if the client has reset it. Default: 128.
 	MaxStreamsPerConnection int
 
 	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound idle connections
@@ -395,11 +394,8 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 // mostRequests is the highest MaxRequestsPerConnection: connections of the loop
-// engine count in 16 bits.
-const mostRequests = 1<<16 - 1
-
-// mostStreams is the highest MaxStreamsPerConnection.
-const mostStreams = 10_000
+// engine count in 16 bits. mostStreams is the highest MaxStreamsPerConnection.
+const mostRequests, mostStreams = 1<<16 - 1, 10_000
 
 // validate names the first setting that is not valid.
 func (c Config) validate() error {

@@ -136,14 +136,6 @@ func (a *Account) Release(u Use, n int64) (left int64) {
 	return left
 }
 
-// Disown says that n bytes are not held by this account alone any more, which stay in the
-// budget.
-func (a *Account) Disown(n int64) {
-	h := a.holders
-	a.add(-n)
-	h.signal()
-}
-
 // add notes that n bytes more are held, of which the budget knows already.
 func (a *Account) add(n int64) {
 	h := a.holders

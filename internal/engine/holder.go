@@ -17,7 +17,7 @@ import (
 //	kept input         the buffer's capacity                          Handler.Refused
 //	a request begun    what the handler charges (Conn.Account)        Handler.Refused
 //	pending output     what is unsent; one that several are sent: to  closing it
-//	                   nobody, since ending one of them frees nothing
+//	                   each a part
 //	away, it reads     what the handler charges                       Read fails: ErrNoRoom
 //	away, it writes    pending output                                 Write fails
 //
@@ -158,8 +158,10 @@ func (d *Driver) settle(c *Conn) {
 	}
 }
 
-// sharedBodies are the owned buffers that are pending, by where they lie: an answer that
-// the application made once and sends to many is held by none of them.
+// sharedBodies are the owned buffers that are pending, by where they lie. A body that the program made once, or that lies in a
+// cache, may be pending for many accounts at once. It lies in memory once, and is charged to all of them in equal parts: so what it
+// takes is in the budget, and whoever is evicted leaves its part to the others. A crowd that takes one body has small parts, which
+// nobody is evicted for.
 type sharedBodies struct {
 	mu sync.Mutex
 	by map[bodyKey]*sharedBody
@@ -172,57 +174,96 @@ type bodyKey struct {
 	length int
 }
 
-// sharedBody is a body that is pending. It is charged to the connection that it was first
-// pending for, and when there is another, to the budget alone.
+// sharedBody is a body that is pending for n users. Invariant: parts ≤ n ≤ most, so the parts of all make up what is held, and
+// at most a sixth more.
 type sharedBody struct {
-	key    bodyKey
-	held   int64
-	users  int
-	charge *admission.Account // nil: the budget alone
+	key         bodyKey
+	held        int64
+	users       *bodyUse // a list
+	n           int
+	parts, most int
+	part        int64 // what each user is charged
+}
+
+// bodyUse is that a body is pending for an account.
+type bodyUse struct {
+	body       *sharedBody
+	account    *admission.Account
+	charged    int64
+	prev, next *bodyUse
 }
 
 // take notes that b is pending for an account, too, and charges it.
-func (s *sharedBodies) take(a *admission.Account, b []byte) *sharedBody {
+func (s *sharedBodies) take(a *admission.Account, b []byte, bound int64) *bodyUse {
 	key := bodyKey{&b[0], len(b)}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	x := s.by[key]
-	first := x == nil
-	if first {
+	if x == nil {
 		if s.by == nil {
 			s.by = make(map[bodyKey]*sharedBody)
 		}
-		x = &sharedBody{key: key, held: int64(cap(b)), charge: a}
+		x = &sharedBody{key: key, held: int64(cap(b))}
 		s.by[key] = x
 	}
-	x.users++
-	charge := x.charge
-	if !first {
-		x.charge = nil
+	u := &bodyUse{body: x, account: a, next: x.users}
+	if u.next != nil {
+		u.next.prev = u
 	}
-	s.mu.Unlock()
-	switch {
-	case first:
-		charge.Force(admission.Output, x.held)
-	case charge != nil:
-		charge.Disown(x.held)
-	}
-	return x
+	x.users = u
+	x.n++
+	x.divide(bound)
+	u.charge(x.part)
+	return u
 }
 
 // release notes that one of its users has sent it, or never will.
-func (s *sharedBodies) release(e *Engine, x *sharedBody) {
+func (s *sharedBodies) release(u *bodyUse, bound int64) {
 	s.mu.Lock()
-	x.users--
-	last := x.users == 0
-	if last {
+	defer s.mu.Unlock()
+	x := u.body
+	if u.next != nil {
+		u.next.prev = u.prev
+	}
+	if u.prev != nil {
+		u.prev.next = u.next
+	} else {
+		x.users = u.next
+	}
+	u.charge(0)
+	if x.n--; x.n == 0 {
 		delete(s.by, x.key)
+		return
 	}
-	s.mu.Unlock()
-	switch {
-	case !last:
-	case x.charge != nil:
-		x.charge.Release(admission.Output, x.held)
-	default:
-		e.cfg.Budget.Release(admission.Output, x.held)
+	x.divide(bound)
+}
+
+// divide changes the parts when there are no longer about as many users as before. A body that is larger than the budget and has
+// several users is the program's for certain, since no cache has room for it: it is not charged but for a byte, by which its
+// users' accounts stay open.
+func (x *sharedBody) divide(bound int64) {
+	if x.parts <= x.n && x.n <= x.most {
+		return
 	}
+	x.parts, x.most = x.n-x.n/16, x.n+x.n/16
+	x.part = max((x.held+int64(x.parts)-1)/int64(x.parts), 1)
+	if x.n > 1 && bound > 0 && x.held > bound {
+		x.part = 1
+	}
+	for u := x.users; u != nil; u = u.next {
+		if u.charged > 0 { // else it is about to be
+			u.charge(x.part)
+		}
+	}
+}
+
+// charge corrects what the account is charged.
+func (u *bodyUse) charge(part int64) {
+	switch by := part - u.charged; {
+	case by > 0:
+		u.account.Force(admission.Output, by)
+	case by < 0:
+		u.account.Release(admission.Output, -by)
+	}
+	u.charged = part
 }

@@ -44,7 +44,7 @@ type outNode struct {
 	clear    bool   // it is still to be sealed
 	buf      *buffer
 	releaser Releaser
-	shared   *sharedBody // holds the memory, unless buf does
+	shared   *bodyUse // holds the memory, unless buf does
 }
 
 func (q *outQueue) push(n *outNode) {
@@ -69,7 +69,7 @@ func (q *outQueue) pop(e *Engine) {
 		n.releaser.Release()
 	}
 	if n.shared != nil {
-		e.shared.release(e, n.shared)
+		e.shared.release(n.shared, e.cfg.Budget.Bound())
 	}
 }
 
@@ -188,7 +188,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 			o.release()
 			continue
 		}
-		q.push(&outNode{rest: o.b[sent+o.sealed:], clear: q.clear, releaser: o.releaser, shared: e.shared.take(c.Account(), o.b)})
+		q.push(&outNode{rest: o.b[sent+o.sealed:], clear: q.clear, releaser: o.releaser, shared: e.shared.take(c.Account(), o.b, e.cfg.Budget.Bound())})
 		sent = 0
 	}
 	q.pushCopy(c, d.Out[start:], sent)

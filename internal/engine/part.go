@@ -149,19 +149,19 @@ func (d *Driver) SubmitPart(job PartJob, urgent bool) {
 // value holds nothing.
 type HeldBody struct {
 	e *Engine
-	x *sharedBody
+	u *bodyUse
 }
 
-// HoldBody charges an account for b, with its capacity, until Release. A body that several parts or
-// connections hold is charged to none of them.
+// HoldBody charges an account for b, with its capacity, until Release, which must come before the account is closed. A body that
+// several parts or connections hold is charged to them in equal parts.
 func (c *Conn) HoldBody(a *admission.Account, b []byte) HeldBody {
 	e := c.loop.e
-	return HeldBody{e, e.shared.take(a, b)}
+	return HeldBody{e, e.shared.take(a, b, e.cfg.Budget.Bound())}
 }
 
 // Release ends the charge.
 func (h HeldBody) Release() {
-	if h.x != nil {
-		h.e.shared.release(h.e, h.x)
+	if h.u != nil {
+		h.e.shared.release(h.u, h.e.cfg.Budget.Bound())
 	}
 }

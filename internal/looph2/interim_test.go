@@ -26,7 +26,7 @@ func TestInterimAnswersWaitForTheirClient(t *testing.T) {
 		})
 		c := newH2Conn(t, s.addr)
 		c.request(1, true, "GET", "/")
-		for limit := time.Now().Add(500 * time.Millisecond); time.Now().Before(limit) && sent.Load() < all; time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(500 * time.Millisecond); time.Now().Before(limit) && sent.Load() < all; <-time.After(time.Millisecond) {
 		}
 		if n := sent.Load(); n == 0 || n > most {
 			t.Errorf("%d were made of which nothing was taken, want at most %d", n, most)

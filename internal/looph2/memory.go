@@ -159,8 +159,9 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		if own.sends() || own.headsCost > 0 { // it is going to be cut: what there is of its answer is free at once, and no more is made
+		if own.sends() || own.headsCost > 0 || own.complete != nil { // it is going to be cut: what there is of its answer is free at once, and no more is made
 			own.setCanceled()
+			own.dropComplete()
 		}
 		own.hasMoved()
 		own.s.post(own)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -20,12 +21,35 @@ type pending struct {
 	undated bool
 	is      bool
 	counts  *exchange.RouteCounts
+	held    engine.HeldBody // what body is charged, nothing for a small one
+	free    int             // bytes of one that is not charged, see leave
+}
+
+func (p *pending) release() {
+	p.answer.Release()
+	p.held.Release()
 }
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
+// smallMail is how many bytes of complete answers that wait for the loop are not charged, for each connection: it mostly takes them at
+// once. It does not while the socket is full.
+const smallMail = 8 << 10
+
 // leave leaves a complete answer for the loop. s.mu is held.
 func (own *stream) leave(p pending) {
+	s := own.s
+	switch n := cap(p.body); {
+	case len(p.body) == 0:
+	case s.mailed+n <= smallMail:
+		s.mailed += n
+		p.free = n
+	default:
+		if a := own.accountOf(); a != nil {
+			a.Answers(int64(len(p.body)))
+			p.held = s.c.HoldBody(a, p.body)
+		}
+	}
 	own.complete = pendings.Get().(*pending)
 	*own.complete = p
 }
@@ -35,8 +59,16 @@ func (own *stream) takeComplete() (p pending) {
 	if left := own.complete; left != nil {
 		own.complete, p, *left = nil, *left, pending{}
 		pendings.Put(left)
+		own.s.mailed -= p.free
 	}
 	return p
+}
+
+// dropComplete forgets it. s.mu is held.
+func (own *stream) dropComplete() {
+	if p := own.takeComplete(); p.is {
+		p.release()
+	}
 }
 
 // A head is one that a stream's goroutine has left for the loop.
@@ -105,7 +137,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		body = nil
 	}
 	if own.dropped || !s.h2.BeginHead(st, a.Status()) {
-		a.Release()
+		p.release()
 		return
 	}
 	for name, value := range a.Headers {
@@ -113,7 +145,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	s.endFields(a.Status(), p.length, p.undated || a.Dated(), len(body) == 0)
 	if len(body) == 0 {
-		a.Release()
+		p.release()
 		return
 	}
 	most := maxTurnOutput
@@ -127,7 +159,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	own.left(int64(len(body) - n))
 	if n == len(body) {
-		a.Release()
+		p.release()
 		return
 	}
 	if x != nil {
@@ -145,7 +177,9 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	account := own.accountOf()
 	account.Answers(int64(len(own.rest)))
 	s.mu.Unlock()
-	own.body = s.c.HoldBody(account, body)
+	if own.body = p.held; own.body == (engine.HeldBody{}) {
+		own.body = s.c.HoldBody(account, body)
+	}
 	account.EndAhead()
 	if s.h.server.Counting.Load() && own.counts != nil {
 		own.inFlight = own.counts.Shard(0)

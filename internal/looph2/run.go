@@ -329,10 +329,6 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	if a.Kind() == exchange.Abort && !late {
 		own.aborted = true
 	}
-	if p.is {
-		p.counts = counts
-		own.leave(p)
-	}
 	own.wire = nil
 	own.returned = !late || own.lateDone
 	own.lateBack = late
@@ -340,12 +336,20 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 		own.dropUnread() // nobody reads it any more
 		own.holdInput()
 	}
-	own.keepAhead(cap(p.body)) // what the request has held is a reservation now
-	own.hasMoved()             // to a goroutine of its that still reads
-	if own.account != nil && len(p.body) > 0 {
-		own.account.Answers(int64(len(p.body))) // which its loop sends when it can
-	}
+	own.hasMoved() // to a goroutine of its that still reads
 	own.working(false)
+	switch p.counts = counts; {
+	case !p.is:
+	case own.canceled: // nobody wants it
+		p.release()
+	default:
+		own.leave(p)
+	}
+	if own.complete == nil || own.complete.free == 0 {
+		own.keepAhead(0) // what the request has held is a reservation now, and what is charged of the answer has taken from it
+	} else {
+		own.keepAhead(own.complete.free)
+	}
 	own.closing = own.closing || closing
 	s.post(own)
 	s.mu.Unlock()

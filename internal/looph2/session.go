@@ -72,6 +72,7 @@ type session struct {
 
 	mu     sync.Mutex
 	mail   []*stream // streams with news for the loop, once each
+	mailed int       // bytes of complete answers that are not charged and wait for the loop
 	posted bool      // the loop has been woken for them
 	over   bool      // the connection is
 }

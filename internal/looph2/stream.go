@@ -249,9 +249,7 @@ func (own *stream) finalize() {
 	}
 	own.finalized = true
 	own.stop()
-	if p := own.takeComplete(); p.is {
-		p.answer.Release()
-	}
+	own.dropComplete()
 	if own.timer != nil {
 		own.timer.Stop()
 	}
