@@ -16,7 +16,7 @@ func (c *h2Conn) stuff(s *h2Server, id uint32, stuffed int) {
 	c.t.Helper()
 	c.openWindows()
 	c.request(id, true, "GET", "/fill")
-	soon(c.t, "the socket is full", func() bool { return s.app.Stats().Memory.ReadPaused == stuffed })
+	soon(c.t, "the socket is full", func() bool { return s.app.Stats().Memory.ReadPaused >= stuffed })
 }
 
 // mailServer has routes whose actions wait for open and whose answers have size bytes, and /fill, whose has no end.
@@ -26,18 +26,18 @@ func mailServer(t *testing.T, config dunlin.Config, size int) (s *h2Server, wait
 	waiting, open = new(atomic.Int32), make(chan struct{})
 	shared := []byte(strings.Repeat("x", size))
 	wait := func() { waiting.Add(1); <-open }
-	config.Engine = dunlin.EngineLoop
+	config.Engine, config.QueueTarget = dunlin.EngineLoop, -1 // none is shed on a busy machine
 	s = startH2(t, config, func(app *dunlin.App) {
 		app.Get("/fill", func(r *dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {
-				for r.Context().Err() == nil {
-					if _, err := w.Write(make([]byte, 8<<10)); err != nil {
+				for piece := make([]byte, 1<<20); r.Context().Err() == nil; {
+					if _, err := w.Write(piece); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
-		})
+		}).Critical()
 		app.Get("/fresh", func(*dunlin.Request) dunlin.Response { wait(); return dunlin.Bytes("text/plain", make([]byte, size)) })
 		app.Get("/shared", func(*dunlin.Request) dunlin.Response { wait(); return dunlin.Bytes("text/plain", shared) })
 		app.Post("/body", func(r *dunlin.Request) dunlin.Response {
@@ -84,18 +84,18 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	const conns, each, size = 3, 40, 1 << 20
 	s, waiting, open := mailServer(t, dunlin.Config{MemoryLimit: 64 << 20, MaxConcurrent: 1000}, size)
 	budget := s.app.Stats().Memory.Budget
-	for i := range conns {
+	for range conns {
 		c := newH2Conn(t, s.addr)
+		c.openWindows()
 		for i := range uint32(each) {
 			c.request(2*i+1, true, "GET", "/fresh")
 		}
-		soon(t, "all wait", func() bool { return waiting.Load() == int32((i+1)*each) })
-		c.stuff(s, 2*each+1, i+1)
 	}
+	soon(t, "all wait", func() bool { return waiting.Load() == conns*each })
 	close(open)
-	soon(t, "the others were evicted", func() bool {
+	soon(t, "most are evicted, and free", func() bool {
 		stats := s.app.Stats()
-		return stats.Actions.InFlight <= conns && stats.Memory.Held <= budget+budget/8+size && stats.Shed["largest-holder"] >= conns*each/2
+		return stats.Memory.Held <= budget+budget/8+size && stats.Shed["largest-holder"] >= conns*each/2
 	})
 	for range 20 {
 		status, body := s.get("/small")

@@ -159,9 +159,12 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		if own.sends() || own.headsCost > 0 || own.complete != nil { // it is going to be cut: what there is of its answer is free at once, and no more is made
+		// It is going to be cut. What there is of its answer is free at once, since the loop does not look while the socket is
+		// full, and no more is made.
+		if own.sends() || own.headsCost > 0 || own.complete != nil || own.rests() {
 			own.setCanceled()
 			own.dropComplete()
+			own.dropRest()
 		}
 		own.hasMoved()
 		own.s.post(own)
@@ -213,7 +216,7 @@ func (s *session) makeRoom(own *stream) {
 		own.holdInput()
 		s.mu.Unlock()
 		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)
-	case own.rest != nil || sends:
+	case own.rests() || sends:
 		s.cut(own)
 	default:
 		s.conclude(own)

@@ -168,19 +168,19 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	if n == 0 && s.h2.Blocked(st) {
 		s.visit.yields = true // an answer that its client does not want yet
 	}
+	s.mu.Lock()
 	own.resting = restings.Get().(*resting)
 	own.rest, own.answer = body[n:], *a
 	own.untaken = int64(len(body))
 	s.untaken += own.untaken
-	s.mu.Lock()
 	own.kept.Store(true)
 	account := own.accountOf()
 	account.Answers(int64(len(own.rest)))
-	s.mu.Unlock()
 	if own.body = p.held; own.body == (engine.HeldBody{}) {
 		own.body = s.c.HoldBody(account, body)
 	}
 	account.EndAhead()
+	s.mu.Unlock()
 	if s.h.server.Counting.Load() && own.counts != nil {
 		own.inFlight = own.counts.Shard(0)
 		own.inFlight.InFlight.Add(1)
@@ -215,19 +215,29 @@ func (own *stream) count(n int, last bool) {
 
 // freeRest lets go of what waits to be sent of a complete answer.
 func (own *stream) freeRest() {
-	if own.rest == nil {
+	if !own.rests() {
 		return
 	}
+	own.s.mu.Lock()
+	own.dropRest()
 	r := own.resting
 	own.resting = &nothing
+	own.s.mu.Unlock()
 	own.s.untaken -= r.untaken
-	r.body.Release()
-	r.answer.Release()
 	if r.inFlight != nil {
 		r.inFlight.InFlight.Add(-1)
 	}
 	*r = resting{}
 	restings.Put(r)
+}
+
+// dropRest lets go of its memory. s.mu is held.
+func (own *stream) dropRest() {
+	if r := own.resting; r != &nothing {
+		r.body.Release()
+		r.answer.Release()
+		r.rest, r.body, r.answer = nil, engine.HeldBody{}, exchange.Answer{}
+	}
 }
 
 // pump sends what may be sent, by priority.
@@ -238,7 +248,7 @@ func (s *session) pump() {
 			return
 		}
 		own := st.Owner.(*stream)
-		if own.rest != nil {
+		if own.rests() {
 			s.pumpRest(own, n)
 		} else {
 			s.pumpOut(own, n)
@@ -247,12 +257,17 @@ func (s *session) pump() {
 }
 
 func (s *session) pumpRest(own *stream, n int) {
+	s.mu.Lock()
+	if own.canceled { // it is about to be cut
+		s.mu.Unlock()
+		s.h2.Enough(own.st)
+		return
+	}
 	n = min(n, len(own.rest))
 	last := n == len(own.rest)
 	s.h2.Data(own.st, own.rest[:n], last)
 	own.count(n, last)
 	own.rest = own.rest[n:]
-	s.mu.Lock()
 	own.progress(int64(n), int64(len(own.rest)))
 	s.mu.Unlock()
 	if last {

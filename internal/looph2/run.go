@@ -279,7 +279,7 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 		s.respond(own, &p, x)
 	}
 	x.end()
-	if own.rest != nil { // what the request has held is a reservation now
+	if own.rests() { // what the request has held is a reservation now
 		s.mu.Lock()
 		own.keepAhead(0)
 		s.mu.Unlock()
@@ -395,7 +395,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)
 	x.end()
-	if own.rest != nil && own.endedForRoom() {
+	if own.rests() && own.endedForRoom() {
 		s.cut(own)
 		return
 	}

@@ -86,6 +86,9 @@ type stream struct {
 
 // A resting is what has not been sent yet of a complete answer. Like a flow, streams whose actions block have none: theirs
 // is nothing, which is never written to.
+//
+// Which one a stream has is changed by its loop, under s.mu. Rest, answer and body are guarded by s.mu: an eviction drops them while
+// the loop does not look, the others are the loop's.
 type resting struct {
 	rest     []byte
 	answer   exchange.Answer // whose body rest lies in
@@ -95,6 +98,9 @@ type resting struct {
 }
 
 var nothing resting
+
+// rests reports whether a complete answer has not been sent in full, for the stream's loop or with s.mu held.
+func (own *stream) rests() bool { return own.resting != &nothing }
 
 var (
 	streams  = sync.Pool{New: func() any { return new(stream) }}
@@ -210,7 +216,7 @@ func (s *session) conclude(own *stream) {
 	}
 	st := own.st
 	if !own.dropped && !st.Closed() {
-		if len(own.rest) > 0 || own.pendingOut() {
+		if own.rests() || own.pendingOut() {
 			return
 		}
 		switch {
