@@ -2,16 +2,12 @@ package peer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/layout"
-	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
@@ -19,7 +15,7 @@ import (
 var H2ByTLS = []string{Dunlin + overH2, NetHTTP + overH2, "hyper" + overH2, "nginx" + overH2, "nghttpd" + overH2, Dunlin + overTLS}
 
 // H2InClear are those of HTTP/2 in clear text, by prior knowledge.
-var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C, "celeris" + overH2C}
+var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C}
 
 const (
 	overH2  = "-h2"
@@ -33,7 +29,6 @@ func h2Peers() []Peer {
 	rust := Peer{Name: "hyper", Language: "Rust", InShort: true, kind: rustProgram, source: "hyper-peer", module: "hyper"}
 	nginx := Peer{Name: "nginx", Language: "C", InShort: true, kind: nginxServer, source: "peers/nginx/h2.conf"}
 	files := Peer{Name: "nghttpd", Language: "C++", InShort: true, kind: nghttpdServer, source: "peers/nghttpd", Untyped: true}
-	celeris := Peer{Name: "celeris", Language: "Go", kind: celerisProgram, source: "peers/celeris", module: "github.com/goceleris/celeris"}
 	program, fixed := []string{"plaintext", "json", "param", "users", "health"}, []string{"plaintext", "json", "param", "health"}
 	return []Peer{
 		users.by(overH2, true, "plaintext", "json", "param", "users", "sleep", "health"),
@@ -46,7 +41,6 @@ func h2Peers() []Peer {
 		rust.by(overH2C, false, program...),
 		nginx.by(overH2C, false, fixed...),
 		files.by(overH2C, false, "plaintext", "health"),
-		celeris.by(overH2C, false, "plaintext", "json", "param", "health"),
 	}
 }
 
@@ -68,7 +62,7 @@ func (p Peer) by(suffix string, secure bool, only ...string) Peer {
 			}
 		}
 	}
-	if !secure && (p.kind.tool == goProgram.tool) && p.module != "github.com/goceleris/celeris" {
+	if !secure && p.kind.tool == goProgram.tool {
 		p.Args = append(p.Args[:len(p.Args):len(p.Args)], "-h2c")
 	}
 	return p
@@ -102,44 +96,4 @@ var nghttpdServer = kind{
 		cert, key, err := certificate(f.Build)
 		return append(args, port, key, cert), err
 	},
-}
-
-// CelerisCheckout names, in the environment, the folder of a checkout of github.com/goceleris/celeris, which the proxy for
-// Go modules does not have.
-const CelerisCheckout = "COMPARE_CELERIS"
-
-// celerisProgram is built in a module of its own, since it needs the checkout.
-var celerisProgram = kind{
-	tool: "go",
-	build: func(ctx context.Context, f layout.Folders, p Peer) (string, error) {
-		checkout := os.Getenv(CelerisCheckout)
-		if checkout == "" {
-			return "", errors.New("no checkout of github.com/goceleris/celeris is named by " + CelerisCheckout)
-		}
-		dir := filepath.Join(f.Build, "celeris")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", err
-		}
-		program, err := os.ReadFile(filepath.Join(f.Bench, p.source, "main.go"))
-		if err != nil {
-			return "", err
-		}
-		module := fmt.Sprintf("module celeris-peer\n\ngo 1.26.4\n\nrequire %s v0.0.0\n\nreplace %s => %s\n", p.module, p.module, checkout)
-		for name, data := range map[string][]byte{"main.go": program, "go.mod": []byte(module)} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-				return "", err
-			}
-		}
-		binary := filepath.Join(dir, "celeris")
-		_, err = proc.Run(ctx, proc.Command{Path: "go", Args: []string{"build", "-mod=mod", "-o", binary, "main.go"}, Dir: dir})
-		return binary, err
-	},
-	version: func(layout.Folders, Peer, string) string {
-		out, err := exec.Command("git", "-C", os.Getenv(CelerisCheckout), "rev-parse", "--short=10", "HEAD").Output()
-		if err != nil {
-			return "a checkout"
-		}
-		return "commit " + strings.TrimSpace(string(out))
-	},
-	args: flagAddr,
 }
