@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -36,13 +37,15 @@ func loadCommand(ctx context.Context, args []string) error {
 			return h2AttackCommand(ctx, args[1:])
 		case "sink":
 			return sinkCommand(ctx, args[1:])
+		case "upstream":
+			return upstreamCommand(ctx, args[1:])
 		case "tlsflood":
 			return tlsFloodCommand(ctx, args[1:])
 		case "tlsreturning":
 			return tlsReturningCommand(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay), h2attack, sink (reads and throws away), tlsflood (handshakes without end) or tlsreturning (clients with a session)")
+	return fmt.Errorf("load: open (a constant rate), hold (connections that stay), bulk (much data), h2hold (streams that stay), h2attack, sink (reads and throws away), upstream (answers after a chosen time), tlsflood (handshakes without end) or tlsreturning (clients with a session)")
 }
 
 func openCommand(ctx context.Context, args []string) error {
@@ -169,6 +172,17 @@ func sinkCommand(ctx context.Context, args []string) error {
 		return errUsage
 	}
 	return s.Run(ctx)
+}
+
+// upstreamCommand says where it listens.
+func upstreamCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load upstream", flag.ContinueOnError)
+	u := load.Upstream{Ready: func(addr net.Addr) { fmt.Println(addr) }}
+	flags.StringVar(&u.Addr, "addr", "127.0.0.1:3001", "`address` to listen on")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	return u.Run(ctx)
 }
 
 // allStepBack is stepBack for all threads.

@@ -53,6 +53,10 @@ func profileCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer env.Close()
+	if err := env.StartBackend(ctx, peers); err != nil {
+		return err
+	}
 	page, err := profileAll(ctx, env, scenarios[0], peers, watch)
 	if err != nil {
 		return err

@@ -74,6 +74,9 @@ func (f *runFlags) options(args []string) (runner.Options, error) {
 			o.Scenarios = append(o.Scenarios, s)
 		}
 	}
+	if f.peers == "" {
+		o.Peers = takingPart(o)
+	}
 	return o, nil
 }
 

@@ -28,10 +28,16 @@ type Check struct {
 	CacheControl string
 	Want         []byte
 	AtLeast      time.Duration
+
+	// rows checks answers that differ from one request to the next, by requests of its own, instead of the above.
+	rows            func(ctx context.Context, a asker, rows Rows) error
+	WithoutDatabase bool // rows needs no database
 }
 
 // Checks are all of them. Scenarios name the ones they rest on.
-var Checks = []Check{
+var Checks = append(fixed, rowChecks...)
+
+var fixed = []Check{
 	{Name: "plaintext", Path: "/plaintext", ContentType: "text/plain", Want: []byte(service.Greeting)},
 	{Name: "json", Path: "/json", ContentType: "application/json", Want: jsonOf(service.Message{Message: service.Greeting})},
 	{Name: "param", Path: "/users/" + UserID, ContentType: "text/plain", Want: []byte(UserID)},
@@ -133,8 +139,9 @@ func firstDifference(got, want []byte) string {
 		len(got), len(want), at, excerpt(got), excerpt(want))
 }
 
-// Verify runs the checks that p is meant to pass and returns the complaints by check.
-func Verify(ctx context.Context, p Peer, addr string) (map[string]string, error) {
+// Verify runs the checks that p is meant to pass and returns the complaints by check. Without a database (rows is nil)
+// it leaves out those that need one.
+func Verify(ctx context.Context, p Peer, addr string, rows Rows) (map[string]string, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if p.H2 {
 		transport.Protocols = new(http.Protocols)
@@ -149,13 +156,19 @@ func Verify(ctx context.Context, p Peer, addr string) (map[string]string, error)
 	defer client.CloseIdleConnections()
 	failed := map[string]string{}
 	for _, check := range Checks {
-		if !p.Serves(check.Name) {
+		if !p.Serves(check.Name) || check.rows != nil && rows == nil && !check.WithoutDatabase {
 			continue
 		}
 		if p.Untyped {
 			check.ContentType = ""
 		}
-		if err := check.Do(ctx, client, scheme, addr); err != nil {
+		var err error
+		if check.rows != nil {
+			err = check.rows(ctx, asker{client, scheme + "://" + addr}, rows)
+		} else {
+			err = check.Do(ctx, client, scheme, addr)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}

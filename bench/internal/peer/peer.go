@@ -25,6 +25,7 @@ type Peer struct {
 	TLS     bool // it is served by TLS
 	H2      bool // it is asked by HTTP/2
 	Untyped bool // it serves files whose names do not say their media type
+	Backend bool // it works on the database and the upstream server of a run
 	// Scenarios restricts a variant to where it has something to say; nil: all.
 	Scenarios []string
 	// On is the peer whose server this framework's handlers run on; "": its own. It has no row of its own
@@ -86,6 +87,15 @@ var peers = []Peer{
 	secured(NetHTTP, "./peers/nethttp", "std"),
 	secured("fasthttp", "./peers/fasthttp", "github.com/valyala/fasthttp"),
 	secured(dunlin24, "../examples/users", "", "-engine", "loop", "-memory", "24MiB").in("tls-users"),
+	onDatabase(Dunlin, "dunlindb", "", "-engine", "loop").inShort(),
+	onDatabase(DunlinStd, "dunlindb", "", "-engine", "std").inShort(),
+	onDatabase(NetHTTP, "nethttpdb", "std").inShort(),
+	onDatabase("chi", "chidb", "github.com/go-chi/chi/v5"),
+	onDatabase("gin", "gindb", "github.com/gin-gonic/gin"),
+	onDatabase("echo", "echodb", "github.com/labstack/echo/v5"),
+	onDatabase("fasthttp", "fasthttpdb", "github.com/valyala/fasthttp").inShort(),
+	onDatabase("fiber", "fiberdb", "github.com/gofiber/fiber/v3").inShort(),
+	onDatabase("hertz", "hertzdb", "github.com/cloudwego/hertz"),
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
@@ -144,6 +154,24 @@ func stage(name, source, module string, args ...string) Peer {
 	}
 }
 
+// onDatabase is a peer that works on a database.
+func onDatabase(name, source, module string, args ...string) Peer {
+	return Peer{
+		Name: name + "-db", Language: "Go", Backend: true, kind: goProgram, source: "./peers/db/" + source, module: module, Args: args,
+		Only:      []string{"plaintext", "db", "queries", "updates", "cached", "fortunes", "slow", "wait", "compute", "health"},
+		Scenarios: OnDatabase,
+	}
+}
+
+// OnDatabase are the scenarios of the peers that work on a database.
+var OnDatabase = []string{"db", "db-256", "db-512", "queries", "fortunes", "updates", "cached", "waits", "mixed"}
+
+// inShort is the peer as part of -short.
+func (p Peer) inShort() Peer {
+	p.InShort = true
+	return p
+}
+
 // bulk is one of them.
 func bulk(name, source, module string, args ...string) Peer {
 	return Peer{
@@ -165,9 +193,12 @@ func Named(names []string) ([]Peer, error) {
 	return peers, nil
 }
 
-// Serves says whether the peer is meant to pass a check.
+// Serves says whether the peer is meant to pass a check. Those of a database are for the peers that name them.
 func (p Peer) Serves(check string) bool {
-	return p.Only == nil || slices.Contains(p.Only, check)
+	if p.Only == nil {
+		return !slices.ContainsFunc(rowChecks, func(c Check) bool { return c.Name == check })
+	}
+	return slices.Contains(p.Only, check)
 }
 
 // Source is what the peer is built from. Variants have the same.

@@ -28,9 +28,10 @@ type Command struct {
 	Path  string
 	Args  []string
 	Dir   string
-	Cores []int     // nil: wherever the kernel likes
-	Out   io.Writer // nil: kept for Output
-	Env   []string  // besides this process's own
+	Cores []int               // nil: wherever the kernel likes
+	Out   io.Writer           // nil: kept for Output
+	Env   []string            // besides this process's own
+	As    *syscall.Credential // the user it runs as; nil: that of this process
 	// Interrupt sends SIGINT after so long; 0: never.
 	Interrupt time.Duration
 }
@@ -77,7 +78,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		cmd.Env = append(os.Environ(), c.Env...)
 	}
 	cmd.WaitDelay = stopGrace // a grandchild may hold the output open
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: c.As}
 	p := &Process{cmd: cmd, out: &syncBuffer{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	if c.Out != nil {

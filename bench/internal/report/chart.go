@@ -149,7 +149,7 @@ func addBars(p *plot.Plot, all []bar) error {
 
 func colorOf(server string) color.Color {
 	switch {
-	case server == "dunlin":
+	case server == "dunlin", server == "dunlin-db":
 		return ownColor
 	case isOwn(server):
 		return variantColor

@@ -55,7 +55,10 @@ func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 	for _, s := range run.Scenarios {
 		section := Section{Scenario: s, Table: TableOf(s)}
 		if metric, known := results.MetricByKey(s.Metrics[0]); known {
-			svg, err := Chart(s, metric)
+			svg, err := WaitChart(s)
+			if svg == nil && err == nil {
+				svg, err = Chart(s, metric)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -116,6 +116,34 @@ func TestChartIsXML(t *testing.T) {
 	}
 }
 
+func TestWaitChart(t *testing.T) {
+	s := results.Scenario{Name: "waits", Title: "By the length of a wait"}
+	row := results.Row{Peer: "dunlin-db", Rounds: []results.Sample{{}}}
+	for _, us := range []int{0, 50, 1000} {
+		for _, metric := range []results.Metric{results.CPUAtWait(us), results.P50AtWait(us)} {
+			s.Metrics = append(s.Metrics, metric.Key)
+			row.Rounds[0][metric.Key] = float64(us + 1)
+		}
+	}
+	s.Rows = []results.Row{row, {Peer: "fast", Rounds: row.Rounds}, {Peer: "broken", Failed: "it fell over"}}
+	document, err := report.NewDocument(&results.Run{Scenarios: []results.Scenario{s}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := string(document.Sections[0].SVG)
+	for _, want := range []string{"By the length of a wait", "50 µs", "1 ms", "p50 ms", "µs of server CPU", "dunlin-db", "fast"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q in the chart", want)
+		}
+	}
+	if strings.Contains(svg, "broken") {
+		t.Error("a server without figures is in the chart")
+	}
+	if none, err := report.WaitChart(sample().Scenarios[0]); none != nil || err != nil {
+		t.Errorf("a chart of waits of a scenario without them: %d bytes, %v", len(none), err)
+	}
+}
+
 func TestLeads(t *testing.T) {
 	leads := report.Leads(sample())
 	if len(leads) != 3 {

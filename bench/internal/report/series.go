@@ -25,25 +25,12 @@ const seriesHeight = 340 * vg.Inch / 96
 
 // SeriesChart draws what was seen over time of a scenario's servers, a line for each. It is nil if nothing was.
 func SeriesChart(s results.Scenario) ([]byte, error) {
-	p := plot.New()
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
-	for _, style := range []*text.Style{
-		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Label.TextStyle, &p.Y.Tick.Label, &p.Legend.TextStyle,
-	} {
-		size := style.Font.Size
-		style.Font = sans
-		style.Font.Size = size
-	}
-	p.Title.TextStyle.Font.Size = vg.Points(13)
-	p.Title.Padding = vg.Points(10)
+	p := newLinePlot()
 	p.X.Label.Text = "seconds"
 	p.Y.Min = 0
 	p.Y.Tick.Marker = plot.TickerFunc(ticks)
-	p.BackgroundColor = color.White
-	p.Legend.Top = true
-	p.Legend.ThumbnailWidth = vg.Points(16)
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
-	lines, others, owns := 0, 0, 0
+	lines := 0
+	var styles lineStyles
 	for _, row := range s.Rows {
 		if row.Series == nil {
 			continue
@@ -56,15 +43,7 @@ func SeriesChart(s results.Scenario) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("chart of %s over time: %s: %w", s.Name, row.Peer, err)
 		}
-		line.Width = vg.Points(1.2)
-		// Stages of one server differ by their dashes.
-		if isOwn(row.Peer) {
-			line.Color, line.Width, line.Dashes = ownColor, vg.Points(2), dashes(owns)
-			owns++
-		} else {
-			line.Color, line.Dashes = lineColors[others%len(lineColors)], dashes(others/len(lineColors))
-			others++
-		}
+		styles.apply(line, row.Peer)
 		p.Add(line)
 		p.Legend.Add(row.Peer, line)
 		p.Title.Text = s.Title + ": " + row.Series.Name
@@ -84,6 +63,40 @@ func SeriesChart(s results.Scenario) ([]byte, error) {
 		return nil, fmt.Errorf("chart of %s over time: %w", s.Name, err)
 	}
 	return withFallbackFont(svg.Bytes()), nil
+}
+
+// newLinePlot is a plot with the fonts of all charts, and a legend at its top right.
+func newLinePlot() *plot.Plot {
+	p := plot.New()
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	for _, style := range []*text.Style{
+		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Label.TextStyle, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
+		size := style.Font.Size
+		style.Font = sans
+		style.Font.Size = size
+	}
+	p.Title.TextStyle.Font.Size = vg.Points(13)
+	p.Title.Padding = vg.Points(10)
+	p.BackgroundColor = color.White
+	p.Legend.Top = true
+	p.Legend.ThumbnailWidth = vg.Points(16)
+	p.Legend.TextStyle.Font.Size = vg.Points(9)
+	return p
+}
+
+// lineStyles tell the lines of a chart apart. Variants of one server differ by their dashes.
+type lineStyles struct{ owns, others int }
+
+// apply gives a line the next style that is for its server.
+func (s *lineStyles) apply(line *plotter.Line, server string) {
+	if isOwn(server) {
+		line.Color, line.Width, line.Dashes = ownColor, vg.Points(2), dashes(s.owns)
+		s.owns++
+		return
+	}
+	line.Color, line.Width, line.Dashes = lineColors[s.others%len(lineColors)], vg.Points(1.2), dashes(s.others/len(lineColors))
+	s.others++
 }
 
 // dashes are those of the nth line of a colour.

@@ -67,6 +67,62 @@ func P99RatioOf(what string) Metric {
 	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
 }
 
+// The families of metrics that have one for each load, by the beginnings of their keys.
+const (
+	cpuAtWait = "cpu_us_at_wait_"
+	p50AtWait = "p50_ms_at_wait_"
+	p50Beside = "p50_ms_beside_"
+	p99Beside = "p99_ms_beside_"
+)
+
+// CPUAtWait is the processor time of a request that waits for so many microseconds, P50AtWait the median latency.
+func CPUAtWait(us int) Metric {
+	return Metric{cpuAtWait + strconv.Itoa(us), "CPU µs at " + Microseconds(us), "µs of server CPU per request that waits for " + Microseconds(us), false, true}
+}
+
+func P50AtWait(us int) Metric {
+	return Metric{p50AtWait + strconv.Itoa(us), "p50 ms at " + Microseconds(us), "ms of a request that waits for " + Microseconds(us), false, true}
+}
+
+// Wait returns the length of the wait, in microseconds, that a metric of CPUAtWait or P50AtWait is about.
+func (m Metric) Wait() (us int, is bool) {
+	for _, prefix := range []string{cpuAtWait, p50AtWait} {
+		if text, found := strings.CutPrefix(m.Key, prefix); found {
+			us, err := strconv.Atoi(text)
+			return us, err == nil
+		}
+	}
+	return 0, false
+}
+
+// atWait is a metric by the end of its key.
+func atWait(of func(us int) Metric) func(what string) Metric {
+	return func(what string) Metric {
+		us, _ := strconv.Atoi(what)
+		return of(us)
+	}
+}
+
+// Microseconds writes a duration in µs or ms.
+func Microseconds(us int) string {
+	switch {
+	case us == 0:
+		return "0"
+	case us < 1000:
+		return strconv.Itoa(us) + " µs"
+	}
+	return strconv.FormatFloat(float64(us)/1000, 'f', -1, 64) + " ms"
+}
+
+// P50Beside and P99Beside are latencies of requests beside others.
+func P50Beside(what string) Metric {
+	return Metric{p50Beside + what, "p50 ms beside " + what, "ms of half of the requests beside " + what, false, false}
+}
+
+func P99Beside(what string) Metric {
+	return Metric{p99Beside + what, "p99 ms beside " + what, "ms of 99 % of the requests beside " + what, false, true}
+}
+
 // All lists every metric, for whoever has only a key.
 var All = []Metric{
 	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, WorstFloor, OverFloor, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
@@ -83,6 +139,15 @@ func MetricByKey(key string) (Metric, bool) {
 	}
 	if what, found := strings.CutPrefix(key, "p99_ratio_"); found {
 		return P99RatioOf(strings.ReplaceAll(what, "_", "-")), true
+	}
+	for _, family := range []struct {
+		prefix string
+		of     func(what string) Metric
+	}{{cpuAtWait, atWait(CPUAtWait)}, {p50AtWait, atWait(P50AtWait)}, {p50Beside, P50Beside}, {p99Beside, P99Beside}} {
+		if what, found := strings.CutPrefix(key, family.prefix); found {
+			metric := family.of(what)
+			return metric, metric.Key == key
+		}
 	}
 	return Metric{}, false
 }

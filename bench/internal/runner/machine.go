@@ -29,9 +29,10 @@ func describe(ctx context.Context, env *scenario.Env, o Options) *results.Run {
 			Kernel: said(ctx, "", "uname", "-sr"),
 			Go:     said(ctx, env.Folders.Bench, "go", "env", "GOVERSION"),
 			Tools: map[string]string{
-				"wrk":    firstWords(said(ctx, "", "wrk", "-v"), 2),
-				"h2load": firstWords(said(ctx, "", "h2load", "--version"), 2),
-				"cargo":  firstWords(said(ctx, "", "cargo", "--version"), 2),
+				"wrk":      firstWords(said(ctx, "", "wrk", "-v"), 2),
+				"h2load":   firstWords(said(ctx, "", "h2load", "--version"), 2),
+				"cargo":    firstWords(said(ctx, "", "cargo", "--version"), 2),
+				"postgres": env.DatabaseVersion(),
 			},
 			Pinned: len(env.Place.Server) > 0,
 		},

@@ -47,6 +47,12 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	if _, err := exec.LookPath("h2load"); err != nil {
 		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return s.WithH2Load }, "h2load", "nghttp2-client", watch)
 	}
+	defer env.Close()
+	if err := env.StartBackend(ctx, o.Peers); scenario.WithoutDatabase(err) {
+		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return s.Database }, "PostgreSQL", "postgresql", watch)
+	} else if err != nil {
+		return nil, err
+	}
 	run := describe(ctx, env, o)
 	began := now()
 	members, err := prepare(ctx, env, o, run, watch)

@@ -32,6 +32,7 @@ type Env struct {
 	Short    bool          // fewer clients and shorter waits, for a first look
 	Self     string        // this program, which is also a load generator
 
+	backend  backend
 	settling errgroup.Group
 	recorded map[[2]string]results.Series // by scenario and peer
 }
@@ -95,7 +96,7 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	if err != nil {
 		return nil, err
 	}
-	command, err := p.Command(addr, cores, more...)
+	command, err := p.Command(addr, cores, append(e.backend.args(p.Peer), more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, erro
 		return nil, err
 	}
 	defer s.Stop()
-	return peer.Verify(ctx, p.Peer, s.addr)
+	return peer.Verify(ctx, p.Peer, s.addr, e.backend.rows())
 }
 
 // wrk runs w for d and fails the round if wrk itself does.

@@ -90,6 +90,7 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 		return err
 	}
 	command.Env = append(command.Env, env...)
+	command.Args = append(command.Args, e.backend.args(p.Peer)...)
 	process, err := proc.Start(ctx, command)
 	if err != nil {
 		return err

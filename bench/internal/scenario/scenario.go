@@ -26,6 +26,7 @@ type Scenario struct {
 	ServersOnly bool
 	WithoutWrk  bool // it needs no load that only wrk can make
 	WithH2Load  bool // it needs h2load
+	Database    bool // it needs a database
 
 	// Commands are the loads as a person would type them.
 	Commands func(e *Env) []string
@@ -43,7 +44,7 @@ var served = []results.Metric{
 }
 
 // All scenarios, in the order of the report.
-var All = slices.Concat(first, byTLS, h2Scenarios(), last)
+var All = slices.Concat(first, onDatabase, []Scenario{waits, mixed}, byTLS, h2Scenarios(), last)
 
 var first = []Scenario{
 	closedLoop(closed{

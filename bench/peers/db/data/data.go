@@ -1,0 +1,88 @@
+// Package data is the data layer of the peers that work on a database: TechEmpower's tables in PostgreSQL by one
+// connection pool, and an upstream server that answers after a chosen time. The peers differ only in the framework.
+package data
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dunlinhttp/dunlin/bench/peers/service"
+)
+
+// PoolSize is the number of connections to the database.
+const PoolSize = 32
+
+// HTML is the media type of the page of fortunes.
+const HTML = "text/html; charset=utf-8"
+
+// A Source is the data of one peer. It is safe for use by many goroutines.
+type Source struct {
+	pool     *pgxpool.Pool
+	cache    map[int32]World
+	upstream upstream
+}
+
+// Listen reads the flags, listens as service.Listen does, and connects to the database and the upstream server as far
+// as the flags name them. It ends the program when that fails.
+func Listen(peer string) (net.Listener, *Source) {
+	database := flag.String("database", "", "`URL` of the PostgreSQL database")
+	waiter := flag.String("upstream", "", "`address` of the server that /wait asks")
+	ln := service.Listen(peer)
+	s := &Source{upstream: newUpstream(*waiter)}
+	if *database != "" {
+		if err := s.connect(*database); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
+			os.Exit(1)
+		}
+	}
+	return ln, s
+}
+
+// connect opens all connections of the pool and fills the cache.
+func (s *Source) connect(database string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	config, err := pgxpool.ParseConfig(database)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = PoolSize
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return err
+	}
+	var opened []*pgxpool.Conn
+	for range PoolSize {
+		c, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		opened = append(opened, c)
+	}
+	for _, c := range opened {
+		c.Release()
+	}
+	return s.fillCache(ctx)
+}
+
+// Count reads the query parameter n as TechEmpower's rules say: from 1 to 500, and 1 for anything that is no number.
+func Count(n string) int {
+	count, err := strconv.Atoi(n)
+	if err != nil {
+		return 1
+	}
+	return min(max(count, 1), 500)
+}
+
+// Compute uses the processor for 200 µs.
+func Compute() string {
+	for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); {
+	}
+	return service.Greeting
+}
