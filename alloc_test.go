@@ -1,7 +1,9 @@
 package dunlin_test
 
 import (
+	"io"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -122,5 +124,45 @@ func TestAllocationsOfBytes(t *testing.T) {
 	// MaxBytesReader, and the reader that turns its error into a problem.
 	if allocs > 2 {
 		t.Errorf("%v allocations, want at most 2", allocs)
+	}
+}
+
+// What a stream holds back begins with room for as much as the last stream of the route: a page that is written in many
+// pieces takes one allocation of about its length.
+func TestAllocationsOfStream(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, size := range []int{20, 1200, 7000} {
+		piece := []byte("twenty bytes a piece")
+		app, _ := newApp(dunlin.Config{})
+		app.Get("/", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Stream("text/plain", func(w io.Writer) error {
+				for range size / len(piece) {
+					if _, err := w.Write(piece); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		req, w := httptest.NewRequest("GET", "/", nil), suite.NewDiscard()
+		serve := func() {
+			clear(w.Header())
+			app.ServeHTTP(w, req)
+		}
+		serve()
+		allocs := testing.AllocsPerRun(1000, serve)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 1000 {
+			serve()
+		}
+		runtime.ReadMemStats(&after)
+		bytes := int(after.TotalAlloc-before.TotalAlloc) / 1000
+		// The page, the writer, the function that produces the response, and that given to Stream.
+		if allocs > 5 || bytes > size+size/4+700 {
+			t.Errorf("%d bytes: %v allocations of %d bytes in all, want at most 5 of %d", size, allocs, bytes, size+size/4+700)
+		}
 	}
 }

@@ -46,6 +46,7 @@ type endpoint struct {
 	dirty  DirtyPaths     // of paths that lead here when they are clean
 	mount  bool           // of a standard handler, with all that is below its path
 	clear  bool           // served in clear text, too, whatever Config.HSTS says
+	room   exchange.Room  // for what its streams hold back
 }
 
 // Name names the route for App.URL. It panics when the name is taken.

@@ -103,9 +103,10 @@ type streamWriter struct {
 	r    *Request
 	resp *Response
 	held []byte
-	most int           // bytes to hold back
-	sink exchange.Sink // non-nil once the head has been sent
-	err  error         // of the connection
+	room *exchange.Room // for held; nil where no route matched
+	most int            // bytes to hold back
+	sink exchange.Sink  // non-nil once the head has been sent
+	err  error          // of the connection
 }
 
 // run has write produce the body of the response.
@@ -119,9 +120,13 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 		w.r.beginAnswer(w.resp, -1).Finish(nil)
 		return sent
 	}
+	if w.r.route != nil {
+		w.room = &w.r.route.room
+	}
 	err := w.call(write)
 	switch {
 	case w.sink == nil && err == nil:
+		w.room.Used(len(w.held), w.most)
 		w.resp.a.Body = view.String(w.held)
 		w.resp.a.SetKind(exchange.Complete)
 		return *w.resp
@@ -181,7 +186,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	defer w.use.Done()
 	if w.sink == nil {
 		if len(w.held)+len(p) <= w.most {
-			w.held = append(w.held, p...)
+			w.held = w.room.Append(w.held, p)
 			return len(p), nil
 		}
 		if err := w.begin(); err != nil {
@@ -213,6 +218,7 @@ func (w *streamWriter) begin() error {
 	if w.sink != nil {
 		return w.err
 	}
+	w.room.Used(len(w.held), w.most)
 	w.sink = w.r.beginAnswer(w.resp, -1)
 	w.resp.letGo()
 	_, err := w.note(w.sink.Write(w.held))
