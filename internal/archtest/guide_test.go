@@ -10,7 +10,7 @@ import (
 
 // compiled are the folders, with what is below them, whose files the blocks of the documentation are parts of.
 var compiled = []string{
-	"docs", "bench/idioms", "examples/shop", "interop", "acme", "auth", "compress", "otel", "prometheus", "store/redis",
+	"docs", "bench/idioms", "examples/shop", "examples/realworld", "interop", "acme", "auth", "compress", "otel", "prometheus", "store/redis",
 }
 
 // What newcomers copy compiles: each block of Go in the documentation is a part of a file that some build compiles, line for line.
@@ -22,7 +22,7 @@ func TestGuideCodeCompiles(t *testing.T) {
 		}
 	}
 	found := map[string]int{}
-	for _, page := range append(filesOf(t, "docs", ".md"), "README.md", "examples/shop/README.md") {
+	for _, page := range append(filesOf(t, "docs", ".md"), "README.md", "examples/shop/README.md", "examples/realworld/README.md") {
 		for _, block := range goBlocks(read(t, page)) {
 			found[page]++
 			want := trimmedLines(block)
@@ -31,7 +31,7 @@ func TestGuideCodeCompiles(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range []string{"docs/GUIDE.md", "docs/GUIDE-typed.md", "docs/COMING-FROM.md", "docs/coming-from/chi.md", "docs/middleware/cors.md"} {
+	for _, page := range []string{"docs/GUIDE.md", "docs/GUIDE-typed.md", "docs/COMING-FROM.md", "docs/DATABASES.md", "docs/coming-from/chi.md", "docs/middleware/cors.md"} {
 		if found[page] == 0 {
 			t.Errorf("%s has no block of Go: the test looks in the wrong place", page)
 		}

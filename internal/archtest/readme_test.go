@@ -45,7 +45,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // Links inside the repository lead somewhere.
 func TestLinks(t *testing.T) {
-	for _, doc := range append(filesOf(t, "docs", ".md"), "README.md", "CHANGELOG.md", "bench/README.md", "interop/README.md", "examples/shop/README.md") {
+	for _, doc := range append(filesOf(t, "docs", ".md"), "README.md", "CHANGELOG.md", "bench/README.md", "interop/README.md", "examples/shop/README.md", "examples/realworld/README.md") {
 		rest := withoutCode(withoutCode(read(t, doc), "```"), "`") // it has no links
 		for {
 			_, after, found := strings.Cut(rest, "](")
