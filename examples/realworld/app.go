@@ -23,7 +23,7 @@ type conduit struct {
 
 var cors = middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"Content-Type", "Authorization"}}
 
-// newApp has all routes: those for anybody, those that show more to a user who is logged in, and those for users alone.
+// newApp registers all routes. api has those without login, readers those with optional login, users those with required login.
 func newApp(config dunlin.Config, c *conduit) *dunlin.App {
 	app := dunlin.New(config)
 	app.OnError(failure)
@@ -79,7 +79,7 @@ var (
 	notYours     = typed.NewFault(403, "not-yours", "it belongs to another user")
 )
 
-// failure gives problems the member errors as RealWorld has it: messages by the name of what is wrong.
+// failure answers errors with problems that have RealWorld's member errors: messages by the name of the invalid member.
 func failure(_ *dunlin.Request, err error) dunlin.Response {
 	problem := dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity}
 	messages := map[string][]string{}

@@ -228,9 +228,13 @@ func TestDatabaseIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for _, test := range []struct{ name, address, retryAfter string }{
-		{"nothing listens", "127.0.0.1:1", "1"},
-		{"it does not answer", silent.Addr().String(), ""}, // until the timeout of the route
+	for _, test := range []struct {
+		name, address string
+		timeout       time.Duration
+		retryAfter    string
+	}{
+		{"nothing listens", "127.0.0.1:1", 0, "1"},
+		{"it does not answer", silent.Addr().String(), 50 * time.Millisecond, ""},
 	} {
 		db, err := sql.Open("pgx", "postgres://conduit@"+test.address+"/conduit?sslmode=disable")
 		if err != nil {
@@ -238,7 +242,7 @@ func TestDatabaseIsAway(t *testing.T) {
 		}
 		defer db.Close()
 		quiet := slog.New(slog.DiscardHandler)
-		app := newApp(dunlin.Config{Logger: quiet, Timeout: 200 * time.Millisecond}, &conduit{db: db, secret: []byte("secret"), log: quiet})
+		app := newApp(dunlin.Config{Logger: quiet, Timeout: test.timeout}, &conduit{db: db, secret: []byte("secret"), log: quiet})
 		response, err := dunlintest.NewClient(app).Get("http://example.com/api/tags")
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Article is an article as the user who asks sees it.
+// Article is an article as the current user sees it.
 type Article struct {
 	Slug           string   `json:"slug"`
 	Title          string   `json:"title"`
@@ -50,7 +50,7 @@ type ListArticles struct {
 	Page
 	Tag       string `query:"tag" default:""`
 	Author    string `query:"author" default:""`
-	Favorited string `query:"favorited" default:"" description:"name of a user who has them as favorites"`
+	Favorited string `query:"favorited" default:"" description:"username of the reader with these favorites"`
 }
 
 // BySlug names an article.
@@ -91,7 +91,7 @@ func (c *conduit) feed(r *dunlin.Request, in Page) (ArticlesBody, error) {
 	return c.list(r, ListArticles{Page: in}, true)
 }
 
-// selected is the condition of a list: $1 is the user who asks, $5 whether only articles of those count whom the user follows.
+// selected is the condition of a list. $1 is the current user; with $5 only articles by followed authors are listed.
 const selected = `($2 = '' or a.id in (select article from tags where tag = $2)) and ($3 = '' or u.username = $3)
 	and ($4 = '' or a.id in (select f.article from favorites f join users on users.id = f.reader where users.username = $4))
 	and (not $5 or a.author in (select followed from follows where follower = $1))`

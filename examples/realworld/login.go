@@ -44,7 +44,7 @@ func optional(login dunlin.Middleware) dunlin.Middleware {
 	}
 }
 
-// userOf returns the id of the user who asks, 0 without login.
+// userOf returns the id of the current user, 0 without login.
 func userOf(r *dunlin.Request) int64 {
 	id, _ := strconv.ParseInt(middleware.User(r), 10, 64)
 	return id

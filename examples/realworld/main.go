@@ -30,7 +30,7 @@ func main() {
 	defer db.Close()
 	secret := []byte(os.Getenv("CONDUIT_SECRET"))
 	if len(secret) == 0 {
-		slog.Warn("CONDUIT_SECRET is not set: nobody stays logged in after a restart")
+		slog.Warn("CONDUIT_SECRET is not set: users must log in again after a restart")
 		secret = []byte(rand.Text())
 	}
 	app := newApp(config, &conduit{db: db, secret: secret, log: slog.Default()})

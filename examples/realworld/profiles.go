@@ -9,7 +9,7 @@ type Profile struct {
 	Username  string  `json:"username"`
 	Bio       *string `json:"bio"`
 	Image     *string `json:"image"`
-	Following bool    `json:"following" description:"whether the user who asks follows this one"`
+	Following bool    `json:"following" description:"whether the current user follows this one"`
 }
 
 // ProfileBody is the body of answers with a profile.

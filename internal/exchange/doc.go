@@ -100,7 +100,7 @@
 //	copy.go     copying what is read to a sink
 //	overlay.go  a request with other header fields than were sent  glance.go what is asked of most
 //	encoding.go bodies in content codings: what encodes an answer as it is sent, decoding bodies
-//	tap.go      bodies shown to a cache as they are sent    room.go      the first capacity of what is held back
+//	tap.go      bodies shown to a cache as they are sent    room.go      the first capacity of buffers
 //	stdhead.go  what net/http knows of a request, as a Wire  stdrequest.go the other way
 //	identity.go identifiers of requests  calm.go      actions that do not panic
 //	describe.go an answer in words          cookie.go    the value of a cookie

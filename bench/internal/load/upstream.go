@@ -64,7 +64,7 @@ func (u Upstream) Run(ctx context.Context) error {
 	return nil
 }
 
-// turn waits for what comes first, a request or the time of an answer, and does it.
+// turn waits for a request or until an answer is due, and serves it.
 func (d *delayer) turn() error {
 	wait := upstreamPoll
 	if len(d.owed) > 0 {
