@@ -3,6 +3,8 @@ package dunlin
 import (
 	"iter"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/urlquery"
 )
 
 // Query returns the first value of the named query parameter, unescaped; ""
@@ -26,7 +28,7 @@ func (r *Request) QueryAll(name string) iter.Seq[string] {
 		rest := r.s.Query
 		for rest != "" {
 			var key, value string
-			key, value, rest = nextPair(rest)
+			key, value, rest = urlquery.Next(rest)
 			if !r.keyIs(key, name) {
 				continue
 			}
@@ -42,7 +44,7 @@ func (r *Request) queryValue(name string) (string, bool) {
 	rest := r.s.Query
 	for rest != "" {
 		var key, value string
-		key, value, rest = nextPair(rest)
+		key, value, rest = urlquery.Next(rest)
 		if !r.keyIs(key, name) {
 			continue
 		}
@@ -53,23 +55,12 @@ func (r *Request) queryValue(name string) (string, bool) {
 	return "", false
 }
 
-// nextPair splits the first key=value off a query; a pair with a semicolon
-// comes back empty.
-func nextPair(query string) (key, value, rest string) {
-	pair, rest, _ := strings.Cut(query, "&")
-	if strings.IndexByte(pair, ';') >= 0 {
-		return "", "", rest
-	}
-	key, value, _ = strings.Cut(pair, "=")
-	return key, value, rest
-}
-
 // keyIs reports whether an escaped key says name.
 func (r *Request) keyIs(key, name string) bool {
 	if strings.IndexByte(key, '%') < 0 && strings.IndexByte(key, '+') < 0 {
 		return key == name && name != ""
 	}
-	plain, ok := unescapeQuery(r.scratch[:0], key)
+	plain, ok := urlquery.AppendUnescaped(r.scratch[:0], key)
 	r.scratch = plain
 	return ok && string(plain) == name
 }
@@ -79,44 +70,7 @@ func (r *Request) queryText(value string) (string, bool) {
 	if strings.IndexByte(value, '%') < 0 && strings.IndexByte(value, '+') < 0 {
 		return value, true
 	}
-	plain, ok := unescapeQuery(r.scratch[:0], value)
+	plain, ok := urlquery.AppendUnescaped(r.scratch[:0], value)
 	r.scratch = plain
 	return r.s.Strings.Copy(plain), ok
-}
-
-// unescapeQuery appends s to dst with %XX decoded and + as a space; false for
-// a bad escape.
-func unescapeQuery(dst []byte, s string) ([]byte, bool) {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '+':
-			dst = append(dst, ' ')
-		case '%':
-			if i+2 >= len(s) {
-				return dst, false
-			}
-			hi, lo := unhex(s[i+1]), unhex(s[i+2])
-			if hi < 0 || lo < 0 {
-				return dst, false
-			}
-			dst = append(dst, byte(hi<<4|lo))
-			i += 2
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst, true
-}
-
-// unhex returns the value of a hexadecimal digit, -1 for any other byte.
-func unhex(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }

@@ -31,8 +31,10 @@ var floors = [][]string{
 		"internal/sse",
 		"internal/suspend",
 		"internal/tally",
+		"internal/textvalue",
 		"internal/tickets",
 		"internal/tlsmem",
+		"internal/urlquery",
 		"router",
 	},
 	{
