@@ -38,6 +38,7 @@
 //	loop.go      a turn of the loop                 inbox.go    what others ask of a loop
 //	driver.go    serving one connection             drivers.go  spare drivers
 //	takeover.go  losing the loop while blocked      monitor.go  who notices
+//	watch.go     noticing waits that are over before
 //	timed.go     losing the connection when late    sendfile.go files, by the system
 //	memory.go    what a call that lasts gives back  background.go    calls that last for sure
 //	part.go      calls about a part of a connection
@@ -118,13 +119,18 @@
 // KB in which there is nothing (a larger one stays with the loop), or what has been answered
 // before; the budget counts both.
 //
-// A route whose actions are taken over in more than about one call of eight
+// A wait of less than a millisecond, such as that for one answer of a database, is over before the monitor looks twice, while
+// the loop stands still and its thread sleeps. So the first calls of a route are watched, all while a route is
+// suspect, trials, and a sample of the others (watch.go): two looks at the clock and at the voluntary
+// switches of the thread tell whether a call has waited. One that computes for as long has not.
+//
+// A route whose actions are taken over or wait in more than about one call of eight
 // (internal/exchange/pace.go) is called blocking, as soon as that is so and not when they
 // return: its requests go to a bounded pool of workers at once, most recently used goroutine
 // first; while all places are taken they wait in line, Critical ones first, which may have an
 // eighth more of them. So do then, unless they are Critical, requests of a route whose last
 // calls were taken over now and then; those of routes that are quick go on. Now and then one
-// request of a blocking route is tried on the loop. Four trials in a row that are not taken over
+// request of a blocking route is tried on the loop. Four trials in a row that do not wait
 // bring the route back; after a failed one the time to the next doubles, from 50 ms to at most
 // 10 s.
 //

@@ -47,6 +47,7 @@ type Driver struct {
 	*parking         // of a call that waits, see blocking.go; nil for a worker that has served no connection
 	memory           // of a call, see memory.go
 	part             // likewise, see part.go
+	watch            // likewise, see watch.go
 }
 
 // A Releaser is told when an owned buffer is no longer needed.

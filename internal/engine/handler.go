@@ -183,6 +183,9 @@ type Config struct {
 	// Logger receives the few events nobody else can report, such as running out
 	// of file descriptors. Default: slog.Default().
 	Logger *slog.Logger
+
+	// CountSwitches returns how often the calling thread has gone to sleep. Default: as the system counts. For tests.
+	CountSwitches func() int64
 }
 
 // withDefaults returns c with its zero fields filled in.
@@ -216,6 +219,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.CountSwitches == nil {
+		c.CountSwitches = voluntarySwitches
 	}
 	return c
 }

@@ -166,3 +166,16 @@ func resident(file uintptr, offset int64) bool {
 	n, _, e := syscall.RawSyscall6(unix.SYS_PREADV2, file, uintptr(unsafe.Pointer(&iov)), 1, low, high, unix.RWF_NOWAIT)
 	return e == 0 && n == 1
 }
+
+// voluntarySwitches returns how often the calling thread has gone to sleep.
+func voluntarySwitches() int64 {
+	var usage unix.Rusage
+	syscall.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&usage)), 0)
+	return int64(usage.Nvcsw)
+}
+
+// threadID returns the number of the calling thread.
+func threadID() int64 {
+	id, _, _ := syscall.RawSyscall(unix.SYS_GETTID, 0, 0, 0)
+	return int64(id)
+}

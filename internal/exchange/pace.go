@@ -9,12 +9,13 @@ import (
 // A Pace is what a route has shown of its speed: whether its action belongs on
 // the event loop or blocks so often that it should go to a worker at once.
 //
-//	inline ──(taken over again and again)──▶ blocking
-//	inline ◀──(stays on its loop, several trials in a row)── blocking
+//	inline ──(waits again and again)──▶ blocking
+//	inline ◀──(does not wait, several trials in a row)── blocking
 //
-// On the loop, a call that had to be taken over adds takeoverPenalty to the
-// score and an ordinary one takes 1 off: a route is called blocking when more
-// than about one call in takeoverPenalty blocks. How long a call takes on a worker
+// A call has waited if its loop had to be taken over or stood still meanwhile, however briefly. On the loop, such a call adds
+// waitPenalty to the score and an ordinary one takes 1 off: a route is called blocking when more
+// than about one call in waitPenalty waits. Once many calls have not waited, only samples of them are watched.
+// How long a call takes on a worker
 // says little, for workers compete for the processors: an action that only
 // computes takes as long there as others make it. So now and then one call is tried
 // on the loop. A failed trial holds up that loop for a moment, and so the time
@@ -32,12 +33,12 @@ type Pace struct {
 const (
 	// An action that computes is taken over too, when the collector makes it help or
 	// the system gives its processor to others: in bursts, and seldom on the whole.
-	takeoverPenalty = 8
-	blockingScore   = 16 * takeoverPenalty
-	mostScore       = 19 * takeoverPenalty // four trials in a row must succeed
+	waitPenalty   = 8
+	blockingScore = 16 * waitPenalty
+	mostScore     = 19 * waitPenalty // four trials in a row must succeed
 	// What a route has shown that is quick: so many of its calls may be taken over in a row, because the machine
 	// is busy, before it is held up when as many calls wait as may. When more wait, one is enough.
-	leastScore = -4 * takeoverPenalty
+	leastScore = -4 * waitPenalty
 
 	firstWait = int64(50 * time.Millisecond)
 	mostWait  = int64(10 * time.Second)
@@ -92,26 +93,34 @@ func (p *Pace) ToWorker(w Waiting, critical bool) bool {
 // Seen reports whether calls have been taken over lately, more than a busy machine explains.
 func (p *Pace) Seen() bool { return p.score.Load() > 0 }
 
-// TookOver counts a call whose loop had to be taken over, or was given up, at now.
-func (p *Pace) TookOver(now int64) {
+// Waited counts a call that has waited, at now: its loop stood still, had to be taken over, or was given up.
+func (p *Pace) Waited(now int64) {
 	p.taken.Store(true)
-	s := p.score.Add(takeoverPenalty)
+	s := p.score.Add(waitPenalty)
 	if s < blockingScore {
 		return
 	}
 	p.score.Store(mostScore)
-	if s < blockingScore+takeoverPenalty { // it was inline
+	if s < blockingScore+waitPenalty { // it was inline
 		wait := max(p.wait.Load(), firstWait)
 		p.wait.Store(wait)
 		p.trial.Store(now + wait)
 	}
 }
 
-// Watched reports whether there is more to learn from calls that return: Returned is to be called.
+// Watched reports whether there is more to learn from calls than samples of them tell.
 func (p *Pace) Watched() bool { return p.score.Load() > leastScore }
 
-// Returned counts a call, ended at now, that stayed on its loop. It costs a load
-// when there is nothing more to learn.
+// Stayed counts a call, ended at now, that kept its loop.
+func (p *Pace) Stayed(waited bool, now int64) {
+	if waited {
+		p.Waited(now)
+	} else if p.Watched() {
+		p.Returned(now)
+	}
+}
+
+// Returned counts a call, ended at now, that kept its loop and did not wait.
 func (p *Pace) Returned(now int64) {
 	s := p.score.Load()
 	switch {
@@ -119,7 +128,7 @@ func (p *Pace) Returned(now int64) {
 	case s < blockingScore:
 		p.score.CompareAndSwap(s, s-1)
 	default: // a trial that went well; the next is due at once
-		left := s - takeoverPenalty
+		left := s - waitPenalty
 		if left < blockingScore {
 			left = 0
 		}

@@ -8,11 +8,11 @@ import (
 func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
 	var p Pace
 	now := int64(time.Hour)
-	for range blockingScore / takeoverPenalty {
+	for range blockingScore / waitPenalty {
 		if p.Blocking(now) {
 			t.Fatal("called blocking too early")
 		}
-		p.TookOver(now)
+		p.Waited(now)
 	}
 	if !p.Blocking(now) {
 		t.Fatal("taken over every time, and not called blocking")
@@ -38,14 +38,14 @@ func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
 
 func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
 	var p Pace
-	for range 2 * blockingScore / takeoverPenalty {
-		p.TookOver(0)
+	for range 2 * blockingScore / waitPenalty {
+		p.Waited(0)
 	}
 	trials := 0
 	for now := int64(0); now < int64(time.Minute); now += int64(time.Millisecond) {
 		if !p.Blocking(now) {
 			trials++
-			p.TookOver(now)
+			p.Waited(now)
 		}
 	}
 	// 50 ms, then 100, 200 and so on up to every ten seconds.
@@ -54,11 +54,43 @@ func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
 	}
 }
 
+// Brief waits, during which a loop only stands still, are learned as takeovers are, and a trial that waits has failed.
+func TestPaceLearnsBriefWaits(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		waits  func(call int) bool
+		learns bool
+	}{
+		{"always", func(int) bool { return true }, true},
+		{"every other call", func(call int) bool { return call%2 == 0 }, true},
+		{"every third call", func(call int) bool { return call%3 == 0 }, true},
+		{"after calls that computed", func(call int) bool { return call > 50 }, true},
+		{"every twentieth call", func(call int) bool { return call%20 == 0 }, false},
+		{"never", func(int) bool { return false }, false},
+	} {
+		var p Pace
+		for call := range 100 {
+			p.Stayed(test.waits(call), 0)
+		}
+		if p.Learned() != test.learns {
+			t.Errorf("%s: learned is %v", test.name, p.Learned())
+		}
+		for call := range 100 {
+			if now := int64(call) * mostWait; !p.Blocking(now) {
+				p.Stayed(test.waits(100+call), now)
+			}
+		}
+		if test.name == "always" && !p.Learned() {
+			t.Error("forgotten by trials that waited")
+		}
+	}
+}
+
 func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 	var p Pace
 	for range 10_000 {
-		p.TookOver(0)
-		for range 2 * takeoverPenalty {
+		p.Waited(0)
+		for range 2 * waitPenalty {
 			p.Returned(0)
 		}
 		if p.Blocking(0) {
@@ -70,7 +102,7 @@ func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 // A busy machine makes that quick calls are taken over now and then, too: that does not make a route one that has blocked.
 func TestPaceOfQuickRoutes(t *testing.T) {
 	var p Pace
-	p.TookOver(0)
+	p.Waited(0)
 	if !p.Seen() {
 		t.Error("not seen that the first call has blocked")
 	}
@@ -78,11 +110,11 @@ func TestPaceOfQuickRoutes(t *testing.T) {
 		p.Returned(0)
 	}
 	for range 4 {
-		if p.TookOver(0); p.Seen() {
+		if p.Waited(0); p.Seen() {
 			t.Fatal("called blocking by what a busy machine does to quick calls")
 		}
 	}
-	p.TookOver(0)
+	p.Waited(0)
 	if !p.Seen() {
 		t.Error("not seen that all of the latest calls have blocked")
 	}
@@ -106,7 +138,7 @@ func TestPaceOfRoutesThatBlockSeldom(t *testing.T) {
 	if quick(); p.Suspect() {
 		t.Error("suspect, and has not blocked")
 	}
-	p.TookOver(0)
+	p.Waited(0)
 	quick()
 	if !p.Suspect() || p.ToWorker(waiting(0), false) {
 		t.Error("held up by one call that was taken over")

@@ -71,6 +71,8 @@ type Settings struct {
 	H2CUpgrade              bool // and from HTTP/1.1, by Upgrade
 	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
 	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
+
+	CountSwitches func() int64 // of the calling thread, voluntary ones; nil: as the system counts. For tests
 }
 
 // BackgroundCost is what is charged for an answer that goes on in the background, in bytes: about what its goroutine takes, and what it

@@ -48,10 +48,10 @@ func (x *Wire) detached() (waits bool) {
 	switch {
 	case route.NoRoute:
 	case x.producing.Load():
-		route.Streams.TookOver(x.now())
+		route.Streams.Waited(x.now())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Pace.TookOver(x.now())
+		route.Pace.Waited(x.now())
 	}
 	x.startTimeout()
 	return !x.answering.Load()

@@ -55,6 +55,12 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 		return false
 	}
 	s.h2.Out, d.Out = d.Out, nil
+	if !route.NoRoute {
+		route.Pace.Stayed(x.waited, d.Now())
+		if x.streamed {
+			route.Streams.Stayed(x.streamWaited, d.Now())
+		}
+	}
 	if x.toBackground {
 		s.sc.wire = nil
 		x.goToBackground(a)
@@ -115,7 +121,9 @@ func (x *Wire) act() (a exchange.Answer) {
 }
 
 func (x *Wire) actNow() exchange.Answer {
+	x.d.Watch(x.s.Route.Pace.Watched())
 	a := x.call.Run()
+	x.waited = x.d.Waited()
 	x.acted(&a)
 	return a
 }
@@ -133,7 +141,11 @@ func (x *Wire) acted(a *exchange.Answer) {
 			return
 		}
 		x.producing.Store(inline)
+		if inline {
+			x.d.Watch(x.s.Route.Streams.Watched())
+		}
 		*a = x.call.CarryOut(*a)
+		x.streamed, x.streamWaited = inline, inline && x.d.Waited()
 		x.producing.Store(false)
 	}
 	x.observe(a)
@@ -252,9 +264,6 @@ func (x *Wire) keepRequest() {
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
 	s.sc.countAnswer(s.d, &route.Counts, x.outcome(a))
-	if !route.NoRoute {
-		route.Pace.Returned(s.d.Now())
-	}
 	own.ended, own.counts = true, &route.Counts
 	if x.kept {
 		own.kept.Store(true)

@@ -51,6 +51,9 @@ type Wire struct {
 	closing      bool
 	routing      bool
 	toBackground bool
+	waited       bool // on its loop
+	streamed     bool // its answer was made on the loop, after it
+	streamWaited bool // ... which has waited meanwhile
 	producing    atomic.Bool
 	answering    atomic.Bool
 }
@@ -71,7 +74,7 @@ func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []by
 		x.since = d.Arrived()
 	}
 	x.ctx, x.end2, x.std, x.stdBody = nil, nil, nil, nil
-	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground = false, false, false, false, false, false
+	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground, x.streamed = false, false, false, false, false, false, false
 	x.answering.Store(false)
 }
 

@@ -23,13 +23,15 @@ func (x *wire) mayMoveToBackground() bool {
 }
 
 // moveToBackground ends the action's part in a response that lasts, a stream of events: the rest
-// gets a goroutine of its own, which has nothing on its stack but that.
-func (x *wire) moveToBackground(resp *exchange.Answer) progress {
+// gets a goroutine of its own, which has nothing on its stack but that. Waited says that the action has waited on its loop.
+func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 	p := &planned{resp: *resp}
 	if x.d.HasTimeout() {
 		p.left = x.d.TimeLeft(0)
 	}
-	x.d.Leave()
+	if stayed := x.d.Leave(); stayed && !x.s.Route.NoRoute {
+		x.s.Route.Pace.Stayed(waited, x.d.Now())
+	}
 	if x.d.Expired() {
 		x.call.Drop(*resp)
 		return x.drop()

@@ -243,10 +243,10 @@ func (h *handler) Detached(scratch any) (waits bool) {
 	case route.NoRoute:
 	case x.early: // it may be its client that it waits for
 	case streams:
-		route.Streams.TookOver(x.d.Clock())
+		route.Streams.Waited(x.d.Clock())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Pace.TookOver(x.d.Clock())
+		route.Pace.Waited(x.d.Clock())
 	}
 	return !x.answering.Load()
 }

@@ -79,6 +79,8 @@ func (s *Service) start(settings *Settings) {
 		ProxyHeader:    from.ProxyHeader,
 		LoopRefusal:    from.ConnectionRefusal,
 		AddressRefusal: from.AddressRefusal,
+
+		CountSwitches: from.CountSwitches,
 	}, h)
 	if s.err == nil {
 		settings.OnQuiet(func() int64 { return s.engine.LetGo() + h.letGo() })

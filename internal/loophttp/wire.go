@@ -271,14 +271,17 @@ func (x *wire) answer() progress {
 	} else {
 		x.d.Enter()
 	}
+	route := x.s.Route
+	x.d.Watch(route.Pace.Watched())
 	resp := x.call.Run()
+	waited, streamWaited := x.d.Waited() && !x.early, false // else it may be its client that it waited for
 	if x.head.HasBody() {
 		x.learnBody()
 	}
 	streams := resp.Kind() == exchange.Later
 	if streams {
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
-			return x.moveToBackground(&resp)
+			return x.moveToBackground(&resp, waited)
 		}
 		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // an answer without the action reads the head
 			x.moveInput()
@@ -286,7 +289,9 @@ func (x *wire) answer() progress {
 		}
 		x.produces.Store(inline)
 		x.beginAnswering()
+		x.d.Watch(route.Streams.Watched())
 		resp = x.call.CarryOut(resp)
+		streamWaited = x.d.Waited()
 		x.produces.Store(false)
 	}
 	if x.stdBody != nil {
@@ -296,7 +301,6 @@ func (x *wire) answer() progress {
 	if x.d.Expired() {
 		return x.dropLate(&resp)
 	}
-	route := x.s.Route
 	if counts, outcome := &route.Counts, x.outcome(&resp); counts == x.count.counts && outcome == x.count.outcome {
 		x.count.n++ // like the one before
 	} else {
@@ -306,12 +310,11 @@ func (x *wire) answer() progress {
 		x.endInFlight()
 		x.flushCount()
 	}
-	switch {
-	case route.NoRoute || !stayed: // see Away; and workers wait for each other
-	case streams:
-		route.Streams.Returned(x.d.Now())
-	case route.Pace.Watched():
-		route.Pace.Returned(x.d.Now())
+	if stayed && !route.NoRoute { // see Detached; and workers wait for each other
+		route.Pace.Stayed(waited, x.d.Now())
+		if streams {
+			route.Streams.Stayed(streamWaited, x.d.Now())
+		}
 	}
 	return x.conclude(&resp)
 }
