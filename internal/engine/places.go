@@ -52,6 +52,14 @@ func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 func (w *workers) move(d *Driver, to place) (moved bool) {
 	w.mu.Lock()
 	defer w.unlock()
+	if moved = w.place(d, to); moved {
+		w.admit()
+	}
+	return moved
+}
+
+// place is move without what follows from it. w.mu is held.
+func (w *workers) place(d *Driver, to place) (moved bool) {
 	from := d.place
 	switch {
 	case from == to,
@@ -61,7 +69,6 @@ func (w *workers) move(d *Driver, to place) (moved bool) {
 	}
 	d.place = to
 	w.taken += d.counts(to) - d.counts(from)
-	w.admit()
 	return true
 }
 

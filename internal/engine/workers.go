@@ -86,10 +86,13 @@ func (w *workers) start(t task) {
 	n := len(w.idle)
 	if n == 0 {
 		w.all++
-		go w.newWorker(t).run()
+		wk := w.newWorker(t)
+		wk.driver.place = placeTaken // it is among the workers already
+		go wk.run()
 		return
 	}
 	next := w.idle[n-1]
+	next.driver.place = placeTaken
 	w.idle[n-1] = nil
 	w.idle = w.idle[:n-1]
 	w.least = min(w.least, n-1)
@@ -103,6 +106,7 @@ func (w *workers) next(wk *worker) task {
 		took = w.e.now() - wk.driver.now
 	}
 	w.mu.Lock()
+	w.place(&wk.driver, placeNone)
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
 	}
@@ -110,6 +114,7 @@ func (w *workers) next(wk *worker) task {
 	t := w.fromLine()
 	if !t.none() {
 		w.all++
+		wk.driver.place = placeTaken
 		w.admit() // the bound may have become more
 		w.unlock()
 		return t
@@ -187,7 +192,6 @@ func (wk *worker) begin() {
 	if w := wk.pool(); w.adaptive != nil {
 		wk.driver.now = w.e.now()
 	}
-	wk.driver.enter()
 }
 
 // next ends a job, and waits for the next one.
@@ -195,7 +199,6 @@ func (wk *worker) begin() {
 //go:noinline
 func (wk *worker) next() {
 	wk.task = task{}
-	wk.pool().move(&wk.driver, placeNone)
 	wk.task = wk.pool().next(wk)
 }
 
