@@ -22,7 +22,7 @@ type RouteStats struct {
 	Panics    uint64 `json:"panics"`
 	Timeouts  uint64 `json:"timeouts"`  // answered for with 503 while the action went on, see Group.Timeout
 	Takeovers uint64 `json:"takeovers"` // actions that blocked on an event loop
-	Blocking  bool   `json:"blocking"`  // so often that the route's requests go to workers at once
+	Blocking  bool   `json:"blocking"`  // they block, or wait briefly, so often that the route's requests go to workers at once
 
 	Latency Latency `json:"latency"`
 
