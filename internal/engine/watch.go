@@ -36,7 +36,7 @@ const (
 
 	// sampleEvery is how many calls there are to one sample. A prime number, so that clients which take turns do not
 	// hide one of their requests.
-	sampleEvery = 61
+	sampleEvery = 251
 )
 
 // witness is a goroutine that tells whether it has run before a call returned.
