@@ -58,9 +58,9 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	env := fetching(t, served, version)
 
 	t.Run("program", func(t *testing.T) {
-		env := isolated(t, served)
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "main.go"), outside)
 		goCommand(t, dir, env, "mod", "init", "example.com/program")
@@ -78,7 +78,6 @@ func TestRelease(t *testing.T) {
 		goCommand(t, dir, env, "build", "-mod=mod", "-o", os.DevNull, ".")
 	})
 	t.Run("command", func(t *testing.T) {
-		env := isolated(t, served)
 		bin := t.TempDir()
 		goCommand(t, t.TempDir(), append(env, "GOBIN="+bin), "install", command+"@"+version)
 		if _, err := os.Stat(filepath.Join(bin, "dunlin")); err != nil {
@@ -90,7 +89,6 @@ func TestRelease(t *testing.T) {
 		if _, err := git(ctx, clone, "checkout", "--quiet", version); err != nil {
 			t.Fatal(err)
 		}
-		env := isolated(t, served)
 		for _, m := range all {
 			goCommand(t, filepath.Join(clone, m.dir), env, "list", "-mod=readonly", "-deps", "./...")
 		}
@@ -157,20 +155,60 @@ func cloned(t *testing.T) string {
 	return clone
 }
 
-// isolated returns the environment of a go command with an empty module cache,
-// which finds the modules of this repository in served alone. The others come from
-// the module cache of the machine where they are there.
-func isolated(t *testing.T, served string) []string {
+// fetching returns the environment of a go command that finds the modules of this
+// repository in served alone. The version under test leaves the module cache when
+// the test ends.
+func fetching(t *testing.T, served, version string) []string {
 	t.Helper()
 	known := strings.Split(goCommand(t, ".", os.Environ(), "env", "GOMODCACHE", "GOPROXY"), "\n")
-	// A folder below t.TempDir could not be removed: the go command makes modules
-	// read-only.
-	cache := filepath.Join(t.TempDir(), "modules")
-	t.Cleanup(func() { goCommand(t, ".", append(os.Environ(), "GOMODCACHE="+cache), "clean", "-modcache") })
+	forget := func() {
+		for _, pattern := range []string{"github.com/dunlinhttp", "cache/download/github.com/dunlinhttp"} {
+			removeVersion(t, filepath.Join(known[0], filepath.FromSlash(pattern)), version)
+		}
+	}
+	forget() // what a run that was killed has left
+	t.Cleanup(forget)
 	return append(os.Environ(),
-		"GOPROXY=file://"+filepath.ToSlash(served)+",file://"+filepath.ToSlash(known[0])+"/cache/download,"+known[1],
-		"GONOSUMDB=github.com/dunlinhttp/*", "GONOPROXY=none", "GOMODCACHE="+cache,
-		"GOFLAGS=-trimpath", "GOWORK=off", "GOTOOLCHAIN=local")
+		"GOPROXY=file://"+filepath.ToSlash(served)+","+known[1],
+		"GONOSUMDB=github.com/dunlinhttp/*",
+		"GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+}
+
+// removeVersion removes the files of a version below a folder of the module cache,
+// which the go command makes read-only.
+func removeVersion(t *testing.T, dir, version string) {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			if os.IsNotExist(err) {
+				return nil
+			}
+			return err
+		}
+		name := d.Name()
+		if strings.HasSuffix(name, "@"+version) || strings.HasPrefix(name, version+".") || name == "list" && filepath.Base(filepath.Dir(path)) == "@v" {
+			found = append(found, path)
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+		}
+		return nil
+	})
+	for _, path := range found {
+		_ = filepath.WalkDir(path, func(path string, d os.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				return os.Chmod(path, 0o777)
+			}
+			return nil
+		})
+		if removed := os.RemoveAll(path); err == nil {
+			err = removed
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func goCommand(t *testing.T, dir string, env []string, args ...string) string {
