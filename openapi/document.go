@@ -50,6 +50,7 @@ type generator struct {
 	v32             bool
 	invalid         bool // InvalidProblem is used
 	ignoreReadOnly  bool // typed.Config.IgnoreReadOnly
+	ignoreUnknown   bool // typed.Config.UnknownMembers is Ignore
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
@@ -87,7 +88,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	}
 	list := selectOperations(app, c.Routes)
 	for i := range list {
-		g.ignoreReadOnly = list[i].IgnoresReadOnly // which is a setting of the app
+		g.ignoreReadOnly, g.ignoreUnknown = list[i].IgnoresReadOnly, list[i].IgnoresUnknown // which are settings of the app
 		g.collectOperation(&list[i])
 	}
 	sortTypes(g.types)

@@ -101,6 +101,9 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 		}
 	}
 	if n.Struct != nil {
+		if !n.Struct.Ignores(g.ignoreUnknown) {
+			return true // requests may not have more members, answers may
+		}
 		for i := range n.Struct.Members {
 			m := &n.Struct.Members[i]
 			if m.Required != m.Always || g.has(m, input) != g.has(m, output) || g.differs(m.Node, false) {
@@ -226,7 +229,9 @@ func (g *generator) object(s *object, t *schema.Struct, d direction) {
 		}
 	}
 	s.set("properties", properties).set("required", required)
-	s.put("additionalProperties", json.RawMessage("false"))
+	if d == input && !t.Ignores(g.ignoreUnknown) {
+		s.put("additionalProperties", json.RawMessage("false")) // answers may get more members later
+	}
 	s.set("dependentRequired", dependent)
 }
 

@@ -34,7 +34,7 @@ type bodyPlan struct {
 
 var rawType = reflect.TypeFor[Raw]()
 
-func newBodyPlan(f reflect.StructField, tags schema.Tags, ignoreReadOnly bool) (*bodyPlan, error) {
+func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan, error) {
 	b := &bodyPlan{typ: f.Type}
 	t := f.Type
 	if w, ok := schema.WrappedBy(t); ok && w.Optional {
@@ -69,7 +69,7 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, ignoreReadOnly bool) (
 	if _, ok := tags["default"]; ok {
 		return nil, errors.New("a body has no default")
 	}
-	b.decoder, err = newBodyDecoder(b.node, b.typ, ignoreReadOnly)
+	b.decoder, err = newBodyDecoder(b.node, b.typ, i)
 	return b, err
 }
 

@@ -34,7 +34,7 @@ func NewEndpoint[In, Out any](method, pattern string) *Endpoint[In, Out] {
 	route := app.Handle(method, pattern, func(*dunlin.Request) dunlin.Response { return dunlin.NotFound() })
 	e := &Endpoint[In, Out]{method: method, pattern: pattern, params: route.Info().Params}
 	var err error
-	if e.plan, err = newPlan(reflect.TypeFor[In](), method, false); err == nil {
+	if e.plan, err = newPlan(reflect.TypeFor[In](), method, ignores{}); err == nil {
 		err = e.plan.matchPath(e.params)
 	}
 	if err == nil {

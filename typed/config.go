@@ -37,15 +37,29 @@ type Config struct {
 	// were absent, so that clients may send back an answer. By default they are refused.
 	IgnoreReadOnly bool
 
+	// UnknownMembers says what becomes of members of a JSON body that the struct does not have:
+	// they are refused, or read over. A struct may say otherwise in the tag of its blank field:
+	// _ struct{} `additionalProperties:"true"`.
+	UnknownMembers UnknownMembers
+
 	// Logger gets the faults that no operation has declared. Default: the app's.
 	Logger *slog.Logger
 }
+
+// UnknownMembers is what becomes of members that a struct does not have.
+type UnknownMembers uint8
+
+const (
+	Reject UnknownMembers = iota // the request is refused
+	Ignore                       // they are read over, within the limits of all JSON
+)
 
 // appState is what an app has of this package.
 type appState struct {
 	config Config
 	log    *slog.Logger    // to config.Logger, which may block
 	limits jsonwire.Limits // of bodies
+	loose  jsonwire.Limits // of bodies that may have unknown members everywhere
 
 	formFields int // dunlin.Config.MaxFormFields
 
@@ -63,7 +77,7 @@ func stateOf(app *dunlin.App) *appState {
 		logger := app.Config().Logger
 		return &appState{
 			config: Config{InvalidStatus: http.StatusBadRequest, Logger: logger}, log: logqueue.New(logger.Handler()).Patient(),
-			limits: schema.DecoderLimits(maxElements), formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
+			limits: schema.DecoderLimits(maxElements, false), loose: schema.DecoderLimits(maxElements, true), formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
 		}
 	}).(*appState)
 }
@@ -84,6 +98,9 @@ func Configure(app *dunlin.App, c Config) {
 	case c.MaxElements < 0:
 		panic(fmt.Sprintf("typed: Configure: MaxElements is %d: it must not be negative", c.MaxElements))
 	}
+	if c.UnknownMembers > Ignore {
+		panic(fmt.Sprintf("typed: Configure: UnknownMembers is %d: it must be Reject or Ignore", c.UnknownMembers))
+	}
 	if c.Logger == nil {
 		c.Logger = app.Config().Logger
 	}
@@ -98,5 +115,6 @@ func Configure(app *dunlin.App, c Config) {
 	if s.used {
 		panic("typed: Configure must come before the first typed action is registered")
 	}
-	s.config, s.limits, s.log = c, schema.DecoderLimits(c.MaxElements), logqueue.New(c.Logger.Handler()).Patient()
+	s.limits, s.loose = schema.DecoderLimits(c.MaxElements, false), schema.DecoderLimits(c.MaxElements, true)
+	s.config, s.log = c, logqueue.New(c.Logger.Handler()).Patient()
 }

@@ -17,15 +17,15 @@ type bodyDecoder interface {
 
 // newBodyDecoder returns a decoder that reads a body once and looks at its rules on
 // the way, if the type has one.
-func newBodyDecoder(n *schema.Node, t reflect.Type, ignoreReadOnly bool) (bodyDecoder, error) {
+func newBodyDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, error) {
 	if own, err := schema.Of(t); err != nil || own != n {
-		return compileDecoder(n, t, ignoreReadOnly)
+		return compileDecoder(n, t, i)
 	}
-	key := bodyDecoderKey{t, ignoreReadOnly}
+	key := bodyDecoderKey{t, i}
 	if d, ok := bodyDecoders.Load(key); ok {
 		return d.(bodyDecoder), nil
 	}
-	made, err := compileDecoder(n, t, ignoreReadOnly)
+	made, err := compileDecoder(n, t, i)
 	if err != nil {
 		return nil, err
 	}
@@ -38,49 +38,63 @@ func newBodyDecoder(n *schema.Node, t reflect.Type, ignoreReadOnly bool) (bodyDe
 var bodyDecoders sync.Map
 
 type bodyDecoderKey struct {
-	typ            reflect.Type
-	ignoreReadOnly bool
+	typ     reflect.Type
+	ignores ignores
 }
 
-func compileDecoder(n *schema.Node, t reflect.Type, ignoreReadOnly bool) (bodyDecoder, error) {
-	var plain plainDecoder
-	if ignoreReadOnly {
+func compileDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, error) {
+	plain := plainDecoder{ignores: i}
+	some, all := n.IgnoresUnknown(i.unknown)
+	if i.readOnly || some {
 		var err error
-		if plain.ignoring, err = schema.IgnoringDecoder(t); err != nil {
+		if plain.ignoring, err = schema.IgnoringDecoder(t, i.readOnly); err != nil {
 			return nil, err
 		}
 	}
-	d, err := n.Decoder(t, ignoreReadOnly)
+	d, err := n.Decoder(t, i.readOnly)
 	if err != nil {
 		return plain, nil
 	}
-	return onePassDecoder{d, plain}, nil
+	return onePassDecoder{d, plain, all}, nil
 }
 
 // onePassDecoder leaves what it refuses to plainDecoder, which knows why.
 type onePassDecoder struct {
 	decoder *jsonwire.Decoder
 	plain   plainDecoder
+	loose   bool // every struct takes unknown members; where only some do, the decoder refuses them all
+}
+
+func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
+	if o.loose {
+		return &s.loose
+	}
+	return &s.limits
 }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
-	if null || !to.decode(o.decoder, body, &b.state.limits) {
+	if null || !to.decode(o.decoder, body, o.limits(b.state)) {
 		to.value(p.typ).SetZero()
 		o.plain.decode(b, p, body, to)
 	}
 }
 
 // plainDecoder checks the text, then has encoding/json decode it, or a decoder that ignores
-// members which are read-only.
-type plainDecoder struct{ ignoring *jsonwire.Decoder }
+// members. encoding/json would take an unknown member whose name differs in case for the one that is
+// known, whose rules nobody has looked at.
+type plainDecoder struct {
+	ignores  ignores
+	ignoring *jsonwire.Decoder // nil for encoding/json
+}
 
 func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	if b.report.Full() {
 		return
 	}
 	before := len(b.report.List)
-	b.report.MaxElements, b.report.Request, b.report.IgnoreReadOnly = b.state.limits.MaxElements, b.r, d.ignoring != nil
+	b.report.MaxElements, b.report.Request = b.state.limits.MaxElements, b.r
+	b.report.IgnoreReadOnly, b.report.IgnoreUnknown = d.ignores.readOnly, d.ignores.unknown
 	body = p.node.Check(body, "body", &b.report)
 	b.report.Request = nil
 	if b.report.Ended {
@@ -92,7 +106,7 @@ func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	}
 	v, ok := to.value(p.typ).Addr().Interface(), false
 	if d.ignoring != nil {
-		ok = d.ignoring.Try(body, v, jsonwire.Limits{})
+		ok = d.ignoring.Try(body, v, schema.IgnoringLimits)
 	} else {
 		ok = json.Unmarshal(body, v) == nil
 	}

@@ -130,6 +130,7 @@ type Description struct {
 	Examples           []Example
 	InvalidStatus      int
 	IgnoresReadOnly    bool // Config.IgnoreReadOnly
+	IgnoresUnknown     bool // Config.UnknownMembers is Ignore
 }
 
 // A Body is what a request's body is.
@@ -146,7 +147,7 @@ func (o *Operation) Describe() Description {
 		Route: o.route.Info(), Summary: o.summary, Text: o.description, Tags: slices.Clone(o.tags),
 		Deprecated: o.deprecated, Hidden: o.hidden, Params: o.plan.params, Answers: o.Answers(),
 		Security: slices.Clone(o.security), Examples: slices.Clone(o.examples), InvalidStatus: o.state.config.InvalidStatus,
-		IgnoresReadOnly: o.state.config.IgnoreReadOnly,
+		IgnoresReadOnly: o.state.config.IgnoreReadOnly, IgnoresUnknown: o.state.config.UnknownMembers == Ignore,
 	}
 	switch p := o.plan; {
 	case p.body != nil:

@@ -2,7 +2,6 @@ package typed
 
 import (
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
 // An input that is a JSON body and nothing else needs no binder, and no memory that
@@ -12,8 +11,8 @@ import (
 
 // directPlan is the way of such an input.
 type directPlan struct {
-	decoder *jsonwire.Decoder
-	offset  uintptr
+	onePassDecoder
+	offset uintptr
 }
 
 // mostDirect is how large an input may be, in bytes, to lie on a stack twice.
@@ -28,7 +27,7 @@ func (p *plan) direct() *directPlan {
 	if !ok || !one.decoder.Contained() {
 		return nil
 	}
-	return &directPlan{one.decoder, p.body.offset}
+	return &directPlan{one, p.body.offset}
 }
 
 // bind decodes the body into the input at the place, which may be on a stack. Neither
@@ -41,5 +40,5 @@ func (d *directPlan) bind(r *dunlin.Request, s *appState, in place) (bound bool,
 	if err != nil {
 		return false, err
 	}
-	return in.at(d.offset).decode(d.decoder, body, &s.limits), nil
+	return in.at(d.offset).decode(d.decoder, body, d.limits(s)), nil
 }

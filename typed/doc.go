@@ -53,6 +53,9 @@
 // example and deprecated are for readers of the document;
 // those of a struct stand in the tag of a blank field, _ struct{}.
 //
+// Members that a struct does not have are refused, unless Config.UnknownMembers is Ignore or the struct
+// has a blank field with the tag additionalProperties:"true"; then they are read over.
+//
 // One type may serve both ways. A member with the tag readOnly:"true" is the server's: a
 // request that has it is refused, or with Config.IgnoreReadOnly read as if it had not. A member
 // with writeOnly:"true" is left out of answers, of streams and events, too. Clients of this

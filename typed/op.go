@@ -104,7 +104,7 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	if methods == "*" {
 		panic(wrong("", errors.New("an operation is for named methods")))
 	}
-	if op.plan, err = newPlan(reflect.TypeFor[In](), methods, op.state.config.IgnoreReadOnly); err != nil {
+	if op.plan, err = newPlan(reflect.TypeFor[In](), methods, op.state.config.ignores()); err != nil {
 		panic(wrong("", err))
 	}
 	op.inputs.New = func() any { return new(input[In]) }

@@ -24,7 +24,7 @@ type plan struct {
 	form   *formPlan
 	checks *checkPlan // Validate; nil when no type has it
 
-	ignoreReadOnly bool // Config.IgnoreReadOnly
+	ignores ignores
 
 	runsCode bool // code of others sees pointers into In: it must not be shared
 }
@@ -32,12 +32,20 @@ type plan struct {
 // tagOf are the tags that name a source, in the order of source.
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
+// ignores says which members of bodies are read over rather than refused.
+type ignores struct {
+	readOnly bool // Config.IgnoreReadOnly
+	unknown  bool // Config.UnknownMembers is Ignore
+}
+
+func (c *Config) ignores() ignores { return ignores{c.IgnoreReadOnly, c.UnknownMembers == Ignore} }
+
 // newPlan compiles a type for the routes of some methods. The error names the field.
-func newPlan(t reflect.Type, methods string, ignoreReadOnly bool) (*plan, error) {
+func newPlan(t reflect.Type, methods string, i ignores) (*plan, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the input of an action must be a struct, not %s", t)
 	}
-	p := &plan{typ: t, ignoreReadOnly: ignoreReadOnly}
+	p := &plan{typ: t, ignores: i}
 	if err := p.fields(t, nil, 0); err != nil {
 		return nil, err
 	}
@@ -109,7 +117,7 @@ func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offse
 		if p.body != nil {
 			return errors.New("there is another field Body")
 		}
-		body, err := newBodyPlan(f, tags, p.ignoreReadOnly)
+		body, err := newBodyPlan(f, tags, p.ignores)
 		if err != nil {
 			return err
 		}

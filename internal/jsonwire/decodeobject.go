@@ -152,7 +152,7 @@ func (d *decoder) unknown(nameAt, i int) int {
 	if d.limits.UnknownMembers && !d.tolerate(problem{kind: ProblemUnknown, at: nameAt, end: i}) {
 		return -1
 	}
-	return d.skip(i)
+	return d.ignored(i)
 }
 
 // indirect reads a member of an embedded struct that is behind pointers.

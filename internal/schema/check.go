@@ -364,7 +364,9 @@ func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node 
 	case Object:
 		i := n.Struct.find(name)
 		if i < 0 {
-			c.violate("additionalProperties", "")
+			if !n.Struct.Ignores(c.report.IgnoreUnknown) {
+				c.violate("additionalProperties", "")
+			}
 			return nil
 		}
 		if seen.has(i) {

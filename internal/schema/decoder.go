@@ -21,10 +21,18 @@ func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, 
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
 
-// IgnoringDecoder compiles a decoder for what Check has taken with Report.IgnoreReadOnly.
-func IgnoringDecoder(t reflect.Type) (*jsonwire.Decoder, error) {
+// IgnoringDecoder compiles a decoder for what Check has taken with members that are ignored: unknown
+// ones, also those whose names differ in case from names that are known, and, if readOnly says so,
+// those that are read-only. Its limits are IgnoringLimits.
+func IgnoringDecoder(t reflect.Type, readOnly bool) (*jsonwire.Decoder, error) {
+	if !readOnly {
+		return jsonwire.Compile(t, nil, nil, jsonwire.Strictness{})
+	}
 	return jsonwire.Compile(t, nil, readOnlyRuler{}, jsonwire.Strictness{})
 }
+
+// IgnoringLimits are those of an IgnoringDecoder.
+var IgnoringLimits = jsonwire.Limits{CaseSensitive: true}
 
 // readOnlyRuler tells a decoder's compiler which members are read-only, and nothing else.
 type readOnlyRuler struct{}
@@ -45,10 +53,10 @@ func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructFi
 func (readOnlyRuler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
 
 // DecoderLimits are what Check refuses of any text, maxElements being those of its
-// report.
-func DecoderLimits(maxElements int) jsonwire.Limits {
+// report. With ignoreUnknown they are for texts whose structs all take unknown members.
+func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	return jsonwire.Limits{
-		UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,
+		UnknownMembers: !ignoreUnknown, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,
 		MaxDepth: MaxDepth, MaxNumber: MaxNumber, MaxElements: maxElements,
 	}.Filled()
 }

@@ -67,12 +67,30 @@ func (n *Node) ofBlank() error {
 		if err != nil {
 			return fmt.Errorf("field _ of %s: %w", TypeText(n.Type), err)
 		}
+		if err := n.Struct.setUnknown(tags); err != nil {
+			return fmt.Errorf("field _ of %s: %w", TypeText(n.Type), err)
+		}
 		with, err := n.Tagged(tags)
 		if err != nil {
 			return fmt.Errorf("field _ of %s: %w", TypeText(n.Type), err)
 		}
 		n.Rules, n.Meta = with.Rules, with.Meta
 	}
+	return nil
+}
+
+// setUnknown takes what the tags say of unknown members out of them.
+func (s *Struct) setUnknown(tags Tags) error {
+	switch text, ok := tags[unknownTag]; {
+	case !ok:
+	case text == "true":
+		s.Unknown = UnknownIgnored
+	case text == "false":
+		s.Unknown = UnknownRefused
+	default:
+		return fmt.Errorf("%s:%q: it must be true or false", unknownTag, text)
+	}
+	delete(tags, unknownTag)
 	return nil
 }
 

@@ -46,11 +46,22 @@ type Struct struct {
 	Type    reflect.Type
 	Members []Member
 
+	Unknown Unknown // what becomes of other members
+
 	index    map[string]int
 	longest  int  // bytes of the longest name, each of them escaped
 	required bits // in the order of Members
 	defaults bool // some member has a default
 }
+
+// Unknown says what requests may have beside the members of a struct.
+type Unknown uint8
+
+const (
+	UnknownByReport Unknown = iota // what the report says
+	UnknownRefused
+	UnknownIgnored
+)
 
 // A Member is one member of an object.
 type Member struct {
@@ -106,6 +117,39 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 
 func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+// Ignores reports whether the struct takes unknown members, byDefault being what holds for structs
+// that do not say it themselves.
+func (s *Struct) Ignores(byDefault bool) bool {
+	return s.Unknown == UnknownIgnored || byDefault && s.Unknown == UnknownByReport
+}
+
+// IgnoresUnknown reports whether some of the structs that the node leads to take unknown members,
+// and whether all do.
+func (n *Node) IgnoresUnknown(byDefault bool) (some, all bool) {
+	all = true
+	n.structs(map[*Struct]bool{}, func(s *Struct) {
+		ignores := s.Ignores(byDefault)
+		some, all = some || ignores, all && ignores
+	})
+	return some, all && some
+}
+
+// structs calls f for each struct that the node leads to.
+func (n *Node) structs(seen map[*Struct]bool, f func(*Struct)) {
+	if n == nil {
+		return
+	}
+	n.Elem.structs(seen, f)
+	if n.Struct == nil || seen[n.Struct] {
+		return
+	}
+	seen[n.Struct] = true
+	f(n.Struct)
+	for i := range n.Struct.Members {
+		n.Struct.Members[i].Node.structs(seen, f)
+	}
+}
 
 // What the node is called, for messages.
 func (n *Node) wanted() string {

@@ -62,7 +62,7 @@ var sortedRules = func() []string {
 }()
 
 // IsRule reports whether a tag is a rule.
-func IsRule(name string) bool { return ruleNames[name] != nil }
+func IsRule(name string) bool { return ruleNames[name] != nil || name == unknownTag }
 
 // notes are the tags that say something to people only.
 var notes = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
@@ -90,6 +90,9 @@ func (t Tags) noDirection(prefix string) error {
 func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	if !tags.hasAny(prefix) {
 		return n, nil
+	}
+	if _, ok := tags[prefix+unknownTag]; ok {
+		return nil, fmt.Errorf("%s%s is for the tag of a struct's blank field: _ struct{} `%[2]s:\"true\"`", prefix, unknownTag)
 	}
 	with := *n
 	for _, name := range sortedRules {

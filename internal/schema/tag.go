@@ -46,7 +46,10 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 }
 
 // other are the names of tags that typed reads beside rules and notes.
-var other = []string{"default", "dependentRequired"}
+var other = []string{"default", "dependentRequired", unknownTag}
+
+// unknownTag, of a blank field, says whether its struct takes other members than its own.
+const unknownTag = "additionalProperties"
 
 var everyName = slices.Concat(sortedRules, notes, other)
 

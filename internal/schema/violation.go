@@ -87,6 +87,10 @@ type Report struct {
 	// them and give them their defaults.
 	IgnoreReadOnly bool
 
+	// IgnoreUnknown takes members of a request that its structs do not have, unless these say
+	// otherwise.
+	IgnoreUnknown bool
+
 	// Request is whose context ends the reading, which sets Ended; nil for none.
 	Request interface{ Context() context.Context }
 	Ended   bool
