@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -73,19 +74,29 @@ func (op *Op[In, Out]) Security(required ...Requirement) *Op[In, Out] {
 // Returns declares an answer that the action makes itself, as a dunlin.Response or by
 // its middleware: the status, and a value of the type that its JSON body has, nil for none.
 func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
-	a := Answer{Status: status}
-	if status < 200 || status > 599 {
-		panic(fmt.Sprintf("typed: Returns(%d) of %s: a status is between 200 and 599", status, op.label()))
-	}
-	if body != nil {
-		node, err := outputNode(reflect.TypeOf(body))
-		if err != nil {
-			panic(fmt.Sprintf("typed: Returns(%d) of %s: %v", status, op.label(), err))
-		}
-		a.MediaType, a.Schema = mediaJSON, Schema{node}
+	a, err := answerOf(status, body)
+	if err != nil {
+		panic(fmt.Sprintf("typed: Returns(%d) of %s: %v", status, op.label(), err))
 	}
 	op.returns = append(op.returns, a)
 	return op
+}
+
+// answerOf is the answer of a status and a value of the type of its JSON body, nil for none.
+func answerOf(status int, body any) (Answer, error) {
+	a := Answer{Status: status}
+	if status < 200 || status > 599 {
+		return a, errors.New("a status is between 200 and 599")
+	}
+	if body == nil {
+		return a, nil
+	}
+	node, err := outputNode(reflect.TypeOf(body))
+	if err != nil {
+		return a, err
+	}
+	a.MediaType, a.Schema = mediaJSON, Schema{node}
+	return a, nil
 }
 
 // ReturnsBytes declares an answer of another media type than JSON: "image/png", or a range of them,

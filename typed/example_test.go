@@ -40,3 +40,25 @@ func ExampleFormat() {
 	// 200 "the car B-AB 123"
 	// 400 {"title":"Bad Request","status":400,"detail":"the request is invalid in 1 place","errors":[{"in":"query","parameter":"plate","rule":"format","limit":"plate","detail":"must be a number plate such as B-AB 123"}]}
 }
+
+// The operations of a group share their tag and their errors.
+func ExampleNewGroup() {
+	app := dunlin.New(dunlin.Config{})
+	missing := typed.NewFault(404, "no-article", "There is no such article")
+	type slug struct {
+		Slug string `path:"slug"`
+	}
+	act := func(*dunlin.Request, slug) (typed.None, error) { return typed.None{}, missing }
+
+	articles := typed.NewGroup(app.Group("/articles")).Tags("articles").Faults(missing)
+	typed.Get(articles, "/{slug}", act).Name("showArticle")
+	typed.Delete(articles, "/{slug}", act).Name("deleteArticle")
+
+	for _, op := range typed.Operations(app) {
+		about := op.Describe()
+		fmt.Println(about.Route.Name, about.Tags)
+	}
+	// Output:
+	// showArticle [articles]
+	// deleteArticle [articles]
+}

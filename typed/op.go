@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Router takes routes: an App or a Group.
+// A Router takes routes: an App, a dunlin.Group or a [Group].
 type Router interface {
 	Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route
 	App() *dunlin.App
@@ -35,6 +35,7 @@ type Operation struct {
 	plan    *plan
 	result  *result
 	methods string
+	op      any // the *Op that it is of
 
 	summary, description string
 	tags                 []string
@@ -90,6 +91,8 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 		panic(fmt.Sprintf("typed: %s %s: nil action", methods, pattern))
 	}
 	op := &Op[In, Out]{Operation: &Operation{state: stateOf(g.App()), methods: methods}}
+	op.op = op
+	setDefaults(g, op.Operation)
 	op.statuses = sync.OnceValue(op.Operation.answerStatuses)
 	op.state.mu.Lock()
 	op.state.used = true
