@@ -219,10 +219,10 @@ func wrongForms(t *testing.T, base string) {
 		fields []string
 		want   []string
 	}{
-		{[]string{"name=Ann", "file@a.png;image/png=12345678901"}, []string{"form file maxLength 10"}},
+		{[]string{"name=Ann", "file@a.png;image/png=" + pngSignature + "123"}, []string{"form file maxLength 10"}},
 		{[]string{"name=Ann", "file@a.gif;image/gif=1"}, []string{"form file contentMediaType image/png"}},
-		{[]string{"name=A", "file@a.png;image/png=1"}, []string{"form name minLength 2"}},
-		{[]string{"name=A\xff", "file@a.png;image/png=1"}, []string{"form name utf8"}},
+		{[]string{"name=A", "file@a.png;image/png=" + pngSignature}, []string{"form name minLength 2"}},
+		{[]string{"name=A\xff", "file@a.png;image/png=" + pngSignature}, []string{"form name utf8"}},
 		{nil, []string{"form name required", "form file required"}},
 	} {
 		kind, body := form(t, c.fields...)

@@ -14,7 +14,7 @@ import (
 )
 
 // Raw is a body that is taken as it is, of whatever media type: the tag contentType
-// (`contentType:"image/png"`) says which, and others are refused. The bytes are a copy. An
+// (`contentType:"image/png"`, `contentType:"image/*"`) says which, and others are refused. The bytes are a copy. An
 // action that needs none gets by without this field, with [dunlin.Request.Bytes].
 type Raw []byte
 
@@ -150,7 +150,7 @@ func isBlank(text []byte) bool {
 // which is the binder's error.
 func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byte) ([]byte, error), ok bool) {
 	if p.raw {
-		ok = p.media == "" || mediaType(kind) == p.media
+		ok = p.media == "" || covers(p.media, mediaType(kind))
 	} else if ok = kind == "application/json" || isJSON(kind); !ok {
 		transcode, ok = b.state.config.Transcode[mediaType(kind)]
 	}

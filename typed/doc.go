@@ -86,6 +86,7 @@
 //	stream.go    sequences, lines, events   answers.go   every status, derived
 //	declare.go   what middleware declares   undeclared.go faults that nobody declared
 //	security.go  who may call               describe.go  what documents say
+//	group.go     defaults of operations     content.go   media types of files
 //	encode.go    In into a request          client.go    calling operations
 //	test.go      testing them               follow.go    following their streams
 //	decode.go    the way to the JSON decoder  direct.go inputs that are a body alone, on the stack

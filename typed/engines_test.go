@@ -70,7 +70,7 @@ func TestEngines(t *testing.T) {
 		}), nil)
 		typed.Post(app, "/small", func(*dunlin.Request, takeOrder) (typed.None, error) { return typed.None{}, nil }).Route().MaxBody(10)
 	}
-	kind, body := form(t, "name=Ann", "avatar@a.png;image/png=12345")
+	kind, body := form(t, "name=Ann", "avatar@a.png;image/png="+pngSignature)
 	bigKind, big := form(t, "a="+strings.Repeat("x", 300_000), "b@f;a/b="+strings.Repeat("y", 100_000))
 	const json = "application/json"
 	var first []string

@@ -18,7 +18,10 @@ import (
 
 // A File is a file of a form. Data is a copy of what the request's body holds; for large files
 // without a copy there is [Parts]. The rules minLength and maxLength bound its bytes, and the tag contentType lists what it may be:
-// `contentType:"image/png, image/jpeg"`.
+// `contentType:"image/png, image/jpeg"`, or `contentType:"image/*"`. What the client says and what
+// [http.DetectContentType] finds in Data must both be of these types. A type that it does not know, such
+// as text/csv or image/svg+xml, must be listed by its name; then the client's word counts, unless Data
+// is HTML, a PDF or an image of a known type.
 type File struct {
 	Name        string // as the client calls it, without folders and control characters
 	ContentType string // as the client says, "" for nothing
@@ -190,9 +193,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		if r.MaxLength.Set && size > r.MaxLength.N {
 			b.wrongSize(p, pointer, "maxLength", "must have at most ", r.MaxLength.N)
 		}
-		if allowed := p.Schema.node.Meta.ContentType; allowed != "" && !slices.Contains(splitComma(allowed), mediaType(files[i].ContentType)) {
-			b.wrong(p, pointer, "contentMediaType", allowed)
-		}
+		b.checkType(p, pointer, &files[i])
 	}
 	if !b.report.OK() {
 		return
@@ -213,6 +214,20 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		store(to.alloc(fileType), files[0])
 	default:
 		store(to, files[0])
+	}
+}
+
+// checkType checks what a file is, by the client's word and by its content.
+func (b *binder) checkType(p *Param, pointer string, f *File) {
+	if p.types == nil {
+		return
+	}
+	declared, allowed := mediaType(f.ContentType), p.Schema.node.Meta.ContentType
+	if !anyCovers(p.types, declared) {
+		b.wrong(p, pointer, "contentMediaType", allowed)
+	} else if !takesContent(p.types, declared, f.Data) {
+		b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: "contentMediaType", Limit: allowed,
+			Message: "must have content of the type " + strings.Join(p.types, " or ")})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"mime/multipart"
 	"net/textproto"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,9 +22,12 @@ type login struct {
 
 type upload struct {
 	login
-	Avatar typed.File   `form:"avatar" maxLength:"5" contentType:"image/png, image/jpeg"`
+	Avatar typed.File   `form:"avatar" maxLength:"8" contentType:"image/png, image/jpeg"`
 	Docs   []typed.File `form:"doc" maxItems:"2"`
 }
+
+// pngSignature is how images of type image/png begin.
+const pngSignature = "\x89PNG\r\n\x1a\n"
 
 // form writes a multipart body: "name=value", or "name@file.png;image/png=value".
 func form(t *testing.T, fields ...string) (kind, body string) {
@@ -112,17 +116,17 @@ func TestFormNames(t *testing.T) {
 func TestFiles(t *testing.T) {
 	app := quiet()
 	typed.Post(app, "/", func(_ *dunlin.Request, in upload) (string, error) {
-		s := in.Name + " " + in.Avatar.Name + " " + in.Avatar.ContentType + " " + string(in.Avatar.Data)
+		s := in.Name + " " + in.Avatar.Name + " " + in.Avatar.ContentType + " " + strconv.Itoa(len(in.Avatar.Data))
 		for _, f := range in.Docs {
 			s += " " + f.Name + ":" + string(f.Data)
 		}
 		return s, nil
 	})
-	kind, body := form(t, "name=Ann", `avatar@C:\\me.png;image/png=12345`, "doc@a.txt;text/plain=", "doc@../b.txt;text/plain=B\r\n--")
-	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"Ann me.png image/png 12345 a.txt: b.txt:B\r\n--"`)
-	kind, body = form(t, "name=Ann", "avatar@me.gif;image/gif=123456", "doc@1;a/b=", "doc@2;a/b=", "doc@3;a/b=")
+	kind, body := form(t, "name=Ann", `avatar@C:\\me.png;image/png=`+pngSignature, "doc@a.txt;text/plain=", "doc@../b.txt;text/plain=B\r\n--")
+	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"Ann me.png image/png 8 a.txt: b.txt:B\r\n--"`)
+	kind, body = form(t, "name=Ann", "avatar@me.gif;image/gif=GIF89a123", "doc@1;a/b=", "doc@2;a/b=", "doc@3;a/b=")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body),
-		"form avatar maxLength 5", "form avatar contentMediaType image/png, image/jpeg", "form doc maxItems 2")
+		"form avatar maxLength 8", "form avatar contentMediaType image/png, image/jpeg", "form doc maxItems 2")
 	kind, body = form(t, "name@n;text/plain=Ann", "avatar=x")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), "form name type text field", "form avatar type file")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body[:len(body)-8]), "body # syntax")

@@ -48,6 +48,7 @@ type Param struct {
 	lists  bool         // the default of a list is there
 	rules  bool         // single values have rules
 	field  string       // for errors
+	types  []string     // media types that a file may be of, nil for any
 }
 
 // newParam compiles a field with a source tag.
@@ -146,6 +147,11 @@ func (p *Param) describe(tags schema.Tags) error {
 		return err
 	}
 	p.Schema = Schema{node}
+	if text, ok := tags["contentType"]; ok && p.File {
+		if p.types, err = contentTypes(text); err != nil {
+			return fmt.Errorf("contentType:%q: %w", text, err)
+		}
+	}
 	if p.List {
 		p.Required = node.Rules.MinItems.Set && node.Rules.MinItems.N > 0
 	}
