@@ -38,7 +38,14 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 }
 
 // OnEngines runs f as a subtest for each engine, with an app of the given settings. Where there are
-// no event loops, that subtest is skipped.
+// no event loops, that subtest is skipped. An engine serves connections: f sees it only through
+// [Serve]. [NewClient] and [JSON] answer requests in memory, alike for every engine.
+//
+//	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+//		routes(app)
+//		resp, err := http.Get("http://" + dunlintest.Serve(t, app) + "/users/7")
+//		…
+//	})
 func OnEngines(t *testing.T, config dunlin.Config, f func(t *testing.T, app *dunlin.App)) {
 	t.Helper()
 	for _, engine := range []dunlin.Engine{dunlin.EngineLoop, dunlin.EngineStd} {

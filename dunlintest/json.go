@@ -1,0 +1,69 @@
+package dunlintest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// JSON sends a request to app in memory, decodes the JSON of the answer into out, and returns the
+// status:
+//
+//	var user User
+//	if status := dunlintest.JSON(t, app, "POST", "/users", NewUser{Name: "Ada"}, &user); status != 201 {
+//		t.Errorf("status %d", status)
+//	}
+//
+// path may have a query, and may be a URL, for its scheme and its host. in becomes the JSON body; nil
+// sends none. out is a pointer; nil leaves the answer unread, as does an answer without a body. edit
+// changes the request before it is sent, to add credentials, say. Redirects are not followed. The test
+// ends when the answer cannot be decoded, and logs the body of an answer with a status from 400 on.
+func JSON(t testing.TB, app *dunlin.App, method, path string, in, out any, edit ...func(*http.Request)) (status int) {
+	t.Helper()
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			t.Fatalf("dunlintest: encode the body of %s %s: %v", method, path, err)
+		}
+		body = bytes.NewReader(text)
+	}
+	target := path
+	if strings.HasPrefix(path, "/") {
+		target = "http://test.example" + path
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, target, body)
+	if err != nil {
+		t.Fatalf("dunlintest: %s %s: %v", method, path, err)
+	}
+	r.Header.Set("Accept", "application/json, application/problem+json")
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range edit {
+		f(r)
+	}
+	resp, err := NewTransport(app).RoundTrip(r)
+	if err != nil {
+		t.Fatalf("dunlintest: %s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("dunlintest: read the answer of %s %s: %v", method, path, err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		t.Logf("%s %s is answered %d %s", method, path, resp.StatusCode, text)
+	}
+	if out != nil && len(text) > 0 {
+		if err := json.Unmarshal(text, out); err != nil {
+			t.Fatalf("dunlintest: decode the answer %d of %s %s: %v\n%s", resp.StatusCode, method, path, err, text)
+		}
+	}
+	return resp.StatusCode
+}
