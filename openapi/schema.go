@@ -35,6 +35,9 @@ func isComponent(n *schema.Node) (*schema.Node, bool) {
 		return nil, false
 	}
 	own, err := schema.Of(n.Type)
+	if err == nil && own.As != nil {
+		own = own.As
+	}
 	if err != nil || n.Kind != schema.Object && (len(own.Rules.Enum) == 0 || &own.Rules.Enum[0] != &n.Rules.Enum[0]) {
 		return nil, false
 	}
@@ -45,6 +48,9 @@ func isComponent(n *schema.Node) (*schema.Node, bool) {
 func (g *generator) collect(n *schema.Node, d direction) {
 	if n == nil {
 		return
+	}
+	if n.As != nil {
+		n = n.As
 	}
 	if own, ok := isComponent(n); ok {
 		c := g.components[n.Type]
@@ -95,6 +101,9 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	if n == nil {
 		return false
 	}
+	if n.As != nil {
+		n = n.As
+	}
 	if !top {
 		if _, ok := isComponent(n); ok {
 			return g.components[n.Type].split
@@ -134,12 +143,19 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 // schemaAs is schema with other notes, and with or without null.
 func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
 	s := new(object)
+	rules := n
+	if n.As != nil {
+		n = n.As
+	}
 	if own, ok := isComponent(n); ok {
 		s.put("$ref", "#/components/schemas/"+g.ref(n.Type, d))
 		g.rules(s, n, &own.Rules)
 		meta = beyond(meta, &own.Meta)
 	} else {
 		s = g.plain(n, d)
+	}
+	if rules != n {
+		g.rules(s, rules, nil) // of the type's method Enum
 	}
 	if nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
 		s = new(object).put("anyOf", []any{s, new(object).put("type", "null")})

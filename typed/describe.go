@@ -183,6 +183,30 @@ func Operations(app *dunlin.App) []*Operation {
 	return list
 }
 
+// SchemaAs describes the JSON of T, whose own methods such as MarshalJSON or MarshalText read and write
+// it, by the type As and a tag: requests are checked by the rules of both before T reads them, and
+// documents show them. Types of other packages are described like one's own:
+//
+//	func init() {
+//		typed.SchemaAs[uuid.UUID, string](`format:"uuid"`)
+//		typed.SchemaAs[decimal.Decimal, string](`pattern:"^[0-9]+\\.[0-9]{2}$" example:"9.90"`)
+//		typed.SchemaAs[Point, [2]float64](`description:"Longitude and latitude"`)
+//		typed.SchemaAs[Money, struct {
+//			Amount   int64  `json:"amount"`
+//			Currency string `json:"currency" enum:"EUR,USD"`
+//		}](``)
+//	}
+//
+// A type with MarshalText is a string, and As must be one. Fields of a described type take the rules of
+// As in their tags, and the tag example. SchemaAs is for init functions: it panics when an operation with
+// T is registered already, when T has a description, and when it has no methods of its own.
+func SchemaAs[T, As any](tag reflect.StructTag) {
+	t, as := reflect.TypeFor[T](), reflect.TypeFor[As]()
+	if err := schema.Describe(t, as, tag); err != nil {
+		panic(fmt.Sprintf("typed: SchemaAs[%s, %s]: %v", schema.TypeText(t), schema.TypeText(as), err))
+	}
+}
+
 // Format makes a format known, for the rule format of types that are registered from now on:
 // what a value of it is called ("an IBAN"), and whether a text is one. It panics when
 // the name is taken.

@@ -53,6 +53,8 @@
 // example and deprecated are for readers of the document;
 // those of a struct stand in the tag of a blank field, _ struct{}.
 //
+// The JSON of a type with methods such as MarshalJSON is described with [SchemaAs].
+//
 // Members that a struct does not have are refused, unless Config.UnknownMembers is Ignore or the struct
 // has a blank field with the tag additionalProperties:"true"; then they are read over.
 //

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"regexp"
+	"strings"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
@@ -61,4 +62,47 @@ func ExampleNewGroup() {
 	// Output:
 	// showArticle [articles]
 	// deleteArticle [articles]
+}
+
+// amount is written as a string with two digits behind the point.
+type amount int64
+
+func (a amount) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, `"%d.%02d"`, a/100, a%100), nil
+}
+
+func (a *amount) UnmarshalJSON(text []byte) error {
+	var whole, cents int64
+	_, err := fmt.Sscanf(string(text), `"%d.%02d"`, &whole, &cents)
+	*a = amount(whole*100 + cents)
+	return err
+}
+
+func init() { typed.SchemaAs[amount, string](`pattern:"^[0-9]+\\.[0-9]{2}$" example:"9.90"`) }
+
+// Requests are checked by the description before the type reads them.
+func ExampleSchemaAs() {
+	type order struct {
+		Price amount `json:"price"`
+	}
+	app := dunlin.New(dunlin.Config{})
+	typed.Post(app, "/orders", func(_ *dunlin.Request, in struct{ Body order }) (int64, error) {
+		return int64(in.Body.Price), nil
+	})
+
+	client := dunlintest.NewClient(app)
+	for _, body := range []string{`{"price":"12.50"}`, `{"price":"12.5"}`} {
+		resp, err := client.Post("http://shop.example/orders", "application/json", strings.NewReader(body))
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%d %s\n", resp.StatusCode, text)
+	}
+	// Output:
+	// 200 1250
+	// 400 {"title":"Bad Request","status":400,"detail":"the request is invalid in 1 place","errors":[{"in":"body","pointer":"#/price","rule":"pattern","limit":"^[0-9]+\\.[0-9]{2}$","detail":"must match ^[0-9]+\\.[0-9]{2}$"}]}
 }

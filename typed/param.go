@@ -146,6 +146,7 @@ func (p *Param) describe(tags schema.Tags) error {
 	if node, err = node.Tagged(tags); err != nil {
 		return err
 	}
+	node = asParam(node)
 	p.Schema = Schema{node}
 	if text, ok := tags["contentType"]; ok && p.File {
 		if p.types, err = contentTypes(text); err != nil {
@@ -169,6 +170,22 @@ func (p *Param) describe(tags schema.Tags) error {
 	}
 	p.text, p.lists, p.Required = text, true, false
 	return nil
+}
+
+// asParam is the schema of a parameter whose type reads its text itself: for one that has JSON of its
+// own, too, and a description, that.
+func asParam(n *schema.Node) *schema.Node {
+	switch {
+	case n.As != nil:
+		as := *n.As
+		as.Meta = n.Meta
+		return &as
+	case n.Elem != nil && n.Elem.As != nil:
+		list := *n
+		list.Elem = n.Elem.As
+		return &list
+	}
+	return n
 }
 
 // withItems moves the format of a list to its elements.

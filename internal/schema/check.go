@@ -33,6 +33,7 @@ type checker struct {
 	read    int  // members and elements so far
 	broken  bool // there was a violation
 	sums    hasher
+	inside  bool // a value whose type has a description, and reads it
 
 	// Decoders do not take everything that a schema does. Such places are written plainly in a
 	// second reading, once the text is known to keep the rules.
@@ -126,6 +127,9 @@ func (c *checker) value(n *Node) bool {
 		return c.syntax()
 	}
 	start := c.pos
+	if n != nil && n.As != nil && !(n.Nullable && c.body[start] == 'n') {
+		return c.described(n)
+	}
 	switch ch := c.body[start]; {
 	case ch == '{' || ch == '[':
 		if len(c.path) >= MaxDepth {

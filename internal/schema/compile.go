@@ -140,7 +140,7 @@ func (c *compiler) fill(n *Node, t reflect.Type) error {
 		if implements(t, unmarshalerType) {
 			n.decodes = func(text []byte) error { return json.Unmarshal(text, reflect.New(t).Interface()) }
 		}
-		return nil
+		return c.describe(n)
 	case implements(t, textUnmarshalerType) || implements(t, textMarshalerType):
 		n.Kind = Text
 		if implements(t, textUnmarshalerType) {
@@ -148,7 +148,7 @@ func (c *compiler) fill(n *Node, t reflect.Type) error {
 				return reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText(bytes.Clone(text))
 			}
 		}
-		return nil
+		return c.describe(n)
 	}
 	return c.plain(n, t)
 }

@@ -72,8 +72,8 @@ func (r ruler) gather(n *Node) bool {
 	if n == nil {
 		return true
 	}
-	if n.Names != nil || n.nests() {
-		return false // names that are no plain strings
+	if n.Names != nil || n.nests() || n.As != nil {
+		return false // names that are no plain strings, and JSON that is looked at twice
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
 		return false // which encoding/json takes as base64, too

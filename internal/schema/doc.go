@@ -12,6 +12,7 @@
 //	decoder.go   rules for one-pass decoders of package jsonwire
 //	violation.go what is wrong             pointer.go  where
 //	template.go  patterns as path templates
+//	describe.go  types that read and write their JSON themselves
 //
 // Package typed binds requests with it, package openapi writes documents from it.
 package schema

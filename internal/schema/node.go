@@ -35,6 +35,7 @@ type Node struct {
 	Elem     *Node   // of Array and Map
 	Names    *Node   // of Map: what the names of members must be, nil for any
 	Struct   *Struct // of Object
+	As       *Node   // of Custom: the JSON of the type, as Describe has it; nil for not known
 	Meta     Meta
 
 	decodes func([]byte) error // Text, Quoted and Custom: whether the type takes it; nil for not asked
@@ -180,7 +181,7 @@ func (n *Node) IsText() bool {
 }
 
 // HasRules reports whether a value of the right type can still be refused.
-func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil }
+func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil || n.As != nil }
 
 // RunsCode reports whether reading a value calls methods of the user's types.
 func (n *Node) RunsCode() bool { return n.runsCode(map[*Struct]bool{}) }

@@ -95,14 +95,13 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 		return nil, fmt.Errorf("%s%s is for the tag of a struct's blank field: _ struct{} `%[2]s:\"true\"`", prefix, unknownTag)
 	}
 	with := *n
+	if n.Kind == Custom {
+		return with.describedBy(tags, prefix)
+	}
 	for _, name := range sortedRules {
 		text, ok := tags[prefix+name]
 		if !ok {
 			continue
-		}
-		if n.Kind == Custom && !slices.Contains(ruleNames[name], n.Kind) {
-			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: check the rule in UnmarshalJSON, or have MarshalText and UnmarshalText instead",
-				prefix, name, TypeText(n.Type))
 		}
 		if !slices.Contains(ruleNames[name], n.Kind) {
 			return nil, fmt.Errorf("%s%s does not apply to %s", prefix, name, article(n.wanted())+n.wanted())
@@ -138,6 +137,42 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 		return nil, err
 	}
 	return &with, nil
+}
+
+// describedBy is tagged for a type whose own methods read and write its JSON, n being a copy. The rules
+// are those of its description; format alone describes it as a string.
+func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
+	for _, name := range sortedRules {
+		if _, ok := tags[prefix+name]; !ok || n.As != nil {
+			continue
+		}
+		if name != "format" {
+			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: describe that with typed.SchemaAs, or check the rule in UnmarshalJSON",
+				prefix, name, TypeText(n.Type))
+		}
+		var err error
+		if n.As, err = n.asText(); err != nil {
+			return nil, fmt.Errorf("%s%s:%q: %w", prefix, name, tags[prefix+name], err)
+		}
+	}
+	for _, part := range []string{"items.", "additionalProperties.", "propertyNames."} {
+		if n.As == nil && tags.hasAny(prefix+part) {
+			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: describe that with typed.SchemaAs", prefix, part, TypeText(n.Type))
+		}
+	}
+	if n.As != nil {
+		rules := Tags{}
+		for name, text := range tags {
+			if after, ok := strings.CutPrefix(name, prefix); ok && (ruleNames[after] != nil || strings.Contains(after, ".")) {
+				rules[name] = text
+			}
+		}
+		var err error
+		if n.As, err = n.As.tagged(rules, prefix); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.note(tags, prefix)
 }
 
 // set sets one rule from the text of its tag.
@@ -319,8 +354,14 @@ func (n *Node) Value(text string) ([]byte, error) {
 	if n.IsText() && !(n.Nullable && text == "null") {
 		value = []byte(quoteJSON(text))
 	}
-	if n.Kind == Custom && !json.Valid(value) { // a type that writes itself as a string, most likely
-		value = []byte(quoteJSON(text))
+	switch {
+	case n.As != nil && !(n.Nullable && text == "null"):
+		var err error
+		if value, err = n.As.Value(text); err != nil {
+			return nil, err
+		}
+	case n.Kind == Custom && (!json.Valid(value) || n.decodes != nil && n.decodes(value) != nil):
+		value = []byte(quoteJSON(text)) // a type that writes itself as a string, most likely
 	}
 	if n.Kind == Array && (text == "" || text[0] != '[') && n.Elem != nil {
 		list := []json.RawMessage{}

@@ -1,0 +1,111 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// A description is the JSON of a type whose own methods read and write it: that of another type, with
+// the rules and notes of tags.
+type description struct {
+	as   reflect.Type
+	tags Tags
+}
+
+// described are the descriptions of types. Guarded by compiled.
+var described = map[reflect.Type]description{}
+
+// Describe has t, whose own methods read and write its JSON, described by another type. The error says
+// why it cannot be.
+func Describe(t, as reflect.Type, tag reflect.StructTag) error {
+	compiled.Lock()
+	defer compiled.Unlock()
+	_, twice := described[t]
+	switch {
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || t.Name() == "":
+		return errors.New("it must be a type with a name, and no pointer or interface")
+	case !codesItself(t) || t == timeType || t == rawType || t == numberType:
+		return errors.New("its JSON is known: only a type with methods such as MarshalJSON or MarshalText needs a description")
+	case t == as:
+		return errors.New("it is described by itself")
+	case twice:
+		return errors.New("it has a description already")
+	case compiled.nodes[t] != nil:
+		return errors.New("an operation with it is registered already: describe it before, in an init function")
+	}
+	tags, err := ParseTags(tag)
+	if err != nil {
+		return err
+	}
+	described[t] = description{as, tags}
+	c := &compiler{nodes: map[reflect.Type]*Node{}, busy: map[reflect.Type]bool{}}
+	if _, err := c.node(t); err != nil {
+		delete(described, t)
+		return err
+	}
+	return nil
+}
+
+// describe gives the node of a type its description, if there is one.
+func (c *compiler) describe(n *Node) error {
+	d, ok := described[n.Type]
+	if !ok {
+		return nil
+	}
+	if n.Kind == Custom { // the description may lead back to the type
+		n.As = new(Node)
+		c.nodes[n.Type] = n
+	}
+	as, err := c.node(d.as)
+	if err != nil {
+		return err
+	}
+	if as, err = as.Tagged(d.tags); err != nil {
+		return err
+	}
+	switch {
+	case n.Kind == Custom:
+		*n.As = *as
+		n.As.Type = n.Type // documents call it by this name
+		n.Nullable, n.Meta = as.Nullable, as.Meta
+	case as.Kind == String || as.Kind == Text && as.decodes == nil:
+		n.Rules, n.Meta = as.Rules, as.Meta
+	default:
+		return fmt.Errorf("%s is written by MarshalText and so is a string: describe it as one", TypeText(n.Type))
+	}
+	return nil
+}
+
+// described checks a value by the description of its type and, if that takes it, by the type itself. The
+// methods of a type read the values inside it, too: to call them for each of these would read the
+// innermost value of a deep one again and again.
+func (c *checker) described(n *Node) bool {
+	c.pos = skipSpace(c.body, c.pos)
+	start, before, inside := c.pos, c.broken, c.inside
+	c.broken, c.inside = false, true
+	read := c.value(n.As)
+	c.inside = inside
+	fits := read && !c.broken
+	c.broken = c.broken || before
+	if !fits {
+		return read
+	}
+	text := c.body[start:c.pos]
+	c.enum(n, text)
+	if !inside && n.decodes != nil && n.decodes(text) != nil {
+		c.violate("type", n.typeName())
+	}
+	return true
+}
+
+// asText is the description of a string for a type that a rule of strings is demanded of. It fails when
+// the type writes another value.
+func (n *Node) asText() (*Node, error) {
+	if zero, err := json.Marshal(reflect.New(n.Type).Interface()); err == nil && zero[0] != '"' && !bytes.Equal(zero, []byte("null")) {
+		return nil, fmt.Errorf("it is for strings, but %s is written as %.40s: describe its JSON with typed.SchemaAs", TypeText(n.Type), zero)
+	}
+	return &Node{Kind: String, Type: n.Type}, nil
+}
