@@ -45,19 +45,21 @@ type TimeoutContext struct {
 	parent          context.Context
 	until           time.Time
 	done            chan struct{}
-	release         func() bool // ends the watch on parent
 
-	mu     sync.Mutex
-	err    error
-	lifted bool
-	after  map[*byte]func()
+	mu      sync.Mutex
+	release func() bool // ends the watch on parent
+	err     error
+	lifted  bool
+	after   map[*byte]func()
 }
 
 func NewTimeoutContext(parent context.Context, until time.Time) *TimeoutContext {
 	// context.Cause asks for the cause by a value: that of a parent which ends later is not ours.
 	c := &TimeoutContext{Context: context.WithoutCancel(parent), parent: parent, until: until, done: make(chan struct{})}
 	if parent.Done() != nil {
-		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) }) // which may have ended
 	}
 	return c
 }
@@ -71,11 +73,11 @@ func (c *TimeoutContext) End(err error) {
 	}
 	c.err = err
 	close(c.done)
-	after := c.after
+	after, release := c.after, c.release
 	c.after = nil
 	c.mu.Unlock()
-	if c.release != nil {
-		c.release()
+	if release != nil {
+		release()
 	}
 	for _, f := range after {
 		f() // of package context, which cancels what derives from this and waits for nothing

@@ -40,3 +40,13 @@ func TestTimeoutContextOfAParent(t *testing.T) {
 		t.Error(c.Err())
 	}
 }
+
+// A parent may end while the context is made: the race detector sees that.
+func TestTimeoutContextOfAParentThatEndsMeanwhile(t *testing.T) {
+	for range 100 {
+		parent, end := context.WithCancel(context.Background())
+		go end()
+		c := exchange.NewTimeoutContext(parent, time.Unix(1, 0))
+		<-c.Done()
+	}
+}
