@@ -1,0 +1,185 @@
+package suite
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+var observedTime = flag.Duration("observed", 300*time.Millisecond, "how long TestObservedAnswers sends requests, for each engine")
+
+// toldStatuses is what observers were told about each request, by its number.
+type toldStatuses struct {
+	mu  sync.Mutex
+	all map[string][]int // statuses
+}
+
+func (o *toldStatuses) note(n string, status int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all[n] = append(o.all[n], status)
+}
+
+// take returns and forgets what observers were told about a request.
+func (o *toldStatuses) take(n string) []int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	told := o.all[n]
+	delete(o.all, n)
+	return told
+}
+
+// registerObserved adds routes that answer in each way, with a limit on their time and without, whose answers have the number of the
+// request at the end, and in a header that a policy adds.
+func registerObserved(app *dunlin.App, o *toldStatuses) {
+	number := func(r *http.Request) string { return r.Header.Get("X-N") }
+	nap := func() {
+		if rand.IntN(2) == 0 {
+			<-time.After(time.Duration(rand.IntN(4000)) * time.Microsecond)
+		}
+	}
+	text := strings.Repeat("x", 20_000)
+	app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		return resp.Header("X-N", info.Header("X-N"))
+	})
+	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+		nap()
+		o.note(info.Header("X-N"), info.Status())
+	})
+	actions := map[string]dunlin.Action{
+		"quick": func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Header("X-N")) },
+		"block": func(r *dunlin.Request) dunlin.Response { nap(); return dunlin.Text(text + r.Header("X-N")) },
+		"body": func(r *dunlin.Request) dunlin.Response {
+			if _, err := r.Bytes(); err != nil {
+				return dunlin.Error(err)
+			}
+			nap()
+			return dunlin.Text(r.Header("X-N"))
+		},
+		"stream": func(r *dunlin.Request) dunlin.Response {
+			n := r.Header("X-N")
+			return dunlin.Stream("text/plain", func(w io.Writer) error { nap(); _, err := io.WriteString(w, text+n); return err })
+		},
+		"std": dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			nap()
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(w, text+number(r))
+		})),
+		"panic": func(*dunlin.Request) dunlin.Response { nap(); panic("this is a test") },
+	}
+	for path, action := range actions {
+		for _, method := range []string{"GET", "POST"} {
+			app.Handle(method, "/"+path, action)
+			app.Handle(method, "/limited/"+path, action).Timeout(2 * time.Millisecond)
+		}
+	}
+}
+
+// Observers are told of each request once, and the status that its client gets, by HTTP/1.1 and HTTP/2, though limits on the
+// actions' time run out meanwhile and clients leave. Longer and with -race: go test -race ./internal/suite -run ObservedAnswers -observed 1m
+func TestObservedAnswers(t *testing.T) {
+	paths := []string{"quick", "block", "body", "stream", "std", "panic"}
+	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		o := &toldStatuses{all: make(map[string][]int)}
+		var app *dunlin.App
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, QueueTarget: -1, MaxConcurrent: 1000}, func(a *dunlin.App) {
+			app = a
+			registerObserved(a, o)
+		})
+		h2, scheme := h2Client(t)
+		h1 := &http.Client{Transport: NewTransport(), Timeout: Patience}
+		t.Cleanup(h1.CloseIdleConnections)
+		var all sync.WaitGroup
+		var asked, answered atomic.Int64
+		end := time.Now().Add(*observedTime)
+		for i := range 12 {
+			client, prefix := h2, scheme+addr
+			if i%3 == 0 {
+				client, prefix = h1, "http://"+addr
+			}
+			all.Go(func() {
+				for time.Now().Before(end) {
+					n := fmt.Sprint(asked.Add(1))
+					path := paths[rand.IntN(len(paths))]
+					if rand.IntN(2) == 0 {
+						path = "limited/" + path
+					}
+					status, err := askObserved(client, prefix+"/"+path, n, rand.IntN(8) == 0)
+					switch {
+					case err != nil:
+						t.Errorf("%s: %v", path, err)
+					case status == 0: // its client has left
+					default:
+						answered.Add(1)
+						var told []int
+						for late := time.Now().Add(Patience); len(told) == 0 && time.Now().Before(late); runtime.Gosched() {
+							told = o.take(n)
+						}
+						if len(told) != 1 || told[0] != status {
+							t.Errorf("%s: observers were told %v, the client %d", path, told, status)
+						}
+						if status >= 500 && status != 503 && !strings.HasSuffix(path, "panic") || status < 500 && strings.HasSuffix(path, "panic") {
+							t.Errorf("%s: %d", path, status)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		Soon(t, "all actions have returned", func() bool { return app.Stats().Actions.InFlight == 0 })
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for n, told := range o.all {
+			if len(told) > 1 {
+				t.Errorf("observers were told %v of request %s", told, n)
+			}
+		}
+		t.Logf("%d requests, %d answered", asked.Load(), answered.Load())
+	})
+}
+
+// askObserved returns the status of an answer, having checked the rest of it; 0 if the client has left before.
+func askObserved(client *http.Client, url, n string, leaves bool) (int, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if leaves {
+		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, cancel)
+	}
+	method, body := "GET", io.Reader(nil)
+	if rand.IntN(2) == 0 {
+		method, body = "POST", strings.NewReader(strings.Repeat("b", rand.IntN(40_000)))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-N", n)
+	resp, err := client.Do(req)
+	var got []byte
+	if err == nil {
+		got, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	switch {
+	case err != nil && leaves:
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case resp.Header.Get("X-N") != n:
+		return 0, fmt.Errorf("request %s: the policy says %q", n, resp.Header.Get("X-N"))
+	case resp.StatusCode == 200 && !strings.HasSuffix(string(got), n):
+		return 0, fmt.Errorf("request %s: the answer ends with %q", n, got[max(len(got)-20, 0):])
+	}
+	return resp.StatusCode, nil
+}
