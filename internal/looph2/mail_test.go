@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
 
-// stuff has the server send without end on a stream of a client that reads nothing, and returns when so many connections are stuffed.
+// stuff opens all windows of a client that reads nothing, has the server send without end on a stream, and returns when so many
+// connections are stuffed.
 func (c *h2Conn) stuff(s *h2Server, id uint32, stuffed int) {
 	c.t.Helper()
 	c.openWindows()
@@ -79,34 +81,43 @@ func TestAnswersThatWaitForTheSocketAreCharged(t *testing.T) {
 	}
 }
 
-// Answers that wait for a full socket are evicted when they fill the budget, and free at once. Others are served.
+// Answers that wait for full sockets of several connections are evicted when they fill the budget, and free at once. Others
+// are served.
 func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
-	const conns, each, size = 3, 40, 1 << 20
-	s, waiting, open := mailServer(t, dunlin.Config{MemoryLimit: 64 << 20, MaxConcurrent: 1000}, size)
-	budget := s.app.Stats().Memory.Budget
-	for range conns {
-		c := newH2Conn(t, s.addr)
-		c.openWindows()
-		for i := range uint32(each) {
-			c.request(2*i+1, true, "GET", "/fresh")
-		}
-	}
-	soon(t, "all wait", func() bool { return waiting.Load() == conns*each })
-	close(open)
-	soon(t, "most are evicted, and free", func() bool {
-		stats := s.app.Stats()
-		return stats.Memory.Held <= budget+budget/8+size && stats.Shed["largest-holder"] >= conns*each/2
-	})
-	for range 20 {
-		status, body := s.get("/small")
-		want(t, status, body, 200, "small")
+	for name, stuffed := range map[string]bool{"open windows": false, "full sockets": true} {
+		t.Run(name, func(t *testing.T) {
+			const conns, each, size = 3, 40, 1 << 20
+			s, waiting, open := mailServer(t, dunlin.Config{MemoryLimit: 64 << 20, MaxConcurrent: 1000}, size)
+			budget := s.app.Stats().Memory.Budget
+			for i := range conns {
+				c := newH2Conn(t, s.addr)
+				for i := range uint32(each) {
+					c.request(2*i+1, true, "GET", "/fresh")
+				}
+				soon(t, "all wait", func() bool { return waiting.Load() == int32(i+1)*each })
+				if stuffed {
+					c.stuff(s, 2*each+1, i+1)
+				} else {
+					c.openWindows()
+				}
+			}
+			close(open)
+			soon(t, "most are evicted, and free", func() bool {
+				stats := s.app.Stats()
+				return stats.Memory.Held <= budget+budget/8+size && stats.Shed["largest-holder"] >= conns*each/2
+			})
+			for range 20 {
+				status, body := s.get("/small")
+				want(t, status, body, 200, "small")
+			}
+		})
 	}
 }
 
 // Bodies that the program has, and which pairs of streams take slowly, keep no other client out, though they are as much as the budget.
 func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 	onLoop(t)
-	const size = 200_000
+	const size, streams = 200_000, 8
 	var all [][]byte
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
 		app.Get("/{i}", func(r *dunlin.Request) dunlin.Response {
@@ -126,8 +137,13 @@ func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 	for left := budget - 16<<10; left > 0; left -= size { // less what is charged for streams
 		all = append(all, make([]byte, min(left, size)))
 	}
-	for first := 0; first < len(all); first += 20 {
-		n := min(len(all)-first, 20)
+	type slow struct {
+		*h2Conn
+		streams int
+	}
+	var takers []slow
+	for first := 0; first < len(all); first += streams {
+		n := min(len(all)-first, streams)
 		for range 2 {
 			c := s.shut()
 			for i := range n {
@@ -138,12 +154,29 @@ func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 					heads++
 				}
 			}
+			takers = append(takers, slow{c, n})
 		}
 	}
-	soon(t, "a body that comes in pieces is served, when those that take nothing have had their time", func() bool { return s.uploads() })
-	for range 20 {
-		if !s.uploads() {
-			t.Error("a body that comes in pieces is refused")
+	pending := s.app.Stats().Memory.Pending
+	if pending < budget*9/10 {
+		t.Fatalf("%d bytes are pending of %d", pending, budget)
+	}
+	before := s.app.Stats().Memory.Largest[0].For
+	for round := range 2 {
+		for range 30 {
+			if !s.uploads() {
+				t.Errorf("round %d: a body that comes in pieces is refused", round)
+			}
+		}
+		soon(t, "those that take little count as slow", func() bool {
+			m := s.app.Stats().Memory
+			return len(m.Largest) == 0 || m.Largest[0].For > before+700*time.Millisecond
+		})
+		for _, c := range takers {
+			_ = c.frame(8, 0, 0, 0, 0, 2, 0)
+			for i := range c.streams {
+				_ = c.frame(8, 0, uint32(2*i+1), 0, 0, 2, 0)
+			}
 		}
 	}
 	if held := s.app.Stats().Memory.Held; held > budget+budget/8 {
@@ -156,9 +189,9 @@ func (s *h2Server) uploads() bool {
 	s.t.Helper()
 	c := newH2Conn(s.t, s.addr)
 	defer c.Close()
-	c.request(1, false, "POST", "/upload", "content-length", "30000")
-	for range 2 {
-		_ = c.frame(frameData, 0, 1, make([]byte, 10_000)...)
+	c.request(1, false, "POST", "/upload", "content-length", "60000")
+	for range 3 {
+		_ = c.frame(frameData, 0, 1, make([]byte, 15_000)...)
 		for ack := byte(0); ack == 0; {
 			_ = c.frame(framePing, 0, 0, []byte("12345678")...)
 			switch kind, flags, _, _ := c.read(); kind {
@@ -169,7 +202,7 @@ func (s *h2Server) uploads() bool {
 			}
 		}
 	}
-	_ = c.frame(frameData, 1, 1, make([]byte, 10_000)...)
+	_ = c.frame(frameData, 1, 1, make([]byte, 15_000)...)
 	for {
 		var head [10]byte
 		if _, err := io.ReadFull(c, head[:9]); err != nil {
