@@ -1,0 +1,109 @@
+package suite
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Pairs of clients take bodies slowly that the program has: one that is larger than the budget, and two that fill it. Requests of
+// others that come in pieces are served, at once and when these clients count as slow.
+func TestSlowReadersOfSharedBodiesKeepNobodyOut(t *testing.T) {
+	for name, sizes := range map[string][]int{"larger than the budget": {20 << 20}, "the budget": {7 << 20, 7 << 20}} {
+		t.Run(name, func(t *testing.T) {
+			onLoops(t, func(t *testing.T) {
+				app, addr := startShared(t, sizes)
+				var readers []*bufio.Reader
+				for i := range 2 * len(sizes) {
+					c := Dial(t, addr)
+					if err := TCP(c).SetReadBuffer(4 << 10); err != nil {
+						t.Fatal(err)
+					}
+					Send(t, c, Request(fmt.Sprint("GET /shared/", i/2)))
+					readers = append(readers, bufio.NewReaderSize(c, 512))
+				}
+				Soon(t, "all answers wait", func() bool { return app.Stats().Memory.ReadPaused == len(readers) })
+				first := app.Stats().Memory.Largest[0].For
+				for round := range 2 {
+					for range 12 {
+						if got := askInPieces(t, app, addr); !strings.HasSuffix(got, "\n\n50000") {
+							t.Errorf("round %d: %s", round, Clip(got))
+						}
+					}
+					for _, r := range readers {
+						_, _ = r.Discard(512) // it may be evicted
+					}
+					Soon(t, "the readers count as slow", func() bool {
+						m := app.Stats().Memory
+						return len(m.Largest) == 0 || m.Largest[0].For > first+700*time.Millisecond
+					})
+				}
+				s := app.Stats()
+				if m := s.Memory; m.Held > m.Budget+m.Budget/8 {
+					t.Errorf("%d bytes are held of %d", m.Held, m.Budget)
+				}
+				if n := s.Shed["largest-holder"]; n > 0 && len(sizes) == 1 {
+					t.Errorf("%d are evicted, which frees nothing", n)
+				}
+			})
+		})
+	}
+}
+
+// startShared serves bodies of these sizes that the program has, and a route that answers with the length of a body.
+func startShared(t *testing.T, sizes []int) (app *dunlin.App, addr string) {
+	t.Helper()
+	app, addr, _ = StartLoop(t, dunlin.Config{MemoryLimit: 64 << 20}, func(a *dunlin.App) {
+		for i, size := range sizes {
+			text := make([]byte, size)
+			a.Get(fmt.Sprint("/shared/", i), func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", text) })
+		}
+		a.Post("/length", length)
+	})
+	return app, addr
+}
+
+// askInPieces sends a head and a body in two pieces each from an address of its own, and returns the answer.
+func askInPieces(t *testing.T, app *dunlin.App, addr string) string {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := dialer.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
+		t.Fatal(err)
+	}
+	c := overTLS(conn, addr)
+	Send(t, c, "POST /length HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n")
+	Soon(t, "the first piece of the head is kept, or refused", func() bool {
+		s := app.Stats()
+		return s.Memory.HeldFor["input"] > 0 || s.Shed["largest-holder"] > 0
+	})
+	Send(t, c, "Content-Length: 50000\r\n\r\n")
+	br := bufio.NewReader(c)
+	line, err := br.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		return fmt.Sprint(line, err)
+	}
+	if err := expectBlank(br); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := io.WriteString(c, strings.Repeat("x", 25_000)); err != nil {
+			return err.Error()
+		}
+	}
+	got, err := ReadAnswer(br, "POST")
+	if err != nil {
+		return err.Error()
+	}
+	return got
+}
