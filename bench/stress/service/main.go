@@ -18,9 +18,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,6 +76,10 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/stream/{seed:int}/{size:int}", stream)
 	app.Get("/number/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
 	app.Get("/zeros/{size:int}", zeros)
+	app.Get("/late/{ms:int}/{size:int}", late)
+	app.Get("/shared", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("application/octet-stream", shared) })
+	app.Get("/std", dunlin.FromStd(http.HandlerFunc(writeShared)))
+	app.Get("/flood", flood)
 	app.Post("/keep", keep).MaxBody(8 << 20)
 	app.Get("/events", events)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by a client") })
@@ -90,6 +96,29 @@ func zeros(r *dunlin.Request) dunlin.Response {
 		return dunlin.NotFound()
 	}
 	return dunlin.Bytes("application/octet-stream", make([]byte, size))
+}
+
+// late is an answer of a known length that is made as a whole after a while.
+func late(r *dunlin.Request) dunlin.Response {
+	_ = sleep(r)
+	return zeros(r)
+}
+
+// shared is a body of which there is one for all clients.
+var shared = make([]byte, 1<<20)
+
+// writeShared writes a copy of it, whole, as a standard handler that has rendered a page does.
+func writeShared(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Clone(shared)) }
+
+// flood sends events as fast as its client takes them.
+func flood(*dunlin.Request) dunlin.Response {
+	return dunlin.SSE(func(e *dunlin.Events) error {
+		for data := strings.Repeat("x", 8<<10); ; {
+			if err := e.Send(dunlin.Event{Data: data}); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // keep hashes a body that it has as a whole.
