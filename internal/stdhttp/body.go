@@ -24,6 +24,8 @@ type TimedBody struct {
 	set  bool // the deadline is, by us
 	over bool // the body has ended, or its request
 
+	received atomic.Int64 // bytes read of the body
+
 	cut atomic.Pointer[error] // that the client was too slow: what had come by then is lost
 }
 
@@ -72,6 +74,7 @@ func (b *TimedBody) read(p []byte) (int, error) {
 	b.conn.body.Store(b)
 	n, err := b.ReadCloser.Read(p)
 	b.conn.body.Store(nil)
+	b.received.Add(int64(n))
 	switch err {
 	case nil:
 	case io.EOF:
@@ -151,13 +154,6 @@ func (b *TimedBody) Ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.over
-}
-
-// Begun reports whether the connection was read for it.
-func (b *TimedBody) Begun() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.set
 }
 
 // StopUnread is Stop for a body that was not read to its end, the rest of which net/http

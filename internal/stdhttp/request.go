@@ -77,11 +77,8 @@ func (x *wire) skipRest() {
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	if x.Req.ContentLength > exchange.MaxDiscard && !b.Begun() {
-		x.CloseAfter()
-		return
-	}
-	if !b.skip(exchange.MaxDiscard) {
+	// A body known to have more left is not touched: the action may read on while it answers, as on net/http.
+	if x.Req.ContentLength-b.received.Load() > exchange.MaxDiscard || !b.skip(exchange.MaxDiscard) {
 		x.CloseAfter()
 	}
 }

@@ -74,6 +74,45 @@ func TestBodyAsItComes(t *testing.T) {
 	})
 }
 
+// A body of announced length that has more left than is discarded stays for the action, which may read on while it answers.
+func TestLongBodyReadWhileAnswering(t *testing.T) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
+			app.Mount("/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(w, r.Body) // an error shows in the answer
+			}))
+			app.Post("/stream", func(r *dunlin.Request) dunlin.Response {
+				body := r.Body()
+				return dunlin.Stream("text/plain", func(w io.Writer) error {
+					_, err := io.Copy(w, body)
+					return err
+				})
+			})
+		})
+		body := strings.Repeat("0123456789abcde\n", 16<<10)
+		for _, path := range []string{"/std", "/stream"} {
+			conn := Dial(t, addr)
+			sent := make(chan error, 1)
+			go func() {
+				_, err := io.WriteString(conn, Request("POST "+path, "", body))
+				sent <- err
+			}()
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			got, err := io.ReadAll(resp.Body)
+			if string(got) != body || err != nil {
+				t.Errorf("%s: %d bytes of %d, %v", path, len(got), len(body), err)
+				_ = conn.Close() // or sending may wait
+			}
+			if err := <-sent; err != nil && !t.Failed() {
+				t.Errorf("%s: send: %v", path, err)
+			}
+		}
+	})
+}
+
 // A handler that reads the body while it answers, and has not said so, gets all of it or an error, as a reverse proxy does that
 // sends it on: net/http reads it, too, for nobody. What is left must not be taken for the whole.
 func TestBodyReadBesideTheAnswer(t *testing.T) {
