@@ -42,12 +42,13 @@ const (
 // parking is a driver's part in this: who waits for its connection. The loop
 // wakes one goroutine, the one that came first, and that one the other.
 type parking struct {
-	turns  sync.Locker // nil if only one goroutine uses the connection
-	parked [2]*waiter  // by what they wait for
-	first  *waiter     // the one of parked that the loop wakes; set before state waiting
-	noRead bool        // the Read that waits is to fail
-	retime [2]bool     // what waits is to return, see Retime
-	taking meter       // what the peer takes while one waits to write
+	turns      sync.Locker // nil if only one goroutine uses the connection
+	parked     [2]*waiter  // by what they wait for
+	first      *waiter     // the one of parked that the loop wakes; set before state waiting
+	noRead     bool        // the Read that waits is to fail
+	retime     [2]bool     // what waits is to return, see Retime
+	taking     meter       // what the peer takes while one waits to write
+	readWaited int64       // how long the last Read waited, in ns
 }
 
 // Share has the goroutines that use the connections of d's calls take turns: lock is
@@ -189,14 +190,41 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	c.driver.Detach()
-	c.Working(false)
-	defer c.Working(true)
-	return c.read(p, c.driver.engine.patience(timeout))
+	d := c.driver
+	d.Detach()
+	w := readWait{timeout: timeout}
+	n, err := c.read(p, &w)
+	d.readWaited = 0
+	if w.since != 0 {
+		c.Working(true)
+		d.readWaited = d.engine.now() - w.since
+	}
+	return n, err
 }
 
-// dontWait stands for a time that a read is not to wait for.
-const dontWait = -1
+// WaitedToRead returns how long the last [Conn.Read] waited for the peer: 0 if its bytes were here.
+func (d *Driver) WaitedToRead() time.Duration { return time.Duration(d.readWaited) }
+
+// readWait is the wait of a read. Most reads of a fast peer do not wait, and look at no clock.
+type readWait struct {
+	timeout time.Duration // 0 for none
+	since   int64         // when the wait began, 0 before
+	until   int64         // when it ends, 0 for never
+}
+
+// blockToRead blocks until there may be something to read, or the time of w is over.
+func (c *Conn) blockToRead(w *readWait) error {
+	d := c.driver
+	if w.since == 0 {
+		w.since, w.until = d.engine.now(), d.engine.patience(w.timeout)
+		c.Working(false)
+	}
+	err := c.block(toRead, w.until)
+	if d.noRead {
+		d.noRead, err = false, net.ErrClosed
+	}
+	return err
+}
 
 // errNotHere says that there is nothing to read, to a read that does not wait.
 var errNotHere = errors.New("engine: nothing is here")
@@ -204,7 +232,7 @@ var errNotHere = errors.New("engine: nothing is here")
 // ReadHere is Read that does not wait: where nothing has come it returns 0 bytes and no error.
 func (c *Conn) ReadHere(p []byte) (int, error) {
 	c.driver.Detach()
-	n, err := c.read(p, dontWait)
+	n, err := c.read(p, nil)
 	if err == errNotHere {
 		err = nil
 	}
@@ -220,10 +248,11 @@ func (c *Conn) Peek(p []byte) int {
 	return n
 }
 
-func (c *Conn) read(p []byte, until int64) (int, error) {
+// read is Read; with a nil w it does not wait, and returns errNotHere.
+func (c *Conn) read(p []byte, w *readWait) (int, error) {
 	if t := c.useTLS(); t != nil {
 		defer c.doneTLS(t)
-		return c.readTLS(t, p, until)
+		return c.readTLS(t, p, w)
 	}
 	for {
 		if c.flags&flagCloseNow != 0 {
@@ -241,14 +270,10 @@ func (c *Conn) read(p []byte, until int64) (int, error) {
 			return 0, io.EOF
 		case errno != unix.EAGAIN:
 			return 0, c.ioError("read", errno)
-		case until == dontWait:
+		case w == nil:
 			return 0, errNotHere
 		}
-		err := c.block(toRead, until)
-		if c.driver.noRead {
-			c.driver.noRead, err = false, net.ErrClosed
-		}
-		if err != nil {
+		if err := c.blockToRead(w); err != nil {
 			return 0, err
 		}
 	}

@@ -3,10 +3,12 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -91,6 +93,29 @@ func TestHandOff(t *testing.T) {
 			t.Errorf("want some queue wait: %+v", s)
 		}
 	})
+}
+
+// A Read whose bytes have come does not count as a wait.
+func TestWaitedToRead(t *testing.T) {
+	h := newLineHandler()
+	h.commands["read"] = func(d *engine.Driver, c *engine.Conn, _ string) {
+		var b [4]byte
+		_, err := c.Read(b[:1], time.Millisecond)
+		timedOut := errors.Is(err, os.ErrDeadlineExceeded) && d.WaitedToRead() >= time.Millisecond
+		answer(d, "send it")
+		_ = d.Flush(0) // a Read fails in its place
+		first, err1 := c.Read(b[:1], time.Minute)
+		rest, err2 := c.Read(b[:], time.Minute) // all came at once
+		answer(d, fmt.Sprint(timedOut, first, err1, rest, err2, d.WaitedToRead()))
+	}
+	s := serve(t, engine.Config{Loops: 1}, h)
+	for _, prefix := range []string{"", "hand "} {
+		c := s.dial()
+		c.send(prefix + "read\n")
+		c.want("send it")
+		c.send("body!")
+		c.want("true 1 <nil> 4 <nil> 0s")
+	}
 }
 
 func TestDetachAndBlockingIO(t *testing.T) {

@@ -134,7 +134,7 @@ func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
 }
 
 // readTLS is Read for a connection with TLS.
-func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
+func (c *Conn) readTLS(t *tlsState, p []byte, w *readWait) (int, error) {
 	d := c.driver
 	for {
 		switch {
@@ -167,14 +167,14 @@ func (c *Conn) readTLS(t *tlsState, p []byte, until int64) (int, error) {
 			c.fireHangup()
 			return 0, io.EOF
 		}
-		if err := c.fetchRecords(t, len(p), until); err != nil {
+		if err := c.fetchRecords(t, len(p), w); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // fetchRecords waits until a whole record has come, and lends what has, to a caller who wants so many bytes.
-func (c *Conn) fetchRecords(t *tlsState, wants int, until int64) error {
+func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	d := c.driver
 	for {
 		if t.ended || t.left || len(t.early) > 0 {
@@ -214,14 +214,10 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, until int64) error {
 			return fmt.Errorf("engine: read: %w", errno)
 		}
 		t.shrink(c)
-		if until == dontWait {
+		if w == nil {
 			return errNotHere
 		}
-		err := c.block(toRead, until)
-		if d.noRead {
-			d.noRead, err = false, net.ErrClosed
-		}
-		if err != nil {
+		if err := c.blockToRead(w); err != nil {
 			return err
 		}
 		if c.out != nil {

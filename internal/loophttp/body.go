@@ -182,9 +182,8 @@ func (b *bodyStream) await(p []byte) (int, error) {
 		}
 		left := b.pace.Left(&server.Settings)
 		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
-		start := x.d.Now()
 		n, err := x.c.Read(p, timeout)
-		waited := time.Duration(x.d.Now() - start)
+		waited := x.d.WaitedToRead()
 		switch {
 		case x.readBy().IsZero() && b.pace.TooSlow(&server.Settings, waited, int64(n)):
 			return 0, server.CutBody(x.c.RemoteAddr())
