@@ -163,10 +163,24 @@ func (b *bodyStream) receiveClaimed(p []byte) (int, error) {
 			return 0, x.handler.server.BodyCut(err)
 		}
 	}
-	if x.stdBody == nil {
-		x.moveInput() // not for another goroutine than the action's
-	}
+	b.moveInput()
 	return b.await(p)
+}
+
+// moveInput frees the buffer of the request, as the body is awaited; not for another goroutine than the action's.
+func (b *bodyStream) moveInput() {
+	if b.x.stdBody == nil {
+		b.x.moveInput()
+	}
+}
+
+// cut is the problem of a body of which the connection gives no more.
+func (b *bodyStream) cut(err error) error {
+	server := b.x.handler.server
+	if errors.Is(err, engine.ErrNoRoom) {
+		return server.Pipeline.NoMemory("the request body", b.x.c.Met())
+	}
+	return server.BodyCut(err)
 }
 
 // await reads from the connection, for as long as the client sends fast enough. A
@@ -191,12 +205,10 @@ func (b *bodyStream) await(p []byte) (int, error) {
 			return n, nil
 		case err == engine.ErrRetimed:
 			// A handler has set another deadline meanwhile.
-		case errors.Is(err, engine.ErrNoRoom):
-			return 0, server.Pipeline.NoMemory("the request body", x.c.Met())
 		case errors.Is(err, os.ErrDeadlineExceeded) && x.d.TimedOut():
 			return 0, exchange.ErrLate
 		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return n, server.BodyCut(err)
+			return n, b.cut(err)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package loophttp
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
@@ -40,11 +41,9 @@ func (b *bodyStream) nextChunked(p []byte) (filled int, err error) {
 		case filled > 0 && (len(p)-filled < directRead || b.x.d.Inline()):
 			return filled, nil // what is left of p, or of the loop, is not worth another read
 		}
-		n, direct, err := b.receiveChunked(p[filled:], filled > 0)
-		if direct {
-			filled += n
-		}
-		if err != nil || n == 0 {
+		n, came, err := b.receiveChunked(p[filled:], filled > 0)
+		filled += n
+		if err != nil || !came {
 			return filled, err
 		}
 	}
@@ -71,9 +70,9 @@ func (b *bodyStream) decode(p []byte) (filled int, err error) {
 	}
 }
 
-// receiveChunked receives more of the body: data of a large chunk directly to p, all else to raw. With here it takes what has
-// come, which may be nothing, instead of waiting for more.
-func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, direct bool, err error) {
+// receiveChunked receives more of the body: data of large chunks, and of small ones that have come, directly to p, of which it fills n
+// bytes; all else to raw. With here it takes what has come, which may be nothing, instead of waiting for more.
+func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, came bool, err error) {
 	receive := b.receive
 	if here {
 		receive = b.receiveHere
@@ -83,7 +82,7 @@ func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, direct bool, er
 	if data >= directRead && framing == 0 {
 		n, err = receive(p[:data])
 		_, _, _ = b.decoder.Decode(p[:n], p[:n]) // it is data: it stays where it is
-		return n, true, err
+		return n, n > 0, err
 	}
 	if cap(b.raw) == 0 {
 		b.raw = make([]byte, 0, streamBuffer)
@@ -93,36 +92,57 @@ func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, direct bool, er
 	case data >= directRead:
 		wants = framing
 	case wants > 1 && wants < directRead && b.decoder.MeanChunk() < directRead: // 1: within trailers
-		wants = max(wants, b.ahead())
+		if n, came, err = b.decodeHere(p); came || err != nil {
+			return n, came, err
+		}
 	}
 	n, err = receive(b.raw[:wants])
 	b.raw = b.raw[:n]
-	return n, false, err
+	return 0, n > 0, err
 }
 
-// ahead returns how many of the bytes that have come, as many as raw has room for, belong to the body. They are looked at
-// twice: that is less than a system call for each chunk.
-func (b *bodyStream) ahead() int64 {
-	if b.noWait || !b.x.claim() {
-		return 0
+// decodeHere decodes what has come, up to the body's end, and n bytes of data. It looks at the bytes before it reads them,
+// since only the decoder can tell which belong to the body: that is less than a system call for each chunk.
+func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
+	if !b.mayReceive() || !b.x.claim() {
+		return 0, false, nil
 	}
 	defer b.x.unclaim()
-	raw := b.raw[:cap(b.raw)]
-	raw = raw[:b.x.c.Peek(raw)]
-	ends, used := b.decoder.Twin(), 0
-	for used < len(raw) && !ends.Done() {
-		_, n, err := ends.Next(raw[used:])
-		if used += n; err != nil {
-			break // decode will come to it
+	c, raw := b.x.c, b.raw[:cap(b.raw)]
+	if raw = raw[:c.Peek(raw)]; len(raw) > 0 {
+		b.moveInput()
+	}
+	used := 0
+	for used < len(raw) && n < len(p) && !b.decoder.Done() {
+		m, taken, e := b.decoder.Decode(p[n:], raw[used:])
+		n += m
+		used += taken
+		if err = e; e != nil || taken == 0 {
+			break
 		}
 	}
-	return int64(used)
+	for left := raw[:used]; len(left) > 0; {
+		m, e := c.ReadHere(left)
+		if left = left[m:]; e != nil || m == 0 {
+			return 0, false, b.cut(cmp.Or(e, io.ErrUnexpectedEOF))
+		}
+	}
+	b.pace.Came(int64(used))
+	if err != nil {
+		err = b.malformed(err)
+	}
+	return n, used > 0, err
+}
+
+// mayReceive reports whether the connection may be read though nothing is waited for.
+func (b *bodyStream) mayReceive() bool {
+	return !b.noWait && b.asked && !b.stopped && !passed(b.x.readBy())
 }
 
 // receiveHere is receive that does not wait: it returns 0 bytes where nothing has come.
 func (b *bodyStream) receiveHere(p []byte) (int, error) {
 	x := b.x
-	if b.noWait || !b.asked || b.stopped || passed(x.readBy()) || !x.claim() {
+	if !b.mayReceive() || !x.claim() {
 		return 0, nil // what there is to read comes first
 	}
 	defer x.unclaim()
