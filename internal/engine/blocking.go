@@ -193,6 +193,9 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	d := c.driver
 	d.Detach()
 	w := readWait{timeout: timeout}
+	if c.secure() != nil {
+		c.beginWait(&w) // opening many small records is time that the peer takes, too
+	}
 	n, err := c.read(p, &w)
 	d.readWaited = 0
 	if w.since != 0 {
@@ -202,7 +205,8 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	return n, err
 }
 
-// WaitedToRead returns how long the last [Conn.Read] waited for the peer: 0 if its bytes were here.
+// WaitedToRead returns how long the last [Conn.Read] waited for the peer: 0 if its bytes were here. With TLS it is the
+// time of the whole read.
 func (d *Driver) WaitedToRead() time.Duration { return time.Duration(d.readWaited) }
 
 // readWait is the wait of a read. Most reads of a fast peer do not wait, and look at no clock.
@@ -212,13 +216,18 @@ type readWait struct {
 	until   int64         // when it ends, 0 for never
 }
 
+// beginWait starts the time of w, unless it runs.
+func (c *Conn) beginWait(w *readWait) {
+	if w.since == 0 {
+		w.since, w.until = c.driver.engine.now(), c.driver.engine.patience(w.timeout)
+		c.Working(false)
+	}
+}
+
 // blockToRead blocks until there may be something to read, or the time of w is over.
 func (c *Conn) blockToRead(w *readWait) error {
 	d := c.driver
-	if w.since == 0 {
-		w.since, w.until = d.engine.now(), d.engine.patience(w.timeout)
-		c.Working(false)
-	}
+	c.beginWait(w)
 	err := c.block(toRead, w.until)
 	if d.noRead {
 		d.noRead, err = false, net.ErrClosed
