@@ -83,7 +83,7 @@ func TestNumbers(t *testing.T) {
 	app := quiet()
 	typed.Get(app, "/", func(_ *dunlin.Request, in struct {
 		I int     `query:"i" default:"1"`
-		U uint    `query:"u" default:"1"`
+		U uint64  `query:"u" default:"1"`
 		F float64 `query:"f" default:"1"`
 		G float32 `query:"g" default:"1"`
 	}) (typed.None, error) {

@@ -17,7 +17,7 @@ import (
 func TestSlowReadersOfSharedBodiesKeepNobodyOut(t *testing.T) {
 	for name, sizes := range map[string][]int{"larger than the budget": {20 << 20}, "the budget": {7 << 20, 7 << 20}} {
 		t.Run(name, func(t *testing.T) {
-			onLoops(t, func(t *testing.T) {
+			onLoopAndTLS(t, func(t *testing.T) {
 				app, addr := startShared(t, sizes)
 				var readers []*bufio.Reader
 				for i := range 2 * len(sizes) {

@@ -91,7 +91,7 @@ func TestUntakenAnswersAreCharged(t *testing.T) {
 	const clients = 10
 	// mostBeside is what a client takes that is not charged: goroutines, its own side of the connection, buffers of TLS.
 	const mostBeside = 64 << 10
-	onLoops(t, func(t *testing.T) {
+	onLoopAndTLS(t, func(t *testing.T) {
 		for _, protocol := range []string{"HTTP/1.1", "HTTP/2, shut windows", "HTTP/2, full sockets"} {
 			for _, path := range []string{"/at-once", "/blocked", "/stream", "/pieces", "/events", "/std", "/mounted", "/program"} {
 				t.Run(protocol+path, func(t *testing.T) {
@@ -135,8 +135,8 @@ func clientsWait(app *dunlin.App, clients int) bool {
 	return max(s.Actions.InFlight, s.Memory.Holders, s.Memory.ReadPaused*untakenStreams) >= clients
 }
 
-// onLoops runs f on the loop engine, in clear text and by TLS.
-func onLoops(t *testing.T, f func(t *testing.T)) {
+// onLoopAndTLS runs f on the loop engine, in clear text and by TLS.
+func onLoopAndTLS(t *testing.T, f func(t *testing.T)) {
 	for _, name := range []string{"loop", byTLS} {
 		on(t, name, dunlin.EngineLoop, func(t *testing.T, _ dunlin.Engine) { f(t) })
 	}
