@@ -23,6 +23,7 @@ type objectPlan struct {
 	shift   uint8
 	exact   map[string]int16 // instead of table
 	folded  map[string]int16 // by folded name: the first such member
+	longest int              // bytes that the name of a member takes in a text at the most
 
 	// watched says that the object's end looks at which members were there.
 	watched  bool
@@ -113,6 +114,7 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 		if _, taken := o.folded[string(appendFolded(nil, []byte(f.name)))]; !taken {
 			o.folded[string(appendFolded(nil, []byte(f.name)))] = int16(i)
 		}
+		o.longest = max(o.longest, 6*len(f.name)) // a byte can be written as \u0000
 	}
 	o.index()
 	c.watch(p, all)

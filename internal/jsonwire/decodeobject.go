@@ -111,8 +111,8 @@ func (d *decoder) next(i int, end byte) (next int, more bool) {
 // name reads the name of a member and the colon behind it, and finds the member
 // of a struct, or noMember.
 func (d *decoder) name(o *objectPlan, i int) (index, next int) {
-	name, next := d.nameText(i)
-	if next < 0 {
+	name, next := d.nameText(i, o.longest)
+	if next < 0 || len(name) > o.longest {
 		return noMember, next
 	}
 	index = o.find(name)
@@ -123,8 +123,8 @@ func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 }
 
 // nameText reads the name of a member and the colon behind it. The name is valid
-// until the next call.
-func (d *decoder) nameText(i int) (name []byte, next int) {
+// until the next call. One that takes more than longest bytes keeps its escapes.
+func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 	data := d.data
 	if i >= len(data) || data[i] != '"' {
 		return nil, d.syntax(i)
@@ -133,11 +133,19 @@ func (d *decoder) nameText(i int) (name []byte, next int) {
 	if end < len(data) && data[end] == '"' {
 		name, next = data[i+1:end], end+1
 	} else {
-		var s string
-		if s, next = d.oddString(i+1, end); next < 0 {
-			return nil, next
+		var ok bool
+		if next, _, ok = scanString(data, end); !ok {
+			return nil, d.syntax(next)
 		}
-		name = viewedBytes(s)
+		if name = data[i+1 : next-1]; len(name) <= longest {
+			var s string
+			if s, next = d.oddString(i+1, end); next < 0 {
+				return nil, next
+			}
+			name = viewedBytes(s)
+		} else if d.limits.InvalidUTF8 && holdsOdd(name) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
+			return nil, -1
+		}
 	}
 	if next >= len(data) || data[next] != ':' {
 		if next = skipSpace(data, next); next >= len(data) || data[next] != ':' {

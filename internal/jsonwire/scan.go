@@ -3,6 +3,7 @@ package jsonwire
 import (
 	"encoding/binary"
 	"math/bits"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -94,40 +95,59 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 			return i, escaped, false
 		}
 		escaped = true
-		if i, ok = scanEscape(data, i+1); !ok {
-			return i, escaped, false
+		for i < len(data) && data[i] == '\\' { // most escapes stand beside others
+			if i+1 < len(data) && unescaped[data[i+1]] != 0 {
+				i += 2
+			} else if i, ok = scanEscape(data, i+1); !ok {
+				return i, escaped, false
+			}
 		}
 	}
 }
+
+// unescaped has what the escapes of two bytes stand for, by their second byte; 0 for others.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// ShortEscape reports whether an escape of two bytes has c as its second byte.
+func ShortEscape(c byte) bool { return unescaped[c] != 0 }
 
 // scanEscape reads an escape from behind its backslash.
 func scanEscape(data []byte, i int) (next int, ok bool) {
 	if i >= len(data) {
 		return i, false
 	}
-	switch data[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	if unescaped[data[i]] != 0 {
 		return i + 1, true
-	case 'u':
-		for range 4 {
-			if i++; i >= len(data) || unhex(data[i]) < 0 {
-				return i, false
-			}
-		}
-		return i + 1, true
+	}
+	if data[i] != 'u' {
+		return i, false
+	}
+	if _, ok := Hex(data, i+1); ok {
+		return i + 5, true
+	}
+	for i++; i < len(data) && hexValues[data[i]] >= 0; i++ {
 	}
 	return i, false
 }
 
-// unhex is the value of a hexadecimal digit, -1 for another byte.
-func unhex(c byte) rune {
-	switch {
-	case '0' <= c && c <= '9':
-		return rune(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return rune(c|0x20-'a') + 10
+// hexValues has the values of hexadecimal digits, -1 for other bytes.
+var hexValues = func() (values [256]int16) {
+	for c := range values {
+		values[c] = -1
 	}
-	return -1
+	for i, c := range "0123456789abcdef" {
+		values[c], values[unicode.ToUpper(c)] = int16(i), int16(i)
+	}
+	return values
+}()
+
+// Hex returns the number that four hexadecimal digits at i write.
+func Hex(data []byte, i int) (r rune, ok bool) {
+	if len(data)-i < 4 {
+		return 0, false
+	}
+	a, b, c, d := hexValues[data[i]], hexValues[data[i+1]], hexValues[data[i+2]], hexValues[data[i+3]]
+	return rune(a)<<12 | rune(b)<<8 | rune(c)<<4 | rune(d), a|b|c|d >= 0
 }
 
 // scanNumber reads a number.

@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -75,6 +76,11 @@ func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 		var r rune
 		var size int
 		if raw[i] == '\\' {
+			if c := unescaped[raw[i+1]]; c != 0 {
+				dst = append(dst, c)
+				i += 2
+				continue
+			}
 			r, size = unescape(raw[i:])
 		} else {
 			r, size = utf8.DecodeRune(raw[i:])
@@ -88,39 +94,50 @@ func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 	return dst, odd
 }
 
+// holdsOdd reports whether the inside of a JSON string holds what is no character, as appendUnquoted does.
+func holdsOdd(raw []byte) bool {
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' {
+			next := bytes.IndexByte(raw[i:], '\\')
+			if next < 0 {
+				break
+			}
+			i += next
+		}
+		size := 2
+		if raw[i+1] == 'u' {
+			var r rune
+			if r, size = unescape(raw[i:]); r == utf8.RuneError && surrogate(raw[i:]) {
+				return true
+			}
+		}
+		i += size
+	}
+	return !utf8.Valid(raw)
+}
+
 // unescape reads the escape that b begins with, or two that are a surrogate
 // pair. A surrogate alone is U+FFFD.
 func unescape(b []byte) (r rune, size int) {
-	switch c := b[1]; c {
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		r = hexRune(b)
-		if !utf16.IsSurrogate(r) {
-			return r, 6
-		}
-		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
-			if pair := utf16.DecodeRune(r, hexRune(b[6:])); pair != utf8.RuneError {
-				return pair, 12
-			}
-		}
-		return utf8.RuneError, 6
-	default:
+	if c := unescaped[b[1]]; c != 0 {
 		return rune(c), 2
 	}
+	r = hexRune(b)
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		if pair := utf16.DecodeRune(r, hexRune(b[6:])); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return utf8.RuneError, 6
 }
 
 // hexRune is the number of the escape \uXXXX that b begins with.
 func hexRune(b []byte) rune {
-	return unhex(b[2])<<12 | unhex(b[3])<<8 | unhex(b[4])<<4 | unhex(b[5])
+	r, _ := Hex(b, 2)
+	return r
 }
 
 // surrogate reports whether the escape that b begins with is one of a surrogate.

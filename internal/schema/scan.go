@@ -93,6 +93,10 @@ func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 			return i, flags, false
 		case c == '\\':
 			flags |= escaped
+			if i+1 < len(b) && jsonwire.ShortEscape(b[i+1]) {
+				i += 2
+				continue
+			}
 			n, half, good := scanEscape(b, i)
 			if !good {
 				return n, flags, false
@@ -141,20 +145,12 @@ func scanEscape(b []byte, i int) (end int, half, ok bool) {
 
 // scanHex reads four hexadecimal digits.
 func scanHex(b []byte, i int) (r rune, end int, ok bool) {
-	for end = i; end < i+4; end++ {
-		if end >= len(b) {
-			return 0, end, false
-		}
-		switch c := b[end]; {
-		case isDigit(c):
-			r = r<<4 | rune(c-'0')
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, end, false
-		}
+	if r, ok = jsonwire.Hex(b, i); ok {
+		return r, i + 4, true
 	}
-	return r, end, true
+	for end = i; end < len(b) && (isDigit(b[end]) || 'a' <= b[end]|0x20 && b[end]|0x20 <= 'f'); end++ {
+	}
+	return 0, end, false
 }
 
 // appendUnescaped appends the content of a string that scanString has accepted.
