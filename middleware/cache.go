@@ -350,7 +350,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok
 	}
 	seen = inside.Among(r, keyNames)
 	if seen&withConnection != 0 {
-		if v := view.String(r.HeaderBytes("Connection")); v != "keep-alive" && namesFields(v) {
+		if namesFields(view.String(r.HeaderBytes("Connection"))) {
 			return seen, false
 		}
 	}

@@ -29,6 +29,10 @@ type Names struct {
 	all    []string
 	firsts uint32            // letters that they begin with, whatever the case
 	sized  [longestOf]uint64 // by length, sets of them
+
+	// NamesFields is the set of Connection, which the others do not hold: wires know without a look at the
+	// name whether it is there and names fields.
+	NamesFields uint64
 }
 
 const longestOf = 40 // bytes that none is as long as
@@ -37,13 +41,18 @@ const longestOf = 40 // bytes that none is as long as
 func NewNames(all ...string) *Names {
 	s := &Names{all: all}
 	for i, name := range all {
+		if name == "Connection" {
+			s.NamesFields = 1 << i
+			continue
+		}
 		s.firsts |= 1 << (name[0] & 31)
 		s.sized[len(name)] |= 1 << i
 	}
 	return s
 }
 
-// Set returns the set of a name, whatever its case: a bit, in the order of all, and none for a name that is not among them.
+// Set returns the set of a name, whatever its case: a bit, in the order of all, and none for Connection and for a name that is
+// not among them.
 func (s *Names) Set(name string) uint64 {
 	if name == "" || len(name) >= longestOf || s.firsts>>(name[0]&31)&1 == 0 {
 		return 0 // as most are

@@ -32,3 +32,11 @@ func TestNamesSet(t *testing.T) {
 		}
 	}
 }
+
+// Connection is in no set by its name: wires say whether it names fields.
+func TestNamesFields(t *testing.T) {
+	names := exchange.NewNames("Cookie", "Connection")
+	if names.Set("Connection") != 0 || names.NamesFields != 1<<1 || names.Set("cookie") != 1<<0 || exchange.NewNames("Cookie").NamesFields != 0 {
+		t.Errorf("%b, %b", names.Set("Connection"), names.NamesFields)
+	}
+}

@@ -63,6 +63,9 @@ func (o *overlay) Among(names *Names) uint64 {
 	set := o.Wire.Among(names)
 	for _, name := range o.names {
 		set |= names.Set(name) // what is gone is "" to List
+		if strings.EqualFold(name, "Connection") {
+			set |= names.NamesFields
+		}
 	}
 	return set
 }

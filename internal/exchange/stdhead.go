@@ -89,6 +89,9 @@ func (h *StdHead) Among(names *Names) (set uint64) {
 	for name := range h.Req.Header {
 		set |= names.Set(name)
 	}
+	if h.Req.Header["Connection"] != nil {
+		set |= names.NamesFields
+	}
 	return set
 }
 

@@ -28,6 +28,7 @@ type Wire interface {
 	// loop began, see Nanos. ip is negative if it was not asked for, is not IPv4, or takes longer to find.
 	Glance(name string, client bool) (named bool, origin string, ip, now int64)
 	// Among returns which of the names may be among the request's fields, after one look at all of them; List has the values.
+	// Connection counts where it may name other fields.
 	Among(*Names) (set uint64)
 	ContentLength() int64 // in bytes, -1 when not known before the body is read
 	// Received returns the body, borrowed until the message ends, when it is here in

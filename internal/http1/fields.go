@@ -40,12 +40,12 @@ func (h *Head) conclude() {
 	if h.Minor == 0 {
 		// Without 1.1 neither 100 (Continue) nor Upgrade exists: RFC 9110
 		// §10.1.1 and §7.8 say to ignore them.
-		h.KeepAlive = h.connectionKeep && !h.connectionClose
+		h.KeepAlive = h.connection&(optionKeepAlive|optionClose) == optionKeepAlive
 		return
 	}
-	h.KeepAlive = !h.connectionClose
+	h.KeepAlive = h.connection&optionClose == 0
 	h.Expect100 = h.expectContinue && h.HasBody()
-	h.Upgrade = h.hasUpgrade && h.connectionUpgrade
+	h.Upgrade = h.hasUpgrade && h.connection&optionUpgrade != 0
 }
 
 // contentLengthField reads Content-Length. RFC 9110 §8.6 lets a recipient
@@ -132,7 +132,7 @@ func isCoding(b []byte) bool {
 // (RFC 9110 §7.6.1) and ignores the rest.
 func (h *Head) connectionField(value []byte) {
 	if isWord(value, "keep-alive") { // what nearly everyone sends
-		h.connectionKeep = true
+		h.connection |= optionKeepAlive
 		return
 	}
 	for len(value) > 0 {
@@ -140,11 +140,13 @@ func (h *Head) connectionField(value []byte) {
 		option, value = nextMember(value)
 		switch {
 		case isWord(option, "close"):
-			h.connectionClose = true
+			h.connection |= optionClose
 		case isWord(option, "keep-alive"):
-			h.connectionKeep = true
+			h.connection |= optionKeepAlive
 		case isWord(option, "upgrade"):
-			h.connectionUpgrade = true
+			h.connection |= optionUpgrade
+		case len(option) > 0:
+			h.connection |= optionOther
 		}
 	}
 }

@@ -31,13 +31,11 @@ type Head struct {
 	PathEscaped bool // Path holds well-formed percent escapes
 
 	// What field lines have said so far.
-	hasHost           bool
-	hasUpgrade        bool
-	connectionClose   bool
-	connectionKeep    bool
-	connectionUpgrade bool
-	expectContinue    bool
-	alone             bool // the request line has said all there is, see Parse
+	hasHost        bool
+	hasUpgrade     bool
+	expectContinue bool
+	alone          bool // the request line has said all there is, see Parse
+	connection     connectionOptions
 
 	state   headState
 	line    int // where the first unfinished line starts
@@ -48,6 +46,19 @@ type Head struct {
 	fields []fieldSpan
 	buf    []byte // the complete head, once there is one
 }
+
+// connectionOptions are options of Connection.
+type connectionOptions uint8
+
+const (
+	optionClose connectionOptions = 1 << iota
+	optionKeepAlive
+	optionUpgrade
+	optionOther
+)
+
+// NamesFields reports whether Connection has options beside close, keep-alive and upgrade.
+func (h *Head) NamesFields() bool { return h.connection&optionOther != 0 }
 
 // span is the bytes [start, end) of the head.
 type span struct{ start, end uint32 }

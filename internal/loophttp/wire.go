@@ -488,6 +488,9 @@ func (x *wire) Among(names *exchange.Names) (set uint64) {
 		name, _ := x.head.Field(i)
 		set |= names.Set(view.String(name))
 	}
+	if x.head.NamesFields() {
+		set |= names.NamesFields
+	}
 	return set
 }
 
