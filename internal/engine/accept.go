@@ -204,8 +204,10 @@ func (l *loop) accept(d *Driver, i int) bool {
 	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
-			l.pauseAccept(errMaxConns)
-			l.makeRoomFor(a.listeners[i : i+1])
+			if hasBacklog(a.listeners[i].fd) { // else the next client has the pause begin, and is made room for at once
+				l.pauseAccept(errMaxConns)
+				l.makeConnRoom()
+			}
 			return true
 		}
 		ln := a.listeners[i]
@@ -357,19 +359,14 @@ func (l *loop) notePaused(why error) {
 // retryAccept looks whether the reason of a pause is over.
 func (l *loop) retryAccept() {
 	if e := l.e; e.conns.Load() >= int64(e.cfg.MaxConns) {
-		l.makeRoomFor(l.acceptor.listeners)
+		if slices.ContainsFunc(l.acceptor.listeners, func(ln *listener) bool { return hasBacklog(ln.fd) }) {
+			l.makeConnRoom()
+		}
 		l.notePaused(errMaxConns)
 		l.acceptor.resumeAt = l.now + acceptPause
 		return
 	}
 	l.resumeAccept() // with descriptors there is no other way to know
-}
-
-// makeRoomFor ends connections for one that waits to be accepted from a listener, if there is one.
-func (l *loop) makeRoomFor(listeners []*listener) {
-	if slices.ContainsFunc(listeners, func(ln *listener) bool { return hasBacklog(ln.fd) }) {
-		l.makeConnRoom()
-	}
 }
 
 // hasBacklog reports whether a connection waits to be accepted.

@@ -153,6 +153,24 @@ func TestSeveralListeners(t *testing.T) {
 	}
 }
 
+// A client that comes when as many connections are open as may be has idle ones end at once, however long before that
+// the last one was accepted.
+func TestIdleConnectionsEndAtOnceForNewOnes(t *testing.T) {
+	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), MaxConns: 4, OpenTimeout: time.Minute}, newLineHandler())
+	for range 4 {
+		c := s.dial()
+		c.send("echo first\n")
+		c.want("first")
+	}
+	if n := s.Stats().AcceptPauses; n != 0 {
+		t.Errorf("accepting has paused %d times, though no client waited", n)
+	}
+	s.AdvanceClock(10 * time.Second)
+	late := s.dial()
+	late.send("echo late\n")
+	late.want("late")
+}
+
 // TestOutOfDescriptors runs itself in a process of its own, which it deprives
 // of file descriptors.
 func TestOutOfDescriptors(t *testing.T) {
