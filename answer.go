@@ -284,7 +284,7 @@ func (a *App) applyPolicies(r *Request, resp *Response) {
 		changed := *resp
 		a.callPolicy(p, info, &changed)
 		if changed.a.Failed() && !resp.a.Failed() {
-			a.log.Error("a policy adds what may not be sent", "error", changed.Err())
+			a.log.Error("a policy adds what may not be sent", "error", logged(changed.Err()))
 		} else if changed.a.Kind() != resp.a.Kind() || changed.a.Status() != resp.a.Status() || changed.a.Body != resp.a.Body {
 			a.log.Error("a policy changed more than headers", "from", resp.String(), "to", changed.String())
 		} else {
