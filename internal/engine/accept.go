@@ -413,16 +413,21 @@ func (l *loop) dropIdle(secure bool) (closed int) {
 			idle = append(idle, c)
 		}
 	}
+	why := "no room for more connections"
+	if secure {
+		why = "no memory for more connections with TLS"
+	}
+	return l.closeIdle(idle, why)
+}
+
+// closeIdle closes some of these idle connections, longest idle first, and returns how many.
+func (l *loop) closeIdle(idle []*Conn, why string) (closed int) {
 	slices.SortStableFunc(idle, func(a, b *Conn) int { return cmp.Compare(a.deadline, b.deadline) })
 	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, leastIdle))] {
 		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
 			continue // a request is waiting to be read
 		}
 		if n, due := l.e.cfg.Shed.Note(admission.IdleDropped); due {
-			why := "no room for more connections"
-			if secure {
-				why = "no memory for more connections with TLS"
-			}
 			l.e.cfg.Logger.Warn("engine: "+why+": idle ones are closed, the oldest first", "idle", len(idle), "count", n)
 		}
 		l.close(c)

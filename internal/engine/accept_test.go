@@ -171,6 +171,37 @@ func TestIdleConnectionsEndAtOnceForNewOnes(t *testing.T) {
 	late.want("late")
 }
 
+// An address with most connections does not keep out others by using each of them several times a second.
+func TestRecentlyUsedConnectionsOfOneAddressMakeRoom(t *testing.T) {
+	h := newLineHandler()
+	h.commands["use"] = func(d *engine.Driver, c *engine.Conn, args string) {
+		c.SetDeadline(time.Minute)
+		answer(d, args)
+	}
+	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), MaxConns: 4, OpenTimeout: time.Minute}, h)
+	var used []*client
+	for range 4 {
+		used = append(used, s.dial())
+	}
+	var late *client
+	for range 20 {
+		for _, c := range used {
+			_, _ = c.Write([]byte("use again\n"))
+			if got, err := c.r.ReadString('\n'); err != nil || got != "again\n" { // it was closed
+				late.send("echo late\n")
+				late.want("late")
+				return
+			}
+		}
+		if late == nil {
+			late = s.dial()
+			eventually(t, "accepting pauses", func() bool { return s.Stats().AcceptPauses > 0 })
+		}
+		s.AdvanceClock(300 * time.Millisecond)
+	}
+	t.Error("none was closed for a client of the same address that waits")
+}
+
 // TestOutOfDescriptors runs itself in a process of its own, which it deprives
 // of file descriptors.
 func TestOutOfDescriptors(t *testing.T) {

@@ -18,7 +18,9 @@ import (
 //  1. idle ones, the longest idle first (dropIdle);
 //  2. idle ones of many parts, which their handler knows;
 //  3. those that wait for their peer in the middle of a head, a small body or a handshake, of the address that has most. Where
-//     none has several, some that have waited longest are ended if the pause lasts.
+//     none has several, some that have waited longest are ended if the pause lasts;
+//  4. if the pause lasts, idle ones that were used within the last second, of an address with more than half of the
+//     loop's connections (dropRecent). It could keep all places by a request a second on each else.
 //
 // What is being served, and what its peer is being sent, goes on.
 
@@ -51,11 +53,39 @@ func (l *loop) makeConnRoom() {
 			return
 		}
 	}
-	l.evictSlow(slow, lasts)
+	if !l.evictSlow(slow, lasts) && lasts {
+		l.dropRecent()
+	}
 }
 
-// evictSlow ends connections that wait for their peer: half of those of the address with most of them.
-func (l *loop) evictSlow(slow []*Conn, lasts bool) {
+// dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first.
+func (l *loop) dropRecent() {
+	counts := make(map[admission.AddressKey]int)
+	idle := make(map[admission.AddressKey][]*Conn)
+	for _, c := range l.conns {
+		if c == nil {
+			continue
+		}
+		ip := l.e.source(c.peer.addr())
+		if !ip.IsValid() {
+			continue // it stands for many clients
+		}
+		k := admission.AddressKeyOf(ip)
+		counts[k]++
+		if c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued {
+			idle[k] = append(idle[k], c)
+		}
+	}
+	for k, n := range counts {
+		if n > int(l.count.Load())/2 {
+			l.closeIdle(idle[k], "no room for more connections")
+		}
+	}
+}
+
+// evictSlow ends connections that wait for their peer: half of those of the address with most of them. It reports whether
+// there were any to end.
+func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	counts := make(map[admission.AddressKey]int)
 	key := func(c *Conn) (k admission.AddressKey, ok bool) {
 		if ip := l.e.source(c.peer.addr()); ip.IsValid() {
@@ -78,8 +108,11 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) {
 	for _, c := range slow {
 		most = max(most, count(c))
 	}
-	if l.e.shakes.evict(most, lasts) || most == 0 || most == 1 && !lasts {
-		return
+	if l.e.shakes.evict(most, lasts) {
+		return true
+	}
+	if most == 0 || most == 1 && !lasts {
+		return false
 	}
 	slices.SortStableFunc(slow, func(a, b *Conn) int {
 		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.deadline, b.deadline))
@@ -91,6 +124,7 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) {
 	for _, c := range slow[:n] {
 		l.post(message{kind: msgEvict, conn: c})
 	}
+	return true
 }
 
 // evict has the handler end c, if that still waits for its peer. It reports whether d still drives the loop.
