@@ -170,7 +170,7 @@ func (a *App) logFailure(r *Request, resp *Response) {
 		if !a.log.Enabled(context.Background(), level) {
 			return
 		}
-		a.log.DebugContext(r.lasting(), "client gone before its answer", "error", logged(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+		a.log.DebugContext(r.lasting(), "client gone before its answer", "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
@@ -185,19 +185,9 @@ func (a *App) logFailure(r *Request, resp *Response) {
 	if !a.log.Enabled(context.Background(), level) {
 		return // before the arguments are made
 	}
-	args := []any{"status", resp.a.Status(), "error", logged(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID()}
+	args := []any{"status", resp.a.Status(), "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID()}
 	if count > 0 {
 		args = append(args, "count", count)
 	}
 	a.log.Log(r.lasting(), level, "request failed", args...)
-}
-
-// logged returns an error for a log record. An error may quote the request at any length: a long text is cut, as
-// strings are.
-func logged(err error) any {
-	text := fmt.Sprint(err) // it recovers a panic of Error
-	if short := logqueue.Short(text); short != text {
-		return short
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
 // Every answer to a request passes this place, whoever made it: an action, the app
@@ -284,7 +285,7 @@ func (a *App) applyPolicies(r *Request, resp *Response) {
 		changed := *resp
 		a.callPolicy(p, info, &changed)
 		if changed.a.Failed() && !resp.a.Failed() {
-			a.log.Error("a policy adds what may not be sent", "error", logged(changed.Err()))
+			a.log.Error("a policy adds what may not be sent", "error", logqueue.Error(changed.Err()))
 		} else if changed.a.Kind() != resp.a.Kind() || changed.a.Status() != resp.a.Status() || changed.a.Body != resp.a.Body {
 			a.log.Error("a policy changed more than headers", "from", resp.String(), "to", changed.String())
 		} else {

@@ -301,6 +301,15 @@ func Short(s string) string {
 	return s[:end] + "…"
 }
 
+// Error returns an error for an attribute. It may quote a request at any length: a text that is too long is cut.
+func Error(err error) any {
+	text := fmt.Sprint(err) // it recovers a panic of Error
+	if short := Short(text); short != text {
+		return short
+	}
+	return err
+}
+
 // isLong reports whether an attribute is cut.
 func isLong(a slog.Attr) bool {
 	return a.Value.Kind() == slog.KindString && a.Key != "stack" && len(a.Value.String()) > mostText
