@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -49,12 +50,14 @@ type IdempotencyConfig struct {
 	// output of the request in the app's memory budget; without room there it is not gathered, and not kept. Default: 1 MiB.
 	MaxBytes int
 
-	// StoreBytes bounds what all keys hold in a [store.Memory], so that others keep their room. Where the store is for keys alone, it may be all of
-	// MemoryConfig.MaxBytes. Other stores have a bound of their own. Default: a quarter of MemoryConfig.MaxBytes.
+	// StoreBytes bounds the bytes that all keys hold in the store, so that other uses of it, such as sessions, keep their room. Beyond it new
+	// keys get 503. In a [store.Memory] the store counts them; the default is a quarter of MemoryConfig.MaxBytes, and a store for keys alone may
+	// give them all of it. In other stores, such as one in Redis, each process counts about what it has stored within TTL, as for UserBytes; the
+	// default is no bound: set one where the store is shared with sessions, or give the keys a store of their own.
 	StoreBytes int64
 
 	// UserBytes bounds about what the keys of one user hold within TTL, by what this process has stored; of requests without a user it
-	// bounds an address, of IPv6 a /64. Beyond it new keys get 429. Default: 64 MiB, and in a store.Memory at most half of StoreBytes.
+	// bounds an address, of IPv6 a /64. Beyond it new keys get 429. Default: 64 MiB, but at most half of StoreBytes.
 	UserBytes int64
 
 	// Logger is told, once a second at most, what could not be kept. Default: slog.Default().
@@ -70,6 +73,7 @@ type IdempotencyConfig struct {
 //	409  the first request with the key is running, or its answer could not be kept
 //	422  the key was used for something else: another host, path, query, media type or body
 //	429  the keys of the user hold as much as they may: IdempotencyConfig.UserBytes
+//	503  all keys hold as much as they may: IdempotencyConfig.StoreBytes
 //
 // A key counts for a user, a method and a route. Its first request claims it in the store by one
 // atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
@@ -85,11 +89,14 @@ type IdempotencyConfig struct {
 // Put it behind authentication, and behind what must run for each repetition, such as Compress and CORS. Idempotency panics
 // when a setting is not valid.
 func Idempotency(c IdempotencyConfig) dunlin.Middleware {
-	c.setDefaults()
+	bounded := c.setDefaults()
 	if err := c.validate(); err != nil {
 		panic("middleware: " + err.Error())
 	}
 	undo, quota := &claimsToUndo{config: &c}, newKeyQuota(c.UserBytes, c.TTL)
+	if c.StoreBytes > 0 && !bounded {
+		quota.all = newKeyQuota(c.StoreBytes, c.TTL)
+	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			// All lines count: one that is empty hides no other.
@@ -121,7 +128,8 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 
 const idempotencyKey = "Idempotency-Key"
 
-func (c *IdempotencyConfig) setDefaults() {
+// setDefaults reports whether the store bounds the bytes of all keys.
+func (c *IdempotencyConfig) setDefaults() (bounded bool) {
 	if c.Methods == nil {
 		c.Methods = []string{http.MethodPost, http.MethodPatch}
 	}
@@ -135,7 +143,7 @@ func (c *IdempotencyConfig) setDefaults() {
 		c.MaxBytes = 1 << 20
 	}
 	if c.StoreBytes < 0 || c.UserBytes < 0 || c.Store == nil {
-		return // which validate refuses
+		return false // which validate refuses
 	}
 	share := int64(0)
 	if s, ok := c.Store.(interface {
@@ -144,11 +152,13 @@ func (c *IdempotencyConfig) setDefaults() {
 		share = s.Bound(keysPrefix, c.StoreBytes)
 	}
 	if c.UserBytes == 0 {
-		if c.UserBytes = defaultUserBytes; share > 0 {
-			c.UserBytes = max(min(c.UserBytes, share/2), 1)
+		c.UserBytes = defaultUserBytes
+		if most := cmp.Or(share, c.StoreBytes); most > 0 {
+			c.UserBytes = max(min(c.UserBytes, most/2), 1)
 		}
 	}
 	c.Logger = patient(c.Logger)
+	return share > 0
 }
 
 // keysPrefix is what the keys in the store begin with.
@@ -256,8 +266,8 @@ type claim struct {
 
 // serve answers the request of a claim.
 func (k *claim) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
-	if wait, ok := k.quota.take(k.holder, claimCost); !ok {
-		return k.overQuota(r, wait)
+	if wait, short := k.quota.take(k.holder, claimCost); short != nil {
+		return k.overQuota(r, wait, short)
 	}
 	resp, runs := k.claim(r)
 	if !runs {
@@ -409,13 +419,18 @@ func hasCause(err error) bool {
 	return err != nil && (!ok || p.Cause != nil)
 }
 
-// holds takes the bytes of an answer of the user's quota.
+// holds takes the bytes of an answer of the quotas.
 func (k *claim) holds(n int) bool {
-	_, ok := k.quota.take(k.holder, int64(n))
-	if !ok {
+	_, short := k.quota.take(k.holder, int64(n))
+	switch {
+	case short == nil:
+		return true
+	case short == k.quota:
 		k.notKept("the user's keys hold as much as they may: IdempotencyConfig.UserBytes")
+	default:
+		k.notKept("all keys hold as much as they may: IdempotencyConfig.StoreBytes")
 	}
-	return ok
+	return false
 }
 
 // keep writes how a request has ended. A store that is full has room for a note that the answer was not kept. What cannot be written stays

@@ -22,6 +22,7 @@ type keyQuota struct {
 	most    int64
 	began   time.Time
 	seed    maphash.Seed
+	all     *keyQuota // of all holders together, under the holder 0; nil where the store bounds them
 
 	mu    sync.Mutex // held from Look to Note
 	table *gcra.Table
@@ -56,8 +57,24 @@ func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
 	return maphash.Comparable[netip.Prefix](q.seed, prefix)
 }
 
-// take takes n bytes of a holder's quota, or returns how long it will be until there are as many.
-func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, ok bool) {
+// take takes n bytes of a holder's quota and of that of all, or returns how long it will be until there are as many, and which one has too few.
+func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, short *keyQuota) {
+	if q.all != nil {
+		if wait, short := q.all.take(0, n); short != nil {
+			return wait, short
+		}
+	}
+	wait, ok := q.takeOwn(holder, n)
+	if ok {
+		return 0, nil
+	}
+	if q.all != nil {
+		q.all.giveBack(0, n)
+	}
+	return wait, q
+}
+
+func (q *keyQuota) takeOwn(holder uint64, n int64) (wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := int64(time.Since(q.began)) + 1
@@ -71,14 +88,18 @@ func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, ok bool) {
 
 // giveBack returns n bytes that take has given.
 func (q *keyQuota) giveBack(holder uint64, n int64) {
+	if q.all != nil {
+		q.all.giveBack(0, n)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := int64(time.Since(q.began)) + 1
 	q.table.Note(holder, now, max(q.table.Look(holder, now).Used-n*q.perByte, 0))
 }
 
-// overQuota answers a request of a user whose keys hold as much as they may. The answer to a key that is known is sent all the same.
-func (k *claim) overQuota(r *dunlin.Request, wait time.Duration) dunlin.Response {
+// overQuota answers a request when the keys of its user, or all keys, hold as much as they may. The answer to a known key is sent all the
+// same.
+func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota) dunlin.Response {
 	item, err := k.config.Store.Get(r.Context(), k.key)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
@@ -86,9 +107,11 @@ func (k *claim) overQuota(r *dunlin.Request, wait time.Duration) dunlin.Response
 	case len(item.Value) >= recordHead && item.Value[0] != stateFree:
 		return k.again(item.Value)
 	}
-	return dunlin.Problem(dunlin.ProblemDetails{
-		Status: http.StatusTooManyRequests, Detail: "the answers that are kept for this user's Idempotency-Keys take as much room as they may",
-	}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
+	status, detail := http.StatusTooManyRequests, "the answers kept for this user's Idempotency-Keys take as much room as they may"
+	if short != k.quota {
+		status, detail = http.StatusServiceUnavailable, "the answers kept for Idempotency-Keys take as much room as they may"
+	}
+	return dunlin.Problem(dunlin.ProblemDetails{Status: status, Detail: detail}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
 }
 
 // saysUndone reports whether a status says that the request was refused, before anything was done.

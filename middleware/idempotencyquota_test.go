@@ -152,6 +152,36 @@ func TestIdempotencyQuotaComesBack(t *testing.T) {
 	})
 }
 
+// elsewhere hides that a store can bound a use, as one of another machine.
+type elsewhere struct{ store.Store }
+
+// StoreBytes holds in a store that cannot bound a use of it: other uses keep their room, and known keys their answers.
+func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
+	const all = 1 << 20
+	m := store.NewMemory(store.MemoryConfig{MaxBytes: all, Logger: slog.New(slog.DiscardHandler)})
+	config := middleware.IdempotencyConfig{Store: elsewhere{m}, User: func(r *dunlin.Request) string { return r.Header("X-User") }, StoreBytes: all / 4}
+	app, runs := orders(config, func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text(strings.Repeat("x", 1000)) })
+	refused := 0
+	for i := range 1000 {
+		switch w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "X-User", strconv.Itoa(i)); w.Code {
+		case 200:
+		case 503:
+			refused++
+		default:
+			t.Fatalf("user %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if refused == 0 || runs.Load() == 0 {
+		t.Errorf("%d of 1000 refused, %d carried out", refused, runs.Load())
+	}
+	if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.Absent, time.Hour); err != nil {
+		t.Errorf("a session: %v", err)
+	}
+	if w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "X-User", "0"); w.Code != 200 || w.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a known key: %d %v", w.Code, w.Header())
+	}
+}
+
 // A store that is full when a request has been carried out keeps a note of that: repetitions are told that the answer was not kept.
 func TestIdempotencyFullStore(t *testing.T) {
 	m := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
