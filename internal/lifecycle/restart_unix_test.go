@@ -82,8 +82,9 @@ func TestService(t *testing.T) {
 	app.Get("/variables", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text(os.Getenv("LISTEN_FDS") + os.Getenv("LISTEN_PID") + os.Getenv("DUNLIN_RESTART"))
 	})
-	besides(t, config)
+	shutdown := besides(t, config)
 	err := app.Run(context.Background())
+	shutdown()
 	tell("ended %d %v", pid, err)
 	if err != nil {
 		os.Exit(1)
@@ -92,8 +93,8 @@ func TestService(t *testing.T) {
 }
 
 // besides serves other apps of the process, which answer "other" in place of its number: one whose Run is over before that
-// of the service begins, and one by ListenAndServe, unless its address is in use by another program.
-func besides(t *testing.T, config dunlin.Config) {
+// of the service begins, and one by ListenAndServe, unless its address is in use by another program. It returns what shuts the latter down.
+func besides(t *testing.T, config dunlin.Config) (shutdown func()) {
 	config.Engine, config.TLSCert, config.TLSKey, config.TLSAddr = dunlin.EngineAuto, "", "", ""
 	if addr := os.Getenv("TEST_RUN_BEFORE"); addr != "" {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -104,11 +105,22 @@ func besides(t *testing.T, config dunlin.Config) {
 	}
 	if addr := os.Getenv("TEST_LISTEN"); addr != "" {
 		if _, err := os.Stat(os.Getenv("TEST_NO_LISTEN")); err == nil {
-			return
+			return func() {}
 		}
 		config.Ready = func(net.Addr, dunlin.Engine) { fmt.Printf("beside %d\n", os.Getpid()) }
-		go func() { fmt.Println("beside", other(config).ListenAndServe(addr)) }()
+		app, ended := other(config), make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := app.ListenAndServe(addr); err != nil {
+				fmt.Println("beside", err)
+			}
+		}()
+		return func() {
+			_ = app.Shutdown(context.Background())
+			<-ended
+		}
 	}
+	return func() {}
 }
 
 func other(config dunlin.Config) *dunlin.App {
