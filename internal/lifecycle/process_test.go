@@ -5,10 +5,12 @@ package lifecycle_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,9 +49,18 @@ func TestSecondRunPanics(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address at which nothing listens.
+// freeAddress returns an address at which nothing listens. On Linux it is one that no other program uses: on 127.0.0.1 the system may give
+// the port to a connection before the service listens.
 func freeAddress(t *testing.T) string {
-	ln := suite.Listen(t)
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" { // where all of 127.0.0.0/8 is the machine
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254))
+	}
+	ln, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer ln.Close()
 	return ln.Addr().String()
 }
@@ -96,8 +107,7 @@ func TestRestartHandsOnListenAndServe(t *testing.T) {
 	pids := s.both()
 	for range 2 {
 		s.signal(pids.pid, syscall.SIGHUP)
-		next := s.both()
-		s.await(fmt.Sprintf("ended %d", pids.pid))
+		next := s.both(fmt.Sprintf("ended %d", pids.pid))
 		if next.addr != pids.addr {
 			t.Fatalf("serves %s, want %s", next.addr, pids.addr)
 		}
@@ -114,11 +124,14 @@ type both struct {
 	addr string
 }
 
-// both awaits that both apps of a process serve, in whatever order.
-func (s *service) both() (b both) {
+// both awaits that both apps of a process serve, and other lines, in any order.
+func (s *service) both(others ...string) (b both) {
 	s.t.Helper()
-	for range 2 {
-		line := s.await("serving", "beside")
+	for range 2 + len(others) {
+		line := s.await(append(others, "serving", "beside")...)
+		if strings.HasPrefix(line, "<nil>") { // Run has ended
+			continue
+		}
 		if _, err := fmt.Sscan(line, &b.pid, &b.addr); err != nil {
 			var pid int
 			if _, err := fmt.Sscan(line, &pid); err != nil {
