@@ -39,8 +39,11 @@ func TestSlowConnectionsMakeRoom(t *testing.T) {
 				}(conn)
 			}
 			probe(t, Dial(t, addr))
-			if got := <-answers; !strings.HasPrefix(got, "HTTP/1.1 408") {
-				t.Errorf("got %q, want 408", got)
+			first := <-answers
+			// An action that does not wait for its body may have answered before.
+			early := what == "body" && strings.HasPrefix(first, "HTTP/1.1 200")
+			if !early && !strings.HasPrefix(first, "HTTP/1.1 408") {
+				t.Errorf("got %q, want 408", first)
 			}
 		})
 	}
