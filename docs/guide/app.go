@@ -43,20 +43,20 @@ var cors = middleware.CORSConfig{
 func (s *service) app(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 
-	// Every answer, whoever makes it: the app's own 404, a panic's 500, a refusal in an overload.
+	// Policies and observers apply to every answer: also the app's own 404, a panic's 500, a refusal under overload.
 	app.Policy(middleware.SendRequestID("X-Request-ID"))
 	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
 	app.Policy(middleware.SendCORS(cors))
 	app.OnAnswer(middleware.LogAnswers(s.log))
 
-	// What must answer also when nothing else does, in front of all middleware.
+	// Critical routes answer even under overload. They are registered before all middleware.
 	app.Get("/ready", app.Readiness()).Critical()
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 
 	app.Use(
-		middleware.RequestID("X-Request-ID"), // who and what it is
+		middleware.RequestID("X-Request-ID"), // identifies the request
 		traced,
-		middleware.CORS(cors), // before what refuses: preflights carry no credentials
+		middleware.CORS(cors), // before middleware that refuses: preflights carry no credentials
 		typed.Declares(
 			middleware.CrossOrigin(cors.Origins...),
 			typed.Status{Code: 403, Description: "The request comes from a page of another origin"}),
@@ -100,7 +100,7 @@ func (s *service) registerAPI(app *dunlin.App) {
 	openapi.Serve(app, "/docs", openapi.Config{Title: "Links", Version: "1.0.0"})
 }
 
-// follow leads a visitor on.
+// follow redirects a visitor to the target of a link.
 func (s *service) follow(r *dunlin.Request) (dunlin.Response, error) {
 	l, ok := s.links.get(r.Param("code"))
 	if !ok {
@@ -108,7 +108,7 @@ func (s *service) follow(r *dunlin.Request) (dunlin.Response, error) {
 	}
 	select {
 	case s.clicked <- l.Code:
-	default: // they come faster than they are counted
+	default: // the queue is full
 		s.log.WarnContext(r.Context(), "a click was not counted", "code", l.Code)
 	}
 	return dunlin.Redirect(l.URL).Status(302), nil

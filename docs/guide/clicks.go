@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// countClicks counts what was clicked, and tells those who watch. When ctx ends it counts what is left.
+// countClicks counts clicks and notifies the watchers. When ctx ends, it processes the rest of the queue.
 func (s *service) countClicks(ctx context.Context) {
 	for {
 		select {

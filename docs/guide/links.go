@@ -44,7 +44,7 @@ type ListLinks struct {
 	Limit int    `query:"limit" default:"50" minimum:"1" maximum:"500"`
 }
 
-// LinkCode names a link.
+// LinkCode is the code of a link in the path.
 type LinkCode struct {
 	Code string `path:"code"`
 }
@@ -55,13 +55,13 @@ type Target struct {
 	URL  string `json:"url" format:"uri"`
 }
 
-// ShownLink is a target with its tag.
+// ShownLink is the target of a link with its ETag.
 type ShownLink struct {
 	ETag string `header:"ETag"`
 	Body Target
 }
 
-// ChangeLink has a link lead elsewhere, if it still leads where the client has seen.
+// ChangeLink changes the target of a link, if the client has read the current one.
 type ChangeLink struct {
 	LinkCode
 	IfMatch []string `header:"If-Match" minItems:"1" description:"The ETag of the link as it was read"`
@@ -101,7 +101,7 @@ func (s *service) show(r *dunlin.Request, in LinkCode) (ShownLink, error) {
 func (s *service) change(r *dunlin.Request, in ChangeLink) (ShownLink, error) {
 	l, err := s.links.change(in.Code, s.user(r), func(l *Link) error {
 		if !slices.Contains(in.IfMatch, l.shown().ETag) && !slices.Contains(in.IfMatch, "*") {
-			return typed.PreconditionFailed // 412: somebody else was faster
+			return typed.PreconditionFailed // 412: another client was faster
 		}
 		l.URL = in.Body.URL
 		return nil
@@ -125,7 +125,7 @@ type Imported struct {
 	Refused int `json:"refused" description:"Lines that are none, or whose code is taken"`
 }
 
-// importLinks reads the files as they arrive: however long they are, it holds a line.
+// importLinks reads the files as they arrive, one line at a time.
 func (s *service) importLinks(r *dunlin.Request, in ImportLinks) (out Imported, err error) {
 	for part, err := range in.Body.All() {
 		if err != nil {

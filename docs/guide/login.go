@@ -76,13 +76,13 @@ func (s *service) logout(r *dunlin.Request) (dunlin.Response, error) {
 
 var userKey = dunlin.NewKey[string]("user")
 
-// onlyUsers lets those pass who have logged in.
+// onlyUsers answers 401 to clients that have not signed in.
 func (s *service) onlyUsers(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		v, ok, err := s.sessions.Get(r)
 		switch {
 		case err != nil:
-			return dunlin.Error(err) // 503 while the store is away
+			return dunlin.Error(err) // 503 while the store is unavailable
 		case !ok || v.User == "":
 			return dunlin.Error(typed.Unauthorized)
 		}

@@ -10,7 +10,7 @@ import (
 
 type traceKey struct{}
 
-// traced remembers the trace that a request belongs to (W3C Trace Context).
+// traced adds the trace ID of a request to its context (W3C Trace Context).
 func traced(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if parts := strings.Split(r.Header("Traceparent"), "-"); len(parts) >= 4 && len(parts[1]) == 32 {

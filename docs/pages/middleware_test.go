@@ -286,14 +286,14 @@ func security(_ *testing.T, app *dunlin.App) {
 	api.Post("/hello", hello)
 }
 
-// servedBy sends who has served it with each answer.
+// servedBy adds the name of the server to each answer.
 func servedBy(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		return next(r).Header("X-Served-By", "links")
 	}
 }
 
-// stamped sends the ID of the request and who has served it with each answer, which browsers keep to themselves unless it says another thing.
+// stamped adds the request's ID and the server's name to each answer, and Cache-Control: private to answers without that header.
 func stamped(next dunlin.Action) dunlin.Action {
 	id := dunlin.NewIDHeader("X-Request-ID", "X-Served-By", "links") // rendered here, once
 	private := dunlin.NewHeaderBlock("Cache-Control", "private")

@@ -197,7 +197,7 @@ func ownState(t *testing.T, _ *dunlin.App) {
 	}
 }
 
-// keep writes a body to the folder, under a name of the service's own, and has it there when all of it has come.
+// keep saves the request body in the folder under a random name. The file appears there when it is complete.
 func keep(r *dunlin.Request, folder *os.Root) (name, digest string, err error) {
 	name = rand.Text()
 	f, err := folder.Create(name + ".part")
