@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Answers derives every status that the operation can answer with, in order: what its
-// output is, its faults and those that middleware declares, and what Dunlin itself
-// answers for it. Only what is refused before a route is found is not the operation's:
-// heads that are malformed or too long, methods that no route takes.
+// Answers derives every status that the operation can answer with, in ascending order: those of its
+// output type, of its declared faults, of its middleware and of Dunlin itself. It leaves out
+// refusals that happen before a route is found: malformed or overlong request heads, and methods
+// without a route.
 func (o *Operation) Answers() []Answer {
 	c := contract{byStatus: map[int]*Answer{}}
 	for _, a := range slices.Concat(o.result.answers, o.returns, o.extra) {
@@ -23,7 +23,7 @@ func (o *Operation) Answers() []Answer {
 	return c.sorted()
 }
 
-// answerStatuses returns the statuses of Answers.
+// answerStatuses returns the set of the statuses of Answers.
 func (o *Operation) answerStatuses() map[int]bool {
 	set := map[int]bool{}
 	for _, a := range o.Answers() {
@@ -32,7 +32,7 @@ func (o *Operation) answerStatuses() map[int]bool {
 	return set
 }
 
-// contract gathers answers by status.
+// contract collects the answers of an operation by status.
 type contract struct{ byStatus map[int]*Answer }
 
 func (c *contract) add(a Answer) {
@@ -51,7 +51,7 @@ func (c *contract) add(a Answer) {
 	}
 }
 
-// fault adds a fault to the answer of its status.
+// fault adds a fault to the answer with its status.
 func (c *contract) fault(f *Fault) {
 	have := c.byStatus[f.Status()]
 	if have == nil {
@@ -78,7 +78,7 @@ func (c *contract) sorted() []Answer {
 	return list
 }
 
-// derive adds what follows from the input, the route and its settings.
+// derive adds the answers that follow from the input, the route and the route's settings.
 func (o *Operation) derive(c *contract) {
 	info := o.route.Info()
 	p := o.plan
@@ -121,5 +121,5 @@ func (o *Operation) derive(c *contract) {
 	c.problem(http.StatusServiceUnavailable, why)
 }
 
-// allFaults lists what the operation and its middleware declare.
+// allFaults lists the faults that the operation and its middleware declare.
 func (o *Operation) allFaults() []*Fault { return slices.Concat(o.faults, o.declared) }

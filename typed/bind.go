@@ -8,12 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A binder reads one request into one input. It is pooled with the input.
+// A binder reads one request into one input. It is pooled together with the input.
 type binder struct {
 	r      *dunlin.Request
 	report schema.Report
 	state  *appState
-	err    error // of reading the body: it stands for itself
+	err    error // from reading the body; takes precedence over the report
 }
 
 // wrong reports that a parameter breaks a rule.
@@ -21,8 +21,8 @@ func (b *binder) wrong(p *Param, pointer, rule, limit string) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: limit})
 }
 
-// bind fills the input at in from the request. The error is a problem, or *Invalid with
-// everything that is wrong.
+// bind fills the input at in from the request. The error is a problem, the error of the request's
+// context, or *Invalid with all violations.
 func (b *binder) bind(p *plan, in place) error {
 	for _, q := range p.path {
 		q.setOne(b, in, b.r.Param(q.Name))
@@ -74,7 +74,7 @@ func (b *binder) bindOther(q *Param, in place) {
 	q.setOne(b, in, text)
 }
 
-// bindHeaderList reads a list from all headers of one name.
+// bindHeaderList reads a list from all header fields with one name.
 func (b *binder) bindHeaderList(q *Param, in place) {
 	var texts []string
 	name := http.CanonicalHeaderKey(q.Name)

@@ -13,18 +13,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Raw is a body that is taken as it is, of whatever media type: the tag contentType
-// (`contentType:"image/png"`, `contentType:"image/*"`) says which, and others are refused. The bytes are a copy. An
-// action that needs none gets by without this field, with [dunlin.Request.Bytes].
+// Raw is a request body that is not decoded. The tag contentType (`contentType:"image/png"`,
+// `contentType:"image/*"`) names its media type; a body of another type is refused. Without the tag
+// any type is accepted. The bytes are a copy and belong to the action. To read a body without a
+// copy, leave the field out and call [dunlin.Request.Bytes].
 type Raw []byte
 
-// bodyPlan is how the field Body is read.
+// bodyPlan tells how the field Body is read.
 type bodyPlan struct {
 	node     *schema.Node
 	optional bool // the body may be absent
 	raw      bool
-	parts    bool   // it is a form that the action reads
-	media    string // of a raw one; "" for any
+	parts    bool   // the action reads the form itself (Parts)
+	media    string // the accepted type of a raw body; "" accepts any
 
 	index   []int
 	offset  uintptr
@@ -61,7 +62,7 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan,
 	if b.node, err = node.Tagged(tags); err != nil {
 		return nil, err
 	}
-	if b.optional && b.node.Nullable && t.Kind() == reflect.Pointer { // the pointer stands for absence
+	if b.optional && b.node.Nullable && t.Kind() == reflect.Pointer { // the pointer expresses absence
 		plain := *b.node
 		plain.Nullable = false
 		b.node = &plain
@@ -73,7 +74,7 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan,
 	return b, err
 }
 
-// mediaTypes lists what a body may be, for documents and for the answer to others.
+// mediaTypes lists the media types that the body may have, for documents and for 415 answers.
 func (b *bodyPlan) mediaTypes(c *Config) []string {
 	if b.raw {
 		if b.media == "" {
@@ -89,8 +90,8 @@ func (b *bodyPlan) mediaTypes(c *Config) []string {
 	return list
 }
 
-// bindBody reads the body into its field. What is wrong with it is reported; what stands
-// in the way of reading it is the binder's error.
+// bindBody reads the body into its field. It adds violations to the report, and stores an error of
+// reading in b.err.
 func (b *binder) bindBody(p *bodyPlan, in place) {
 	to := in.at(p.offset)
 	if p.optional && b.r.ContentLength() == 0 {
@@ -111,7 +112,7 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 		return
 	}
 	if p.raw {
-		body = bytes.Clone(body) // which is lent
+		body = bytes.Clone(body) // Bytes returns borrowed memory
 		if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 			store(to, Optional[Raw]{Value: body, Set: true})
 		} else if p.typ.Kind() == reflect.Pointer {
@@ -136,7 +137,7 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 	p.decoder.decode(b, p, body, to)
 }
 
-// isBlank reports whether a text has nothing but white space.
+// isBlank reports whether text consists of white space only.
 func isBlank(text []byte) bool {
 	for _, c := range text {
 		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -146,8 +147,9 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// wants checks the media type; false when it is another than the operation takes,
-// which is the binder's error.
+// wants checks the media type of the body. It returns the transcoder of the type, nil for none. If
+// the operation does not accept the type, wants returns false and sets b.err. If there is no body,
+// it returns false and reports a violation.
 func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byte) ([]byte, error), ok bool) {
 	if p.raw {
 		ok = p.media == "" || covers(p.media, mediaType(kind))
@@ -164,7 +166,7 @@ func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byt
 	return transcode, ok
 }
 
-// unsupported is the problem of a body of another media type.
+// unsupported returns the problem for a body of another media type.
 func unsupported(wanted []string) error {
 	return &dunlin.ProblemDetails{
 		Status: http.StatusUnsupportedMediaType,
@@ -172,7 +174,8 @@ func unsupported(wanted []string) error {
 	}
 }
 
-// mediaType returns a media type without its parameters, "" for what is none.
+// mediaType returns the media type of a header without its parameters, "" if it is not a valid
+// media type.
 func mediaType(header string) string {
 	name, _, err := mime.ParseMediaType(header)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {

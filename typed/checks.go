@@ -10,29 +10,30 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Checks collects what a method Validate finds. A type has one for rules that need code,
+// Checks collects the violations that a Validate method finds. A type has such a method for rules
+// that need code:
 //
 //	func (o *Order) Validate(c *typed.Checks) {
 //		c.Check(o.From.Before(o.Until), "#/until", "order", "must be after from")
 //	}
 //
-// and it is called for each value of the type in an input, after all other rules have
-// been kept. The input itself may have one, too.
+// Validate is called for each value of the type in an input, after all other rules have passed. The
+// input struct itself may have the method, too.
 type Checks struct {
 	report *schema.Report
 	in     string
-	steps  []checkStep // to the value
+	steps  []checkStep // from the input to the value
 }
 
 // A checkStep is one step from an input to a value in it.
 type checkStep struct {
-	step  string // "/name" of a member; "" for elements and map values
-	key   string // of a map, as clients have sent it
-	index int    // of an element, else -1
+	step  string // "/name" for a member; "" for elements and map values
+	key   string // map key as the client sent it
+	index int    // index of an element, else -1
 }
 
-// Check reports a violation unless ok. The pointer begins at the value: "#/until" is
-// its member until, "#" the value itself. rule names what is broken, for programs.
+// Check reports a violation unless ok. The pointer is relative to the value: "#/until" is its
+// member until, "#" the value itself. rule names the broken rule, for programs.
 func (c *Checks) Check(ok bool, pointer, rule, message string) {
 	switch {
 	case ok:
@@ -43,15 +44,16 @@ func (c *Checks) Check(ok bool, pointer, rule, message string) {
 	}
 }
 
-// Parameter reports a violation of a parameter unless ok; in is its source: "query".
+// Parameter reports a violation of a parameter unless ok. in is the source of the parameter, such
+// as "query".
 func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
 	if !ok {
 		c.report.Add(schema.Violation{In: in, Name: name, Rule: rule, Message: message})
 	}
 }
 
-// at returns the pointer to what a pointer leads to from the value. It is rendered for
-// violations alone, since the keys of maps can be long.
+// at returns the pointer from the body to the target of a pointer from the value. It is rendered
+// for violations only, since map keys can be long.
 func (c *Checks) at(pointer string) string {
 	if len(pointer) > 0 && pointer[0] == '#' {
 		pointer = pointer[1:]
@@ -78,24 +80,23 @@ type Validator interface{ Validate(*Checks) }
 
 var validatorType = reflect.TypeFor[Validator]()
 
-// A checkPlan says where in a type values with Validate are.
+// A checkPlan tells at which places of a type values with Validate are.
 type checkPlan struct {
 	self   bool // the value has the method
 	fields []checkField
-	elem   *checkPlan // of slices, arrays, maps, pointers
+	elem   *checkPlan // plan for the elements of slices, arrays, maps and pointers
 }
 
 type checkField struct {
 	index []int
-	step  string // of the pointer, "" for embedded structs
+	step  string // step of the pointer, "" for embedded structs
 	plan  *checkPlan
 }
 
-// unchecked keeps the types of bodies that have no Validate in them, since many
-// operations have bodies of one type.
+// unchecked caches the body types without Validate, since many operations share a body type.
 var unchecked sync.Map
 
-// newCheckPlan returns the plan for an input type, nil when nothing in it has Validate.
+// newCheckPlan returns the plan for an input type, or nil if nothing in it has Validate.
 func newCheckPlan(t reflect.Type) *checkPlan {
 	plans := map[reflect.Type]*checkPlan{}
 	found := false
@@ -143,7 +144,7 @@ func compileChecks(t reflect.Type, plans map[reflect.Type]*checkPlan, found *boo
 	return p
 }
 
-// inputFields are the field Body and those of embedded structs.
+// inputFields adds the field Body of an input, and those of its embedded structs.
 func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPlan, found *bool, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -165,13 +166,15 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 	}
 }
 
-// foreign are the tags of libraries that check structs, and what rules are called there: they would be read, and not kept.
+// foreign lists the tags of other validation libraries. Their rules would look enforced and would
+// have no effect.
 var foreign = [...]string{"validate", "binding", "min", "max"}
 
-// kept remembers the types of bodies that have no such tags.
+// kept caches the body types without foreign tags.
 var kept sync.Map
 
-// foreignRules refuses rules that nobody would keep. A type with Validate may have them, for its own code.
+// foreignRules refuses tags whose rules would have no effect. A type with Validate may have them,
+// since its own code may read them.
 func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error {
 	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(validatorType) || seen[t] {
 		return nil
@@ -204,7 +207,7 @@ func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error 
 	return nil
 }
 
-// foreignInInput looks at the parameters, the field Body and embedded structs.
+// foreignInInput examines the parameters, the field Body and embedded structs.
 func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 	for f := range t.Fields() {
 		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
@@ -215,7 +218,7 @@ func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 			}
 		}
 		if !embedded && !body && !slices.ContainsFunc(tagOf[:], func(source string) bool { _, ok := f.Tag.Lookup(source); return ok }) {
-			continue // it is left alone
+			continue // not bound
 		}
 		err := foreignIn(t, f)
 		if err == nil && (embedded || body) {
@@ -241,21 +244,21 @@ func foreignIn(t reflect.Type, f reflect.StructField) error {
 	return nil
 }
 
-// run calls Validate of all values in v, from the inside out, until the report is full or its
+// run calls Validate of all values in v, innermost values first, until the report is full or its
 // request has ended.
 func (p *checkPlan) run(report *schema.Report, v reflect.Value) {
 	w := &checkWalk{report: report}
 	w.value(p, v)
 }
 
-// A checkWalk is on its way through an input.
+// A checkWalk holds the state of one walk through an input.
 type checkWalk struct {
 	report *schema.Report
 	steps  []checkStep
-	calls  int // of Validate
+	calls  int // calls of Validate so far
 }
 
-// into walks a value that is one step away, nil for none.
+// into walks a value that is one step away.
 func (w *checkWalk) into(p *checkPlan, v reflect.Value, s checkStep) {
 	w.steps = append(w.steps, s)
 	w.value(p, v)
@@ -280,7 +283,7 @@ func (w *checkWalk) value(p *checkPlan, v reflect.Value) {
 			if w.over() {
 				break
 			}
-			copied := reflect.New(v.Type().Elem()).Elem() // a map's values have no address
+			copied := reflect.New(v.Type().Elem()).Elem() // map values are not addressable
 			copied.Set(v.MapIndex(k.key))
 			w.into(p.elem, copied, checkStep{key: k.text, index: -1})
 		}
@@ -307,11 +310,11 @@ func (w *checkWalk) value(p *checkPlan, v reflect.Value) {
 	}
 }
 
-// callsBetweenLooks is how many values are checked between looks at the request's context.
+// callsBetweenLooks is the number of Validate calls between two checks of the request's context.
 const callsBetweenLooks = 1 << 8
 
-// over reports whether nothing more is to be looked for.
+// over reports whether the walk must stop.
 func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }
 
-// empty reports whether there is nothing to call; a recursive plan is not.
+// empty reports whether the plan has nothing to call. A recursive plan is not empty.
 func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

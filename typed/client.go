@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// An Endpoint is an operation as its clients know it: a method, a pattern and the types
-// that it shares with the server. It is safe for any number of goroutines.
+// An Endpoint is an operation as its clients know it: a method, a pattern, and the types that it
+// shares with the server. It is safe for concurrent use.
 //
 //	var createUser = typed.NewEndpoint[CreateUser, typed.Created[User]]("POST", "/orgs/{org}/users")
 //
@@ -27,7 +27,7 @@ type Endpoint[In, Out any] struct {
 	result                *result
 }
 
-// NewEndpoint returns an operation of some server. Like registration it panics when
+// NewEndpoint returns an endpoint for an operation of any server. Like registration it panics if
 // the types do not fit the pattern.
 func NewEndpoint[In, Out any](method, pattern string) *Endpoint[In, Out] {
 	app := dunlin.New(dunlin.Config{})
@@ -46,26 +46,27 @@ func NewEndpoint[In, Out any](method, pattern string) *Endpoint[In, Out] {
 	return e
 }
 
-// Endpoint returns the operation as its clients know it, for the first of its methods.
+// Endpoint returns the client's view of the operation, for the first of its methods.
 func (op *Op[In, Out]) Endpoint() *Endpoint[In, Out] {
 	info := op.route.Info()
 	method, _, _ := strings.Cut(info.Methods, ",")
 	return &Endpoint[In, Out]{method: strings.TrimSpace(method), pattern: info.Pattern, host: info.Host, params: info.Params, plan: op.plan, result: op.result}
 }
 
-// A Client says how a server is reached.
+// A Client tells how to reach a server.
 type Client struct {
-	Base string              // where it is: "https://example.com/api"
+	Base string              // base URL: "https://example.com/api"
 	HTTP *http.Client        // nil: http.DefaultClient
-	Edit func(*http.Request) // looks at each request before it is sent, to add credentials; nil for nothing
-	Most int64               // bytes that an answer, or one element of a stream, may have; 0 is 64 MB
+	Edit func(*http.Request) // edits each request before it is sent, such as to add credentials; nil for none
+	Most int64               // maximum size of a response, or of one element of a stream, in bytes; 0 is 64 MB
 }
 
 const mostAnswer = 64 << 20
 
-// Call sends an input and returns what came back. An answer that is a problem is an
-// error, a *Problem, which errors.Is compares with faults. Sequences are read in whole,
-// see [Follow]; event streams and raw responses cannot be called.
+// Call sends an input and returns the decoded response. A problem response is returned as an error
+// of type *Problem, which errors.Is compares with faults. Sequences are read completely before Call
+// returns; [Follow] reads them element by element. Event streams and raw responses cannot be
+// called.
 func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, error) {
 	var out Out
 	resp, err := e.send(ctx, c, in)
@@ -80,7 +81,7 @@ func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, er
 	return out, e.result.read(a, placeOf(&out))
 }
 
-// send sends an input and returns the answer, whose body the caller closes.
+// send sends an input and returns the response. The caller closes its body.
 func (e *Endpoint[In, Out]) send(ctx context.Context, c *Client, in In) (*http.Response, error) {
 	m, err := e.plan.encode(reflect.ValueOf(in), e.host, e.pattern, e.params)
 	if err != nil {
@@ -101,7 +102,7 @@ func (e *Endpoint[In, Out]) send(ctx context.Context, c *Client, in In) (*http.R
 	return client.Do(r.WithContext(ctx))
 }
 
-// receive reads an answer in whole.
+// receive reads a response completely.
 func (c *Client) receive(resp *http.Response) (*received, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.most()+1))
 	switch {
@@ -120,7 +121,7 @@ func (c *Client) most() int64 {
 	return c.Most
 }
 
-// read reads an answer into the output, or returns it as the problem that it is.
+// read decodes a response into the output, or returns it as a *Problem.
 func (r *result) read(a *received, to place) error {
 	if a.status >= 400 || mediaType(a.header.Get("Content-Type")) == "application/problem+json" {
 		return newProblem(a)
@@ -136,20 +137,20 @@ func (r *result) read(a *received, to place) error {
 	return fmt.Errorf("typed: the answer has the status %d, which the operation does not have", a.status)
 }
 
-// A Problem is an error of a server, as its clients see it (RFC 9457).
+// A Problem is an error response of a server, as its clients see it (RFC 9457).
 type Problem struct {
 	Status  int                        `json:"status"`
 	Type    string                     `json:"type"`
 	Title   string                     `json:"title"`
 	Detail  string                     `json:"detail"`
 	Errors  []Violation                `json:"errors"`
-	Members map[string]json.RawMessage `json:"-"` // all of them
+	Members map[string]json.RawMessage `json:"-"` // all members
 	Header  http.Header                `json:"-"`
 }
 
 func newProblem(a *received) *Problem {
 	p := &Problem{Header: a.header}
-	_ = json.Unmarshal(a.body, p) // what is no problem is one with a status alone
+	_ = json.Unmarshal(a.body, p) // a body that is not a problem leaves the status only
 	_ = json.Unmarshal(a.body, &p.Members)
 	p.Status = a.status
 	if p.Title == "" {
@@ -158,7 +159,7 @@ func newProblem(a *received) *Problem {
 	return p
 }
 
-// Error says what the server said.
+// Error returns the status, the title and the detail of the response.
 func (p *Problem) Error() string {
 	s := fmt.Sprintf("%d %s", p.Status, p.Title)
 	if p.Detail != "" {
@@ -171,10 +172,10 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// StatusCode returns the status.
+// StatusCode returns the status of the response.
 func (p *Problem) StatusCode() int { return p.Status }
 
-// Is reports whether the problem is the fault target.
+// Is reports whether target is a fault with the status and the type of the problem.
 func (p *Problem) Is(target error) bool {
 	f, ok := errors.AsType[*Fault](target)
 	return ok && p != nil && f.Status() == p.Status && f.ID() == p.Type

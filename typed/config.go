@@ -12,59 +12,60 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Config holds what the typed actions of an app have in common. Every zero field has
-// a default.
+// Config holds the settings that the typed actions of an app share. Every zero field has a default.
 type Config struct {
-	// InvalidStatus answers every request that breaks a rule of its operation, be it in
-	// a parameter or the body: 400 or 422. Default: 400, which is also what malformed
-	// HTTP is answered with.
+	// InvalidStatus is the status of the answer to a request that breaks a rule of its operation,
+	// in a parameter or in the body: 400 or 422. Default: 400, which is also the answer to
+	// malformed HTTP.
 	InvalidStatus int
 
-	// Message says what must be mended, in the client's language, say. "" leaves the
-	// English text. It must be safe for concurrent use.
+	// Message returns the text that tells the client how to correct a violation, for example in the
+	// client's language. "" keeps the English text. Message must be safe for concurrent use.
 	Message func(r *dunlin.Request, v Violation) string
 
-	// Transcode makes bodies of other media types JSON, by media type without
-	// parameters: "application/cbor". The rules are then those of the JSON. A function
-	// may keep neither argument; it appends to dst. An error is reported as one of the body.
+	// Transcode converts request bodies of other media types to JSON. The keys are media types
+	// without parameters, such as "application/cbor". The rules then apply to the JSON. A function
+	// appends to dst and must not retain either argument. Its error is reported as a syntax
+	// violation of the body.
 	Transcode map[string]func(dst, body []byte) ([]byte, error)
 
-	// MaxElements is how many members and elements the JSON of a body may have in all:
-	// a few bytes of it can become a large struct. Default: 100,000.
+	// MaxElements is the maximum total number of members and elements in the JSON of a body. It
+	// bounds memory, since a few bytes of JSON can become a large struct. Default: 100,000.
 	MaxElements int
 
-	// IgnoreReadOnly reads members of a body whose fields have the tag readOnly:"true" as if they
-	// were absent, so that clients may send back an answer. By default they are refused.
+	// IgnoreReadOnly treats members of a body whose fields have the tag readOnly:"true" as absent,
+	// so that clients may send an answer back. By default such members are refused.
 	IgnoreReadOnly bool
 
-	// UnknownMembers says what becomes of members of a JSON body that the struct does not have:
-	// they are refused, or read over. A struct may say otherwise in the tag of its blank field:
-	// _ struct{} `additionalProperties:"true"`.
+	// UnknownMembers tells whether members of a JSON body that the struct does not have are refused
+	// or ignored. The tag of a blank field overrides it for one struct: _ struct{}
+	// `additionalProperties:"true"`.
 	UnknownMembers UnknownMembers
 
-	// Logger gets the faults that no operation has declared. Default: the app's.
+	// Logger receives the faults that operations return without declaring them. Default: the app's
+	// logger.
 	Logger *slog.Logger
 }
 
-// UnknownMembers is what becomes of members that a struct does not have.
+// UnknownMembers selects the treatment of body members that a struct does not have.
 type UnknownMembers uint8
 
 const (
 	Reject UnknownMembers = iota // the request is refused
-	Ignore                       // they are read over, within the limits of all JSON
+	Ignore                       // they are skipped, within the limits of all JSON
 )
 
-// appState is what an app has of this package.
+// appState is the state of this package for one app.
 type appState struct {
 	config Config
-	log    *slog.Logger    // to config.Logger, which may block
+	log    *slog.Logger    // writes to config.Logger, which may block
 	limits jsonwire.Limits // of bodies
-	loose  jsonwire.Limits // of bodies that may have unknown members everywhere
+	loose  jsonwire.Limits // for bodies that may have unknown members everywhere
 
 	formFields int // dunlin.Config.MaxFormFields
 
 	mu         sync.Mutex
-	used       bool // operations are registered
+	used       bool // true once an operation is registered
 	undeclared map[undeclaredKey]*Undeclared
 }
 
@@ -82,8 +83,8 @@ func stateOf(app *dunlin.App) *appState {
 	}).(*appState)
 }
 
-// Configure sets the settings of an app, before its first typed action is registered.
-// It panics when a setting is not valid, or comes too late.
+// Configure sets the settings of an app. Call it before the first typed action is registered. It
+// panics if a setting is not valid, or if it is called too late.
 func Configure(app *dunlin.App, c Config) {
 	switch c.InvalidStatus {
 	case 0:

@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// detectable are the types that http.DetectContentType finds in every well-formed file of theirs.
+// detectable lists the media types that http.DetectContentType recognizes in every well-formed file
+// of that type.
 var detectable = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "application/pdf"}
 
-// contentTypes reads the tag contentType: media types and ranges of them, "image/*, application/pdf".
+// contentTypes parses the tag contentType: media types and ranges of them, such as "image/*,
+// application/pdf".
 func contentTypes(tag string) ([]string, error) {
 	list := splitComma(tag)
 	for i, name := range list {
@@ -22,15 +24,16 @@ func contentTypes(tag string) ([]string, error) {
 	return list, nil
 }
 
-// anyCovers reports whether one of the types that are allowed is a media type or has it in its range.
+// anyCovers reports whether one of the allowed types equals a media type or is a range that
+// contains it.
 func anyCovers(allowed []string, kind string) bool {
 	return slices.ContainsFunc(allowed, func(a string) bool { return covers(a, kind) })
 }
 
-// takesContent reports whether content of a declared type, which is allowed, may be of that type: the
-// detected type must be allowed, too. For a type that is allowed by its name and that cannot be
-// detected, such as text/csv, the declared type counts, unless the content is detected as something
-// that browsers show.
+// takesContent reports whether content may have its declared type, which the caller has found
+// allowed. The detected type must be allowed, too. For a type that is allowed by its name and
+// cannot be detected, such as text/csv, the declared type counts, unless the content is detected as
+// a type that browsers render.
 func takesContent(allowed []string, declared string, content []byte) bool {
 	detected := mediaType(http.DetectContentType(content))
 	if anyCovers(allowed, detected) {

@@ -9,14 +9,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Declaration is something that middleware adds to the operations behind it: a
+// A Declaration is a part of the contract that middleware adds to the operations that it wraps: a
 // *Fault, a Requirement or a Status.
 type Declaration interface{ declare(*Operation) }
 
 func (f *Fault) declare(o *Operation)      { o.declared = append(o.declared, f.kind()) }
 func (q Requirement) declare(o *Operation) { o.security = append(o.security, q) }
 
-// A Status is an answer that middleware gives by itself, such as 304.
+// A Status is an answer that middleware itself gives, such as 304.
 type Status struct {
 	Code        int
 	Description string
@@ -26,12 +26,12 @@ func (s Status) declare(o *Operation) {
 	o.extra = append(o.extra, Answer{Status: s.Code, Description: s.Description, Problem: s.Code >= 400, Other: true})
 }
 
-// Declares returns the middleware with what it answers by itself. All typed operations
-// that it is applied to have that in their contract:
+// Declares returns the middleware with declarations of its own answers. They become part of the
+// contract of every typed operation that the middleware is applied to:
 //
 //	api := app.Group("/api", typed.Declares(authenticate, typed.Requires(bearer), typed.Unauthorized))
 //
-// Middleware without it whose answers an operation does not have is found by Op.Test.
+// Op.Test fails if middleware gives an answer that the operation does not declare.
 func Declares(m dunlin.Middleware, what ...Declaration) dunlin.Middleware {
 	if m == nil {
 		panic("typed: Declares: the middleware is nil")
@@ -51,18 +51,18 @@ func Declares(m dunlin.Middleware, what ...Declaration) dunlin.Middleware {
 	}
 }
 
-// registrations tells middleware for which operation it is being applied. Middleware is
-// a function of an action and nothing else, and it is applied on the goroutine that
-// registers; so one goroutine at a time registers operations, and whoever finds the
-// registration on its own stack is part of it.
+// registrations tells middleware which operation it is being applied to. Middleware is a function
+// of an action and has no other argument. It is applied on the goroutine that registers. Therefore
+// one goroutine at a time registers operations, and code that finds the registration on its own
+// stack belongs to it.
 type registrations struct {
 	sync.Mutex
-	stack []*Operation // more than one when middleware registers operations itself
+	stack []*Operation // more than one if middleware registers operations itself
 }
 
 var registering registrations
 
-// while runs f, which registers o.
+// while runs f, which registers o. Calls from other goroutines wait.
 func (s *registrations) while(o *Operation, f func()) {
 	if !s.inside() {
 		s.Lock()
@@ -73,7 +73,7 @@ func (s *registrations) while(o *Operation, f func()) {
 	f()
 }
 
-// current returns the operation that the calling goroutine registers, nil for none.
+// current returns the operation that the calling goroutine registers, or nil for none.
 func (s *registrations) current() *Operation {
 	if !s.inside() {
 		return nil

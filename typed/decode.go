@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A bodyDecoder reads JSON into the field Body and reports what is wrong with it.
+// A bodyDecoder decodes JSON into the field Body and reports violations.
 type bodyDecoder interface {
 	decode(b *binder, p *bodyPlan, body []byte, to place)
 }
 
-// newBodyDecoder returns a decoder that reads a body once and looks at its rules on
-// the way, if the type has one.
+// newBodyDecoder returns a decoder for a body type: one that reads the body once and checks the
+// rules on the way if the type permits it, else a plainDecoder.
 func newBodyDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, error) {
 	if own, err := schema.Of(t); err != nil || own != n {
 		return compileDecoder(n, t, i)
@@ -33,8 +33,8 @@ func newBodyDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, err
 	return d.(bodyDecoder), nil
 }
 
-// bodyDecoders keeps the decoders of types, many operations having bodies of one: by
-// bodyDecoderKey. Fields with rules of their own have decoders of their own.
+// bodyDecoders caches decoders by bodyDecoderKey, since many operations share a body type. Fields
+// with rules of their own have decoders of their own.
 var bodyDecoders sync.Map
 
 type bodyDecoderKey struct {
@@ -58,11 +58,12 @@ func compileDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, err
 	return onePassDecoder{d, plain, all}, nil
 }
 
-// onePassDecoder leaves what it refuses to plainDecoder, which knows why.
+// onePassDecoder decodes valid bodies in one pass. It passes a body that it refuses to
+// plainDecoder, which reports the reason.
 type onePassDecoder struct {
 	decoder *jsonwire.Decoder
 	plain   plainDecoder
-	loose   bool // every struct takes unknown members; where only some do, the decoder refuses them all
+	loose   bool // every struct accepts unknown members; if only some do, the decoder refuses unknown members everywhere
 }
 
 func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
@@ -73,16 +74,16 @@ func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
 }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
-	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // which a pointer would take
+	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // a pointer would accept it
 	if null || !to.decode(o.decoder, body, o.limits(b.state)) {
 		to.value(p.typ).SetZero()
 		o.plain.decode(b, p, body, to)
 	}
 }
 
-// plainDecoder checks the text, then has encoding/json decode it, or a decoder that ignores
-// members. encoding/json would take an unknown member whose name differs in case for the one that is
-// known, whose rules nobody has looked at.
+// plainDecoder checks the text against the schema. Then encoding/json decodes it, or a decoder that
+// ignores members. With ignored members encoding/json is not used: it matches names regardless of
+// case, and would store an unknown member into a known field without a check of that field's rules.
 type plainDecoder struct {
 	ignores  ignores
 	ignoring *jsonwire.Decoder // nil for encoding/json

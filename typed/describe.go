@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Name names the operation: the document's operationId, which generated clients call
-// it by, and the route's name for App.URL.
+// Name sets the name of the operation. It is the operationId in the document, the name in generated
+// clients, and the route's name for App.URL. It panics if the name is not valid.
 func (op *Op[In, Out]) Name(name string) *Op[In, Out] {
 	if !operationName.MatchString(name) {
 		panic(fmt.Sprintf("typed: Name(%q): a name has letters, digits, '_', '-' and '.', so that clients can be generated", name))
@@ -23,26 +23,26 @@ func (op *Op[In, Out]) Name(name string) *Op[In, Out] {
 
 var operationName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// Summary says in a few words what the operation does, Description in as many as it
-// takes (CommonMark). Without it the document makes one of the name: "List books" of listBooks.
+// Summary sets a short description of the operation. Without it the document derives one from the
+// name: "List books" from listBooks.
 func (op *Op[In, Out]) Summary(text string) *Op[In, Out] {
 	op.summary = text
 	return op
 }
 
-// Description says what the operation does, in CommonMark.
+// Description sets the full description of the operation, in CommonMark.
 func (op *Op[In, Out]) Description(text string) *Op[In, Out] {
 	op.description = text
 	return op
 }
 
-// Tags groups the operation with others in the document.
+// Tags adds tags that group operations in the document.
 func (op *Op[In, Out]) Tags(tags ...string) *Op[In, Out] {
 	op.tags = append(op.tags, tags...)
 	return op
 }
 
-// Deprecated says that the operation should not be used any more.
+// Deprecated marks the operation as deprecated.
 func (op *Op[In, Out]) Deprecated() *Op[In, Out] {
 	op.deprecated = true
 	return op
@@ -54,7 +54,7 @@ func (op *Op[In, Out]) Hidden() *Op[In, Out] {
 	return op
 }
 
-// Faults declares the errors that the action returns beside those of its input.
+// Faults declares the errors that the action returns, besides those for invalid input.
 func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	for i, f := range faults {
 		if f == nil {
@@ -65,14 +65,15 @@ func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	return op
 }
 
-// Security says what the caller must prove, all of it; the check is middleware's, see Declares.
+// Security declares requirements that the caller must meet, all of them. It checks nothing:
+// middleware does, see Declares.
 func (op *Op[In, Out]) Security(required ...Requirement) *Op[In, Out] {
 	op.security = append(op.security, required...)
 	return op
 }
 
-// Returns declares an answer that the action makes itself, as a dunlin.Response or by
-// its middleware: the status, and a value of the type that its JSON body has, nil for none.
+// Returns declares an answer that the action gives as a dunlin.Response, or that its middleware
+// gives. body is a value of the type of the JSON body, nil for no body.
 func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	a, err := answerOf(status, body)
 	if err != nil {
@@ -82,7 +83,8 @@ func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	return op
 }
 
-// answerOf is the answer of a status and a value of the type of its JSON body, nil for none.
+// answerOf returns the answer with a status and the JSON body type of the value body, nil for no
+// body.
 func answerOf(status int, body any) (Answer, error) {
 	a := Answer{Status: status}
 	if status < 200 || status > 599 {
@@ -99,15 +101,15 @@ func answerOf(status int, body any) (Answer, error) {
 	return a, nil
 }
 
-// ReturnsBytes declares an answer of another media type than JSON: "image/png", or a range of them,
-// "image/*" or "*/*", for files of whatever type.
+// ReturnsBytes declares an answer with another media type than JSON: a type such as "image/png", or
+// a range such as "image/*" or "*/*" for files of any type.
 func (op *Op[In, Out]) ReturnsBytes(status int, mediaType string) *Op[In, Out] {
 	op.returns = append(op.returns, Answer{Status: status, MediaType: mediaType})
 	return op
 }
 
-// Example adds a body to the document that shows how a request looks. It panics when
-// the operation has no body in JSON.
+// Example adds an example request body to the document. It panics if the operation has no JSON
+// body.
 func (op *Op[In, Out]) Example(name string, body any) *Op[In, Out] {
 	if op.plan.body == nil || op.plan.body.raw {
 		panic(fmt.Sprintf("typed: Example(%q): %s takes no JSON", name, op.label()))
@@ -116,10 +118,10 @@ func (op *Op[In, Out]) Example(name string, body any) *Op[In, Out] {
 	return op
 }
 
-// Route returns the route, for settings of its own: Timeout, MaxBody, Limit.
+// Route returns the route, for its own settings: Timeout, MaxBody, Limit.
 func (op *Op[In, Out]) Route() *dunlin.Route { return op.route }
 
-// label names the operation in messages.
+// label returns the name of the operation for messages.
 func (o *Operation) label() string {
 	info := o.route.Info()
 	if info.Name != "" {
@@ -128,7 +130,7 @@ func (o *Operation) label() string {
 	return info.Methods + " " + info.Pattern
 }
 
-// A Description is what a document says of an operation.
+// A Description is the content of an operation's entry in a document.
 type Description struct {
 	Route              dunlin.RouteInfo
 	Summary, Text      string
@@ -144,15 +146,15 @@ type Description struct {
 	IgnoresUnknown     bool // Config.UnknownMembers is Ignore
 }
 
-// A Body is what a request's body is.
+// A Body describes the request body of an operation.
 type Body struct {
 	Required   bool
 	MediaTypes []string
-	Schema     Schema   // of JSON; zero for anything
-	Fields     []*Param // of a form
+	Schema     Schema   // schema of a JSON body; zero for any
+	Fields     []*Param // fields of a form
 }
 
-// Describe returns what a document says of the operation.
+// Describe returns the description of the operation for documents.
 func (o *Operation) Describe() Description {
 	d := Description{
 		Route: o.route.Info(), Summary: o.summary, Text: o.description, Tags: slices.Clone(o.tags),
@@ -183,9 +185,9 @@ func Operations(app *dunlin.App) []*Operation {
 	return list
 }
 
-// SchemaAs describes the JSON of T, whose own methods such as MarshalJSON or MarshalText read and write
-// it, by the type As and a tag: requests are checked by the rules of both before T reads them, and
-// documents show them. Types of other packages are described like one's own:
+// SchemaAs describes the JSON of T by the type As and a tag. It is for types with methods of their
+// own such as MarshalJSON or MarshalText. Requests are checked by the rules of As and of the tag
+// before T decodes them, and documents show those rules. T may be a type of another package:
 //
 //	func init() {
 //		typed.SchemaAs[uuid.UUID, string](`format:"uuid"`)
@@ -197,9 +199,9 @@ func Operations(app *dunlin.App) []*Operation {
 //		}](``)
 //	}
 //
-// A type with MarshalText is a string, and As must be one. Fields of a described type take the rules of
-// As in their tags, and the tag example. SchemaAs is for init functions: it panics when an operation with
-// T is registered already, when T has a description, and when it has no methods of its own.
+// A type with MarshalText is a string in JSON, and its As must be a string, too. Fields of type T
+// accept the rule tags of As, and the tag example. Call SchemaAs in init functions: it panics if an
+// operation with T is registered already, if T has a description, or if T has no such methods.
 func SchemaAs[T, As any](tag reflect.StructTag) {
 	t, as := reflect.TypeFor[T](), reflect.TypeFor[As]()
 	if err := schema.Describe(t, as, tag); err != nil {
@@ -207,9 +209,9 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 	}
 }
 
-// Format makes a format known, for the rule format of types that are registered from now on:
-// what a value of it is called ("an IBAN"), and whether a text is one. It panics when
-// the name is taken.
+// Format registers a format for the rule format of types that are registered later. Messages use
+// the argument what as the noun phrase for a value of the format ("an IBAN"). check reports whether
+// a text has the format; it must be safe for concurrent use. Format panics if the name is taken.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {
 		panic(fmt.Sprintf("typed: Format(%q): it needs a name that is not taken, what it is called and a function", name))

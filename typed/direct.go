@@ -4,21 +4,21 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An input that is a JSON body and nothing else needs no binder, and no memory that
-// outlives the call: it is decoded where the action's argument is made. What that
-// decoder refuses, and a body whose media type is not written as usual, is read again by
-// the binder, which knows why.
+// An input that consists of a JSON body only needs no binder, and no memory that outlives the call:
+// it is decoded into the argument of the action. A body that this decoder refuses, and a body with
+// an unusual spelling of its media type, is read again by the binder, which reports the reason.
 
-// directPlan is the way of such an input.
+// directPlan decodes such an input.
 type directPlan struct {
 	onePassDecoder
 	offset uintptr
 }
 
-// mostDirect is how large an input may be, in bytes, to lie on a stack twice.
+// mostDirect is the maximum size of an input, in bytes, that is decoded on the stack. The input is
+// there twice.
 const mostDirect = 1 << 10
 
-// direct returns the way of the input, nil when it needs a binder.
+// direct returns the directPlan of the input, or nil if the input needs a binder.
 func (p *plan) direct() *directPlan {
 	if p.body == nil || p.body.raw || p.body.optional || len(p.params) > 0 || p.checks != nil || p.runsCode || p.typ.Size() > mostDirect {
 		return nil
@@ -30,8 +30,8 @@ func (p *plan) direct() *directPlan {
 	return &directPlan{one, p.body.offset}
 }
 
-// bind decodes the body into the input at the place, which may be on a stack. Neither
-// bound nor with an error it is for the binder.
+// bind decodes the body into the input at the place, which may be on a stack. If it returns false
+// and no error, the binder must read the request.
 func (d *directPlan) bind(r *dunlin.Request, s *appState, in place) (bound bool, err error) {
 	if r.Header("Content-Type") != mediaJSON {
 		return false, nil

@@ -18,17 +18,17 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A message is a request on its way: what a plan makes of an input. It is how clients
-// and tests write what bind reads.
+// A message is a request that a plan has encoded from an input. Clients and tests use it; bind is
+// the inverse.
 type message struct {
 	host, path string
 	query      url.Values
-	comma      []string // pairs of lists by comma, escaped
+	comma      []string // escaped name=value pairs of comma-separated lists
 	header     http.Header
 	body       []byte
 }
 
-// encode writes an input for a pattern of a host; params tells where its parameters are.
+// encode encodes an input for a pattern of a host. params describes the parameters of the pattern.
 func (p *plan) encode(v reflect.Value, host, pattern string, params []router.Param) (*message, error) {
 	m := &message{host: schema.Template(host), path: schema.Template(pattern), query: url.Values{}, header: http.Header{}}
 	for _, q := range p.params {
@@ -82,7 +82,7 @@ func (m *message) param(q *Param, v reflect.Value, params []router.Param) error 
 	return nil
 }
 
-// pathParam puts a value where the template has its name.
+// pathParam replaces the parameter's name in the template by a value.
 func (m *message) pathParam(name, text string, p router.Param) {
 	at := "{" + name + "}"
 	if p.InHost {
@@ -99,7 +99,7 @@ func (m *message) pathParam(name, text string, p router.Param) {
 	m.path = strings.Replace(m.path, at, strings.Join(segments, "/"), 1)
 }
 
-// texts returns the values of a field, none when it is absent.
+// texts returns the values of a field as text, or none if it is absent.
 func (p *Param) texts(v reflect.Value) ([]string, error) {
 	if w, ok := schema.WrappedBy(v.Type()); ok && w.Optional {
 		if !v.FieldByName("Set").Bool() {
@@ -127,7 +127,7 @@ func (p *Param) texts(v reflect.Value) ([]string, error) {
 	return list, nil
 }
 
-// json writes the body.
+// json writes the field Body as the request body.
 func (m *message) json(p *bodyPlan, v reflect.Value) error {
 	if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 		if !v.FieldByName("Set").Bool() {
@@ -160,7 +160,7 @@ func (m *message) json(p *bodyPlan, v reflect.Value) error {
 	return nil
 }
 
-// form writes the body as multipart if it has files, else urlencoded.
+// form writes the form as multipart/form-data if it has files, else urlencoded.
 func (m *message) form(f *formPlan, v reflect.Value) error {
 	values := url.Values{}
 	var buf bytes.Buffer
@@ -199,7 +199,7 @@ func (m *message) form(f *formPlan, v reflect.Value) error {
 	return nil
 }
 
-// filesOf returns the files of a field; a required one is there even when it is empty.
+// filesOf returns the files of a field. A required file is returned even if it is empty.
 func filesOf(v reflect.Value) []File {
 	switch f := v.Interface().(type) {
 	case File:
@@ -235,7 +235,7 @@ func writeFile(w *multipart.Writer, name string, f File) error {
 	return err
 }
 
-// target is the path and the query.
+// target returns the path and the query.
 func (m *message) target() string {
 	query := m.query.Encode()
 	for _, pair := range m.comma {
@@ -250,7 +250,7 @@ func (m *message) target() string {
 	return m.path + "?" + query
 }
 
-// request makes the request for a server at base, such as "https://example.com".
+// request returns the request for a server at base, such as "https://example.com".
 func (m *message) request(method, base string) (*http.Request, error) {
 	var body io.Reader
 	if m.body != nil {

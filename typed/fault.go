@@ -9,20 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Fault is an error that an operation declares: a status, a name for programs and a
-// title for people. It is made once, at start-up, declared with Op.Faults, and
-// returned by actions, as it is or with what With and Because add. A Fault is immutable
-// and safe for any number of goroutines.
+// A Fault is an error that an operation declares: a status, an identifier for programs and a title
+// for people. Make it once at start-up, declare it with Op.Faults, and return it from actions,
+// directly or with the additions of With and Because. A Fault is immutable and safe for concurrent
+// use.
 //
 //	var EmailTaken = typed.NewFault(409, "email-taken", "The address is taken")
 //
 //	return out, EmailTaken.With("There is an account of this address already").Because(err)
 type Fault struct {
-	base    *Fault // what NewFault made; nil for itself
+	base    *Fault // the fault that NewFault returned; nil in that fault itself
 	problem dunlin.ProblemDetails
 }
 
-// Faults that many operations have.
+// Faults that many operations return.
 var (
 	Unauthorized          = NewFault(http.StatusUnauthorized, "unauthorized", "Credentials are missing or invalid")
 	Forbidden             = NewFault(http.StatusForbidden, "forbidden", "The credentials do not suffice")
@@ -33,10 +33,10 @@ var (
 	TemporarilyImpossible = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "It is not possible for the moment")
 )
 
-// NewFault makes a fault. id is the member type of the problem: a URI reference that
-// names the kind of error and never changes, such as "email-taken" or
-// "https://example.com/problems/email-taken". It panics when status is not one of an
-// error or the texts are empty. Answers with 429 and 503 have Retry-After, with one second.
+// NewFault returns a new fault. id is the member type of the problem: a URI reference that
+// identifies the kind of error and never changes, such as "email-taken" or
+// "https://example.com/problems/email-taken". NewFault panics if status is not between 400 and 599
+// or if a text is empty. Answers with 429 and 503 have a Retry-After of one second.
 func NewFault(status int, id, title string) *Fault {
 	if status < 400 || status > 599 || id == "" || title == "" {
 		panic(fmt.Sprintf("typed: NewFault(%d, %q, %q): it needs a status from 400 to 599, a name and a title", status, id, title))
@@ -45,21 +45,21 @@ func NewFault(status int, id, title string) *Fault {
 	return &Fault{problem: dunlin.ProblemDetails{Status: status, Type: id, Title: title, Temporary: temporary}}
 }
 
-// With returns the fault with a detail, for the client to read.
+// With returns a copy of the fault with a detail for the client.
 func (f *Fault) With(detail string) *Fault {
 	g := f.derive()
 	g.problem.Detail = detail
 	return g
 }
 
-// Because returns the fault with its cause, for the log.
+// Because returns a copy of the fault with its cause, for the log. The client does not see it.
 func (f *Fault) Because(cause error) *Fault {
 	g := f.derive()
 	g.problem.Cause = cause
 	return g
 }
 
-// Member returns the fault with another member of the problem.
+// Member returns a copy of the fault with an additional member of the problem.
 func (f *Fault) Member(name string, value any) *Fault {
 	g := f.derive()
 	g.problem.Extensions = maps.Clone(f.problem.Extensions)
@@ -72,7 +72,7 @@ func (f *Fault) Member(name string, value any) *Fault {
 
 func (f *Fault) derive() *Fault { return &Fault{base: f.kind(), problem: f.problem} }
 
-// kind is the fault that NewFault made.
+// kind returns the fault that NewFault returned.
 func (f *Fault) kind() *Fault {
 	if f.base != nil {
 		return f.base
@@ -80,27 +80,28 @@ func (f *Fault) kind() *Fault {
 	return f
 }
 
-// ID returns the name of the fault, Status its status, Title what it means.
+// ID returns the identifier of the fault, Status its status, Title its title.
 func (f *Fault) ID() string    { return f.problem.Type }
 func (f *Fault) Status() int   { return f.problem.Status }
 func (f *Fault) Title() string { return f.problem.Title }
 
-// Error describes the fault as a log line wants it, cause included.
+// Error returns a description for the log. It includes the cause.
 func (f *Fault) Error() string { return f.problem.Error() }
 
-// StatusCode is Status, as package dunlin looks for it.
+// StatusCode returns the status. Package dunlin looks for this method.
 func (f *Fault) StatusCode() int { return f.problem.Status }
 
-// Unwrap returns the cause, nil for none.
+// Unwrap returns the cause, or nil for none.
 func (f *Fault) Unwrap() error { return f.problem.Cause }
 
-// Is reports whether target is the same fault, whatever With and Because have added.
+// Is reports whether target is the same fault, regardless of the additions of With, Because and
+// Member.
 func (f *Fault) Is(target error) bool {
 	g, ok := target.(*Fault)
 	return ok && g.kind() == f.kind()
 }
 
-// As makes the fault the problem that package dunlin answers with.
+// As stores the problem that package dunlin answers with if target is a **dunlin.ProblemDetails.
 func (f *Fault) As(target any) bool {
 	if p, ok := target.(**dunlin.ProblemDetails); ok {
 		q := f.problem
@@ -110,7 +111,7 @@ func (f *Fault) As(target any) bool {
 	return false
 }
 
-// faultOf returns the fault that an error is or wraps, nil for none.
+// faultOf returns the fault that err is or wraps, or nil for none.
 func faultOf(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f

@@ -12,15 +12,15 @@ import (
 	"net/http"
 )
 
-// A Streamed output is one whose elements are of type T.
+// A Streamed output is a stream of elements of type T.
 type Streamed[T any] interface {
 	Seq[T] | Lines[T] | EventsOf[T]
 }
 
-// Follow calls an operation whose output is a stream, and yields its elements as they
-// arrive: of an event stream the data of the events. It ends when the stream ends, the
-// context is done, or with an error: a *Problem, or what was wrong with the stream, which
-// may have been cut. It does not connect again.
+// Follow calls an operation whose output is a stream, and yields the elements as they arrive; of an
+// event stream it yields the data of the events. The sequence ends when the stream ends or ctx is
+// done. An error is yielded last: a *Problem, or an error of the stream, such as a truncated one.
+// Follow does not reconnect.
 //
 //	for notice, err := range typed.Follow[Notice](ctx, client, watchStock, struct{}{}) {
 func Follow[T, In any, Out Streamed[T]](ctx context.Context, c *Client, e *Endpoint[In, Out], in In) iter.Seq2[T, error] {
@@ -63,7 +63,7 @@ func Follow[T, In any, Out Streamed[T]](ctx context.Context, c *Client, e *Endpo
 	}
 }
 
-// expectStream returns what stands in the way of reading an answer as a stream.
+// expectStream returns an error if a response is not the stream of the operation.
 func expectStream(c *Client, r *result, resp *http.Response) error {
 	kind := mediaType(resp.Header.Get("Content-Type"))
 	if want := r.answers[0]; resp.StatusCode == want.Status && kind == want.MediaType {
@@ -79,7 +79,7 @@ func expectStream(c *Client, r *result, resp *http.Response) error {
 	return newProblem(a)
 }
 
-// elements is what the elements of a stream are read from, by one or the other.
+// elements holds the readers of a stream. Each format uses one of them.
 type elements struct {
 	decoder *json.Decoder
 	lines   *bufio.Reader
@@ -87,7 +87,7 @@ type elements struct {
 
 var errLargeElement = errors.New("it is longer than Client.Most")
 
-// An elementReader bounds what is read for one element.
+// An elementReader limits the bytes that are read for one element.
 type elementReader struct {
 	from       io.Reader
 	left, most int64
@@ -102,10 +102,10 @@ func (r *elementReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// nextLine reads a JSON text of JSON Lines; io.EOF behind the last.
+// nextLine reads the next JSON text of JSON Lines. It returns io.EOF after the last one.
 func nextLine(from *elements, v any, _ int) error { return from.decoder.Decode(v) }
 
-// nextOfArray reads the element of an array at index n; io.EOF behind its end.
+// nextOfArray reads the array element at index n. It returns io.EOF at the end of the array.
 func nextOfArray(from *elements, v any, n int) error {
 	d := from.decoder
 	if n == 0 {
@@ -122,7 +122,7 @@ func nextOfArray(from *elements, v any, n int) error {
 	return io.EOF
 }
 
-// notEnd makes the end of what was read too early an error of its own.
+// notEnd replaces io.EOF by io.ErrUnexpectedEOF.
 func notEnd(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -130,8 +130,8 @@ func notEnd(err error) error {
 	return err
 }
 
-// eventReader returns a function that reads the data of the next event with data (HTML,
-// section 9.2.6); io.EOF behind the last.
+// eventReader returns a function that reads the data of the next event that has data (HTML, section
+// 9.2.6). It returns io.EOF after the last event.
 func eventReader() func(from *elements, v any, n int) error {
 	var data []byte
 	return func(from *elements, v any, _ int) error {
@@ -139,7 +139,7 @@ func eventReader() func(from *elements, v any, n int) error {
 		for has := false; ; {
 			line, err := from.lines.ReadBytes('\n')
 			if err != nil {
-				return err // an event that was not ended does not count
+				return err // an incomplete event is discarded
 			}
 			line = bytes.TrimRight(line, "\r\n")
 			if len(line) == 0 && has {

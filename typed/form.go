@@ -16,24 +16,24 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A File is a file of a form. Data is a copy of what the request's body holds; for large files
-// without a copy there is [Parts]. The rules minLength and maxLength bound its bytes, and the tag contentType lists what it may be:
-// `contentType:"image/png, image/jpeg"`, or `contentType:"image/*"`. What the client says and what
-// [http.DetectContentType] finds in Data must both be of these types. A type that it does not know, such
-// as text/csv or image/svg+xml, must be listed by its name; then the client's word counts, unless Data
-// is HTML, a PDF or an image of a known type.
+// A File is a file of a form. Data is a copy of bytes of the request body; [Parts] reads large
+// files without a copy. The rules minLength and maxLength limit its size in bytes. The tag
+// contentType lists the accepted types: `contentType:"image/png, image/jpeg"`, or
+// `contentType:"image/*"`. Both the type that the client declares and the type that
+// [http.DetectContentType] finds in Data must be accepted. A type that DetectContentType does not
+// know, such as text/csv or image/svg+xml, must be listed by its name. Then the declared type
+// counts, unless Data is HTML, a PDF or an image of a known type.
 type File struct {
-	Name        string // as the client calls it, without folders and control characters
-	ContentType string // as the client says, "" for nothing
+	Name        string // name given by the client, without folders and control characters
+	ContentType string // type declared by the client, "" for none
 	Data        []byte
 }
 
-// Parts is a form that is read as it arrives, in a field Body: files of any size
-// with no more memory than a buffer. What the parts are called and hold is the action's
-// business.
+// Parts is the type of a field Body for a form that is read as it arrives. It handles files of any
+// size with the memory of one buffer. The names and the content of the parts are not checked.
 type Parts struct{ r *dunlin.Request }
 
-// All yields the fields and files, see [dunlin.Request.Parts].
+// All yields the fields and files of the form, see [dunlin.Request.Parts].
 func (p Parts) All() iter.Seq2[*dunlin.Part, error] { return p.r.Parts() }
 
 const (
@@ -43,7 +43,7 @@ const (
 
 var fileType, partsType = reflect.TypeFor[File](), reflect.TypeFor[Parts]()
 
-// fileOf says in p whether t is a file or a list of them.
+// fileOf reports whether t is a file or a list of files, and sets the fields of p accordingly.
 func fileOf(p *Param, t reflect.Type) bool {
 	switch {
 	case t == fileType:
@@ -54,7 +54,7 @@ func fileOf(p *Param, t reflect.Type) bool {
 	return p.File
 }
 
-// fileNode is the schema of a file, or of a list of them, before its tags.
+// fileNode returns the schema of a file, or of a list of files, without the rules of its tags.
 func fileNode(list bool) *schema.Node {
 	n := &schema.Node{Kind: schema.String, Type: reflect.TypeFor[string]()}
 	n.Rules.Format = "binary"
@@ -64,7 +64,7 @@ func fileNode(list bool) *schema.Node {
 	return n
 }
 
-// formPlan is how a form is read.
+// formPlan tells how a form is read.
 type formPlan struct {
 	fields []*Param
 	files  bool // it has files and must be multipart
@@ -75,7 +75,7 @@ func (f *formPlan) add(p *Param) {
 	f.files = f.files || p.File
 }
 
-// mediaTypes lists what the form may be sent as.
+// mediaTypes lists the media types that the form accepts.
 func (f *formPlan) mediaTypes() []string {
 	if f.files {
 		return []string{mediaMultipart}
@@ -83,12 +83,12 @@ func (f *formPlan) mediaTypes() []string {
 	return []string{mediaURLEncoded, mediaMultipart}
 }
 
-// required reports whether the form must be there.
+// required reports whether the form has a required field.
 func (f *formPlan) required() bool {
 	return slices.ContainsFunc(f.fields, func(p *Param) bool { return p.Required })
 }
 
-// formValues gathers what the form has for its fields, in the order of the plan.
+// formValues holds the texts and files of a form by the index of their field in the plan.
 type formValues struct {
 	texts [][]string
 	files [][]File
@@ -144,7 +144,7 @@ func (b *binder) bindForm(f *formPlan, in place) {
 	}
 }
 
-// tooManyFields is the problem of a form with more fields than dunlin.Config.MaxFormFields.
+// tooManyFields returns the problem for a form with more fields than dunlin.Config.MaxFormFields.
 func tooManyFields(most int) error {
 	return &dunlin.ProblemDetails{
 		Status: http.StatusRequestEntityTooLarge,
@@ -199,7 +199,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 		return
 	}
 	for i := range files {
-		files[i].Data = bytes.Clone(files[i].Data) // which is lent
+		files[i].Data = bytes.Clone(files[i].Data) // Data is borrowed from the request body
 	}
 	to := in.at(p.offset)
 	w, optional := schema.WrappedBy(p.typ)
@@ -217,7 +217,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 	}
 }
 
-// checkType checks what a file is, by the client's word and by its content.
+// checkType checks the declared type and the content of a file.
 func (b *binder) checkType(p *Param, pointer string, f *File) {
 	if p.types == nil {
 		return
@@ -231,7 +231,7 @@ func (b *binder) checkType(p *Param, pointer string, f *File) {
 	}
 }
 
-// wrongSize reports a file of a wrong size, which is a number of bytes.
+// wrongSize reports a violation of a size limit, in bytes.
 func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
 	n, unit := strconv.Itoa(limit), " bytes"
 	if limit == 1 {
@@ -240,7 +240,7 @@ func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: n, Message: must + n + unit})
 }
 
-// multipart sorts the parts of a body by field.
+// multipart assigns the parts of a body to the fields of the form.
 func (v *formValues) multipart(f *formPlan, body []byte, boundary string, most int) error {
 	for part, err := range parts(body, boundary, most) {
 		if err != nil {
@@ -248,7 +248,7 @@ func (v *formValues) multipart(f *formPlan, body []byte, boundary string, most i
 		}
 		i := slices.IndexFunc(f.fields, func(p *Param) bool { return p.Name == part.name })
 		switch {
-		case i < 0: // as unknown parameters, unknown fields are nobody's business
+		case i < 0: // unknown fields are ignored, like unknown parameters
 		case part.file:
 			v.files[i] = append(v.files[i], File{Name: baseName(part.fileName), ContentType: part.contentType, Data: part.data})
 		default:
@@ -258,7 +258,7 @@ func (v *formValues) multipart(f *formPlan, body []byte, boundary string, most i
 	return nil
 }
 
-// baseName is the last element of a path that a client has sent, by either separator.
+// baseName returns the last element of a path from a client. Both / and \ are separators.
 func baseName(path string) string {
 	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
 		path = path[i+1:]

@@ -6,14 +6,16 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Group gives the operations that are registered on it what they have in common in the document. It
-// is a [Router] around an App, a dunlin.Group or another Group, whose defaults come first:
+// A Group gives defaults for documents to the operations that are registered on it. It is a
+// [Router] around an App, a dunlin.Group or another Group; the defaults of an outer Group apply
+// first:
 //
 //	articles := typed.NewGroup(app.Group("/articles", signedIn)).Tags("articles").Faults(NoArticle)
 //	typed.Get(articles, "/{slug}", show).Name("showArticle")
 //	typed.Delete(articles, "/{slug}", remove).Name("deleteArticle").Faults(NotTheAuthor)
 //
-// A default is for operations that are registered after it. What an operation says itself is added.
+// A default applies to operations that are registered after it. The declarations of the operation
+// itself are added to the defaults.
 type Group struct {
 	router   Router
 	defaults []func(*Operation)
@@ -27,8 +29,8 @@ func NewGroup(g Router) *Group {
 	return &Group{router: g}
 }
 
-// Handle registers an action, as the App or the Group beneath does it. Defaults are for typed operations
-// only.
+// Handle registers an action on the router that the group wraps. The defaults apply to typed
+// operations only.
 func (g *Group) Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route {
 	return g.router.Handle(methods, pattern, act, middleware...)
 }
@@ -36,12 +38,12 @@ func (g *Group) Handle(methods, pattern string, act dunlin.Action, middleware ..
 // App returns the app that the group belongs to.
 func (g *Group) App() *dunlin.App { return g.router.App() }
 
-// Tags puts the operations under these tags in the document, see [Op.Tags].
+// Tags adds tags to the operations in the document, see [Op.Tags].
 func (g *Group) Tags(tags ...string) *Group {
 	return g.with(func(o *Operation) { o.tags = append(o.tags, tags...) })
 }
 
-// Faults declares errors that each of the operations may return, see [Op.Faults].
+// Faults declares errors that each operation may return, see [Op.Faults].
 func (g *Group) Faults(faults ...*Fault) *Group {
 	for i, f := range faults {
 		if f == nil {
@@ -55,12 +57,12 @@ func (g *Group) Faults(faults ...*Fault) *Group {
 	})
 }
 
-// Security says what the callers of the operations must prove, see [Op.Security].
+// Security declares requirements for the callers of the operations, see [Op.Security].
 func (g *Group) Security(required ...Requirement) *Group {
 	return g.with(func(o *Operation) { o.security = append(o.security, required...) })
 }
 
-// Returns declares an answer that each of the operations may give, see [Op.Returns].
+// Returns declares an answer that each operation may give, see [Op.Returns].
 func (g *Group) Returns(status int, body any) *Group {
 	a, err := answerOf(status, body)
 	if err != nil {
@@ -69,7 +71,7 @@ func (g *Group) Returns(status int, body any) *Group {
 	return g.with(func(o *Operation) { o.returns = append(o.returns, a) })
 }
 
-// Deprecated says that the operations should not be used any more.
+// Deprecated marks the operations as deprecated.
 func (g *Group) Deprecated() *Group { return g.with(func(o *Operation) { o.deprecated = true }) }
 
 // Hidden leaves the operations out of documents.
@@ -80,7 +82,7 @@ func (g *Group) with(f func(*Operation)) *Group {
 	return g
 }
 
-// setDefaults gives an operation the defaults of the router that it is registered on.
+// setDefaults applies the defaults of a router to an operation.
 func setDefaults(r Router, o *Operation) {
 	g, ok := r.(*Group)
 	if !ok {
@@ -92,10 +94,10 @@ func setDefaults(r Router, o *Operation) {
 	}
 }
 
-// Find returns the operation of an app that is called by a name, or by its methods and its pattern:
-// "createArticle", "POST /articles". It is for tests of operations that other code has registered, with
-// the middleware that they have there, see [Op.Test]. Find panics when there is no such operation, or
-// when it has other types than In and Out.
+// Find returns the operation of an app with a name, or with methods and a pattern: "createArticle",
+// "POST /articles". Use it to test operations that other code has registered, together with their
+// middleware, see [Op.Test]. Find panics if there is no such operation, or if its types are not In
+// and Out.
 func Find[In, Out any](app *dunlin.App, name string) *Op[In, Out] {
 	var found *Operation
 	for _, o := range Operations(app) {

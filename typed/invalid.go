@@ -8,17 +8,17 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Invalid is the error of a request that breaks rules, with all of them. It is answered
-// with a problem whose member errors lists them.
+// Invalid is the error of a request that breaks rules. Its answer is a problem whose member errors
+// lists the violations.
 type Invalid struct {
 	Status     int
 	Violations []Violation
-	More       bool // there are more than are listed
+	More       bool // there are violations that are not listed
 
 	room [4]Violation
 }
 
-// invalid makes an error of what the report holds.
+// invalid returns the violations of the report as an error.
 func (b *binder) invalid() error {
 	e := &Invalid{Status: b.state.config.InvalidStatus, More: b.report.More}
 	e.Violations = e.room[:0]
@@ -35,7 +35,7 @@ func (b *binder) invalid() error {
 	return e
 }
 
-// Error lists the violations for a log. They hold no values.
+// Error lists the first violations for a log. It contains no values of the request.
 func (e *Invalid) Error() string {
 	var b strings.Builder
 	b.Write(e.appendDetail(nil, len(e.Violations)))
@@ -57,10 +57,10 @@ func (e *Invalid) Error() string {
 	return b.String()
 }
 
-// mostLogged is how many violations Error lists.
+// mostLogged is the maximum number of violations that Error lists.
 const mostLogged = 20
 
-// appendDetail appends how much is wrong, of which so many violations are listed.
+// appendDetail appends a sentence with the number of violations, of which listed are in the answer.
 func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 	b = append(b, "the request is invalid in "...)
 	if e.More || listed < len(e.Violations) {
@@ -73,14 +73,15 @@ func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 	return append(b, " places"...)
 }
 
-// StatusCode returns the status the error is answered with.
+// StatusCode returns the status of the answer.
 func (e *Invalid) StatusCode() int { return e.Status }
 
-// longestInvalid bounds the answer to an invalid request, in bytes, if its violations have
-// no longer texts of the application's.
+// longestInvalid limits the list of violations in an answer, in bytes. Only a single violation with
+// a long text of the application can exceed it.
 const longestInvalid = 63 << 10
 
-// Response is the answer: a problem with the member errors, up to 64 KB of them.
+// Response returns the answer: a problem with the member errors. The problem is about 64 KB at
+// most.
 func (e *Invalid) Response() dunlin.Response {
 	list := make([]byte, 0, 128*len(e.Violations))
 	listed := 0

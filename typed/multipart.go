@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// formPart is one part of a multipart/form-data body. data is a piece of the body.
+// formPart is one part of a multipart/form-data body. data is borrowed from the body.
 type formPart struct {
 	name        string
-	named       bool // if only by an empty name
+	named       bool // true even for an empty name
 	file        bool
 	fileName    string
 	contentType string
@@ -26,9 +26,8 @@ var (
 	errManyParts  = errors.New("it has too many parts")
 )
 
-// parts yields the parts of a body that is here in whole, RFC 2046 section 5.1 and RFC
-// 7578, without copying it. An error ends the sequence; errManyParts does when there are
-// more than most.
+// parts yields the parts of a complete body without copying it (RFC 2046 section 5.1, RFC 7578). An
+// error ends the sequence. The error is errManyParts if there are more than most parts.
 func parts(body []byte, boundary string, most int) iter.Seq2[formPart, error] {
 	return func(yield func(formPart, error) bool) {
 		if boundary == "" {
@@ -52,8 +51,8 @@ func parts(body []byte, boundary string, most int) iter.Seq2[formPart, error] {
 	}
 }
 
-// nextPart skips what comes before the first part; start is the beginning of the body
-// behind a line break.
+// nextPart skips the text before the first part. start is the beginning of the body, preceded by a
+// line break.
 func nextPart(start, body, delimiter []byte) (rest []byte, last bool, err error) {
 	if bytes.HasPrefix(start, delimiter) {
 		return afterDelimiter(body[len(delimiter)-2:])
@@ -65,7 +64,7 @@ func nextPart(start, body, delimiter []byte) (rest []byte, last bool, err error)
 	return afterDelimiter(body[i+len(delimiter):])
 }
 
-// afterDelimiter reads the end of the line that a delimiter is on.
+// afterDelimiter reads the rest of the line of a delimiter.
 func afterDelimiter(b []byte) (rest []byte, last bool, err error) {
 	if bytes.HasPrefix(b, []byte("--")) {
 		return nil, true, nil
@@ -77,7 +76,7 @@ func afterDelimiter(b []byte) (rest []byte, last bool, err error) {
 	return b[2:], false, nil
 }
 
-// readPart reads the part that begins with b.
+// readPart reads the part at the beginning of b.
 func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err error) {
 	head := b
 	for {
@@ -106,8 +105,8 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 	if !p.named {
 		return p, nil, false, errors.New("a part has no name")
 	}
-	// The line break before a delimiter belongs to it; that of the head may serve
-	// an empty part.
+	// The line break before a delimiter belongs to the delimiter. In an empty part, the line break
+	// at the end of the head may be that line break.
 	from := head[:len(head)-len(b)]
 	whole := head[len(from)-2:]
 	i := bytes.Index(whole, delimiter)
@@ -121,12 +120,12 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 	return p, rest, last, err
 }
 
-// header takes one field of a part's head.
+// header reads one header field of a part.
 func (p *formPart) header(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Content-Disposition"):
 		kind, params, err := mime.ParseMediaType(value)
-		if err != nil || strings.Contains(value, "*") { // filename*, which RFC 7578 section 4.2 forbids, is no file name
+		if err != nil || strings.Contains(value, "*") { // RFC 7578 section 4.2 forbids filename*
 			kind, params = looseParams(value)
 		}
 		if kind != "form-data" {
@@ -144,9 +143,9 @@ func (p *formPart) header(name, value string) error {
 	return nil
 }
 
-// looseParams reads a Content-Disposition whose quoted values hold what only RFC 7578
-// lets them hold: any bytes but the quotation mark, which a backslash may escape. Where
-// the value would have no end then, the backslash is one: browsers escape none.
+// looseParams parses a Content-Disposition with quoted values that only RFC 7578 permits: any bytes
+// except the quotation mark. A backslash may escape a quotation mark or a backslash. A backslash
+// before a quotation mark that ends the value is literal, since browsers do not escape backslashes.
 func looseParams(value string) (kind string, params map[string]string) {
 	kind, rest, _ := strings.Cut(value, ";")
 	params = map[string]string{}
@@ -176,7 +175,7 @@ func looseParams(value string) (kind string, params map[string]string) {
 	return strings.TrimSpace(kind), params
 }
 
-// endsValue reports whether a quotation mark before rest is the end of a value.
+// endsValue reports whether a quotation mark followed by rest is the end of a value.
 func endsValue(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t")
 	return rest == "" || rest[0] == ';'

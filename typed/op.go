@@ -10,32 +10,31 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Router takes routes: an App, a dunlin.Group or a [Group].
+// A Router registers routes: an App, a dunlin.Group or a [Group].
 type Router interface {
 	Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route
 	App() *dunlin.App
 }
 
-// An Action answers an input with an output or an error. In is a struct, see the
-// package comment; it belongs to the action, and all that it holds stays valid for ever.
-// An error is answered as [dunlin.Try] does it.
+// An Action answers an input with an output or an error. In is a struct, see the package
+// documentation. The input belongs to the action, and everything in it stays valid without limit.
+// An error is answered as by [dunlin.Try].
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
-// An Op is a registered operation. Its methods that change it belong before its first
-// request.
+// An Op is a registered operation. Methods that change it must be called before its first request.
 type Op[In, Out any] struct {
 	*Operation
 	inputs sync.Pool // of *input[In]
 }
 
-// An Operation is what is known of an operation whatever its types.
+// An Operation is the part of an operation that does not depend on its types.
 type Operation struct {
 	route   *dunlin.Route
 	state   *appState
 	plan    *plan
 	result  *result
 	methods string
-	op      any // the *Op that it is of
+	op      any // the *Op that contains it
 
 	summary, description string
 	tags                 []string
@@ -44,15 +43,15 @@ type Operation struct {
 	returns              []Answer
 	examples             []Example
 
-	// What middleware declares.
+	// Declarations of middleware.
 	declared []*Fault
 	security []Requirement
 	extra    []Answer
 
-	statuses func() map[int]bool // of the answers, when the first error looks
+	statuses func() map[int]bool // statuses of the answers, computed for the first error
 }
 
-// An Example is a named body of a request.
+// An Example is a named example of a request body.
 type Example struct {
 	Name  string
 	Value any
@@ -83,9 +82,8 @@ func Delete[In, Out any](g Router, pattern string, act Action[In, Out], middlewa
 	return Handle(g, http.MethodDelete, pattern, act, middleware...)
 }
 
-// Handle registers an action for a comma-separated set of methods. Like all
-// registration it panics on a programmer's error: a tag that is not valid, a path
-// parameter that no field takes.
+// Handle registers an action for a comma-separated list of methods. Like all registration it panics
+// on a programming error, such as a tag that is not valid or a path parameter that no field takes.
 func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
 	if act == nil {
 		panic(fmt.Sprintf("typed: %s %s: nil action", methods, pattern))
@@ -121,13 +119,13 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	return op
 }
 
-// input is what a request is bound into.
+// input holds an input and its binder.
 type input[In any] struct {
 	in     In
 	binder binder
 }
 
-// action is the operation as an ordinary action.
+// action returns the operation as an ordinary action.
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	o, bound := op.Operation, op.bound(act)
 	direct := op.plan.direct()
@@ -150,7 +148,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	})
 }
 
-// bound is the action behind a binder.
+// bound returns the action with a binder in front of it.
 func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.Response, error) {
 	o := op.Operation
 	return func(r *dunlin.Request) (dunlin.Response, error) {
@@ -171,7 +169,7 @@ func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.
 	}
 }
 
-// recycle gives an input back to the pool, unless code of others may still know it.
+// recycle returns an input to the pool, unless code outside this package may still refer to it.
 func (op *Op[In, Out]) recycle(x *input[In]) {
 	if op.plan.runsCode {
 		return

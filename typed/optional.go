@@ -9,20 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Optional is a value that may be absent: a parameter, or a member of a body with the
-// option omitzero. Null is not absence and refused, unless T takes it.
+// Optional is a value that may be absent: a parameter, or a member of a body with the option
+// omitzero. Null does not count as absent, and is refused unless T accepts it.
 type Optional[T any] struct {
 	Value T
-	Set   bool // whether it was there
+	Set   bool // true if it is present
 }
 
-// Some returns an Optional that is there.
+// Some returns a present Optional with the value v.
 func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
-// Get returns the value and whether it was there.
+// Get returns the value, and whether it is present.
 func (o Optional[T]) Get() (T, bool) { return o.Value, o.Set }
 
-// Or returns the value, or another when it was absent.
+// Or returns the value, or other if it is absent.
 func (o Optional[T]) Or(other T) T {
 	if o.Set {
 		return o.Value
@@ -30,7 +30,7 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-// MarshalJSON writes the value, null when it is absent.
+// MarshalJSON encodes the value, or null if it is absent.
 func (o Optional[T]) MarshalJSON() ([]byte, error) {
 	if !o.Set {
 		return []byte("null"), nil
@@ -38,7 +38,7 @@ func (o Optional[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.Value)
 }
 
-// UnmarshalJSON reads the value.
+// UnmarshalJSON decodes the value and sets Set.
 func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	o.Set = true
 	return json.Unmarshal(b, &o.Value)
@@ -54,24 +54,24 @@ func (Optional[T]) WrapsJSON() jsonwire.Wrapping {
 	return jsonwire.Wrapping{Value: "Value", Set: "Set"}
 }
 
-// Nullable is a value that may be null: a member of a body. With the options omitempty
-// or omitzero it may be absent, too, which leaves it the zero Nullable.
+// Nullable is a member of a body that may be null. With the option omitempty or omitzero it may
+// also be absent; then it is the zero Nullable.
 type Nullable[T any] struct {
 	Value T
-	Set   bool // there is a value
-	Null  bool // it was null
+	Set   bool // true if there is a value
+	Null  bool // true if it is null
 }
 
-// Just returns a Nullable with a value, and Null one that is null.
+// Just returns a Nullable with a value.
 func Just[T any](v T) Nullable[T] { return Nullable[T]{Value: v, Set: true} }
 
 // Null returns a Nullable that is null.
 func Null[T any]() Nullable[T] { return Nullable[T]{Null: true} }
 
-// Get returns the value and whether there is one.
+// Get returns the value, and whether there is one.
 func (n Nullable[T]) Get() (T, bool) { return n.Value, n.Set }
 
-// MarshalJSON writes the value, null when there is none.
+// MarshalJSON encodes the value, or null if there is none.
 func (n Nullable[T]) MarshalJSON() ([]byte, error) {
 	if !n.Set {
 		return []byte("null"), nil
@@ -79,7 +79,7 @@ func (n Nullable[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(n.Value)
 }
 
-// UnmarshalJSON reads a value or null.
+// UnmarshalJSON decodes a value or null.
 func (n *Nullable[T]) UnmarshalJSON(b []byte) error {
 	if bytes.Equal(bytes.TrimSpace(b), []byte("null")) {
 		*n = Nullable[T]{Null: true}

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A source says where a field comes from.
+// A source is the part of the request that a field comes from.
 type source uint8
 
 const (
@@ -35,20 +35,20 @@ type Param struct {
 	Required bool
 	Default  []byte // JSON, nil for none
 	List     bool   // it has several values
-	Comma    bool   // which commas separate in one text
-	File     bool   // a file of a form
+	Comma    bool   // commas separate the values in one text
+	File     bool   // it is a file of a form
 
 	from   source
 	index  []int // of the field
 	offset uintptr
 	typ    reflect.Type // of the field
 	elem   reflect.Type // of one value
-	set    setter       // of one value: into the field, or into an element of a list
-	text   string       // of the default
-	lists  bool         // the default of a list is there
+	set    setter       // stores one value into the field, or into an element of a list
+	text   string       // text of the default
+	lists  bool         // the default of a list is set
 	rules  bool         // single values have rules
-	field  string       // for errors
-	types  []string     // media types that a file may be of, nil for any
+	field  string       // name of the field, for errors
+	types  []string     // media types that a file may have, nil for any
 }
 
 // newParam compiles a field with a source tag.
@@ -129,7 +129,7 @@ func (p *Param) describe(tags schema.Tags) error {
 	} else if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if p.elem == durationType { // in text it is no number
+	if p.elem == durationType { // a parameter's text is a duration such as 1m30s, not a number
 		t = reflect.TypeFor[string]()
 		if p.List {
 			t = reflect.TypeFor[[]string]()
@@ -172,8 +172,8 @@ func (p *Param) describe(tags schema.Tags) error {
 	return nil
 }
 
-// asParam is the schema of a parameter whose type reads its text itself: for one that has JSON of its
-// own, too, and a description, that.
+// asParam returns the schema of a parameter whose type parses its own text. For a type that has its
+// own JSON, too, and is described by SchemaAs, it is the schema of that description.
 func asParam(n *schema.Node) *schema.Node {
 	switch {
 	case n.As != nil:
@@ -200,7 +200,7 @@ func withItems(tags schema.Tags) schema.Tags {
 	return moved
 }
 
-// one is the schema of a single value.
+// one returns the schema of a single value.
 func (p *Param) one() *schema.Node {
 	if p.List {
 		return p.Schema.node.Elem
@@ -208,7 +208,7 @@ func (p *Param) one() *schema.Node {
 	return p.Schema.node
 }
 
-// setOne reads one text into the field.
+// setOne parses one text into the field.
 func (p *Param) setOne(b *binder, in place, text string) {
 	if !p.set(in.at(p.offset), text) {
 		rule, limit := wantedText(p.Schema.node, text)
@@ -220,7 +220,7 @@ func (p *Param) setOne(b *binder, in place, text string) {
 	}
 }
 
-// setList reads texts into the field, a slice of its own.
+// setList parses texts into the field, which becomes a new slice.
 func (p *Param) setList(b *binder, in place, texts []string) {
 	list := reflect.MakeSlice(p.typ, len(texts), len(texts))
 	one, parsed := p.one(), true
@@ -246,10 +246,10 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 	in.at(p.offset).value(p.typ).Set(list)
 }
 
-// elementPointer leads to an element of a parameter with several values.
+// elementPointer returns the pointer to an element of a parameter with several values.
 func elementPointer(i int) string { return "#/" + strconv.Itoa(i) }
 
-// absent gives the field its default, or reports that it is missing.
+// absent sets the field to its default, or reports that a required parameter is missing.
 func (p *Param) absent(b *binder, in place) {
 	switch {
 	case p.lists && p.List:
@@ -261,7 +261,7 @@ func (p *Param) absent(b *binder, in place) {
 	}
 }
 
-// splitComma splits a list; an empty text has no elements.
+// splitComma splits a comma-separated list. An empty text has no elements.
 func splitComma(text string) []string {
 	if text == "" {
 		return nil

@@ -12,27 +12,27 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A plan is what a struct type of input is compiled into, once, at registration: which
-// field comes from where, and what it must be.
+// A plan is a compiled input type: the source and the rules of each field. It is compiled once, at
+// registration.
 type plan struct {
 	typ    reflect.Type
-	params []*Param // all but those of a form
+	params []*Param // all parameters except form fields
 	path   []*Param
 	query  []*Param
-	other  []*Param // of headers and cookies
+	other  []*Param // headers and cookies
 	body   *bodyPlan
 	form   *formPlan
-	checks *checkPlan // Validate; nil when no type has it
+	checks *checkPlan // calls of Validate; nil if no type has it
 
 	ignores ignores
 
-	runsCode bool // code of others sees pointers into In: it must not be shared
+	runsCode bool // code outside this package sees pointers into In: In must not be reused
 }
 
-// tagOf are the tags that name a source, in the order of source.
+// tagOf lists the tags that name a source, in the order of source.
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
-// ignores says which members of bodies are read over rather than refused.
+// ignores tells which members of bodies are ignored instead of refused.
 type ignores struct {
 	readOnly bool // Config.IgnoreReadOnly
 	unknown  bool // Config.UnknownMembers is Ignore
@@ -40,7 +40,7 @@ type ignores struct {
 
 func (c *Config) ignores() ignores { return ignores{c.IgnoreReadOnly, c.UnknownMembers == Ignore} }
 
-// newPlan compiles a type for the routes of some methods. The error names the field.
+// newPlan compiles an input type for a route with the given methods. The error names the field.
 func newPlan(t reflect.Type, methods string, i ignores) (*plan, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the input of an action must be a struct, not %s", t)
@@ -74,7 +74,7 @@ func newPlan(t reflect.Type, methods string, i ignores) (*plan, error) {
 	return p, nil
 }
 
-// fields compiles the fields of t, which lies offset bytes into the input.
+// fields compiles the fields of t, which is offset bytes into the input.
 func (p *plan) fields(t reflect.Type, index []int, offset uintptr) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -90,7 +90,6 @@ func (p *plan) fields(t reflect.Type, index []int, offset uintptr) error {
 	return nil
 }
 
-// field compiles one field.
 func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offset uintptr) error {
 	from, tag, found := source(0), "", false
 	for s, name := range tagOf {
@@ -185,7 +184,7 @@ func (p *plan) matchPath(params []router.Param) error {
 	return nil
 }
 
-// constrained refuses a constraint of the pattern whose values never fit the field.
+// constrained returns an error for a constraint of the pattern whose values never fit the field.
 func (p *Param) constrained(constraint string) error {
 	numeric := p.Schema.node.Kind == schema.Int || p.Schema.node.Kind == schema.Uint || p.Schema.node.Kind == schema.Float
 	switch constraint {
@@ -201,7 +200,7 @@ func (p *Param) constrained(constraint string) error {
 	return nil
 }
 
-// distinct refuses two fields for one parameter.
+// distinct returns an error if two fields have the same parameter.
 func (p *plan) distinct() error {
 	all := p.params
 	if p.form != nil {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// bindQuery reads the query once, from left to right. As in package net/url a pair with
-// a semicolon is skipped; one with a bad escape is reported.
+// bindQuery reads the query once, from left to right. A pair with a semicolon is skipped, as in
+// package net/url. A pair with a malformed escape is reported.
 func (b *binder) bindQuery(p *plan, in place) {
-	rest := b.r.RawQuery() // safe, and so are its parts
+	rest := b.r.RawQuery() // a safe string, and so are its substrings
 	var room [16]int8
 	seen := room[:]
 	if len(p.query) > len(room) {
@@ -54,7 +54,7 @@ func (b *binder) bindQuery(p *plan, in place) {
 	}
 }
 
-// findQuery returns which parameter a key, still escaped, names; -1 for none.
+// findQuery returns the index of the parameter that a key, still escaped, names, or -1 for none.
 func findQuery(params []*Param, key string) int {
 	for i, q := range params {
 		if q.Name == key {
@@ -76,7 +76,7 @@ func findQuery(params []*Param, key string) int {
 	return -1
 }
 
-// unescape returns a value without its escapes.
+// unescape decodes the percent and plus escapes of a value.
 func unescape(text string) (string, bool) {
 	if strings.IndexByte(text, '%') < 0 && strings.IndexByte(text, '+') < 0 {
 		return text, true
@@ -85,7 +85,7 @@ func unescape(text string) (string, bool) {
 	return plain, err == nil
 }
 
-// bindQueryList gathers the values of a list.
+// bindQueryList binds the values of a list.
 func (b *binder) bindQueryList(q *Param, in place) {
 	var texts []string
 	bad, times := false, 0
@@ -99,7 +99,7 @@ func (b *binder) bindQueryList(q *Param, in place) {
 		times++
 		words := []string{text}
 		if q.Comma {
-			words = strings.Split(text, ",") // still escaped: an escaped comma separates nothing
+			words = strings.Split(text, ",") // still escaped: an escaped comma is not a separator
 		}
 		for _, word := range words {
 			plain, ok := unescape(word)

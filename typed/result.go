@@ -12,47 +12,47 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A result is what a type of output is compiled into: how a value becomes a response,
-// how a client reads it back, and which answers the document has.
+// A result is a compiled output type: it converts a value to a response, decodes a response for
+// clients, and lists the answers for the document.
 type result struct {
 	answers []Answer
-	// respond makes the response of the value at a place, which it does not keep.
+	// respond returns the response for the value at a place. It does not retain the place.
 	respond func(from place) dunlin.Response
-	// receive reads an answer of one of the statuses into the value at a place; nil
-	// where a client reads the answer itself.
+	// receive decodes an answer with one of the statuses into the value at a place. It is nil if
+	// clients read the answer themselves.
 	receive func(a *received, to place) error
 }
 
-// An Answer is one status that an operation can answer with.
+// An Answer describes the answer of an operation with one status.
 type Answer struct {
 	Status      int
 	Description string
 	MediaType   string // "" for no body
-	Schema      Schema // of the body; of a sequence, of the array it makes; zero for any
-	Item        Schema // of one element of a sequence
+	Schema      Schema // schema of the body, of a sequence the whole array; zero for any
+	Item        Schema // schema of one element of a sequence
 	Headers     []AnswerHeader
-	Faults      []*Fault // those it can be; others are plain problems
+	Faults      []*Fault // faults with this status
 	Problem     bool     // the body is a problem
-	Invalid     bool     // that of an invalid request
-	Other       bool     // a problem of this status is not always one of Faults
+	Invalid     bool     // the answer to an invalid request
+	Other       bool     // a problem with this status need not be one of Faults
 }
 
-// An AnswerHeader is a header that an answer has.
+// An AnswerHeader describes a header of an answer.
 type AnswerHeader struct {
 	Name   string
 	Schema Schema
 	Always bool
 }
 
-// received is an answer on its way to a client.
+// received is a response that a client has read completely.
 type received struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// A resulter is an output type of this package, which is compiled by a method of its
-// own, since only it knows its type arguments.
+// A resulter is an output type of this package. A method of its own compiles it, since only the
+// method knows the type arguments.
 type resulter interface{ result() (*result, error) }
 
 // resultFor compiles an output type.
@@ -87,10 +87,10 @@ func resultFor[T any]() (*result, error) {
 
 const mediaJSON = "application/json"
 
-// outputNode compiles a type that is written.
+// outputNode returns the schema of an output type.
 func outputNode(t reflect.Type) (*schema.Node, error) { return schema.Of(t) }
 
-// hasHeaders reports whether t is a struct with fields that are headers.
+// hasHeaders reports whether t is a struct with header fields.
 func hasHeaders(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -103,14 +103,14 @@ func hasHeaders(t reflect.Type) bool {
 	return false
 }
 
-// A headerField is a header that a field of the output becomes.
+// A headerField is a field of the output that is sent as a header.
 type headerField struct {
 	name  string
 	index int
-	omit  bool // when it is zero
+	omit  bool // omitted if zero
 }
 
-// headerResult compiles a struct whose fields are headers, and Body the body:
+// headerResult compiles a struct with header fields. Its field Body is the body of the answer:
 //
 //	type Page struct {
 //		Total int    `header:"X-Total-Count"`
@@ -179,7 +179,7 @@ func headerResult(t reflect.Type) (*result, error) {
 	}, nil
 }
 
-// outputHeader returns the header that a field with the given tag stands for.
+// outputHeader returns the header for a field with the given tag.
 func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
 	name, option, _ := strings.Cut(tag, ",")
 	if name == "" || !f.IsExported() || option != "" && option != "omitzero" {
@@ -195,22 +195,22 @@ func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
 	return AnswerHeader{Name: name, Schema: Schema{node}, Always: option == ""}, nil
 }
 
-// headerKind reports whether a header can be of type t.
+// headerKind reports whether a header can have the type t.
 func headerKind(t reflect.Type) bool {
 	_, err := shapeOf(t)
 	return err == nil
 }
 
-// headerText writes a parameter or header as text.
+// headerText returns the value of a header as text.
 func headerText(v reflect.Value) string {
 	text, err := textOf(v)
 	if err != nil {
-		return "\n" // which makes the response a 500 with its reason
+		return "\n" // an invalid header value: the response becomes a 500 with its reason
 	}
 	return text
 }
 
-// withStatus is the result r under another status, for results that hold others.
+// withStatus returns the answers of r with another status, for results that wrap others.
 func (r *result) withStatus(status int) ([]Answer, error) {
 	if len(r.answers) != 1 {
 		return nil, errors.New("it must hold a plain value")

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// None is the output of an action that answers 204.
+// None is the output of an action that answers 204 No Content.
 type None struct{}
 
 func (None) result() (*result, error) {
@@ -21,8 +21,8 @@ func (None) result() (*result, error) {
 	}, nil
 }
 
-// Created is the output of an action that answers 201 with what it made and, unless
-// it is "", where that is.
+// Created is the output of an action that answers 201 Created. Location is the URI of the created
+// resource; "" sends no Location header.
 type Created[T any] struct {
 	Location string
 	Body     T
@@ -39,8 +39,8 @@ func (Created[T]) result() (*result, error) {
 	})
 }
 
-// Accepted is the output of an action that answers 202: it has taken the request,
-// and Location, unless it is "", tells what becomes of it.
+// Accepted is the output of an action that answers 202 Accepted. Location is the URI of a resource
+// that tells the progress; "" sends no Location header.
 type Accepted[T any] struct {
 	Location string
 	Body     T
@@ -57,7 +57,7 @@ func (Accepted[T]) result() (*result, error) {
 	})
 }
 
-// located is the result of a value with a status and a Location.
+// located returns the result of a value with a status and a Location.
 func located[T any](status int, get func(place) (string, *T), set func(place, string) *T) (*result, error) {
 	inner, err := resultFor[T]()
 	if err != nil {
@@ -98,18 +98,18 @@ func stringNode(format string) *schema.Node {
 
 var errUnreadable = errors.New("the answer is none that can be read into a value")
 
-// Either is the output of an action that answers in one of two ways, such as 200
-// or 201; each of them may be an Either again.
+// Either is the output of an action that answers in one of two ways, such as 200 or 201. A and B
+// may be Either types themselves. Their statuses must differ.
 type Either[A, B any] struct {
 	first  *A
 	second *B
 }
 
-// First returns the first of two ways, Second the other.
+// First returns an Either with the first alternative, Second one with the second.
 func First[A, B any](v A) Either[A, B]  { return Either[A, B]{first: &v} }
 func Second[A, B any](v B) Either[A, B] { return Either[A, B]{second: &v} }
 
-// Get returns what is there; the other is nil.
+// Get returns both alternatives. The one that is not set is nil.
 func (e Either[A, B]) Get() (*A, *B) { return e.first, e.second }
 
 func (Either[A, B]) result() (*result, error) {

@@ -6,14 +6,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A Schema says what a value is: a type with its rules, as documents show it. The zero Schema is
-// none.
+// A Schema describes a value: its type and its rules, as documents show them. The zero Schema means
+// that there is none.
 type Schema struct{ node *schema.Node }
 
 // IsZero reports whether there is no schema.
 func (s Schema) IsZero() bool { return s.node == nil }
 
-// Type is the Go type of the values, without the pointers to it; nil where they can be of any.
+// Type returns the Go type of the values, without pointers to it. It returns nil if the values can
+// be of any type.
 func (s Schema) Type() reflect.Type {
 	if s.node == nil {
 		return nil
@@ -21,33 +22,33 @@ func (s Schema) Type() reflect.Type {
 	return s.node.Type
 }
 
-// Node is the schema as this module knows it; it is for this module only.
+// Node returns the internal representation of the schema. It is for this module only.
 func (s Schema) Node() *schema.Node { return s.node }
 
-// A Violation is one thing that is wrong with a request: where, and which rule is broken. It
-// never holds the value.
+// A Violation is one broken rule of a request, with its location. It never contains the value.
 type Violation struct {
-	// In is where the value came from: "body", "path", "query", "header", "cookie" or "form".
+	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
 	In string `json:"in"`
-	// Name is the parameter, "" for the body.
+	// Name is the name of the parameter, "" for the body.
 	Name string `json:"parameter,omitempty"`
-	// Pointer leads to the value in the body, or in a parameter with several values, as a
-	// fragment (RFC 6901 section 6): "#/items/0/name"; "#" is the whole body. Long names, and
-	// pointers of more than 1 KB, are cut and end in "…", escaped.
+	// Pointer identifies the value in the body, or in a parameter with several values, as a
+	// fragment (RFC 6901 section 6): "#/items/0/name". "#" is the whole body. Long names, and
+	// pointers of more than 1 KB, are truncated and end in "…", escaped.
 	Pointer string `json:"pointer,omitempty"`
-	// Rule is the rule in the words of JSON Schema: "minLength", "required", "type". What
-	// is no JSON at all breaks "syntax".
+	// Rule is the broken rule in the terms of JSON Schema: "minLength", "required", "type". Text
+	// that is not JSON breaks "syntax".
 	Rule string `json:"rule"`
-	// Limit is what the rule asks for, as text: "3" for minLength 3.
+	// Limit is the limit that the rule sets, as text: "3" for minLength 3.
 	Limit string `json:"limit,omitempty"`
-	// Message says what must be mended; "" stands for what Text says.
+	// Message tells the client how to correct the value. "" stands for the result of Text.
 	Message string `json:"detail"`
 }
 
-// Text says in English what must be mended, or what Message says.
+// Text returns Message, or if that is "" an English text that tells the client how to correct the
+// value.
 func (v *Violation) Text() string { return (*schema.Violation)(v).Text() }
 
-// MarshalJSON writes the violation as answers have it.
+// MarshalJSON encodes the violation as in answers.
 func (v Violation) MarshalJSON() ([]byte, error) { return v.appendJSON(nil), nil }
 
 func (v *Violation) appendJSON(b []byte) []byte { return (*schema.Violation)(v).AppendJSON(b) }

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// A SecurityScheme says how a caller proves who it is. Declaring one checks nothing:
-// that is middleware's work. It puts the scheme into the document, with the answer 401,
-// and 403 where scopes are asked for.
+// A SecurityScheme tells how a caller authenticates. Declaring one checks nothing: middleware does.
+// It adds the scheme to the document, with the answer 401, and with 403 if scopes are required.
 type SecurityScheme struct {
-	Name        string // in the document
+	Name        string // name in the document
 	Type        string // "http", "apiKey", "oauth2", "openIdConnect" or "mutualTLS"
-	Scheme      string // of http: "bearer", "basic"
-	Format      string // of bearer tokens, as a hint: "JWT"
-	In          string // of apiKey: "header", "query" or "cookie"
-	Parameter   string // of apiKey: its name
-	URL         string // of openIdConnect: of its configuration
-	TokenURL    string // of oauth2, by client credentials
+	Scheme      string // for http: "bearer", "basic"
+	Format      string // for bearer tokens, a hint: "JWT"
+	In          string // for apiKey: "header", "query" or "cookie"
+	Parameter   string // for apiKey: name of the header, query parameter or cookie
+	URL         string // for openIdConnect: URL of the configuration
+	TokenURL    string // for oauth2 with client credentials
 	Scopes      map[string]string
 	Description string
 }
 
-// BearerAuth is a token in the Authorization header.
+// BearerAuth returns the scheme of a token in the Authorization header.
 func BearerAuth(name, format string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "http", Scheme: "bearer", Format: format}
 }
 
-// BasicAuth is a name and a password in the Authorization header.
+// BasicAuth returns the scheme of a name and a password in the Authorization header.
 func BasicAuth(name string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "http", Scheme: "basic"}
 }
 
-// APIKey is a key in a header, a query parameter or a cookie.
+// APIKey returns the scheme of a key in a header, a query parameter or a cookie. It panics if in is
+// none of these or parameter is empty.
 func APIKey(name, in, parameter string) SecurityScheme {
 	if in != "header" && in != "query" && in != "cookie" || parameter == "" {
 		panic(fmt.Sprintf("typed: APIKey(%q, %q, %q): a key is in a header, query or cookie, and has a name there", name, in, parameter))
@@ -39,21 +39,21 @@ func APIKey(name, in, parameter string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "apiKey", In: in, Parameter: parameter}
 }
 
-// A Requirement is a scheme with the scopes that are asked for, or one of several. An
-// operation with several requirements asks for all of them.
+// A Requirement is a scheme with the required scopes, or a choice of several. An operation with
+// several requirements requires all of them.
 type Requirement struct {
 	Scheme SecurityScheme
 	Scopes []string
-	others []Requirement // each of them suffices in its place, see Or
+	others []Requirement // alternatives, see Or
 }
 
-// Requires is a requirement to declare with middleware or operations.
+// Requires returns a requirement to declare with middleware or operations.
 func Requires(scheme SecurityScheme, scopes ...string) Requirement {
 	return Requirement{Scheme: scheme, Scopes: scopes}
 }
 
-// Or returns the requirement of which this or another one suffices, such as the token of
-// a program or the session of a person:
+// Or returns a requirement that q or other satisfies, such as the token of a program or the session
+// of a person:
 //
 //	typed.Requires(typed.BearerAuth("token", "JWT")).Or(typed.Requires(typed.APIKey("session", "cookie", "__Host-session")))
 func (q Requirement) Or(other Requirement) Requirement {
@@ -61,7 +61,7 @@ func (q Requirement) Or(other Requirement) Requirement {
 	return q
 }
 
-// Ways lists what suffices, each of one scheme.
+// Ways returns the alternatives. Each has one scheme and satisfies the requirement.
 func (q Requirement) Ways() []Requirement {
 	ways := []Requirement{{Scheme: q.Scheme, Scopes: q.Scopes}}
 	for _, other := range q.others {
@@ -70,7 +70,7 @@ func (q Requirement) Ways() []Requirement {
 	return ways
 }
 
-// scoped reports whether scopes are asked for.
+// scoped reports whether the requirement has scopes.
 func (q Requirement) scoped() bool {
 	return slices.ContainsFunc(q.Ways(), func(way Requirement) bool { return len(way.Scopes) > 0 })
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A setter reads the text of a parameter into the value at a place; false when the
-// text is no such value. The text is a safe string.
+// A setter parses the text of a parameter into the value at a place. It returns false if the text
+// is not a valid value. The text is a safe string.
 type setter func(to place, text string) bool
 
-// A shape is how the values of a parameter's type are read, and written by clients.
+// A shape tells how the values of a parameter's type are parsed from text.
 type shape struct {
 	set    setter
-	format string // of the document, for what JSON writes otherwise; "" is the node's
+	format string // format in the document if the text differs from the JSON; "" is the node's
 }
 
 var (
@@ -28,12 +28,12 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// shapeOf returns how text becomes a value of type t.
+// shapeOf returns the shape of type t, or an error if a parameter cannot have this type.
 func shapeOf(t reflect.Type) (shape, error) {
 	switch {
 	case t == timeType:
 		return shape{set: func(to place, text string) bool {
-			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // whose letters may be small
+			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // T and Z may be lower case
 			store(to, v)
 			return err == nil
 		}}, nil
@@ -55,7 +55,7 @@ func shapeOf(t reflect.Type) (shape, error) {
 	return shape{set: set}, nil
 }
 
-// plainSetter is the setter of types without methods, by kind.
+// plainSetter returns the setter for a type without methods, by its kind, or nil for none.
 func plainSetter(t reflect.Type) setter {
 	switch t.Kind() {
 	case reflect.String:
@@ -111,20 +111,20 @@ func setUint[T uint | uint8 | uint16 | uint32 | uint64](to place, text string, b
 	return err == nil
 }
 
-// hasLeadingZero reports whether a number has a zero that JSON does not write.
+// hasLeadingZero reports whether a number has a leading zero that JSON forbids.
 func hasLeadingZero(text string) bool {
 	return len(text) > 1 && text[0] == '0' || len(text) > 2 && text[0] == '-' && text[1] == '0'
 }
 
-// setFloat takes numbers as JSON writes them, in which its type does not become infinite, nor zero
-// for what is not.
+// setFloat accepts numbers in the syntax of JSON. It refuses a number that becomes infinite in the
+// type, or a nonzero number that becomes zero.
 func setFloat[T float32 | float64](to place, text string, bits int) bool {
 	v, err := strconv.ParseFloat(text, bits)
 	store(to, T(v))
 	return err == nil && schema.FitsFloat(text, v)
 }
 
-// optionalSetter reads into an Optional[T] around what set reads.
+// optionalSetter returns a setter for an Optional[T]. set parses the T.
 func optionalSetter(t reflect.Type, set setter) setter {
 	value, _ := t.FieldByName("Value")
 	flag, _ := t.FieldByName("Set")
@@ -134,12 +134,12 @@ func optionalSetter(t reflect.Type, set setter) setter {
 	}
 }
 
-// pointerSetter reads into a *t that it allocates.
+// pointerSetter returns a setter that allocates a t and parses into it.
 func pointerSetter(t reflect.Type, set setter) setter {
 	return func(to place, text string) bool { return set(to.alloc(t), text) }
 }
 
-// wantedText names what a parameter must be when its setter has refused the text.
+// wantedText returns the rule and the limit to report after a setter has refused the text.
 func wantedText(n *schema.Node, text string) (rule, limit string) {
 	switch {
 	case !utf8.ValidString(text):

@@ -12,11 +12,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Seq is the output of an action that answers 200 with a JSON array whose elements
-// are made one by one, when the response is sent. An error that comes before the first 8 KB
-// have been written is answered as if the action had returned it; a later one cuts the
-// connection, so that nobody takes the part for the whole. An iter.Seq2[T, error] may
-// be returned itself; it is slower, because its type is known only at run time.
+// Seq is the output of an action that answers 200 with a JSON array. The elements are produced one
+// by one while the response is sent. An error before the first 8 KB have been written is answered
+// as if the action had returned it. A later error closes the connection, so that the client sees an
+// incomplete response. An action may also return an iter.Seq2[T, error] itself; that is slower,
+// because its type is known only at run time.
 type Seq[T any] iter.Seq2[T, error]
 
 func (Seq[T]) result() (*result, error) {
@@ -44,10 +44,10 @@ func (Seq[T]) result() (*result, error) {
 	}, nil
 }
 
-// piece is how much of a sequence is gathered before it is written, in bytes.
+// piece is the number of bytes of a sequence that are collected before a write.
 const piece = 4 << 10
 
-// wireOptions are those of answers, as those of dunlin.JSON in results.
+// wireOptions are the options of answers, equal to those of dunlin.JSON in results.
 var wireOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
 
 func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {
@@ -95,7 +95,7 @@ func isSeq2(t reflect.Type) bool {
 	return yield.NumIn() == 2 && yield.NumOut() == 1 && yield.In(1) == errorType && yield.Out(0).Kind() == reflect.Bool
 }
 
-// reflectedSeq is the result of an iter.Seq2[T, error].
+// reflectedSeq returns the result of an iter.Seq2[T, error].
 func reflectedSeq(t reflect.Type) (*result, error) {
 	element := t.In(0).In(0)
 	node, err := outputNode(reflect.SliceOf(element))
@@ -109,7 +109,7 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 			if seq.IsNil() {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
 			}
-			moved := reflect.New(t).Elem() // the place is gone when the response is sent
+			moved := reflect.New(t).Elem() // the place is not valid any more when the response is sent
 			moved.Set(seq)
 			return dunlin.Stream(mediaJSON, func(w io.Writer) error {
 				return writeArray(w, func(yield func(any, error) bool) {
@@ -140,9 +140,9 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 	}, nil
 }
 
-// Lines is the output of an action that answers 200 with JSON Lines: one JSON text a
-// line, each sent when it is made. The first line is held back until it is there, so an
-// error before it is a clean answer; a later one cuts the connection.
+// Lines is the output of an action that answers 200 with JSON Lines: one JSON text a line. Each
+// line is sent when it is produced. The response begins with the first line: an error before it is
+// answered normally, a later error closes the connection.
 type Lines[T any] iter.Seq2[T, error]
 
 const mediaLines = "application/jsonl"
@@ -202,8 +202,8 @@ func readLines[T any](body []byte) (list []T, err error) {
 	return list, nil
 }
 
-// EventsOf is the output of an action that answers 200 with an event stream whose data is
-// JSON of type T. It runs until it returns, see [dunlin.SSE].
+// EventsOf is the output of an action that answers 200 with an event stream whose data is JSON of
+// type T. The stream ends when the function returns, see [dunlin.SSE].
 type EventsOf[T any] func(*Emitter[T]) error
 
 // An Emitter sends the events of an EventsOf.
@@ -212,7 +212,7 @@ type Emitter[T any] struct{ *dunlin.Events }
 // Emit sends a value as the data of an event without type and ID.
 func (e *Emitter[T]) Emit(v T) error { return e.EmitAs(dunlin.Event{}, v) }
 
-// EmitAs sends a value as the data of an event.
+// EmitAs sends a value as the data of the event ev.
 func (e *Emitter[T]) EmitAs(ev dunlin.Event, v T) error {
 	b, err := jsonwire.Append(nil, &v, wireOptions)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// TestingT is what Op.Test needs of a *testing.T.
+// TestingT is the part of *testing.T that Op.Test uses.
 type TestingT interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -24,14 +24,14 @@ type Exchange[Out any] struct {
 	Status  int
 	Header  http.Header
 	Body    []byte
-	Out     Out      // what was answered, unless Problem is set or middleware has answered by a Status such as 304
-	Problem *Problem // nil when the answer is none
+	Out     Out      // the decoded answer, unless Problem is set or middleware has answered with a Status such as 304
+	Problem *Problem // nil if the answer is not a problem
 }
 
-// Test sends an input through the app, without a network, and returns the answer. It
-// checks the exchange against the operation's document, and t fails when the answer has
-// a status, a fault, a media type, a header or a body that the document does not have. edit
-// changes the request before it is sent, to add credentials, say.
+// Test sends an input through the app, without a network, and returns the answer. It checks the
+// answer against the operation's contract: t fails if the answer has a status, a fault, a media
+// type, a header or a body that the document does not have. edit changes the request before it is
+// sent, for example to add credentials.
 func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*http.Request)) Exchange[Out] {
 	t.Helper()
 	e := op.Endpoint()
@@ -68,7 +68,7 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 		got.Problem = err
 	default:
 		own := slices.ContainsFunc(op.result.answers, func(have Answer) bool { return have.Status == a.status })
-		if op.result.receive != nil && own { // else it is middleware's, of which check has told what is wrong
+		if op.result.receive != nil && own { // else middleware answered, and check has reported any difference
 			t.Errorf("typed: the answer of %s cannot be read: %v\n%d %s", op.label(), err, a.status, a.body)
 		}
 	}
@@ -82,7 +82,7 @@ func hostOr(host, other string) string {
 	return other
 }
 
-// undeclaredCount is how often the operation has answered with what it has not declared.
+// undeclaredCount returns how often the operation has given an undeclared answer.
 func (o *Operation) undeclaredCount() (n int) {
 	s := o.state
 	s.mu.Lock()
@@ -95,7 +95,7 @@ func (o *Operation) undeclaredCount() (n int) {
 	return n
 }
 
-// check lists how an answer differs from the document.
+// check lists the differences between an answer and the document.
 func (o *Operation) check(a *received, method string) (wrong []string) {
 	answers := o.Answers()
 	i := slices.IndexFunc(answers, func(have Answer) bool { return have.Status == a.status })
@@ -130,14 +130,15 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 	return wrong
 }
 
-// covers reports whether a media type of the document, which may be a range such as "image/*", with parameters, is that of an answer.
+// covers reports whether a media type of the document includes the media type of an answer. The
+// first may be a range such as "image/*", and may have parameters.
 func covers(wanted, kind string) bool {
 	wanted = mediaType(wanted)
 	whole, isRange := strings.CutSuffix(wanted, "/*")
 	return wanted == kind || isRange && kind != "" && (whole == "*" || strings.HasPrefix(kind, whole+"/"))
 }
 
-// checkProblem checks that a problem is one of those that the document has.
+// checkProblem reports a problem that the document does not have.
 func (a *Answer) checkProblem(p *Problem) []string {
 	if a.Other || slices.ContainsFunc(a.Faults, func(f *Fault) bool { return f.ID() == p.Type }) {
 		return nil
@@ -159,7 +160,7 @@ func checkJSON(n *schema.Node, body []byte) (wrong []string) {
 	return wrong
 }
 
-// A recorder is a ResponseWriter that keeps what it gets.
+// A recorder is a ResponseWriter that records the response.
 type recorder struct {
 	header http.Header
 	status int

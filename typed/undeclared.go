@@ -9,11 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Undeclared counts the answers of an operation that its document does not have: an
-// error that the action returned and the operation has not declared.
+// Undeclared counts the answers of an operation that its document does not have: errors that the
+// action returned and the operation does not declare.
 type Undeclared struct {
-	Operation string // its name, or its method and pattern
-	Fault     string // its name, "" for a plain problem
+	Operation string // name, or methods and pattern
+	Fault     string // ID of the fault, "" for a plain problem
 	Status    int
 	Count     int
 }
@@ -24,9 +24,9 @@ type undeclaredKey struct {
 	status int
 }
 
-// UndeclaredFaults lists what the app has answered but not declared, in the order of
-// the operations' names. It should be empty: Op.Test fails for each, and in production each
-// is logged when it is first seen and at every doubling.
+// UndeclaredFaults lists the undeclared answers of the app, sorted by operation. The list should be
+// empty. Op.Test fails for each of them. In production each is logged at its first occurrence and
+// whenever its count doubles.
 func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	s := stateOf(app)
 	s.mu.Lock()
@@ -41,8 +41,8 @@ func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	return list
 }
 
-// declares reports whether the error is one that the document has. What has no status
-// of its own is a 500, which every operation may answer.
+// declares reports whether the document has the error. An error without a status is a 500, which
+// every operation may answer.
 func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	if f := faultOf(err); f != nil {
 		return f.ID(), f.Status(), slices.Contains(o.allFaults(), f.kind())
@@ -58,7 +58,7 @@ func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	return "", status, o.statuses()[status]
 }
 
-// noteError looks whether an error of the action is declared.
+// noteError counts and logs an error of the action if it is not declared.
 func (o *Operation) noteError(r *dunlin.Request, err error) {
 	fault, status, ok := o.declares(err)
 	if ok {

@@ -14,13 +14,13 @@ import (
 
 func sortStrings(list []string) { slices.Sort(list) }
 
-// A mapKey is a key of a map, and its text.
+// A mapKey is a key of a map with its text.
 type mapKey struct {
 	text string
 	key  reflect.Value
 }
 
-// sortedMapKeys returns a map's keys in the order of their text.
+// sortedMapKeys returns the keys of a map, sorted by their text.
 func sortedMapKeys(v reflect.Value) []mapKey {
 	keys := make([]mapKey, 0, v.Len())
 	for _, key := range v.MapKeys() {
@@ -32,7 +32,7 @@ func sortedMapKeys(v reflect.Value) []mapKey {
 
 func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }
 
-// textOf writes a value as a parameter: what its setter reads.
+// textOf formats a value as a parameter. It is the inverse of a setter.
 func textOf(v reflect.Value) (string, error) {
 	switch t := v.Type(); {
 	case t == timeType:
