@@ -1,11 +1,11 @@
-// Package compress has codings for the middleware Compress and Decompress: zstd and gzip by klauspost/compress, Brotli by
-// andybalholm/brotli. It is a module of its own.
+// Package compress provides codings for the middleware Compress and Decompress: zstd and gzip by
+// klauspost/compress, and Brotli by andybalholm/brotli. It is a module of its own.
 //
 //	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
 //	app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()}))
 //
-// Streams are sent in zstd or gzip, never in Brotli: between the pieces of a stream the compressor is given back, for which
-// a Brotli stream cannot be interrupted.
+// Streams are sent in zstd or gzip, never in Brotli: the middleware releases the compressor between
+// the pieces of a stream, and a Brotli stream cannot be interrupted for that.
 package compress
 
 import (
@@ -20,12 +20,14 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Codings returns zstd, br and gzip, the best first, with levels for answers that are made anew each time.
+// Codings returns zstd, br and gzip, in order of preference, with levels for responses that are
+// generated for each request.
 func Codings() []*middleware.Coding {
 	return []*middleware.Coding{Zstd(3), Brotli(4), Gzip(5)}
 }
 
-// Gzip returns the coding gzip with a level from 1 (fast) to 9 (small). It panics for another level.
+// Gzip returns the coding gzip with a level from 1 (fastest) to 9 (smallest). It panics for other
+// levels.
 func Gzip(level int) *middleware.Coding {
 	if level < 1 || level > 9 {
 		panic(fmt.Sprintf("compress: Gzip(%d): the level must be from 1 to 9", level))
@@ -33,7 +35,7 @@ func Gzip(level int) *middleware.Coding {
 	pool := &sync.Pool{New: func() any {
 		w, err := gzip.NewWriterLevel(nil, level)
 		if err != nil {
-			panic("compress: gzip: " + err.Error()) // the level is right
+			panic("compress: gzip: " + err.Error()) // cannot happen: the level is valid
 		}
 		return w
 	}}
@@ -46,8 +48,8 @@ func Gzip(level int) *middleware.Coding {
 	return c
 }
 
-// Brotli returns the coding br (RFC 7932) with a quality from 0 (fast) to 11 (small). It is not for streams. It panics for
-// another quality.
+// Brotli returns the coding br (RFC 7932) with a quality from 0 (fastest) to 11 (smallest). It does
+// not support streams. It panics for other qualities.
 func Brotli(quality int) *middleware.Coding {
 	if quality < brotli.BestSpeed || quality > brotli.BestCompression {
 		panic(fmt.Sprintf("compress: Brotli(%d): the quality must be from %d to %d", quality, brotli.BestSpeed, brotli.BestCompression))
@@ -64,14 +66,14 @@ func Brotli(quality int) *middleware.Coding {
 	}
 }
 
-// appendBy appends what a compressor makes of a body to dst.
+// appendBy appends the compressed body to dst.
 func appendBy(w interface {
 	io.WriteCloser
 	Reset(io.Writer)
 }, dst, body []byte) []byte {
 	buf := bytes.NewBuffer(dst)
 	w.Reset(buf)
-	_, _ = w.Write(body) // a bytes.Buffer takes everything
+	_, _ = w.Write(body) // a bytes.Buffer returns no error
 	_ = w.Close()
 	w.Reset(io.Discard)
 	return buf.Bytes()

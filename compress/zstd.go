@@ -12,16 +12,19 @@ import (
 )
 
 const (
-	// window bounds how far back a compressor looks, and so what it and its client's decoder hold, in bytes. RFC 9659 allows 8 MB.
+	// window is the window size of a compressor in bytes. It determines the memory of the
+	// compressor and of the client's decoder. RFC 9659 permits 8 MB.
 	window = 1 << 20
-	// streamWindow is that of streams, of which there are many at once.
+	// streamWindow is the window size for streams, in bytes. It is smaller because many streams are
+	// open at once.
 	streamWindow = 128 << 10
-	// mostWindow is what bodies of requests may ask for, which RFC 9659 says that everybody must take.
+	// mostWindow is the maximum window size that a request body may use, in bytes. RFC 9659
+	// requires every decoder to support it.
 	mostWindow = 8 << 20
 )
 
-// Zstd returns the coding zstd (RFC 8878, RFC 9659) with a level from 1 (fast) to 22 (small), of which this encoder has four. It
-// panics for another level.
+// Zstd returns the coding zstd (RFC 8878, RFC 9659) with a level from 1 (fastest) to 22 (smallest).
+// The encoder maps them to four levels. Zstd panics for other levels.
 func Zstd(level int) *middleware.Coding {
 	if level < 1 || level > 22 {
 		panic(fmt.Sprintf("compress: Zstd(%d): the level must be from 1 to 22", level))
@@ -37,7 +40,7 @@ func Zstd(level int) *middleware.Coding {
 	streams := &sync.Pool{New: func() any {
 		e, err := zstd.NewWriter(nil, options...)
 		if err != nil {
-			panic("compress: zstd: " + err.Error()) // the same options were right before
+			panic("compress: zstd: " + err.Error()) // cannot happen: the same options were valid before
 		}
 		return e
 	}}
@@ -55,11 +58,12 @@ func Zstd(level int) *middleware.Coding {
 	}
 }
 
-// A zstdStream is a stream in zstd: each piece is a frame, or some, which need nothing of those before (RFC 8878 section 3).
+// A zstdStream compresses a stream. Each piece consists of one or more independent frames (RFC 8878
+// section 3).
 type zstdStream struct {
 	pool  *sync.Pool // of *zstd.Encoder
 	w     io.Writer
-	e     *zstd.Encoder // within a piece
+	e     *zstd.Encoder // not nil within a piece
 	begun bool
 }
 
@@ -85,13 +89,13 @@ func (s *zstdStream) Flush() error {
 
 const (
 	magic = 0xFD2FB528
-	// plainFrame is the descriptor of a frame that says its size in four bytes and is one segment.
+	// plainFrame is the descriptor of a frame with a size of four bytes and a single segment.
 	plainFrame = 2<<6 | 1<<5
-	// mostPlain is the size of the largest frame that is written plain, in bytes. A block has 128 KB at most.
+	// mostPlain is the maximum size of a raw frame, in bytes. A block has 128 KB at most.
 	mostPlain = 64 << 10
 )
 
-// Plain writes frames of one raw block each.
+// Plain writes p uncompressed, as frames of one raw block each.
 func (s *zstdStream) Plain(p []byte) error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -103,7 +107,7 @@ func (s *zstdStream) Plain(p []byte) error {
 		binary.LittleEndian.PutUint32(head[:], magic)
 		head[4] = plainFrame
 		binary.LittleEndian.PutUint32(head[5:], uint32(n))
-		block := uint32(n)<<3 | 1 // raw, the last
+		block := uint32(n)<<3 | 1 // a raw block, the last of its frame
 		head[9], head[10], head[11] = byte(block), byte(block>>8), byte(block>>16)
 		if _, err := s.w.Write(head[:]); err != nil {
 			return err
@@ -119,7 +123,7 @@ func (s *zstdStream) Plain(p []byte) error {
 
 func (s *zstdStream) Close() error {
 	if !s.begun {
-		return s.Plain(nil) // nothing at all is not zstd
+		return s.Plain(nil) // an empty text is not valid zstd
 	}
 	return s.Flush()
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A comparison asks whether every value of one schema is a value of another, and notes
-// where not: of what is sent, the old schema within the new one; of what is
-// answered, the new one within the old. It knows the words that documents of this package use,
-// and takes other words for the same only if they are.
+// A comparison checks whether every value of one schema is also a value of another, and notes
+// differences. For requests the old schema must be within the new one; for answers the new one must
+// be within the old. It understands the keywords that documents of this package use. Other keywords
+// count as equal only if their values are equal.
 type comparison struct {
 	d            *differ
-	a, b         map[string]any // the documents of wide and narrow
+	a, b         map[string]any // the documents that contain wide and narrow
 	wide, narrow any            // every value of wide should be one of narrow
 	answered     bool
 }
@@ -29,7 +29,7 @@ func (c comparison) run() {
 			c.d.note(true, "%s has changed", key[1][strings.LastIndexByte(key[1], '/')+1:])
 		}
 		if seen {
-			return // it has been compared, or is being, as types may lead back to themselves
+			return // already compared, or being compared: types may be recursive
 		}
 		c.d.seen[key] = false
 		before := len(c.d.changes)
@@ -45,7 +45,7 @@ func (c comparison) run() {
 	c.compare(s, t)
 }
 
-// alternatives has each of the wide schema's find one of the narrow's.
+// alternatives finds an alternative of the narrow schema for each alternative of the wide one.
 func (c comparison) alternatives(s, t map[string]any) {
 	for _, one := range choices(s) {
 		fits := false
@@ -80,7 +80,8 @@ func choices(s map[string]any) []any {
 	return []any{s}
 }
 
-// say words a difference: what is new in a request is what was not there in an answer.
+// say notes a breaking difference. Its wording depends on the direction: a value may be newly
+// refused in a request, or newly sent in an answer.
 func (c comparison) say(format string, args ...any) {
 	prefix := "it is not taken any more what is not "
 	if c.answered {
@@ -91,7 +92,7 @@ func (c comparison) say(format string, args ...any) {
 
 func (c comparison) compare(s, t map[string]any) {
 	if len(t) == 0 {
-		return // takes anything
+		return // accepts any value
 	}
 	if a, b := text(s, "type"), text(t, "type"); b != "" && a != b && !(a == "integer" && b == "number") {
 		c.say("of type %s", b)
@@ -113,7 +114,7 @@ func (c comparison) compare(s, t map[string]any) {
 	c.members(s, t)
 }
 
-// inside compares parts.
+// inside compares the schemas of a part, such as a member.
 func (c comparison) inside(place string, s, t any) {
 	if s == nil {
 		s = map[string]any{}
@@ -143,7 +144,7 @@ func (c comparison) limits(s, t map[string]any) {
 	}
 }
 
-// values compares the values that are allowed.
+// values compares the permitted values.
 func (c comparison) values(s, t map[string]any) {
 	allowed := list(t, "enum")
 	if allowed == nil {
@@ -204,6 +205,6 @@ func (c comparison) members(s, t map[string]any) {
 func same(a, b any) bool { return shown(a) == shown(b) }
 
 func shown(v any) string {
-	b, _ := json.Marshal(v) // which has come from JSON
+	b, _ := json.Marshal(v) // decoded from JSON, so it can be encoded
 	return string(b)
 }

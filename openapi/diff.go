@@ -14,7 +14,7 @@ type Change struct {
 	What     string
 }
 
-// String returns the change as a line.
+// String returns the change as one line.
 func (c Change) String() string {
 	if c.Breaking {
 		return "breaking: " + c.Where + ": " + c.What
@@ -22,9 +22,10 @@ func (c Change) String() string {
 	return "         " + c.Where + ": " + c.What
 }
 
-// Diff lists what is different for clients in a new document: operations that are gone, requests
-// that are not taken any more, answers that they do not know. Texts and examples do not count. Both
-// documents are JSON; the changes come in the order of the old document, then of the new one.
+// Diff lists the differences in a new document that concern clients: removed operations, requests
+// that are not accepted any more, answers that old clients do not know. Texts and examples do not
+// count. Both documents are JSON. The changes are in the order of the old document, followed by
+// those of the new one.
 func Diff(old, new []byte) ([]Change, error) {
 	var d differ
 	for _, doc := range []struct {
@@ -48,7 +49,7 @@ type differ struct {
 	old, new map[string]any
 	where    string
 	changes  []Change
-	seen     map[[3]string]bool // pairs of references in the schema that is being compared: whether they break clients
+	seen     map[[3]string]bool // pairs of references in the current schema: whether they break clients
 }
 
 func (d *differ) note(breaking bool, format string, args ...any) {
@@ -58,7 +59,7 @@ func (d *differ) note(breaking bool, format string, args ...any) {
 	}
 }
 
-// within runs f with a place added.
+// within runs f with a place appended to where.
 func (d *differ) within(place string, f func()) {
 	before := d.where
 	if d.where != "" {
@@ -122,7 +123,7 @@ func (d *differ) operation(old, new map[string]any) {
 	d.answers(member(old, "responses"), member(new, "responses"))
 }
 
-// params returns the parameters of an operation by place and name.
+// params returns the parameters of an operation by location and name.
 func (d *differ) params(doc, op map[string]any) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, p := range list(op, "parameters") {
@@ -227,15 +228,15 @@ func (d *differ) headers(old, new map[string]any) {
 	}
 }
 
-// input compares what is sent: everything that was taken must be taken.
+// input compares request schemas: every request that was accepted must still be accepted.
 func (d *differ) input(old, new any) {
 	d.seen = map[[3]string]bool{}
 	c := comparison{d: d, a: d.old, b: d.new, wide: old, narrow: new}
 	c.run()
 }
 
-// output compares what is answered: there must be nothing that clients do not know. New
-// members are nothing to them.
+// output compares answer schemas: answers must not contain values that old clients do not know.
+// Clients ignore new members.
 func (d *differ) output(old, new any) {
 	d.seen = map[[3]string]bool{}
 	c := comparison{d: d, a: d.new, b: d.old, wide: new, narrow: old, answered: true}
@@ -259,7 +260,7 @@ func list(o map[string]any, name string) []any {
 	return l
 }
 
-// resolve follows a reference inside a document.
+// resolve follows a reference within a document.
 func resolve(doc map[string]any, v any) map[string]any {
 	o := object_(v)
 	for range 20 {

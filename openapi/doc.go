@@ -1,14 +1,13 @@
-// Package openapi writes the document of the operations that an app has registered with
-// package typed, as OpenAPI 3.1 or 3.2, and serves it with a page to read and try it.
+// Package openapi writes an OpenAPI 3.1 or 3.2 document of the operations that an app has
+// registered with package typed, and serves it with a page for reading and trying the operations.
 //
 //	app := dunlin.New(dunlin.Config{})
 //	shop.Register(app)
 //	openapi.Serve(app, "/docs", openapi.Config{Title: "Shop", Version: "1.4.0"})
 //
-// The document cannot say anything else than the program does: it is written from the
-// plans that requests are bound and checked by. It is the same, byte for byte, at every
-// run. Its responses are a closed contract: every status that an operation can answer
-// is there, and no default response.
+// The document always agrees with the program, because it is written from the plans that bind and
+// check requests. Its bytes are the same at every run. Its responses are a closed contract: it
+// lists every status that an operation can answer, and has no default response.
 //
 //	document.go   settings, and the document as a whole
 //	operation.go  operations, parameters, bodies
@@ -18,7 +17,7 @@
 //	path.go       patterns as path templates
 //	serve.go      the page and the document over HTTP
 //	export.go     a document without listening
-//	diff.go       what breaks clients between two documents
+//	diff.go       breaking changes between two documents
 //	compare.go    schemas of two documents
 //	write.go      JSON whose members are in order
 package openapi

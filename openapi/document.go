@@ -11,35 +11,35 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Config is what a document says beside its operations.
+// Config holds the parts of a document that are not derived from operations.
 type Config struct {
-	// Title names the API; default: "API". Version is that of the API, not of OpenAPI;
-	// default: "0".
+	// Title is the name of the API. Default: "API". Version is the version of the API, not of
+	// OpenAPI. Default: "0".
 	Title, Version       string
-	Summary, Description string // the latter in CommonMark
+	Summary, Description string // Description is in CommonMark
 	TermsOfService       string // a URL
 	Contact              Contact
 	License              License
-	Servers              []Server // default: the server that has the document
-	Tags                 []Tag    // in the order to be shown in
+	Servers              []Server // default: the server that serves the document
+	Tags                 []Tag    // in their order of display
 
-	// OpenAPI is the version of the specification: "3.1" or "3.2". Default: "3.1". The
-	// elements of event streams and JSON Lines can only be described by 3.2.
+	// OpenAPI is the version of the specification: "3.1" or "3.2". Default: "3.1". Only 3.2 can
+	// describe the elements of event streams and JSON Lines.
 	OpenAPI string
 
-	// Routes selects the routes of a version, see [dunlin.Group.Version], so that each
-	// version has a document of its own: those of the version, and those without any. ""
-	// selects the routes without version.
+	// Routes selects the routes of one version, see [dunlin.Group.Version], so that each version
+	// has its own document. It contains the routes of the version and the routes without version.
+	// "" selects the routes without version only.
 	Routes string
 }
 
-// Contact says who can be asked.
+// Contact is the contact for questions about the API.
 type Contact struct{ Name, URL, Email string }
 
-// License is that of the API. Identifier is one of SPDX; it excludes URL.
+// License is the license of the API. Identifier is an SPDX identifier; it excludes URL.
 type License struct{ Name, Identifier, URL string }
 
-// Server is where the API is.
+// Server is a base URL of the API.
 type Server struct{ URL, Description string }
 
 // Tag describes a group of operations.
@@ -54,16 +54,16 @@ type generator struct {
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
-	ids, given      map[string]bool // of operations; those that people have given
+	ids, given      map[string]bool // IDs of operations; given are those set by Op.Name
 	schemes         map[string]string
 	sharedResponses map[string]*object
-	shared          map[answerKey]string // references to them
+	shared          map[answerKey]string // references to shared answers
 }
 
-// Document writes the document of the typed operations of app, as indented JSON that ends
-// with a line break. It is the same for the same operations. It fails when the document
-// could not be true: two types of one name in one package, two operations whose paths
-// OpenAPI cannot tell apart.
+// Document returns the document of the typed operations of app, as indented JSON that ends with a
+// line break. The same operations always give the same document. Document fails if the document
+// could not be true: two types with one name in one package, or two operations whose paths OpenAPI
+// cannot distinguish.
 func Document(app *dunlin.App, c Config) ([]byte, error) {
 	doc, err := build(app, c)
 	if err != nil {
@@ -88,7 +88,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	}
 	list := selectOperations(app, c.Routes)
 	for i := range list {
-		g.ignoreReadOnly, g.ignoreUnknown = list[i].IgnoresReadOnly, list[i].IgnoresUnknown // which are settings of the app
+		g.ignoreReadOnly, g.ignoreUnknown = list[i].IgnoresReadOnly, list[i].IgnoresUnknown // settings of the app, equal for all operations
 		g.collectOperation(&list[i])
 	}
 	sortTypes(g.types)
@@ -97,7 +97,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	if g.names, err = nameTypes(g.types); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
-	for _, d := range list { // names that are given go before those that are made
+	for _, d := range list { // given names take precedence over generated ones
 		if d.Route.Name != "" && !strings.Contains(d.Route.Methods, ",") {
 			g.given[d.Route.Name] = true
 		}
@@ -116,12 +116,12 @@ func build(app *dunlin.App, c Config) (*object, error) {
 		servers = append(servers, new(object).put("url", s.URL).set("description", s.Description))
 	}
 	if servers == nil {
-		servers = []any{new(object).put("url", "/")} // which is what their absence means
+		servers = []any{new(object).put("url", "/")} // the default of the specification
 	}
 	for _, t := range c.Tags {
 		tags = append(tags, new(object).put("name", t.Name).set("description", t.Description))
 	}
-	// Nothing is asked for where an operation does not say so.
+	// By default operations have no security requirement.
 	doc.set("servers", servers).put("security", []any{}).put("paths", paths)
 	components := new(object).set("schemas", schemas).set("responses", g.componentResponses()).set("securitySchemes", g.securitySchemes())
 	return doc.set("components", components).set("tags", tags), nil
@@ -140,8 +140,8 @@ func info(c Config) *object {
 	return o.put("version", c.Version)
 }
 
-// selectOperations returns the operations of one version, those without version among them
-// unless the version has one of the same method and path.
+// selectOperations returns the operations of one version. It includes an operation without version
+// unless the version has one with the same method and path.
 func selectOperations(app *dunlin.App, version string) []typed.Description {
 	var list []typed.Description
 	own := map[string]bool{}
@@ -163,7 +163,7 @@ func selectOperations(app *dunlin.App, version string) []typed.Description {
 	})
 }
 
-// collectOperation notes the types that an operation needs.
+// collectOperation records the types that an operation needs.
 func (g *generator) collectOperation(d *typed.Description) {
 	for _, p := range d.Params {
 		g.collect(p.Schema.Node(), input)

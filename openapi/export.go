@@ -6,13 +6,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// ExportVariable is the environment variable that has Export write a document: it holds
+// ExportVariable is the environment variable that tells Export to write a document. Its value is
 // the name of the file, "-" for the standard output.
 const ExportVariable = "DUNLIN_OPENAPI"
 
-// Export writes the document and ends the program, if the environment asks for it; else
-// it does nothing. Call it when all operations are registered, before the app serves: that is how
-// the command "dunlin openapi write" has the document of a service that does not listen.
+// Export writes the document and exits the program if the environment variable ExportVariable is
+// set; else it does nothing. Call it after all operations are registered and before the app serves.
+// The command "dunlin openapi write" uses it to get the document of a service without listening.
 func Export(app *dunlin.App, c Config) error {
 	file := os.Getenv(ExportVariable)
 	if file == "" {

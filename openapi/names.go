@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// typeName is a type's name for people: Page[shop.User] is PageOfUser.
+// typeName returns the readable name of a type: PageOfUser for Page[shop.User].
 func typeName(t reflect.Type) string { return cleanName(t.Name()) }
 
 func cleanName(name string) string {
@@ -27,7 +27,7 @@ func cleanName(name string) string {
 	return name + "Of" + strings.Join(words, "And")
 }
 
-// argName names a type argument, which may be composed.
+// argName returns the name of a type argument, which may be a composite type.
 func argName(arg string) string {
 	arg = strings.TrimSpace(arg)
 	switch {
@@ -65,8 +65,8 @@ func splitArgs(args string) []string {
 	return append(list, args[from:])
 }
 
-// bare is a type's name without its package and without what the compiler adds to those
-// of functions.
+// bare returns the name of a type without its package, and without the suffix that the compiler
+// adds to types declared in functions.
 func bare(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if _, after, found := strings.Cut(name, "."); found {
@@ -78,7 +78,8 @@ func bare(name string) string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// exportedName begins with a capital and has only characters that names of components may.
+// exportedName returns the name with a capital first letter, and with only the characters that
+// component names may have.
 func exportedName(name string) string {
 	name = notInNames.ReplaceAllString(name, "_")
 	r := []rune(name)
@@ -88,11 +89,11 @@ func exportedName(name string) string {
 	return string(r)
 }
 
-// ownNames are the components that this package adds.
+// ownNames lists the components that this package adds.
 var ownNames = []string{"Problem", "InvalidProblem", "Violation"}
 
-// nameTypes gives each type a name of its own: that of the type, with its package
-// in front where several have it.
+// nameTypes gives each type a unique name: the name of the type, with its package as a prefix if
+// several types have that name.
 func nameTypes(types []reflect.Type) (map[reflect.Type]string, error) {
 	byName := map[string][]reflect.Type{}
 	for _, t := range types {
@@ -114,14 +115,14 @@ func nameTypes(types []reflect.Type) (map[reflect.Type]string, error) {
 	return names, nil
 }
 
-// sortTypes puts types into an order that depends on nothing but their names.
+// sortTypes sorts types by their names only.
 func sortTypes(types []reflect.Type) {
 	slices.SortFunc(types, func(a, b reflect.Type) int {
 		return cmp.Or(cmp.Compare(typeName(a), typeName(b)), cmp.Compare(a.PkgPath(), b.PkgPath()), cmp.Compare(a.String(), b.String()))
 	})
 }
 
-// operationID makes a name for an operation that has none: getUsersById.
+// operationID returns a generated name for an operation without a name, such as getUsersById.
 func operationID(method, template string) string {
 	b := strings.ToLower(method)
 	for segment := range strings.SplitSeq(template, "/") {

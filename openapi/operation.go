@@ -61,7 +61,7 @@ func (g *generator) operation(d *typed.Description, method, template string) (*o
 	return o, nil
 }
 
-// words makes the name of an operation a line for people: listBooks is List books.
+// words converts the name of an operation to a readable line: listBooks becomes List books.
 func words(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -73,7 +73,7 @@ func words(name string) string {
 		case unicode.IsUpper(c):
 			if last := name[i-1]; 'a' <= last && last <= 'z' || '0' <= last && last <= '9' {
 				b.WriteByte(' ')
-				if i+1 < len(name) && 'a' <= name[i+1] && name[i+1] <= 'z' { // else it is short for something
+				if i+1 < len(name) && 'a' <= name[i+1] && name[i+1] <= 'z' { // else it is an acronym
 					c = unicode.ToLower(c)
 				}
 			}
@@ -83,10 +83,10 @@ func words(name string) string {
 	return b.String()
 }
 
-// ignoredHeaders are said elsewhere in a document, and not as parameters.
+// ignoredHeaders are described elsewhere in a document, and are not parameters.
 var ignoredHeaders = map[string]bool{"Accept": true, "Content-Type": true, "Authorization": true}
 
-// parameter writes one parameter, nil for one that documents say elsewhere.
+// parameter writes one parameter. It returns nil if documents describe the parameter elsewhere.
 func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 	var in router.Param
 	for _, q := range route {
@@ -123,7 +123,7 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 	return o
 }
 
-// constrain adds what the pattern demands of a path parameter that is text.
+// constrain adds the constraint of the pattern to the schema of a textual path parameter.
 func constrain(s *object, n *schema.Node, p router.Param) {
 	if !n.IsText() {
 		return
@@ -140,7 +140,7 @@ func constrain(s *object, n *schema.Node, p router.Param) {
 	}
 }
 
-// body writes what a request's body is.
+// body writes the request body.
 func (g *generator) body(d *typed.Description) (*object, error) {
 	b := d.Body
 	content := new(object)
@@ -193,7 +193,7 @@ func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	}
 }
 
-// security lists the ways to satisfy all requirements: of each of them one scheme.
+// security lists the ways to meet all requirements. Each way has one scheme for each requirement.
 func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	ways := []*object{new(object)}
 	for _, q := range all {
@@ -215,7 +215,7 @@ func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	return ways, nil
 }
 
-// scheme notes a security scheme; one name stands for one scheme.
+// scheme records a security scheme. Schemes with one name must be equal.
 func (g *generator) scheme(s typed.SecurityScheme) error {
 	o := new(object).put("type", s.Type).set("description", s.Description)
 	switch s.Type {
@@ -251,8 +251,8 @@ func (g *generator) securitySchemes() *object {
 	return all
 }
 
-// hostServer is the server of routes that are for one host; the parameters of its
-// pattern are variables.
+// hostServer returns the server of routes for one host. The parameters of the host pattern are
+// server variables.
 func hostServer(pattern string) *object {
 	host := schema.Template(pattern)
 	variables := new(object)

@@ -2,7 +2,8 @@ package openapi
 
 import "strings"
 
-// shapeOf is a template with its names left out: two of one shape take the same paths.
+// shapeOf returns a template without parameter names. Templates with one shape match the same
+// paths.
 func shapeOf(template string) string {
 	var b strings.Builder
 	for rest := template; rest != ""; {
@@ -17,7 +18,8 @@ func shapeOf(template string) string {
 	return b.String()
 }
 
-// constraints of the router that JSON Schema can say, as patterns of the whole value.
+// constraintPatterns are the constraints of the router that JSON Schema can express, as patterns
+// for the whole value.
 var constraintPatterns = map[string]string{
 	"int": `^-?[0-9]+$`, "uint": `^[0-9]+$`, "hex": `^[0-9a-fA-F]+$`, "alpha": `^[a-zA-Z]+$`, "alnum": `^[0-9a-zA-Z]+$`,
 	"slug": `^[a-z0-9]+(-[a-z0-9]+)*$`, "bool": `^(true|false)$`,

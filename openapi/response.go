@@ -11,8 +11,8 @@ import (
 
 const mediaProblem = "application/problem+json"
 
-// responses writes every answer of an operation. There is no default: what is not
-// listed is not answered.
+// responses writes every answer of an operation. There is no default response, since the list is
+// complete.
 func (g *generator) responses(answers []typed.Answer) *object {
 	all := new(object)
 	for i := range answers {
@@ -52,15 +52,14 @@ func (g *generator) response(a *typed.Answer) *object {
 	return r
 }
 
-// answerKey tells problems apart that are no faults.
+// answerKey identifies a problem that is not a fault.
 type answerKey struct {
 	status      int
 	description string
 	invalid     bool
 }
 
-// share puts an answer that many operations have among the components, and returns the
-// reference to it.
+// share adds an answer of many operations to the components, and returns the reference to it.
 func (g *generator) share(a *typed.Answer, r *object) string {
 	base := plainWords.Replace(http.StatusText(a.Status))
 	if base == "" {
@@ -76,15 +75,15 @@ func (g *generator) share(a *typed.Answer, r *object) string {
 
 var plainWords = strings.NewReplacer(" ", "", "'", "", "-", "")
 
-// describe says what an answer means; the field is required, even when the status
-// says it all.
+// describe returns the description of an answer. The field is required even if the status is
+// self-explanatory.
 func describe(a *typed.Answer) string {
 	text := a.Description
 	for _, f := range a.Faults {
 		switch {
 		case text == "":
 			text = f.Title()
-		case !slices.Contains(strings.Split(text, "; "), f.Title()): // which typed.Requires may have said
+		case !slices.Contains(strings.Split(text, "; "), f.Title()): // the description may contain the title already
 			text += "; " + f.Title()
 		}
 	}
@@ -97,7 +96,7 @@ func describe(a *typed.Answer) string {
 	return text
 }
 
-// media writes the content of an answer that is no problem.
+// media writes the content of an answer that is not a problem.
 func (g *generator) media(a *typed.Answer) *object {
 	m := new(object)
 	switch {
@@ -107,7 +106,7 @@ func (g *generator) media(a *typed.Answer) *object {
 			item = eventSchema(item)
 		}
 		m.put("itemSchema", item)
-	case !a.Item.IsZero(): // 3.1 has no word for the elements of a stream
+	case !a.Item.IsZero(): // 3.1 cannot describe the elements of a stream
 		m.put("schema", new(object).put("type", "string"))
 	case !a.Schema.IsZero():
 		m.put("schema", g.schema(a.Schema.Node(), output))
@@ -115,7 +114,7 @@ func (g *generator) media(a *typed.Answer) *object {
 	return m
 }
 
-// eventSchema is what an event of a stream looks like, as OpenAPI 3.2 section 4.14.4 has it.
+// eventSchema returns the schema of an event of a stream (OpenAPI 3.2 section 4.14.4).
 func eventSchema(data *object) *object {
 	text := func() *object { return new(object).put("type", "string") }
 	return new(object).put("type", "object").put("properties", new(object).
@@ -125,7 +124,8 @@ func eventSchema(data *object) *object {
 		put("required", []string{"data"})
 }
 
-// problem writes the content of a problem: which faults it can be, if it is one of them.
+// problem writes the content of a problem. If the problem is always a fault, the content lists the
+// possible faults.
 func (g *generator) problem(a *typed.Answer) *object {
 	base := "Problem"
 	if a.Invalid {
@@ -156,7 +156,7 @@ func exampleName(id string) string {
 	return notInNames.ReplaceAllString(id, "-")
 }
 
-// problems are the schemas of RFC 9457 and of what typed adds to them.
+// problems returns the schemas of RFC 9457 and of the members that typed adds.
 func (g *generator) problems() map[string]*object {
 	text := func(description string) *object {
 		return new(object).put("type", "string").put("description", description)
@@ -192,7 +192,7 @@ func (g *generator) problems() map[string]*object {
 	return all
 }
 
-// componentResponses writes the shared answers in the order of their names.
+// componentResponses writes the shared answers, sorted by name.
 func (g *generator) componentResponses() *object {
 	all := new(object)
 	for _, name := range sortedKeys(g.sharedResponses) {

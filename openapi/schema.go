@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// direction says whether a type is read or written: what must be there differs.
+// direction tells whether a type is read or written. The required members differ.
 type direction int
 
 const (
@@ -18,15 +18,15 @@ const (
 	directions
 )
 
-// component is a type that the document has under a name.
+// component is a type that has a name in the document.
 type component struct {
 	node  *schema.Node
 	used  [directions]bool
-	split bool // it is not the same in both directions
+	split bool // its schemas for input and output differ
 }
 
-// isComponent reports whether a node is written as a reference: structs with a name,
-// and types with values of their own.
+// isComponent reports whether a node is written as a reference. That applies to named structs and
+// to types with their own values.
 func isComponent(n *schema.Node) (*schema.Node, bool) {
 	if n.Type == nil || n.Type.Name() == "" {
 		return nil, false
@@ -44,7 +44,7 @@ func isComponent(n *schema.Node) (*schema.Node, bool) {
 	return own, true
 }
 
-// collect notes the types that a node needs.
+// collect records the types that a node needs.
 func (g *generator) collect(n *schema.Node, d direction) {
 	if n == nil {
 		return
@@ -75,8 +75,8 @@ func (g *generator) collect(n *schema.Node, d direction) {
 	}
 }
 
-// has reports whether a direction has a member: the server refuses what is read-only, and leaves
-// out what is write-only.
+// has reports whether a direction has a member. Requests have no read-only members, and answers
+// have no write-only members.
 func (g *generator) has(m *schema.Member, d direction) bool {
 	if d == input {
 		return !m.Node.Meta.ReadOnly || g.ignoreReadOnly
@@ -84,8 +84,8 @@ func (g *generator) has(m *schema.Member, d direction) bool {
 	return !m.Node.Meta.WriteOnly
 }
 
-// splitTypes finds the types that are both read and written and not alike: those whose
-// members are required differently or not there, and those that hold them.
+// splitTypes finds the types that are both read and written and differ: types whose members differ
+// in presence or in required, and types that contain such types.
 func (g *generator) splitTypes() {
 	for changed := true; changed; {
 		changed = false
@@ -111,7 +111,7 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	}
 	if n.Struct != nil {
 		if !n.Struct.Ignores(g.ignoreUnknown) {
-			return true // requests may not have more members, answers may
+			return true // unknown members are refused in requests, and permitted in answers
 		}
 		for i := range n.Struct.Members {
 			m := &n.Struct.Members[i]
@@ -123,7 +123,7 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	return g.differs(n.Elem, false)
 }
 
-// ref is the name of a component in a direction.
+// ref returns the component name of a type in a direction.
 func (g *generator) ref(t reflect.Type, d direction) string {
 	name := g.names[t]
 	if d == input && g.components[t].split {
@@ -140,7 +140,7 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	return g.schemaAs(n, d, n.Meta, n.Nullable)
 }
 
-// schemaAs is schema with other notes, and with or without null.
+// schemaAs is like schema, with other annotations, and with or without null.
 func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
 	s := new(object)
 	rules := n
@@ -155,7 +155,7 @@ func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, null
 		s = g.plain(n, d)
 	}
 	if rules != n {
-		g.rules(s, rules, nil) // of the type's method Enum
+		g.rules(s, rules, nil) // from the type's method Enum
 	}
 	if nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
 		s = new(object).put("anyOf", []any{s, new(object).put("type", "null")})
@@ -164,7 +164,7 @@ func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, null
 	return s
 }
 
-// beyond returns the notes that a type does not have itself.
+// beyond returns the annotations that the type itself does not have.
 func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
 	if m.Title == own.Title {
 		m.Title = ""
@@ -180,7 +180,7 @@ func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
 	return m
 }
 
-// plain writes a node that is no component, or the component itself.
+// plain writes a node that is not a component, or the component itself.
 func (g *generator) plain(n *schema.Node, d direction) *object {
 	s := new(object)
 	switch n.Kind {
@@ -216,8 +216,8 @@ func (g *generator) plain(n *schema.Node, d direction) *object {
 	return s
 }
 
-// names_ writes what the names of a map's members must be; that they are strings goes
-// without saying.
+// names_ writes the schema of a map's member names. It omits the type, since names are always
+// strings.
 func (g *generator) names_(n *schema.Node) *object {
 	s := new(object)
 	g.rules(s, n, nil)
@@ -246,14 +246,14 @@ func (g *generator) object(s *object, t *schema.Struct, d direction) {
 	}
 	s.set("properties", properties).set("required", required)
 	if d == input && !t.Ignores(g.ignoreUnknown) {
-		s.put("additionalProperties", json.RawMessage("false")) // answers may get more members later
+		s.put("additionalProperties", json.RawMessage("false")) // answers may get more members in later versions
 	}
 	s.set("dependentRequired", dependent)
 }
 
-var noRules schema.Rules // never written to
+var noRules schema.Rules // read only
 
-// rules writes the rules of a node that beyond has not.
+// rules writes the rules of a node that are not in beyond.
 func (g *generator) rules(s *object, n *schema.Node, beyond *schema.Rules) {
 	r := &n.Rules
 	if beyond == nil {
@@ -309,7 +309,7 @@ func (g *generator) notes(s *object, m *schema.Meta) {
 	s.set("deprecated", m.Deprecated).set("readOnly", m.ReadOnly).set("writeOnly", m.WriteOnly)
 }
 
-// componentSchemas writes all types that are referred to, in the order of their names.
+// componentSchemas writes all referenced types, sorted by name.
 func (g *generator) componentSchemas() (*object, error) {
 	byName := map[string]*object{}
 	for t, c := range g.components {

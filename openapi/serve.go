@@ -17,15 +17,15 @@ import (
 //go:embed page/index.html page/page.css page/page.js
 var files embed.FS
 
-// Serve registers below prefix ("/docs") a page on which people read the document and
-// try the operations, and the document itself: openapi.json in the version that
-// c says, and openapi-3.1.json and openapi-3.2.json.
+// Serve registers a page below prefix ("/docs") for reading the document and trying the operations.
+// It also registers the document itself: openapi.json in the version of c.OpenAPI, openapi-3.1.json
+// and openapi-3.2.json.
 //
-// The page is embedded in the program and asks nobody else for anything. Its Content-Security-Policy
-// lets it load its own files and send requests to its own server and to those of
-// Config.Servers. Whoever may see the page is middleware's business.
+// The page is embedded in the program and loads nothing from other hosts. Its
+// Content-Security-Policy permits its own files, and requests to its own server and to the servers
+// in Config.Servers. Use middleware to control access to the page.
 //
-// The document is written when it is first asked for, and again when routes have been added.
+// The document is written at the first request for it, and again after routes have been added.
 func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middleware) {
 	if prefix == "" || prefix[0] != '/' || strings.HasSuffix(prefix, "/") || strings.ContainsAny(prefix, "{}") {
 		panic(fmt.Sprintf("openapi: Serve(%q): a prefix begins with a slash, does not end with one and has no parameters", prefix))
@@ -40,7 +40,7 @@ func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middlew
 	read := func(name string) []byte {
 		b, err := files.ReadFile("page/" + name)
 		if err != nil {
-			panic(err) // the file is part of the program
+			panic(err) // the file is embedded in the program
 		}
 		return b
 	}
@@ -54,7 +54,8 @@ func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middlew
 	}
 }
 
-// contentPolicy allows the page its own files and requests to the servers, and nothing else.
+// contentPolicy returns the Content-Security-Policy of the page. It permits only the page's own
+// files and requests to the servers.
 func contentPolicy(c Config) string {
 	connect := "'self'"
 	for _, s := range c.Servers {
@@ -66,7 +67,7 @@ func contentPolicy(c Config) string {
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// An asset is a file with its tag.
+// An asset is a file with its entity tag.
 type asset struct {
 	kind, tag string
 	body      []byte
@@ -84,7 +85,7 @@ func (a *asset) answer(r *dunlin.Request, policy *dunlin.HeaderBlock) dunlin.Res
 	return dunlin.Bytes(a.kind, a.body).Headers(policy).Header("ETag", a.tag)
 }
 
-// A servedDocument is written anew when there are other routes.
+// A servedDocument caches a document until the routes change.
 type servedDocument struct {
 	app    *dunlin.App
 	config Config

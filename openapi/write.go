@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// An object is a JSON object whose members stay in the order they were added in.
+// An object is a JSON object whose members keep the order of their insertion.
 type object struct{ members []entry }
 
 type entry struct {
@@ -17,7 +17,7 @@ type entry struct {
 	value any
 }
 
-// set adds a member; an empty string, a nil and an empty object or list add nothing.
+// set adds a member unless the value is an empty string, nil, or an empty object or list.
 func (o *object) set(name string, value any) *object {
 	switch v := value.(type) {
 	case nil:
@@ -50,7 +50,7 @@ func (o *object) set(name string, value any) *object {
 	return o.put(name, value)
 }
 
-// put adds a member whatever it is.
+// put adds a member with any value.
 func (o *object) put(name string, value any) *object {
 	if o.members == nil {
 		o.members = make([]entry, 0, 4)
@@ -59,7 +59,7 @@ func (o *object) put(name string, value any) *object {
 	return o
 }
 
-// get returns a member, nil for none.
+// get returns a member, or nil for none.
 func (o *object) get(name string) any {
 	for i := range o.members {
 		if o.members[i].name == name {
@@ -69,8 +69,8 @@ func (o *object) get(name string) any {
 	return nil
 }
 
-// appendJSON appends a value: an object, a list, a string, a number, a boolean, or
-// what is JSON already. What is in it stands on lines of its own, behind depth+1 times two blanks.
+// appendJSON appends a value: an object, a list, a string, a number, a boolean, or encoded JSON.
+// Its members and elements are on lines of their own, indented by depth+1 times two spaces.
 func appendJSON(b []byte, value any, depth int) []byte {
 	switch v := value.(type) {
 	case *object:
@@ -92,7 +92,7 @@ func appendJSON(b []byte, value any, depth int) []byte {
 	case string:
 		return appendText(b, v)
 	case json.RawMessage:
-		if len(v) > 0 && v[0] != '{' && v[0] != '[' { // a scalar has nothing to indent
+		if len(v) > 0 && v[0] != '{' && v[0] != '[' { // a scalar needs no indentation
 			return append(b, v...)
 		}
 		var indented bytes.Buffer
@@ -115,7 +115,7 @@ func appendList[T any](b []byte, list []T, depth int) []byte {
 	return append(newLine(b, 0, depth), ']')
 }
 
-// newLine begins a line, behind a comma unless it is the first of its container.
+// newLine begins a line. Before it, it appends a comma unless i is 0.
 func newLine(b []byte, i, depth int) []byte {
 	if i > 0 {
 		b = append(b, ',')
@@ -127,7 +127,7 @@ func newLine(b []byte, i, depth int) []byte {
 	return b
 }
 
-// appendText appends a string, with <, > and & as they are: a document is no HTML.
+// appendText appends a string without escapes for <, > and &, since a document is not HTML.
 func appendText(b []byte, s string) []byte {
 	return jsonwire.AppendString(b, s, jsonwire.Options{NoEscapeHTML: true})
 }

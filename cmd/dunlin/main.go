@@ -1,7 +1,7 @@
 // Dunlin is the command-line tool of the framework.
 //
-//	dunlin openapi write [-o file] [package]   writes the document of a service, which does not listen
-//	dunlin openapi diff old.json new.json      lists what changes for clients; status 1 if something breaks
+//	dunlin openapi write [-o file] [package]   write the document of a service, without listening
+//	dunlin openapi diff old.json new.json      list the changes for clients; status 1 if one is breaking
 package main
 
 import (
@@ -21,7 +21,8 @@ const usage = `usage:
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run runs a command and returns its status: 0, 1 for what diff has found, or 2.
+// run runs a command and returns its exit status: 0 for success, 1 if diff found breaking changes,
+// 2 for an error.
 func run(args []string, out, errors io.Writer) int {
 	if len(args) >= 2 && args[0] == "openapi" {
 		switch args[1] {

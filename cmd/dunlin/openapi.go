@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/openapi"
 )
 
-// write has a program write its document.
+// write runs a program so that it writes its document.
 func write(args []string, out, errors io.Writer) int {
 	flags := flag.NewFlagSet("dunlin openapi write", flag.ContinueOnError)
 	flags.SetOutput(errors)
@@ -54,7 +54,7 @@ func write(args []string, out, errors io.Writer) int {
 	return 0
 }
 
-// diff lists the changes between two documents.
+// diff prints the changes between two documents.
 func diff(args []string, out, errors io.Writer) int {
 	flags := flag.NewFlagSet("dunlin openapi diff", flag.ContinueOnError)
 	flags.SetOutput(errors)
