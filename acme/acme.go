@@ -1,5 +1,5 @@
-// Package acme gets TLS certificates from an authority that speaks ACME (RFC 8555), such as Let's
-// Encrypt, for an app of Dunlin, and renews them while it serves:
+// Package acme obtains TLS certificates for an app of Dunlin from an authority that supports ACME
+// (RFC 8555), such as Let's Encrypt, and renews them while the app serves:
 //
 //	app := dunlin.New(dunlin.Config{
 //		Addr: ":80", TLSAddr: ":443", HSTS: time.Hour,
@@ -8,8 +8,9 @@
 //	})
 //	err := app.Run(ctx)
 //
-// The authority must reach the app by these names, on port 443 (TLS-ALPN-01, RFC 8737) or port 80 (HTTP-01). Each name has a
-// certificate of its own. Certificates and their keys are kept in a folder, for the next start.
+// The authority must reach the app by these names, on port 443 (TLS-ALPN-01, RFC 8737) or port 80
+// (HTTP-01). Each name has its own certificate. Certificates and their keys are stored in a folder
+// for the next start.
 package acme
 
 import (
@@ -29,48 +30,51 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// LetsEncrypt and LetsEncryptStaging are directories of Let's Encrypt. The second one's certificates are trusted
-// by nobody, and its limits are wide: it is for trying things out.
+// LetsEncrypt and LetsEncryptStaging are the directory URLs of Let's Encrypt. The staging
+// environment is for tests: its limits are generous, and clients do not trust its certificates.
 const (
 	LetsEncrypt        = acme.LetsEncryptURL
 	LetsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
 )
 
-// The challenges by which a name is shown to be the app's.
+// The challenges that prove control of a name.
 const (
 	TLSALPN01 = "tls-alpn-01" // on port 443
 	HTTP01    = "http-01"     // on port 80, in clear text
 )
 
-// Config holds the settings of an Issuer. The zero value of every field but AcceptTerms stands for its
-// documented default.
+// Config holds the settings of an Issuer. The zero value of every field except AcceptTerms stands
+// for its documented default.
 type Config struct {
-	// AcceptTerms says that you have read the authority's terms of service and agree to them. Without it no
-	// certificate is asked for.
+	// AcceptTerms declares that you have read the authority's terms of service and agree to them.
+	// Without it, Certificates fails.
 	AcceptTerms bool
 
-	// Email is where the authority writes if there is something wrong. Default: none.
+	// Email is the contact address for the authority. Default: none.
 	Email string
 
-	// Folder is where the account's key and the certificates are kept, below a folder for each
-	// authority: files that only their owner can read. One process at a time gets certificates; others may read them.
-	// Default: $STATE_DIRECTORY/acme if systemd has set that, else dunlin/acme in [os.UserConfigDir].
+	// Folder stores the account's key and the certificates, in a subfolder for each authority. Only
+	// the owner can read the files. One process at a time obtains certificates; other processes may
+	// read them. Default: $STATE_DIRECTORY/acme if systemd has set that variable, else dunlin/acme
+	// in [os.UserConfigDir].
 	Folder string
 
 	// Directory is the URL of the authority's directory. Default: [LetsEncrypt].
 	Directory string
 
-	// ExternalAccount is the account that you have with the authority, for those that want it.
+	// ExternalAccount is your account with the authority, for authorities that require one.
+	// Default: none.
 	ExternalAccount *ExternalAccount
 
-	// Challenges are those to try, in this order. Default: TLSALPN01, HTTP01.
+	// Challenges are the challenges to try, in this order. Default: TLSALPN01, HTTP01.
 	Challenges []string
 
 	// Client sends the requests to the authority. Default: [http.DefaultClient].
 	Client *http.Client
 }
 
-// An ExternalAccount is what an authority has told its customer (RFC 8555, section 7.3.4).
+// An ExternalAccount holds the credentials that an authority gives to its customers (RFC 8555,
+// section 7.3.4).
 type ExternalAccount struct {
 	KeyID string
 	Key   []byte // decoded; authorities show it in base64url
@@ -79,7 +83,8 @@ type ExternalAccount struct {
 // An Issuer is a [dunlin.TLSIssuer].
 type Issuer struct{ config Config }
 
-// New returns an issuer with the given settings. Mistakes in them are errors of the app when it begins to serve.
+// New returns an issuer with the given settings. The app reports invalid settings when it begins to
+// serve.
 func New(config Config) *Issuer {
 	if config.Directory == "" {
 		config.Directory = LetsEncrypt
@@ -93,8 +98,8 @@ func New(config Config) *Issuer {
 
 var _ dunlin.TLSIssuer = (*Issuer)(nil)
 
-// Certificates reads the certificates that are kept on disk for the names. What it returns has these, and the ones that
-// it gets later.
+// Certificates loads the stored certificates of the names from disk. The result provides these
+// certificates and those obtained later.
 func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
 	c := i.config
 	if !c.AcceptTerms {
@@ -130,7 +135,7 @@ func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCer
 	return newManager(c, names, s, log), nil
 }
 
-// folder returns where certificates are kept.
+// folder returns the folder of the certificates.
 func (c *Config) folder() (string, error) {
 	if c.Folder != "" {
 		return c.Folder, nil
@@ -145,7 +150,8 @@ func (c *Config) folder() (string, error) {
 	return filepath.Join(dir, "dunlin", "acme"), nil
 }
 
-// checkName reports what keeps a name from having a certificate by these challenges. It is a file's name, too.
+// checkName returns an error if a name cannot get a certificate by these challenges. The name is
+// also used as a file name.
 func checkName(name string) error {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return errors.New("certificates are for names, not for addresses")

@@ -16,30 +16,30 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// A manager has the certificates of an app.
+// A manager provides the certificates of an app.
 type manager struct {
 	config Config
 	log    *slog.Logger
 	store  *store
-	names  []*name // in the app's order
+	names  []*name // in the order of the app's settings
 	byName map[string]*name
 
 	mu     sync.Mutex
-	proofs map[string]*tls.Certificate // of TLS-ALPN-01, by name
-	tokens map[string]string           // of HTTP-01, by path
+	proofs map[string]*tls.Certificate // certificates for TLS-ALPN-01, by name
+	tokens map[string]string           // responses for HTTP-01, by path
 
 	account sync.Mutex
 	client  *acme.Client // nil until the authority knows the account
 }
 
-// A name is one that is to have a certificate.
+// A name is a domain name that needs a certificate.
 type name struct {
 	name string
-	cert atomic.Pointer[tls.Certificate] // nil if there is none
+	cert atomic.Pointer[tls.Certificate] // nil for none
 
-	// Of Renew:
-	due      time.Time // when the next attempt is
-	failures int       // in a row
+	// Used by Renew only.
+	due      time.Time // time of the next attempt
+	failures int       // consecutive failures
 }
 
 func newManager(c Config, names []string, s *store, log *slog.Logger) *manager {
@@ -56,7 +56,7 @@ func newManager(c Config, names []string, s *store, log *slog.Logger) *manager {
 	return m
 }
 
-// read takes what is kept, if that lasts longer than what there is.
+// read loads the stored certificate if it is valid for longer than the current one.
 func (m *manager) read(n *name) {
 	kept, err := m.store.load(n.name)
 	if err != nil {
@@ -72,7 +72,8 @@ func (m *manager) read(n *name) {
 
 var errNoName = errors.New("acme: no certificate for that name")
 
-// GetCertificate chooses the certificate for a handshake; without a name that of the first one.
+// GetCertificate returns the certificate for a handshake. For a handshake without a server name it
+// returns the certificate of the first name.
 func (m *manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	asked := strings.TrimSuffix(strings.ToLower(hello.ServerName), ".")
 	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == acme.ALPNProto { // RFC 8737 section 3
@@ -96,7 +97,7 @@ func (m *manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	return cert, nil
 }
 
-// Protocols returns that of TLS-ALPN-01.
+// Protocols returns the ALPN protocol of TLS-ALPN-01 if that challenge is enabled.
 func (m *manager) Protocols() []string {
 	if !slices.Contains(m.config.Challenges, TLSALPN01) {
 		return nil
@@ -104,7 +105,7 @@ func (m *manager) Protocols() []string {
 	return []string{acme.ALPNProto}
 }
 
-// Challenge returns the answer to HTTP-01.
+// Challenge returns the response to an HTTP-01 request, and whether there is one.
 func (m *manager) Challenge(_, path string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,14 +114,15 @@ func (m *manager) Challenge(_, path string) (string, bool) {
 }
 
 const (
-	attemptTime = 3 * time.Minute // for one certificate
-	atOnce      = 4               // so many are asked for
-	firstPause  = time.Minute     // after a failure; twice as long after each other one
-	longPause   = 6 * time.Hour   // at most
-	look        = time.Hour       // clocks are set, and machines sleep: timers do not notice
+	attemptTime = 3 * time.Minute // maximum time to obtain one certificate
+	atOnce      = 4               // maximum number of concurrent attempts
+	firstPause  = time.Minute     // after the first failure; each further failure doubles it
+	longPause   = 6 * time.Hour   // maximum pause
+	look        = time.Hour       // maximum time between checks: timers do not notice clock changes and suspended machines
 )
 
-// Renew gets certificates for the names that have none, and others when two thirds of their time have passed.
+// Renew obtains missing certificates, and renews certificates after two thirds of their lifetime.
+// It returns when ctx is done.
 func (m *manager) Renew(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -141,12 +143,12 @@ func (m *manager) Renew(ctx context.Context) {
 	}
 }
 
-// renewDue gets the certificates that are due.
+// renewDue obtains the certificates that are due.
 func (m *manager) renewDue(ctx context.Context) {
 	var wg sync.WaitGroup
 	places := make(chan struct{}, atOnce)
 	for _, n := range m.names {
-		m.read(n) // another process may have got it, while this one failed for one
+		m.read(n) // another process may have obtained it after this process failed
 		if due := renewal(n.cert.Load()); n.failures == 0 || time.Now().Before(due) {
 			n.due, n.failures = due, 0
 		}
@@ -162,7 +164,7 @@ func (m *manager) renewDue(ctx context.Context) {
 	wg.Wait()
 }
 
-// renewal returns when a certificate is to be renewed.
+// renewal returns the time to renew a certificate.
 func renewal(cert *tls.Certificate) time.Time {
 	if cert == nil {
 		return time.Time{}
@@ -171,7 +173,7 @@ func renewal(cert *tls.Certificate) time.Time {
 	return to.Add(-to.Sub(from) / 3)
 }
 
-// renew gets one certificate, and notes when to try again if that fails.
+// renew obtains one certificate. If that fails, it schedules the next attempt.
 func (m *manager) renew(ctx context.Context, n *name) {
 	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -187,7 +189,8 @@ func (m *manager) renew(ctx context.Context, n *name) {
 	}
 }
 
-// got takes a new certificate. It is an error if that is to be renewed at once.
+// got stores a new certificate. It returns an error if the certificate would be due for renewal at
+// once.
 func (m *manager) got(n *name, cert *tls.Certificate) error {
 	n.cert.Store(cert)
 	m.log.Info("certificate got", "name", n.name, "until", cert.Leaf.NotAfter)
@@ -201,11 +204,11 @@ func (m *manager) got(n *name, cert *tls.Certificate) error {
 	return nil
 }
 
-// failed notes when to try again.
+// failed schedules the next attempt.
 func (m *manager) failed(ctx context.Context, n *name, err error) {
 	n.failures++
 	pause := min(firstPause<<min(n.failures-1, 12), longPause)
-	pause += rand.N(pause / 4) // so that all the world does not come back at once
+	pause += rand.N(pause / 4) // random, so that servers do not retry at the same moment
 	var limited *acme.Error
 	if errors.As(err, &limited) {
 		if wait, ok := acme.RateLimit(limited); ok {
@@ -215,7 +218,7 @@ func (m *manager) failed(ctx context.Context, n *name, err error) {
 	n.due = time.Now().Add(pause)
 	level := slog.LevelError
 	if have := n.cert.Load(); have != nil && time.Now().Before(have.Leaf.NotAfter) {
-		level = slog.LevelWarn // nobody has noticed yet
+		level = slog.LevelWarn // the current certificate is still valid
 	}
 	m.log.Log(ctx, level, "no certificate was got", "name", n.name, "error", err.Error(), "again", pause.Round(time.Second).String())
 }

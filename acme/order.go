@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// obtain gets a certificate for a name: by the first challenge that the authority is content with.
+// obtain obtains a certificate for a name, by the first challenge that succeeds.
 func (m *manager) obtain(ctx context.Context, name string) (*tls.Certificate, error) {
 	client, err := m.registered(ctx)
 	if err != nil {
@@ -32,12 +32,12 @@ func (m *manager) obtain(ctx context.Context, name string) (*tls.Certificate, er
 		}
 	}
 	m.account.Lock()
-	m.client = nil // who knows what has become of the account
+	m.client = nil // the account may be invalid: register again at the next attempt
 	m.account.Unlock()
 	return nil, failed
 }
 
-// registered returns a client whose account the authority knows.
+// registered returns a client with a registered account.
 func (m *manager) registered(ctx context.Context) (*acme.Client, error) {
 	m.account.Lock()
 	defer m.account.Unlock()
@@ -63,7 +63,7 @@ func (m *manager) registered(ctx context.Context) (*acme.Client, error) {
 	return client, nil
 }
 
-// order asks for a certificate, and shows by a challenge that the name is the app's.
+// order creates an order, and proves control of the name by a challenge.
 func (m *manager) order(ctx context.Context, client *acme.Client, name, kind string) (*acme.Order, error) {
 	order, err := client.AuthorizeOrder(ctx, acme.DomainIDs(name))
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *manager) order(ctx context.Context, client *acme.Client, name, kind str
 		if err != nil {
 			return nil, err
 		}
-		if authorization.Status == acme.StatusValid { // from another time
+		if authorization.Status == acme.StatusValid { // still valid from an earlier order
 			continue
 		}
 		if err := m.prove(ctx, client, authorization, name, kind); err != nil {
@@ -83,14 +83,14 @@ func (m *manager) order(ctx context.Context, client *acme.Client, name, kind str
 	}
 	ready, err := client.WaitOrder(ctx, order.URI)
 	if err == nil {
-		ready.URI = order.URI // not every authority says it again
+		ready.URI = order.URI // some authorities do not repeat it
 	}
 	return ready, err
 }
 
 var errNotOffered = errors.New("the authority does not offer it")
 
-// prove meets a challenge.
+// prove completes a challenge.
 func (m *manager) prove(ctx context.Context, client *acme.Client, a *acme.Authorization, name, kind string) error {
 	for _, c := range a.Challenges {
 		if c.Type != kind {
@@ -110,7 +110,7 @@ func (m *manager) prove(ctx context.Context, client *acme.Client, a *acme.Author
 	return errNotOffered
 }
 
-// show has the app say what the authority will look for.
+// show makes the app serve the response to a challenge until withdraw is called.
 func (m *manager) show(client *acme.Client, c *acme.Challenge, name string) (withdraw func(), err error) {
 	if c.Type == HTTP01 {
 		answer, err := client.HTTP01ChallengeResponse(c.Token)
@@ -141,7 +141,7 @@ func (m *manager) show(client *acme.Client, c *acme.Challenge, name string) (wit
 	}, nil
 }
 
-// finish gets the certificate of an order whose challenges are met.
+// finish obtains the certificate of an order whose challenges are complete.
 func finish(ctx context.Context, client *acme.Client, order *acme.Order, name string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

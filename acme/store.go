@@ -21,10 +21,10 @@ import (
 //	account.key      the key of the account
 //	example.com.pem  key and certificates of a name
 //
-// Files are replaced as a whole, so that readers see no part of one.
+// Files are replaced atomically, so that readers never see a partial file.
 type store struct{ folder string }
 
-// accountFile has no dot at the place where a name of a host would: those end with ".pem".
+// accountFile cannot be the file of a name, since those end with ".pem".
 const accountFile = "account.key"
 
 func openStore(folder string) (*store, error) {
@@ -34,7 +34,7 @@ func openStore(folder string) (*store, error) {
 	return &store{folder}, nil
 }
 
-// account returns the account's key, which is made when there is none.
+// account returns the account's key. It creates the key if there is none.
 func (s *store) account() (crypto.Signer, error) {
 	name := filepath.Join(s.folder, accountFile)
 	text, err := os.ReadFile(name)
@@ -63,7 +63,7 @@ func (s *store) account() (crypto.Signer, error) {
 	return signer, nil
 }
 
-// load returns the certificate of a name; nil if there is none.
+// load returns the stored certificate of a name, or nil if there is none.
 func (s *store) load(name string) (*tls.Certificate, error) {
 	file := filepath.Join(s.folder, name+".pem")
 	text, err := os.ReadFile(file)
@@ -80,7 +80,7 @@ func (s *store) load(name string) (*tls.Certificate, error) {
 	return complete(cert, name)
 }
 
-// complete checks a certificate, and has its first one parsed.
+// complete validates a certificate chain, and parses its leaf.
 func complete(cert tls.Certificate, name string) (*tls.Certificate, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("acme: there is no certificate in what the authority has sent")
@@ -96,12 +96,12 @@ func complete(cert tls.Certificate, name string) (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// save keeps the certificate of a name.
+// save stores the certificate of a name.
 func (s *store) save(name string, cert *tls.Certificate) error {
 	return s.write(name+".pem", cert.PrivateKey, cert.Certificate)
 }
 
-// write replaces a file by one with a key and certificates.
+// write replaces a file by a key and certificates.
 func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error 
 			return fmt.Errorf("acme: %w", err)
 		}
 	}
-	f, err := os.CreateTemp(s.folder, ".new-*") // for its owner alone
+	f, err := os.CreateTemp(s.folder, ".new-*") // CreateTemp gives access to the owner only
 	if err != nil {
 		return fmt.Errorf("acme: keep %s: %w", file, err)
 	}

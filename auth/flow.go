@@ -21,43 +21,46 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A flow is a login that has begun, as the browser keeps it: sealed, so that nobody else can finish it, and nobody has another finish theirs.
+// A flow is a login in progress. The browser keeps it in a sealed cookie, so that no other browser
+// can finish it, and an attacker cannot make the browser finish the attacker's login.
 type flow struct {
-	Slot   string // which of the cookies it is in
-	Secret string // what state, nonce and verifier are made of
-	To     string // where to then
-	Began  int64  // in seconds since 1970
+	Slot   string // slot of its cookie
+	Secret string // key from which state, nonce and verifier are derived
+	To     string // local path to go to after the login
+	Began  int64  // start of the login, in seconds since 1970
 }
 
-// state comes back in the URL. It says the slot.
+// state is the state parameter, which the provider returns in the URL. It begins with the slot.
 func (f *flow) state() string { return f.Slot + f.derive("state") }
 
-// nonce comes back in the ID token.
+// nonce is the nonce, which the provider returns in the ID token.
 func (f *flow) nonce() string { return f.derive("nonce") }
 
-// verifier is that of PKCE: shown to the provider with the code.
+// verifier is the code verifier of PKCE, sent to the provider together with the code.
 func (f *flow) verifier() string { return f.derive("verifier") }
 
-// derive returns a string of 43 characters, as many as a verifier must have (RFC 7636 section 4.1). It says nothing of the others.
+// derive returns a string of 43 characters, the minimum length of a verifier (RFC 7636 section
+// 4.1). It reveals nothing about the other derived strings.
 func (f *flow) derive(what string) string {
 	h := hmac.New(sha256.New, []byte(f.Secret))
-	_, _ = h.Write([]byte(what)) // a hash takes everything
+	_, _ = h.Write([]byte(what)) // a hash returns no error
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// flows puts logins that have begun into cookies. Tabs may log in side by side, each by a cookie of a few: however many logins a page
-// of somebody else begins, the cookies stay small enough for a request.
+// flows stores logins in progress in cookies. Several tabs may log in at once, each with one of a
+// fixed number of cookies. The number is fixed so that a foreign page that begins many logins
+// cannot make the Cookie header too large for a request.
 type flows struct {
 	keys     *middleware.KeyRing
-	name     string // of cookies, before the slot
+	name     string // prefix of cookie names, before the slot
 	within   time.Duration
 	insecure bool
 }
 
-const slots = 8 // a digit each
+const slots = 8 // each slot is one digit
 
 func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Duration, insecure bool) flows {
-	sum := sha256.Sum256([]byte(issuer + " " + client)) // several providers do not meet
+	sum := sha256.Sum256([]byte(issuer + " " + client)) // different providers use different cookies
 	name := "login-" + hex.EncodeToString(sum[:4]) + "-"
 	if !insecure {
 		name = "__Host-" + name
@@ -65,10 +68,11 @@ func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Durat
 	return flows{keys, name, within, insecure}
 }
 
-// begin returns a new flow, in a cookie that the browser of r does not have: the logins that it has begun go on. Where it has all, the oldest ends.
+// begin returns a new flow in a cookie that the browser of r does not have, so that its other
+// logins continue. If the browser has all cookies, the flow replaces the oldest one.
 func (s *flows) begin(r *dunlin.Request, to string) *flow {
 	f := &flow{Secret: rand.Text(), To: to, Began: time.Now().Unix()}
-	first, since := mathrand.IntN(slots), int64(math.MaxInt64) // tabs that begin at the same moment show the same cookies
+	first, since := mathrand.IntN(slots), int64(math.MaxInt64) // random, since tabs that begin at the same moment send the same cookies
 	for i := range slots {
 		slot := strconv.Itoa((first + i) % slots)
 		cookie := r.Cookie(s.name + slot)
@@ -76,7 +80,7 @@ func (s *flows) begin(r *dunlin.Request, to string) *flow {
 			f.Slot = slot
 			break
 		}
-		began := int64(0) // what is not ours
+		began := int64(0) // a cookie that cannot be opened counts as oldest
 		if old, err := s.open(slot, cookie); err == nil {
 			began = old.Began
 		}
@@ -90,17 +94,17 @@ func (s *flows) begin(r *dunlin.Request, to string) *flow {
 func (s *flows) cookie(f *flow) *http.Cookie {
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic("auth: a login as JSON: " + err.Error()) // it is strings
+		panic("auth: a login as JSON: " + err.Error()) // cannot happen: a flow has strings and a number only
 	}
 	name := s.name + f.Slot
-	// Lax: the provider's redirect is a navigation from another site.
+	// SameSite is Lax because the provider's redirect is a navigation from another site.
 	return &http.Cookie{
 		Name: name, Value: s.keys.Seal("login "+name, text), Path: "/", MaxAge: max(int(s.within/time.Second), 1),
 		Secure: !s.insecure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-// open returns the flow of a cookie.
+// open returns the flow in a cookie.
 func (s *flows) open(slot, cookie string) (*flow, error) {
 	text, err := s.keys.Open("login "+s.name+slot, cookie)
 	if err != nil {
@@ -110,18 +114,18 @@ func (s *flows) open(slot, cookie string) (*flow, error) {
 	return f, json.Unmarshal(text, f)
 }
 
-// gone is the cookie that removes a flow's.
+// gone returns the cookie that removes the cookie of a flow.
 func (s *flows) gone(f *flow) *http.Cookie {
 	return &http.Cookie{Name: s.name + f.Slot, Path: "/", MaxAge: -1, Secure: !s.insecure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
-// errNoFlow does not say which of these it is.
+// errNoFlow does not tell which of these reasons applies.
 var errNoFlow = &dunlin.ProblemDetails{
 	Status: http.StatusBadRequest,
 	Detail: "the login was not begun in this browser, was begun at another address of this service, took too long, or has ended already: begin it again",
 }
 
-// find returns the flow that a request to the callback is the end of.
+// find returns the flow that a request to the callback finishes.
 func (s *flows) find(r *dunlin.Request) (*flow, error) {
 	for _, name := range []string{"state", "code", "iss", "error"} {
 		n := 0
@@ -142,11 +146,13 @@ func (s *flows) find(r *dunlin.Request) (*flow, error) {
 	return f, nil
 }
 
-// longestPath bounds a path to go to after a login, in bytes: it is in a cookie.
+// longestPath is the maximum length of a path to go to after a login, in bytes. The path is stored
+// in a cookie.
 const longestPath = 512
 
-// localPath returns to if a browser that is sent there stays at this host, else home. Browsers take a backslash for a slash, and drop
-// tabs and line ends. What a URL has escaped is.
+// localPath returns to if a browser that is sent there stays at this host, else home. Browsers
+// treat a backslash as a slash, and remove tabs and line breaks. Characters that are escaped in a
+// URL are safe.
 func localPath(to, home string) string {
 	if to == "" || to[0] != '/' || strings.HasPrefix(to, "//") || strings.ContainsRune(to, '\\') {
 		return home

@@ -1,16 +1,16 @@
-// Package auth authenticates requests: by JSON Web Tokens of a trusted issuer (RFC 7519, RFC 6750), see
-// [Tokens], and by logins at a provider of OpenID Connect, see [Login]. It is a module of its own, on
-// golang-jwt, go-oidc and golang.org/x/oauth2.
+// Package auth authenticates requests: by JSON Web Tokens of a trusted issuer (RFC 7519, RFC 6750),
+// see [Tokens], and by logins at an OpenID Connect provider, see [Login]. It is a module of its
+// own, based on golang-jwt, go-oidc and golang.org/x/oauth2.
 //
 //	tokens := auth.NewTokens(auth.Config{Issuer: "https://id.example.com", Audience: "shop", KeySet: "https://id.example.com/jwks"})
 //	api := app.Group("/api", tokens.Middleware())
 //
-//	jwt.go       the settings and the check of a token, the middleware
-//	keyset.go    the issuer's keys, fetched and rotated
+//	jwt.go       settings, validation of tokens, the middleware
+//	keyset.go    the issuer's keys: fetching and rotation
 //	login.go     the actions of a login
-//	flow.go      what the browser keeps of a login that has begun
-//	refresh.go   access tokens that are renewed
-//	provider.go  what the provider says of itself, and of who has logged in
+//	flow.go      the cookie of a login in progress
+//	refresh.go   renewal of access tokens
+//	provider.go  metadata of the provider, and identities
 package auth
 
 import (
@@ -31,51 +31,59 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Config names the issuer whose tokens are accepted. The zero value of a field stands for its default; Issuer, Audience
-// and one of KeySet, Keys and Secrets must be given.
+// Config names the issuer whose tokens are accepted. Required are Issuer, Audience and one of
+// KeySet, Keys and Secrets. The zero value of every other field stands for its default.
 type Config struct {
-	Issuer   string // must be the claim iss
-	Audience string // must be among the claim aud
+	Issuer   string // required value of the claim iss
+	Audience string // required member of the claim aud
 
-	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token names an
-	// unknown key, by one request at a time and at most once in MinRefresh, so that made-up names cost
-	// nothing; and once an hour in the background, to notice keys that the issuer has withdrawn.
+	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token
+	// names an unknown key, by one request at a time and at most once in MinRefresh, so that tokens
+	// with invented key names cannot cause more fetches. It is also fetched once an hour in the
+	// background, to notice withdrawn keys.
 	KeySet     string
-	MinRefresh time.Duration // Default: 30 s
-	Timeout    time.Duration // of a fetch. Default: 5 s
+	MinRefresh time.Duration // minimum time between two fetches. Default: 30 s
+	Timeout    time.Duration // maximum time of a fetch. Default: 5 s
 	Client     *http.Client  // Default: http.DefaultClient
 
-	// Insecure permits a KeySet without TLS, for development: anyone on the network path can replace the keys.
+	// Insecure permits a KeySet URL without TLS, for development. Anyone on the network path can
+	// then replace the keys.
 	Insecure bool
 
-	// Keys are public keys by their names (kid), instead of KeySet: *rsa.PublicKey of 2048 bits at least, *ecdsa.PublicKey and ed25519.PublicKey.
+	// Keys are public keys by their names (kid), as an alternative to KeySet: *rsa.PublicKey of at
+	// least 2048 bits, *ecdsa.PublicKey and ed25519.PublicKey.
 	Keys map[string]crypto.PublicKey
 
-	// Secrets are shared secrets by their names (kid), instead of KeySet and Keys, for tokens that are signed by HMAC. A secret has at
-	// least the length of the hash, 32 bytes for HS256 (RFC 7518 section 3.2), and must be random. Every service that checks tokens
-	// by a secret can also issue them: prefer Keys between services.
+	// Secrets are shared secrets by their names (kid), as an alternative to KeySet and Keys, for
+	// tokens that are signed by HMAC. A secret must be random and at least as long as the hash, 32
+	// bytes for HS256 (RFC 7518 section 3.2). Every service that checks tokens by a secret can also
+	// issue them: prefer Keys between services.
 	Secrets map[string][]byte
 
-	// Methods are the accepted signature algorithms: of public keys, or of HMAC with Secrets, never both. "none" is never accepted.
-	// Default: RS256, ES256 and EdDSA, or HS256 with Secrets.
+	// Methods are the accepted signature algorithms: those of public keys, or those of HMAC with
+	// Secrets, never both. "none" is never accepted. Default: RS256, ES256 and EdDSA, or HS256 with
+	// Secrets.
 	Methods []string
 
-	// Types are the accepted values of the header parameter typ, in any case, without "application/"; "" accepts tokens that
-	// have none. Other kinds of token of the same issuer are refused (RFC 8725 section 3.11). Default: "", "JWT" and "at+jwt".
+	// Types are the accepted values of the header parameter typ, compared without case and without
+	// "application/". "" accepts tokens without typ. Other kinds of token of the same issuer are
+	// refused (RFC 8725 section 3.11). Default: "", "JWT" and "at+jwt".
 	Types []string
 
-	// AllowBound accepts tokens that are bound to a key of the client (claim cnf: DPoP, RFC 9449; client certificates, RFC 8705).
-	// Tokens does not check that the client has that key: set it only where other code does. Default: they are refused.
+	// AllowBound accepts tokens that are bound to a key of the client (claim cnf: DPoP, RFC 9449;
+	// client certificates, RFC 8705). Tokens does not check that the client has the key: set
+	// AllowBound only if other code checks it. By default such tokens are refused.
 	AllowBound bool
 
 	// Scheme is the authentication scheme in the Authorization field. Default: Bearer (RFC 6750).
 	Scheme string
 
-	// Optional lets requests without an Authorization field pass; [Tokens.Claims] returns nil for them. An invalid token, or
-	// another scheme, is answered with 401 all the same. Answers have Vary: Authorization.
+	// Optional lets requests without an Authorization field pass; [Tokens.Claims] returns nil for
+	// them. An invalid token or another scheme is still answered with 401. Responses have Vary:
+	// Authorization.
 	Optional bool
 
-	// Leeway is by how much clocks may differ. Default: 30 s.
+	// Leeway is the tolerated difference between clocks. Default: 30 s.
 	Leeway time.Duration
 }
 
@@ -83,19 +91,20 @@ type Config struct {
 type Claims struct {
 	jwt.RegisteredClaims
 
-	Scope string `json:"scope,omitempty"` // words with spaces between (RFC 8693)
+	Scope string `json:"scope,omitempty"` // words separated by spaces (RFC 8693)
 
 	members map[string]json.RawMessage
 }
 
-// HasScope reports whether the scope has a word.
+// HasScope reports whether the scope contains a word.
 func (c *Claims) HasScope(scope string) bool { return slices.Contains(strings.Fields(c.Scope), scope) }
 
 // ErrNoClaim reports that a token does not have a claim.
 var ErrNoClaim = errors.New("auth: the token does not have the claim")
 
-// Claim decodes a claim into v, as encoding/json does. The name is exact: "Tenant", which an issuer may let its users choose, is not
-// "tenant". The error is ErrNoClaim for a claim that is missing or null, and for nil Claims.
+// Claim decodes a claim into v, like encoding/json. The name is compared exactly: "Tenant", a claim
+// that an issuer may let its users choose, does not match "tenant". The error is ErrNoClaim if the
+// claim is missing or null, or if c is nil.
 func (c *Claims) Claim(name string, v any) error {
 	if c == nil || c.members[name] == nil || string(c.members[name]) == "null" {
 		return fmt.Errorf("%w %q", ErrNoClaim, name)
@@ -106,22 +115,23 @@ func (c *Claims) Claim(name string, v any) error {
 	return nil
 }
 
-// Tokens checks tokens. It is safe for any number of goroutines.
+// Tokens validates tokens. It is safe for concurrent use.
 type Tokens struct {
 	config           Config
 	parser           *jwt.Parser
 	keys             *keySet
 	key              *dunlin.Key[*Claims]
-	missing, invalid string // challenges
+	missing, invalid string // WWW-Authenticate challenges
 }
 
-// methodsKnown are the signature algorithms of public keys, hmacKnown those of secrets with the least length of a secret in bytes.
+// methodsKnown lists the signature algorithms of public keys. hmacKnown has those of secrets, with
+// the minimum length of a secret in bytes.
 var (
 	methodsKnown = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 	hmacKnown    = map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}
 )
 
-// NewTokens returns Tokens with the settings c. It panics when a setting is not valid.
+// NewTokens returns Tokens with the settings c. It panics if a setting is not valid.
 func NewTokens(c Config) *Tokens {
 	switch {
 	case c.Methods == nil && c.Secrets != nil:
@@ -226,12 +236,13 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// longestToken bounds a token, in bytes.
+// longestToken is the maximum length of a token, in bytes.
 const longestToken = 16 << 10
 
-// Middleware answers 401 to requests without a valid token in the Authorization field, and 503 while the issuer's
-// keys are not known. The reason that a token is invalid is logged, and not told to the client.
-// [middleware.User] returns the subject of a request that has passed.
+// Middleware returns middleware that answers 401 to requests without a valid token in the
+// Authorization field, and 503 while the issuer's keys are not known. The reason why a token is
+// invalid is logged, and not sent to the client. [middleware.User] returns the subject of an
+// accepted request.
 func (t *Tokens) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -258,7 +269,8 @@ func (t *Tokens) Middleware() dunlin.Middleware {
 	}
 }
 
-// vary adds Vary where requests without the field pass: a cache may have an answer to one of these for a request that has it.
+// vary adds Vary if requests without the field pass, since a cache could otherwise send their
+// responses to requests with the field.
 func (t *Tokens) vary(resp dunlin.Response) dunlin.Response {
 	if !t.config.Optional {
 		return resp
@@ -271,7 +283,8 @@ func refuse(challenge string, cause error) dunlin.Response {
 		Header("WWW-Authenticate", challenge)
 }
 
-// Claims returns the claims of a request's token; nil for requests without one, and for those that have not passed the middleware.
+// Claims returns the claims of a request's token. It returns nil if the request has none, or has
+// not passed the middleware.
 func (t *Tokens) Claims(r *dunlin.Request) *Claims {
 	claims, _ := t.key.Get(r)
 	return claims
@@ -282,8 +295,9 @@ func (t *Tokens) Claim(r *dunlin.Request, name string, v any) error {
 	return t.Claims(r).Claim(name, v)
 }
 
-// Check returns the claims of a valid token: of an accepted type, signed by a key of the issuer with one of the Methods, for
-// this audience, with a subject, not expired, and not from the future.
+// Check validates a token and returns its claims. A valid token has an accepted type, a signature
+// by a key of the issuer with one of the Methods, this audience and a subject. It is not expired
+// and not from the future. Check may wait for the issuer's keys until ctx is done.
 func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: the token is longer than %d bytes", longestToken)
@@ -323,10 +337,11 @@ func (t *Tokens) accepts(header map[string]any) bool {
 	return slices.ContainsFunc(t.config.Types, func(accepted string) bool { return strings.EqualFold(accepted, typ) })
 }
 
-// wireClaims are read by their exact names. Package encoding/json would take a claim "Sub", which an issuer may let its users choose, for sub.
+// wireClaims are claims that are matched by their exact names. Package encoding/json would store a
+// claim "Sub", which an issuer may let its users choose, as sub.
 type wireClaims struct{ Claims }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *wireClaims) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &c.members); err != nil {
 		return err

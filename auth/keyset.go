@@ -20,28 +20,29 @@ import (
 	"time"
 )
 
-// ErrNoKeys says that the issuer's keys are not known, since they could not be fetched.
+// ErrNoKeys reports that the issuer's keys are not known because they could not be fetched.
 var ErrNoKeys = errors.New("auth: the issuer's keys are not known")
 
 var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have, or not for its method")
 
-// A keySet has the keys of an issuer by name. Its map is replaced as a whole.
+// A keySet holds the keys of an issuer by name. Its map is never modified, only replaced.
 type keySet struct {
 	config *Config
 	client *http.Client
 
 	mu      sync.Mutex
-	keys    map[keyName]crypto.PublicKey // nil: never fetched
-	fetched time.Time                    // or tried
-	err     error                        // of the latest fetch
-	flight  chan struct{}                // closed at the end of the fetch that is under way; nil: none is
+	keys    map[keyName]crypto.PublicKey // nil before the first successful fetch
+	fetched time.Time                    // time of the latest fetch, successful or not
+	err     error                        // error of the latest fetch
+	flight  chan struct{}                // closed at the end of the current fetch; nil if there is none
 }
 
-// A keyName is what a token names a key by. A key that is for several methods has a name for each, so that two of one kid, one for each
-// kind of signature, do not meet (RFC 7517 section 4.5).
+// A keyName identifies a key by the kid of a token and a method. A key for several methods is
+// stored under one keyName for each. Thus two keys with one kid, each for another kind of
+// signature, do not conflict (RFC 7517 section 4.5).
 type keyName struct{ kid, method string }
 
-// methodsOf returns the methods whose signatures a key checks (RFC 7518 section 3.1, RFC 8037).
+// methodsOf returns the methods whose signatures a key can verify (RFC 7518 section 3.1, RFC 8037).
 func methodsOf(key crypto.PublicKey) []string {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -81,9 +82,9 @@ func newKeySet(c *Config) *keySet {
 	return s
 }
 
-// find returns the key with the name kid, for signatures by a method. An unknown one is looked for at the
-// issuer's, unless that was done a moment ago. A known one is valid at once; whether the issuer still has it
-// is checked in the background, now and then.
+// find returns the key with the name kid for signatures by a method. For an unknown key it fetches
+// the key set, unless the latest fetch was too recent. A known key is returned at once; from time
+// to time a fetch in the background checks that the issuer still has it.
 func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
 	name := keyName{kid, method}
 	s.mu.Lock()
@@ -113,12 +114,13 @@ func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey
 		return key, nil
 	}
 	if s.keys == nil || s.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // it may be a new one
+		return nil, fmt.Errorf("%w: %w", ErrNoKeys, s.err) // the issuer may have this key
 	}
 	return nil, errUnknownKey
 }
 
-// pause is how long after a fetch the next one may begin, for a key that is known or is not. The lock is held.
+// pause returns the minimum time between the latest fetch and the next one, for a known or an
+// unknown key. The lock must be held.
 func (s *keySet) pause(known bool) time.Duration {
 	if known && s.err == nil {
 		return max(askAgain, s.config.MinRefresh)
@@ -126,7 +128,7 @@ func (s *keySet) pause(known bool) time.Duration {
 	return s.config.MinRefresh
 }
 
-// fetch replaces the keys by those that the issuer has now; those there are stay when that fails.
+// fetch replaces the keys by the issuer's current ones. If it fails, the old keys stay.
 func (s *keySet) fetch(flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
 	defer cancel()
@@ -140,11 +142,11 @@ func (s *keySet) fetch(flight chan struct{}) {
 	close(flight)
 }
 
-// largestSet bounds a key set, in bytes.
+// largestSet is the maximum size of a key set, in bytes.
 const largestSet = 1 << 20
 
-// securely returns a client that follows no redirect from https to http: whoever can change what goes in clear text could say whose
-// signatures hold.
+// securely returns a client that follows no redirect from https to http: an attacker who can modify
+// clear text could otherwise replace the keys.
 func securely(client *http.Client) *http.Client {
 	c := *client
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -153,7 +155,7 @@ func securely(client *http.Client) *http.Client {
 			return errors.New("a redirect leads away from TLS")
 		case client.CheckRedirect != nil:
 			return client.CheckRedirect(req, via)
-		case len(via) >= 10: // as http.Client has it
+		case len(via) >= 10: // the limit of http.Client
 			return errors.New("stopped after 10 redirects")
 		}
 		return nil
@@ -184,15 +186,16 @@ func download(ctx context.Context, client *http.Client, url string) (map[keyName
 	return parseKeySet(text)
 }
 
-// A webKey is one of RFC 7517, with the members of public keys (RFC 7518 section 6, RFC 8037).
+// A webKey is a JSON Web Key (RFC 7517) with the members of public keys (RFC 7518 section 6, RFC
+// 8037).
 type webKey struct {
 	Kty, Kid, Use, Alg, Crv, N, E, X, Y string
 
 	Operations []string `json:"key_ops"`
 }
 
-// parseKeySet returns the keys for signatures that are understood. Others may be of other use, and one that is malformed says nothing
-// of those beside it (RFC 7517 section 5).
+// parseKeySet returns the signature keys that it supports. It skips keys for other uses, and
+// malformed keys, which do not invalidate the rest of the set (RFC 7517 section 5).
 func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 	var set struct{ Keys []json.RawMessage }
 	if err := json.Unmarshal(text, &set); err != nil {
@@ -205,11 +208,11 @@ func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 			continue
 		}
 		if k.Alg == "Ed25519" {
-			k.Alg = "EdDSA" // the name of both curves before RFC 9864, which tokens have
+			k.Alg = "EdDSA" // the name of both curves before RFC 9864; tokens use it
 		}
 		key := k.public()
 		for _, method := range methodsOf(key) {
-			// A key that says its method has not been taken for another purpose (RFC 8725 section 3.1).
+			// A key with an alg is used for that method only (RFC 8725 section 3.1).
 			if k.Alg == "" || k.Alg == method {
 				keys[keyName{k.Kid, method}] = key
 			}
@@ -221,15 +224,16 @@ func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 	return keys, nil
 }
 
-// checks reports whether a key is for checking signatures, as far as it says (RFC 7517 sections 4.2 and 4.3).
+// checks reports whether a key may verify signatures according to its members use and key_ops (RFC
+// 7517 sections 4.2 and 4.3).
 func (k *webKey) checks() bool {
 	return (k.Use == "" || k.Use == "sig") && (k.Operations == nil || slices.Contains(k.Operations, "verify"))
 }
 
-// leastRSA is the length, in bits, below which an RSA key is not taken (RFC 7518 section 3.3).
+// leastRSA is the minimum length of an RSA key, in bits (RFC 7518 section 3.3).
 const leastRSA = 2048
 
-// checkPublic returns why a key that was given is none by which a signature could be checked, or proves nothing.
+// checkPublic returns an error if a configured key cannot verify signatures, or is too weak.
 func checkPublic(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -240,7 +244,7 @@ func checkPublic(key crypto.PublicKey) error {
 			return fmt.Errorf("an RSA key with the exponent %d", k.E)
 		}
 	case *ecdsa.PublicKey:
-		//lint:ignore SA1019 nobody else says that there is none
+		//lint:ignore SA1019 no other method reports a missing point
 		if k == nil || k.X == nil || k.Y == nil {
 			return errors.New("no point on a curve")
 		}
@@ -260,7 +264,7 @@ func checkPublic(key crypto.PublicKey) error {
 	return nil
 }
 
-// public returns the key, nil for one that is not understood, or proves nothing.
+// public returns the key, or nil if it is not supported or too weak.
 func (k *webKey) public() crypto.PublicKey {
 	switch k.Kty {
 	case "RSA":
@@ -280,7 +284,7 @@ func (k *webKey) public() crypto.PublicKey {
 			return nil
 		}
 		point := append([]byte{4}, append(x.FillBytes(make([]byte, size)), y.FillBytes(make([]byte, size))...)...)
-		key, err := ecdsa.ParseUncompressedPublicKey(curve, point) // which refuses what is not on the curve
+		key, err := ecdsa.ParseUncompressedPublicKey(curve, point) // fails for a point that is not on the curve
 		if err != nil {
 			return nil
 		}

@@ -17,74 +17,83 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// LoginConfig names the provider, and says what becomes of the session of who has logged in. The zero value
-// of a field stands for its default; those of the first two groups must be given, except for ClientSecret.
+// LoginConfig names the provider, and tells how a login changes the session. The fields of the
+// first two groups are required, except for ClientSecret. The zero value of every other field
+// stands for its default.
 type LoginConfig[T any] struct {
-	// Issuer is the provider, as its discovery document and its tokens name it: https://id.example.com.
+	// Issuer is the provider's issuer identifier, as in its discovery document and its tokens:
+	// https://id.example.com.
 	Issuer string
 
-	// ClientID and ClientSecret are what the provider knows this service by; a public client has no secret.
+	// ClientID and ClientSecret are the credentials of this service at the provider. A public
+	// client has no secret.
 	ClientID, ClientSecret string
 
-	// SecretInBody has the secret sent in the body of requests, for a provider that does not take it in the Authorization field although it says
-	// so, or says nothing of it.
+	// SecretInBody sends the secret in the body of requests, for a provider that does not accept it
+	// in the Authorization field although its discovery document says so or says nothing about it.
 	SecretInBody bool
 
-	// Callback is the absolute URL of Finish, as it is registered with the provider: https://shop.example.com/login/callback. No URL is made of
-	// what a request says its host is.
+	// Callback is the absolute URL of Finish, as registered with the provider:
+	// https://shop.example.com/login/callback. No URL is ever derived from the Host of a request.
 	Callback string
 
-	// Sessions has the session that a login is kept in. Its middleware must stand in front of Finish and Logout.
+	// Sessions holds the session that stores a login. Its middleware must run before Finish and
+	// Logout.
 	Sessions *middleware.Sessions[T]
 
-	// SignIn changes the session to that of who has logged in; its error ends the login and is the answer. It is what
-	// [middleware.Sessions.Login] calls: several times, if others change the session meanwhile, and the session has another name then.
+	// SignIn updates the session for the identity that has logged in. Its error ends the login and
+	// is the response. [middleware.Sessions.Login] calls it, several times if other requests change
+	// the session at the same time; the session then has a new name.
 	SignIn func(r *dunlin.Request, session *T, who *Identity) error
 
-	// Keys seal what the browser keeps of a login that has begun.
+	// Keys seal the cookies of logins in progress.
 	Keys *middleware.KeyRing
 
-	// Scopes are asked for beside openid: profile, email, offline_access.
+	// Scopes are requested in addition to openid: profile, email, offline_access.
 	Scopes []string
 
-	// Params are further parameters of the request to the provider: prompt, ui_locales, acr_values.
+	// Params are additional parameters of the authorization request: prompt, ui_locales,
+	// acr_values.
 	Params map[string]string
 
-	// Home is the local path to go to after a login that named none, and after a logout. Default: /
+	// Home is the local path to go to after a login that did not name a path, and after a logout.
+	// Default: /
 	Home string
 
-	// AfterLogout has the provider send the browser back to Home after it has logged out there, too. Home's URL, at the host of
-	// Callback, must be registered with the provider as one for that (post_logout_redirect_uri).
+	// AfterLogout makes the provider redirect the browser to Home after the logout there. The URL
+	// of Home at the host of Callback must be registered with the provider as a
+	// post_logout_redirect_uri.
 	AfterLogout bool
 
-	// Hint returns the ID token of a session that keeps it ([Identity].IDToken), for the provider to know who logs out; without it
-	// it asks them. Default: none.
+	// Hint returns the ID token stored in a session ([Identity].IDToken), which tells the provider
+	// whose session ends. Without it the provider asks the user. Default: none.
 	Hint func(session *T) string
 
-	// Within is how long somebody has to log in at the provider. Default: 10 minutes.
+	// Within limits the time to sign in at the provider. Default: 10 minutes.
 	Within time.Duration
 
-	// Timeout bounds each call of the provider. Default: 5 s.
+	// Timeout limits each call of the provider. Default: 5 s.
 	Timeout time.Duration
 	Client  *http.Client // Default: http.DefaultClient
 
-	// Insecure lets Issuer, Callback and the cookies of a login go without TLS: for development.
+	// Insecure permits Issuer, Callback and the cookies of a login without TLS, for development.
 	Insecure bool
 }
 
-// Identity is who has logged in, as the provider says.
+// Identity is an authenticated user, as the provider describes it.
 type Identity struct {
-	// Issuer and Subject are who it is: the pair never changes, as names and addresses of mail do.
+	// Issuer and Subject identify the user. The pair never changes, unlike names and email
+	// addresses.
 	Issuer, Subject string
 
-	IDToken string        // as it came
-	Token   *oauth2.Token // for the provider's interfaces
+	IDToken string        // the encoded ID token
+	Token   *oauth2.Token // tokens for the provider's APIs
 
 	id *oidc.IDToken
 }
 
-// Claim decodes a claim of the ID token into v, by its exact name, see [Claims.Claim]. It fails for an identity that comes from a session and
-// not from the provider.
+// Claim decodes a claim of the ID token into v by its exact name, see [Claims.Claim]. It fails for
+// an identity that comes from a session and not from the provider.
 func (i *Identity) Claim(name string, v any) error {
 	var c Claims
 	if err := i.Claims(&c.members); err != nil {
@@ -93,9 +102,10 @@ func (i *Identity) Claim(name string, v any) error {
 	return c.Claim(name, v)
 }
 
-// Claims decodes the claims of the ID token into v, as encoding/json does. A struct takes a claim whose name differs in capital
-// letters alone: where the provider lets its users choose names of claims, use [Identity.Claim]. It fails for an identity that
-// comes from a session and not from the provider.
+// Claims decodes the claims of the ID token into v, like encoding/json. A struct field also accepts
+// a claim whose name differs in case only. If the provider lets its users choose claim names, use
+// [Identity.Claim]. Claims fails for an identity that comes from a session and not from the
+// provider.
 func (i *Identity) Claims(v any) error {
 	if i.id == nil {
 		return errors.New("auth: Claims: no ID token was looked at")
@@ -103,15 +113,16 @@ func (i *Identity) Claims(v any) error {
 	return i.id.Claims(v)
 }
 
-// Login has people log in at a provider of OpenID Connect, by the authorization code flow with PKCE (OpenID Connect Core 1.0, section 3.1; RFC 6749,
-// RFC 7636, RFC 9700). Its three actions belong on routes of the app; Finish on that of Callback:
+// Login provides login at an OpenID Connect provider, by the authorization code flow with PKCE
+// (OpenID Connect Core 1.0, section 3.1; RFC 6749, RFC 7636, RFC 9700). Register its three actions
+// on routes of the app, and Finish on the route of Callback:
 //
 //	login := auth.NewLogin(auth.LoginConfig[visit]{ ... })
 //	app.Get("/login", login.Begin)
 //	app.Get("/login/callback", login.Finish)
 //	app.Post("/logout", login.Logout)
 //
-// It is safe for any number of goroutines.
+// It is safe for concurrent use.
 type Login[T any] struct {
 	config   LoginConfig[T]
 	callback *url.URL
@@ -121,11 +132,11 @@ type Login[T any] struct {
 	refreshes refreshes
 }
 
-// reserved are the parameters that no other value may be given.
+// reserved lists the parameters that Params must not set.
 var reserved = []string{"client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "request", "request_uri"}
 
-// NewLogin returns the actions of a login. It does not ask the provider: that is done when somebody logs in
-// first. It panics when a setting is not valid.
+// NewLogin returns the actions of a login. It does not contact the provider: the first login does.
+// It panics if a setting is not valid.
 func NewLogin[T any](c LoginConfig[T]) *Login[T] {
 	if c.Home == "" {
 		c.Home = "/"
@@ -184,9 +195,9 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 	return callback, nil
 }
 
-// Begin sends the browser to the provider, with a cookie to which the end of the login is bound. The query
-// parameter "to" names the path of this host, with a query, to go to after the login: up to 512 bytes. A
-// value that is not such a path is ignored.
+// Begin redirects the browser to the provider, and sets a cookie that binds the end of the login to
+// this browser. The query parameter "to" is the local path, with a query, to go to after the login.
+// It has 512 bytes at most. A value that is not such a path is ignored.
 func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	p, err := l.provider.get(r.Context())
 	if err != nil {
@@ -194,7 +205,7 @@ func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	}
 	to := localPath(r.Query("to"), l.config.Home)
 	if u, err := url.Parse(to); err == nil && (u.Path == r.Path() || u.Path == l.callback.Path) {
-		to = l.config.Home // and not round in circles, or where no login ends any more
+		to = l.config.Home // not into a loop, or to a route that finishes no login
 	}
 	f := l.flows.begin(r, to)
 	options := []oauth2.AuthCodeOption{oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())}
@@ -204,7 +215,8 @@ func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	return dunlin.Redirect(p.oauth.AuthCodeURL(f.state(), options...)).Cookie(l.flows.cookie(f)).Header("Cache-Control", "no-store")
 }
 
-// Finish is where the provider sends the browser back to: it gets who has logged in, and begins their session under a new name.
+// Finish handles the redirect back from the provider. It obtains the identity from the provider,
+// and begins the user's session under a new name.
 func (l *Login[T]) Finish(r *dunlin.Request) dunlin.Response {
 	f, err := l.flows.find(r)
 	if err != nil {
@@ -217,14 +229,14 @@ func (l *Login[T]) Finish(r *dunlin.Request) dunlin.Response {
 	}
 	switch {
 	case errors.Is(err, errUnreachable):
-		return unreachable(err) // the code may not have been used: the login can still be ended, when the provider answers
+		return unreachable(err) // the code may be unused: the login can be finished when the provider answers again
 	case err != nil:
 		resp = dunlin.Error(err)
 	}
-	return resp.Cookie(l.flows.gone(f)).Header("Cache-Control", "no-store") // a login ends once
+	return resp.Cookie(l.flows.gone(f)).Header("Cache-Control", "no-store") // a login can be finished only once
 }
 
-// finish returns who the provider says it is.
+// finish returns the identity that the provider confirms.
 func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), l.provider.client), l.config.Timeout)
 	defer cancel()
@@ -232,7 +244,8 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whose answer it is comes first: that of another provider is nothing to this one (RFC 9207 section 2.4).
+	// The issuer is checked first, since the answer of another provider must not be processed (RFC
+	// 9207 section 2.4).
 	if iss := r.Query("iss"); iss != l.config.Issuer && (p.saysIssuer || r.HasQuery("iss")) {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the answer is not that of the provider that was asked"}
 	}
@@ -254,10 +267,10 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	return who, err
 }
 
-// longestCode bounds an authorization code, in bytes.
+// longestCode is the maximum length of an authorization code, in bytes.
 const longestCode = 4 << 10
 
-// refusal is the problem of a provider that lets nobody in (RFC 6749 section 4.1.2.1).
+// refusal returns the problem for an error response of the provider (RFC 6749 section 4.1.2.1).
 func refusal(code, description string) error {
 	p := &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider has refused the login", Cause: fmt.Errorf("auth: the provider says %.100q: %.300q", code, description)}
 	switch code {
@@ -269,7 +282,7 @@ func refusal(code, description string) error {
 	return p
 }
 
-// exchangeError is the problem of a code that got no token.
+// exchangeError returns the problem for a failed exchange of a code for tokens.
 func exchangeError(err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -286,8 +299,9 @@ func unreachable(err error) dunlin.Response {
 		Header("Retry-After", "5").Header("Cache-Control", "no-store")
 }
 
-// Logout ends the session, and sends the browser to the provider to log out there, too, where it offers that (OpenID Connect RP-Initiated
-// Logout 1.0), else to Home. It takes POST alone: a link or an image of another site must not log anybody out.
+// Logout ends the session. It then redirects the browser to the provider to log out there, too, if
+// the provider supports that (OpenID Connect RP-Initiated Logout 1.0), else to Home. It accepts
+// POST only, so that a link or an image on another site cannot log users out.
 func (l *Login[T]) Logout(r *dunlin.Request) dunlin.Response {
 	if r.Method() != http.MethodPost {
 		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMethodNotAllowed, Detail: "a logout is a POST"}).Header("Allow", "POST")

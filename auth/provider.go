@@ -16,41 +16,42 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// errUnreachable says that the provider did not answer as one.
+// errUnreachable reports that the provider did not answer, or did not answer as a provider.
 var errUnreachable = errors.New("auth: the provider is not to be reached")
 
-// A provider is asked what it is when that is first needed, by one request at a time, and again once an hour, beside what is going on:
-// keys that it has withdrawn count that long at most.
+// A provider fetches the provider's metadata at the first use, by one request at a time, and again
+// once an hour in the background. Therefore withdrawn keys are accepted for an hour at most.
 type provider struct {
 	issuer   string
 	timeout  time.Duration
 	insecure bool
-	inBody   bool // is where the client says who it is
+	inBody   bool // send the client's credentials in the body
 	client   *http.Client
-	oauth    oauth2.Config // without the endpoints
+	oauth    oauth2.Config // without endpoints
 
 	mu     sync.Mutex
-	known  *metadata // nil: not yet
-	asked  time.Time // or tried to
-	err    error     // of the latest attempt
+	known  *metadata // nil before the first success
+	asked  time.Time // time of the latest attempt
+	err    error     // error of the latest attempt
 	flight chan struct{}
 }
 
 const (
-	askAgain = time.Hour   // what is known
+	askAgain = time.Hour   // after a success
 	tryAgain = time.Second // after a failure
 )
 
-// metadata is what a provider says of itself (OpenID Connect Discovery 1.0, RP-Initiated Logout 1.0, RFC 9207). It is not changed.
+// metadata is the configuration that a provider publishes (OpenID Connect Discovery 1.0,
+// RP-Initiated Logout 1.0, RFC 9207). It is immutable.
 type metadata struct {
 	issuer     string
 	oauth      oauth2.Config
 	verifier   *oidc.IDTokenVerifier
 	endSession string // "" for none
-	saysIssuer bool   // its answers have a parameter iss
+	saysIssuer bool   // its authorization responses have a parameter iss
 }
 
-// get returns what is known of the provider, which is asked first if need be.
+// get returns the metadata of the provider. It fetches them first if necessary.
 func (p *provider) get(ctx context.Context) (*metadata, error) {
 	p.mu.Lock()
 	known, wait := p.known, tryAgain
@@ -89,14 +90,14 @@ func (p *provider) ask(flight chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.known = known // else what was known stays
+		p.known = known // else the old metadata stay
 	}
 	p.err, p.asked, p.flight = err, time.Now(), nil
 	close(flight)
 }
 
 func (p *provider) discover(ctx context.Context) (*metadata, error) {
-	found, err := oidc.NewProvider(ctx, p.issuer) // which compares the issuer
+	found, err := oidc.NewProvider(ctx, p.issuer) // NewProvider compares the issuer
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 	}
 	m := &metadata{issuer: p.issuer, oauth: p.oauth, endSession: more.EndSession, saysIssuer: more.SaysIssuer}
 	m.oauth.Endpoint = found.Endpoint()
-	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; to try both would cost the code
+	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; trying both would use up the code
 	if p.inBody || len(more.Auth) > 0 && !slices.Contains(more.Auth, "client_secret_basic") && slices.Contains(more.Auth, "client_secret_post") {
 		m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
@@ -133,11 +134,12 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
-// futureLeeway is by how much a token may seem to come from the future.
+// futureLeeway is the tolerance for tokens that seem to come from the future.
 const futureLeeway = 5 * time.Minute
 
-// identity returns whom a token answer is about, if its ID token holds for this client and this login (OpenID Connect Core 1.0, section 3.1.3.7).
-// A refreshed one has no nonce to compare: "".
+// identity returns the identity in a token response if its ID token is valid for this client and
+// this login (OpenID Connect Core 1.0, section 3.1.3.7). nonce is "" for a refreshed token, which
+// has none to compare.
 func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" || len(text) > longestToken {
@@ -145,7 +147,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	}
 	id, err := m.verifier.Verify(ctx, text) // signature, iss, aud, exp, nbf
 	if err != nil {
-		// That its keys are not to be had, the library says in text only.
+		// The library reports a failure to fetch the keys in the error text only.
 		if strings.Contains(err.Error(), "fetching keys ") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 		}
@@ -178,8 +180,9 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	return &Identity{Issuer: m.issuer, Subject: id.Subject, IDToken: text, Token: token, id: id}, nil
 }
 
-// onlyExact returns an error if an ID token has a claim that differs from one of those that are checked in capital letters alone, as one that
-// the provider lets its users choose may: package encoding/json would take it for that.
+// onlyExact returns an error if an ID token has a claim whose name differs in case only from a
+// checked claim. Providers may let users choose such names, and package encoding/json would use the
+// value as the checked claim.
 func onlyExact(id *oidc.IDToken) error {
 	var members map[string]json.RawMessage
 	if err := id.Claims(&members); err != nil {
@@ -195,7 +198,8 @@ func onlyExact(id *oidc.IDToken) error {
 	return nil
 }
 
-// endpoint returns a URL that may be asked, or sent to: absolute, by TLS, for a host, without a fragment.
+// endpoint parses a URL of the provider. It must be absolute, use TLS unless insecure, and have a
+// host and no fragment.
 func endpoint(text string, insecure bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -211,11 +215,11 @@ func endpoint(text string, insecure bool) (*url.URL, error) {
 	return u, nil
 }
 
-// largestAnswer bounds what a provider answers, in bytes.
+// largestAnswer is the maximum size of a response of the provider, in bytes.
 const largestAnswer = 1 << 20
 
-// boundedClient returns a client for calls of the provider: none is longer than timeout, no answer larger than largestAnswer, and
-// no secret is sent on to where an answer redirects.
+// boundedClient returns a client for calls of the provider. It limits the time of a call to timeout
+// and the size of a response to largestAnswer. It sends no secret to the target of a redirect.
 func boundedClient(client *http.Client, timeout time.Duration) *http.Client {
 	c := *client
 	if c.Timeout == 0 || c.Timeout > timeout {

@@ -15,17 +15,19 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns who with a valid access token: who itself while its Token is valid, else with what the
-// provider gives for its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most
-// providers give one if LoginConfig.Scopes has offline_access. Keep the result in place of who, mostly in the
-// session: a provider may accept a refresh token only once. Of who, Issuer, Subject and Token are needed.
+// Refresh returns who with a valid access token. It returns who itself while its Token is valid,
+// else the result of a refresh with its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0
+// section 12). Most providers issue a refresh token if LoginConfig.Scopes has offline_access. Store
+// the result in place of who, usually in the session: a provider may accept a refresh token only
+// once. Refresh needs Issuer, Subject and Token of who.
 //
-// Of many calls with the same refresh token, one asks the provider, within LoginConfig.Timeout, and all get
-// its result; so do calls up to half a minute later, whose session was read before. That holds within a
-// process: where several may refresh a session at the same moment, the provider must permit that. At most
-// 1024 refresh tokens are in use or remembered at once.
+// Of concurrent calls with the same refresh token, one calls the provider, within
+// LoginConfig.Timeout, and all return its result. So do calls up to 30 seconds later, whose session
+// was read before. This holds within one process: if several processes may refresh a session at the
+// same moment, the provider must permit that. At most 1024 refresh tokens are in use or remembered
+// at once.
 //
-// An error is a problem to answer with: 401 where somebody has to log in again, 503 where the provider does
+// An error is a problem to answer with: 401 if the user must log in again, 503 if the provider does
 // not answer.
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
 	switch {
@@ -42,18 +44,18 @@ func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error
 		return l.refresh(ctx, who)
 	})
 	if err == nil && remembered && !fresh.Token.Valid() {
-		return l.Refresh(ctx, fresh) // with the refresh token that came with it
+		return l.Refresh(ctx, fresh) // with the new refresh token
 	}
 	return fresh, err
 }
 
-// refresh asks the provider.
+// refresh calls the provider.
 func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error) {
 	p, err := l.provider.get(ctx)
 	if err != nil {
 		return nil, notNow(err)
 	}
-	// An oauth2.Token that holds would be returned as it is.
+	// The argument has no access token, since TokenSource would return a valid one unchanged.
 	token, err := p.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: who.Token.RefreshToken}).Token()
 	if err != nil {
 		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
@@ -66,12 +68,12 @@ func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error
 	}
 	fresh := &Identity{Issuer: who.Issuer, Subject: who.Subject, IDToken: who.IDToken, Token: token, id: who.id}
 	if token.Extra("id_token") == nil {
-		return fresh, nil // the provider need not send one
+		return fresh, nil // the provider need not send an ID token
 	}
 	named, err := p.identity(ctx, token, l.config.ClientID, "")
 	switch {
 	case errors.Is(err, errUnreachable):
-		return fresh, nil // its keys: what was got for the refresh token, which may hold no more, is not lost for that
+		return fresh, nil // the keys are unavailable: keep the result, since the old refresh token may be used up
 	case err == nil && named.Subject != who.Subject:
 		err = fmt.Errorf("auth: the refreshed ID token is about another subject")
 	}
@@ -91,11 +93,12 @@ func notNow(cause error) error {
 
 const (
 	mostRefreshes = 1024
-	// refreshedFor is how long what a refresh token got is remembered.
+	// refreshedFor is how long the result of a refresh is remembered.
 	refreshedFor = 30 * time.Second
 )
 
-// refreshes are the calls that are under way, and those that have succeeded lately, by a hash of refresh token and subject.
+// refreshes holds the calls in progress and the recently successful ones, by a hash of subject and
+// refresh token.
 type refreshes struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*refreshed
@@ -107,13 +110,14 @@ type refreshed struct {
 	err  error
 }
 
-// get returns what ask returns, which runs once for all who want the same, and whether that was known before.
+// get returns the result of ask, which runs once for all concurrent calls with the same key, and
+// whether the result was remembered from an earlier call.
 func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identity, error)) (fresh *Identity, remembered bool, err error) {
 	key := sha256.Sum256([]byte(who.Subject + "\x00" + who.Token.RefreshToken))
 	s.mu.Lock()
 	f := s.known[key]
 	if remembered = f.isDone(); remembered && !f.who.Token.Valid() && f.who.Token.RefreshToken == who.Token.RefreshToken {
-		f, remembered = nil, false // the provider takes it as often as it is asked
+		f, remembered = nil, false // the refresh token is unchanged: it can be used again
 	}
 	if f == nil {
 		if len(s.known) >= mostRefreshes && !s.dropOne() {
@@ -136,7 +140,7 @@ func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identit
 	}
 }
 
-// isDone reports whether it is a call that has succeeded.
+// isDone reports whether the call has succeeded.
 func (f *refreshed) isDone() bool {
 	if f == nil {
 		return false
@@ -149,7 +153,7 @@ func (f *refreshed) isDone() bool {
 	}
 }
 
-// dropOne forgets one that is not under way any more. s.mu is held.
+// dropOne removes one completed call, and reports whether there was one. s.mu must be held.
 func (s *refreshes) dropOne() bool {
 	for key, f := range s.known {
 		if f.isDone() {
@@ -163,14 +167,14 @@ func (s *refreshes) dropOne() bool {
 func (s *refreshes) run(key [sha256.Size]byte, f *refreshed, ask func() (*Identity, error)) {
 	f.who, f.err = ask()
 	if f.err != nil {
-		s.forget(key, f) // who asks next may have more luck
+		s.forget(key, f) // the next call tries again
 	} else {
 		time.AfterFunc(refreshedFor, func() { s.forget(key, f) })
 	}
 	close(f.done)
 }
 
-// forget forgets f, unless another has come for it.
+// forget removes f, unless another call has replaced it.
 func (s *refreshes) forget(key [sha256.Size]byte, f *refreshed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
