@@ -8,15 +8,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that passes records on to h, with trace_id, span_id and trace_flags of the span that the context of a record is
-// within: of slog.InfoContext(r.Context(), ...), or a line of the access log. They are members of the record itself, also where the logger has a
-// group (slog.Logger.WithGroup), since what joins logs and traces looks for them there.
+// LogHandler returns a handler that passes records to h with the attributes trace_id, span_id and
+// trace_flags of the span in the record's context, as from slog.InfoContext(r.Context(), ...) or in
+// a line of the access log. They are top-level attributes even if the logger has a group
+// (slog.Logger.WithGroup), since tools that join logs and traces look for them there.
 func LogHandler(h slog.Handler) slog.Handler { return &logHandler{Handler: h} }
 
 type logHandler struct {
 	slog.Handler // with all attributes and groups
 
-	// Of a logger with a group: the handler as it was before the first one, and what leads from there to Handler.
+	// For a logger with a group: outer is the handler before the first group, and since the steps
+	// from outer to Handler.
 	outer slog.Handler
 	since []func(slog.Handler) slog.Handler
 }
@@ -46,12 +48,12 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
-		return h // as slog.Handler has it
+		return h // required by slog.Handler
 	}
 	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) }, true)
 }
 
-// with returns the handler after one step more, which is noted where it is within a group.
+// with returns the handler after one more step. Within a group it records the step.
 func (h *logHandler) with(step func(slog.Handler) slog.Handler, grouped bool) *logHandler {
 	next := &logHandler{Handler: step(h.Handler), outer: h.outer}
 	if grouped {

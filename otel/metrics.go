@@ -20,8 +20,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A Producer gives what an app counts to a reader of the SDK, see [metric.WithProducer]. Nothing is measured twice, and
-// requests pay nothing.
+// A Producer exports the statistics of an app to a reader of the SDK, see [metric.WithProducer]. It
+// measures nothing itself and adds no cost to requests. It is safe for concurrent use.
 type Producer struct {
 	app   *dunlin.App
 	began time.Time
@@ -29,10 +29,12 @@ type Producer struct {
 
 var _ metric.Producer = (*Producer)(nil)
 
-// NewProducer returns the producer of an app. See [dunlin.Config].RouteStats for when requests are counted.
+// NewProducer returns the producer of an app. See [dunlin.Config].RouteStats for the conditions
+// under which requests are counted.
 func NewProducer(app *dunlin.App) *Producer { return &Producer{app, time.Now()} }
 
-// bounds are those of the buckets, in seconds: where the app's own end, so that nothing is guessed.
+// bounds are the upper bounds of the buckets, in seconds. They are bucket bounds of the app, so
+// that the counts are exact.
 var bounds, boundsAt = func() (seconds []float64, at []time.Duration) {
 	for shift := 6; shift <= 24; shift++ {
 		d := 1024 * time.Nanosecond << shift // 66 µs to 17 s, each twice the one before
@@ -41,10 +43,10 @@ var bounds, boundsAt = func() (seconds []float64, at []time.Duration) {
 	return seconds, at
 }()
 
-// lastFrom is where the app's last bucket begins, which has all requests that took longer.
+// lastFrom is the lower bound of the app's last bucket, which has no upper bound.
 const lastFrom = 7 << 33 * time.Nanosecond // 60 s
 
-// Produce is metric.Producer's.
+// Produce implements metric.Producer.
 func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	s := p.app.Stats()
 	c := collecting{began: p.began, now: time.Now()}
@@ -90,7 +92,8 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	}}}, nil
 }
 
-// routeAttributes returns what says which route it is: methods, which come first, and pattern as registered.
+// routeAttributes returns the attributes of a route: first the methods, then the pattern as
+// registered, the host and the version.
 func routeAttributes(r *dunlin.RouteStats) []attribute.KeyValue {
 	method := r.Methods
 	if method == "*" || method == "" {
@@ -115,15 +118,15 @@ func gauge(name, unit, about string, points []metricdata.DataPoint[int64]) metri
 		Data: metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points}}
 }
 
-// collecting is the times of what is collected.
+// collecting holds the start and the end of the period that the points cover.
 type collecting struct{ began, now time.Time }
 
 func (c *collecting) point(set attribute.Set, n uint64) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Attributes: set, StartTime: c.began, Time: c.now, Value: int64(min(n, math.MaxInt64))}
 }
 
-// durations returns the points of a route, one for each method, scheme and status that its requests have had. Where
-// these are not to be had there is one.
+// durations returns the points of a route, one for each method, scheme and status of its requests.
+// If these are not available it returns one point.
 func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue) (points []metricdata.HistogramDataPoint[float64]) {
 	if inside == nil {
 		return append(points, c.histogram(attribute.NewSet(route...), r.Latency.Buckets, r.Latency.Max))
@@ -152,8 +155,8 @@ func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue)
 	return points
 }
 
-// unmatched are what random paths and methods come to. They have their series from the beginning, so that
-// nobody makes new ones by asking for what is not there.
+// unmatched are the outcomes of requests for unknown paths and methods. Their series exist from the
+// beginning, so that such requests create no new ones.
 var unmatched = func() (all []tally.Ended) {
 	for method := range http1.Methods {
 		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
@@ -165,7 +168,8 @@ var unmatched = func() (all []tally.Ended) {
 	return all
 }()
 
-// merge adds a point to those that there are, or to the one with the same attributes: what is counted apart may be the same here.
+// merge adds a point to points, or to the existing point with the same attributes. Outcomes that
+// the app counts separately can have the same attributes.
 func merge(points []metricdata.HistogramDataPoint[float64], p metricdata.HistogramDataPoint[float64]) []metricdata.HistogramDataPoint[float64] {
 	for i := range points {
 		same := &points[i]
@@ -207,10 +211,10 @@ func (c *collecting) histogram(set attribute.Set, buckets iter.Seq2[time.Duratio
 				i++
 			}
 			h.BucketCounts[i] += n
-			if end == math.MaxInt64 { // of these only the longest is known
+			if end == math.MaxInt64 { // only the longest of these is known
 				h.Sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 			} else {
-				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // a bucket is a quarter of a doubling wide, or less
+				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // a bucket is at most a quarter of a doubling wide
 			}
 		}
 		last = end

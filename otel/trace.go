@@ -1,13 +1,14 @@
-// Package otel gives an app's requests to OpenTelemetry: traces and metrics by the semantic conventions for HTTP, trace context
-// (W3C) in and out, trace identifiers in log records. It is a module of its own.
+// Package otel exports an app's requests to OpenTelemetry: traces and metrics by the semantic
+// conventions for HTTP, incoming and outgoing trace context (W3C), and trace identifiers in log
+// records. It is a module of its own.
 //
 //	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
 //	client := &http.Client{Transport: otel.Transport(nil, otel.Config{TracerProvider: provider})}
 //	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(os.Stdout, nil)))
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(otel.NewProducer(app)))
 //
-// Spans and series are by registered route, never by path: clients cannot make new ones. Metrics are what the app counts
-// anyway: a request pays nothing for them.
+// Spans and series are named by the registered route, never by the path, so that clients cannot
+// create new ones. Metrics are exported from the app's own statistics and add no cost to requests.
 package otel
 
 import (
@@ -33,35 +34,41 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// scope is the name of the instrumentation.
+// scope is the name of the instrumentation scope.
 const scope = "github.com/dunlinhttp/dunlin/otel"
 
-// inside is what package dunlin has for this one, see its type of that name: nil where it is of another release, that has no such thing.
+// inside is the interface of package dunlin for this package, see the type Inside there. It is nil
+// if package dunlin is of a release without it.
 var inside, _ = exchange.Inside.(interface {
 	Version(r *dunlin.Request) string
 	Ended(s *dunlin.RouteStats) []tally.Ended
 })
 
-// Config has the settings of Trace and Transport. The zero value of a field stands for its default.
+// Config holds the settings of Trace and Transport. The zero value of a field stands for its
+// default.
 type Config struct {
-	// TracerProvider makes the spans. Default: the global one.
+	// TracerProvider creates the spans. Default: the global one.
 	TracerProvider trace.TracerProvider
 
-	// Propagator reads and writes trace context. Default: propagation.TraceContext, which is W3C's.
+	// Propagator reads and writes trace context. Default: propagation.TraceContext, the format of
+	// the W3C.
 	Propagator propagation.TextMapPropagator
 
-	// Ratio is the part of requests without a sampled trace context that are traced, from 0 to 1. The others do not get as far as the
-	// TracerProvider, whose sampler decides about those that do: they pay nothing but a look at a header and a random
-	// number. Default: nil, all.
+	// Ratio is the fraction, from 0 to 1, of requests without a sampled trace context that are
+	// traced. The other requests do not reach the TracerProvider; their cost is one header lookup
+	// and one random number. The TracerProvider's sampler decides about the rest. Default: nil,
+	// all.
 	Ratio *float64
 
-	// Public is for a service on the Internet, to which anybody may send trace context. The span of a request links to the trace that
-	// the request names, and is the root of a new one; the sender does not decide about sampling. Nothing of the sender's context, such as
-	// baggage, is passed on to calls of the action. Default: trace context is trusted.
+	// Public is for a service on the Internet, to which any client may send trace context. The span
+	// of a request is then the root of a new trace, with a link to the trace that the request
+	// names, and the sender does not decide about sampling. Nothing of the sender's context, such
+	// as baggage, is passed on to calls of the action. By default trace context is trusted.
 	Public bool
 
-	// Methods are those that are said as they are; others are _OTHER, since clients could make any number of them. Default: those
-	// that OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS has, separated by commas, else those of RFC 9110, PATCH and QUERY.
+	// Methods are the known methods. Spans report other methods as _OTHER, since clients could
+	// invent any number of them. Default: the comma-separated list in
+	// OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, else the methods of RFC 9110, PATCH and QUERY.
 	Methods []string
 }
 
@@ -83,24 +90,24 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Trace returns middleware that makes a span for each request that is sampled: a part of the trace that the
-// request's trace context names, or the root of a new one. Name and attributes follow the semantic
-// conventions for HTTP servers. The span ends with the answer as the client gets it: that of a stream with
-// its last piece, that of a late action with the 503. [dunlin.Request.Context] has it for what the action
-// calls.
+// Trace returns middleware that creates a span for each sampled request. The span is part of the
+// trace in the request's trace context, or the root of a new trace. Its name and attributes follow
+// the semantic conventions for HTTP servers. It ends with the response that the client gets: the
+// span of a stream ends with the last piece, and the span of a late action with the 503.
+// [dunlin.Request.Context] contains the span, for calls of the action.
 //
-// If the trace of a request is not sampled, its trace context is passed on, so that what the action calls is
-// not sampled either. A request that begins a trace which Ratio leaves out has no trace context, but what
-// else the Propagator reads (baggage) is passed on, unless Config.Public is set. Answers that are given before middleware runs, in an
-// overload for example, have no span.
+// If the trace of a request is not sampled, its trace context is passed on, so that calls of the
+// action are not sampled either. If Ratio leaves out a new trace, there is no trace context, but
+// other values that the Propagator reads, such as baggage, are passed on unless Config.Public is
+// set. Responses that are sent before middleware runs, for example in an overload, have no span.
 //
-// Put Trace first. It panics when a setting is not valid.
+// Put Trace before other middleware. It panics if a setting is not valid.
 func Trace(c Config) dunlin.Middleware {
 	c.setDefaults()
 	tracer := c.TracerProvider.Tracer(scope)
 	var fields []string
 	for _, name := range c.Propagator.Fields() {
-		fields = append(fields, http.CanonicalHeaderKey(name)) // which is found quicker
+		fields = append(fields, http.CanonicalHeaderKey(name)) // canonical names are found faster
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -113,7 +120,7 @@ func Trace(c Config) dunlin.Middleware {
 			if carried {
 				ctx = c.Propagator.Extract(r.Context(), carrier{r})
 				if remote = trace.SpanContextFromContext(ctx); c.Public {
-					ctx, carried = nil, false // remote is linked to, and that is all
+					ctx, carried = nil, false // remote is used for the link only
 				}
 			}
 			decided := remote.IsValid() && !c.Public
@@ -122,7 +129,7 @@ func Trace(c Config) dunlin.Middleware {
 				return next(r)
 			}
 			if !decided && c.Ratio != nil && rand.Float64() >= *c.Ratio {
-				if carried { // baggage, but no trace that is not this one's
+				if carried { // keep the baggage, without the foreign trace
 					r.SetContext(trace.ContextWithRemoteSpanContext(ctx, trace.SpanContext{}))
 				}
 				return next(r)
@@ -132,7 +139,7 @@ func Trace(c Config) dunlin.Middleware {
 	}
 }
 
-// traced answers a request within a span. ctx has the remote context, nil if there is none.
+// traced handles a request within a span. ctx has the remote context, or is nil if there is none.
 func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.SpanContext, tracer trace.Tracer, next dunlin.Action) dunlin.Response {
 	if ctx == nil {
 		ctx = r.Context()
@@ -152,13 +159,13 @@ func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.Spa
 	ctx, span := tracer.Start(ctx, name, options...)
 	r.SetContext(ctx)
 	if !span.IsRecording() {
-		return next(r) // the provider's sampler has decided so
+		return next(r) // the provider's sampler has decided against it
 	}
 	r.OnAnswer(func(info *dunlin.AnswerInfo) { end(span, info) })
 	return next(r)
 }
 
-// end ends the span of a request with what the client got.
+// end ends the span of a request with the attributes of the response.
 func end(span trace.Span, info *dunlin.AnswerInfo) {
 	status := info.Status()
 	if status != 0 {
@@ -184,10 +191,10 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 	span.End()
 }
 
-// other is the method of requests with one that nobody knows, of which clients could make any number.
+// other stands for unknown methods, of which clients could invent any number.
 const other = "_OTHER"
 
-// known returns the method as attributes have it, and whether that is as the request has it.
+// known returns the method for attributes, and whether it is a known method.
 func (c *Config) known(method string) (string, bool) {
 	if slices.Contains(c.Methods, method) {
 		return method, true
@@ -195,7 +202,7 @@ func (c *Config) known(method string) (string, bool) {
 	return other, false
 }
 
-// mostText bounds what a client may have put into an attribute, in bytes.
+// mostText is the maximum length of text from clients in an attribute, in bytes.
 const mostText = 256
 
 func bounded(s string) string {
@@ -205,8 +212,8 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// inUTF8 returns what was registered in UTF-8, as exporters want it: other bytes are percent-encoded, as clients send them, so that routes which
-// differ in nothing else stay apart.
+// inUTF8 returns s as valid UTF-8, which exporters require. Invalid bytes are percent-encoded, as
+// in a URL, so that routes that differ only in such bytes stay distinct.
 func inUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -224,7 +231,7 @@ func inUTF8(s string) string {
 	return b.String()
 }
 
-// attributes returns what is known of a request before it is answered.
+// attributes returns the attributes of a request that are known before its response.
 func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	method, known := c.known(r.Method())
 	all := make([]attribute.KeyValue, 0, 14)
@@ -272,14 +279,15 @@ func address(of, hostport string) []attribute.KeyValue {
 	return all
 }
 
-// A carrier has the trace context of a request.
+// A carrier reads the trace context of a request.
 type carrier struct{ r *dunlin.Request }
 
-func (c carrier) Set(string, string) {} // it is read only
+func (c carrier) Set(string, string) {} // read only
 func (c carrier) Keys() []string     { return nil }
 
-// Get returns the values of a header in one. Those of the two that are lists have no empty members, which stand for nothing
-// (RFC 9110, section 5.6.1), and which empty lines become: a Propagator would drop the whole of the list for one.
+// Get returns the values of a header, joined. It removes empty members of tracestate and baggage,
+// which have no meaning (RFC 9110, section 5.6.1) and result from empty field lines: a Propagator
+// would drop the whole list because of one.
 func (c carrier) Get(name string) string {
 	list := c.r.HeaderList(name)
 	if !strings.EqualFold(name, "tracestate") && !strings.EqualFold(name, "baggage") {

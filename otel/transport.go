@@ -16,9 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns base, or http.DefaultTransport, with the trace context of each request's context put into its headers. If that is within a span
-// that records, the call has a span of its own, which ends when the head of the answer has come. Baggage is sent also where there is no trace. Ratio and Public
-// do not matter. The context to give a request is [dunlin.Request.Context].
+// Transport returns a RoundTripper that writes the trace context of each request's context into its
+// headers and calls base, or http.DefaultTransport if base is nil. Within a recording span, the
+// call has a span of its own, which ends when the head of the response has arrived. Baggage is sent
+// even without a trace. Ratio and Public have no effect. Pass [dunlin.Request.Context] as the
+// context of the request.
 func Transport(base http.RoundTripper, c Config) http.RoundTripper {
 	c.setDefaults()
 	if base == nil {
@@ -62,8 +64,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		asked := span
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { asked.SetAttributes(peer(got.Conn)...) }})
 	}
-	own := req.Clone(ctx)     // a RoundTripper must not change its request
-	own.Trailer = req.Trailer // but for these, whose values come while the body is read
+	own := req.Clone(ctx)     // a RoundTripper must not modify its request
+	own.Trailer = req.Trailer // except for Trailer, whose values are set while the body is read
 	t.config.Propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
 	resp, err := t.base.RoundTrip(own)
 	if span == nil {
@@ -72,7 +74,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer span.End()
 	if err != nil {
 		if errors.Is(err, context.Canceled) && errors.Is(req.Context().Err(), context.Canceled) {
-			return resp, err // who has asked wants it no more: that is no error
+			return resp, err // the caller canceled the request: not an error
 		}
 		span.SetAttributes(attribute.String("error.type", failure(err)))
 		span.SetStatus(codes.Error, err.Error())
@@ -86,7 +88,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// resends returns how often what is asked has been asked before, as http.Client does where it follows redirects.
+// resends returns how many requests preceded req because http.Client followed redirects.
 func resends(req *http.Request) (n int) {
 	for before := req.Response; before != nil && before.Request != nil; before = before.Request.Response {
 		n++
@@ -94,7 +96,7 @@ func resends(req *http.Request) (n int) {
 	return n
 }
 
-// peer returns the attributes of the other end of a connection, which may be a proxy's.
+// peer returns the attributes of the remote end of a connection, which may be a proxy.
 func peer(conn net.Conn) []attribute.KeyValue {
 	switch addr := conn.RemoteAddr().(type) {
 	case *net.TCPAddr:
@@ -105,7 +107,7 @@ func peer(conn net.Conn) []attribute.KeyValue {
 	return nil
 }
 
-// failure returns the error.type of a call that has no answer.
+// failure returns the error.type of a call without a response.
 func failure(err error) string {
 	var late interface{ Timeout() bool }
 	switch {
@@ -117,7 +119,7 @@ func failure(err error) string {
 	return "transport"
 }
 
-// version returns the version of HTTP that an answer came by: 1.1, 2.
+// version returns the HTTP version of a response: 1.1, 2.
 func version(resp *http.Response) string {
 	if resp.ProtoMajor >= 2 {
 		return strconv.Itoa(resp.ProtoMajor)
@@ -125,7 +127,8 @@ func version(resp *http.Response) string {
 	return strconv.Itoa(resp.ProtoMajor) + "." + strconv.Itoa(resp.ProtoMinor)
 }
 
-// server returns the attributes of the server of a URL: with a port, also where the URL does not say it.
+// server returns the attributes of the server of a URL. They include the default port if the URL
+// has none.
 func server(u *url.URL) []attribute.KeyValue {
 	all := address("server", u.Host)
 	if u.Port() == "" {
@@ -139,7 +142,8 @@ func server(u *url.URL) []attribute.KeyValue {
 	return all
 }
 
-// bare returns a URL without what may be secret: the user, and the values of the query.
+// bare returns a URL without parts that may be secret: the user information, and the values of the
+// query.
 func bare(u *url.URL) string {
 	own := *u
 	if own.User != nil {
@@ -149,7 +153,8 @@ func bare(u *url.URL) string {
 	return own.String()
 }
 
-// redacted returns a query with its names alone; what has no name may be secret, too. Its length is bounded.
+// redacted returns the names of a query without values. It omits a part without a name, which may
+// be secret, too. The length of the result is bounded.
 func redacted(query string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(query, "&") {

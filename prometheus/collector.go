@@ -1,10 +1,11 @@
-// Package prometheus shows Prometheus what an app counts anyway: requests, their outcomes and latencies by route, connections, memory,
-// and what was refused. A request pays nothing for it; a scrape costs about a microsecond for each route in use. It is a module of
-// its own.
+// Package prometheus exports the statistics of an app to Prometheus: requests, their outcomes and
+// latencies by route, connections, memory and refusals. It adds no cost to requests; a scrape takes
+// about a microsecond for each route in use. It is a module of its own.
 //
 //	app.Get("/metrics", prometheus.Handler(app))
 //
-// Series are by registered route, never by path or by what a client says: a client cannot make new ones.
+// Series are named by the registered route, never by a path or other text of a client, so that
+// clients cannot create new ones.
 package prometheus
 
 import (
@@ -22,11 +23,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Config has the settings of a Collector. The zero value of every field stands for its default.
+// Config holds the settings of a Collector. The zero value of every field stands for its default.
 type Config struct {
-	// Buckets are the upper bounds of the classic buckets of latencies, shortest first: choose those of your objectives. The app's
-	// own histogram has four buckets to each doubling; a bound between two of these divides the requests there evenly. Native histograms, which
-	// Prometheus scrapes by protobuf, have all of them anyway. Default: 100 µs, 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
+	// Buckets are the upper bounds of the classic latency buckets, in ascending order. Choose the
+	// bounds of your objectives. The app's own histogram has four buckets for each doubling. If a
+	// bound is inside such a bucket, its requests are assumed to be spread evenly. Native
+	// histograms, which Prometheus scrapes by protobuf, do not depend on Buckets. Default: 100 µs,
+	// 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
 	Buckets []time.Duration
 }
 
@@ -35,29 +38,32 @@ var defaultBuckets = []time.Duration{
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Handler returns an action that answers scrapes of an app, of the Go runtime and of the process, in the format that the scraper
-// accepts: text, OpenMetrics, or protobuf, with which latencies are native histograms, too. Anybody who reaches the route may scrape: keep it
-// to yourself by middleware, or by a listener of its own.
+// Handler returns an action that answers scrapes with metrics of the app, of the Go runtime and of
+// the process. It uses a format that the scraper accepts: text, OpenMetrics, or protobuf, which
+// includes native latency histograms. Every client that reaches the route may scrape: restrict the
+// access by middleware, or by a listener of its own.
 func Handler(app *dunlin.App) dunlin.Action { return Config{}.Handler(app) }
 
-// Handler is the function [Handler] with these settings. It panics when one is not valid.
+// Handler is like the function [Handler], with these settings. It panics if a setting is not valid.
 func (c Config) Handler(app *dunlin.App) dunlin.Action {
 	registry := prom.NewRegistry()
 	registry.MustRegister(c.Collector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 }
 
-// A Collector collects what an app counts, for a registry of the program's own.
+// A Collector collects the statistics of an app for a registry of the program's own. It is safe for
+// concurrent use.
 type Collector struct {
 	app    *dunlin.App
 	bounds []time.Duration
 }
 
-// NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for when requests are counted. Routes have only the
-// labels that are not empty, which a pedantic registry does not take.
+// NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for the conditions
+// under which requests are counted. Series of routes omit empty labels, which a pedantic registry
+// refuses.
 func NewCollector(app *dunlin.App) *Collector { return Config{}.Collector(app) }
 
-// Collector is [NewCollector] with these settings. It panics when one is not valid.
+// Collector is like [NewCollector], with these settings. It panics if a setting is not valid.
 func (c Config) Collector(app *dunlin.App) *Collector {
 	if c.Buckets == nil {
 		c.Buckets = defaultBuckets
@@ -70,13 +76,14 @@ func (c Config) Collector(app *dunlin.App) *Collector {
 	return &Collector{app, slices.Clone(c.Buckets)}
 }
 
-// The labels of routes. Methods and pattern are as registered; those that are empty, as host and version mostly are, are left out.
+// routeLabels are the labels of routes. Methods and pattern are as registered. Empty labels are
+// omitted; host and version are usually empty.
 var routeLabels = []string{"http_request_method", "http_route", "server_address", "version"}
 
-// A labeled metric has no empty labels.
+// A labeled metric omits empty labels.
 type labeled struct{ prom.Metric }
 
-// Write is prometheus.Metric's.
+// Write implements prometheus.Metric.
 func (m labeled) Write(out *dto.Metric) error {
 	err := m.Metric.Write(out)
 	all := out.Label
@@ -112,14 +119,14 @@ var (
 	dropped  = describe("dunlin_log_records_dropped_total", "Log records for which the logger was too slow.")
 )
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prom.Desc) {
 	for _, d := range []*prom.Desc{requests, duration, inFlight, panics, timeouts, takeovers, open, accepted, shed, queued, limit, budget, held, dropped} {
 		ch <- d
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prom.Metric) {
 	s := c.app.Stats()
 	gauge := func(d *prom.Desc, v float64, labels ...string) {
@@ -135,7 +142,7 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 			labels[i] = inUTF8(labels[i])
 		}
 		if seen[labels] {
-			continue // an app has no two such routes; a registry would refuse everything
+			continue // cannot happen: an app has no two such routes; a registry would refuse all series
 		}
 		seen[labels] = true
 		l := labels[:]
@@ -168,8 +175,9 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 	count(dropped, s.LogDropped)
 }
 
-// inUTF8 returns a label whose bytes that are not UTF-8 are percent-encoded, as clients send them: a registry refuses them, and everything
-// with them; and routes that differ in nothing else stay apart.
+// inUTF8 returns a label as valid UTF-8. Invalid bytes are percent-encoded, as in a URL, so that
+// routes that differ only in such bytes stay distinct. A registry refuses a scrape with an invalid
+// label completely.
 func inUTF8(label string) string {
 	if utf8.ValidString(label) {
 		return label
@@ -187,7 +195,8 @@ func inUTF8(label string) string {
 	return b.String()
 }
 
-// methodOf returns the methods of a route as the label has them: as registered, _OTHER for any, as OpenTelemetry has it.
+// methodOf returns the methods of a route for the label: as registered, or _OTHER for any method,
+// as in OpenTelemetry.
 func methodOf(r *dunlin.RouteStats) string {
 	if r.Methods == "*" || r.Methods == "" {
 		return "_OTHER"

@@ -12,27 +12,29 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A histogram is the latency of a route in both forms that Prometheus knows.
+// A histogram is the latency of a route in both formats of Prometheus, classic and native.
 //
-// The app has four buckets to each doubling of the duration. Those of a classic bucket are added up; one that a bound
-// divides counts below it in part, as if its requests were spread evenly. The native histogram has schema 2, whose boundaries lie
-// elsewhere: each bucket's requests are counted where its middle lies, which moves them by an eighth at most. The sum is
-// reckoned from the middles, too. No count of either form ever becomes smaller, which Prometheus would take for a restart.
+// The app has four buckets for each doubling of the duration. The count of a classic bucket is
+// their sum. If a bound divides a bucket of the app, the requests of that bucket are assumed to be
+// spread evenly. The native histogram has schema 2, with different boundaries: each bucket's
+// requests are counted at its middle, which moves them by an eighth at most. The sum is computed
+// from the middles, too. No count of either format ever decreases, since Prometheus would treat
+// that as a restart.
 type histogram struct {
 	desc   *prom.Desc
 	labels []*dto.LabelPair
 	bounds []time.Duration
 	count  uint64
 	sum    float64 // seconds
-	zero   uint64  // shorter than zeroBelow
+	zero   uint64  // requests shorter than zeroBelow
 	native map[int]int64
-	below  []uint64 // of each of bounds
+	below  []uint64 // cumulative count for each of bounds
 }
 
 const (
-	schema    = 2 // four buckets to each doubling
+	schema    = 2 // four buckets for each doubling
 	zeroBelow = 256 * time.Nanosecond
-	lastFrom  = 7 << 33 * time.Nanosecond // 60 s: the app's last bucket has all requests that took longer
+	lastFrom  = 7 << 33 * time.Nanosecond // 60 s: lower bound of the app's last bucket, which has no upper bound
 )
 
 func newHistogram(desc *prom.Desc, values []string, bounds []time.Duration, l dunlin.Latency) *histogram {
@@ -49,12 +51,12 @@ func newHistogram(desc *prom.Desc, values []string, bounds []time.Duration, l du
 	return h
 }
 
-// add counts n requests of the bucket that ends at a duration.
+// add counts n requests of the app's bucket with the upper bound end.
 func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 	if n == 0 {
 		return
 	}
-	if end == math.MaxInt64 { // of these only the longest is known
+	if end == math.MaxInt64 { // only the longest of these is known
 		h.sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 		h.native[indexOf(lastFrom)] += int64(n)
 		return
@@ -80,8 +82,8 @@ func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 // indexOf returns the native bucket of a duration.
 func indexOf(d time.Duration) int { return int(math.Ceil(math.Log2(d.Seconds()) * (1 << schema))) }
 
-// beginOf returns where a bucket of the app's begins that ends at a duration: they are a quarter of a doubling wide, and no
-// less than 256 ns.
+// beginOf returns the lower bound of the app's bucket with the upper bound end. Buckets are a
+// quarter of a doubling wide, and at least 256 ns.
 func beginOf(end time.Duration) time.Duration {
 	width := zeroBelow
 	for end > 8*width {
@@ -90,10 +92,10 @@ func beginOf(end time.Duration) time.Duration {
 	return end - width
 }
 
-// Desc is prometheus.Metric's.
+// Desc implements prometheus.Metric.
 func (h *histogram) Desc() *prom.Desc { return h.desc }
 
-// Write is prometheus.Metric's.
+// Write implements prometheus.Metric.
 func (h *histogram) Write(m *dto.Metric) error {
 	out := &dto.Histogram{
 		SampleCount: proto.Uint64(h.count), SampleSum: proto.Float64(h.sum),
@@ -121,7 +123,7 @@ func (h *histogram) Write(m *dto.Metric) error {
 		out.PositiveDelta = append(out.PositiveDelta, h.native[i]-lastCount)
 		last, lastCount = i, h.native[i]
 	}
-	if len(out.PositiveSpan) == 0 { // says that it is a native histogram
+	if len(out.PositiveSpan) == 0 { // an empty span marks a native histogram
 		out.PositiveSpan = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	m.Label, m.Histogram = h.labels, out
