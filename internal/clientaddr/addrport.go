@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ParseAddrPort is netip.ParseAddrPort, quicker for IPv4.
+// ParseAddrPort is like netip.ParseAddrPort, but faster for IPv4.
 func ParseAddrPort(s string) (netip.AddrPort, error) {
 	if i := strings.LastIndexByte(s, ':'); i > 0 && 1 <= len(s)-i-1 && len(s)-i-1 <= 5 {
 		if ip, ok := parse4(s[:i]); ok {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// lastForwarded splits the last element off the value of Forwarded. Elements are separated
-// by commas, which may also stand in quoted strings (RFC 7239 section 4). It reads
-// backwards, so that nothing before the element, which a client may have written, has a
-// part in where it begins.
+// lastForwarded splits the last element off the value of Forwarded. Elements are separated by
+// commas, which may also occur in quoted strings (RFC 7239 section 4). It reads backwards, so that
+// text before the element, which a client may have forged, does not influence the start of the
+// element.
 func lastForwarded(list string) (rest, element string) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -26,7 +26,7 @@ func lastForwarded(list string) (rest, element string) {
 	return "", strings.Trim(list, " \t")
 }
 
-// escaped reports whether an odd number of backslashes stand before s[i].
+// escaped reports whether an odd number of backslashes precedes s[i].
 func escaped(s string, i int) bool {
 	n := 0
 	for i--; i >= 0 && s[i] == '\\'; i-- {
@@ -35,18 +35,18 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the address in the parameter for of an element, the zero AddrPort
-// where there is none: it may be hidden behind a name, or unknown (RFC 7239 section 6).
+// forwardedFor returns the address in the parameter for of an element. It returns the zero AddrPort
+// if there is no address: the node may be an obfuscated identifier or unknown (RFC 7239 section 6).
 func forwardedFor(element string) netip.AddrPort {
 	node, ok := forwardedParam(element, "for")
 	if !ok {
 		return netip.AddrPort{}
 	}
 	if n := strings.LastIndexByte(node, ':'); n > 0 && n+1 < len(node) && node[n+1] == '_' {
-		node = node[:n] // a port that is hidden
+		node = node[:n] // an obfuscated port
 	}
 	if strings.IndexByte(node, ':') >= 0 && node[0] != '[' && strings.Count(node, ":") > 1 {
-		return netip.AddrPort{} // an IPv6 address stands in brackets
+		return netip.AddrPort{} // an IPv6 address must be in brackets
 	}
 	return parseAddrPort(node)
 }
@@ -55,10 +55,9 @@ func forwardedFor(element string) netip.AddrPort {
 //
 //	element = [ pair ] *( ";" [ pair ] )    pair = token "=" ( token / quoted-string )
 //
-// It reports false when the element is malformed, or has the parameter not exactly once.
-// Values with escaped characters, which addresses and schemes have none of, count as
-// malformed. So that nobody is kept out for it, the value may have colons and brackets without
-// being quoted, as some proxies write it.
+// It reports false if the element is malformed, or does not have the parameter exactly once. A
+// value with escaped characters counts as malformed, since addresses and schemes have none. An
+// unquoted value may contain colons and brackets, because some proxies write it so.
 func forwardedParam(element, name string) (value string, ok bool) {
 	for element != "" {
 		i := strings.IndexAny(element, "=;")

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// lastOfList splits the last element off a list that commas separate.
+// lastOfList splits the last element off a comma-separated list.
 func lastOfList(list string) (rest, element string) {
 	i := strings.LastIndexByte(list, ',')
 	return list[:max(i, 0)], trimBlanks(list[i+1:])
 }
 
-// trimBlanks removes the blanks around s.
+// trimBlanks removes spaces and tabs around s.
 func trimBlanks(s string) string {
 	for s != "" && (s[0] == ' ' || s[0] == '\t') {
 		s = s[1:]
@@ -23,20 +23,21 @@ func trimBlanks(s string) string {
 	return s
 }
 
-// parse4 reads an IPv4 address, which most are.
+// parse4 parses an IPv4 address, the most frequent kind.
 func parse4(s string) (ip uint32, ok bool) {
 	rest, ip, ok := last4(s)
 	return ip, ok && rest == "" && s[0] > ' ' && s[0] != ',' && s[len(s)-1] > ' '
 }
 
-// last4 is lastOfList for an element that is an IPv4 address, which it reads: four numbers below 256 without zeros in front.
+// last4 is like lastOfList for an element that is an IPv4 address, which it parses: four numbers
+// below 256 without leading zeros.
 func last4(list string) (rest string, ip uint32, ok bool) {
 	i := len(list)
 	for i > 0 && (list[i-1] == ' ' || list[i-1] == '\t') {
 		i--
 	}
 	for shift := 0; ; shift += 8 {
-		value, first, more := uint32(0), uint32(0), false // of two or three digits the first
+		value, first, more := uint32(0), uint32(0), false // first is the first of two or three digits
 		switch {
 		case i == 0 || list[i-1]-'0' > 9:
 			return list, 0, false
@@ -80,11 +81,11 @@ func from4(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// parseAddrPort reads an address, with a port or without. Zones are of no meaning to
-// others, and refused. It returns the zero AddrPort for what is none.
+// parseAddrPort parses an address, with or without a port. It refuses zones, which have no meaning
+// on other machines. It returns the zero AddrPort for an invalid address.
 func parseAddrPort(s string) netip.AddrPort {
 	if s == "" || !startsAddr[s[0]] {
-		return netip.AddrPort{} // before an error is made of it
+		return netip.AddrPort{} // avoids the cost of an error
 	}
 	if n, ok := parse4(s); ok {
 		return netip.AddrPortFrom(from4(n), 0)
@@ -116,7 +117,7 @@ func parseAddrPort(s string) netip.AddrPort {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
-// startsAddr has the bytes that an address may begin with.
+// startsAddr is the set of bytes that may begin an address.
 var startsAddr = func() (starts [256]bool) {
 	for _, c := range "0123456789abcdefABCDEF:[" {
 		starts[c] = true

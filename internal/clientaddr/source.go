@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A Source is where the addresses of clients are found. It does not change.
+// A Source finds the addresses of clients in a header. It is immutable.
 type Source struct {
 	*Trust
-	four   prefix4   // the first of Trust, so that most lie here; one that has no address where there is none
-	more   []prefix4 // the others
-	Header string    // that the proxies write
-	plain  bool      // elements are addresses and nothing else
-	scheme string    // the header in which they write the scheme; "": in the same
+	four   prefix4   // the first prefix of Trust, checked first; if Trust has none, a prefix without addresses
+	more   []prefix4 // the other prefixes
+	Header string    // the header that the proxies write
+	plain  bool      // elements are plain addresses
+	scheme string    // the header for the scheme; "" if it is in Header
 
 	last func(list string) (rest, element string)
 	addr func(element string) netip.AddrPort
 }
 
-// NewSource returns the source for a header: Forwarded, or one with addresses separated by
-// commas. A nil trust makes it nil, which finds nothing.
+// NewSource returns the source for a header: Forwarded, or a header with comma-separated addresses.
+// It returns nil for a nil trust.
 func NewSource(trust *Trust, header string) *Source {
 	if trust == nil {
 		return nil
@@ -35,13 +35,13 @@ func NewSource(trust *Trust, header string) *Source {
 	return s
 }
 
-// Trusts4 is Trusts for an address of IPv4.
+// Trusts4 is like Trusts, for an IPv4 address.
 func (s *Source) Trusts4(ip uint32) bool {
 	return ip&s.four.mask == s.four.bits || len(s.more) > 0 && trusts4(s.more, ip)
 }
 
-// Client4 is Client, as a number, where it need look at nothing but addresses of IPv4, and finds one that is not trusted. It is below 0
-// for other lists.
+// Client4 is like Client for a list whose relevant addresses are IPv4 addresses and include one
+// that is not trusted. It returns that address as a number, or a negative number for other lists.
 func (s *Source) Client4(list string) int64 {
 	for s.plain {
 		rest, ip, ok := last4(list)
@@ -56,23 +56,23 @@ func (s *Source) Client4(list string) int64 {
 	return -1
 }
 
-// Trusts is that of the Trust.
+// Trusts reports whether addr is in the Trust.
 func (s *Source) Trusts(addr netip.Addr) bool {
-	if addr.Is4() { // as most are
+	if addr.Is4() { // the most frequent case
 		b := addr.As4()
 		return s.Trusts4(binary.BigEndian.Uint32(b[:]))
 	}
 	return s.Trust.Trusts(addr)
 }
 
-// Client returns the client's address, where peer, which is trusted, has passed on a request
-// with the given list: all values of the header, joined by commas. It is the last one in the
-// list that is not trusted; if all are, the first. Where the list does not say who has asked
-// a trusted proxy (it is malformed there, hidden or unknown), it is the proxy's. The port is
-// 0 unless the list has it.
+// Client returns the address of the client. peer is the trusted proxy that sent the request, and
+// list contains all values of the header, joined by commas. The client is the last address in the
+// list that is not trusted, or the first address if all are trusted. If the list does not tell the
+// peer of a trusted proxy (the element is malformed, obfuscated or unknown), Client returns the
+// address of that proxy. The port is 0 unless the list has it.
 func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
 	client := peer
-	if s.plain { // IPv4, as most are, without package netip
+	if s.plain { // IPv4, the most frequent case, without package netip
 		for list != "" {
 			rest, n, ok := last4(list)
 			if !ok {
@@ -107,8 +107,8 @@ func (s *Source) SchemeHeader() string {
 	return s.Header
 }
 
-// Secure reports whether the nearest proxy says that it was asked by TLS. list is all values
-// of the SchemeHeader, joined by commas.
+// Secure reports whether the nearest proxy declares that it received the request by TLS. list
+// contains all values of the SchemeHeader, joined by commas.
 func (s *Source) Secure(list string) bool {
 	_, element := s.last(list)
 	if s.scheme != "" {

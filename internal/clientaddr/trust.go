@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// A Trust is the set of proxies whose word on the client's address is taken. A nil Trust
-// trusts nobody. It does not change.
+// A Trust is the set of proxies that are trusted to report the client's address. A nil Trust is
+// empty. A Trust is immutable.
 type Trust struct {
 	prefixes []netip.Prefix
-	v4       []prefix4 // those of IPv4 again
+	v4       []prefix4 // the IPv4 prefixes, again
 	unix     bool
 }
 
-// prefix4 is a prefix of IPv4, as numbers.
+// prefix4 is an IPv4 prefix as numbers.
 type prefix4 struct{ bits, mask uint32 }
 
 var (
@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// ParseTrust reads a set: addresses, prefixes, and the words loopback, private and unix.
-// Without any it returns nil.
+// ParseTrust parses a set: addresses, prefixes, and the words loopback, private and unix. It
+// returns nil for an empty list.
 func ParseTrust(proxies []string) (*Trust, error) {
 	if len(proxies) == 0 {
 		return nil, nil
@@ -84,8 +84,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// Trusts reports whether addr is in the set. The zero Addr stands for the peer on a unix
-// socket.
+// Trusts reports whether addr is in the set. The zero Addr stands for the peer on a unix socket.
 func (t *Trust) Trusts(addr netip.Addr) bool {
 	if t == nil {
 		return false
@@ -106,7 +105,7 @@ func (t *Trust) Trusts(addr netip.Addr) bool {
 	return false
 }
 
-// trusts4 reports whether an IPv4 address is in one of some prefixes.
+// trusts4 reports whether an IPv4 address is in one of the prefixes.
 func trusts4(prefixes []prefix4, n uint32) bool {
 	for _, p := range prefixes {
 		if n&p.mask == p.bits {

@@ -1,17 +1,17 @@
-// Package logqueue passes log records on without ever waiting for whoever takes them.
+// Package logqueue passes log records to a handler without waiting for it.
 //
-// A slog.Handler may block for as long as it likes: one that writes to a full pipe does
-// so until the pipe is read. What must go on meanwhile, such as an event loop, logs by a
-// [Queue]. That has a bound, and counts what it drops:
+// A slog.Handler may block without limit: a handler that writes to a full pipe blocks until the
+// pipe is read. Code that must not block, such as an event loop, logs by a [Queue]. A Queue is
+// bounded and counts the records that it drops:
 //
 //	Logger().Warn ──▶ queue of 1,024 ──▶ one goroutine ──▶ the handler
-//	                      └▶ dropped, said by a record of its own as soon as there is room
+//	                      └▶ dropped, reported by a record of its own as soon as there is room
 //
-// Text that clients choose, such as a path, may be long: string attributes are cut (Short), but for stacks, and the
-// queue has a bound in bytes, too.
+// Text that clients choose, such as a path, may be long. Therefore string attributes other than
+// stacks are truncated (Short), and the queue has a bound in bytes, too.
 //
-// The goroutine lasts only while there is something in the queue. It begins when there is something to pass on, or 2 ms later
-// for the first record of all that nobody waits for.
+// The goroutine runs only while the queue has records. It starts with the first one; if no caller
+// waits for the very first record, it starts 2 ms later.
 package logqueue
 
 import (
@@ -24,10 +24,11 @@ import (
 	"unicode/utf8"
 )
 
-// bound is how many records may wait, beside as many that are being passed on.
+// bound is the maximum number of waiting records. As many more may be with the goroutine.
 const bound = 1024
 
-// mostBytes is how many bytes of text may wait, beside as many that are being passed on.
+// mostBytes is the maximum size of the text of waiting records, in bytes. As much more may be with
+// the goroutine.
 const mostBytes = 1 << 20
 
 // patience is how long the logger of Patient waits.
@@ -36,47 +37,47 @@ const patience = 50 * time.Millisecond
 // lastRecords is how long FlushLast waits.
 const lastRecords = time.Second
 
-// settle is how much later the first record is passed on that nobody waits for: it is mostly one of a program that
-// starts, and the first record of a handler takes as long as the first request does.
+// settle delays the very first record if no caller waits for it. Programs usually log it while they
+// start, and the first record of a handler takes as long as the first request.
 const settle = 2 * time.Millisecond
 
-// every is how often at most a record says how many were dropped.
+// every is the minimum time between two records about dropped records.
 const every = time.Second
 
-// A Queue is the way to one handler. Its methods may be called by any goroutine.
+// A Queue passes records to one handler. Its methods are safe for concurrent use.
 type Queue struct {
 	to      slog.Handler
-	unwant  [levels]atomic.Int64 // until when, in ns after start, the handler need not be given a level
+	unwant  [levels]atomic.Int64 // time, in ns after start, until which the handler does not want a level
 	start   time.Time
-	blocked atomic.Bool // the handler takes long, and nobody waits for it
+	blocked atomic.Bool // the handler is slow: loggers of Patient do not wait for it
 
 	mu      sync.Mutex
 	waiting []entry
-	bytes   int           // of text in waiting
-	busy    bool          // a goroutine passes records on, or is about to
-	begun   bool          // the first record that nobody waits for has come
-	later   *time.Timer   // has it passed on; nil when that has begun, or somebody waits
-	idle    chan struct{} // closed when it ends; nil unless somebody waits for that
-	dropped uint64        // ever
-	said    uint64        // of these, how many a record has told of
+	bytes   int           // bytes of text in waiting
+	busy    bool          // the goroutine runs, or is about to
+	begun   bool          // the first record without a waiting caller has come
+	later   *time.Timer   // delays that record; nil once the goroutine has started or a caller waits
+	idle    chan struct{} // closed when the goroutine ends; nil unless Flush waits for it
+	dropped uint64        // all dropped records
+	said    uint64        // dropped records that have been reported
 	saidAt  time.Time
 }
 
-// An entry is a record and the handler that is to take it, which has its attributes.
+// An entry is a record and the handler for it, which has the attributes of the logger.
 type entry struct {
 	handler slog.Handler
-	ctx     context.Context // whose values the handler may ask for
+	ctx     context.Context // the handler may use its values
 	record  slog.Record
-	own     bool          // handler is the queue's
+	own     bool          // handler is the queue's own
 	size    int           // bytes of text
-	done    chan struct{} // closed when it has been passed on; nil if nobody waits
+	done    chan struct{} // closed when the record has been passed on; nil if no caller waits
 }
 
 // New returns an empty queue to a handler.
 func New(to slog.Handler) *Queue {
 	q := &Queue{to: to, start: time.Now()}
 	if fmt.Sprintf("%T", to) == "*slog.defaultHandler" {
-		// It says at once what it wants, which saves programs a goroutine when they start.
+		// Its Enabled does not block. To call it here saves programs a goroutine at start-up.
 		for i := range q.unwant {
 			if !to.Enabled(context.Background(), slog.LevelDebug+slog.Level(4*i)) {
 				q.unwant[i].Store(int64(every))
@@ -86,33 +87,35 @@ func New(to slog.Handler) *Queue {
 	return q
 }
 
-// Logger returns a logger whose records go through the queue. Whether the handler wants a
-// level is asked of it when it gets a record, and again a second later: it may block in that, too.
+// Logger returns a logger whose records go through the queue. The goroutine asks the handler
+// whether it wants a level when there is a record of that level, and again a second later, because
+// Enabled may block, too.
 func (q *Queue) Logger() *slog.Logger { return slog.New(queued{q: q, to: q.to, own: true}) }
 
-// Patient is Logger for code that may wait a moment: its records have been passed on when it
-// returns, unless that takes longer than patience, or has lately.
+// Patient is like Logger, for code that may wait for a moment. Its calls return after the record
+// has been passed on, or after patience. They do not wait while the handler is known to be slow.
 func (q *Queue) Patient() *slog.Logger {
 	return slog.New(queued{q: q, to: q.to, own: true, waits: true})
 }
 
-// levels is how many levels have a name: from Debug on, every four.
+// levels is the number of named levels: every fourth, from Debug on.
 const levels = 4
 
-// level returns which of the levels with a name l is.
+// level returns the index of the named level l.
 func level(l slog.Level) (i int, named bool) {
 	i = int(l-slog.LevelDebug) / 4
 	return i, l >= slog.LevelDebug && i < levels && (l-slog.LevelDebug)%4 == 0
 }
 
-// Dropped returns how many records found no room, so far, or made the handler panic or end its goroutine.
+// Dropped returns the number of records that found no room, or made the handler panic or end its
+// goroutine.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped
 }
 
-// Flush waits until the queue is empty or ctx ends.
+// Flush waits until the queue is empty or ctx is done.
 func (q *Queue) Flush(ctx context.Context) {
 	q.mu.Lock()
 	if !q.busy {
@@ -131,14 +134,14 @@ func (q *Queue) Flush(ctx context.Context) {
 	}
 }
 
-// FlushLast is Flush before a program may end, which does not wait long for a handler that blocks.
+// FlushLast is like Flush, for the end of a program. It does not wait longer than lastRecords.
 func (q *Queue) FlushLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastRecords)
 	defer cancel()
 	q.Flush(ctx)
 }
 
-// add puts a record into the queue, if there is room.
+// add adds a record to the queue if there is room.
 func (q *Queue) add(e entry) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +165,7 @@ func (q *Queue) add(e entry) (added bool) {
 	return true
 }
 
-// hurry has the first record passed on now, if that is still to come. q.mu is held.
+// hurry starts the goroutine at once if its start is delayed. q.mu must be held.
 func (q *Queue) hurry() {
 	if q.later != nil && q.later.Stop() {
 		go q.passOn(nil)
@@ -170,7 +173,7 @@ func (q *Queue) hurry() {
 	q.later = nil
 }
 
-// wait waits until e has been passed on, but not for a handler that blocks.
+// wait waits until e has been passed on, for patience at most.
 func (q *Queue) wait(e *entry) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -181,12 +184,12 @@ func (q *Queue) wait(e *entry) {
 	}
 }
 
-// passOn empties the queue, after batch, which was taken from it.
+// passOn passes on batch, which was taken from the queue, and then the rest of the queue.
 func (q *Queue) passOn(batch []entry) {
 	deepen(0)
 	over := false
 	defer func() {
-		if !over { // a handler has ended the goroutine (runtime.Goexit)
+		if !over { // the handler has called runtime.Goexit
 			go q.passOn(batch)
 		}
 	}()
@@ -205,8 +208,8 @@ func (q *Queue) passOn(batch []entry) {
 	}
 }
 
-// take returns what waits. When nothing does, it returns how long it is until there is
-// something to tell of, 0 when there is not and the goroutine is to end.
+// take returns the waiting records. If there are none, it returns the time until the next report of
+// dropped records, or 0 if the goroutine must end.
 func (q *Queue) take() (batch []entry, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -234,7 +237,7 @@ func (q *Queue) take() (batch []entry, wait time.Duration) {
 	return nil, 0
 }
 
-// give passes one record on. A handler that panics, or ends the goroutine, loses it.
+// give passes one record on. The record is lost if the handler panics or ends the goroutine.
 func (q *Queue) give(e *entry) {
 	given := false
 	defer func() {
@@ -244,13 +247,13 @@ func (q *Queue) give(e *entry) {
 		if given {
 			return
 		}
-		_ = recover() // there is nobody left to tell but by the count
+		_ = recover() // the count of dropped records reports it
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.dropped++
 	}()
 	if e.handler.Enabled(e.ctx, e.record.Level) {
-		_ = e.handler.Handle(e.ctx, e.record) // as slog.Logger does
+		_ = e.handler.Handle(e.ctx, e.record) // slog.Logger ignores the error, too
 	} else if i, named := level(e.record.Level); named && e.own {
 		q.unwant[i].Store(int64(time.Since(q.start) + every))
 	}
@@ -261,18 +264,18 @@ func (q *Queue) give(e *entry) {
 type queued struct {
 	q   *Queue
 	to  slog.Handler
-	own bool // to is the queue's
+	own bool // to is the queue's own handler
 
 	waits bool // see Patient
 }
 
-// Enabled is true unless the handler has said otherwise within the last second.
+// Enabled returns true unless the handler has refused the level within the last second.
 func (h queued) Enabled(_ context.Context, l slog.Level) bool {
 	i, named := level(l)
 	return !named || !h.own || int64(time.Since(h.q.start)) >= h.q.unwant[i].Load()
 }
 
-// Handle puts the record into the queue.
+// Handle adds the record to the queue.
 func (h queued) Handle(ctx context.Context, r slog.Record) error {
 	record, size := shorten(r)
 	e := entry{handler: h.to, ctx: ctx, record: record, own: h.own, size: size}
@@ -286,7 +289,7 @@ func (h queued) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// mostText is how long, in bytes, text may be that clients choose.
+// mostText is the maximum length of text that clients choose, in bytes.
 const mostText = 512
 
 // Short returns s, or its beginning and an ellipsis if it is longer than 512 bytes.
@@ -301,21 +304,23 @@ func Short(s string) string {
 	return s[:end] + "…"
 }
 
-// Error returns an error for an attribute. It may quote a request at any length: a text that is too long is cut.
+// Error returns the value of an attribute for err. An error may quote long text from a request: its
+// text is truncated by Short.
 func Error(err error) any {
-	text := fmt.Sprint(err) // it recovers a panic of Error
+	text := fmt.Sprint(err) // fmt recovers a panic of err.Error
 	if short := Short(text); short != text {
 		return short
 	}
 	return err
 }
 
-// isLong reports whether an attribute is cut.
+// isLong reports whether an attribute must be truncated.
 func isLong(a slog.Attr) bool {
 	return a.Value.Kind() == slog.KindString && a.Key != "stack" && len(a.Value.String()) > mostText
 }
 
-// shorten returns a copy of a record with Short for its string attributes, and how many bytes of text it has.
+// shorten returns a copy of a record with truncated string attributes, and the size of its text in
+// bytes.
 func shorten(r slog.Record) (short slog.Record, size int) {
 	size = len(r.Message)
 	long := false
@@ -344,7 +349,7 @@ func shorten(r slog.Record) (short slog.Record, size int) {
 	return short, size
 }
 
-// WithAttrs and WithGroup are those of the handler, and called at once.
+// WithAttrs and WithGroup call the methods of the handler at once.
 func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return queued{q: h.q, to: h.to.WithAttrs(attrs), waits: h.waits}
 }
@@ -352,8 +357,9 @@ func (h queued) WithGroup(name string) slog.Handler {
 	return queued{q: h.q, to: h.to.WithGroup(name), waits: h.waits}
 }
 
-// deepen has a stack with room for what a handler calls, at once, and while there is nothing on it: it would be
-// copied three times, each time with more to adjust, before the first record of a program is written.
+// deepen grows the stack to the size that a handler needs, in one step and while the stack is
+// almost empty. Without it the stack would be copied three times, each time with more frames,
+// before the first record of a program is written.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -361,15 +367,16 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// Repeated failures are worth a log line, but not one for each request. The zero value is ready for use.
+// Repeated limits the log lines about a repeated failure. The zero value is ready for use. It is
+// safe for concurrent use.
 type Repeated struct {
 	mu     sync.Mutex
-	count  int // since the latest line
+	count  int // failures since the latest line
 	logged time.Time
 }
 
-// Note counts one more. It reports whether a line is due, once a second at most, and how many there have been since the
-// line before, this one included.
+// Note counts one failure. It reports whether a line is due, at most once a second, and the number
+// of failures since the line before, including this one.
 func (f *Repeated) Note() (count int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
