@@ -1,16 +1,18 @@
 package tlsmem
 
-// The types of extensions (RFC 8446, section 4.2) that carry a session.
+// Extension types (RFC 8446, section 4.2) that carry a session.
 const (
 	extSessionTicket = 35 // TLS 1.2: RFC 5077, section 3.2
 	extPreSharedKey  = 41 // TLS 1.3
 )
 
-// AsksToResume reports whether records begin with a ClientHello that carries a session: a pre_shared_key, or a
-// session_ticket that is not empty. Whether it is one of ours is not known yet.
+// AsksToResume reports whether records begin with a ClientHello that carries a session: a
+// pre_shared_key, or a session_ticket that is not empty. It does not check whether the server
+// issued the session.
 //
-// The message must be one that RFC 8446, section 4.1.2, allows, as far as lengths say, and lie in the first record, as
-// all usual clients have it. Of any other it reports false. It reads each byte once at most, and allocates nothing.
+// The lengths in the message must be valid according to RFC 8446, section 4.1.2, and the message
+// must be complete in the first record, as with all common clients. Otherwise AsksToResume reports
+// false. It reads each byte at most once, and does not allocate.
 func AsksToResume(records []byte) bool {
 	b := field(records)
 	if len(records) < headerLen || records[0] != typeHandshake {
@@ -38,7 +40,7 @@ func AsksToResume(records []byte) bool {
 		case content == nil:
 			return false
 		case kind == extPreSharedKey:
-			return len(content) > 0 && len(extensions) == 0 // it is the last one (section 4.2.11)
+			return len(content) > 0 && len(extensions) == 0 // it must be the last extension (section 4.2.11)
 		case kind == extSessionTicket && len(content) > 0:
 			resumes = true
 		}
@@ -46,10 +48,10 @@ func AsksToResume(records []byte) bool {
 	return resumes
 }
 
-// A field is what is left of a part of a message; nil once more was asked of it than it has.
+// A field is the unread rest of a part of a message. It becomes nil when a read exceeds it.
 type field []byte
 
-// skip drops n bytes, and returns the first of them, 0 if there are not so many.
+// skip drops n bytes and returns the first of them, or 0 if the field is shorter.
 func (f *field) skip(n int) (first byte) {
 	if len(*f) < n {
 		*f = nil
@@ -59,7 +61,7 @@ func (f *field) skip(n int) (first byte) {
 	return first
 }
 
-// number takes a number of so many bytes.
+// number reads a number of size bytes.
 func (f *field) number(size int) (n int) {
 	for range size {
 		n = n<<8 | int(f.skip(1))
@@ -67,7 +69,8 @@ func (f *field) number(size int) (n int) {
 	return n
 }
 
-// vector takes what is preceded by its length in so many bytes: not nil, unless there is not as much.
+// vector reads a vector with a length prefix of size bytes. It returns nil only if the field is
+// shorter.
 func (f *field) vector(size int) field {
 	n := f.number(size)
 	if *f == nil || len(*f) < n {

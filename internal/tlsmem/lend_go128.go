@@ -7,7 +7,7 @@ import (
 	"crypto/tls"
 )
 
-// inputs are what unsafelend.go finds in the releases of Go that it knows.
+// inputs has the fields of a tls.Conn that unsafelend.go finds in known releases of Go.
 type inputs struct {
 	raw, hand *bytes.Buffer
 	plain     *bytes.Reader

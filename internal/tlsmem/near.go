@@ -7,19 +7,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/prefetch"
 )
 
-// A record is opened and sealed with memory in some dozen places: the tls.Conn, and for each direction what it
-// seals by, with its keys. Where they lie is noted once, so that all can be asked for together.
+// To open or seal a record, crypto/tls uses memory in about a dozen places: the tls.Conn, and for
+// each direction the cipher with its keys. Their addresses are recorded once, so that all can be
+// prefetched together.
 
-// near says where they lie, but not that they do any more: keys change.
+// near has the addresses at the end of the handshake. They may be outdated, since keys change.
 type near struct {
 	at    [5]uintptr
 	lines [5]uint8
 }
 
-// mostNear bounds what one of them is, in bytes: keys are shorter.
+// mostNear limits the prefetched size of one place, in bytes. Keys are shorter.
 const mostNear = 1 << 10
 
-// add notes what v points to, and what interfaces in that point to.
+// add records the target of the pointer v, and the targets of interfaces in it.
 func (n *near) add(v reflect.Value) {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -42,7 +43,8 @@ func (n *near) add(v reflect.Value) {
 	}
 }
 
-// nearOf returns what is near a tls.Conn that has shaken hands: less if that has no such fields.
+// nearOf returns the places of a tls.Conn after its handshake. It omits fields that the tls.Conn
+// does not have.
 func nearOf(conn *tls.Conn) (n near) {
 	v := reflect.ValueOf(conn)
 	n.at[0], n.lines[0] = v.Pointer(), uint8(prefetch.Lines(v.Type().Elem().Size()))
@@ -56,7 +58,7 @@ func nearOf(conn *tls.Conn) (n near) {
 	return n
 }
 
-// Prefetch asks the processor for what a Read and a Seal need.
+// Prefetch prefetches the memory that a Read and a Seal use.
 func (c *Conn) Prefetch() {
 	for i, at := range c.near.at {
 		if at != 0 {

@@ -1,35 +1,35 @@
 package tlsmem
 
-// The record layer as it is seen from outside: where records begin and end, nothing of
-// what they mean (RFC 8446, section 5.1).
+// This file handles the framing of records, not their content (RFC 8446, section 5.1).
 
 const (
 	headerLen = 5
 
-	// MaxRecord is the longest record in bytes that crypto/tls takes, with its header: in
-	// TLS 1.2 a record may be 2 KB longer than what it carries.
+	// MaxRecord is the maximum length of a record that crypto/tls accepts, with its header, in
+	// bytes. In TLS 1.2 a record may be 2 KB longer than its plaintext.
 	MaxRecord = headerLen + maxCiphertext
 
 	maxCiphertext = MaxPlaintext + 2048
 
-	// MaxPlaintext is how many bytes a record carries at most.
+	// MaxPlaintext is the maximum number of bytes that a record carries.
 	MaxPlaintext = 1 << 14
 
 	typeHandshake   = 22
-	typeSSL2        = 0x80 // no type of a record: the length of SSL 2's first message begins so
+	typeSSL2        = 0x80 // not a record type: first byte of the length in the first message of SSL 2
 	typeClientHello = 1
 	maxHello        = 1 << 16 // crypto/tls refuses longer ones
 )
 
-// Whole returns the length of the whole records at the beginning of b. What cannot be a
-// record counts as whole: crypto/tls refuses it by its header, and need not wait for the
-// rest.
+// Whole returns the total length of the complete records at the beginning of b. Bytes that cannot
+// be a record count as complete, since crypto/tls refuses them by their header and need not wait
+// for more.
 func Whole(b []byte) int {
 	n, _ := Records(b)
 	return n
 }
 
-// InHandshake is [Whole] for records of a handshake, in which crypto/tls refuses the greeting of SSL 2 by its header.
+// InHandshake is like [Whole], for records during a handshake. Then crypto/tls refuses the greeting
+// of SSL 2 by its header.
 func InHandshake(b []byte) int {
 	if len(b) >= headerLen && b[0] == typeSSL2 {
 		return len(b)
@@ -37,7 +37,7 @@ func InHandshake(b []byte) int {
 	return Whole(b)
 }
 
-// Records is [Whole] that also counts the records.
+// Records is like [Whole], and also returns the number of records.
 func Records(b []byte) (n, count int) {
 	for len(b)-n >= headerLen {
 		length := recordLen(b[n:])
@@ -53,7 +53,7 @@ func Records(b []byte) (n, count int) {
 	return n, count
 }
 
-// First is [Whole] for the first record alone.
+// First is like [Whole], for the first record only.
 func First(b []byte) int {
 	if len(b) < headerLen {
 		return 0
@@ -67,8 +67,8 @@ func First(b []byte) int {
 	return 0
 }
 
-// Missing returns how many bytes b, the beginning of a record, lacks as far as can be
-// said: those of its header, or of all of it.
+// Missing returns the number of bytes that b, the beginning of a record, lacks: the rest of the
+// header if that is incomplete, else the rest of the record.
 func Missing(b []byte) int {
 	if len(b) < headerLen {
 		return headerLen - len(b)
@@ -76,8 +76,8 @@ func Missing(b []byte) int {
 	return max(recordLen(b)-len(b), 0)
 }
 
-// recordLen returns the length of the record whose header is at the beginning of b, or -1
-// if it is none.
+// recordLen returns the length of the record whose header is at the beginning of b, or -1 if the
+// header is invalid.
 func recordLen(b []byte) int {
 	n := int(b[3])<<8 | int(b[4])
 	if b[1] != 3 || n > maxCiphertext {
@@ -86,16 +86,16 @@ func recordLen(b []byte) int {
 	return headerLen + n
 }
 
-// What a client has sent first.
+// A Greeting is the kind of the first bytes from a client.
 type Greeting uint8
 
 const (
-	Incomplete Greeting = iota // the beginning of a ClientHello
-	Complete                   // a ClientHello, or what crypto/tls refuses without more
+	Incomplete Greeting = iota // the beginning of a ClientHello, or nothing
+	Complete                   // a ClientHello, or bytes that crypto/tls refuses without more
 	NotTLS                     // a request in clear text
 )
 
-// Greet looks at what a client has sent so far, be it nothing.
+// Greet classifies the bytes that a client has sent so far. b may be empty.
 func Greet(b []byte) Greeting {
 	switch {
 	case len(b) == 0:
@@ -106,7 +106,7 @@ func Greet(b []byte) Greeting {
 		}
 		return Complete
 	}
-	// The message may be spread over records; need is its length once it is known.
+	// The message may be spread over several records. need is its length, once that is known.
 	have, need := 0, 4
 	var start [4]byte
 	for len(b) >= headerLen {
@@ -127,7 +127,7 @@ func Greet(b []byte) Greeting {
 			}
 		}
 		if len(b) < length {
-			return Incomplete // crypto/tls takes whole records only
+			return Incomplete // crypto/tls reads complete records only
 		}
 		if have >= need {
 			return Complete
@@ -137,7 +137,7 @@ func Greet(b []byte) Greeting {
 	return Incomplete
 }
 
-// isText reports whether b begins as the requests of HTTP do: with the letters of a method.
+// isText reports whether b begins like an HTTP request: with the letters of a method.
 func isText(b []byte) bool {
 	for _, ch := range b[:min(len(b), 3)] {
 		if ch < 'A' || ch > 'Z' {

@@ -1,8 +1,8 @@
-// Package tlsmem is crypto/tls without a socket: a [Conn] is the server's side of a TLS
-// connection that is lent the records its peer has sent and gathers those that its peer is to
-// be sent. Nothing in it waits, so that an event loop can serve it.
+// Package tlsmem runs crypto/tls without a socket. A [Conn] is the server's side of a TLS
+// connection. Its caller lends it the records that the peer has sent, and it collects the records
+// to be sent to the peer. It never blocks, so that an event loop can serve it.
 //
-// It rests on what crypto/tls does and does not promise, see pinned_test.go: a Read that fails
+// It relies on a behaviour that crypto/tls does not promise, see pinned_test.go: a Read that fails
 // with a temporary error of the transport may be repeated.
 package tlsmem
 
@@ -15,26 +15,25 @@ import (
 	"time"
 )
 
-// A Conn is used by one goroutine at a time.
+// A Conn is a TLS connection in memory. Only one goroutine at a time may use it.
 type Conn struct {
-	// Out is what is to be sent to the peer, in order: answers, replies of the protocol,
-	// alerts. Whoever takes it sets it to nil, or to memory that is to be appended to.
+	// Out holds the bytes to send to the peer, in order: application data, replies of the protocol,
+	// alerts. After taking it, set it to nil or to memory to append to.
 	Out []byte
 
-	// More is called, if it is not nil, when crypto/tls needs a record and none is lent: it
-	// lends at least one, or returns why there is none. The error must not be temporary, and
-	// ends the connection.
+	// More is called, if not nil, when crypto/tls needs a record and none is lent. It lends at
+	// least one record, or returns an error, which must not be temporary and ends the connection.
 	More func() error
 
 	tls     *tls.Conn
-	in      []byte // lent, not taken yet
-	inPlace bool   // ... or lies in the memory that crypto/tls reads from, see LendInPlace
+	in      []byte // lent and not yet read
+	inPlace bool   // lent records are in the input buffer of crypto/tls, see LendInPlace
 	wire    net.Conn
 	addr    Addresses
-	near    near // since the handshake
+	near    near // set after the handshake
 }
 
-// Addresses says where a connection comes from.
+// Addresses provides the addresses of a connection.
 type Addresses interface {
 	LocalNetAddr() net.Addr
 	RemoteNetAddr() net.Addr
@@ -47,11 +46,12 @@ func Server(config *tls.Config, addr Addresses) *Conn {
 	return c
 }
 
-// Of returns what Server was given for the connection that a [tls.ClientHelloInfo] has.
+// Of returns the Addresses that Server got for the Conn of a [tls.ClientHelloInfo].
 func Of(conn net.Conn) Addresses { return conn.(*transport).addr }
 
-// errMore is what the transport says instead of waiting. Crypto/tls keeps what it has, and may
-// be asked again, because it is temporary; it must be this value, not one that wraps it.
+// errMore is the error that the transport returns instead of blocking. Because it is temporary,
+// crypto/tls keeps its state and may be called again. The error must be exactly this value: a
+// wrapping error does not work.
 var errMore net.Error = needsMore{}
 
 type needsMore struct{}
@@ -60,15 +60,16 @@ func (needsMore) Error() string   { return "tlsmem: no whole record is here" }
 func (needsMore) Timeout() bool   { return false }
 func (needsMore) Temporary() bool { return true }
 
-// NeedsMore reports whether an error of Read says that records must be lent.
+// NeedsMore reports whether an error of Read means that more records must be lent.
 func NeedsMore(err error) bool { return err == errMore }
 
-// Lend lends whole records, see [Whole], beside those lent before, which must have been taken.
-// They must not change until they are.
+// Lend lends complete records, see [Whole]. All records lent before must have been read. The memory
+// must not change until these are read.
 func (c *Conn) Lend(records []byte) { c.in = records }
 
-// LendInPlace is Lend for after the handshake: crypto/tls opens the records where they lie, if it can be had to, and
-// copies them else. It writes to their memory, and has it as long as [Conn.Holds] says so.
+// LendInPlace is like Lend, for use after the handshake. If possible, crypto/tls decrypts the
+// records in place; otherwise it copies them. It writes to their memory, and uses it until
+// [Conn.Holds] returns false.
 func (c *Conn) LendInPlace(records []byte) {
 	in, known := inputsOf(c.tls)
 	if !known || in.raw.Len() > 0 || in.plain.Len() > 0 || len(c.in) > 0 {
@@ -79,11 +80,11 @@ func (c *Conn) LendInPlace(records []byte) {
 	c.inPlace = true
 }
 
-// Holds reports whether crypto/tls needs the memory that it was lent: not all records in it have been taken, or not all
-// that they carried was read.
+// Holds reports whether crypto/tls still needs lent memory: some of its records, or some of their
+// plaintext, have not been read.
 func (c *Conn) Holds() bool { return c.inPlace || len(c.in) > 0 }
 
-// Lent returns what crypto/tls has not taken yet.
+// Lent returns the lent records that crypto/tls has not read yet.
 func (c *Conn) Lent() []byte {
 	if c.inPlace {
 		in, _ := inputsOf(c.tls)
@@ -92,7 +93,8 @@ func (c *Conn) Lent() []byte {
 	return c.in
 }
 
-// Move has crypto/tls go on with a copy of what [Conn.Lent] returns, and need nothing else that it was lent.
+// Move makes crypto/tls continue with records, a copy of the result of [Conn.Lent], and release all
+// other lent memory.
 func (c *Conn) Move(records []byte) {
 	if !c.inPlace {
 		c.in = records
@@ -105,7 +107,7 @@ func (c *Conn) Move(records []byte) {
 	in.plain.Reset(rest)
 }
 
-// Trim gives back the memory that crypto/tls keeps for input, if there is none.
+// Trim releases the input buffer of crypto/tls if it is empty.
 func (c *Conn) Trim() {
 	in, known := inputsOf(c.tls)
 	if known && in.raw.Len() == 0 && in.plain.Len() == 0 {
@@ -122,8 +124,8 @@ func (c *Conn) dropInput(in inputs) {
 	c.inPlace = false
 }
 
-// Handshake shakes hands. More must be set. An error is for good; what Out then holds says
-// to the peer what is wrong.
+// Handshake performs the handshake. More must be set. An error is permanent; Out then holds the
+// alert for the peer.
 func (c *Conn) Handshake(ctx context.Context) error {
 	err := c.tls.HandshakeContext(ctx)
 	if err == nil {
@@ -132,8 +134,9 @@ func (c *Conn) Handshake(ctx context.Context) error {
 	return err
 }
 
-// Read reads what the peer has sent, at most one record at a time. The error is io.EOF after
-// the peer's close_notify, one that [NeedsMore], or for good; with io.EOF n may be more than 0.
+// Read reads plaintext from the peer, from at most one record at a time. The error is io.EOF after
+// the peer's close_notify, an error for which [NeedsMore] is true, or a permanent error. With
+// io.EOF, n may be greater than 0.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	n, err = c.tls.Read(p)
 	over := err != nil && !NeedsMore(err)
@@ -144,39 +147,40 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	}
 	if over {
-		c.in = nil // which nobody will take: its memory is the lender's again
+		c.in = nil // it is never read: its memory belongs to the lender again
 	}
 	return n, err
 }
 
-// Seal appends p as records to Out.
+// Seal encrypts p and appends the records to Out.
 func (c *Conn) Seal(p []byte) error {
 	_, err := c.tls.Write(p)
 	return err
 }
 
-// SealEnd appends close_notify to Out, once.
+// SealEnd appends close_notify to Out. Further calls append nothing.
 func (c *Conn) SealEnd() { _ = c.tls.CloseWrite() }
 
-// State returns what was agreed in the handshake. Safe for concurrent use.
+// State returns the result of the handshake. It is safe for concurrent use.
 func (c *Conn) State() tls.ConnectionState { return c.tls.ConnectionState() }
 
-// Forget has the connection forget where it comes from, which only the handshake asks.
+// Forget drops the addresses of the connection, which only the handshake needs.
 func (c *Conn) Forget() { c.addr = nil }
 
-// Attach gives the connection a transport of its own, to which Out has been sent: from now on
-// the connection that it returns is used alone, by any number of goroutines. What is lent is no
-// more; rest is what the transport has received already, and kept.
+// Attach gives the connection a transport of its own, and returns the tls.Conn. Out must have been
+// sent on the transport before. From then on only the returned tls.Conn may be used, by any number
+// of goroutines. Lent memory is released. rest is the data that the transport has received already;
+// the connection keeps it.
 func (c *Conn) Attach(wire net.Conn, rest []byte) *tls.Conn {
 	c.in, c.inPlace = rest, false
 	c.Out, c.More, c.wire = nil, nil, wire
 	return c.tls
 }
 
-// errDetached is what becomes of deadlines of a connection without a transport.
+// errDetached is the error of setting a deadline on a connection without a transport.
 var errDetached = errors.New("tlsmem: the connection has no transport of its own")
 
-// A transport is a Conn as crypto/tls sees it.
+// A transport is a Conn as crypto/tls uses it.
 type transport Conn
 
 func (t *transport) Read(p []byte) (int, error) {
@@ -196,7 +200,7 @@ func (t *transport) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write never fails without a transport: crypto/tls would not write again.
+// Write never fails without a transport, since crypto/tls would not write again after an error.
 func (t *transport) Write(p []byte) (int, error) {
 	if t.wire != nil {
 		return t.wire.Write(p)
@@ -253,6 +257,6 @@ func (t *transport) SetWriteDeadline(at time.Time) error {
 	return errDetached
 }
 
-// NetConn returns the transport of its own, nil if it has none: what lies below a [tls.Conn]
-// of this package.
+// NetConn returns the attached transport, or nil if there is none. It is the connection below a
+// [tls.Conn] of this package.
 func (t *transport) NetConn() net.Conn { return t.wire }

@@ -9,18 +9,20 @@ import (
 	"unsafe"
 )
 
-// A tls.Conn reads records into a buffer of its own, which never shrinks (golang/go#43563), and opens them
-// there. Lent what lies in memory anyway, it copies nothing, and an idle connection holds no such buffer.
+// A tls.Conn reads records into a buffer of its own, which never shrinks (golang/go#43563), and
+// decrypts them there. If it is lent memory that already holds the records, it copies nothing, and
+// an idle connection has no such buffer.
 //
-// Soundness: the fields are found by their names, and have the types that are asked for, or nothing of this is
-// done. What crypto/tls does with them is pinned by tests, and a release of Go that is not known is not built with this file.
-// The fields belong to who reads from the tls.Conn, and that is who calls: a Conn is used by one goroutine at a time.
+// Soundness: the fields are found by name and must have the expected types, otherwise this file
+// changes nothing. Tests pin the way in which crypto/tls uses the fields, and this file is not
+// built with unknown releases of Go. The fields belong to the goroutine that reads from the
+// tls.Conn. That goroutine is the caller, since only one goroutine at a time uses a Conn.
 
-// inputs are the fields of a tls.Conn that have to do with input.
+// inputs are the input fields of a tls.Conn.
 type inputs struct {
 	raw   *bytes.Buffer // records
-	plain *bytes.Reader // what the last of them carried, where it lies
-	hand  *bytes.Buffer // messages of the handshake
+	plain *bytes.Reader // plaintext of the last record, in the memory of the record
+	hand  *bytes.Buffer // handshake messages
 }
 
 var rawAt, plainAt, handAt, found = findInputs(reflect.TypeFor[tls.Conn]())
@@ -38,7 +40,7 @@ func findInputs(conn reflect.Type) (raw, plain, hand uintptr, found bool) {
 	return raw, plain, hand, found
 }
 
-// inputsOf returns those of conn, unless they are not as they should be.
+// inputsOf returns the input fields of conn, or false if they do not have the expected types.
 func inputsOf(conn *tls.Conn) (in inputs, known bool) {
 	if !found {
 		return inputs{}, false
