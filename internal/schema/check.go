@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// What no JSON may go beyond.
+// Limits on all JSON.
 const (
-	MaxDepth  = 1000 // of arrays and objects in each other
-	MaxNumber = 1000 // bytes of a number
+	MaxDepth  = 1000 // nesting of arrays and objects
+	MaxNumber = 1000 // maximum length of a number, in bytes
 )
 
-// A checker reads one JSON text by recursive descent and, beside it, the node that it
-// must conform to. Unlike encoding/json it goes on after a violation and reports all
-// of them; only malformed JSON ends it. Invariant: body[:pos] is well-formed.
+// A checker parses one JSON text by recursive descent and checks it against a node. Unlike
+// encoding/json it continues after a violation and reports all of them; only malformed JSON stops
+// it. Invariant: body[:pos] is well-formed.
 type checker struct {
 	body    []byte
 	pos     int
@@ -26,42 +26,42 @@ type checker struct {
 	report  *Report
 	in      string
 	scratch []byte
-	bare    bool // no violation is noted, one is enough
+	bare    bool // violations are not recorded, since one is enough
 	alone   Report
-	output  bool // it is JSON that was written, which must have other members
-	left    int  // how many more members and elements there may be; below zero when there is no bound
+	output  bool // the text is output, in which other members are required
+	left    int  // how many more members and elements are permitted; negative for no limit
 	read    int  // members and elements so far
 	broken  bool // there was a violation
 	sums    hasher
-	inside  bool // a value whose type has a description, and reads it
+	inside  bool // inside a value of a type that has a description and decodes itself
 
-	// Decoders do not take everything that a schema does. Such places are written plainly in a
-	// second reading, once the text is known to keep the rules.
+	// Decoders do not accept everything that a schema accepts. Such places are rewritten in a
+	// second pass, after the text has met all rules.
 	unplain bool   // there is such a place
-	writing bool   // it is the second reading
-	plain   []byte // body[:from] as decoders take it
+	writing bool   // this is the second pass
+	plain   []byte // body[:from], rewritten for decoders
 	from    int
 
-	steps [32]step // room for path
+	steps [32]step // initial memory of path
 }
 
-// step is one level of a JSON pointer: a member's name, or an index.
+// step is one level of a JSON pointer: a member name, or an index.
 type step struct {
-	name  []byte // as in the body, with its escapes
+	name  []byte // as in the body, escaped
 	index int
 	array bool
 }
 
 var checkers = sync.Pool{New: func() any { return new(checker) }}
 
-// Check reads body against the node and adds what is wrong to report; in says where
-// the body came from. If nothing is, it returns the JSON to decode: body itself, or a
-// copy in which defaults stand for absent members and integers are written plainly.
+// Check checks body against the node and adds violations to report. in is the source of the body.
+// If there are no violations, it returns the JSON to decode: body itself, or a copy that contains
+// the defaults of absent members and has integers without fraction and exponent.
 func (n *Node) Check(body []byte, in string, report *Report) []byte {
 	return n.check(body, in, report, false)
 }
 
-// CheckOutput checks JSON that was written: what is always written must be there.
+// CheckOutput checks JSON of an answer, in which members that are always written are required.
 func (n *Node) CheckOutput(body []byte, report *Report) { n.check(body, "body", report, true) }
 
 func (n *Node) check(body []byte, in string, report *Report, output bool) []byte {
@@ -77,7 +77,7 @@ func (n *Node) check(body []byte, in string, report *Report, output bool) []byte
 	return append(c.plain, body[c.from:]...)
 }
 
-// whole reads a whole text.
+// whole checks a complete text.
 func (c *checker) whole(n *Node, body []byte) {
 	c.body, c.pos, c.path, c.read, c.left = body, 0, c.steps[:0], 0, -1
 	if c.report.MaxElements > 0 {
@@ -90,10 +90,10 @@ func (c *checker) whole(n *Node, body []byte) {
 	}
 }
 
-// longestScratch bounds what a pooled checker keeps, in bytes.
+// longestScratch is the maximum size of the buffer that a pooled checker keeps, in bytes.
 const longestScratch = 16 << 10
 
-// release gives the checker back, without references to what it has read.
+// release returns the checker to the pool, without references to the text.
 func (c *checker) release() {
 	scratch := c.scratch
 	if cap(scratch) > longestScratch {
@@ -104,14 +104,14 @@ func (c *checker) release() {
 	checkers.Put(c)
 }
 
-// rewrites notes that decoders do not take the text as it is, and reports whether write is to
-// say what they take.
+// rewrites records that decoders do not accept the text unchanged. It reports whether the caller
+// must call write with the replacement.
 func (c *checker) rewrites() bool {
 	c.unplain = true
 	return c.writing
 }
 
-// write has body[at:until] read as text by decoders.
+// write replaces body[at:until] by text for decoders.
 func (c *checker) write(at, until int, text ...string) {
 	c.plain = append(c.plain, c.body[c.from:at]...)
 	for _, piece := range text {
@@ -120,7 +120,7 @@ func (c *checker) write(at, until int, text ...string) {
 	c.from = until
 }
 
-// value reads one value; false when reading cannot go on.
+// value checks one value. It returns false if checking cannot continue.
 func (c *checker) value(n *Node) bool {
 	c.pos = skipSpace(c.body, c.pos)
 	if c.pos >= len(c.body) {
@@ -197,7 +197,7 @@ func (c *checker) word(n *Node, word string) {
 	c.enum(n, []byte(word))
 }
 
-// container reads an array or an object.
+// container checks an array or an object.
 func (c *checker) container(n *Node, ch byte) bool {
 	start := c.pos
 	var ok bool
@@ -233,8 +233,8 @@ func (c *checker) container(n *Node, ch byte) bool {
 	return ok
 }
 
-// What is taken unread has any elements; what becomes a Go interface has numbers that
-// fit a float64.
+// Nodes for values without a schema. A value that becomes a Go interface must have numbers that fit
+// a float64.
 var (
 	anyMap     = &Node{Kind: Any}
 	anyArray   = &Node{Kind: Array}
@@ -243,8 +243,8 @@ var (
 	looseArray = &Node{Kind: Array, Elem: loose}
 )
 
-// another counts a member or an element; false when reading ends: there are too many, nobody
-// wants to know of further violations, or nobody waits for the answer.
+// another counts a member or an element. It returns false if checking must end: there are too many,
+// the report is full, or the request has ended.
 func (c *checker) another() bool {
 	if c.left == 0 {
 		c.violate("elements", strconv.Itoa(c.report.MaxElements))
@@ -258,7 +258,7 @@ func (c *checker) another() bool {
 	return !c.report.More
 }
 
-// elementsBetweenLooks is how many elements are read between looks at the request's context.
+// elementsBetweenLooks is the number of elements between two checks of the request's context.
 const elementsBetweenLooks = 1 << 10
 
 func (c *checker) array(n *Node) bool {
@@ -299,7 +299,7 @@ func (c *checker) array(n *Node) bool {
 	return true
 }
 
-// object reads an object: of a struct's members, a map or anything.
+// object checks an object: the members of a struct, a map, or any members.
 func (c *checker) object(n *Node) bool {
 	var room [4]uint64
 	seen := bits(room[:])
@@ -327,7 +327,7 @@ func (c *checker) object(n *Node) bool {
 		if flags&(notUTF8|surrogate) != 0 {
 			c.violate("utf8", "")
 		}
-		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // else it is none that is known
+		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // else the name is unknown
 			c.scratch = appendUnescaped(c.scratch[:0], name)
 			name = c.scratch
 		}
@@ -362,7 +362,7 @@ func (c *checker) object(n *Node) bool {
 	return true
 }
 
-// member returns the node of the named member of n, nil for any value.
+// member returns the node of the named member of n, or nil if any value is permitted.
 func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node {
 	switch n.Kind {
 	case Object:
@@ -400,8 +400,8 @@ func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node 
 	return n.Elem
 }
 
-// absent reports what an object should have had, and adds the defaults of what it
-// may leave out. c.pos is at its end.
+// absent reports missing required members, and adds the defaults of absent optional members. c.pos
+// is at the end of the object.
 func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 	for i := range s.Members {
 		m := &s.Members[i]
@@ -432,15 +432,15 @@ func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 	}
 }
 
-// nameSet finds names that come twice.
+// nameSet finds duplicate names.
 type nameSet struct {
 	few  [8][]byte
 	n    int
 	many map[string]struct{}
 }
 
-// add reports whether the name is new. Names must not change while the set is used;
-// unescaped ones are copied.
+// add reports whether the name is new. Names must not change while the set is in use. Unescaped
+// names are copied.
 func (s *nameSet) add(name []byte) bool {
 	if s.many == nil {
 		for _, other := range s.few[:s.n] {
@@ -472,7 +472,7 @@ func (c *checker) peek() byte {
 	return 0
 }
 
-// violate reports a broken rule at the place that path leads to.
+// violate reports a broken rule at the position of path.
 func (c *checker) violate(rule, limit string) {
 	c.broken = true
 	if c.bare || c.report.Full() {
@@ -482,7 +482,7 @@ func (c *checker) violate(rule, limit string) {
 	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
 }
 
-// syntax reports malformed JSON at pos, which ends the reading.
+// syntax reports malformed JSON at pos, which ends the check.
 func (c *checker) syntax() bool {
 	if c.broken = true; c.bare || c.report.Full() {
 		c.report.More = true
@@ -493,7 +493,7 @@ func (c *checker) syntax() bool {
 		what = "byte " + byteName(c.body[c.pos]) + " may not stand there"
 	}
 	at := strconv.Itoa(c.pos)
-	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // else the column is the offset
+	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // on the first line the column follows from the offset
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 		at += " (line " + strconv.Itoa(bytes.Count(before, []byte{'\n'})+1) + ", column " + strconv.Itoa(column) + ")"
 	}
@@ -501,8 +501,9 @@ func (c *checker) syntax() bool {
 	return false
 }
 
-// syntaxIn is syntax for what is wrong between the members of an object or the elements of an array, at a depth: that
-// is the place, and not what was read last, unless that goes on, as in 01.
+// syntaxIn is like syntax, for an error between the members of an object or the elements of an
+// array at a depth. It reports the position of the container. If the error continues the previous
+// value, as in 01, it reports the position of that value.
 func (c *checker) syntaxIn(depth int) bool {
 	if c.pos >= len(c.body) || !inWord(c.body[c.pos]) || !inWord(c.body[c.pos-1]) {
 		c.path = c.path[:depth-1]
@@ -510,12 +511,12 @@ func (c *checker) syntaxIn(depth int) bool {
 	return c.syntax()
 }
 
-// inWord reports whether a byte is one of a number or a word, or of what is meant to be one.
+// inWord reports whether a byte can be part of a number, of a word, or of a misspelt one.
 func inWord(b byte) bool {
 	return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'z' || b == '.' || b == '_' || b == '-' || b == '+'
 }
 
-// byteName writes a byte for people: 'x', or 0xEF for one that is no character.
+// byteName formats a byte for messages: 'x', or 0xEF for a byte that is not ASCII.
 func byteName(b byte) string {
 	if b < 0x80 {
 		return strconv.QuoteRune(rune(b))

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Wrapped is what a type that stands for another, and for its absence, says of itself.
+// Wrapped describes a wrapper type, which adds absence or null to another type.
 type Wrapped struct {
 	Elem     reflect.Type
 	Nullable bool // it may hold null
 	Optional bool // it may be absent
 }
 
-// A Wrapper is such a type.
+// A Wrapper is a wrapper type.
 type Wrapper interface{ Wraps() Wrapped }
 
 var (
@@ -33,7 +33,7 @@ var (
 	numberType          = reflect.TypeFor[json.Number]()
 )
 
-// WrappedBy returns what t wraps; false when it is no Wrapper.
+// WrappedBy returns the type that t wraps. It returns false if t is not a Wrapper.
 func WrappedBy(t reflect.Type) (Wrapped, bool) {
 	if !t.Implements(wrapperType) || t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return Wrapped{}, false
@@ -41,13 +41,13 @@ func WrappedBy(t reflect.Type) (Wrapped, bool) {
 	return reflect.Zero(t).Interface().(Wrapper).Wraps(), true
 }
 
-// compiled keeps the nodes of all types that were compiled without error.
+// compiled caches the nodes of all types that were compiled without error.
 var compiled = struct {
 	sync.Mutex
 	nodes map[reflect.Type]*Node
 }{nodes: map[reflect.Type]*Node{}}
 
-// Of compiles a type. The error names the field that cannot be.
+// Of compiles a type. The error names the field that cannot be compiled.
 func Of(t reflect.Type) (*Node, error) {
 	compiled.Lock()
 	defer compiled.Unlock()
@@ -62,10 +62,10 @@ func Of(t reflect.Type) (*Node, error) {
 	return n, nil
 }
 
-// compiler compiles a type and those that it is made of.
+// compiler compiles a type and the types in it.
 type compiler struct {
 	nodes map[reflect.Type]*Node
-	busy  map[reflect.Type]bool // being compiled, up to the innermost struct
+	busy  map[reflect.Type]bool // types in compilation, up to the innermost struct
 }
 
 func (c *compiler) node(t reflect.Type) (*Node, error) {
@@ -76,7 +76,7 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 		return nil, fmt.Errorf("type %s contains itself without a struct in between", t)
 	}
 	if n := c.nodes[t]; n != nil {
-		return n, nil // perhaps unfinished: t is recursive and we are inside it
+		return n, nil // may be incomplete: t is recursive, and its compilation has begun
 	}
 	c.busy[t] = true
 	defer delete(c.busy, t)
@@ -104,7 +104,7 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 	return n, nil
 }
 
-// fill compiles a type that is no plain struct.
+// fill compiles a type that is not a plain struct.
 func (c *compiler) fill(n *Node, t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		elem, err := c.node(t.Elem())
@@ -153,7 +153,7 @@ func (c *compiler) fill(n *Node, t reflect.Type) error {
 	return c.plain(n, t)
 }
 
-// plain compiles a type that has no methods of its own for JSON.
+// plain compiles a type without its own methods for JSON.
 func (c *compiler) plain(n *Node, t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -213,8 +213,8 @@ func (c *compiler) mapping(n *Node, t reflect.Type) error {
 	return c.elem(n, t)
 }
 
-// elem compiles the elements of t. Its node is known, with the place of its elements,
-// before they are compiled: they may lead back to it.
+// elem compiles the elements of t. It stores the node of t, with a place for the element node,
+// before it compiles the elements, since these may refer to t.
 func (c *compiler) elem(n *Node, t reflect.Type) error {
 	n.Elem = new(Node)
 	c.nodes[t] = n
@@ -226,7 +226,7 @@ func (c *compiler) elem(n *Node, t reflect.Type) error {
 	return nil
 }
 
-// ownEnum takes the values that the type's method Enum gives.
+// ownEnum sets the values that the type's method Enum returns.
 func (n *Node) ownEnum() error {
 	t := n.Type
 	if t == nil || t.Kind() == reflect.Interface {
@@ -251,18 +251,18 @@ func (n *Node) ownEnum() error {
 	return nil
 }
 
-// implements reports whether t or *t has the methods of an interface.
+// implements reports whether t or *t implements an interface.
 func implements(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }
 
-// codesItself reports whether t has methods that read or write it.
+// codesItself reports whether t has methods that encode or decode it.
 func codesItself(t reflect.Type) bool {
 	return implements(t, unmarshalerType) || implements(t, marshalerType) ||
 		implements(t, textUnmarshalerType) || implements(t, textMarshalerType)
 }
 
-// TypeText names a type in messages; a long one without a name is cut.
+// TypeText returns the name of a type for messages. It truncates a long unnamed type.
 func TypeText(t reflect.Type) string {
 	text := t.String()
 	if t.Name() == "" && len(text) > 80 {

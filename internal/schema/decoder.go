@@ -9,10 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Decoder compiles a decoder for values of type t, which n is the schema of, that
-// takes nothing that Check would refuse: the rules are looked at as values arrive. It
-// may refuse a little that Check takes. Members that are read-only are refused or ignored. The
-// error says that there is none for such a type: some rule cannot be checked so.
+// Decoder compiles a decoder for values of type t, whose schema is n. The decoder checks the rules
+// while it decodes. It never accepts a value that Check refuses, but may refuse a few values that
+// Check accepts. It refuses or ignores read-only members. The error reports that a rule of the type
+// cannot be checked in this way.
 func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, error) {
 	r := ruler{structs: map[reflect.Type]*Struct{}, ignoreReadOnly: ignoreReadOnly}
 	if !r.gather(n) {
@@ -21,9 +21,9 @@ func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, 
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
 
-// IgnoringDecoder compiles a decoder for what Check has taken with members that are ignored: unknown
-// ones, also those whose names differ in case from names that are known, and, if readOnly says so,
-// those that are read-only. Its limits are IgnoringLimits.
+// IgnoringDecoder compiles a decoder for text that Check has accepted with ignored members. It
+// ignores unknown members, including those whose names differ from known names in case only, and
+// read-only members if readOnly is true. Use it with IgnoringLimits.
 func IgnoringDecoder(t reflect.Type, readOnly bool) (*jsonwire.Decoder, error) {
 	if !readOnly {
 		return jsonwire.Compile(t, nil, nil, jsonwire.Strictness{})
@@ -31,10 +31,10 @@ func IgnoringDecoder(t reflect.Type, readOnly bool) (*jsonwire.Decoder, error) {
 	return jsonwire.Compile(t, nil, readOnlyRuler{}, jsonwire.Strictness{})
 }
 
-// IgnoringLimits are those of an IgnoringDecoder.
+// IgnoringLimits are the limits for an IgnoringDecoder.
 var IgnoringLimits = jsonwire.Limits{CaseSensitive: true}
 
-// readOnlyRuler tells a decoder's compiler which members are read-only, and nothing else.
+// readOnlyRuler provides only the read-only members to a decoder's compiler.
 type readOnlyRuler struct{}
 
 // Member implements jsonwire.Ruler.
@@ -52,8 +52,9 @@ func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructFi
 // Type implements jsonwire.Ruler.
 func (readOnlyRuler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
 
-// DecoderLimits are what Check refuses of any text, maxElements being those of its
-// report. With ignoreUnknown they are for texts whose structs all take unknown members.
+// DecoderLimits returns limits that refuse the texts that Check always refuses. maxElements is that
+// of the report. If ignoreUnknown is true, the limits are for types whose structs all accept
+// unknown members.
 func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	return jsonwire.Limits{
 		UnknownMembers: !ignoreUnknown, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,
@@ -61,22 +62,22 @@ func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	}.Filled()
 }
 
-// ruler tells a decoder's compiler the rules of the structs that a node leads to.
+// ruler provides the rules of the structs in a node to a decoder's compiler.
 type ruler struct {
 	structs        map[reflect.Type]*Struct
 	ignoreReadOnly bool
 }
 
-// gather notes the structs; false when some rule is beyond a decoder.
+// gather collects the structs. It returns false if a decoder cannot check some rule.
 func (r ruler) gather(n *Node) bool {
 	if n == nil {
 		return true
 	}
 	if n.Names != nil || n.nests() || n.As != nil {
-		return false // names that are no plain strings, and JSON that is looked at twice
+		return false // rules for names, and JSON that is checked twice
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
-		return false // which encoding/json takes as base64, too
+		return false // encoding/json also accepts base64 for it
 	}
 	if n.Kind != Object {
 		return r.gather(n.Elem)
@@ -124,10 +125,10 @@ func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (
 	return rules, nil
 }
 
-// Type implements jsonwire.Ruler: the rules of types are those of their nodes.
+// Type implements jsonwire.Ruler. The rules of a type are those of its node.
 func (ruler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
 
-// rulesOf are the rules of a node and its elements, nil for none.
+// rulesOf returns the rules of a node and its elements, or nil for none.
 func rulesOf(n *Node) *jsonwire.Rules {
 	if n == nil || n.Kind == Object {
 		return nil
@@ -139,7 +140,7 @@ func rulesOf(n *Node) *jsonwire.Rules {
 	return rules
 }
 
-// checks are the rules of a node alone.
+// checks returns the rules of a node without those of its elements.
 func (n *Node) checks() (list []jsonwire.Check) {
 	r := &n.Rules
 	switch n.Kind {
@@ -179,10 +180,10 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			return nil
 		}
 	}
-	// json.Number, base64 and the option «string» are stricter in a schema.
+	// In a schema json.Number, base64 and the option «string» are stricter than in encoding/json.
 	alone := *n
 	if n.Kind != Quoted {
-		alone.decodes = nil // the decoder calls the type's methods itself
+		alone.decodes = nil // the decoder itself calls the type's methods
 	}
 	if n.Kind == Float && r.enum == nil && !r.MultipleOf.set && r.check == nil {
 		low, high := r.roundedBounds(n.Bits)
@@ -191,7 +192,7 @@ func (n *Node) checks() (list []jsonwire.Check) {
 	return append(list, jsonwire.Raw("rules", alone.takes))
 }
 
-// textChecks are the rules of a string.
+// textChecks returns the rules of a string.
 func (r *Rules) textChecks() (list []jsonwire.Check) {
 	if least, most := r.MinLength, r.MaxLength; least.Set || most.Set {
 		if !most.Set {
@@ -214,8 +215,8 @@ func (r *Rules) textChecks() (list []jsonwire.Check) {
 	return list
 }
 
-// integerChecks are the rules of an integer without enum; multipleOf must be small, and
-// the integer have a sign.
+// integerChecks returns the rules of an integer without enum. A multipleOf rule must be an integer
+// that fits an int64, and the type must be signed.
 func (n *Node) integerChecks() (list []jsonwire.Check) {
 	r := &n.Rules
 	if !r.numeric {
@@ -233,13 +234,13 @@ func (n *Node) integerChecks() (list []jsonwire.Check) {
 	return list
 }
 
-// roundedBounds are the bounds of a number as floats of some bits: a number that lies
-// between them when it is rounded in the same way, and is neither, keeps them.
+// roundedBounds returns the bounds of a number, rounded to floats of the given size in bits. A
+// number that is rounded in the same way and lies strictly between them meets the bounds.
 func (r *Rules) roundedBounds(bits int) (low, high float64) {
 	low, high = math.Inf(-1), math.Inf(1)
 	for _, b := range []*Bound{&r.Minimum, &r.ExclusiveMinimum} {
 		if b.set {
-			f, _ := strconv.ParseFloat(b.Text, bits) // infinite where it is too large
+			f, _ := strconv.ParseFloat(b.Text, bits) // infinite if it is too large
 			low = max(low, f)
 		}
 	}
@@ -252,7 +253,7 @@ func (r *Rules) roundedBounds(bits int) (low, high float64) {
 	return low, high
 }
 
-// takes reports whether a text, which is well-formed, keeps the rules.
+// takes reports whether a well-formed text meets the rules.
 func (n *Node) takes(text []byte) bool {
 	c := checkers.Get().(*checker)
 	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.alone, c.steps[:0]

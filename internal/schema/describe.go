@@ -8,18 +8,18 @@ import (
 	"reflect"
 )
 
-// A description is the JSON of a type whose own methods read and write it: that of another type, with
-// the rules and notes of tags.
+// A description defines the JSON of a type with its own JSON methods: the JSON of another type,
+// with rules and annotations of tags.
 type description struct {
 	as   reflect.Type
 	tags Tags
 }
 
-// described are the descriptions of types. Guarded by compiled.
+// described has the descriptions of types. It is guarded by compiled.
 var described = map[reflect.Type]description{}
 
-// Describe has t, whose own methods read and write its JSON, described by another type. The error says
-// why it cannot be.
+// Describe sets the description of t, a type with its own JSON methods, to another type with tags.
+// It returns an error if that is not possible.
 func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	compiled.Lock()
 	defer compiled.Unlock()
@@ -49,13 +49,13 @@ func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	return nil
 }
 
-// describe gives the node of a type its description, if there is one.
+// describe sets the description of a node if its type has one.
 func (c *compiler) describe(n *Node) error {
 	d, ok := described[n.Type]
 	if !ok {
 		return nil
 	}
-	if n.Kind == Custom { // the description may lead back to the type
+	if n.Kind == Custom { // the description may refer to the type itself
 		n.As = new(Node)
 		c.nodes[n.Type] = n
 	}
@@ -69,7 +69,7 @@ func (c *compiler) describe(n *Node) error {
 	switch {
 	case n.Kind == Custom:
 		*n.As = *as
-		n.As.Type = n.Type // documents call it by this name
+		n.As.Type = n.Type // name in documents
 		n.Nullable, n.Meta = as.Nullable, as.Meta
 	case as.Kind == String || as.Kind == Text && as.decodes == nil:
 		n.Rules, n.Meta = as.Rules, as.Meta
@@ -79,9 +79,9 @@ func (c *compiler) describe(n *Node) error {
 	return nil
 }
 
-// described checks a value by the description of its type and, if that takes it, by the type itself. The
-// methods of a type read the values inside it, too: to call them for each of these would read the
-// innermost value of a deep one again and again.
+// described checks a value against the description of its type, then by the type's own methods. It
+// does not call the methods of types inside the value, because the outer type calls them. Otherwise
+// the innermost part of a deeply nested value would be decoded once for each level.
 func (c *checker) described(n *Node) bool {
 	c.pos = skipSpace(c.body, c.pos)
 	start, before, inside := c.pos, c.broken, c.inside
@@ -101,8 +101,8 @@ func (c *checker) described(n *Node) bool {
 	return true
 }
 
-// asText is the description of a string for a type that a rule of strings is demanded of. It fails when
-// the type writes another value.
+// asText returns a string node that describes a type whose tags have a rule for strings. It fails
+// if the type encodes to another kind of value.
 func (n *Node) asText() (*Node, error) {
 	if zero, err := json.Marshal(reflect.New(n.Type).Interface()); err == nil && zero[0] != '"' && !bytes.Equal(zero, []byte("null")) {
 		return nil, fmt.Errorf("it is for strings, but %s is written as %.40s: describe its JSON with typed.SchemaAs", TypeText(n.Type), zero)

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// A format of JSON Schema or of OpenAPI's registry: whether a string has it, and what
-// it is called in messages.
+// format is a format of JSON Schema or of OpenAPI's registry: its check, and its name in messages.
 type format struct {
-	check func(string) bool // nil: an annotation for people and tools
+	check func(string) bool // nil for an annotation without a check
 	name  string
 }
 
@@ -47,8 +46,8 @@ var (
 	ownFormatsMu sync.RWMutex
 )
 
-// AddFormat makes a format known to types that are compiled from now on; false when
-// it is known already.
+// AddFormat registers a format for types that are compiled later. It returns false if the format
+// exists already.
 func AddFormat(name, what string, check func(string) bool) bool {
 	if _, known := formats[name]; known {
 		return false
@@ -79,8 +78,8 @@ func formatName(name string) string {
 	return "of the format " + name
 }
 
-// isDateTime: RFC 3339, which time.Parse takes a little too widely; letters may be small.
-// Go has no leap seconds.
+// isDateTime reports whether s is a date-time of RFC 3339. time.Parse accepts slightly more.
+// Letters may be in lower case. Leap seconds are refused, since Go has none.
 func isDateTime(s string) bool {
 	if len(s) > longestTime {
 		return false
@@ -93,10 +92,11 @@ func isDateTime(s string) bool {
 	return err == nil
 }
 
-// longestTime bounds a time in bytes: package time repeats what it refuses.
+// longestTime is the maximum length of a time, in bytes. It bounds the errors of package time,
+// which repeat the text.
 const longestTime = 100
 
-// upperTime returns a time as Go writes it: RFC 3339 lets T and Z be small letters.
+// upperTime returns a time in Go's spelling. RFC 3339 permits T and Z in lower case.
 func upperTime(s string) string {
 	if n := len(s); n > 10 && (s[10] == 't' || s[n-1] == 'z') {
 		return strings.ToUpper(s)
@@ -104,12 +104,12 @@ func upperTime(s string) string {
 	return s
 }
 
-// strictClock refuses the comma and the hours of one digit that time.Parse takes.
+// strictClock refuses commas and one-digit hours, which time.Parse accepts.
 func strictClock(s string) bool {
 	return len(s) > 8 && s[2] == ':' && s[5] == ':' && strings.IndexByte(s, ',') < 0 && offsetOK(s)
 }
 
-// offsetOK: hours up to 23 and minutes up to 59.
+// offsetOK reports whether the offset has hours up to 23 and minutes up to 59.
 func offsetOK(s string) bool {
 	if s[len(s)-1] == 'Z' {
 		return true
@@ -145,8 +145,8 @@ func isGoDuration(s string) bool {
 	return err == nil
 }
 
-// isEmail takes what HTML's input of type email takes, with a length that can be
-// delivered: local parts without quotes and comments.
+// isEmail reports whether s is an address as HTML's input of type email accepts it, of a
+// deliverable length: local parts have no quotes and comments.
 func isEmail(s string) bool {
 	at := 0
 	for at < len(s) && classes[s[at]]&inLocalPart != 0 {
@@ -158,13 +158,13 @@ func isEmail(s string) bool {
 	return 1 <= at && at <= 64 && at < len(s) && s[at] == '@' && s[at-1] != '.' && isHostname(s[at+1:])
 }
 
-// What a byte may stand in.
+// Contexts in which a byte is permitted.
 const (
-	inLabel     = 1 << iota // of a host name
-	inLocalPart             // of an email address, without quotes
+	inLabel     = 1 << iota // a label of a host name
+	inLocalPart             // the local part of an email address, without quotes
 )
 
-// classes has what each byte may stand in.
+// classes has the permitted contexts of each byte.
 var classes = func() (table [256]uint8) {
 	for c := range table {
 		if isAlnum(byte(c)) || c == '-' {
@@ -179,13 +179,13 @@ var classes = func() (table [256]uint8) {
 
 func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isHostname: RFC 1123 section 2.1. A label is 1 to 63 letters, digits and hyphens, with
-// a hyphen at neither end.
+// isHostname reports whether s is a host name (RFC 1123 section 2.1). A label is 1 to 63 letters,
+// digits and hyphens, without a hyphen at either end.
 func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	start, last := 0, byte('-') // of the label; before its first byte, too, no hyphen may stand
+	start, last := 0, byte('-') // start of the label; last is a hyphen at first, since a label must not begin with one
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -223,7 +223,7 @@ func isURIReference(s string) bool {
 	return err == nil && uriText(s)
 }
 
-// uriText refuses what no URI may hold and package url lets pass.
+// uriText refuses characters that are not permitted in a URI, some of which package url accepts.
 func uriText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {

@@ -4,62 +4,62 @@ import (
 	"reflect"
 )
 
-// Kind says which JSON a node takes.
+// Kind is the kind of JSON that a node accepts.
 type Kind uint8
 
 const (
-	Any    Kind = iota // whatever is JSON
+	Any    Kind = iota // any JSON
 	Bool               // true and false
-	Int                // an integer with sign, of Bits bits
-	Uint               // one without
-	Float              // a number, of Bits bits as IEEE 754 has them
+	Int                // a signed integer of Bits bits
+	Uint               // an unsigned integer of Bits bits
+	Float              // a floating-point number of Bits bits (IEEE 754)
 	Number             // json.Number
 	String             // a string
 	Bytes              // a string in base64
-	Text               // a string that the type reads and writes itself (encoding.TextMarshaler)
+	Text               // a string that the type itself encodes (encoding.TextMarshaler)
 	Quoted             // a number or a boolean in a string: the option «string»
 	Array              // an array of Elem
 	Map                // an object with values of Elem
 	Object             // an object with the members of a struct
-	Custom             // JSON that the type reads and writes itself (json.Marshaler)
+	Custom             // JSON that the type itself encodes (json.Marshaler)
 )
 
-// A Node is the schema of a Go type, or of a field with its rules. It is immutable
-// after compilation and safe for any number of goroutines.
+// A Node is the schema of a Go type, or of a field with its rules. It is immutable after
+// compilation and safe for concurrent use.
 type Node struct {
 	Kind     Kind
 	Type     reflect.Type // never a pointer
-	Bits     int          // of Int, Uint and Float
-	Nullable bool         // null is taken, too
+	Bits     int          // for Int, Uint and Float
+	Nullable bool         // null is accepted, too
 	Rules    Rules
-	Elem     *Node   // of Array and Map
-	Names    *Node   // of Map: what the names of members must be, nil for any
-	Struct   *Struct // of Object
-	As       *Node   // of Custom: the JSON of the type, as Describe has it; nil for not known
+	Elem     *Node   // for Array and Map
+	Names    *Node   // for Map: schema of the member names, nil for any
+	Struct   *Struct // for Object
+	As       *Node   // for Custom: the type's description (Describe), nil for none
 	Meta     Meta
 
-	decodes func([]byte) error // Text, Quoted and Custom: whether the type takes it; nil for not asked
+	decodes func([]byte) error // for Text, Quoted and Custom: calls the type's own decoder; nil for no call
 }
 
-// A Struct is what a struct type takes as members. There is one for each type, which
-// makes recursion possible.
+// A Struct has the members of a struct type. There is one Struct for each type, which makes
+// recursion possible.
 type Struct struct {
 	Type    reflect.Type
 	Members []Member
 
-	Unknown Unknown // what becomes of other members
+	Unknown Unknown // treatment of other members
 
 	index    map[string]int
-	longest  int  // bytes of the longest name, each of them escaped
-	required bits // in the order of Members
-	defaults bool // some member has a default
+	longest  int  // length of the longest name in bytes if all its characters are escaped
+	required bits // required members, by index in Members
+	defaults bool // a member has a default
 }
 
-// Unknown says what requests may have beside the members of a struct.
+// Unknown is the treatment of request members that a struct does not have.
 type Unknown uint8
 
 const (
-	UnknownByReport Unknown = iota // what the report says
+	UnknownByReport Unknown = iota // as the report says
 	UnknownRefused
 	UnknownIgnored
 )
@@ -67,27 +67,27 @@ const (
 // A Member is one member of an object.
 type Member struct {
 	Name      string
-	Index     []int // of the field, as for reflect.Value.FieldByIndex
+	Index     []int // index of the field for reflect.Value.FieldByIndex
 	Node      *Node
 	Required  bool // in input
 	Always    bool // in output
 	Default   []byte
-	Dependent []string // the members that must be there with this one
+	Dependent []string // members that are required if this one is present
 
 	quoted   []byte // the name as the content of a JSON string
 	byAbsent string // the member with its default, as JSON; "" for none
 }
 
-// Meta is what people are told of a node.
+// Meta has the annotations of a node, for readers of documents.
 type Meta struct {
 	Title, Description    string
 	Example               []byte // JSON, nil for none
 	Deprecated            bool
 	ReadOnly, WriteOnly   bool
-	ContentType, Encoding string // of strings that hold something else
+	ContentType, Encoding string // for strings with encoded content
 }
 
-// Member returns the member of the given name, nil when there is none.
+// Member returns the member with the given name, or nil if there is none.
 func (s *Struct) Member(name string) *Member {
 	if i, ok := s.index[name]; ok {
 		return &s.Members[i]
@@ -95,7 +95,7 @@ func (s *Struct) Member(name string) *Member {
 	return nil
 }
 
-// find is Member for bytes, and gives the number of the member; -1 for none.
+// find returns the index of the named member, or -1 for none.
 func (s *Struct) find(name []byte) int {
 	if len(s.Members) <= 8 {
 		for i := range s.Members {
@@ -111,7 +111,7 @@ func (s *Struct) find(name []byte) int {
 	return -1
 }
 
-// bits is a set of small numbers.
+// bits is a set of small integers.
 type bits []uint64
 
 func newBits(n int) bits { return make(bits, (n+63)/64) }
@@ -119,14 +119,14 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
-// Ignores reports whether the struct takes unknown members, byDefault being what holds for structs
-// that do not say it themselves.
+// Ignores reports whether the struct accepts unknown members. byDefault applies to structs without
+// a setting of their own.
 func (s *Struct) Ignores(byDefault bool) bool {
 	return s.Unknown == UnknownIgnored || byDefault && s.Unknown == UnknownByReport
 }
 
-// IgnoresUnknown reports whether some of the structs that the node leads to take unknown members,
-// and whether all do.
+// IgnoresUnknown reports whether some of the structs in the node accept unknown members, and
+// whether all do.
 func (n *Node) IgnoresUnknown(byDefault bool) (some, all bool) {
 	all = true
 	n.structs(map[*Struct]bool{}, func(s *Struct) {
@@ -136,7 +136,7 @@ func (n *Node) IgnoresUnknown(byDefault bool) (some, all bool) {
 	return some, all && some
 }
 
-// structs calls f for each struct that the node leads to.
+// structs calls f for each struct in the node.
 func (n *Node) structs(seen map[*Struct]bool, f func(*Struct)) {
 	if n == nil {
 		return
@@ -152,7 +152,7 @@ func (n *Node) structs(seen map[*Struct]bool, f func(*Struct)) {
 	}
 }
 
-// What the node is called, for messages.
+// wanted returns the name of the node's kind for messages.
 func (n *Node) wanted() string {
 	switch n.Kind {
 	case Bool:
@@ -171,7 +171,7 @@ func (n *Node) wanted() string {
 	return "another value"
 }
 
-// IsText reports whether the node takes strings.
+// IsText reports whether the node accepts strings.
 func (n *Node) IsText() bool {
 	switch n.Kind {
 	case String, Bytes, Text, Quoted:
@@ -183,7 +183,7 @@ func (n *Node) IsText() bool {
 // HasRules reports whether a value of the right type can still be refused.
 func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil || n.As != nil }
 
-// RunsCode reports whether reading a value calls methods of the user's types.
+// RunsCode reports whether decoding a value calls methods of the user's types.
 func (n *Node) RunsCode() bool { return n.runsCode(map[*Struct]bool{}) }
 
 func (n *Node) runsCode(seen map[*Struct]bool) bool {

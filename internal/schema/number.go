@@ -6,19 +6,19 @@ import (
 	"strconv"
 )
 
-// A decimal is a number as it is written, exactly: 0.digits × 10^exp, without zeros at
-// either end of the digits. Zero has no digits.
+// A decimal is the exact value of a number text: 0.digits × 10^exp, without zeros at either end of
+// the digits. Zero has no digits.
 type decimal struct {
 	negative bool
-	whole    []byte // the significant digits are those of whole and fraction
+	whole    []byte // whole followed by fraction are the significant digits
 	fraction []byte
 	exp      int64
 }
 
-// maxExponent bounds what is calculated with: beyond it a number is as good as infinite.
+// maxExponent limits the exponents that are computed with. A larger number counts as infinite.
 const maxExponent = 1 << 30
 
-// parseDecimal reads a number of RFC 8259 that is known to be well-formed.
+// parseDecimal parses a number that is well-formed according to RFC 8259.
 func parseDecimal(text []byte) (d decimal) {
 	if text[0] == '-' {
 		d.negative = true
@@ -83,7 +83,7 @@ func (d *decimal) isZero() bool { return len(d.whole) == 0 && len(d.fraction) ==
 
 func (d *decimal) digits() int { return len(d.whole) + len(d.fraction) }
 
-// digit returns the i-th significant digit, '0' behind the last.
+// digit returns the i-th significant digit, or '0' after the last one.
 func (d *decimal) digit(i int) byte {
 	if i < len(d.whole) {
 		return d.whole[i]
@@ -94,7 +94,7 @@ func (d *decimal) digit(i int) byte {
 	return '0'
 }
 
-// isInteger reports whether the number is one, however it is written.
+// isInteger reports whether the value is an integer, in any notation.
 func (d *decimal) isInteger() bool { return int64(d.digits()) <= d.exp || d.isZero() }
 
 // compare returns -1, 0 or +1.
@@ -135,7 +135,8 @@ func (d *decimal) sign() int {
 	return 1
 }
 
-// appendInteger appends an integer plainly; false when it has more than 20 digits.
+// appendInteger appends an integer without fraction and exponent. It returns false if the integer
+// has more than 20 digits.
 func (d *decimal) appendInteger(b []byte) ([]byte, bool) {
 	if d.isZero() {
 		return append(b, '0'), true
@@ -152,7 +153,7 @@ func (d *decimal) appendInteger(b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// appendCanonical appends the number so that equal numbers become equal bytes.
+// appendCanonical appends a canonical form: equal numbers have equal bytes.
 func (d *decimal) appendCanonical(b []byte) []byte {
 	if d.isZero() {
 		return append(b, '0')
@@ -161,16 +162,16 @@ func (d *decimal) appendCanonical(b []byte) []byte {
 		b = append(b, '-')
 	}
 	b = append(append(b, d.whole...), d.fraction...)
-	// Zeros inside stay; those at the end of whole belong to the digits only
-	// when a fraction follows, which parseDecimal has seen to.
+	// Zeros between digits remain. Zeros at the end of whole are digits only if a fraction follows;
+	// parseDecimal ensures that.
 	return strconv.AppendInt(append(b, 'e'), d.exp, 10)
 }
 
-// A Bound is a number from a rule.
+// A Bound is a number in a rule.
 type Bound struct {
 	Text    string // as JSON
 	decimal decimal
-	integer int64 // when small
+	integer int64 // the value if small
 	small   bool  // the bound is an integer that fits an int64
 	set     bool
 }
@@ -188,7 +189,7 @@ func newBound(text string) (Bound, bool) {
 	return b, true
 }
 
-// compareInt returns how n compares with the bound.
+// compareInt compares n with the bound and returns -1, 0 or +1.
 func (b *Bound) compareInt(n int64) int {
 	if b.small {
 		switch {
@@ -204,16 +205,15 @@ func (b *Bound) compareInt(n int64) int {
 	return d.compare(&b.decimal)
 }
 
-// compareUint is compareInt for numbers without sign.
+// compareUint is like compareInt, for unsigned integers.
 func (b *Bound) compareUint(n uint64) int {
 	var text [24]byte
 	d := parseDecimal(strconv.AppendUint(text[:0], n, 10))
 	return d.compare(&b.decimal)
 }
 
-// between returns the least and the greatest of the integers from low to high that keep
-// the bounds; false for none, and then least > most. compare is how a number compares
-// with a bound.
+// between returns the least and the greatest integer from low to high that meets the bounds. If
+// there is none, it returns false and least > most. compare compares a number with a bound.
 func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (least, most uint64, ok bool) {
 	least, ok = firstOf(low, high, func(v uint64) bool {
 		return (!r.Minimum.set || compare(&r.Minimum, v) >= 0) && (!r.ExclusiveMinimum.set || compare(&r.ExclusiveMinimum, v) > 0)
@@ -230,9 +230,9 @@ func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (lea
 	return least, most, true
 }
 
-// betweenSigned is between for numbers with a sign.
+// betweenSigned is like between, for signed integers.
 func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
-	const flip = 1 << 63 // makes the order of integers with a sign that of those without
+	const flip = 1 << 63 // maps the order of signed integers to that of unsigned ones
 	from, to, ok := r.between(uint64(low)^flip, uint64(high)^flip, func(b *Bound, v uint64) int { return b.compareInt(int64(v ^ flip)) })
 	if !ok {
 		return 1, 0, false
@@ -240,8 +240,8 @@ func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
 	return int64(from ^ flip), int64(to ^ flip), true
 }
 
-// firstOf returns the first number from low to high that is so, if all behind one that
-// is so are so, too; false for none.
+// firstOf returns the first number from low to high for which so is true, or false for none. so
+// must be true for all numbers after the first one.
 func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	for low < high {
 		if middle := low + (high-low)/2; so(middle) {
@@ -253,12 +253,12 @@ func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	return low, so(low)
 }
 
-// multiple reports whether the number is a multiple of the bound, which is positive.
+// multiple reports whether the number is a multiple of the bound, which must be positive.
 func (b *Bound) multiple(d *decimal, text []byte) bool {
 	if d.isZero() {
 		return true
 	}
-	// Both are integers, D and S, times powers of ten. D does not end in a zero.
+	// Both numbers are integers, D and S, times powers of ten. D does not end in a zero.
 	step := &b.decimal
 	power := (d.exp - int64(d.digits())) - (step.exp - int64(step.digits()))
 	if power < 0 {
@@ -272,15 +272,15 @@ func (b *Bound) multiple(d *decimal, text []byte) bool {
 		return d.modulo(s, power) == 0
 	}
 	if power > 1000 {
-		return false // more than can be calculated with at the cost of a client's few bytes
+		return false // refused: a few bytes of a client must not cause long computations
 	}
 	n, ok := new(big.Rat).SetString(string(text))
 	by, okBy := new(big.Rat).SetString(b.Text)
 	return ok && okBy && n.Quo(n, by).IsInt()
 }
 
-// modulo returns what is left of the significant digits, as an integer, times a power of ten,
-// when it is divided by s, which is below 10^18.
+// modulo returns the remainder of the significant digits, as an integer, times 10^power, divided by
+// s. s must be less than 10^18.
 func (d *decimal) modulo(s uint64, power int64) uint64 {
 	times := func(a, b uint64) uint64 {
 		high, low := bits64.Mul64(a, b)
@@ -288,7 +288,7 @@ func (d *decimal) modulo(s uint64, power int64) uint64 {
 	}
 	left := uint64(0)
 	for i := range d.digits() {
-		left = (left*10 + uint64(d.digit(i)-'0')) % s // below 10^19
+		left = (left*10 + uint64(d.digit(i)-'0')) % s // less than 10^19
 	}
 	for base := 10 % s; power > 0; power >>= 1 {
 		if power&1 == 1 {

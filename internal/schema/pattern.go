@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// compilePattern compiles a regular expression that means the same to package regexp
-// and to ECMA-262, which JSON Schema refers to. What only one of them knows, or what
-// they read differently, is refused: clients would check something else than the server.
+// compilePattern compiles a regular expression that has the same meaning in package regexp and in
+// ECMA-262, which JSON Schema refers to. It refuses syntax that only one of them supports or that
+// they interpret differently, since clients would then check another rule than the server.
 func compilePattern(text string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -54,8 +54,7 @@ func sameInECMA(text string) error {
 	return nil
 }
 
-// SamePattern reports whether a text is a regular expression that means the same to
-// JSON Schema.
+// SamePattern reports whether a text is a regular expression with the same meaning in JSON Schema.
 func SamePattern(text string) bool {
 	_, err := compilePattern(text)
 	return text != "" && err == nil

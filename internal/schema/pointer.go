@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what is repeated to a client of what it has sent, in bytes.
+// Limits on text of a client that is sent back to it, in bytes.
 const (
-	longestName    = 100        // of one name
-	longestPointer = 1<<10 - 16 // of a pointer, before the mark of what is cut off
+	longestName    = 100        // one name
+	longestPointer = 1<<10 - 16 // a pointer without cutMark
 )
 
-// cutMark stands for what is cut off.
+// cutMark replaces the truncated part of a text.
 const cutMark = "…"
 
-// pointer renders path by RFC 6901 section 6, as RFC 9457 wants it.
+// pointer formats path according to RFC 6901 section 6, as RFC 9457 requires.
 func (c *checker) pointer() string {
 	if len(c.path) == 0 {
 		return "#"
@@ -41,7 +41,7 @@ func (c *checker) pointer() string {
 
 var escapedMark = EscapePointer(cutMark)
 
-// appendStep appends a name as it stands in the body; most need no escape.
+// appendStep appends a name as in the body. Most names need no escape.
 func appendStep(b, name []byte) []byte {
 	if len(name) <= longestName {
 		plain := true
@@ -55,8 +55,8 @@ func appendStep(b, name []byte) []byte {
 	return append(b, EscapePointer(strings.ToValidUTF8(shortName(name), "\uFFFD"))...)
 }
 
-// shortName returns a name without its escapes, the beginning of a long one. It is cut before
-// it is unescaped: no more of it is read than is returned.
+// shortName returns a name without escapes, truncated if it is long. It truncates first, so that it
+// reads no more than it returns.
 func shortName(name []byte) string {
 	var room [2 * longestName]byte
 	text := room[:0]
@@ -78,7 +78,7 @@ func shortName(name []byte) string {
 	return string(text)
 }
 
-// EscapePointer escapes one step of a JSON pointer that is the fragment of a URI.
+// EscapePointer escapes one step of a JSON pointer in a URI fragment.
 func EscapePointer(name string) string {
 	if strings.ContainsAny(name, "~/") {
 		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
@@ -86,8 +86,8 @@ func EscapePointer(name string) string {
 	return (&url.URL{Fragment: name}).EscapedFragment()
 }
 
-// AppendStep appends a step of a pointer, a name that a client has chosen; a long one is cut.
-// It returns false when the pointer would be too long, and has been ended.
+// AppendStep appends a step to a pointer. The step is a name from a client; a long one is
+// truncated. AppendStep returns false if the pointer would be too long and has been terminated.
 func AppendStep(pointer []byte, name string) ([]byte, bool) {
 	if len(name) > longestName {
 		name = strings.ToValidUTF8(name[:longestName], "") + cutMark
@@ -95,7 +95,7 @@ func AppendStep(pointer []byte, name string) ([]byte, bool) {
 	return AppendEscaped(pointer, "/"+EscapePointer(name))
 }
 
-// AppendEscaped is AppendStep for a step that is escaped and has its slash.
+// AppendEscaped is like AppendStep, for a step that begins with a slash and is escaped.
 func AppendEscaped(pointer []byte, step string) ([]byte, bool) {
 	before := len(pointer)
 	pointer = append(pointer, step...)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Rules are what a node asks of its values, in the words of JSON Schema. The zero
-// Rules ask nothing.
+// Rules are the constraints of a node in the terms of JSON Schema. The zero Rules have no
+// constraints.
 type Rules struct {
 	Minimum, Maximum, ExclusiveMinimum, ExclusiveMaximum, MultipleOf Bound
 	MinLength, MaxLength, MinItems, MaxItems                         Count
@@ -22,15 +22,15 @@ type Rules struct {
 	UniqueItems                                                      bool
 	Enum                                                             []json.RawMessage
 
-	check    func(string) bool // of Format
-	enum     map[string]bool   // the texts of strings; empty for other kinds, nil for no such rule
-	values   map[sum]bool      // what other kinds may be
-	enumText string            // for messages
-	numeric  bool              // some rule of numbers, or enum
-	any      bool              // some rule at all
+	check    func(string) bool // check of Format
+	enum     map[string]bool   // permitted strings; empty for other kinds, nil without enum
+	values   map[sum]bool      // permitted values of other kinds
+	enumText string            // permitted values for messages
+	numeric  bool              // there is a rule for numbers, or enum
+	any      bool              // there is a rule
 }
 
-// A Count is a bound on a number of things.
+// A Count is a limit on a length or a number of elements.
 type Count struct {
 	N   int
 	Set bool
@@ -39,7 +39,7 @@ type Count struct {
 func (r *Rules) hasText(text []byte) bool  { return r.enum[string(text)] }
 func (r *Rules) hasValue(json []byte) bool { return r.values[sumOfValue(json)] }
 
-// ruleNames are the rules that tags may give, with the kinds that they apply to.
+// ruleNames maps the rules that tags may have to the kinds that they apply to.
 var ruleNames = map[string][]Kind{
 	"minimum": {Int, Uint, Float, Number}, "maximum": {Int, Uint, Float, Number},
 	"exclusiveMinimum": {Int, Uint, Float, Number}, "exclusiveMaximum": {Int, Uint, Float, Number},
@@ -51,7 +51,7 @@ var ruleNames = map[string][]Kind{
 	"minProperties": {Map, Object}, "maxProperties": {Map, Object},
 }
 
-// sortedRules are the names in order, for errors that do not change between runs.
+// sortedRules are the rule names in order, so that errors do not vary between runs.
 var sortedRules = func() []string {
 	names := make([]string, 0, len(ruleNames))
 	for name := range ruleNames {
@@ -64,12 +64,12 @@ var sortedRules = func() []string {
 // IsRule reports whether a tag is a rule.
 func IsRule(name string) bool { return ruleNames[name] != nil || name == unknownTag }
 
-// notes are the tags that say something to people only.
+// notes are the tags for annotations, which have no effect on checks.
 var notes = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
 
-// Tagged returns the node with the rules and notes of a field's tag: a copy, if there
-// are any. Rules under "items.", "additionalProperties." and "propertyNames." are
-// those of the elements, values and names.
+// Tagged returns the node with the rules and annotations of a field's tags. It returns a copy if
+// there are any. Rules with the prefix "items.", "additionalProperties." or "propertyNames." apply
+// to elements, values and names.
 func (n *Node) Tagged(tags Tags) (*Node, error) {
 	if err := tags.noDirection(""); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (n *Node) Tagged(tags Tags) (*Node, error) {
 	return n.tagged(tags, "")
 }
 
-// noDirection refuses readOnly and writeOnly where nobody would keep them.
+// noDirection refuses readOnly and writeOnly in places where they have no effect.
 func (t Tags) noDirection(prefix string) error {
 	for _, name := range []string{"readOnly", "writeOnly"} {
 		if _, ok := t[prefix+name]; ok {
@@ -139,8 +139,9 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	return &with, nil
 }
 
-// describedBy is tagged for a type whose own methods read and write its JSON, n being a copy. The rules
-// are those of its description; format alone describes it as a string.
+// describedBy is like tagged, for a type with its own JSON methods. n is a copy. The rules apply to
+// the type's description. Without a description only the rule format is permitted; it describes the
+// type as a string.
 func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 	for _, name := range sortedRules {
 		if _, ok := tags[prefix+name]; !ok || n.As != nil {
@@ -230,7 +231,7 @@ func (r *Rules) setCount(name, text string) error {
 	return nil
 }
 
-// setEnumText takes the values of a tag: "small,medium,large".
+// setEnumText sets the permitted values from a tag: "small,medium,large".
 func (r *Rules) setEnumText(text string, n *Node) error {
 	var values []json.RawMessage
 	for word := range strings.SplitSeq(text, ",") {
@@ -243,7 +244,7 @@ func (r *Rules) setEnumText(text string, n *Node) error {
 	return r.setEnum(values, n)
 }
 
-// setEnum sets the values that are allowed, each of which must be one of the node.
+// setEnum sets the permitted values. Each must be a valid value of the node.
 func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	if len(values) == 0 {
 		return errors.New("it has no values")
@@ -277,7 +278,7 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	return nil
 }
 
-// consistent refuses rules that no value can keep.
+// consistent refuses rules that no value can meet.
 func (n *Node) consistent() error {
 	r := &n.Rules
 	for _, pair := range []struct {
@@ -316,7 +317,7 @@ func (n *Node) consistent() error {
 	return nil
 }
 
-// note sets what people are told.
+// note sets the annotations.
 func (n *Node) note(tags Tags, prefix string) error {
 	m := &n.Meta
 	if prefix != "" {
@@ -346,9 +347,8 @@ func (n *Node) note(tags Tags, prefix string) error {
 	return nil
 }
 
-// Value returns the JSON that a tag gives for a value of the node (a default, an
-// example), which must keep the node's rules. The text of a string needs no quotation
-// marks.
+// Value returns the JSON of a value in a tag, such as a default or an example. The value must meet
+// the node's rules. The text of a string needs no quotation marks.
 func (n *Node) Value(text string) ([]byte, error) {
 	value := []byte(text)
 	if n.IsText() && !(n.Nullable && text == "null") {
@@ -361,7 +361,7 @@ func (n *Node) Value(text string) ([]byte, error) {
 			return nil, err
 		}
 	case n.Kind == Custom && (!json.Valid(value) || n.decodes != nil && n.decodes(value) != nil):
-		value = []byte(quoteJSON(text)) // a type that writes itself as a string, most likely
+		value = []byte(quoteJSON(text)) // probably a type that encodes itself as a string
 	}
 	if n.Kind == Array && (text == "" || text[0] != '[') && n.Elem != nil {
 		list := []json.RawMessage{}

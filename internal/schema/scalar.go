@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// string reads a string and checks it; false when it is malformed.
+// string parses and checks a string. It returns false if the string is malformed.
 func (c *checker) string(n *Node) bool {
 	start := c.pos
 	end, flags, ok := scanString(c.body, start)
@@ -49,7 +49,7 @@ func (c *checker) text(n *Node, content []byte) {
 	r := &n.Rules
 	if r.MinLength.Set || r.MaxLength.Set {
 		length := len(content)
-		if !r.fitsBytes(length) { // else not even characters of four bytes break it
+		if !r.fitsBytes(length) { // else the length is valid for any character sizes
 			length = utf8.RuneCount(content)
 		}
 		if r.MinLength.Set && length < r.MinLength.N {
@@ -75,7 +75,7 @@ func (c *checker) text(n *Node, content []byte) {
 	}
 }
 
-// typeName is what a text that the type reads itself is called.
+// typeName returns the name for the text of a type that parses it itself.
 func (n *Node) typeName() string {
 	if n.Type != nil && n.Type.Name() != "" {
 		return n.Type.Name()
@@ -83,8 +83,7 @@ func (n *Node) typeName() string {
 	return n.wanted()
 }
 
-// fitsBytes reports whether a string of n bytes keeps the bounds whatever its characters
-// are.
+// fitsBytes reports whether every string of n bytes meets the limits on characters.
 func (r *Rules) fitsBytes(n int) bool {
 	return (!r.MaxLength.Set || n <= r.MaxLength.N) && (!r.MinLength.Set || (n+3)/4 >= r.MinLength.N)
 }
@@ -124,13 +123,13 @@ func fitsFloat(text []byte, bits int) bool {
 	return err == nil && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero(text))
 }
 
-// FitsFloat reports whether a text is a number of JSON, and f what it means: neither infinite nor
-// zero for what is not.
+// FitsFloat reports whether a text is a JSON number, and f is a valid value of it: f must not be
+// infinite, and it may be zero only if the number is zero.
 func FitsFloat(text string, f float64) bool {
 	return IsNumber(text) && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero([]byte(text)))
 }
 
-// IsNumber reports whether a text is a number of JSON.
+// IsNumber reports whether a text is a JSON number.
 func IsNumber(text string) bool {
 	end, ok := scanNumber([]byte(text), 0)
 	return ok && end == len(text)
@@ -143,8 +142,8 @@ func FloatFormat(bits int) string {
 	return "double"
 }
 
-// integer checks a number that must be an integer of some bits. 1.0 and 1e2 are
-// integers to JSON Schema, and are noted to be written plainly.
+// integer checks a number that must be an integer. 1.0 and 1e2 are integers in JSON Schema, and are
+// rewritten without fraction and exponent.
 func (c *checker) integer(n *Node, text []byte) {
 	plain := text
 	if !isPlainInteger(text) {
@@ -171,7 +170,7 @@ func (c *checker) integer(n *Node, text []byte) {
 	} else {
 		var u uint64
 		if len(plain) > 1 && plain[0] == '-' && isZeros(plain[1:]) {
-			plain = plain[1:] // -0 is 0, but not to strconv
+			plain = plain[1:] // -0 is 0, but strconv refuses it as unsigned
 			if c.rewrites() {
 				c.write(c.pos-len(text), c.pos, "0")
 			}
@@ -221,7 +220,7 @@ func isPlainInteger(text []byte) bool {
 	return true
 }
 
-// IntegerFormat is the name of an integer in OpenAPI's registry of formats.
+// IntegerFormat returns the name of an integer type in OpenAPI's format registry.
 func IntegerFormat(k Kind, bits int) string {
 	name := "int" + strconv.Itoa(bits)
 	if k == Uint {
@@ -230,7 +229,7 @@ func IntegerFormat(k Kind, bits int) string {
 	return name
 }
 
-// bounds checks any number, exactly.
+// bounds checks the numeric rules of any number, without rounding.
 func (c *checker) bounds(n *Node, text []byte) {
 	r := &n.Rules
 	if !r.numeric {
@@ -255,15 +254,15 @@ func (c *checker) bounds(n *Node, text []byte) {
 	c.enum(n, text)
 }
 
-// enum checks that a value is one of those that are allowed.
+// enum checks that a value is one of the permitted values.
 func (c *checker) enum(n *Node, text []byte) {
 	if r := &n.Rules; r.enum != nil && !r.hasValue(text) {
 		c.violate("enum", r.enumText)
 	}
 }
 
-// Holds reports whether a parameter's text, which has been parsed already, keeps the
-// rules. It allocates nothing for the rules of strings and integers.
+// Holds reports whether the text of a parameter, which has been parsed already, meets the rules. It
+// does not allocate for the rules of strings and integers.
 func (n *Node) Holds(text string) bool {
 	r := &n.Rules
 	if !r.any {
@@ -288,15 +287,15 @@ func (n *Node) Holds(text string) bool {
 	return found.OK()
 }
 
-// holdsInt reports whether an integer keeps the bounds.
+// holdsInt reports whether an integer meets the numeric rules.
 func (r *Rules) holdsInt(v int64) bool {
 	return (!r.Minimum.set || r.Minimum.compareInt(v) >= 0) && (!r.Maximum.set || r.Maximum.compareInt(v) <= 0) &&
 		(!r.ExclusiveMinimum.set || r.ExclusiveMinimum.compareInt(v) > 0) && (!r.ExclusiveMaximum.set || r.ExclusiveMaximum.compareInt(v) < 0) &&
 		(!r.MultipleOf.set || v%r.MultipleOf.integer == 0)
 }
 
-// Scalar checks a value that came as text, in a parameter: the text of a string, or a
-// number or a boolean as JSON writes it. It reports under the given source and name.
+// Scalar checks the text of a parameter: the content of a string, or a number or a boolean as in
+// JSON. It reports violations under the given source, name and pointer.
 func (n *Node) Scalar(text []byte, in, name, pointer string, report *Report) {
 	if !n.Rules.any && n.decodes == nil {
 		return
@@ -321,8 +320,8 @@ func (n *Node) Scalar(text []byte, in, name, pointer string, report *Report) {
 	}
 }
 
-// Items checks how many elements a parameter with several values has, and whether
-// they differ; texts holds them as given.
+// Items checks the number of elements of a parameter with several values, and their uniqueness.
+// texts holds the elements as sent.
 func (n *Node) Items(texts []string, in, name string, report *Report) {
 	n.Count(len(texts), in, name, report)
 	if !n.Rules.UniqueItems {
@@ -342,7 +341,7 @@ func (n *Node) Items(texts []string, in, name string, report *Report) {
 	}
 }
 
-// Count checks how many elements a parameter has.
+// Count checks the number of elements of a parameter.
 func (n *Node) Count(count int, in, name string, report *Report) {
 	r := &n.Rules
 	if r.MinItems.Set && count < r.MinItems.N {

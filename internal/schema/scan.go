@@ -7,9 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Reading JSON, RFC 8259. These functions know bytes only: each takes the whole text
-// and an offset, and returns the offset behind what it has read, or the offset of the
-// byte that may not stand there and false.
+// This file scans JSON (RFC 8259). Each function takes the whole text and an offset. It returns the
+// offset after the scanned part, or the offset of the first invalid byte and false.
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
@@ -68,18 +67,17 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// stringFlags tell what is in a string beside plain ASCII.
+// stringFlags tell whether a string has other content than plain ASCII.
 type stringFlags uint8
 
 const (
 	escaped   stringFlags = 1 << iota // backslashes
 	beyond                            // bytes beyond ASCII
-	notUTF8                           // that are not UTF-8
-	surrogate                         // half a surrogate pair, escaped
+	notUTF8                           // invalid UTF-8
+	surrogate                         // an escaped half of a surrogate pair
 )
 
-// scanString reads a string that begins with a quotation mark at i. Its content is
-// b[i+1:end-1].
+// scanString scans the string whose opening quotation mark is at i. Its content is b[i+1:end-1].
 func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	start := i + 1
 	for i = jsonwire.Plain(b, start); i < len(b); {
@@ -116,7 +114,7 @@ func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	return i, flags, false
 }
 
-// scanEscape reads an escape, or two that make a surrogate pair.
+// scanEscape scans an escape, or two that form a surrogate pair.
 func scanEscape(b []byte, i int) (end int, half, ok bool) {
 	if i++; i >= len(b) {
 		return i, false, false
@@ -143,7 +141,7 @@ func scanEscape(b []byte, i int) (end int, half, ok bool) {
 	return i, false, false
 }
 
-// scanHex reads four hexadecimal digits.
+// scanHex scans four hexadecimal digits.
 func scanHex(b []byte, i int) (r rune, end int, ok bool) {
 	if r, ok = jsonwire.Hex(b, i); ok {
 		return r, i + 4, true
@@ -153,7 +151,7 @@ func scanHex(b []byte, i int) (r rune, end int, ok bool) {
 	return 0, end, false
 }
 
-// appendUnescaped appends the content of a string that scanString has accepted.
+// appendUnescaped appends the unescaped content of a string that scanString has accepted.
 func appendUnescaped(dst, content []byte) []byte {
 	for i := 0; i < len(content); {
 		c := content[i]

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Tags are the pairs of a struct tag.
+// Tags are the key-value pairs of a struct tag.
 type Tags map[string]string
 
-// ParseTags reads a struct tag. Unlike package reflect it refuses a malformed one, and
-// rules that are misspelt: a rule that nobody checks is worse than none.
+// ParseTags parses a struct tag. Unlike package reflect it refuses malformed tags and misspelt
+// rules, since a misspelt rule would silently have no effect.
 func ParseTags(tag reflect.StructTag) (Tags, error) {
 	if tag == "" {
 		return nil, nil
@@ -45,15 +45,15 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 	return tags, nil
 }
 
-// other are the names of tags that typed reads beside rules and notes.
+// other are the tags that typed reads, besides rules and annotations.
 var other = []string{"default", "dependentRequired", unknownTag}
 
-// unknownTag, of a blank field, says whether its struct takes other members than its own.
+// unknownTag is the tag of a blank field that tells whether its struct accepts unknown members.
 const unknownTag = "additionalProperties"
 
 var everyName = slices.Concat(sortedRules, notes, other)
 
-// spelledWell refuses names that are a rule's but for their case.
+// spelledWell refuses names that differ from a known name in case only.
 func spelledWell(name string) error {
 	for _, prefix := range []string{"items.", "additionalProperties.", "propertyNames."} {
 		if after, ok := strings.CutPrefix(name, prefix); ok {
@@ -91,7 +91,7 @@ func (t Tags) or(name, fallback string) string {
 	return fallback
 }
 
-// hasAny reports whether some rule or note begins with prefix.
+// hasAny reports whether there is a rule or an annotation with a prefix.
 func (t Tags) hasAny(prefix string) bool {
 	for name := range t {
 		if after, ok := strings.CutPrefix(name, prefix); ok && (prefix != "" || known(after) || strings.Contains(after, ".")) {

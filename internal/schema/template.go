@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Template makes a path template of a router's pattern: without constraints, and without
-// the dots of a catch-all. A constraint may itself hold braces.
+// Template converts a router pattern to a path template: it removes constraints, and the dots of a
+// catch-all. A constraint may contain braces.
 //
 //	/users/{id:int}/files/{path...}  →  /users/{id}/files/{path}
 func Template(pattern string) string {

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// A sum stands for a value of JSON Schema's data model: equal values have equal sums, and
-// others do not, but for a chance of about 2^-128. The seeds are secret, so clients cannot look
-// for collisions.
+// A sum identifies a value of JSON Schema's data model: equal values have equal sums, and different
+// values have different sums except with a probability of about 2^-128. The seeds are secret, so
+// that clients cannot search for collisions.
 type sum [2]uint64
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// and returns the sum of a sequence that has another value behind it.
+// and returns the sum of a sequence after another value has been appended.
 func (s sum) and(next sum) sum {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], s[0])
@@ -26,30 +26,31 @@ func (s sum) and(next sum) sum {
 	return sumOf(b[:])
 }
 
-// The sums that sequences begin with. Their bytes begin no other sum: see hasher.
+// Initial sums of sequences. No other sum begins with their bytes, see hasher.
 var arraySum, objectSum = sumOf([]byte("[")), sumOf([]byte("{"))
 
-// A hasher makes the sums of values in a well-formed text, each in one pass over its bytes.
-// It remembers the sums of arrays in which it has looked for repeated elements, so that arrays
-// within each other are read once.
+// A hasher computes the sums of values in a well-formed text, each in one pass. It remembers the
+// sums of arrays that it has searched for repeated elements, so that nested arrays are read only
+// once.
 type hasher struct {
 	body    []byte
 	scratch []byte
-	members []memberSum // of the objects that are being read
+	members []memberSum // members of the objects being read
 	known   map[int]knownSum
 }
 
-// A memberSum is a member of an object.
+// A memberSum is the sums of a member's name and value.
 type memberSum struct{ name, value sum }
 
-// A knownSum is the sum of the value that begins at some offset, and the offset behind it.
+// A knownSum is the sum of a value, and the offset after the value.
 type knownSum struct {
 	sum sum
 	end int
 }
 
-// value returns the sum of the value at offset i, and the offset behind it. The bytes that are
-// summed begin with a quotation mark for strings, and are a number or a word as such.
+// value returns the sum of the value at offset i, and the offset after it. The bytes that are
+// hashed begin with a quotation mark for a string. For a number or a word they are the text itself,
+// with numbers in canonical form.
 func (h *hasher) value(i int) (sum, int) {
 	b := h.body
 	i = skipSpace(b, i)
@@ -76,7 +77,7 @@ func (h *hasher) value(i int) (sum, int) {
 	return sumOf(b[i:end]), end
 }
 
-// text returns the sum of the string at offset i.
+// text returns the sum of the string at offset i, and the offset after it.
 func (h *hasher) text(i int) (sum, int) {
 	end, flags, _ := scanString(h.body, i)
 	if flags&escaped == 0 {
@@ -86,8 +87,8 @@ func (h *hasher) text(i int) (sum, int) {
 	return sumOf(h.scratch), end
 }
 
-// array returns the sum of the array at offset i. It calls each, if there is one, with the
-// sums of the elements.
+// array returns the sum of the array at offset i, and the offset after it. It calls each, if not
+// nil, with the sums of the elements.
 func (h *hasher) array(i int, each func(sum)) (sum, int) {
 	b, all := h.body, arraySum
 	for i = skipSpace(b, i+1); b[i] != ']'; {
@@ -103,8 +104,8 @@ func (h *hasher) array(i int, each func(sum)) (sum, int) {
 	return all, i + 1
 }
 
-// object returns the sum of the object at offset i, whatever the order of its members. Of two
-// members by one name the last counts.
+// object returns the sum of the object at offset i, and the offset after it. The order of members
+// does not matter. Of two members with one name the last one counts.
 func (h *hasher) object(i int) (sum, int) {
 	b, all, start := h.body, objectSum, len(h.members)
 	for i = skipSpace(b, i+1); b[i] != '}'; {
@@ -130,8 +131,8 @@ func (h *hasher) object(i int) (sum, int) {
 	return all, i + 1
 }
 
-// firstRepeated returns the index of the first element of the array at offset i that equals
-// an earlier one.
+// firstRepeated returns the index of the first element of the array at offset i that equals an
+// earlier element.
 func (h *hasher) firstRepeated(i int) (index int, found bool) {
 	seen := map[sum]struct{}{}
 	n := 0
@@ -146,7 +147,7 @@ func (h *hasher) firstRepeated(i int) (index int, found bool) {
 	return index, found
 }
 
-// remember keeps the sum of the value at offset i.
+// remember stores the sum of the value at offset i.
 func (h *hasher) remember(i int, all sum, end int) {
 	if h.known == nil {
 		h.known = map[int]knownSum{}
@@ -154,22 +155,22 @@ func (h *hasher) remember(i int, all sum, end int) {
 	h.known[i] = knownSum{all, end}
 }
 
-// repeats reports whether an element of a well-formed array comes twice.
+// repeats reports whether a well-formed array has two equal elements.
 func repeats(array []byte) bool {
 	h := hasher{body: array}
 	_, found := h.firstRepeated(0)
 	return found
 }
 
-// sumOfValue is the sum of a well-formed value.
+// sumOfValue returns the sum of a well-formed value.
 func sumOfValue(text []byte) sum {
 	h := hasher{body: text}
 	all, _ := h.value(0)
 	return all
 }
 
-// nests reports whether values of the node hold others of it, each of which is looked at as a
-// whole: then a decoder, which remembers no sums, would read the innermost again and again.
+// nests reports whether the node is recursive and each of its values is checked as a whole. A
+// decoder remembers no sums, so it would read the innermost values once for each level.
 func (n *Node) nests() bool {
 	whole := n.Rules.UniqueItems && !n.Elem.isScalar() || n.Rules.enum != nil
 	return whole && (n.Kind == Array || n.Kind == Map) && n.Elem.leadsTo(n, map[*Struct]bool{})

@@ -7,26 +7,27 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A Violation is one thing that is wrong with a request. It never holds the value: a
-// problem is logged and shown, and the value may be a password.
+// A Violation is one broken rule of a request. It never contains the value: violations are logged
+// and sent, and the value may be a password.
 type Violation struct {
-	// In is where the value came from: "body", "path", "query", "header", "cookie" or "form".
+	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
 	In string `json:"in"`
-	// Name is the parameter, "" for the body.
+	// Name is the name of the parameter, "" for the body.
 	Name string `json:"parameter,omitempty"`
-	// Pointer leads to the value in the body, or in a parameter with several values, as a
-	// fragment (RFC 6901 section 6): "#/items/0/name"; "#" is the whole body.
+	// Pointer identifies the value in the body, or in a parameter with several values, as a
+	// fragment (RFC 6901 section 6): "#/items/0/name". "#" is the whole body.
 	Pointer string `json:"pointer,omitempty"`
-	// Rule is the rule in the words of JSON Schema: "minLength", "required", "type". What
-	// is no JSON at all breaks "syntax".
+	// Rule is the broken rule in the terms of JSON Schema: "minLength", "required", "type". Text
+	// that is not JSON breaks "syntax".
 	Rule string `json:"rule"`
-	// Limit is what the rule asks for, as text: "3" for minLength 3.
+	// Limit is the limit that the rule sets, as text: "3" for minLength 3.
 	Limit string `json:"limit,omitempty"`
-	// Message says what must be mended; "" stands for what Text says.
+	// Message tells the client how to correct the value. "" stands for the result of Text.
 	Message string `json:"detail"`
 }
 
-// Text says in English what must be mended, or what Message says.
+// Text returns Message, or if that is "" an English text that tells the client how to correct the
+// value.
 func (v *Violation) Text() string {
 	if v.Message != "" {
 		return v.Message
@@ -61,41 +62,42 @@ func (v *Violation) AppendJSON(b []byte) []byte {
 	b = append(append(b, `,"detail":"`...), before...)
 	at := len(b)
 	b = jsonwire.AppendString(b, limit, jsonwire.Options{})
-	b = append(b[:at], b[at+1:len(b)-1]...) // without its quotation marks
+	b = append(b[:at], b[at+1:len(b)-1]...) // without quotation marks
 	return append(append(b, after...), `"}`...)
 }
 
-// MarshalJSON is AppendJSON.
+// MarshalJSON encodes the violation like AppendJSON.
 func (v Violation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
-// A report is full when it holds this much.
+// Limits of a full report.
 const (
 	mostViolations = 100
-	mostText       = 32 << 10 // bytes of all its violations
+	mostText       = 32 << 10 // text of all violations, in bytes
 )
 
-// A Report collects violations. Once it is Full its users stop reading: the rest of a request
-// costs nothing.
+// A Report collects violations. Checks stop when it is Full, so that the rest of a request costs
+// nothing.
 type Report struct {
 	List []Violation
-	More bool // there are further ones, at least one of which was found
+	More bool // at least one more violation was found and not listed
 
-	// MaxElements is how many members and elements a text may have in all; 0 is no bound.
+	// MaxElements is the maximum total number of members and elements in a text; 0 is no limit.
 	MaxElements int
 
-	// IgnoreReadOnly takes members of a request that are read-only, for decoders that ignore
-	// them and give them their defaults.
+	// IgnoreReadOnly accepts read-only members of a request, for decoders that ignore them and set
+	// their defaults.
 	IgnoreReadOnly bool
 
-	// IgnoreUnknown takes members of a request that its structs do not have, unless these say
-	// otherwise.
+	// IgnoreUnknown accepts unknown members of a request, unless the struct has a setting of its
+	// own.
 	IgnoreUnknown bool
 
-	// Request is whose context ends the reading, which sets Ended; nil for none.
+	// Request is the request whose context ends the check, nil for none. Ended is set when that
+	// happens.
 	Request interface{ Context() context.Context }
 	Ended   bool
 
-	text int // bytes in List
+	text int // bytes of text in List
 }
 
 // HasEnded reports whether the request of the report has ended.
@@ -104,11 +106,11 @@ func (r *Report) HasEnded() bool {
 	return r.Ended
 }
 
-// Full reports whether Add would add nothing. Callers look before they make the parts of a
-// violation.
+// Full reports whether Add would ignore a violation. Callers check it before they create the parts
+// of a violation.
 func (r *Report) Full() bool { return len(r.List) >= mostViolations || r.text >= mostText }
 
-// Add adds a violation, unless the report is full.
+// Add adds a violation unless the report is full; then it sets More.
 func (r *Report) Add(v Violation) {
 	if r.Full() {
 		r.More = true
@@ -118,17 +120,17 @@ func (r *Report) Add(v Violation) {
 	r.List = append(r.List, v)
 }
 
-// Reset empties the report, which may be used again.
+// Reset empties the report for reuse.
 func (r *Report) Reset() {
 	clear(r.List)
 	*r = Report{List: r.List[:0]}
 }
 
-// OK reports whether nothing is wrong.
+// OK reports whether there are no violations.
 func (r *Report) OK() bool { return len(r.List) == 0 }
 
-// pieces are the message of a rule: what stands before its limit, the limit, and what
-// stands behind.
+// pieces returns the parts of a rule's message: the text before the limit, the limit, and the text
+// after it.
 func (v *Violation) pieces() (before, limit, after string) {
 	n := v.Limit
 	switch v.Rule {
@@ -205,7 +207,7 @@ func plural(n, one, many string) string {
 	return many
 }
 
-// article returns the indefinite article of a word for what is wanted.
+// article returns the indefinite article for the noun what.
 func article(what string) string {
 	switch {
 	case what == "" || what == "another value":
