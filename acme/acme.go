@@ -99,7 +99,7 @@ func New(config Config) *Issuer {
 var _ dunlin.TLSIssuer = (*Issuer)(nil)
 
 // Certificates loads the stored certificates of the names from disk. The result provides these
-// certificates and those obtained later.
+// certificates and those obtained later. Certificates fails if a setting or a name is not valid.
 func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
 	c := i.config
 	if !c.AcceptTerms {

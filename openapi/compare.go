@@ -14,7 +14,7 @@ import (
 type comparison struct {
 	d            *differ
 	a, b         map[string]any // the documents that contain wide and narrow
-	wide, narrow any            // every value of wide should be one of narrow
+	wide, narrow any            // every value of wide must be a value of narrow
 	answered     bool
 }
 

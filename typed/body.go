@@ -29,7 +29,7 @@ type bodyPlan struct {
 
 	index   []int
 	offset  uintptr
-	typ     reflect.Type // of the field
+	typ     reflect.Type // type of the field
 	decoder bodyDecoder
 }
 

@@ -59,7 +59,7 @@ const (
 type appState struct {
 	config Config
 	log    *slog.Logger    // writes to config.Logger, which may block
-	limits jsonwire.Limits // of bodies
+	limits jsonwire.Limits // for bodies
 	loose  jsonwire.Limits // for bodies that may have unknown members everywhere
 
 	formFields int // dunlin.Config.MaxFormFields

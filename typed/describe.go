@@ -209,8 +209,8 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 	}
 }
 
-// Format registers a format for the rule format of types that are registered later. Messages use
-// the argument what as the noun phrase for a value of the format ("an IBAN"). check reports whether
+// Format registers a format for the rule format of types that are registered later. Messages call a
+// value of the format by the noun phrase in the second argument ("an IBAN"). check reports whether
 // a text has the format; it must be safe for concurrent use. Format panics if the name is taken.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {

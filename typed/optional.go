@@ -44,12 +44,12 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
-// Wraps says what the type stands for; it is for this module only.
+// Wraps returns the wrapped type. It is for this module only.
 func (Optional[T]) Wraps() schema.Wrapped {
 	return schema.Wrapped{Elem: reflect.TypeFor[T](), Optional: true}
 }
 
-// WrapsJSON says how a decoder sets it; it is for this module only.
+// WrapsJSON returns the field names for a decoder. It is for this module only.
 func (Optional[T]) WrapsJSON() jsonwire.Wrapping {
 	return jsonwire.Wrapping{Value: "Value", Set: "Set"}
 }
@@ -89,12 +89,12 @@ func (n *Nullable[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &n.Value)
 }
 
-// Wraps says what the type stands for; it is for this module only.
+// Wraps returns the wrapped type. It is for this module only.
 func (Nullable[T]) Wraps() schema.Wrapped {
 	return schema.Wrapped{Elem: reflect.TypeFor[T](), Nullable: true}
 }
 
-// WrapsJSON says how a decoder sets it; it is for this module only.
+// WrapsJSON returns the field names for a decoder. It is for this module only.
 func (Nullable[T]) WrapsJSON() jsonwire.Wrapping {
 	return jsonwire.Wrapping{Value: "Value", Set: "Set", Null: "Null", AcceptNull: true}
 }

@@ -39,10 +39,10 @@ type Param struct {
 	File     bool   // it is a file of a form
 
 	from   source
-	index  []int // of the field
+	index  []int // index path of the field
 	offset uintptr
-	typ    reflect.Type // of the field
-	elem   reflect.Type // of one value
+	typ    reflect.Type // type of the field
+	elem   reflect.Type // type of one value
 	set    setter       // stores one value into the field, or into an element of a list
 	text   string       // text of the default
 	lists  bool         // the default of a list is set

@@ -69,8 +69,8 @@ type Member struct {
 	Name      string
 	Index     []int // index of the field for reflect.Value.FieldByIndex
 	Node      *Node
-	Required  bool // in input
-	Always    bool // in output
+	Required  bool // required in input
+	Always    bool // always present in output
 	Default   []byte
 	Dependent []string // members that are required if this one is present
 

@@ -207,7 +207,7 @@ func plural(n, one, many string) string {
 	return many
 }
 
-// article returns the indefinite article for the noun what.
+// article returns the indefinite article for a noun.
 func article(what string) string {
 	switch {
 	case what == "" || what == "another value":
