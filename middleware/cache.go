@@ -21,88 +21,91 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// CacheConfig has the settings of a ResponseCache. The zero value of a field stands for its default.
+// CacheConfig has the settings of a [ResponseCache]. The zero value of a field stands for its
+// default.
 type CacheConfig struct {
-	// MaxBytes bounds what is kept: bodies, headers, keys, and what is needed to find them. At the bound, the
-	// answers that have not been asked for longest are dropped. Of that, what is being copied on its way to
-	// clients may have a quarter, or MaxEntry if that is more. Default: 32 MiB.
+	// MaxBytes limits the memory of the cache, in bytes: bodies, headers, keys and overhead. At the
+	// limit, the least recently used responses are evicted. Copies in progress may use a quarter of
+	// MaxBytes, or MaxEntry if that is more. Default: 32 MiB.
 	MaxBytes int64
 
-	// App is the app whose actions the cache stands around. With it, what is kept counts in the app's memory
-	// budget and is the first to go when clients need room, see [dunlin.App.CacheMemory]; and stale answers
-	// are renewed in the background, see StaleWhileRevalidate. Default: none, only MaxBytes bounds the cache.
+	// App is the app whose actions the cache serves. With App, stored responses count in the app's
+	// memory budget and are evicted first when clients need room, see [dunlin.App.CacheMemory], and
+	// stale responses are revalidated in the background, see StaleWhileRevalidate. Default: nil;
+	// only MaxBytes limits the cache.
 	App *dunlin.App
 
-	// MaxEntry bounds one answer, in bytes of its body, also one that comes piece by piece. Default: a
-	// sixteenth of MaxBytes.
+	// MaxEntry limits the body of one response, streamed or not, in bytes. Default: a sixteenth of
+	// MaxBytes.
 	MaxEntry int
 
-	// StaleWhileRevalidate and StaleIfError are how long an answer that has become stale may be sent while a
-	// new one is made, and in place of a 500, 502, 503 or 504, if its own Cache-Control does not say. With
-	// App, the new one is made by a request of the cache's own, a copy of the client's that passes all
-	// middleware. Without App, and beyond 64 such requests, the client that has found it stale waits.
-	// Default: not at all.
+	// StaleWhileRevalidate is how long a stale response may be sent while it is revalidated.
+	// StaleIfError is how long it may be sent instead of a 500, 502, 503 or 504. They apply to
+	// responses whose own Cache-Control does not say. With App, the cache revalidates by a request
+	// of its own, a copy of the client's that passes all middleware. Without App, or with 64 such
+	// requests in progress, the client that found the response stale waits. Default: 0.
 	StaleWhileRevalidate, StaleIfError time.Duration
 
-	// Key returns what else an answer depends on besides host, path, query and the fields that Vary names: a
-	// tenant, or the client's country. Requests for which it reports false bypass the cache. Default:
-	// nothing.
+	// Key returns a further part of the cache key, such as a tenant or the client's country, in
+	// addition to scheme, host, path, query and the fields that Vary names. A request for which it
+	// reports false bypasses the cache. Default: no further part.
 	Key func(*dunlin.Request) (key string, ok bool)
 
-	// Logger gets, at level Warn, the failures for which a stale answer is sent instead. Default:
+	// Logger logs, at level Warn, each failure for which a stale response is sent. Default:
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Revalidate also keeps answers that are never fresh and say so (no-cache, max-age=0, a past Expires), if
-	// they have an ETag or Last-Modified. The action still runs for each request; it gets If-None-Match and
-	// If-Modified-Since for the kept answer, and if it returns 304, the kept one is sent. That saves
-	// something where the action is a [Proxy]. Answers that were fresh once are revalidated in any case.
-	// Default: such answers are not kept.
+	// Revalidate also stores responses that are never fresh (no-cache, max-age=0, a past Expires),
+	// if they have an ETag or Last-Modified. The action still runs for each request. It sees
+	// If-None-Match and If-Modified-Since for the stored response, and if it returns 304, the cache
+	// sends the stored response. This saves work if the action is a [Proxy]. Responses that have
+	// been fresh are revalidated in any case. Default: responses that are never fresh are not
+	// stored.
 	Revalidate bool
 
-	// Heuristic bounds how long an answer counts as fresh that has Last-Modified but does not say how long it
-	// is: for a tenth of the time since it was modified (RFC 9111 section 4.2.2), and for this at most. It is
-	// for caches in front of servers that others run. Default: such answers are not fresh.
+	// Heuristic limits the estimated freshness lifetime of responses that have Last-Modified but
+	// state no lifetime: a tenth of the time since then (RFC 9111 section 4.2.2), at most
+	// Heuristic. It is meant for upstream servers. Default: such responses are stale.
 	Heuristic time.Duration
 
-	// Targets are the names of response fields that are addressed to this cache alone, such as
-	// CDN-Cache-Control (RFC 9213). The first that is there and well-formed takes the place of Cache-Control
-	// and Expires. Default: none.
+	// Targets names response fields that are addressed to this cache, such as CDN-Cache-Control
+	// (RFC 9213). The first that is present and well-formed replaces Cache-Control and Expires.
+	// Default: none.
 	Targets []string
 
-	// ObeyClients heeds the Cache-Control of requests: no-cache, no-store, max-age, max-stale, min-fresh,
-	// only-if-cached. Clients then decide how often actions run. Default: it is ignored.
+	// ObeyClients obeys the Cache-Control of requests: no-cache, no-store, max-age, max-stale,
+	// min-fresh, only-if-cached. It lets any client force actions to run. Default: it is ignored.
 	ObeyClients bool
 }
 
-// A ResponseCache keeps answers that say that they may be kept, by the rules of RFC 9111 for a shared
-// cache, and sends them again without running the action. It is made by NewCache and safe for any number of goroutines.
+// A ResponseCache stores cacheable responses by the rules of RFC 9111 for a shared cache. It
+// answers cache hits without running the action. NewCache makes one. It is safe for concurrent use.
 type ResponseCache struct {
 	config CacheConfig
 	seed   maphash.Seed
 	began  time.Time
 	held   atomic.Int64
 	memory *dunlin.CacheMemory // nil without a budget
-	turn   atomic.Uint32       // which shard is to give up something next
+	turn   atomic.Uint32       // the shard that evicts next
 
-	gathers   cacheGathers // answers that are being copied as they are sent
-	refreshes atomic.Int64 // answers that are being made by requests of its own
+	gathers   cacheGathers // copies in progress
+	refreshes atomic.Int64 // the cache's own revalidation requests in progress
 	counts    cacheCounts
 	shards    [cacheShards]cacheShard
 }
 
-// CacheStats says how a ResponseCache does.
+// CacheStats has the counters of a ResponseCache.
 type CacheStats struct {
-	Hits    uint64 `json:"hits"`    // fresh answers that were sent again
-	Stale   uint64 `json:"stale"`   // stale ones that were: see StaleWhileRevalidate and StaleIfError
+	Hits    uint64 `json:"hits"`    // fresh responses sent from the cache
+	Stale   uint64 `json:"stale"`   // stale responses sent: see StaleWhileRevalidate and StaleIfError
 	Misses  uint64 `json:"misses"`  // requests for which the action ran
-	Waited  uint64 `json:"waited"`  // that waited for the answer to another, of whatever outcome
-	Passed  uint64 `json:"passed"`  // that the cache had nothing to do with
-	Stored  uint64 `json:"stored"`  // answers
-	Renewed uint64 `json:"renewed"` // answers that an action has said by 304 to be still right; they count as stored, too
-	Evicted uint64 `json:"evicted"` // answers that went to make room
+	Waited  uint64 `json:"waited"`  // requests that waited for another's response, with any outcome
+	Passed  uint64 `json:"passed"`  // requests that bypassed the cache
+	Stored  uint64 `json:"stored"`  // responses stored
+	Renewed uint64 `json:"renewed"` // responses renewed by a 304 of the action; they count in Stored, too
+	Evicted uint64 `json:"evicted"` // responses evicted to make room
 	Entries int    `json:"entries"`
-	Bytes   int64  `json:"bytes"` // also of what is being copied
+	Bytes   int64  `json:"bytes"` // includes copies in progress
 }
 
 type cacheCounts struct{ hits, stale, misses, waited, passed, stored, renewed, evicted atomic.Uint64 }
@@ -132,7 +135,7 @@ func NewCache(c CacheConfig) *ResponseCache {
 	return k
 }
 
-// Stats returns a snapshot.
+// Stats returns a snapshot of the counters.
 func (k *ResponseCache) Stats() CacheStats {
 	c := &k.counts
 	s := CacheStats{
@@ -145,28 +148,38 @@ func (k *ResponseCache) Stats() CacheStats {
 	return s
 }
 
-// Middleware returns the middleware that answers from the cache. It stands around actions whose answers say
-// Cache-Control ([dunlin.Response.CachePublic]): behind what adds to each answer, such as RequestID and RateLimit,
-// whose headers would be kept, and behind Compress, or outside of it with Vary as Compress sets it.
+// Middleware returns the middleware that answers requests from the cache. Use it for actions whose
+// responses have Cache-Control ([dunlin.Response.CachePublic]). Put it after middleware that adds
+// headers of one request to responses, such as RequestID and RateLimit: their headers would be
+// stored. Before [Compress], the cache stores variants by Vary; after it, each hit is compressed
+// again.
 //
-// Kept are answers to GET without a body, and without a Connection that names fields to remove, that say for how long they are fresh, and neither set a cookie nor are for one client
-// alone. Requests with Authorization, cookies or a client certificate, those that [BasicAuth] or [KeyAuth] has let pass, and those
-// whose session was asked for, also by the action, share only what says public or s-maxage, also where middleware in front has taken the
-// credentials out. An answer is found by scheme, host, path (as it was spelt, with the question mark of an empty query, and also the one that was sent, see [dunlin.App.Rewrite]), query, CacheConfig.Key and the request fields that its Vary names; requests that say X-Forwarded-Host
-// or another field by which a proxy may change what a request means do not share with those that do not.
+// The cache stores responses to GET that state a freshness lifetime, set no cookie and are not
+// private. A request with a body, or with a Connection that names fields to remove, bypasses the
+// cache. A request identifies its client by Authorization, cookies, a client certificate,
+// [BasicAuth] or [KeyAuth] before the cache, or a session that middleware before the cache or the
+// action has read. Its response is stored, and it is answered from the cache, only with public or
+// s-maxage. This also holds if earlier middleware has removed the credentials.
 //
-// What is made when it is sent, a stream, a file, or what a [Proxy] answers at length, passes on to its client as it comes, and is copied on the
-// way: it is kept once it has come to its end, if it is no longer than MaxEntry and there was room for the copy. What breaks off, or whose
-// client leaves before the end, is not kept; nor is what has trailers.
+// The cache key consists of scheme, host, path, query, CacheConfig.Key and the request fields that
+// Vary names. The path is that of the client's spelling, with the question mark of an empty query,
+// and the original path if [dunlin.App.Rewrite] has changed it. Requests with X-Forwarded-Host, or
+// another field by which a proxy may change the meaning of a request, do not share responses with
+// requests without.
 //
-// Of many requests that miss the same answer one runs the action, and the others wait for it: until it is there in whole, but no longer than half a
-// second once its action has returned, since its client may be slow. Then one of them is the next to run the action; after three such
-// waits a request runs it on its own. Where an answer has turned out not to be
-// one to keep, nobody waits for the next minute. A stale answer is sent, where it
-// may be, while a new one is made: see CacheConfig.StaleWhileRevalidate.
+// A streaming response (a stream, a file, a long response of a [Proxy]) is copied while it is sent.
+// The copy is stored when the response is complete, if it is not larger than MaxEntry and there was
+// room for it. A response is not stored if it is cut off, if its client disconnects before the end,
+// or if it has trailers.
 //
-// A request with another method that was carried out removes the answer to its own URL
-// (RFC 9111 section 4.4). Answers have Age and Cache-Status (RFC 9211).
+// When many requests miss the same response, one runs the action and the others wait. They wait at
+// most half a second after its action has returned, since its client may be slow; then one of them
+// runs the action. After three waits a request runs the action by itself. If a response turns out
+// not to be cacheable, no request waits for it for a minute. A stale response may be sent while a
+// new one is made: see CacheConfig.StaleWhileRevalidate.
+//
+// A successful request with another method removes the stored response to its URL (RFC 9111 section
+// 4.4). Responses have Age and Cache-Status (RFC 9211).
 func (k *ResponseCache) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -180,7 +193,8 @@ func (k *ResponseCache) Middleware() dunlin.Middleware {
 	}
 }
 
-// change passes a request on that is not to be answered from the cache, and forgets what it may have changed.
+// change runs a request that the cache does not answer, and invalidates the responses that it may
+// have changed.
 func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Action) dunlin.Response {
 	k.counts.passed.Add(1)
 	resp := next(r)
@@ -196,7 +210,8 @@ func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Act
 	return resp
 }
 
-// forget forgets the answers to the URL that a reference stands for in the answer to r, if it is one of the same host.
+// forget invalidates the responses to the URL of ref, a reference in the response to r, if it has
+// the same host.
 func (k *ResponseCache) forget(r *dunlin.Request, ref string) {
 	base, err := url.Parse("http://" + r.Host() + escapePath(r.Path()))
 	if err != nil {
@@ -211,8 +226,8 @@ func (k *ResponseCache) forget(r *dunlin.Request, ref string) {
 	}
 }
 
-// Invalidate forgets all answers to a URL, by http and https: host as in the Host field, path as Request.Path has it. Those that are being
-// made at this moment are not stored either.
+// Invalidate removes all responses to a URL, by http and https: host as in the Host field, path as
+// Request.Path has it. A response in progress at that time is not stored.
 func (k *ResponseCache) Invalidate(host, path, query string) {
 	base := k.baseHash(host, path, query)
 	s := k.shard(base)
@@ -226,7 +241,7 @@ func (k *ResponseCache) Invalidate(host, path, query string) {
 	}
 }
 
-// Clear forgets everything.
+// Clear removes all responses. A response in progress at that time is not stored.
 func (k *ResponseCache) Clear() {
 	for i := range k.shards {
 		s := &k.shards[i]
@@ -241,8 +256,8 @@ func (k *ResponseCache) Clear() {
 	}
 }
 
-// rerouting are request fields by which proxies and frameworks change what a request means, and which no
-// Vary names, since nobody thinks of them: an answer that somebody has got by them is not for others.
+// rerouting has the request fields by which proxies and frameworks change the meaning of a request.
+// No Vary names them, so they are part of the key, to prevent cache poisoning.
 var rerouting = [...]string{
 	"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Host",
 	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path",
@@ -250,7 +265,7 @@ var rerouting = [...]string{
 	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
-// The fields that the cache looks at beside these, and their bits among keyNames.
+// keyNames has rerouting and the following fields; these are their bits.
 const (
 	withConnection uint64 = 1 << (len(rerouting) + iota)
 	withAuthorization
@@ -261,8 +276,9 @@ const (
 
 var keyNames = exchange.NewNames(append(rerouting[:], "Connection", "Authorization", "Cookie")...)
 
-// namesFields reports whether a Connection field names fields that a [Proxy] removes beside those that it always removes. The answer
-// was made without them, though a Vary that names them would find it by what the client has sent.
+// namesFields reports whether a Connection field names fields that a [Proxy] removes in addition to
+// the usual ones. The response is made without them, but Vary would select it by the client's
+// values.
 func namesFields(connection string) bool {
 	for option := range strings.SplitSeq(connection, ",") {
 		option = strings.Trim(option, " \t")
@@ -273,15 +289,15 @@ func namesFields(connection string) bool {
 	return false
 }
 
-// forwardedField is the field of RFC 7239, of which those parts reroute that do not say whom a request is from.
+// forwardedField is the field of RFC 7239. All of its parameters reroute except for and by.
 const forwardedField = "Forwarded"
 
-// reroutes returns what a field that reroutes has that does.
+// reroutes returns the part of a field's value that reroutes.
 func reroutes(name, value string) string {
 	if name != forwardedField || value == "" {
 		return value
 	}
-	var b strings.Builder // untouched for a field that only says whom
+	var b strings.Builder // stays empty for a field that has only for and by
 	for pair := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || c == ';' }) {
 		pair = strings.Trim(pair, " \t")
 		if who, _, _ := strings.Cut(pair, "="); !isField(who, "for", "by") {
@@ -292,8 +308,8 @@ func reroutes(name, value string) string {
 	return b.String()
 }
 
-// rerouted returns what a request has of fields that reroute: names in order and values with their lengths, so that of no other fields
-// the same is made.
+// rerouted returns the rerouting fields of a request: names in order, values with their lengths.
+// Different fields give different results.
 func rerouted(r *dunlin.Request, set uint64) string {
 	var room [256]byte
 	all := room[:0]
@@ -307,37 +323,38 @@ func rerouted(r *dunlin.Request, set uint64) string {
 	return string(all)
 }
 
-// secureMix tells the hashes of https from those of http.
+// secureMix distinguishes hashes of https from those of http.
 const secureMix = 0x9e3779b97f4a7c15
 
-// A cacheKey is what chooses an answer, but for Vary.
+// A cacheKey selects a response, except for Vary.
 type cacheKey struct {
-	base              uint64 // hash of host, path and query, which also chooses the shard, of either scheme
-	hash              uint64 // of everything
+	base              uint64 // hash of host, path and query, without the scheme; it also selects the shard
+	hash              uint64 // of all fields
 	host, path, query string
-	sent              string // the path that was sent, where it was rewritten
-	spelt             string // the path with its escapes, if it has some, and an empty query
+	sent              string // the original path, if it was rewritten
+	spelt             string // the client's spelling, if the path has escapes or the query is empty
 	secure            bool   // the scheme is https
 	extra             string // CacheConfig.Key
-	rerouted          string // fields that reroute, each with its length
+	rerouted          string // rerouting fields, each with its length
 }
 
 func (k *ResponseCache) baseHash(host, path, query string) uint64 {
-	const odd = 0x9e3779b97f4a7c15 // so that places are not the same
+	const odd = 0x9e3779b97f4a7c15 // distinguishes positions
 	return (maphash.String(k.seed, host)*odd+maphash.String(k.seed, path))*odd + maphash.String(k.seed, query)
 }
 
-// writeParts writes strings so that no others are the same.
+// writeParts hashes strings unambiguously.
 func writeParts(h *maphash.Hash, parts ...string) {
 	for _, s := range parts {
-		_ = h.WriteByte(byte(len(s))) // a hash takes everything
+		_ = h.WriteByte(byte(len(s))) // never fails
 		_ = h.WriteByte(byte(len(s) >> 8))
 		_, _ = h.WriteString(s)
 	}
 }
 
-// keyOf fills in the key of a request, and reports whether the cache is for it: what a body has chosen is not for others, nor is what was
-// made without fields that the client had removed on the way. seen are those of keyNames that may be there.
+// keyOf sets the key of a request. It reports false if the request must bypass the cache: its
+// response may depend on a body, or is made without fields that the client had removed. seen has
+// the bits of keyNames for the fields that may be present.
 func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok bool) {
 	if r.ContentLength() != 0 {
 		return 0, false
@@ -358,12 +375,12 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok
 		key.rerouted = rerouted(r, fields)
 	}
 	if sent := r.SentPath(); sent != key.path {
-		key.sent = sent // the action may say it
+		key.sent = sent // the action may use it
 		if strings.HasSuffix(inside.Spelling(r), "?") {
 			key.spelt = "?"
 		}
 	} else {
-		key.spelt = inside.Spelling(r) // a standard handler, and the server behind a Proxy, sees it: /a%3Bb is not /a;b, nor is /a? /a
+		key.spelt = inside.Spelling(r) // a standard handler or a Proxy's upstream sees it: /a%3Bb differs from /a;b, and /a? from /a
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -378,7 +395,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok
 	return seen, true
 }
 
-// seldomHash is that of what few requests have.
+// seldomHash returns the hash of the key's rare parts.
 func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
 	var h maphash.Hash
 	h.SetSeed(k.seed)
@@ -386,7 +403,7 @@ func (k *ResponseCache) seldomHash(key *cacheKey) uint64 {
 	return h.Sum64()
 }
 
-// serve answers a GET or HEAD.
+// serve answers a GET or HEAD request.
 func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	var key cacheKey
 	part := r.Method() == http.MethodGet && r.HeaderList("Range") != ""
@@ -405,7 +422,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		}
 	}
 	if f := k.refreshing(r); f != nil {
-		if !f.stale.key.same(&key) { // the app takes it for another request now
+		if !f.stale.key.same(&key) { // the app now rewrites it to another request
 			return k.make(r, &key, req, nil, nil, next)
 		}
 		return k.make(r, &key, req, f.stale, f, next)
@@ -436,19 +453,20 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 	}
 }
 
-// notInCache answers who wants nothing but what is kept.
+// notInCache returns the response to only-if-cached without a usable stored response.
 func notInCache() dunlin.Response {
 	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the answer is not in the cache"})
 }
 
-// mostWaits is for how many answers to others a request waits that turn out to be none for it: failures, or of
-// another variant.
+// mostWaits is the number of waits of a request for responses that it then cannot use: failures, or
+// other variants.
 const mostWaits = 3
 
-// make runs the action and stores its answer if it may be. A flight that it leads ends with it; stale is what may be
-// sent instead of an error, and what the action is asked about.
+// make runs the action and stores its response if it is cacheable. It ends the flight f, if the
+// request leads one. The action revalidates stale, if there is one; stale may also be sent instead
+// of an error.
 func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, next dunlin.Action) dunlin.Response {
-	passedOn := false // the flight, which ends with the copy
+	passedOn := false // the flight ends with the copy
 	defer func() {
 		if !passedOn {
 			k.finish(key, f)
@@ -461,7 +479,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		if resp, ok := k.renew(r, key, req, stale, resp, epoch); ok {
 			return resp
 		}
-		resp = r.WithHeaders(unconditional, next) // it is about another answer than what is kept
+		resp = r.WithHeaders(unconditional, next) // the client's conditions are about another response than the stored one
 	}
 	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
 		k.counts.stale.Add(1)
@@ -488,12 +506,12 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		resp = resp.Header("Cache-Status", cacheStatusStored)
 	}
 	if asked && resp.StatusCode() == http.StatusOK && holds(r, resp.Get(etag), resp.Get("Last-Modified")) {
-		return resp.Status(http.StatusNotModified) // the action has not seen what the client asked
+		return resp.Status(http.StatusNotModified) // the action did not see the client's conditions
 	}
 	return resp
 }
 
-// send answers with an entry, or 304 if the client has the same.
+// send answers with an entry, or with 304 if the client has the same.
 func (k *ResponseCache) send(r *dunlin.Request, e *cacheEntry) dunlin.Response {
 	now, status := k.at(r), cacheStatusHit
 	if now < e.freshUntil {
@@ -513,22 +531,22 @@ func isFailure(status int) bool {
 	return false
 }
 
-// now is the time since the cache was made.
+// now returns the time since the cache was made.
 func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
 
-// at is about now, for what is only looked at.
+// at returns the approximate time since the cache was made, by the request's clock.
 func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(r.Now().Sub(k.began), 0) }
 
-// A cacheFlight is an action that is running for all who miss its answer.
+// A cacheFlight is a running action whose response several requests wait for.
 type cacheFlight struct {
 	id    uint64
 	done  chan struct{}
-	once  sync.Once   // for its end
-	stale *cacheEntry // what there is, or nil
-	own   bool        // a request of the cache's own leads it, which no client slows down
+	once  sync.Once   // guards its end
+	stale *cacheEntry // the stored response, or nil
+	own   bool        // a request of the cache's own leads it; no client slows it down
 }
 
-// wait waits for the end of the flight.
+// wait waits for the end of the flight, or of ctx.
 func (f *cacheFlight) wait(ctx context.Context) error {
 	select {
 	case <-f.done:
@@ -538,7 +556,7 @@ func (f *cacheFlight) wait(ctx context.Context) error {
 	}
 }
 
-// statuses for the field Cache-Status (RFC 9211).
+// Values of the field Cache-Status (RFC 9211).
 const (
 	cacheStatusHit     = "Dunlin; hit"
 	cacheStatusStale   = "Dunlin; hit; detail=stale"
@@ -547,7 +565,7 @@ const (
 	cacheStatusRenewed = "Dunlin; fwd=stale; fwd-status=304"
 )
 
-// leaveOut reports whether a field is not kept with an answer: it is about one client or one moment.
+// leaveOut reports whether a field is not stored: it concerns one client or one moment.
 func leaveOut(name string) bool {
 	return isField(name, "Age", "Cache-Status", "Ratelimit", "Ratelimit-Policy", "Idempotent-Replayed") || strings.HasPrefix(name, "Proxy-")
 }

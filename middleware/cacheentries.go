@@ -19,21 +19,22 @@ type cacheShard struct {
 	mu      sync.Mutex
 	entries map[uint64][]*cacheEntry // variants by cacheKey.hash, the latest first
 	flights map[uint64]*cacheFlight
-	epochs  [256]uint64   // count invalidations, by hash: what was begun before one is not stored
-	pass    [256]passMark // of what was not to be stored, by hash
-	recent  cacheEntry    // ring: recent.next was asked for last, recent.prev is the first to go
+	epochs  [256]uint64   // number of invalidations, by hash: a response begun before one is not stored
+	pass    [256]passMark // of responses that are not cacheable, by hash
+	recent  cacheEntry    // ring: recent.next is the most recently used, recent.prev the least
 }
 
-// A passMark says that the answers of a key are not stored: nobody waits for another's.
+// A passMark notes that the responses to a key are not cacheable: requests do not wait for each
+// other.
 type passMark struct {
 	hash  uint64
 	until time.Duration
 }
 
-// passFor is how long that is believed.
+// passFor is the lifetime of a passMark.
 const passFor = time.Minute
 
-// mostVariants bounds the answers of one URL that differ by Vary.
+// mostVariants is the maximum number of variants of one URL.
 const mostVariants = 64
 
 func (s *cacheShard) init() {
@@ -41,7 +42,7 @@ func (s *cacheShard) init() {
 	s.recent.prev, s.recent.next = &s.recent, &s.recent
 }
 
-// all yields the entries, of which the one that was yielded may be removed. The shard is locked.
+// all yields the entries of a locked shard. The loop may remove the entry that was yielded.
 func (s *cacheShard) all() iter.Seq[*cacheEntry] {
 	return func(yield func(*cacheEntry) bool) {
 		for e := s.recent.next; e != &s.recent; {
@@ -86,8 +87,8 @@ func (s *cacheShard) passMark(id uint64) *passMark {
 	return &s.pass[id/cacheShards%uint64(len(s.pass))]
 }
 
-// flightID says which requests wait for each other: those with credentials do not mix with others, who may be
-// sent what those may not.
+// flightID selects the requests that wait for each other. Requests with credentials do not wait
+// with others, since these must not get their responses.
 func flightID(key *cacheKey, req httpcache.Request) uint64 {
 	if req.Authorized || req.Identified {
 		return ^key.hash
@@ -95,8 +96,8 @@ func flightID(key *cacheKey, req httpcache.Request) uint64 {
 	return key.hash
 }
 
-// look finds what there is for a request: an entry that may be sent, if it does not lead; or a flight, which it leads or
-// waits for; or neither, when it is to run on its own. Who leads gets the entry that may be sent
+// look returns the usable entry for a request, or the flight that it leads or waits for, or neither
+// if the request must run the action by itself. A leader also gets the entry that may be sent
 // instead of an error.
 func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) (e *cacheEntry, f *cacheFlight, leads bool) {
 	s, now, id := k.shard(key.base), k.at(r), flightID(key, req)
@@ -123,7 +124,7 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		}
 	}
 	if r.Method() != http.MethodGet {
-		return nil, nil, false // what GET would get is not known from it
+		return nil, nil, false // HEAD does not tell the response to GET
 	}
 	if mark := s.passMark(id); mark.hash == id && now < mark.until {
 		return e, nil, true
@@ -136,10 +137,10 @@ func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	return e, f, true
 }
 
-// match returns the variant that a request chooses. The shard is locked.
+// match returns the variant that a request selects. The caller holds the shard's lock.
 func (k *ResponseCache) match(s *cacheShard, r *dunlin.Request, key *cacheKey) *cacheEntry {
 	var room [httpcache.MostVary]string
-	var names, values []string // looked for last, and what was found
+	var names, values []string // the fields looked up last, and their values
 	for _, e := range s.entries[key.hash] {
 		if !e.key.same(key) {
 			continue
@@ -154,7 +155,7 @@ func (k *ResponseCache) match(s *cacheShard, r *dunlin.Request, key *cacheKey) *
 	return nil
 }
 
-// sameSelection reports whether values of request fields choose the same variant.
+// sameSelection reports whether two lists of request field values select the same variant.
 func sameSelection(vary, a, b []string) bool {
 	for i, name := range vary {
 		if !httpcache.SameSelection(name, a[i], b[i]) {
@@ -164,7 +165,7 @@ func sameSelection(vary, a, b []string) bool {
 	return true
 }
 
-// selected appends the values of the fields that a Vary names.
+// selected appends the values of the request fields that a Vary names.
 func selected(r *dunlin.Request, vary, values []string) []string {
 	for _, name := range vary {
 		values = append(values, r.HeaderList(name))
@@ -172,14 +173,14 @@ func selected(r *dunlin.Request, vary, values []string) []string {
 	return values
 }
 
-// same reports whether two keys are the same, not their hashes only.
+// same reports whether two keys are equal; it compares more than hashes.
 func (key *cacheKey) same(other *cacheKey) bool {
 	return key.path == other.path && key.query == other.query && key.host == other.host && key.secure == other.secure && key.extra == other.extra && key.sent == other.sent &&
 		key.spelt == other.spelt &&
 		key.rerouted == other.rerouted
 }
 
-// finish ends a flight, if there is one.
+// finish ends a flight; f may be nil.
 func (k *ResponseCache) finish(key *cacheKey, f *cacheFlight) {
 	if f == nil {
 		return
@@ -193,7 +194,8 @@ func (k *ResponseCache) finish(key *cacheKey, f *cacheFlight) {
 	})
 }
 
-// store keeps an entry if it may be, and reports whether it is kept. With nil it notes that there is nothing to wait for, if lasting.
+// store stores an entry if allowed, and reports whether it did. With a nil entry and lasting it
+// sets a passMark.
 func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntry, epoch uint64, lasting bool) bool {
 	s := k.shard(key.base)
 	room := e != nil && k.makeRoom(e.size)
@@ -206,7 +208,7 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	}
 	if !room || e.freshUntil <= e.born {
 		if lasting {
-			*mark = passMark{id, k.now() + passFor} // nobody waits for another's
+			*mark = passMark{id, k.now() + passFor} // requests do not wait for each other
 		}
 	} else if mark.hash == id {
 		*mark = passMark{}
@@ -217,14 +219,14 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	variants := s.entries[key.hash]
 	for _, old := range variants {
 		if old.made > e.made && old.key.same(key) && (!slices.Equal(old.vary, e.vary) || slices.Equal(old.values, e.values)) {
-			k.giveBack(e.size) // it came sooner, and took longer
+			k.giveBack(e.size) // a newer response was stored meanwhile
 			return false
 		}
 	}
 	k.counts.stored.Add(1)
 	for _, old := range slices.Clone(variants) {
 		if !old.key.same(key) || slices.Equal(old.vary, e.vary) && slices.Equal(old.values, e.values) || !slices.Equal(old.vary, e.vary) {
-			k.drop(s, old) // replaced, or chosen by other fields than the answer says now
+			k.drop(s, old) // replaced, or selected by other fields than Vary names now
 		}
 	}
 	for len(s.entries[key.hash]) >= mostVariants {
@@ -237,20 +239,22 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	return true
 }
 
-// clone returns the key in memory of its own: strings of a request keep others alive.
+// clone returns a copy of the key in memory of its own: strings of a request would keep its memory
+// alive.
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
-	own.sent, own.spelt = strings.Clone(key.sent), strings.Clone(key.spelt) // rerouted is the key's own
+	own.sent, own.spelt = strings.Clone(key.sent), strings.Clone(key.spelt) // rerouted is the key's own already
 	return own
 }
 
-// size returns how many bytes of strings the key holds.
+// size returns the length of the key's strings, in bytes.
 func (key *cacheKey) size() int64 {
 	return int64(len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent) + len(key.spelt) + len(key.rerouted))
 }
 
-// makeRoom takes n bytes, for which others may have to go. No shard is locked by the caller.
+// makeRoom reserves n bytes, and evicts entries for them if necessary. The caller holds no shard's
+// lock.
 func (k *ResponseCache) makeRoom(n int64) bool {
 	if n > k.config.MaxBytes {
 		return false
@@ -264,7 +268,7 @@ func (k *ResponseCache) makeRoom(n int64) bool {
 	return true
 }
 
-// giveBack is the end of makeRoom.
+// giveBack releases n bytes that makeRoom has reserved.
 func (k *ResponseCache) giveBack(n int64) {
 	k.held.Add(-n)
 	if k.memory != nil {
@@ -272,17 +276,17 @@ func (k *ResponseCache) giveBack(n int64) {
 	}
 }
 
-// shrink gives up copies and drops entries of so many bytes, if there are.
+// shrink evicts copies and entries until n bytes are released or none is left.
 func (k *ResponseCache) shrink(n int64) {
 	for goal := k.held.Load() - n; k.held.Load() > max(goal, 0) && (k.evict() || k.giveUpIdle(0)); {
 	}
 }
 
-// looked is in how many shards, that have something, the entry is looked for that goes.
+// looked is the number of non-empty shards in which evict looks for the least recently used entry.
 const looked = 8
 
-// evict gives up a copy that does not get on, or else drops an entry that was not asked for for about the longest time. It reports
-// false when there is neither.
+// evict discards a stalled copy, or else an entry among the least recently used. It reports whether
+// there was one.
 func (k *ResponseCache) evict() bool {
 	if k.giveUpIdle(stalledAfter) {
 		return true
@@ -313,7 +317,7 @@ func (k *ResponseCache) evict() bool {
 	return true
 }
 
-// drop removes an entry. The shard is locked.
+// drop removes an entry. The caller holds the shard's lock.
 func (k *ResponseCache) drop(s *cacheShard, e *cacheEntry) {
 	if e.gone {
 		return

@@ -14,14 +14,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
-// A cacheEntry is an answer that is kept. It is not changed once it is in a shard, but for its place in the ring.
+// A cacheEntry is a stored response. In a shard only its position in the ring changes.
 type cacheEntry struct {
 	prev, next *cacheEntry
-	used       time.Duration // when it was asked for last
+	used       time.Duration // time of last use
 	gone       bool          // shard.mu guards the four
 
 	key    cacheKey
-	vary   []string // fields that chose it, and their values
+	vary   []string // the fields that select it, and their values
 	values []string
 
 	status       int
@@ -30,32 +30,33 @@ type cacheEntry struct {
 	etag         string
 	lastModified string
 	shareable    bool
-	mayBeStale   bool // nothing forbids it
+	mayBeStale   bool // no directive forbids stale use
 	size         int64
 
-	made       time.Duration // when its head came
-	born       time.Duration // when its age was 0
+	made       time.Duration // arrival of its head
+	born       time.Duration // the time at which its age was 0
 	freshUntil time.Duration
-	staleUntil time.Duration // while another is made
-	errorUntil time.Duration // instead of an error
+	staleUntil time.Duration // end of stale-while-revalidate
+	errorUntil time.Duration // end of stale-if-error
 
-	rendered [2]atomic.Pointer[renderedEntry] // fresh and stale, as of one second
+	rendered [2]atomic.Pointer[renderedEntry] // fresh and stale, rendered for one second
 }
 
 type renderedEntry struct {
 	age  int64
-	resp dunlin.Response // plain, so that it may be sent any number of times
+	resp dunlin.Response // complete, so it may be sent any number of times
 }
 
-// A cacheDraft is an answer that may become an entry.
+// A cacheDraft is a response that may become an entry.
 type cacheDraft struct {
 	status int
 	fields []string // names and values
 	body   []byte
-	kept   bool // the body is an entry's already, not that of a response
+	kept   bool // the body belongs to an entry, not to a response
 }
 
-// draftOf returns an answer without what is not kept of any. It is in the memory of the response.
+// draftOf returns a response without the fields that are never stored. It shares the response's
+// memory.
 func draftOf(resp dunlin.Response) *cacheDraft {
 	return newDraft(resp.StatusCode(), resp.Body(), resp.Fields())
 }
@@ -70,12 +71,12 @@ func newDraft(status int, body []byte, fields iter.Seq2[string, string]) *cacheD
 	return d
 }
 
-// own gives the draft memory of its own.
+// own copies the draft's strings and body into memory of its own.
 func (d *cacheDraft) own() {
 	if !d.kept {
 		d.body = slices.Clone(d.body)
 	}
-	fields := make([]string, len(d.fields), len(d.fields)+2) // and a date
+	fields := make([]string, len(d.fields), len(d.fields)+2) // 2 for a Date
 	for i, s := range d.fields {
 		fields[i] = strings.Clone(s)
 	}
@@ -98,7 +99,7 @@ func (d *cacheDraft) get(name string) string {
 	return ""
 }
 
-// remove takes fields out.
+// remove removes the fields for which is reports true.
 func (d *cacheDraft) remove(is func(name string) bool) {
 	kept := d.fields[:0]
 	for i := 0; i < len(d.fields); i += 2 {
@@ -109,7 +110,8 @@ func (d *cacheDraft) remove(is func(name string) bool) {
 	d.fields = kept
 }
 
-// about returns what the rules need to know of it. Of the fields that are for some caches alone (RFC 9213), the first counts that is well-formed.
+// about returns the caching rules' view of a draft. Of the targeted fields (RFC 9213) the first
+// well-formed one counts.
 func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	expires := d.values("Expires")
 	a := &httpcache.Response{
@@ -126,12 +128,13 @@ func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	return a
 }
 
-// mayKeep reports, before anything is copied, whether an answer is small and complete.
+// mayKeep reports, before anything is copied, whether a response is small and complete.
 func (k *ResponseCache) mayKeep(resp dunlin.Response) bool {
 	return resp.Len() >= 0 && resp.Len() <= k.config.MaxEntry && resp.Err() == nil
 }
 
-// newEntry returns the entry of an answer, which was this old when it came; nil if it may not be kept, or is not worth it.
+// newEntry returns the entry of a response that arrived with the given Age, or nil if it may not be
+// stored or is not worth it.
 func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache.Request, d *cacheDraft, age string) *cacheEntry {
 	clock := time.Now()
 	about := k.about(d)
@@ -140,7 +143,7 @@ func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache
 	}
 	vary, always := httpcache.ParseVary(d.values("Vary")...)
 	about.SetsCookie, about.VariesAlways = len(d.values("Set-Cookie")) > 0, always
-	if inside.Credentials(r, 0, false)&exchange.Identified != 0 { // the action may have asked for the session since
+	if inside.Credentials(r, 0, false)&exchange.Identified != 0 { // the action may have read the session
 		req.Identified = true
 	}
 	if !about.MayStore(req) {
@@ -157,7 +160,7 @@ func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache
 	return e
 }
 
-// cloned returns strings in memory of their own.
+// cloned returns copies of strings.
 func cloned(list []string) []string {
 	own := make([]string, len(list))
 	for i, s := range list {
@@ -166,7 +169,8 @@ func cloned(list []string) []string {
 	return own
 }
 
-// entryOf makes the entry. An answer without a date gets one, that of its arrival (RFC 9110 section 6.6.1).
+// entryOf makes an entry. A response without a Date gets the time of its arrival (RFC 9110 section
+// 6.6.1).
 func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft, about *httpcache.Response, vary []string, age time.Duration, clock time.Time) *cacheEntry {
 	d.own()
 	now := k.now()
@@ -181,10 +185,10 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	e.freshUntil = e.born + about.Freshness(clock)
 	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
 	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
-	const overhead = 1024 // of the entry, its blocks and its places in map and ring
+	const overhead = 1024 // of the entry, its blocks, and its places in map and ring, in bytes
 	e.size = overhead + int64(len(e.body)) + key.size()
 	for i := 0; i < len(e.fields); i += 2 {
-		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // kept, and rendered for two engines
+		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // stored, and rendered for two engines
 	}
 	for _, v := range selected(r, vary, nil) {
 		e.values = append(e.values, strings.Clone(v))
@@ -193,9 +197,9 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	return e
 }
 
-// response returns the answer as of now. It is rendered once a second at most.
+// response returns the response for a time. It is rendered at most once a second.
 func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response {
-	age := int64(max(now-e.born, 0) / time.Second) // another loop's clock may be behind
+	age := int64(max(now-e.born, 0) / time.Second) // another loop's clock may lag
 	slot := &e.rendered[0]
 	if status != cacheStatusHit {
 		slot = &e.rendered[1]
@@ -213,19 +217,20 @@ func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response 
 	return resp
 }
 
-// notModified reports whether a conditional request has the entry's answer already (RFC 9110 section 13.2.2).
+// notModified reports whether a conditional request has the entry's response already (RFC 9110
+// section 13.2.2).
 func (e *cacheEntry) notModified(r *dunlin.Request) bool {
 	if r.Header("If-None-Match") == "" && r.Header("If-Modified-Since") == "" {
 		return false
 	}
 	changed := e.lastModified
 	if changed == "" {
-		changed = e.get("Date") // it is not newer than that (RFC 9111 section 4.3.2)
+		changed = e.get("Date") // the latest possible Last-Modified (RFC 9111 section 4.3.2)
 	}
 	return holds(r, e.etag, changed)
 }
 
-// holds reports whether a client has an answer with this entity tag and time already.
+// holds reports whether a client already has a response with this entity tag and modification time.
 func holds(r *dunlin.Request, tag, changed string) bool {
 	if r.Header("If-None-Match") != "" {
 		return tag != "" && !noneMatch(r, tag)
@@ -238,5 +243,5 @@ func holds(r *dunlin.Request, tag, changed string) bool {
 	return err == nil && !modified.After(have)
 }
 
-// get returns the value of a field that is kept.
+// get returns the value of a stored field.
 func (e *cacheEntry) get(name string) string { return (&cacheDraft{fields: e.fields}).get(name) }

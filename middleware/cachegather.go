@@ -14,57 +14,60 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// An answer that is made when it is sent — a stream, a file, what a server behind a Proxy answers at length — passes on to its client as
-// it comes, and is copied on the way:
+// A streaming response (a stream, a file, a long response of a Proxy's upstream) is copied while it
+// is sent to its client:
 //
-//	action ─▶ its response ─▶ middleware outside of the cache ─▶ head ─▶ pieces ──────────▶ client
-//	                                                             Begin   Piece … End(whole)
-//	                                                             entry   its body ─▶ store
+//	action ─▶ its response ─▶ middleware before the cache ─▶ head ─▶ pieces ───────────▶ client
+//	                                                          Begin   Piece … End(whole)
+//	                                                          entry   its body ─▶ store
 //
-// The copy counts as what is kept from its first byte on. It has the pace of its client, so others need not wait for it for long, and
-// what does not get on goes before anything that is kept.
+// The copy counts in MaxBytes from its first byte. It arrives at the pace of its client, so other
+// requests wait for it only for a short time, and a stalled copy is discarded before any stored
+// response is evicted.
 
 const (
-	// longestCopy is for how long others wait for an answer that is being copied, once its action has returned. Then one of them runs
-	// the action, too, for the rest: the client may be slow.
+	// longestCopy is how long other requests wait for a copy after its action has returned. Then
+	// one of them runs the action, too: the client may be slow.
 	longestCopy = 500 * time.Millisecond
-	// stalledAfter is for how long nothing has come of what goes first when room is needed. What has come for slowAfter counts as stalled.
+	// stalledAfter: copies without progress for this long are discarded first when room is needed.
+	// slowAfter: so are copies that have taken this long.
 	stalledAfter, slowAfter = time.Second, 10 * time.Second
-	// firstCopy is how much room the copy of an answer of unknown size has at first.
+	// firstCopy is the initial capacity of a copy of unknown size, in bytes.
 	firstCopy = 16 << 10
 )
 
-// A cacheGather is such an answer, and the tap that copies it.
+// A cacheGather is a copy in progress, and the tap that makes it.
 type cacheGather struct {
 	cache  *ResponseCache
 	r      *dunlin.Request
 	key    cacheKey
 	req    httpcache.Request
 	stale  *cacheEntry
-	flight *cacheFlight // or nil
+	flight *cacheFlight // may be nil
 	epoch  uint64
 	timer  *time.Timer // ends the flight
-	size   int64       // of the body, -1 if that is not known
-	e      *cacheEntry // what it is to be, without the body; nil before Begin
-	n      int         // bytes that were copied
+	size   int64       // of the body, in bytes; -1 if unknown
+	e      *cacheEntry // the future entry, without the body; nil before Begin
+	n      int         // bytes copied
 	moved  atomic.Int64
 
-	refused bool // there was no room, or too much came
+	refused bool // there was no room, or the response was too long
 
 	mu   sync.Mutex
 	body []byte
-	room int  // its capacity, which is accounted for; changes on the goroutine of Piece
-	gone bool // that has been given back
+	room int  // capacity of body, as accounted for; only Piece changes it
+	gone bool // room has been released
 }
 
-// cacheGathers are those of a cache that hold something.
+// cacheGathers has the copies of a cache that hold memory.
 type cacheGathers struct {
 	bytes atomic.Int64
 	mu    sync.Mutex
 	set   map[*cacheGather]struct{}
 }
 
-// gather has an answer that is made when it is sent kept then, if it may be, and reports false for one that is not. The flight ends with it.
+// gather copies a streaming response while it is sent, if it may be stored; else it reports false.
+// The flight ends with the copy.
 func (k *ResponseCache) gather(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	g := &cacheGather{cache: k, r: r, key: *key, req: req, stale: stale, flight: f, epoch: epoch}
 	tapped, ok := inside.Tap(resp, g)
@@ -72,13 +75,13 @@ func (k *ResponseCache) gather(r *dunlin.Request, key *cacheKey, req httpcache.R
 		return resp, false
 	}
 	if f != nil && !f.own {
-		// Also if it is never sent.
+		// The timer also ends the flight if the response is never sent.
 		g.timer = time.AfterFunc(longestCopy, func() { k.finish(&g.key, f) })
 	}
 	return tapped, true
 }
 
-// Begin decides whether the answer is to be kept.
+// Begin decides whether to copy the response.
 func (g *cacheGather) Begin(a exchange.Answer, size int64) (exchange.Answer, bool) {
 	k, complete := g.cache, a.Kind() == exchange.Complete
 	d, age, trailers := newDraft(a.Status(), nil, a.Headers), "", false
@@ -116,12 +119,12 @@ func (g *cacheGather) Begin(a exchange.Answer, size int64) (exchange.Answer, boo
 	return a, !complete
 }
 
-// lasting reports whether the next answer will be like this one.
+// lasting reports whether the next response is likely to have the same outcome.
 func (g *cacheGather) lasting(status int) bool {
 	return status < http.StatusInternalServerError && g.r.Context().Err() == nil
 }
 
-// Piece copies what comes. It is false if there is no room for it.
+// Piece appends p to the copy. It reports false if there is no room.
 func (g *cacheGather) Piece(p []byte) bool {
 	g.moved.Store(int64(g.cache.now()))
 	if g.n+len(p) > g.room && !g.grow(len(p)) {
@@ -138,7 +141,7 @@ func (g *cacheGather) Piece(p []byte) bool {
 	return true
 }
 
-// grow makes room for n bytes more.
+// grow makes room for n more bytes.
 func (g *cacheGather) grow(n int) bool {
 	k, most := g.cache, g.cache.config.MaxEntry
 	if g.size >= 0 {
@@ -149,7 +152,7 @@ func (g *cacheGather) grow(n int) bool {
 	}
 	room := min(max(g.n+n, 2*g.room, firstCopy), most)
 	if g.size >= 0 {
-		room = most // at once: what is given up on the way is much for the collector, what is refused nothing
+		room = most // at once: repeated growth costs garbage
 	}
 	if !k.roomToGather(int64(room - g.room)) {
 		return false
@@ -168,7 +171,7 @@ func (g *cacheGather) grow(n int) bool {
 	return true
 }
 
-// giveUp gives its memory back, unless that has been done.
+// giveUp releases the memory of the copy. Further calls do nothing.
 func (g *cacheGather) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,7 +181,7 @@ func (g *cacheGather) giveUp() {
 	}
 }
 
-// End keeps the answer if it is whole, and ends its flight.
+// End stores the response if whole is true, and ends the flight.
 func (g *cacheGather) End(whole bool) {
 	k := g.cache
 	defer g.land()
@@ -189,10 +192,10 @@ func (g *cacheGather) End(whole bool) {
 	if whole = whole && !gone; whole && cap(body)-len(body) > len(body)/8 {
 		body = slices.Clone(body)
 	}
-	g.giveUp() // what is stored counts anew
+	g.giveUp() // store reserves memory anew
 	switch {
-	case g.e == nil: // it has not begun
-	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // else who makes it may have left off because its client has gone
+	case g.e == nil: // Begin was not called
+	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // else the action may have stopped because its client disconnected
 		g.e.body = body
 		g.e.size += int64(cap(body))
 		k.store(&g.e.key, g.req, g.e, g.epoch, true)
@@ -224,7 +227,7 @@ func (all *cacheGathers) unlist(g *cacheGather) {
 	delete(all.set, g)
 }
 
-// roomToGather takes n bytes for what is being copied, which may have a quarter of the cache.
+// roomToGather reserves n bytes for a copy. Copies may use a quarter of the cache.
 func (k *ResponseCache) roomToGather(n int64) bool {
 	for k.gathers.bytes.Add(n) > max(k.config.MaxBytes/4, int64(k.config.MaxEntry)) {
 		k.gathers.bytes.Add(-n)
@@ -239,13 +242,14 @@ func (k *ResponseCache) roomToGather(n int64) bool {
 	return true
 }
 
-// gathered gives -n bytes of roomToGather back.
+// gathered releases -n bytes of roomToGather.
 func (k *ResponseCache) gathered(n int64) {
 	k.gathers.bytes.Add(n)
 	k.giveBack(-n)
 }
 
-// giveUpIdle gives up the copy of which nothing has come for the longest time, if that is long enough, and reports whether there was one.
+// giveUpIdle discards the copy without progress for the longest time, if that is at least atLeast,
+// and reports whether there was one.
 func (k *ResponseCache) giveUpIdle(atLeast time.Duration) bool {
 	if k.gathers.bytes.Load() == 0 {
 		return false
