@@ -10,52 +10,54 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// AccessLog logs a line for each request to logger, at level Info; a nil logger
-// stands for slog.Default() at the time of the call. The line says what the client got,
-// whoever answered: see [dunlin.Request.OnAnswer]. Answers to what no middleware has
-// seen, such as requests over a limit, are logged by [LogAnswers] only. The attributes:
+// AccessLog logs a line for each request to logger, at level Info. A nil logger means
+// slog.Default() at the time of the call. The line describes the response that the client got,
+// whatever made it: see [dunlin.Request.OnAnswer]. Only [LogAnswers] logs responses to requests
+// that no middleware sees, such as those over a limit. The attributes:
 //
 //	method       as sent
 //	path         as sent, without the query, which may hold secrets
-//	route        the pattern that matched, "" for none: what to group by
-//	status       of the answer
-//	bytes        of the body that goes out; left out when it is not known (a stream)
-//	source       what answered, if not the action: see [dunlin.AnswerSource]
-//	duration_us  until the answer was ready, or for a stream until it had been sent, in microseconds
+//	route        the pattern that matched, "" for none: group by it
+//	status       of the response
+//	bytes        of the body that is sent; omitted if unknown (a stream)
+//	source       the part that answered, if not the action: see [dunlin.AnswerSource]
+//	duration_us  until the response was ready, or for a stream until it was sent, in microseconds
 //	id           of the request
-//	remote       the client's address, see [dunlin.Request.Remote]; "" where it has none (a unix socket)
+//	remote       the client's address, see [dunlin.Request.Remote]; "" if it has none (a unix socket)
 //
-// A request whose connection was dropped is logged as "request aborted", without status
-// and bytes.
+// A request whose connection was dropped is logged as "request aborted", without status and bytes.
 //
-// [AccessLogConfig] has settings for what is logged.
+// [AccessLogConfig] has settings for the lines.
 func AccessLog(logger *slog.Logger) dunlin.Middleware {
 	return AccessLogConfig{Logger: logger}.Middleware()
 }
 
-// AccessLogConfig says what lines an access log has. The zero value is that of [AccessLog].
+// AccessLogConfig has the settings of an access log. The zero value is that of [AccessLog].
 type AccessLogConfig struct {
-	// Logger gets the lines. Default: slog.Default() at the time of the call of Middleware or
+	// Logger logs the lines. Default: slog.Default() at the time of the call of Middleware or
 	// Observer.
 	Logger *slog.Logger
 
-	// Level is that of a line. Default: Info.
+	// Level returns the level of a line. Default: Info.
 	Level func(*dunlin.AnswerInfo) slog.Level
 
-	// Skip leaves a line out, for health checks say. Default: none.
+	// Skip reports whether to omit a line, for example of a health check. Default: no line is
+	// omitted.
 	Skip func(*dunlin.AnswerInfo) bool
 
-	// Attrs returns the attributes of a line, given those of AccessLog: it may add to them, take some
-	// away, or name them otherwise. The slice is its own until it returns. Default: they stay.
+	// Attrs returns the attributes of a line, given those of AccessLog. It may add, remove and
+	// rename attributes, and own the slice until it returns. Default: the attributes are not
+	// changed.
 	Attrs func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr
 
-	// Unit is the unit of the duration: time.Millisecond for "duration_ms" and time.Second for "duration_s", with a fraction,
-	// time.Microsecond for "duration_us" and time.Nanosecond for "duration_ns", without one. Default: time.Microsecond, since
-	// package slog allocates for a fraction in JSON.
+	// Unit is the unit of the duration: time.Millisecond for "duration_ms" and time.Second for
+	// "duration_s", with a fraction; time.Microsecond for "duration_us" and time.Nanosecond for
+	// "duration_ns", without one. Default: time.Microsecond, since package slog allocates for a
+	// fraction in JSON.
 	Unit time.Duration
 }
 
-// Middleware is [AccessLog] with these settings. It panics for a Unit that is none of those.
+// Middleware is [AccessLog] with these settings. It panics for another Unit.
 func (c AccessLogConfig) Middleware() dunlin.Middleware {
 	log := c.Observer()
 	return func(next dunlin.Action) dunlin.Action {
@@ -66,20 +68,20 @@ func (c AccessLogConfig) Middleware() dunlin.Middleware {
 	}
 }
 
-// LogAnswers is AccessLog for every answer of an app, also those to requests that could
-// not be read or were refused:
+// LogAnswers is AccessLog for every response of an app, including those to unreadable and refused
+// requests:
 //
 //	app.OnAnswer(middleware.LogAnswers(logger))
 func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
 	return AccessLogConfig{Logger: logger}.Observer()
 }
 
-// units are what durations can be numbers of.
+// units has the attribute names of the duration.
 var units = map[time.Duration]string{
 	time.Nanosecond: "duration_ns", time.Microsecond: "duration_us", time.Millisecond: "duration_ms", time.Second: "duration_s",
 }
 
-// Observer is [LogAnswers] with these settings. It panics for a Unit that is none of those.
+// Observer is [LogAnswers] with these settings. It panics for another Unit.
 func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 	if c.Unit == 0 {
 		c.Unit = time.Microsecond
@@ -99,7 +101,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 		if c.Level != nil {
 			level = c.Level(info)
 		}
-		ctx := info.Context() // handlers may find a trace there
+		ctx := info.Context() // log handlers may find a trace in it
 		if !logger.Enabled(ctx, level) {
 			return
 		}
@@ -128,7 +130,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 			slog.String("id", info.ID()),
 			slog.String("remote", address(info.Remote())))
 		if c.Attrs != nil {
-			attrs = c.Attrs(info, append(make([]slog.Attr, 0, len(attrs)+4), attrs...)) // room stays on the stack
+			attrs = c.Attrs(info, append(make([]slog.Attr, 0, len(attrs)+4), attrs...)) // keeps room on the stack
 		}
 		logger.LogAttrs(ctx, level, message, attrs...)
 	}
@@ -138,7 +140,7 @@ func address(peer netip.AddrPort) string {
 	if !peer.IsValid() {
 		return ""
 	}
-	if peer.Port() == 0 { // a proxy has said no port
+	if peer.Port() == 0 { // a proxy sent no port
 		return peer.Addr().String()
 	}
 	return peer.String()

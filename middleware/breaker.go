@@ -9,35 +9,39 @@ import (
 	"time"
 )
 
-// BreakerConfig has the settings of a Breaker. The zero value of a field stands for its default.
+// BreakerConfig has the settings of a [Breaker]. The zero value of a field stands for its default.
 type BreakerConfig struct {
-	// Failures is how many calls in a row must fail for the breaker to open. By Transport only failures to connect count so. Default: 5.
+	// Failures is the number of consecutive failures that opens the breaker. With Transport only
+	// failures to connect count here. Default: 5.
 	Failures int
 
-	// OpenFor is how long the breaker stays open before it lets one call through as a trial; if that takes as
-	// long itself, another is let through. After a trial that failed it stays open twice as long, up to ten
-	// times OpenFor. Default: 1 s.
+	// OpenFor is how long the breaker stays open before it admits one call as a trial. If the trial
+	// takes as long, another one is admitted. After a failed trial the breaker stays open twice as
+	// long, up to ten times OpenFor. Default: 1 s.
 	OpenFor time.Duration
 
-	// IsFailure reports whether a response counts as a failure of the service, by Transport. It must not be true for responses
-	// that one request can cause by itself, such as a 503 of the application. Default: statuses 502, 503 and 504.
+	// IsFailure reports, for Transport, whether a response counts as a failure of the service. It
+	// must report false for responses that one request can cause, such as a 503 of the application.
+	// Default: it reports true for 502, 503 and 504.
 	IsFailure func(*http.Response) bool
 
-	// OnChange, if set, is called when it opens and when it closes. It must be quick.
+	// OnChange, if not nil, is called when the breaker opens and when it closes. It must return
+	// quickly.
 	OnChange func(open bool)
 }
 
-// A Breaker keeps an action from waiting for a service that does not answer: while it is open, calls fail at
-// once. It opens after some failures in a row, or when half of the calls of the last ten seconds have failed, of 20 at least, and closes when
-// a trial succeeds. It is for outgoing calls; make one for each service. All methods are safe for concurrent use.
+// A Breaker is a circuit breaker for outgoing calls: while it is open, calls fail at once instead
+// of waiting for an unavailable service. It opens after consecutive failures, or when half of the
+// calls of the last ten seconds have failed (of at least 20). It closes when a trial succeeds. Make
+// one for each service. All methods are safe for concurrent use.
 type Breaker struct {
 	config BreakerConfig
 
 	mu       sync.Mutex
-	failures int // in a row
+	failures int // consecutive
 	recent   callWindow
 	openFor  time.Duration
-	until    time.Time // when a call is let through by a breaker that is open; zero for one that is not
+	until    time.Time // end of the open period; zero if the breaker is closed
 }
 
 // A callWindow counts the calls of the last seconds.
@@ -48,13 +52,13 @@ type callWindow struct {
 
 const (
 	windowSeconds = 10
-	windowLeast   = 20 // calls below which a share says nothing
+	windowLeast   = 20 // minimum number of calls for a share
 )
 
-// note counts a call at a time, and reports whether half of those in the window have failed.
+// note counts a call, and reports whether half of the calls in the window have failed.
 func (w *callWindow) note(now time.Time, failed bool) bool {
 	second := now.Unix()
-	if second-w.last >= windowSeconds || second < w.last-windowSeconds { // or the clock was set back
+	if second-w.last >= windowSeconds || second < w.last-windowSeconds { // the second case: the clock was set back
 		w.last = second
 		clear(w.seconds[:])
 	}
@@ -72,10 +76,10 @@ func (w *callWindow) note(now time.Time, failed bool) bool {
 	return calls >= windowLeast && 2*failures >= calls
 }
 
-// ErrOpen is the error of calls that a Breaker has not let through.
+// ErrOpen is the error of calls that an open Breaker rejects.
 var ErrOpen = errors.New("the circuit breaker is open: calls have failed")
 
-// NewBreaker returns a breaker that lets calls through.
+// NewBreaker returns a closed breaker. It panics when a setting is not valid.
 func NewBreaker(c BreakerConfig) *Breaker {
 	if c.Failures == 0 {
 		c.Failures = 5
@@ -94,9 +98,10 @@ func NewBreaker(c BreakerConfig) *Breaker {
 	return &Breaker{config: c}
 }
 
-// Do calls f, or returns ErrOpen. An error of f counts as a failure, unless it says that ctx was cancelled: that says nothing of the
-// service. Have f return nil for what a client can cause by itself, such as a row that is not found: a few of these in a row would open
-// the breaker for all clients. A panic of f counts as a failure, and goes on.
+// Do calls f and returns its error, or returns ErrOpen without a call. An error of f counts as a
+// failure, unless ctx was cancelled: that says nothing about the service. f should return nil for
+// conditions that a client can cause, such as a row that is not found; otherwise a few of these in
+// a row open the breaker for all clients. A panic of f counts as a failure, and propagates.
 func (b *Breaker) Do(ctx context.Context, f func() error) error {
 	return b.do(func() (breakerOutcome, error) {
 		err := f()
@@ -121,7 +126,7 @@ func (b *Breaker) do(f func() (breakerOutcome, error)) (err error) {
 	return err
 }
 
-// Open reports whether calls fail at once.
+// Open reports whether the breaker is open. An open breaker rejects all calls but trials.
 func (b *Breaker) Open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,16 +143,16 @@ func (b *Breaker) enter() (trial, ok bool) {
 	case now.Before(b.until):
 		return false, false
 	}
-	b.until = now.Add(b.openFor) // a trial may wait for a client's body: others do not wait for it for ever
+	b.until = now.Add(b.openFor) // admit another trial then: this one may be waiting for a client's request body
 	return true, true
 }
 
 type breakerOutcome uint8
 
 const (
-	unknown  breakerOutcome = iota // says nothing of the service
-	failed                         // whatever was asked for
-	doubtful                       // a failure that the request may have caused: counts as a share alone
+	unknown  breakerOutcome = iota // says nothing about the service
+	failed                         // a failure regardless of the request
+	doubtful                       // a failure that the request may have caused; counts only in the window
 	succeeded
 )
 
@@ -156,7 +161,7 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 	open, now := !b.until.IsZero(), time.Now()
 	switch {
 	case open && trial && (outcome == unknown || outcome == doubtful):
-		b.until = now // the next one may be of a client whose requests do not fail
+		b.until = now // the next call may be of a client whose requests do not fail
 	case outcome == unknown:
 	case open && !trial: // it began before the breaker opened
 	case outcome == succeeded && open:
@@ -166,7 +171,7 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 		b.recent.note(now, false)
 	default:
 		if b.failures++; outcome == doubtful {
-			b.failures = 0 // it was connected
+			b.failures = 0 // the connection succeeded
 		}
 		if b.recent.note(now, true) || open || b.failures >= b.config.Failures {
 			b.openFor = min(max(2*b.openFor, b.config.OpenFor), 10*b.config.OpenFor)
@@ -180,10 +185,12 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 	}
 }
 
-// Transport returns a RoundTripper that sends by base, http.DefaultTransport if that is nil. Failures to connect count in a row.
-// Other errors, such as a timeout or a connection that breaks off, and responses for which IsFailure is true may be due to one
-// request: they open the breaker only where half of all calls fail. The response is the caller's all the same. A request body that cannot be
-// read, or that is incomplete when the time is over, counts as no failure: with [Proxy] it is a client's.
+// Transport returns a RoundTripper that sends requests by base, or by http.DefaultTransport if base
+// is nil. Failures to connect count as consecutive failures. One request can cause other errors,
+// such as a timeout or a lost connection, and responses for which IsFailure reports true: these
+// open the breaker only if half of all calls fail. The caller gets such a response in any case. A
+// request body that cannot be read, or is incomplete at the deadline, is no failure: with [Proxy]
+// it is the client's.
 func (b *Breaker) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -216,7 +223,7 @@ func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err
 		return doubtful, err
 	})
 	if err == ErrOpen && req.Body != nil {
-		_ = req.Body.Close() // a RoundTripper closes it in any case
+		_ = req.Body.Close() // RoundTrip must close it, also on errors
 	}
 	return resp, err
 }

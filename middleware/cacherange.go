@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
-// servePart answers a request with Range from what is kept and fresh (RFC 9110 section 14). What is not here, or of which several ranges are
-// wanted, is the action's to answer; parts are not kept.
+// servePart answers a request with Range from a fresh stored response (RFC 9110 section 14). The
+// action answers cache misses and requests for several ranges. Partial responses are not stored.
 func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives, next dunlin.Action) dunlin.Response {
 	e := k.peek(r, key, req, asked)
 	header := r.HeaderList("Range")
@@ -30,7 +30,7 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 	first, end, known := cutRange(header, int64(len(e.body)))
 	switch {
 	case !known:
-		return resp // in whole: a Range that is not understood counts as none
+		return resp // the whole response: a malformed Range is ignored
 	case first < 0:
 		return dunlin.Problem(dunlin.ProblemDetails{
 			Status: http.StatusRequestedRangeNotSatisfiable, Detail: fmt.Sprintf("the content has %d bytes", len(e.body)),
@@ -38,13 +38,13 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 	}
 	part := e.body[first:end]
 	if resp.Get("Content-Digest") != "" {
-		resp = resp.Header("Content-Digest", digestOf(part)) // it is of what is sent (RFC 9530 section 2)
+		resp = resp.Header("Content-Digest", digestOf(part)) // it is a digest of the sent bytes (RFC 9530 section 2)
 	}
 	return resp.WithBody(part).Status(http.StatusPartialContent).
 		Header("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, end-1, len(e.body)))
 }
 
-// peek returns what is kept for a request and fresh, or nil.
+// peek returns the fresh stored response to a request, or nil.
 func (k *ResponseCache) peek(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) *cacheEntry {
 	s, now := k.shard(key.base), k.now()
 	s.mu.Lock()
@@ -60,8 +60,9 @@ func (k *ResponseCache) peek(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	return e
 }
 
-// divisible reports whether parts of it are of use: those of an encoded body can be put together only by a strong tag, which Compress takes
-// away, since its bytes may be others the next time.
+// divisible reports whether ranges of the response are useful. Ranges of an encoded body can be
+// combined only with a strong ETag. Compress makes ETags weak, since a later compression may give
+// other bytes.
 func (e *cacheEntry) divisible() bool {
 	if e.get("Content-Encoding") != "" && !strings.HasPrefix(e.etag, `"`) {
 		return false
@@ -69,7 +70,8 @@ func (e *cacheEntry) divisible() bool {
 	return !strings.EqualFold(e.get("Accept-Ranges"), "none")
 }
 
-// sameRange reports whether If-Range, if it is there, names what is kept: else all of it is sent (RFC 9110 section 13.1.5).
+// sameRange reports whether If-Range is absent or matches the stored response. If not, the whole
+// response is sent (RFC 9110 section 13.1.5).
 func (e *cacheEntry) sameRange(r *dunlin.Request) bool {
 	want := r.Header("If-Range")
 	switch {
@@ -78,11 +80,12 @@ func (e *cacheEntry) sameRange(r *dunlin.Request) bool {
 	case strings.HasPrefix(want, `"`):
 		return want == e.etag
 	}
-	return want == e.lastModified // a weak tag is none of both
+	return want == e.lastModified // a weak tag matches neither
 }
 
-// cutRange returns where in a content of a size the one range begins and ends that a Range field asks for. It is not known if that is
-// malformed, or in other units; first is negative for a range outside of the content.
+// cutRange returns the bounds of the single range of a Range field in content of a size in bytes.
+// known is false if the field is malformed or has other units. first is negative if the range is
+// not satisfiable.
 func cutRange(field string, size int64) (first, end int64, known bool) {
 	unit, spec, ok := strings.Cut(field, "=")
 	from, to, dash := strings.Cut(strings.Trim(spec, " \t"), "-")
@@ -104,7 +107,7 @@ func cutRange(field string, size int64) (first, end int64, known bool) {
 	return a, min(b, size-1) + 1, true
 }
 
-// position reads digits, and nothing else; what is beyond any content is cut down.
+// position parses decimal digits only. It limits n to more than any content has.
 func position(s string) (n int64, ok bool) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

@@ -9,20 +9,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 )
 
-// A stale answer that may be sent while another is made is sent to everybody, also to who has found it stale: the new one is made by a
-// request of the cache's own, which is that of the client, without its conditions, and goes through the app as others do.
+// A response that may be sent while stale is sent to all clients, including the one that found it
+// stale. The new response is made by a request of the cache's own: a copy of the client's without
+// its conditions, which runs through the whole app.
 
 const (
-	// mostRefreshes bounds how many answers are made so at once. Beyond it the client that finds one stale waits for the new one.
+	// mostRefreshes is the maximum number of such requests in progress. Beyond it, the client that
+	// finds a response stale waits for the new one.
 	mostRefreshes = 64
-	// longestRefresh is after which the context of such a request ends.
+	// longestRefresh is the time limit of such a request.
 	longestRefresh = time.Minute
 )
 
-// refreshKey is for the flight that a request of the cache's own leads, in its context.
+// refreshKey is the context key of the flight that a request of the cache's own leads.
 type refreshKey struct{ cache *ResponseCache }
 
-// refreshing returns the flight of a request of the cache's own, nil for other requests, which pay a look at a number.
+// refreshing returns the flight that a request of the cache's own leads, or nil for other requests.
+// These pay one atomic load.
 func (k *ResponseCache) refreshing(r *dunlin.Request) *cacheFlight {
 	if k.refreshes.Load() == 0 {
 		return nil
@@ -31,7 +34,8 @@ func (k *ResponseCache) refreshing(r *dunlin.Request) *cacheFlight {
 	return f
 }
 
-// refresh has the new answer made while the stale one is sent, and reports false if the client is to do it.
+// refresh starts a request for the new response while the stale one is sent. It reports false if
+// the client must run the action.
 func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight) bool {
 	if k.config.App == nil {
 		return false
@@ -44,7 +48,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	req := r.Std().Clone(ctx)
 	req.Body, req.ContentLength = http.NoBody, 0
 	if sent := r.SentPath(); sent != r.Path() {
-		rewrite.SetPath(req, sent) // and it is rewritten again
+		rewrite.SetPath(req, sent) // the app rewrites it again
 	}
 	for _, name := range [...]string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"} {
 		req.Header.Del(name)
@@ -54,7 +58,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	go func() {
 		defer k.refreshes.Add(-1)
 		defer cancel()
-		defer k.finish(&own, f) // if it has not come as far as the cache
+		defer k.finish(&own, f) // in case the request does not reach the cache
 		defer func() {
 			if v := recover(); v != nil && v != http.ErrAbortHandler {
 				panic(v)
@@ -65,7 +69,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	return true
 }
 
-// nowhere is where the answers to requests of the cache's own go.
+// nowhere discards the responses to the cache's own requests.
 type nowhere struct{ header http.Header }
 
 func (w nowhere) Header() http.Header         { return w.header }

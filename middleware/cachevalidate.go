@@ -9,15 +9,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
-// What is kept and not fresh any more is not thrown away: the action is asked by conditions whether it still holds (RFC 9111
-// section 4.3). It sees these in place of the client's, and its 304 renews what is kept.
+// A stale response with an ETag or Last-Modified is revalidated (RFC 9111 section 4.3). The action
+// sees the cache's conditions in place of the client's. A 304 renews the stored response.
 
-// unconditional are the fields of a request without conditions.
+// unconditional removes the conditions of a request.
 var unconditional = map[string]string{
 	"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "If-Range": "",
 }
 
-// ask runs the action, and reports whether it was asked about what is kept.
+// ask runs the action, and reports whether it was asked to revalidate the stale response.
 func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Action) (resp dunlin.Response, asked bool) {
 	if stale == nil || stale.status != http.StatusOK || stale.etag == "" && stale.lastModified == "" || r.Method() != http.MethodGet {
 		return next(r), false
@@ -27,8 +27,8 @@ func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Ac
 	}, next), true
 }
 
-// renew answers with what is kept, as a 304 has changed it, and keeps that if it may be. It is false for a 304 that is about
-// another answer.
+// renew answers with the stored response as updated by a 304, and stores it if allowed. It reports
+// false for a 304 about another response.
 func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	if !stale.sameAs(resp.Get(etag), resp.Get("Last-Modified")) {
 		return dunlin.Response{}, false
@@ -42,7 +42,7 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 		}
 	}
 	if d.get("Date") == "" {
-		fresh.remove(func(name string) bool { return strings.EqualFold(name, "Date") }) // it was right before
+		fresh.remove(func(name string) bool { return strings.EqualFold(name, "Date") }) // the stored Date remains valid
 	}
 	fresh.fields = append(fresh.fields, d.fields...)
 	k.counts.renewed.Add(1)
@@ -51,23 +51,23 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	if k.store(key, req, e, epoch, true) {
 		resp = e.answer(r, k.now(), cacheStatusRenewed)
 		for i := 0; i < len(d.fields); i += 2 {
-			if isField(d.fields[i], said.Omit...) { // for this client alone
+			if isField(d.fields[i], said.Omit...) { // not stored: only for this client
 				resp = resp.AddHeader(d.fields[i], d.fields[i+1])
 			}
 		}
 		return resp, true
 	}
 	if e == nil && d.get("Set-Cookie") == "" {
-		k.discard(stale) // as the 304 has changed it, it is not to be kept
+		k.discard(stale) // the 304 made it uncacheable
 	}
-	// It is for this client alone, or not to be kept any more.
+	// The response is private, or no longer cacheable.
 	about, clock := k.about(fresh), time.Now()
 	e = k.entryOf(r, key, fresh, about, nil, about.Age(resp.Get("Age"), clock), clock)
 	return e.answer(r, k.now(), cacheStatusRenewed), true
 }
 
-// supersedes reports whether an answer that is not kept stands in place of one that is: it would be sent stale else, in place of
-// what the action says is private or to be asked for each time.
+// supersedes reports whether an uncacheable response removes the stored one. Otherwise the stored
+// response could be sent stale instead of one that is now private, no-store or no-cache.
 func (k *ResponseCache) supersedes(d *cacheDraft) bool {
 	if d.status >= http.StatusBadRequest && d.status != http.StatusNotFound && d.status != http.StatusGone {
 		return false
@@ -76,7 +76,7 @@ func (k *ResponseCache) supersedes(d *cacheDraft) bool {
 	return said.Private || said.NoStore || said.NoCache
 }
 
-// discard forgets an entry.
+// discard removes an entry.
 func (k *ResponseCache) discard(e *cacheEntry) {
 	s := k.shard(e.key.base)
 	s.mu.Lock()
@@ -84,12 +84,14 @@ func (k *ResponseCache) discard(e *cacheEntry) {
 	k.drop(s, e)
 }
 
-// staysAsKept reports whether a 304 does not change a field: it is about the content that is kept (RFC 9111 section 3.2).
+// staysAsKept reports whether a 304 leaves a field unchanged, because it describes the stored
+// content (RFC 9111 section 3.2).
 func staysAsKept(name string) bool {
 	return isField(name, etag, "Last-Modified", "Content-Encoding", "Content-Range", "Content-Length", "Content-Digest", "Repr-Digest")
 }
 
-// sameAs reports whether the validators of a 304 are those of the entry, as far as it has any (RFC 9111 section 4.3.4).
+// sameAs reports whether the validators of a 304, if any, are those of the entry (RFC 9111 section
+// 4.3.4).
 func (e *cacheEntry) sameAs(tag, modified string) bool {
 	if tag != "" {
 		return tag == e.etag || strings.HasPrefix(tag, "W/") && opaque(tag) == opaque(e.etag)
@@ -97,7 +99,7 @@ func (e *cacheEntry) sameAs(tag, modified string) bool {
 	return modified == "" || modified == e.lastModified
 }
 
-// answer is the response to a request for it: 304 if the client has the same.
+// answer returns the response to a request, or a 304 if the client has the same.
 func (e *cacheEntry) answer(r *dunlin.Request, now time.Duration, status string) dunlin.Response {
 	resp := e.response(now, status)
 	if e.status == http.StatusOK && e.notModified(r) {

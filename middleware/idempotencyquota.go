@@ -15,14 +15,15 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A keyQuota bounds what the idempotency keys of one holder make the store hold: it comes back evenly over the TTL, by which time the
-// store has forgotten the keys. So a holder has twice the quota in the store at the most. A process knows what it has stored itself.
+// A keyQuota limits the bytes that the idempotency keys of one holder take in the store. It is
+// replenished evenly within the TTL, after which the store has evicted the keys. So a holder has at
+// most twice the quota in the store. Each process counts only what it has stored itself.
 type keyQuota struct {
-	perByte int64 // nanoseconds
+	perByte int64 // nanoseconds to replenish one byte
 	most    int64
 	began   time.Time
 	seed    maphash.Seed
-	all     *keyQuota // of all holders together, under the holder 0; nil where the store bounds them
+	all     *keyQuota // of all holders together, under the holder 0; nil if the store limits them
 
 	mu    sync.Mutex // held from Look to Note
 	table *gcra.Table
@@ -30,9 +31,10 @@ type keyQuota struct {
 
 const (
 	defaultUserBytes = 64 << 20
-	mostHolders      = 1 << 16 // that are remembered: 4 MiB
+	mostHolders      = 1 << 16 // maximum number of remembered holders: 4 MiB
 
-	// claimCost is what a key costs without an answer, in bytes: the key, its record and what a store adds to these.
+	// claimCost is the size of a key without a response, in bytes: key, record and overhead of the
+	// store.
 	claimCost = 256
 )
 
@@ -43,7 +45,8 @@ func newKeyQuota(bytes int64, ttl time.Duration) *keyQuota {
 	return q
 }
 
-// holderOf returns the holder of the keys of a request: its user or, for requests without one, the address, of IPv6 the /64.
+// holderOf returns the holder of a request's keys: its user or, without a user, its address (for
+// IPv6 the /64).
 func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
 	if user != "" {
 		return maphash.String(q.seed, "user "+user)
@@ -53,11 +56,12 @@ func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
 	if addr.Is4() {
 		bits = 32
 	}
-	prefix, _ := addr.Prefix(bits) // the zero one for a Unix socket
+	prefix, _ := addr.Prefix(bits) // the zero prefix for a unix socket
 	return maphash.Comparable[netip.Prefix](q.seed, prefix)
 }
 
-// take takes n bytes of a holder's quota and of that of all, or returns how long it will be until there are as many, and which one has too few.
+// take takes n bytes of a holder's quota and of the common one. If one has too few, it returns that
+// one and the time until it has n bytes.
 func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, short *keyQuota) {
 	if q.all != nil {
 		if wait, short := q.all.take(0, n); short != nil {
@@ -86,7 +90,7 @@ func (q *keyQuota) takeOwn(holder uint64, n int64) (wait time.Duration, ok bool)
 	return 0, true
 }
 
-// giveBack returns n bytes that take has given.
+// giveBack returns n bytes to the quotas.
 func (q *keyQuota) giveBack(holder uint64, n int64) {
 	if q.all != nil {
 		q.all.giveBack(0, n)
@@ -97,8 +101,8 @@ func (q *keyQuota) giveBack(holder uint64, n int64) {
 	q.table.Note(holder, now, max(q.table.Look(holder, now).Used-n*q.perByte, 0))
 }
 
-// overQuota answers a request when the keys of its user, or all keys, hold as much as they may. The answer to a known key is sent all the
-// same.
+// overQuota answers a request if the keys of its user, or all keys, have used their quota. A known
+// key still gets its stored response.
 func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota) dunlin.Response {
 	item, err := k.config.Store.Get(r.Context(), k.key)
 	switch {
@@ -114,7 +118,7 @@ func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota
 	return dunlin.Problem(dunlin.ProblemDetails{Status: status, Detail: detail}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
 }
 
-// saysUndone reports whether a status says that the request was refused, before anything was done.
+// saysUndone reports whether a status means that the request was refused before anything was done.
 func saysUndone(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,

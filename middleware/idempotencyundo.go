@@ -11,29 +11,30 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Claims that nobody made use of are given back. A store that does not answer in time may carry out what it was asked
-// all the same, later: without this, a key whose request was refused would count as running until its lease is over.
+// claimsToUndo releases claims whose requests did not run. A store that does not respond in time
+// may still execute a claim later. Without a release, the key of a refused request would count as
+// running until its lease ends.
 //
-// To give a key back is to write that it is free, also where nothing is there yet: a claim that arrives after that
-// meets a conflict.
+// A release writes that the key is free, even if the store has no value yet: a claim that arrives
+// later then meets a conflict.
 type claimsToUndo struct {
 	config  *IdempotencyConfig
 	mu      sync.Mutex
-	claims  []*claim // that were not tried yet
+	claims  []*claim // not tried yet
 	waiting int      // these, and those that the goroutine has
-	runs    bool     // a goroutine is at it
+	runs    bool     // a goroutine runs
 
-	tooMany, unkept logqueue.Repeated // what is logged
+	tooMany, unkept logqueue.Repeated // throttle the log
 }
 
 const (
-	mostToUndo   = 10_000          // so many wait at most, however long the store is away
-	undoInterval = time.Second     // between two tries of all, while the store does not answer
-	undoTimeout  = 2 * time.Second // of a try
+	mostToUndo   = 10_000          // maximum number of waiting claims
+	undoInterval = time.Second     // between two rounds while the store does not respond
+	undoTimeout  = 2 * time.Second // of one attempt
 	freeFor      = 10 * time.Minute
 )
 
-// add has a claim given back as soon as the store answers.
+// add releases a claim as soon as the store responds.
 func (u *claimsToUndo) add(k *claim) {
 	if u.put(k) {
 		return
@@ -43,7 +44,7 @@ func (u *claimsToUndo) add(k *claim) {
 	}
 }
 
-// put is false if as many wait as may.
+// put reports false if mostToUndo claims are waiting.
 func (u *claimsToUndo) put(k *claim) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,9 +60,9 @@ func (u *claimsToUndo) put(k *claim) bool {
 	return true
 }
 
-// run gives claims back until there are none.
+// run releases claims until none is left.
 func (u *claimsToUndo) run() {
-	var left []*claim // that the store did not answer for
+	var left []*claim // for which the store did not respond
 	for {
 		u.mu.Lock()
 		todo := append(left, u.claims...)
@@ -86,8 +87,8 @@ func (u *claimsToUndo) run() {
 	}
 }
 
-// free writes that the key of a claim is free, unless it is somebody else's, and reports whether that is done, or of
-// no use any more.
+// free writes that the key of a claim is free, unless another request has it. It reports whether no
+// further attempt is needed.
 func (k *claim) free() bool {
 	if time.Now().After(k.until) {
 		return true
@@ -102,9 +103,9 @@ func (k *claim) free() bool {
 	case err != nil:
 		return errors.Is(err, store.ErrClosed)
 	case bytes.Equal(item.Value, k.record(stateRunning)), len(item.Value) > 0 && item.Value[0] == stateFree:
-		have = item.Version // a claim of what is free already, too, may still arrive
+		have = item.Version // another claim may still arrive for a key that is free already
 	default:
-		return true // another request has it, or it has ended
+		return true // another request has it, or the request has ended
 	}
 	_, err = st.Set(ctx, k.key, k.record(stateFree), have, min(k.config.Lease, freeFor))
 	return err == nil || errors.Is(err, store.ErrClosed)

@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// A KeyRing seals and signs what a client keeps and must not read or change, such as the values of
-// cookies. Its first key makes what is new; the others are earlier ones, by which what they have made is still
-// read. To rotate, put a new key in front, and take the last one away once nothing made with it counts
-// any more. A KeyRing is safe for any number of goroutines.
+// A KeyRing seals and signs values that a client stores and must not read or change, such as
+// cookies. Its first key seals and signs; all of them open and verify. To rotate, put a new key
+// first, and remove the last one when no value made with it is in use. A KeyRing is safe for
+// concurrent use.
 type KeyRing struct{ keys []ringKey }
 
 type ringKey struct {
-	id     [4]byte // says in what was sealed which key it was
+	id     [4]byte // names the key in sealed values
 	secret []byte
 }
 
-// leastKey is the length, in bytes, of a secret that cannot be tried out.
+// leastKey is the minimum length of a secret, in bytes.
 const leastKey = 16
 
-// NewKeyRing returns a ring of secrets, each of 16 random bytes at least: 32 are best. It panics when there is none, when one is
-// too short, or there twice.
+// NewKeyRing returns a ring of secrets. Each must have at least 16 random bytes; use 32. It panics
+// if there is none, or if one is too short or repeated.
 func NewKeyRing(secrets ...[]byte) *KeyRing {
 	if len(secrets) == 0 {
 		panic("middleware: NewKeyRing: there is no key")
@@ -51,16 +51,16 @@ func NewKeyRing(secrets ...[]byte) *KeyRing {
 	return k
 }
 
-// ErrForged says that what was given to Open or Verify was not made by a key of the ring for this purpose,
-// or has been changed since.
+// ErrForged reports that a value given to Open or Verify was not made by a key of the ring for this
+// purpose, or was changed.
 var ErrForged = errors.New("middleware: not made by a key of this ring, or changed since")
 
-// What Seal makes, before it is written in base64:
+// A sealed value, before its encoding in base64:
 //
 //	version (1) │ key (4) │ salt (24) │ ciphertext │ tag (16)
 //
-// Key and nonce of AES-256-GCM are derived from the secret and the salt by HKDF-SHA256, so that any
-// number of values may be sealed by one secret: random nonces alone would repeat after some 2^32.
+// HKDF-SHA256 derives key and nonce of AES-256-GCM from the secret and the salt, so that one secret
+// can seal any number of values: random nonces alone would repeat after about 2^32.
 const (
 	sealVersion = 1
 	saltSize    = 24
@@ -68,21 +68,22 @@ const (
 	gcmTag      = 16
 )
 
-var inBase64 = base64.RawURLEncoding.Strict() // each value has one spelling
+var inBase64 = base64.RawURLEncoding.Strict() // each value has one encoding
 
-// Seal encrypts plain with AES-256-GCM and returns it as text that a cookie may hold, 4/3 as long
-// and 60 bytes more. Only Open with the same purpose, such as the name of the cookie, reads it.
+// Seal encrypts plain with AES-256-GCM, and returns it as text that a cookie may contain. The text
+// has 4/3 of the length, plus 60 bytes. Only Open with the same purpose, such as the name of the
+// cookie, decrypts it.
 func (k *KeyRing) Seal(purpose string, plain []byte) string {
 	b := make([]byte, sealHead, sealHead+len(plain)+gcmTag)
 	b[0] = sealVersion
 	copy(b[1:], k.keys[0].id[:])
-	_, _ = rand.Read(b[5:sealHead]) // which never fails
+	_, _ = rand.Read(b[5:sealHead]) // never fails
 	aead, nonce := k.keys[0].aead(b[5:sealHead], purpose)
 	b = aead.Seal(b, nonce, plain, b[:sealHead])
 	return inBase64.EncodeToString(b)
 }
 
-// Open returns what was sealed, or ErrForged.
+// Open returns the plain value of a sealed one, or ErrForged.
 func (k *KeyRing) Open(purpose, sealed string) ([]byte, error) {
 	b, err := inBase64.DecodeString(sealed)
 	if err != nil || len(b) < sealHead+gcmTag || b[0] != sealVersion {
@@ -109,7 +110,7 @@ func (k *KeyRing) find(id [4]byte) *ringKey {
 	return nil
 }
 
-// aead returns the cipher and the nonce for a salt.
+// aead returns cipher and nonce for a salt.
 func (k *ringKey) aead(salt []byte, purpose string) (cipher.AEAD, []byte) {
 	const keySize, nonceSize = 32, 12
 	derived, err := hkdf.Key(sha256.New, k.secret, salt, "dunlin seal\x00"+purpose, keySize+nonceSize)
@@ -125,12 +126,12 @@ func (k *ringKey) aead(salt []byte, purpose string) (cipher.AEAD, []byte) {
 	panic("middleware: KeyRing: " + err.Error()) // all sizes are constants
 }
 
-// Sign returns value, which anybody may read, with a signature by HMAC-SHA256 behind the last dot.
+// Sign returns value, unencrypted, followed by a dot and its HMAC-SHA256 signature.
 func (k *KeyRing) Sign(purpose, value string) string {
 	return value + "." + k.keys[0].signature(purpose, value)
 }
 
-// Verify returns the value that was signed for a purpose, or ErrForged.
+// Verify returns the value of a signed one, or ErrForged.
 func (k *KeyRing) Verify(purpose, signed string) (string, error) {
 	dot := strings.LastIndexByte(signed, '.')
 	if dot < 0 {
@@ -147,6 +148,6 @@ func (k *KeyRing) Verify(purpose, signed string) (string, error) {
 
 func (k *ringKey) signature(purpose, value string) string {
 	h := hmac.New(sha256.New, k.secret)
-	_, _ = fmt.Fprintf(h, "dunlin sign 2\x00%d\x00%s%s", len(purpose), purpose, value) // with the length, no other pair is the same text
+	_, _ = fmt.Fprintf(h, "dunlin sign 2\x00%d\x00%s%s", len(purpose), purpose, value) // the length makes the text unambiguous
 	return inBase64.EncodeToString(h.Sum(nil))
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
 
-// rateFields renders what a rate limit says in headers. What is said depends on one number, how much of
-// the quota is used: the more, the smaller r and the larger t. So there are no more different things to say than
-// values of both, which are some hundreds, since large ones are rounded. They are rendered once each and kept.
+// rateFields renders the response fields of a rate limit. They depend on one number, the used part
+// of the quota. Since large numbers are rounded, there are only some hundreds of different field
+// values. Each is rendered once and cached.
 type rateFields struct {
 	rate     gcra.Rate
-	little   uint64                         // so much more than one request may be used, and answers say the same
-	least    *renderedRate                  // ... which is this
+	little   uint64                         // usage up to this much above one request gives the same fields
+	least    *renderedRate                  // these fields
 	inverse  uint64                         // of the interval, times 2^64, rounded down
-	admitted []atomic.Pointer[renderedRate] // a power of two
+	admitted []atomic.Pointer[renderedRate] // its length is a power of two
 	refused  []atomic.Pointer[renderedRate] // likewise
 
 	name   string // quoted
@@ -29,23 +29,25 @@ type rateFields struct {
 }
 
 type renderedRate struct {
-	left, seconds int64 // of a refusal: seconds until the next try, and until all is left
+	left, seconds int64 // in a refusal: seconds until the next attempt, and until the whole quota is available
 	block         *dunlin.HeaderBlock
-	limit         *dunlin.HeaderBlock // RateLimit alone; nil of a refusal
+	limit         *dunlin.HeaderBlock // RateLimit alone; nil in a refusal
 }
 
 const (
-	// Numbers up to exactTo are said as they are, larger ones with nine significant bits: off by 1 in 256.
+	// exactTo is the largest number that is sent exactly. Larger ones are rounded to nine
+	// significant bits, by less than 1 in 256.
 	exactTo = 512
 
-	// mostFields bounds what is kept of either kind; beyond it the later takes the place of the earlier.
+	// mostFields is the maximum number of cached blocks of each kind. Beyond it, blocks replace
+	// each other.
 	mostFields = 4096
 )
 
-// shiftOf returns how many bits of n are not said.
+// shiftOf returns the number of low bits of n that rounding clears.
 func shiftOf(n int64) int { return max(bits.Len64(uint64(n))-9, 0) }
 
-// roundDown and roundUp return the number that stands for n ≥ 0.
+// roundDown and roundUp round n ≥ 0 to nine significant bits.
 func roundDown(n int64) int64 {
 	shift := shiftOf(n)
 	return n >> shift << shift
@@ -56,7 +58,7 @@ func roundUp(n int64) int64 {
 	return (n + 1<<shift - 1) >> shift << shift
 }
 
-// rank returns how many of the numbers that stand for others are smaller than n, which is one.
+// rank returns how many rounded numbers are smaller than n, a rounded number.
 func rank(n int64) int64 {
 	shift := shiftOf(n)
 	return n>>shift + int64(shift)*exactTo/2
@@ -80,7 +82,7 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 	}
 	f.admitted, f.refused = make([]atomic.Pointer[renderedRate], size), make([]atomic.Pointer[renderedRate], size)
 	f.least = f.find(inNanos.Interval)
-	for step := uint64(1 << 62); step > 0; step /= 2 { // of what can be used the last that says the same
+	for step := uint64(1 << 62); step > 0; step /= 2 { // find the largest usage with the same fields
 		more := f.little + step
 		if more > uint64(inNanos.Tolerance-inNanos.Interval) {
 			continue
@@ -92,7 +94,7 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 	return f
 }
 
-// seconds rounds nanoseconds up.
+// seconds returns nanoseconds as seconds, rounded up.
 func seconds(nanos int64) int64 { return (nanos + int64(time.Second) - 1) / int64(time.Second) }
 
 func (f *rateFields) limit(left, reset int64) string {
@@ -104,22 +106,23 @@ func inverseOf(interval int64) uint64 { return math.MaxUint64 / uint64(interval)
 // left is rate.Remaining without a division.
 func (f *rateFields) left(used int64) int64 {
 	rest, interval := uint64(max(f.rate.Tolerance-used, 0)), uint64(f.rate.Interval)
-	n, _ := bits.Mul64(rest, f.inverse) // what it is, or up to two less
+	n, _ := bits.Mul64(rest, f.inverse) // the quotient, or up to two less
 	for over := rest - n*interval; over >= interval; over -= interval {
 		n++
 	}
 	return int64(n)
 }
 
-// admit returns what an answer to a request that was admitted says.
+// admit returns the fields of a response to an admitted request.
 func (f *rateFields) admit(v gcra.Verdict) *renderedRate {
-	if uint64(v.Used-f.rate.Interval) <= f.little { // most have used next to nothing
+	if uint64(v.Used-f.rate.Interval) <= f.little { // most clients have used almost nothing
 		return f.least
 	}
 	return f.find(v.Used)
 }
 
-// said returns how many requests are left when so much is used, and in how many seconds all will be, as it is said.
+// said returns the remaining requests and the seconds until all are available, rounded, for a usage
+// in nanoseconds.
 func (f *rateFields) said(used int64) (left, reset int64) {
 	left, reset = f.left(used), seconds(used)
 	if left >= exactTo || reset >= exactTo {
@@ -128,7 +131,7 @@ func (f *rateFields) said(used int64) (left, reset int64) {
 	return left, reset
 }
 
-// find returns what is said of a request that was admitted when so much is used.
+// find returns the fields of a response to an admitted request, for a usage in nanoseconds.
 func (f *rateFields) find(used int64) *renderedRate {
 	left, reset := f.said(used)
 	at := reset - left
@@ -145,7 +148,7 @@ func (f *rateFields) find(used int64) *renderedRate {
 	return e
 }
 
-// add returns the response with the fields, which come after those of limits further inside.
+// add adds the fields to a response, after those of inner limits.
 func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
 	e := f.admit(v)
 	if !resp.Lacks(e.block) && resp.Get("RateLimit") != "" {
@@ -154,7 +157,7 @@ func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
 	return resp.Headers(e.block)
 }
 
-// refusal returns the 429.
+// refusal returns the 429 response.
 func (f *rateFields) refusal(v gcra.Verdict) dunlin.Response {
 	reset, wait := roundUp(seconds(v.Used)), roundUp(seconds(v.Wait))
 	slot := &f.refused[int(rank(reset)+rank(wait))&(len(f.refused)-1)]

@@ -8,10 +8,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// mostCookie is what browsers take of a cookie's name and value, in bytes (RFC 6265 section 6.1).
+// mostCookie is the length of a cookie's name and value that browsers accept, in bytes (RFC 6265
+// section 6.1).
 const mostCookie = 4096
 
-// loadCookie reads a session that the client keeps. One that was forged, or has ended, is none.
+// loadCookie reads a session stored in the cookie. A forged or expired one counts as no session.
 func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) error {
 	sealed := r.Cookie(s.config.Cookie)
 	if sealed == "" || len(sealed) > mostCookie {
@@ -19,7 +20,7 @@ func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) erro
 	}
 	plain, err := s.config.Keys.Open(s.purpose, sealed)
 	if err != nil {
-		return nil // nobody is told more than somebody without a cookie
+		return nil // the client learns no more than one without a cookie
 	}
 	now := time.Now()
 	rec := &state.record
@@ -31,12 +32,12 @@ func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) erro
 	}
 	state.there = true
 	if now.Sub(rec.seen) > s.config.Idle/8 && state.open {
-		return s.seal(state) // the idle time begins anew
+		return s.seal(state) // restarts the idle time
 	}
 	return nil
 }
 
-// seal makes the cookie of the state's value.
+// seal sets the state's cookie to its sealed value.
 func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	if !state.open {
 		return ErrSessionTooLate
@@ -54,7 +55,7 @@ func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	return nil
 }
 
-// updateCookie changes a session that the client keeps, and says when it has begun.
+// updateCookie changes a session stored in the cookie, and sets its beginning.
 func (s *Sessions[T]) updateCookie(state *sessionState[T], began time.Time, change func(*T) error) error {
 	data, _, err := s.changed(state, change)
 	if err != nil {
