@@ -14,28 +14,27 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Compression says what Compress compresses. The zero value of every field
-// stands for its default.
+// Compression has the settings of [Compress]. The zero value of a field stands for its default.
 type Compression struct {
-	// MinSize is the smallest body, in bytes, that is worth it, and the smallest piece of a stream. Default: 1024.
+	// MinSize is the minimum size of a body, and of a piece of a stream, in bytes. Smaller ones are
+	// not compressed. Default: 1024.
 	MinSize int
 
-	// Level is that of package gzip, from 1 (fast) to 9 (small). Default:
+	// Level is the level of package gzip, from 1 (fast) to 9 (small). Default:
 	// gzip.DefaultCompression.
 	Level int
 
-	// MediaTypes are the media types to compress, without parameters;
-	// "text/*" stands for a whole type and "*+json" for a suffix. Default:
-	// text/*, *+json, *+xml, application/json, application/javascript,
-	// application/xml and application/wasm.
+	// MediaTypes are the media types to compress, without parameters. "text/*" matches every
+	// subtype, and "*+json" a suffix. Default: text/*, *+json, *+xml, application/json,
+	// application/javascript, application/xml and application/wasm.
 	MediaTypes []string
 
-	// Codings are what to compress with, the best first: of those that a client likes as much, it gets the first.
-	// Module compress has zstd and Brotli. Default: Gzip(Level).
+	// Codings are the codings to compress with, the best first: of codings with equal weight in
+	// Accept-Encoding the first is used. Module compress has zstd and Brotli. Default: Gzip(Level).
 	Codings []*Coding
 
-	// Streams bounds how many streams have a compressor at once; each has up to about 1 MB. What others send meanwhile is in
-	// the coding, too, but not compressed. Default: 64.
+	// Streams limits the number of streams that have a compressor at the same time. Each takes up
+	// to about 1 MB. The data of other streams is framed in the coding, uncompressed. Default: 64.
 	Streams int
 }
 
@@ -44,20 +43,22 @@ var compressible = []string{
 	"application/json", "application/javascript", "application/xml", "application/wasm",
 }
 
-// Compress sends bodies compressed to clients that accept it (RFC 9110 section
-// 12.5.3), with gzip or what Codings says. It leaves alone what is small, a part (206), encoded
-// already, not to be transformed (Cache-Control: no-transform) or the subject of a Content-Digest or Repr-Digest (RFC 9530), which are of the
-// bytes as they are, and a body that would not get smaller. Responses that depend on
-// Accept-Encoding say so in Vary, compressed or not, in whole or a part. A strong ETag becomes a weak
-// one, for the bytes are not the same any more, and Accept-Ranges none: ranges are of the plain body.
+// Compress compresses response bodies with gzip, or one of Codings, for clients that accept it (RFC
+// 9110 section 12.5.3). It does not compress a body that is small, encoded already, or would not
+// become smaller; a partial response (206); a response with Cache-Control: no-transform; or one
+// with Content-Digest or Repr-Digest (RFC 9530), which are digests of the original bytes. Whole and
+// partial responses that depend on Accept-Encoding get Vary, compressed or not. A strong ETag
+// becomes weak, since the bytes change. Accept-Ranges becomes none, since ranges count bytes of the
+// plain body.
 //
-// Streams, events, files and long answers of standard handlers are compressed as they are sent, and what is flushed can be read at once.
-// Between a flush and what is written next a stream holds no compressor, which therefore knows nothing of what was sent before: events
-// of less than MinSize are sent as they are.
+// Streams, events, files and long responses of standard handlers are compressed as they are sent,
+// and the client can decode all flushed data at once. A stream holds a compressor only between the
+// first byte and the next flush, so each piece is compressed independently. Events smaller than
+// MinSize are not compressed.
 //
-// Put it before ETag, so that a tag is made of the plain body. Do not compress
-// answers that hold a secret beside text that a client chose (the BREACH
-// attack). Compress panics when a setting is not valid.
+// Put it before ETag, so that the tag is computed from the plain body. Do not compress responses
+// that hold a secret beside data that an attacker can choose (the BREACH attack). Compress panics
+// when a setting is not valid.
 func Compress(c Compression) dunlin.Middleware {
 	k := newCompressor(c)
 	return func(next dunlin.Action) dunlin.Action {
@@ -79,7 +80,7 @@ func Compress(c Compression) dunlin.Middleware {
 // A compressor is a Compression in use.
 type compressor struct {
 	Compression
-	streaming []*Coding // those that are for streams
+	streaming []*Coding // those with Begin
 	running   atomic.Int64
 	buffers   sync.Pool // of *[]byte
 }
@@ -118,7 +119,7 @@ func newCompressor(c Compression) *compressor {
 	return k
 }
 
-// compress returns a complete response as the client gets it.
+// compress returns a complete response, compressed if the client accepts it.
 func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
 	if !k.covers(resp, int64(resp.Len())) {
 		return k.left(r, resp)
@@ -131,7 +132,7 @@ func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Re
 		return resp
 	}
 	if resp.StatusCode() == http.StatusNotModified {
-		return weaken(resp) // as the 200 would say
+		return weaken(resp) // as in the 200
 	}
 	packed := k.pack(coding, resp.Body())
 	if packed == nil {
@@ -140,7 +141,7 @@ func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Re
 	return encodedBy(coding, resp.WithBody(packed))
 }
 
-// begin decides about a stream.
+// begin decides whether to compress a stream.
 func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
 	if !k.covers(head, size) {
 		return k.left(r, head), nil
@@ -161,7 +162,7 @@ func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) 
 	}
 }
 
-// encodedBy says in the headers that the body is in a coding.
+// encodedBy sets the headers for a body in a coding.
 func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
 	if resp.Get("Accept-Ranges") != "" {
 		resp = resp.Header("Accept-Ranges", "none")
@@ -169,19 +170,20 @@ func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
 	return weaken(resp.Header("Content-Encoding", coding.Name))
 }
 
-// lengthless stands for an encoder where there is none to be made, for HEAD: GET of what is small is encoded in whole, by a coding that
-// is not for streams, and so the length of the plain body must not be said (RFC 9110 section 8.6).
+// lengthless is a nil encoder, for HEAD. GET would compress the small body as a whole, by a coding
+// that has no Begin, so HEAD must not send the length of the plain body (RFC 9110 section 8.6).
 func lengthless(io.Writer) dunlin.BodyEncoder { return nil }
 
-// left returns a response that is not to be compressed. A part, and a 304 to who may have got a compressed body, say in Vary what the whole
-// does (RFC 9110 sections 15.3.7 and 15.4.5), and a 304 has a weak tag if the client asked with that.
+// left returns a response that is not compressed. A partial response, and a 304 to a client that
+// may have a compressed body, get the Vary of the whole response (RFC 9110 sections 15.3.7 and
+// 15.4.5). A 304 gets a weak tag if the client sent that.
 func (k *compressor) left(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
 	switch resp.StatusCode() {
 	case http.StatusPartialContent:
 		if resp.Get("Content-Encoding") != "" || untouchable(resp) || !k.coversType(resp) {
 			return resp
 		}
-	case http.StatusNotModified: // of what type the whole is it does not say
+	case http.StatusNotModified: // it does not state the media type of the whole response
 		tag := resp.Get(etag)
 		if tag == "" || resp.Get("Content-Encoding") != "" || untouchable(resp) {
 			return resp
@@ -198,11 +200,10 @@ func (k *compressor) left(r *dunlin.Request, resp dunlin.Response) dunlin.Respon
 	return resp.AddHeader("Vary", "Accept-Encoding")
 }
 
-// keptPack is the largest buffer, in bytes, that the pool keeps.
+// keptPack is the largest buffer that the pool keeps, in bytes.
 const keptPack = 1 << 20
 
-// pack returns body compressed, in memory of its own, or nil when that would not
-// be smaller.
+// pack returns body compressed, in memory of its own, or nil if it would not become smaller.
 func (k *compressor) pack(coding *Coding, body []byte) (packed []byte) {
 	buf, ok := k.buffers.Get().(*[]byte)
 	if !ok {
@@ -218,12 +219,13 @@ func (k *compressor) pack(coding *Coding, body []byte) (packed []byte) {
 	return packed
 }
 
-// piecewise encodes a stream. Pieces that are small, or for which there is no compressor, are encoded without one.
+// piecewise encodes a stream. Small pieces, and pieces without a compressor, are encoded
+// uncompressed.
 type piecewise struct {
 	k        *compressor
 	coder    StreamCoder
-	has      bool   // a compressor
-	gathered []byte // of a piece that is still small
+	has      bool   // holds a compressor
+	gathered []byte // the current piece, while it is small
 }
 
 func (s *piecewise) Write(p []byte) (int, error) {
@@ -254,7 +256,7 @@ func (s *piecewise) Write(p []byte) (int, error) {
 	return s.coder.Write(p)
 }
 
-// plain encodes what is gathered.
+// plain writes the gathered data uncompressed.
 func (s *piecewise) plain() error {
 	gathered := s.gathered
 	s.gathered = nil
@@ -264,7 +266,7 @@ func (s *piecewise) plain() error {
 	return s.coder.Plain(gathered)
 }
 
-// leave gives the compressor back, if there is one.
+// leave releases the compressor, if there is one.
 func (s *piecewise) leave() {
 	if s.has {
 		s.has = false
@@ -283,13 +285,13 @@ func (s *piecewise) Flush() error {
 func (s *piecewise) Close() error {
 	defer s.leave()
 	if err := s.plain(); err != nil {
-		_ = s.coder.Close() // which fails, too
+		_ = s.coder.Close() // it fails, too
 		return err
 	}
 	return s.coder.Close()
 }
 
-// covers reports whether the response, of size bytes or -1, is of the kind to compress.
+// covers reports whether to compress a response of size bytes (-1: unknown).
 func (c *Compression) covers(resp dunlin.Response, size int64) bool {
 	if size >= 0 && size < int64(c.MinSize) || resp.Get("Content-Encoding") != "" || untouchable(resp) ||
 		resp.Get("Content-Digest") != "" || resp.Get("Repr-Digest") != "" {
@@ -302,7 +304,8 @@ func (c *Compression) covers(resp dunlin.Response, size int64) bool {
 	return c.coversType(resp)
 }
 
-// coversType reports whether the response is of a media type to compress; for a part of several ranges that is not known.
+// coversType reports whether the response has a media type to compress. For several ranges the type
+// is unknown.
 func (c *Compression) coversType(resp dunlin.Response) bool {
 	mediaType, _, _ := strings.Cut(resp.Get("Content-Type"), ";")
 	mediaType = strings.TrimSpace(mediaType)
@@ -317,8 +320,7 @@ func (c *Compression) coversType(resp dunlin.Response) bool {
 	return false
 }
 
-// matches reports whether a media type is the wanted one; "text/*" and "*+json"
-// are wanted by their beginning and end.
+// matches reports whether a media type matches want, which may be "text/*" or "*+json".
 func matches(mediaType, want string) bool {
 	n := len(mediaType) - len(want) + 1
 	switch {
@@ -334,8 +336,7 @@ func matches(mediaType, want string) bool {
 	return false
 }
 
-// varies reports whether the response says already that it depends on
-// Accept-Encoding.
+// varies reports whether Vary already names Accept-Encoding.
 func varies(resp dunlin.Response) bool {
 	for _, line := range resp.Values("Vary") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -355,7 +356,7 @@ func weaken(resp dunlin.Response) dunlin.Response {
 	return resp
 }
 
-// untouchable reports whether Cache-Control says no-transform (RFC 9111 section 5.2.2.6).
+// untouchable reports whether Cache-Control has no-transform (RFC 9111 section 5.2.2.6).
 func untouchable(resp dunlin.Response) bool {
 	for name, value := range resp.Fields() {
 		if name == "Cache-Control" && slices.ContainsFunc(strings.Split(value, ","), func(directive string) bool {

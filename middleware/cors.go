@@ -10,58 +10,61 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// CORSConfig says which pages of other origins may read answers, and what they may send.
+// CORSConfig has the settings of [CORS] and [SendCORS].
 type CORSConfig struct {
-	// Origins are the origins whose pages may read answers: "https://app.example.com", with a port if it is
-	// not the scheme's default. "https://*.example.com" stands for every host below example.com, but not for
-	// example.com itself, "http://localhost:*" for every port, and "*" alone for all origins.
+	// Origins are the origins whose pages may read responses: "https://app.example.com", with a
+	// port if it is not the scheme's default. "https://*.example.com" matches every host below
+	// example.com, but not example.com itself; "http://localhost:*" matches every port; "*" alone
+	// matches all origins.
 	Origins []string
 
-	// Methods are those that pages may use besides GET, HEAD and POST, which are always allowed. "*" stands
-	// for all, unless Credentials is set. Default: PUT, PATCH and DELETE.
+	// Methods are the methods that pages may use in addition to GET, HEAD and POST, which are
+	// always allowed. "*" means all, unless Credentials is set. Default: PUT, PATCH and DELETE.
 	Methods []string
 
-	// Headers are the names of request headers that pages may set besides those that are always allowed, such
-	// as "Content-Type" (for JSON) and "Authorization". "*" stands for all but Authorization, unless
-	// Credentials is set. Default: Content-Type.
+	// Headers are the names of request headers that pages may set in addition to those that are
+	// always allowed, such as "Content-Type" (for JSON) and "Authorization". "*" means all except
+	// Authorization, unless Credentials is set. Default: Content-Type.
 	Headers []string
 
-	// Expose are the names of response headers that pages may read besides those that are always readable.
-	// "*" stands for all, unless Credentials is set. Default: none.
+	// Expose are the names of response headers that pages may read in addition to those that are
+	// always readable. "*" means all, unless Credentials is set. Default: none.
 	Expose []string
 
-	// Credentials lets browsers send cookies and the like along, and pages read the answers. It
-	// does not go with "*" among the origins.
+	// Credentials allows browsers to send cookies and other credentials, and pages to read the
+	// responses. It cannot be combined with "*" in Origins.
 	Credentials bool
 
-	// MaxAge is how long a browser may reuse the answer to a preflight, in whole seconds. Negative: not at
-	// all. Default: the header is not sent, and browsers use 5 s.
+	// MaxAge is how long a browser may cache the response to a preflight, in whole seconds. A
+	// negative value disables caching. Default: the header is not sent, and browsers use 5 s.
 	MaxAge time.Duration
 }
 
-// CORS lets pages of other origins read answers (Fetch standard, section 3.2). It answers preflights, the
-// requests by which browsers ask before they send what a form could not, with 204. For an origin that is not
-// among Origins it sends no headers, and browsers keep the answer from the page; requests are not refused,
-// see [CrossOrigin] for that. Answers that depend on the origin say Vary: Origin.
+// CORS lets pages of other origins read responses (Fetch standard, section 3.2). It answers
+// preflights with 204: requests by which browsers ask for permission before they send a request
+// that a form could not. A request from an unlisted origin runs, and its response has no CORS
+// headers, so the browser hides it from the page. To refuse such requests use [CrossOrigin].
+// Responses that depend on the origin get Vary: Origin.
 //
-// Middleware does not see every answer: add [SendCORS] with the same settings, so that pages can also read
-// why they were refused.
+// Middleware does not see every response. Add [SendCORS] with the same settings, so that pages can
+// also read why a request was refused.
 //
 //	app.Use(middleware.CORS(config))
 //	app.Policy(middleware.SendCORS(config))
 //
-// It belongs before whatever may refuse requests, such as authentication: preflights carry no credentials.
-// CORS panics when a setting would not do what it seems to: credentials with "*", an origin that no browser
-// sends, a pattern that other origins can match.
+// Put it before middleware that may refuse requests, such as authentication: preflights carry no
+// credentials. CORS panics for settings that do not do what they seem to: credentials with "*", an
+// origin that no browser sends, a pattern that matches the origins of others.
 func CORS(c CORSConfig) dunlin.Middleware {
 	rules := newCORSRules("CORS", c)
 	return rules.around
 }
 
-// SendCORS is the policy that puts the headers of [CORS] on every answer of the app, also on those that no
-// middleware sees: late ones, those over a limit, in an overload, and to what is too large. The origin of a
-// request whose head could not be read is not known. Without the middleware it also answers preflights, for
-// paths that have routes but no answer to OPTIONS of their own.
+// SendCORS returns the policy that adds the headers of [CORS] to every response of the app,
+// including those that no middleware sees: late responses, refusals by a limit or during an
+// overload, and refusals of requests that are too large. A response to an unreadable request head
+// gets no headers, since its origin is unknown. Without the middleware the policy also answers
+// preflights for paths that have routes but no action for OPTIONS.
 func SendCORS(c CORSConfig) dunlin.Policy {
 	rules := newCORSRules("SendCORS", c)
 	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
@@ -75,23 +78,23 @@ func SendCORS(c CORSConfig) dunlin.Policy {
 
 func (c *corsRules) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{cors: c}) }
 
-// corsRules are what CORS and SendCORS go by, rendered.
+// corsRules are the rendered settings of CORS and SendCORS.
 type corsRules struct {
 	any    *corsAnswer // for "*"; else nil
 	first  []corsOrigin
-	more   map[string]bool // beyond those
+	more   map[string]bool // origins after those in first
 	like   []originPattern
-	others *corsAnswer // for the rest of those that may; the origin is to be added
+	others *corsAnswer // for other allowed origins, without the origin
 	joints
 }
 
-// A corsOrigin has answers of its own.
+// A corsOrigin is an origin with rendered headers of its own.
 type corsOrigin struct {
 	origin string
 	answer *corsAnswer
 }
 
-// A corsAnswer is what an answer gets.
+// A corsAnswer has the headers of responses to an origin.
 type corsAnswer struct {
 	plain     *dunlin.HeaderBlock // without Vary
 	varying   *dunlin.HeaderBlock
@@ -105,8 +108,8 @@ var (
 	blockNothing    = dunlin.NewHeaderBlock()
 )
 
-// mostBlocks is for how many origins answers have a block of their own: a block is put on few
-// others only without being rendered anew.
+// mostBlocks is the number of origins with headers of their own. Joined blocks are rendered in
+// advance only for a few combinations.
 const mostBlocks = 4
 
 func newCORSRules(who string, c CORSConfig) *corsRules {
@@ -131,7 +134,7 @@ func newCORSRules(who string, c CORSConfig) *corsRules {
 	return rules
 }
 
-// render makes the headers for an origin; "" leaves that out.
+// render returns the headers for an origin; "" omits the origin.
 func (c *CORSConfig) render(origin string) *corsAnswer {
 	var plain, preflight []string
 	if origin != "" {
@@ -168,7 +171,8 @@ func (c *CORSConfig) render(origin string) *corsAnswer {
 	return a
 }
 
-// find returns which answer an origin gets, see answer, and whether it is to be named beside that.
+// find returns the index of an origin's headers, see answer, and whether the response must also
+// name the origin.
 func (c *corsRules) find(origin string) (which int, name bool) {
 	if origin == "" {
 		return 0, false
@@ -189,8 +193,8 @@ func (c *corsRules) find(origin string) (which int, name bool) {
 	return 0, false
 }
 
-// answer returns what find has found: which is 1 + the place of an origin in first, and 0 for others, of which those that
-// may are to be named; nil is for the rest.
+// answer returns the headers for a result of find: which is 1 + the index of an origin in first, or
+// 0 for another one. It returns nil for an origin that is not allowed.
 func (c *corsRules) answer(which int, name bool) *corsAnswer {
 	switch {
 	case which > 0:
@@ -201,7 +205,7 @@ func (c *corsRules) answer(which int, name bool) *corsAnswer {
 	return nil
 }
 
-// add adds the headers of an answer that is not one to a preflight.
+// add adds the headers to a response that does not answer a preflight.
 func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.plain)
@@ -210,7 +214,7 @@ func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	return c.say(resp, which, name, origin)
 }
 
-// say adds the headers for an origin that find has found.
+// say adds the headers for a result of find.
 func (c *corsRules) say(resp dunlin.Response, which int, name bool, origin string) dunlin.Response {
 	a := c.answer(which, name)
 	if a == nil {
@@ -225,7 +229,7 @@ func (c *corsRules) say(resp dunlin.Response, which int, name bool, origin strin
 	return varyOn(resp.DefaultHeaders(a.plain), "Origin", blockVaryOrigin)
 }
 
-// preflight adds the headers of an answer to a preflight.
+// preflight adds the headers to a response to a preflight.
 func (c *corsRules) preflight(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
 		return resp.DefaultHeaders(c.any.preflight)

@@ -19,75 +19,86 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// IdempotencyConfig has the settings of Idempotency. The zero value of a field stands for its default; Store must be given.
+// IdempotencyConfig has the settings of [Idempotency]. Store must be set. The zero value of another
+// field stands for its default.
 type IdempotencyConfig struct {
-	// Store keeps the answers. Give one of another machine a [store.Guard].
+	// Store stores the responses. Wrap a store on another machine in a [store.Guard].
 	Store store.Store
 
-	// Required answers 400 to requests without a key. By default they run as if there were no such thing.
+	// Required answers 400 to requests without a key. Default: they run as without the middleware.
 	Required bool
 
-	// Methods are those that the keys count for. Default: POST and PATCH.
+	// Methods are the methods of requests whose keys count. Default: POST and PATCH.
 	Methods []string
 
-	// User returns the authenticated user of a request, whose key it is: two users may choose the same key. It is [User] behind BasicAuth and
-	// KeyAuth, the user of a session, or the subject of a token, and never the token itself, which is renewed. A request with a key for
-	// which it returns "" gets 403, unless Anonymous is set. It must be given unless Anonymous is set.
+	// User returns the authenticated user of a request. Keys belong to a user: two users may choose
+	// the same key. Return [User] after BasicAuth and KeyAuth, the user of a session, or the
+	// subject of a token, but never the token itself, which is renewed. A request with a key for
+	// which User returns "" gets 403, unless Anonymous is set. User must be set unless Anonymous
+	// is.
 	User func(*dunlin.Request) string
 
-	// Anonymous lets requests without a user have keys. They share them: a client that knows another's key and request gets its
-	// answer, without the cookies. Default: such requests with a key get 403.
+	// Anonymous lets requests without a user have keys. They share their keys: a client that knows
+	// another's key and request gets its response, without the cookies. Default: such requests get
+	// 403.
 	Anonymous bool
 
-	// TTL is for how long an answer is kept. Default: 24 hours.
+	// TTL is how long a response is stored. Default: 24 hours.
 	TTL time.Duration
 
-	// Lease is for how long a request counts as running when its process has died. After that a repetition
-	// runs again, though nobody knows what the first one did. Default: TTL.
+	// Lease is how long a request counts as running after its process has died. After that a retry
+	// runs the action again, although the outcome of the first run is unknown. Default: TTL.
 	Lease time.Duration
 
-	// MaxBytes bounds what is kept of an answer. What a standard handler answers is gathered up to this, and beyond 32 KB counts as
-	// output of the request in the app's memory budget; without room there it is not gathered, and not kept. Default: 1 MiB.
+	// MaxBytes limits a stored response, in bytes. The response of a standard handler is buffered
+	// up to MaxBytes. Beyond 32 KB it is charged to the request in the app's memory budget; without
+	// room there it is neither buffered nor stored. Default: 1 MiB.
 	MaxBytes int
 
-	// StoreBytes bounds the bytes that all keys hold in the store, so that other uses of it, such as sessions, keep their room. Beyond it new
-	// keys get 503. In a [store.Memory] the store counts them; the default is a quarter of MemoryConfig.MaxBytes, and a store for keys alone may
-	// give them all of it. In other stores, such as one in Redis, each process counts about what it has stored within TTL, as for UserBytes; the
-	// default is no bound: set one where the store is shared with sessions, or give the keys a store of their own.
+	// StoreBytes limits the bytes of all keys in the store, so that sessions and other uses keep
+	// their room. Beyond it new keys get 503. A [store.Memory] counts these bytes itself; the
+	// default is a quarter of MemoryConfig.MaxBytes, and a store for keys alone may give them all
+	// of it. With other stores, such as one in Redis, each process counts approximately what it has
+	// stored within TTL, as for UserBytes. The default there is no limit: set one if sessions share
+	// the store, or give the keys a store of their own.
 	StoreBytes int64
 
-	// UserBytes bounds about what the keys of one user hold within TTL, by what this process has stored; of requests without a user it
-	// bounds an address, of IPv6 a /64. Beyond it new keys get 429. Default: 64 MiB, but at most half of StoreBytes.
+	// UserBytes limits approximately the bytes of one user's keys within TTL. Each process counts
+	// only what it has stored itself. Without a user the limit applies to the address (for IPv6 the
+	// /64). Beyond it new keys get 429. Default: 64 MiB, but at most half of StoreBytes.
 	UserBytes int64
 
-	// Logger is told, once a second at most, what could not be kept. Default: slog.Default().
+	// Logger logs, once a second at most, responses that could not be stored. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// Idempotency lets clients repeat a request whose answer they have not got, without it being carried out twice: a
-// request whose Idempotency-Key was seen before gets the first answer again, with
-// Idempotent-Replayed: true. It follows draft-ietf-httpapi-idempotency-key-header-07:
+// Idempotency lets clients retry a request without a second execution. A retry with a known
+// Idempotency-Key gets the first response, with Idempotent-Replayed: true. It follows
+// draft-ietf-httpapi-idempotency-key-header-07:
 //
-//	400  the key is missing where it is required, or malformed
-//	403  no user is known
-//	409  the first request with the key is running, or its answer could not be kept
-//	422  the key was used for something else: another host, path, query, media type or body
-//	429  the keys of the user hold as much as they may: IdempotencyConfig.UserBytes
-//	503  all keys hold as much as they may: IdempotencyConfig.StoreBytes
+//	400  the key is missing although it is required, or malformed
+//	403  the user is unknown
+//	409  the first request with the key is running, or its response was not stored
+//	422  the key was used for another host, path, query, media type or body
+//	429  the keys of the user have reached IdempotencyConfig.UserBytes
+//	503  all keys have reached IdempotencyConfig.StoreBytes
 //
-// A key counts for a user, a method and a route. Its first request claims it in the store by one
-// atomic step, on whatever machine; what comes meanwhile gets 409 with Retry-After. What the action answers is kept before it is
-// sent, also an error. What says that nothing was done lets the key be used again: 400, 401, 403, 404, 405, 406, 411 to 417, 421, 422, 426,
-// 428, 429 and 431; 503 with Retry-After and without a cause; and an action that gave up with context.Canceled since its client has left.
-// An action that has done something answers otherwise, such as with 409.
+// A key belongs to one user, method and route. Its first request claims it in the store by one
+// atomic step; concurrent retries, on any machine, get 409 with Retry-After. Every response of the
+// action is stored before it is sent, including errors. Responses that report that nothing was done
+// release the key instead: 400, 401, 403, 404, 405, 406, 411 to 417, 421, 422, 426, 428, 429 and
+// 431; 503 with Retry-After and without a cause; and an action that ended with context.Canceled
+// because its client disconnected. An action that has done something must use another status, such
+// as 409.
 //
-// Nothing else runs twice: while the store does not answer, requests with a key get 503, and can be sent again when it does;
-// and when an answer cannot be
-// kept, or is a stream, repetitions get 409. What a [Proxy] or another standard handler answers is none where it says its length,
-// up to MaxBytes. It reads bodies in whole, up to the route's limit.
+// An action runs at most once for a key. While the store is unavailable, requests with a key get
+// 503, and can be sent again later. If a response cannot be stored, or is a stream, retries get
+// 409. The response of a [Proxy] or another standard handler with a length up to MaxBytes is not a
+// stream. Idempotency reads the whole request body, up to the route's limit.
 //
-// Put it behind authentication, and behind what must run for each repetition, such as Compress and CORS. Idempotency panics
-// when a setting is not valid.
+// Put it after authentication, and after middleware that depends on header fields of each request,
+// such as Compress and CORS. Idempotency panics when a setting is not valid.
 func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	bounded := c.setDefaults()
 	if err := c.validate(); err != nil {
@@ -99,7 +110,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			// All lines count: one that is empty hides no other.
+			// All lines count: an empty one does not hide another.
 			if len(r.HeaderBytes(idempotencyKey)) == 0 && !c.Required || !slices.Contains(c.Methods, r.Method()) {
 				return next(r)
 			}
@@ -128,7 +139,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 
 const idempotencyKey = "Idempotency-Key"
 
-// setDefaults reports whether the store bounds the bytes of all keys.
+// setDefaults sets the defaults. It reports whether the store limits the bytes of all keys.
 func (c *IdempotencyConfig) setDefaults() (bounded bool) {
 	if c.Methods == nil {
 		c.Methods = []string{http.MethodPost, http.MethodPatch}
@@ -143,7 +154,7 @@ func (c *IdempotencyConfig) setDefaults() (bounded bool) {
 		c.MaxBytes = 1 << 20
 	}
 	if c.StoreBytes < 0 || c.UserBytes < 0 || c.Store == nil {
-		return false // which validate refuses
+		return false // validate rejects it
 	}
 	share := int64(0)
 	if s, ok := c.Store.(interface {
@@ -161,7 +172,7 @@ func (c *IdempotencyConfig) setDefaults() (bounded bool) {
 	return share > 0
 }
 
-// keysPrefix is what the keys in the store begin with.
+// keysPrefix is the prefix of the keys in the store.
 const keysPrefix = "idempotency:"
 
 func (c *IdempotencyConfig) validate() error {
@@ -180,11 +191,11 @@ func (c *IdempotencyConfig) validate() error {
 	return nil
 }
 
-// longestKey is that of an idempotency key, in bytes.
+// longestKey is the maximum length of an idempotency key, in bytes.
 const longestKey = 255
 
-// readIdempotencyKey returns the key of a request: a String of RFC 9651, or, as many clients send it, the same
-// without quotes.
+// readIdempotencyKey returns the key of a request: a String of RFC 9651, or, as many clients send
+// it, the text without quotes.
 func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 	lines := 0
 	for name := range r.Headers() {
@@ -216,7 +227,7 @@ func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 	return key, nil
 }
 
-// unquote reads a String of RFC 9651 section 3.3.3. Parameters, of which none are defined, may follow.
+// unquote decodes a String of RFC 9651 section 3.3.3. Parameters may follow; none are defined.
 func unquote(s string) (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -238,29 +249,29 @@ func unquote(s string) (string, bool) {
 	return "", false
 }
 
-// What is kept of a request under its key:
+// A record, the value of a key in the store:
 //
-//	state (1) │ fingerprint (32) │ the answer, of one that has ended, or a token (16) of the one that runs
+//	state (1) │ fingerprint (32) │ the response, if the request has ended, or the token (16) of the running one
 const (
 	stateRunning  = 'r'
-	stateFree     = 'f' // whoever had it made no use of it
+	stateFree     = 'f' // released without a run
 	stateAnswered = 'a'
-	stateUnkept   = 'u' // it has ended, and its answer was not kept
+	stateUnkept   = 'u' // it has ended, and its response was not stored
 
 	recordHead = 1 + sha256.Size
 )
 
-// claim is a key that a request has.
+// A claim is the key of a request.
 type claim struct {
 	config      *IdempotencyConfig
 	key         string // in the store
 	fingerprint [sha256.Size]byte
-	shared      bool // by all clients without a user
+	shared      bool // the request has no user
 	token       [16]byte
-	until       time.Time // its lease is over then, in the store too
+	until       time.Time // end of the lease, in the store too
 	undo        *claimsToUndo
 	quota       *keyQuota
-	holder      uint64 // to whose quota it counts
+	holder      uint64 // of the quota
 	version     store.Version
 }
 
@@ -277,7 +288,8 @@ func (k *claim) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	return k.run(r, next)
 }
 
-// claim has the store note that the request runs, or returns the answer to a request that does not.
+// claim writes to the store that the request runs. If the request must not run, it returns the
+// response.
 func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 	c, ctx := k.config, r.Context()
 	k.until = time.Now().Add(c.Lease + time.Minute)
@@ -290,19 +302,19 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			if !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrClosed) {
-				k.undo.add(k) // nobody knows whether it is claimed, or will be
+				k.undo.add(k) // the store may have executed the claim, or may still do so
 			}
 			return notKept(err), false
 		}
 		item, err := c.Store.Get(ctx, k.key)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return outstanding(), false // it was given back this moment
+			return outstanding(), false // it was released meanwhile
 		case err != nil:
 			return notKept(err), false
 		case len(item.Value) < recordHead:
 			return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key)), false
-		case bytes.Equal(item.Value, k.record(stateRunning)): // the answer to the claim was lost on the way, and it was sent again
+		case bytes.Equal(item.Value, k.record(stateRunning)): // the store's response was lost, and its client repeated the call
 			k.version = item.Version
 			return resp, true
 		case item.Value[0] != stateFree:
@@ -312,7 +324,7 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 	}
 }
 
-// identify returns the claim of a request, whose body it reads.
+// identify returns the claim of a request. It reads the request body.
 func (c *IdempotencyConfig) identify(r *dunlin.Request, user, key string) (*claim, error) {
 	body, err := r.Bytes()
 	if err != nil {
@@ -325,13 +337,13 @@ func (c *IdempotencyConfig) identify(r *dunlin.Request, user, key string) (*clai
 	}, nil
 }
 
-// digest returns a hash of parts, which no other parts have.
+// digest returns an unambiguous hash of parts.
 func digest(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var length [8]byte
 	for _, part := range parts {
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-		_, _ = h.Write(length[:]) // a hash takes everything
+		_, _ = h.Write(length[:]) // never fails
 		_, _ = h.Write(part)
 	}
 	h.Sum(sum[:0])
@@ -346,7 +358,7 @@ func (k *claim) record(state byte) []byte {
 	return record
 }
 
-// again answers a request whose key is taken, by what is kept under it.
+// again answers a request whose key is taken, from the record of the key.
 func (k *claim) again(record []byte) dunlin.Response {
 	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
 		return dunlin.Problem(dunlin.ProblemDetails{
@@ -375,19 +387,19 @@ func outstanding() dunlin.Response {
 	}).Header("Retry-After", "1")
 }
 
-// notKept answers while nobody knows whether a key is new.
+// notKept returns the response while the store is unavailable.
 func notKept(err error) dunlin.Response {
 	return dunlin.Problem(dunlin.ProblemDetails{
 		Status: http.StatusServiceUnavailable, Detail: "requests with an Idempotency-Key cannot be carried out at the moment", Cause: err,
 	}).Header("Retry-After", "1")
 }
 
-// run runs the action, once, and keeps its answer.
+// run runs the action, once, and stores its response.
 func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
-	ctx := context.WithoutCancel(r.Context()) // the client may leave, the answer is kept all the same
+	ctx := context.WithoutCancel(r.Context()) // the response is stored even if the client disconnects
 	returned := false
 	defer func() {
-		if !returned { // the connection is dropped, or the goroutine ended: something may have been done
+		if !returned { // a panic or runtime.Goexit: the action may have done something
 			k.keep(ctx, k.record(stateUnkept))
 		}
 	}()
@@ -413,13 +425,14 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	return resp
 }
 
-// hasCause reports whether an answer is one to a failure, before which something may have been done.
+// hasCause reports whether a response reports a failure, before which the action may have done
+// something.
 func hasCause(err error) bool {
 	p, ok := errors.AsType[*dunlin.ProblemDetails](err)
 	return err != nil && (!ok || p.Cause != nil)
 }
 
-// holds takes the bytes of an answer of the quotas.
+// holds charges the bytes of a response to the quotas, or reports false.
 func (k *claim) holds(n int) bool {
 	_, short := k.quota.take(k.holder, int64(n))
 	switch {
@@ -433,8 +446,8 @@ func (k *claim) holds(n int) bool {
 	return false
 }
 
-// keep writes how a request has ended. A store that is full has room for a note that the answer was not kept. What cannot be written stays
-// running for the store: repetitions get 409.
+// keep stores the outcome of a request. A full store has room for the note that the response was
+// not stored. If nothing can be stored, the key stays running, and retries get 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
 	st := k.config.Store
 	_, err := st.Set(ctx, k.key, record, k.version, k.config.TTL)
@@ -446,7 +459,7 @@ func (k *claim) keep(ctx context.Context, record []byte) {
 	}
 }
 
-// notKept logs that an answer was not kept, once a second at most.
+// notKept logs that a response was not stored, once a second at most.
 func (k *claim) notKept(why any) {
 	if n, due := k.undo.unkept.Note(); due {
 		k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", why, "count", n)

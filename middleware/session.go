@@ -15,87 +15,92 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// SessionConfig says where sessions are kept and for how long. The zero value of a field stands for
-// its default; Store or Keys must be given.
+// SessionConfig has the settings of [Sessions]. Store or Keys must be set. The zero value of
+// another field stands for its default.
 type SessionConfig struct {
-	// Store keeps the sessions; the client gets a random name. Without a Store the client keeps the whole
-	// session, encrypted by Keys. That needs no storage, but if several requests change a session at the same
-	// time, the last answer wins; a stolen cookie is valid until it expires; and browsers take 4 KB at most.
+	// Store stores the sessions, and the cookie holds a random name. Without a Store the cookie
+	// holds the whole session, encrypted by Keys. The server then stores nothing, but the last of
+	// concurrent responses wins, a stolen cookie is valid until it expires, and browsers accept
+	// 4096 bytes at most.
 	Store store.Store
 	Keys  *KeyRing
 
-	// Idle ends a session that has not been looked at for so long, and Absolute any session so long after it
-	// has begun or was renewed. Defaults: 30 minutes and 12 hours.
+	// Idle is the lifetime of a session without a call. Absolute is its lifetime from its beginning
+	// or its last Login. Defaults: 30 minutes and 12 hours.
 	Idle, Absolute time.Duration
 
-	// Cookie is the cookie's name. Default: __Host-session, by whose prefix browsers see to it that no other host
-	// has set it, or session if Insecure.
+	// Cookie is the cookie's name. Default: __Host-session, or session if Insecure is set. Browsers
+	// accept the prefix __Host- only from this host.
 	Cookie string
 
 	// SameSite is the cookie's attribute. Default: http.SameSiteLaxMode.
 	SameSite http.SameSite
 
-	// Persistent has browsers keep the cookie when they are closed.
+	// Persistent makes browsers keep the cookie when they are closed.
 	Persistent bool
 
-	// Insecure lets the cookie travel without TLS: for development.
+	// Insecure allows the cookie without TLS, for development.
 	Insecure bool
 
-	// MaxBytes bounds what a session may be as JSON. Default: 64 KiB, and what fits in a cookie without a Store.
+	// MaxBytes limits a session, in bytes of its JSON. Default: 64 KiB, and the size of a cookie
+	// without a Store.
 	MaxBytes int
 }
 
-// Sessions keeps a value of type T for each client that has been given one, as JSON:
+// Sessions stores a value of type T for each client, as JSON:
 //
 //	type visit struct{ UserID int64; Cart []string }
 //
 //	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
 //	app.Use(sessions.Middleware())
 //
-// A session begins with the first Update or Login. What an action does not ask for is not read. All methods must be
-// called by the action, or by what stands behind the middleware; a Sessions is safe for any
-// number of requests at once.
+// A session begins with the first Update or Login. A request that calls no method does not read its
+// session. The action, or middleware after Middleware, must call the methods. A Sessions is safe
+// for concurrent use.
 //
-// In a store an update is a compare-and-set: requests that change the same session at the same time lose none of
-// their changes, and none waits for another's. Names of sessions are 256 random bits, of which the
-// store knows a hash; a name that the client has made up is never taken over.
+// With a Store an update is a compare-and-set: concurrent changes of a session are never lost, and
+// no lock is held. Names of sessions have 256 random bits. The store has only their hash. A name
+// made up by a client is never adopted.
 type Sessions[T any] struct {
 	config  SessionConfig
 	key     *dunlin.Key[*sessionState[T]]
 	purpose string
 
-	// The states of requests that have not asked for their session, or did so too late.
+	// unread and closed are the states of requests that have not read their session, and of those
+	// that are too late to change it.
 	unread, closed sessionState[T]
 }
 
-// ErrSessionEnded says that another request has ended or renamed the session meanwhile. It is a problem with status 409.
+// ErrSessionEnded reports that another request has ended or renamed the session. It is a problem
+// with status 409.
 var ErrSessionEnded error = &dunlin.ProblemDetails{Status: http.StatusConflict, Detail: "the session has ended"}
 
-// Other errors of sessions. Those of a store that does not answer are problems with status 503.
+// Other errors of sessions. Errors of an unavailable store are problems with status 503.
 var (
 	ErrSessionTooLarge = errors.New("middleware: the session is larger than it may be")
 	ErrSessionTooLate  = errors.New("middleware: the session's cookie can change no more: the answer has begun, or the middleware is missing")
 )
 
-// errUnreadable is that what was kept is no JSON of a T, as after a change of T.
+// errUnreadable reports a stored session that does not decode as T, for example after a change of
+// T.
 var errUnreadable = errors.New("middleware: a session that was kept cannot be read")
 
-// sessionState is what a request knows of its session.
+// sessionState is the session of a request.
 type sessionState[T any] struct {
-	open   bool // the answer can still be given a cookie
+	open   bool // the response can still set the cookie
 	loaded bool
 	there  bool
-	moved  bool   // a login has given the session another name
-	cookie string // to be set; "" for none
-	clear  bool   // the cookie is to be removed
+	moved  bool   // a login has renamed the session
+	cookie string // value to set; "" for none
+	clear  bool   // remove the cookie
 
-	id      string // in the client's cookie
+	id      string // as in the client's cookie
 	version store.Version
 	record  sessionRecord
 	data    T
 }
 
-// NewSessions returns sessions that are kept as c says. It panics when a setting is not valid.
+// NewSessions returns sessions with the given settings. It panics when a setting is not valid.
 func NewSessions[T any](c SessionConfig) *Sessions[T] {
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute
@@ -140,20 +145,21 @@ func (c *SessionConfig) validate() error {
 	return nil
 }
 
-// Middleware returns the middleware that gives answers their cookies. An answer for which
-// the session counted says Vary: Cookie and, unless the action has set it, Cache-Control: private. One that sets or
-// removes the cookie says private, or no-store if the action has, whatever else the action has set.
+// Middleware returns the middleware that sets the cookies. A response to a request that used its
+// session gets Vary: Cookie and, unless the action has set another, Cache-Control: private. A
+// response that sets or removes the cookie always has private, or no-store if the action has set
+// that.
 func (s *Sessions[T]) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if _, again := s.key.Get(r); again {
-				return next(r) // registered twice: the outer one answers
+				return next(r) // registered twice: the outer one sets the cookie
 			}
 			s.key.Set(r, &s.unread)
 			resp := next(r)
 			state, _ := s.key.Get(r)
 			if state == &s.unread {
-				s.key.Set(r, &s.closed) // a stream may still ask
+				s.key.Set(r, &s.closed) // a stream may still call a method
 				return resp
 			}
 			return s.finish(state, resp)
@@ -161,7 +167,7 @@ func (s *Sessions[T]) Middleware() dunlin.Middleware {
 	}
 }
 
-// finish gives an answer the cookie that the session needs.
+// finish adds the session's cookie and cache headers to a response.
 func (s *Sessions[T]) finish(state *sessionState[T], resp dunlin.Response) dunlin.Response {
 	state.open = false
 	if !slices.ContainsFunc(resp.Values("Vary"), func(v string) bool { return v == "*" || strings.Contains(strings.ToLower(v), "cookie") }) {
@@ -196,7 +202,7 @@ func (s *Sessions[T]) newCookie(value string, age int) *http.Cookie {
 	}
 }
 
-// state returns what the request knows of its session, which is read if need be.
+// state returns the session state of a request. It reads the session on the first call.
 func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	state, ok := s.key.Get(r)
 	if !ok || state == &s.closed {
@@ -205,7 +211,7 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	if state == &s.unread {
 		state = &sessionState[T]{open: true}
 		s.key.Set(r, state)
-		inside.Credentials(r, exchange.Identified, false) // also where the session begins with this request
+		inside.Credentials(r, exchange.Identified, false) // also if the session begins with this request
 	}
 	if state.loaded {
 		return state, nil
@@ -220,8 +226,8 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	return state, err
 }
 
-// Get returns the session's value, which must not be changed but by Update. It reports false when the client has
-// none: no cookie, one that was forged, or a session that has ended.
+// Get returns the session's value. Only Update and Login may change it. ok is false if the client
+// has no session: no cookie, a forged one, or an expired session.
 func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	state, err := s.state(r)
 	if err != nil || !state.there {
@@ -230,16 +236,16 @@ func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	return state.data, true, nil
 }
 
-// Update changes the session's value, and begins a session when there is none, with the zero T. It returns [ErrSessionEnded]
-// for the cookie of a session that a Login has renamed in the last 20 seconds.
-// change may be called several times, each time with the latest value, and should do nothing else; an error of it ends
-// Update, which returns it.
+// Update changes the session's value. Without a session it begins one, with the zero T. It returns
+// [ErrSessionEnded] for the cookie of a session that Login has renamed in the last 20 seconds.
+// change may be called several times, each time with the latest value, and must have no other
+// effect. Update returns its error.
 func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	state, err := s.state(r)
 	switch {
 	case err != nil:
 		return err
-	case state.moved: // a new session would replace that of the login in the browser
+	case state.moved: // the cookie of a new session would replace that of the login
 		return ErrSessionEnded
 	case !state.there:
 		return s.begin(r, state, change)
@@ -249,11 +255,11 @@ func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	return s.updateStored(r, state, change)
 }
 
-// Login is Update that also gives the session a new name and starts its times anew. Call it where a client
-// logs in, or gets more rights than before: the old name is no longer valid, so nobody who planted or saw it
-// is logged in, too (session fixation).
+// Login is Update that also gives the session a new name and a new beginning. Call it when a client
+// signs in or gains privileges. The old name becomes invalid, so a planted or stolen cookie gains
+// nothing (session fixation).
 //
-// Where what was kept is no JSON of a T any more, the session begins with the zero T.
+// If the stored session does not decode as T, the session begins with the zero T.
 func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
 	state, err := s.state(r)
 	if errors.Is(err, errUnreadable) {
@@ -270,7 +276,7 @@ func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
 	return s.rename(r, state, change)
 }
 
-// End ends the session: its value is forgotten, the client is told to drop the cookie.
+// End deletes the session, and removes the cookie.
 func (s *Sessions[T]) End(r *dunlin.Request) error {
 	state, err := s.state(r)
 	if err != nil && !errors.Is(err, errUnreadable) {
@@ -279,7 +285,7 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 	if !state.open {
 		return ErrSessionTooLate
 	}
-	if state.id != "" && !state.moved && s.config.Store != nil { // also if it is not there: an end before may have been unconfirmed
+	if state.id != "" && !state.moved && s.config.Store != nil { // also without a stored value: an earlier End may be unconfirmed
 		if err := s.config.Store.Expire(r.Context(), s.storeKey(state.id), 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}
@@ -315,7 +321,7 @@ func (s *Sessions[T]) begin(r *dunlin.Request, state *sessionState[T], change fu
 	return nil
 }
 
-// encode returns the value as JSON, if it is not too large.
+// encode returns the value as JSON, or an error if it is too large.
 func (s *Sessions[T]) encode(data *T) ([]byte, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -327,7 +333,7 @@ func (s *Sessions[T]) encode(data *T) ([]byte, error) {
 	return text, nil
 }
 
-// unavailable is the problem of a store that did not do what it was asked.
+// unavailable returns the problem for a failed call of the store.
 func unavailable(err error) error {
 	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "sessions are not available at the moment", Cause: err, Temporary: true}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A sessionRecord is a session as it is kept, before and in a store:
+// A sessionRecord is a session as stored. In a store:
 //
 //	version (1) │ began, in microseconds since 1970 (8) │ the value as JSON
 //
-// and in a cookie with a second time, when it was last looked at. An empty record is the tombstone of a session that a
-// login has given another name.
+// A cookie also has the time of the last use. An empty record is the tombstone of a session that a
+// login has renamed.
 type sessionRecord struct {
 	began time.Time
 	seen  time.Time // in a cookie only
@@ -30,7 +30,7 @@ type sessionRecord struct {
 
 const recordVersion = 1
 
-// bytes is what is kept of a record: parse reads it.
+// bytes returns the stored form, which parse reads.
 func (rec *sessionRecord) bytes() []byte {
 	b := append(make([]byte, 0, 1+8+8+len(rec.json)), recordVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(rec.began.UnixMicro()))
@@ -40,7 +40,7 @@ func (rec *sessionRecord) bytes() []byte {
 	return append(b, rec.json...)
 }
 
-// parse reports false for what is no record.
+// parse sets the record from its stored form. It reports false for invalid bytes.
 func (rec *sessionRecord) parse(b []byte, withSeen bool) bool {
 	head := 9
 	if withSeen {
@@ -57,16 +57,17 @@ func (rec *sessionRecord) parse(b []byte, withSeen bool) bool {
 	return true
 }
 
-// nameSize is that of a session's name, in random bytes.
+// nameSize is the length of a session's name, in random bytes.
 const nameSize = 32
 
 func newSessionName() string {
 	var b [nameSize]byte
-	_, _ = rand.Read(b[:]) // which never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return inBase64.EncodeToString(b[:])
 }
 
-// saneSessionName reports whether a client's cookie may be a name: others are not looked for.
+// saneSessionName reports whether a cookie has the form of a name. The store is not asked for
+// others.
 func saneSessionName(s string) bool {
 	var b [nameSize + 2]byte
 	if len(s) != base64.RawURLEncoding.EncodedLen(nameSize) {
@@ -76,18 +77,18 @@ func saneSessionName(s string) bool {
 	return err == nil && n == nameSize
 }
 
-// storeKey is the key of a session: who reads the store learns no name.
+// storeKey returns the key of a session. A reader of the store learns no name.
 func (s *Sessions[T]) storeKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "session:" + s.config.Cookie + ":" + inBase64.EncodeToString(sum[:])
 }
 
-// ttl returns for how long a session that is looked at now is kept.
+// ttl returns the remaining lifetime of a session that is used now.
 func (s *Sessions[T]) ttl(rec *sessionRecord) time.Duration {
 	return min(s.config.Idle, time.Until(rec.began.Add(s.config.Absolute)))
 }
 
-// loadStored reads the client's session.
+// loadStored reads the client's session from the store.
 func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) error {
 	name := r.Cookie(s.config.Cookie)
 	if !saneSessionName(name) {
@@ -98,7 +99,7 @@ func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) erro
 	if err != nil || !state.there {
 		return err
 	}
-	// Each look renews the time, but for one that has just been renewed.
+	// Each use restarts the idle time, unless it was restarted recently.
 	if ttl := s.ttl(&state.record); item.TTL < ttl-s.config.Idle/8 {
 		if err := s.config.Store.Expire(ctx, s.storeKey(name), ttl); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
@@ -107,7 +108,7 @@ func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) erro
 	return nil
 }
 
-// read sets the state to what the store has under a name.
+// read sets the state from the stored session with a name.
 func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState[T]) (store.Item, error) {
 	var none T
 	state.there, state.moved, state.data, state.id = false, false, none, name
@@ -129,7 +130,7 @@ func (s *Sessions[T]) read(ctx context.Context, name string, state *sessionState
 	return item, nil
 }
 
-// create keeps the state as a new session.
+// create stores the state as a new session.
 func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	text, err := s.encode(&state.data)
 	if err != nil {
@@ -145,7 +146,7 @@ func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	return nil
 }
 
-// again reads the session anew, after somebody else has changed it.
+// again reads the session again after another request has changed it.
 func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt int) error {
 	if err := store.Backoff(ctx, attempt); err != nil {
 		return unavailable(err)
@@ -159,8 +160,8 @@ func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt
 	return nil
 }
 
-// changed returns what change makes of the state's value, and the same as JSON. The state's stays as it is:
-// change may keep parts of what it was given.
+// changed returns the value after change, and its JSON. change gets a value decoded anew, since it
+// may keep parts of it; the state's value does not change.
 func (s *Sessions[T]) changed(state *sessionState[T], change func(*T) error) (data T, text []byte, err error) {
 	if err := json.Unmarshal(state.record.json, &data); err != nil {
 		return data, nil, fmt.Errorf("%w: %w", errUnreadable, err)
@@ -172,7 +173,7 @@ func (s *Sessions[T]) changed(state *sessionState[T], change func(*T) error) (da
 	return data, text, err
 }
 
-// updateStored changes a session that is there.
+// updateStored changes an existing session.
 func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
 	ctx := r.Context()
 	for attempt := 0; ; attempt++ {
@@ -203,13 +204,14 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 	}
 }
 
-// movedFor is the lifetime of the tombstone that a login leaves under the old name. Requests that were sent with the old cookie
-// find it and begin no session, whose cookie would replace that of the login.
+// movedFor is the lifetime of the tombstone that a login leaves under the old name. Requests that
+// were sent with the old cookie find it, and begin no session whose cookie would replace that of
+// the login.
 const movedFor = 20 * time.Second
 
-// rename changes a session and gives it another name. Nobody knows the new one until the answer
-// is sent, so it is written first, and only counts once the old one is gone in the state that was
-// taken over: what others change meanwhile is taken over, too.
+// rename changes a session and gives it another name. The new name is unknown until the response is
+// sent, so it is stored first. It counts only after the old name has been removed in the version
+// that was copied, so concurrent changes are copied, too.
 func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
 	if !state.open {
 		return ErrSessionTooLate
@@ -239,7 +241,8 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 	}
 }
 
-// forget removes a name that was never told to anybody, if it was written, and returns err. Where that fails it expires.
+// forget removes a name that was stored and never sent, and returns err. If the removal fails, the
+// name expires.
 func (s *Sessions[T]) forget(ctx context.Context, name string, written int, err error) error {
 	if written > 0 {
 		_ = s.config.Store.Expire(ctx, s.storeKey(name), 0)

@@ -18,64 +18,68 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// StaticConfig says what files there are and how they are served.
+// StaticConfig has the settings of [Static].
 type StaticConfig struct {
-	// FS has the files: an embed.FS, the FS of an os.Root, an os.DirFS. They must not change
-	// while they are served. An os.DirFS follows symbolic links out of its tree; with an os.Root such a link is an error of Static.
+	// FS has the files: an embed.FS, the FS of an os.Root, an os.DirFS. They must not change while
+	// they are served. An os.DirFS follows symbolic links out of its tree; with an os.Root such a
+	// link is an error of Static.
 	FS fs.FS
 
-	// Index is the file that a directory stands for. One that is asked for without a slash at the end is redirected (308) to itself with it, where
-	// relative links work. Default: index.html.
+	// Index is the name of the file that is served for a directory. A request for a directory
+	// without a slash at the end is redirected (308) to the path with one, so that relative links
+	// work. Default: index.html.
 	Index string
 
-	// Fallback, the name of a file, is what is served for paths without a file that a browser navigates to
-	// (Sec-Fetch-Mode, or else Accept: text/html): the page of an app that finds its way by itself (SPA). Default: 404.
+	// Fallback is the name of the file that is served for a path without a file if a browser
+	// navigates to it (Sec-Fetch-Mode, or else Accept: text/html). It is the page of a single-page
+	// application (SPA). Default: 404.
 	Fallback string
 
-	// Immutable matches the names of files that never change because their names do, by a
-	// fingerprint of their content: they may be kept for a year without asking. Default: names with a part, between
-	// dots and hyphens, of 8 or more hexadecimal digits in small letters, or of letters of both cases and digits, as in
-	// app.4f3a09bc.js and index-BzR3x9Qw.css.
+	// Immutable matches the names of files that never change, since their names have a fingerprint
+	// of their content. Clients may cache them for a year. Default: names with a part, between dots
+	// and hyphens, of 8 or more lower-case hexadecimal digits, or of letters of both cases and
+	// digits, such as app.4f3a09bc.js and index-BzR3x9Qw.css.
 	Immutable *regexp.Regexp
 
-	// MaxAge is for how long other files may be kept without asking whether they have changed. Default: 0.
+	// MaxAge is how long clients may cache other files without revalidation. Default: 0.
 	MaxAge time.Duration
 
-	// Hidden serves files whose names, or directories', begin with a dot. Default: they are not
-	// found, but for .well-known.
+	// Hidden serves files and directories whose names begin with a dot. Default: they are not
+	// found, except .well-known.
 	Hidden bool
 }
 
-// precompressed are the encodings of files that lie beside others, the best first.
+// precompressed has the encodings of stored variants, the best first.
 var precompressed = []struct{ suffix, coding string }{{".zst", "zstd"}, {".br", "br"}, {".gz", "gzip"}}
 
-// asset is one file of the manifest.
+// An asset is one file of the manifest.
 type asset struct {
 	name    string              // in the file system
-	headers *dunlin.HeaderBlock // of the file as it is
+	headers *dunlin.HeaderBlock // of the plain file
 	tag     string
 	packed  []variant
 }
 
-// variant is an asset in another encoding.
+// A variant is an asset in another encoding.
 type variant struct {
 	name    string
 	coding  string
 	headers *dunlin.HeaderBlock
 }
 
-// Static returns the action that serves files from a manifest, which it makes once, here: the tag (ETag) of each file
-// is a hash of its content, so that all machines have the same and a file that has not changed is not sent again;
-// files that lie beside others with .zst, .br or .gz at the end are sent to clients that
-// accept that, with the headers of the plain one; those with a fingerprint in their names may be kept for ever.
-// Ranges and conditions are answered as [dunlin.FS] does. What is not in the manifest does not exist, whatever the
-// path says.
+// Static returns the action that serves files from a manifest. It makes the manifest once, in this
+// call. The ETag of a file is a hash of its content, so all machines send the same one. Files with
+// the same name and .zst, .br or .gz at the end are sent to clients that accept that encoding, with
+// the headers of the plain file. Clients may cache files with a fingerprint in their names for a
+// year. Ranges and conditions are handled as by [dunlin.FS]. A file that is not in the manifest is
+// not found.
 //
 //	assets, err := middleware.Static(middleware.StaticConfig{FS: files, Fallback: "index.html"})
 //	app.Get("/{path...}", assets)
 //
-// The last parameter of the pattern is the name; without a parameter it is the path. A name with an escaped slash (%2F) is not found. Static
-// reads every file. The error names the one that could not be read.
+// The last parameter of the pattern is the name of the file; without a parameter the path is. A
+// name with an escaped slash (%2F) is not found. Static reads every file. Its error names the file
+// that could not be read.
 func Static(c StaticConfig) (dunlin.Action, error) {
 	if c.FS == nil {
 		panic("middleware: Static: nil FS")
@@ -112,7 +116,7 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 	}, nil
 }
 
-// toDirectory sends a client that asked for a directory to where relative links work.
+// toDirectory redirects a request for a directory to its path with a slash at the end.
 func toDirectory(r *dunlin.Request, name string) dunlin.Response {
 	to := "./" + url.PathEscape(path.Base(name)) + "/" // the name may have a colon
 	if query := r.RawQuery(); query != "" {
@@ -121,17 +125,18 @@ func toDirectory(r *dunlin.Request, name string) dunlin.Response {
 	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
-// navigation is what navigates goes by: a cache in front is not to send a page to who wants a script, nor a 404 to who navigates.
+// navigation has the fields that navigates reads, for Vary: a cache must not send a page to a
+// script's request, nor a 404 to a navigation.
 const navigation = "Accept, Sec-Fetch-Mode"
 
-// asked returns the name that a request asks for. There is none where a slash of it is escaped (%2F): other routes, which may guard
-// a part of the tree, do not take it for a slash either.
+// asked returns the name of the requested file. It reports false if the name has an escaped slash
+// (%2F): other routes, which may guard a part of the tree, do not match such a path.
 func asked(r *dunlin.Request) (name string, ok bool) {
 	path, pattern := r.Path(), r.Route()
 	if !strings.Contains(pattern, "{") {
 		return strings.ReplaceAll(path, "%25", "%"), !strings.Contains(path, "%2F")
 	}
-	earlier := 0 // slashes in the parameters before the last, which are all escaped; those of a host have none
+	earlier := 0 // slashes in earlier parameters, all escaped; host parameters have none
 	for _, value := range r.Params() {
 		earlier += strings.Count(name, "/")
 		name = value
@@ -139,11 +144,11 @@ func asked(r *dunlin.Request) (name string, ok bool) {
 	if !strings.Contains(path, "%2F") {
 		return name, true
 	}
-	// Beside the parameters, the text of the pattern may have some.
+	// The text of the pattern may have some, too.
 	return name, strings.Count(path, "%2F") == earlier+strings.Count(strings.ToUpper(pattern), "%2F")
 }
 
-// navigates reports whether a browser wants a page to show.
+// navigates reports whether a browser navigates to the path.
 func navigates(r *dunlin.Request) bool {
 	if m := r.Method(); m != http.MethodGet && m != http.MethodHead {
 		return false
@@ -160,7 +165,7 @@ func navigates(r *dunlin.Request) bool {
 	return false
 }
 
-// manifest has the assets by the names that are asked for.
+// A manifest has the assets by requested name.
 type manifest map[string]*asset
 
 func (m manifest) find(name, index string) *asset {
@@ -187,7 +192,7 @@ func (c *StaticConfig) manifest() (manifest, error) {
 		case d.IsDir():
 			return nil
 		}
-		info, err := fs.Stat(c.FS, name) // of what a link leads to
+		info, err := fs.Stat(c.FS, name) // of the target of a link
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
@@ -208,7 +213,7 @@ func (c *StaticConfig) manifest() (manifest, error) {
 	return m, nil
 }
 
-// sumOf returns the hash of a file as an entity tag has it, without the quotes.
+// sumOf returns the hash of a file as in its entity tag, without quotes.
 func sumOf(fsys fs.FS, name string) (sum string, err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -222,7 +227,7 @@ func sumOf(fsys fs.FS, name string) (sum string, err error) {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// asset makes the entry of a file.
+// asset makes the manifest entry of a file.
 func (c *StaticConfig) asset(name, sum string, all map[string]string) (*asset, error) {
 	kind := mime.TypeByExtension(path.Ext(name))
 	if kind == "" {
@@ -236,7 +241,7 @@ func (c *StaticConfig) asset(name, sum string, all map[string]string) (*asset, e
 	case c.Immutable == nil && hasFingerprint(name), c.Immutable != nil && c.Immutable.MatchString(name):
 		cache = "public, max-age=31536000, immutable"
 	case c.MaxAge <= 0:
-		cache = "no-cache" // it may be kept, and must be asked about
+		cache = "no-cache" // clients may store it, and must revalidate it
 	}
 	a := &asset{name: name, tag: `"` + sum + `"`}
 	common := []string{"Content-Type", kind, "Cache-Control", cache}
@@ -255,14 +260,15 @@ func (c *StaticConfig) asset(name, sum string, all map[string]string) (*asset, e
 	return a, nil
 }
 
-// hasFingerprint reports whether a part of the file's name looks as if it were a hash; a date or a version does not.
+// hasFingerprint reports whether a part of the name looks like a hash. A date or a version does
+// not.
 func hasFingerprint(name string) bool {
 	parts := strings.FieldsFunc(path.Base(name), func(c rune) bool { return c == '.' || c == '-' })
 	for i, part := range parts {
 		if i == 0 || i == len(parts)-1 || len(part) < 8 {
 			continue
 		}
-		var digit, lower, upper, beyond bool // beyond f
+		var digit, lower, upper, beyond bool // beyond: a letter after f
 		for _, c := range part {
 			switch {
 			case '0' <= c && c <= '9':
@@ -315,7 +321,7 @@ func (a *asset) serve(fsys fs.FS, r *dunlin.Request) dunlin.Response {
 	return dunlin.FS(fsys, a.name).Headers(a.headers)
 }
 
-// accepts returns the weight that Accept-Encoding gives a coding, 0 for none (RFC 9110 section 12.5.3).
+// accepts returns the weight of a coding in Accept-Encoding, 0 for none (RFC 9110 section 12.5.3).
 func accepts(accept, coding string) float64 {
 	rest := 0.0
 	for item := range strings.SplitSeq(accept, ",") {
@@ -330,7 +336,8 @@ func accepts(accept, coding string) float64 {
 	return rest
 }
 
-// acceptsIdentity returns the weight of the plain body where that is said, else 0: what is encoded goes before it.
+// acceptsIdentity returns the weight of the plain body if stated, else 0: encoded variants are
+// preferred.
 func acceptsIdentity(accept string) float64 {
 	for item := range strings.SplitSeq(accept, ",") {
 		if name, params, _ := strings.Cut(item, ";"); strings.EqualFold(strings.TrimSpace(name), "identity") {
