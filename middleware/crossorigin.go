@@ -8,14 +8,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// CrossOrigin protects against cross-site request forgery (CSRF): it answers 403 to requests that a browser
-// sends for a page of another origin. It needs no token and no cookie, but goes by Sec-Fetch-Site and Origin,
-// which pages cannot set, by the rules of [http.CrossOriginProtection]. GET, HEAD and OPTIONS pass, and so
-// must not change anything. So do requests of the same origin, of the trusted ones, and of clients that are
-// no browsers and send neither header. Browsers older than 2020, which send Origin alone, are judged by that.
+// CrossOrigin protects against cross-site request forgery (CSRF): it answers 403 to requests that a
+// browser sends for a page of another origin. It needs no token and no cookie. It checks
+// Sec-Fetch-Site and Origin, which pages cannot set, by the rules of [http.CrossOriginProtection].
+// GET, HEAD and OPTIONS pass, so their actions must not change anything. Requests of the same
+// origin and of trusted origins pass, and so do requests without both headers, from clients other
+// than browsers. Browsers older than 2020 send only Origin, which is then checked.
 //
-// trusted are origins and patterns as in [CORSConfig].Origins, except "*", by which any page could act for
-// its visitor. Whoever can put a page on one of these hosts can act so. CrossOrigin panics when one is not an
+// trusted are origins and patterns as in [CORSConfig].Origins, except "*", which would admit every
+// page. A page on one of these hosts can act for its visitor. CrossOrigin panics when one is not an
 // origin.
 func CrossOrigin(trusted ...string) dunlin.Middleware {
 	allowed := trustedOrigins{exact: make(map[string]bool)}
@@ -43,7 +44,7 @@ func CrossOrigin(trusted ...string) dunlin.Middleware {
 	}
 }
 
-// trustedOrigins are those whose pages may send requests.
+// trustedOrigins are the origins whose pages may send requests.
 type trustedOrigins struct {
 	exact map[string]bool
 	like  []originPattern
@@ -56,7 +57,7 @@ func (t *trustedOrigins) has(origin string) bool {
 	return t.exact[origin] || slices.ContainsFunc(t.like, func(p originPattern) bool { return p.matches(origin) })
 }
 
-// crossOrigin returns why a request is refused, "" if it is not.
+// crossOrigin returns the reason to refuse a request, or "".
 func crossOrigin(r *dunlin.Request, trusted *trustedOrigins) string {
 	site, origin := r.Header("Sec-Fetch-Site"), r.Header("Origin")
 	switch {
@@ -65,10 +66,10 @@ func crossOrigin(r *dunlin.Request, trusted *trustedOrigins) string {
 	case site != "":
 		return "the request comes from a page of another origin"
 	case origin == "":
-		return "" // no browser, or one so old that it says nothing
+		return "" // no browser, or one that sends neither header
 	}
 	if _, host, ok := strings.Cut(origin, "://"); ok && host == r.Host() {
-		return "" // the scheme is not known behind a proxy; HSTS keeps clear text from being forged
+		return "" // a proxy may hide the scheme; HSTS prevents forged pages in clear text
 	}
 	return "the request comes from a page of another origin, by its Origin"
 }

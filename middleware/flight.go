@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// A Flight makes one call of many that want the same at the same time, and gives all its result. The zero value is ready for use; it
-// must not be copied. Nothing is kept once a call has returned.
+// A Flight merges concurrent calls with the same key into one, and gives all callers its result.
+// The zero value is ready to use. It must not be copied. It keeps nothing after a call has
+// returned.
 type Flight[K comparable, V any] struct {
 	mu    sync.Mutex
 	calls map[K]*flightCall[V]
@@ -23,11 +24,12 @@ type flightCall[V any] struct {
 	err     error
 }
 
-// Do calls f, unless a call for key is under way, and returns what it returns; shared is whether others get the same. f runs on a goroutine of
-// its own, with the values of the first caller's context, which ends when nobody waits any more. Who waits no longer, because
-// ctx has ended, gets its error. A panic of f is an error that has its stack.
+// Do calls f, or waits for a running call with the same key, and returns the result. shared reports
+// whether other callers get the same result. f runs on a goroutine of its own. Its context has the
+// values of the first caller's context, and ends when no caller waits any more. A caller whose ctx
+// ends gets the error of ctx. A panic of f becomes an error with its stack.
 //
-// What f depends on must be part of key: who may see the result as well.
+// key must include everything that f depends on, including who may see the result.
 func (g *Flight[K, V]) Do(ctx context.Context, key K, f func(context.Context) (V, error)) (v V, shared bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, false, err
@@ -59,7 +61,7 @@ func (g *Flight[K, V]) Do(ctx context.Context, key K, f func(context.Context) (V
 	if c.waiting--; c.waiting == 0 {
 		c.cancel()
 		if g.calls[key] == c {
-			delete(g.calls, key) // who comes now is not to get a cancelled call
+			delete(g.calls, key) // later callers must not get a cancelled call
 		}
 	}
 	return v, shared, ctx.Err()

@@ -9,18 +9,17 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Maintenance answers requests with 503 while work is being done. The zero value lets all pass. Its methods may
-// be called at any time, from any goroutine; it must not be copied.
+// Maintenance answers requests with 503 during maintenance. The zero value lets all requests pass.
+// Its methods are safe for concurrent use. It must not be copied.
 type Maintenance struct {
-	// Allow lets requests pass all the same, those of operators say. It is set before the first
-	// request, and must be safe for concurrent use. Default: none.
+	// Allow reports whether a request passes during maintenance, such as one of an operator. Set it
+	// before the first request. It must be safe for concurrent use. Default: none passes.
 	Allow func(*dunlin.Request) bool
 
 	until atomic.Pointer[time.Time]
 }
 
-// Begin has requests refused until End. Their Retry-After (RFC 9110 section 10.2.3) says when it is
-// expected to be over.
+// Begin refuses requests until End. Retry-After (RFC 9110 section 10.2.3) states the expected end.
 func (m *Maintenance) Begin(expectedEnd time.Time) { m.until.Store(&expectedEnd) }
 
 // End lets requests pass again.
@@ -29,8 +28,8 @@ func (m *Maintenance) End() { m.until.Store(nil) }
 // Active reports whether requests are refused.
 func (m *Maintenance) Active() bool { return m.until.Load() != nil }
 
-// Middleware refuses requests while m is active. Routes that are to answer all the time, such as health
-// checks, are registered before it is used.
+// Middleware refuses requests while m is active. Register routes that must always answer, such as
+// health checks, before it is used.
 func (m *Maintenance) Middleware(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		until := m.until.Load()

@@ -23,65 +23,70 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// ProxyConfig says where requests go.
+// ProxyConfig has the settings of [Proxy]. Target must be set.
 type ProxyConfig struct {
-	// Target is the server behind: scheme and host, and a path that is put in front of the request's.
+	// Target is the URL of the upstream server: scheme and host, and a path that is prepended to
+	// the request's.
 	Target *url.URL
 
-	// Transport sends the requests. Default: a copy of http.DefaultTransport that dials within
-	// 5 s, keeps 100 idle connections to a host, and lets bodies pass as they are encoded.
+	// Transport sends the requests. Default: like http.DefaultTransport, with 5 s to dial, 100 idle
+	// connections per host, and without changes to the encoding of bodies.
 	Transport http.RoundTripper
 
-	// KeepHost passes on the host that the client asked for. Default: that of Target.
+	// KeepHost forwards the request's Host. Default: the host of Target.
 	KeepHost bool
 
-	// AmbiguousPaths passes on paths that servers read in different ways, see [Proxy]. The server behind may take such a path for one that
-	// another route guards, or for one outside of Target's. Default: they are answered with 400.
+	// AmbiguousPaths forwards paths that servers read in different ways, see [Proxy]. The upstream
+	// may take such a path for one that another route guards, or for one outside of Target's path.
+	// Default: they get 400.
 	AmbiguousPaths bool
 
-	// Rewrite changes the request before it is sent, after all else has. It is called on many goroutines at a time,
-	// and must not keep the request. Default: nothing.
+	// Rewrite changes the request as the last step before it is sent. It must be safe for
+	// concurrent use, and must not keep the request. Default: no change.
 	Rewrite func(*httputil.ProxyRequest)
 
-	// Logger gets what goes wrong, at level Warn, or Debug where it is a client's fault; that a [Breaker] is
-	// open, once a second at most. Default: slog.Default() at the time of the call of Proxy.
+	// Logger logs failures at level Warn, or Debug if the client caused them. It logs an open
+	// [Breaker] once a second at most. Default: slog.Default() at the time of the call of Proxy.
 	Logger *slog.Logger
 }
 
-// Proxy returns the action that has another server answer, by [httputil.ReverseProxy]: bodies pass piece by
-// piece both ways, events as they come, and connections can be upgraded (WebSocket). It is for routes of any
-// method:
+// Proxy returns the action that forwards requests to an upstream server, by
+// [httputil.ReverseProxy]. Bodies are streamed both ways, events as they arrive, and connections
+// can be upgraded (WebSocket). It can serve routes of any method:
 //
 //	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
 //
-// X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto tell the server behind who asks; what the client
-// sent of these and of Forwarded is dropped. If the connection is that of one of Config.TrustedProxies,
-// X-Forwarded-For begins with the client's address, as [dunlin.Request.Remote] has it, and X-Forwarded-Proto
-// is what that proxy said.
+// X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto tell the upstream about the client. The
+// client's own values of these fields, and of Forwarded, are removed. If the connection comes from
+// one of Config.TrustedProxies, X-Forwarded-For begins with the client's address, as in
+// [dunlin.Request.Remote], and X-Forwarded-Proto has that proxy's value.
 //
-// A path that the server behind may read in another way than the router gets 400: one with an escaped slash (%2F), a backslash, a semicolon, a
-// control character or an overlong encoding of UTF-8, each plain or escaped, or with an empty or dot segment. Other routes, which may
-// guard a part of the paths, do not match what the server makes of it. ProxyConfig.AmbiguousPaths passes them on.
+// A path that the upstream may read in another way than the router gets 400: one with an escaped
+// slash (%2F), a backslash, a semicolon, a control character or an overlong encoding of UTF-8, each
+// plain or escaped, or with an empty or dot segment. Other routes, which may guard a part of the
+// paths, do not match the upstream's reading. ProxyConfig.AmbiguousPaths forwards such paths.
 //
-// Not passed on are hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them
-// by [dunlin.Request.WithHeaders]: what standard middleware sets a client can have removed; upgrades to HTTP/2 or TLS, on which further
-// requests would bypass what stands in front of the proxy; and what net/http cannot parse of the query, such
-// as parameters separated by a semicolon, since nothing in front has seen it.
+// # The proxy does not forward
 //
-// A server that cannot be reached is answered for with 502, as is one that breaks off its answer while none of it has been sent: of
-// an answer that says its length, the first 32 KB are held back. Later the connection is cut, so that nobody takes the part for the
-// whole. One that does not answer within the transport's
-// timeouts with 504, and one that is not asked because the [Breaker] of the transport is open with 503 and
-// Retry-After; after [dunlin.Route.Timeout] the client gets the 503 of all late actions. A request body that
-// is too large, too slow, cut short or malformed is the client's fault: 413, 408 or 400.
-// [dunlin.Route.MaxBody] and [dunlin.Group.MaxBody] bound it; Config.MaxBody does not.
+// - hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them by [dunlin.Request.WithHeaders]. A client can have fields removed that standard middleware has set;
+// - upgrades to HTTP/2 or TLS: further requests on such a connection would bypass the middleware before the proxy;
+// - parts of the query that net/http cannot parse, such as parameters separated by a semicolon, since no earlier middleware has seen them.
+//
+// If the upstream cannot be reached, or closes the connection before any of its response has been
+// sent, the client gets 502. The first 32 KB of a response with a length are held back for this.
+// After that the client's connection is cut, so that a partial response cannot pass for a whole
+// one. If the upstream does not respond within the transport's timeouts, the client gets 504. If
+// the [Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
+// it gets the 503 of all late actions. A request body that is too large, too slow, truncated or
+// malformed is the client's fault: 413, 408 or 400. [dunlin.Route.MaxBody] and
+// [dunlin.Group.MaxBody] limit it; Config.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {
 	if c.Target == nil || c.Target.Host == "" || c.Target.Scheme != "http" && c.Target.Scheme != "https" {
 		panic(fmt.Sprintf("middleware: Proxy: Target is %v: it must have the scheme http or https, and a host", c.Target))
 	}
-	target := *c.Target // which is the caller's to change
+	target := *c.Target // the caller may change its own
 	c.Target = &target
 	if c.Transport == nil {
 		c.Transport = newProxyTransport()
@@ -115,7 +120,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			case v != nil && v != http.ErrAbortHandler:
 				panic(v)
 			case v == nil && resp.Len() < 0:
-				return // what it sends has begun, and breaks off there: its goroutine may be ahead of this one
+				return // sending has begun, and is cut there: its goroutine may be ahead of this one
 			}
 			resp = dunlin.Problem(c.cutShort(r, from, *cut))
 		}()
@@ -137,7 +142,7 @@ func newProxyTransport() *http.Transport {
 	}
 }
 
-// rewrite makes the request to the server behind.
+// rewrite makes the request to the upstream.
 func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(c.Target)
 	if c.KeepHost {
@@ -148,7 +153,7 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Header.Set("X-Forwarded-For", from.client.String())
 	}
 	p.SetXForwarded()
-	if from != nil && from.client.IsValid() && p.Out.Header.Get("X-Forwarded-For") == "" { // of a peer that has no address
+	if from != nil && from.client.IsValid() && p.Out.Header.Get("X-Forwarded-For") == "" { // the peer has no address
 		p.Out.Header.Set("X-Forwarded-For", from.client.String())
 	}
 	if from != nil && from.secure {
@@ -161,8 +166,8 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 	withoutTunnel(p.Out.Header)
 	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool {
-		return !isToken(name) || // for which nothing would be sent
-			http1.ForbiddenInTrailer([]byte(name)) // those in front of the proxy have looked at the head alone
+		return !isToken(name) || // it would not be sent
+			http1.ForbiddenInTrailer([]byte(name)) // middleware before the proxy has checked only the head
 	})
 	if from != nil {
 		if p.Out, from.body = watchBody(p.Out); from.body != nil {
@@ -174,12 +179,12 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// receive fails for a response that cannot be passed on, and has others tell whether they come to their end.
+// receive rejects a response that cannot be forwarded, and watches the body of any other.
 func receive(resp *http.Response) error {
 	switch {
 	case resp.StatusCode < 100:
 		return fmt.Errorf("the server behind answers with the status %03d", resp.StatusCode)
-	case resp.StatusCode != http.StatusSwitchingProtocols && resp.Request != nil: // a transport of others may not say
+	case resp.StatusCode != http.StatusSwitchingProtocols && resp.Request != nil: // another transport may leave Request nil
 		if from, _ := resp.Request.Context().Value(forwardedKey{}).(*forwarded); from != nil {
 			resp.Body = &answerBody{resp.Body, from}
 		}
@@ -187,7 +192,7 @@ func receive(resp *http.Response) error {
 	return nil
 }
 
-// An answerBody is the body of a response, which notes why it is cut short.
+// An answerBody is the body of a response. It notes the error that cuts it short.
 type answerBody struct {
 	io.ReadCloser
 	from *forwarded
@@ -201,7 +206,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutShort returns the answer in place of one of which nothing was sent when it broke off.
+// cutShort returns the response after the upstream's was cut off before any of it was sent.
 func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) dunlin.ProblemDetails {
 	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind broke off its answer"}, slog.LevelWarn
 	if failure := from.bodyFailure(); failure != nil {
@@ -214,7 +219,7 @@ func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) du
 	return p
 }
 
-// answerError answers a request that got no response from the server behind.
+// answerError answers a request that got no response from the upstream.
 func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err error, notAsked *logqueue.Repeated) {
 	status, detail, level := http.StatusBadGateway, "the server behind could not be reached", slog.LevelWarn
 	from, _ := r.Context().Value(forwardedKey{}).(*forwarded)
@@ -222,11 +227,11 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 		level = slog.LevelDebug
 		status, detail = ofClient(failure)
 	} else if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // the client has gone
+		panic(http.ErrAbortHandler) // the client has disconnected
 	} else if isTimeout(err) {
 		status, detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
 	}
-	if errors.Is(err, ErrOpen) { // of as many requests as come, and for the moment
+	if errors.Is(err, ErrOpen) { // log once for many requests
 		status, detail = http.StatusServiceUnavailable, "the server behind does not answer for the moment"
 		w.Header().Set("Retry-After", "1")
 		if n, due := notAsked.Note(); due {
@@ -240,10 +245,10 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 	_, _ = fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q}`, http.StatusText(status), status, detail)
 }
 
-// withoutTunnel removes the request for a protocol by which the client could send further requests straight to the
-// server behind: nothing that stands in front of the proxy would see those.
+// withoutTunnel removes an upgrade to a protocol by which the client could send further requests
+// directly to the upstream, past the middleware before the proxy.
 func withoutTunnel(h http.Header) {
-	h.Del("HTTP2-Settings") // of such an upgrade, whether Connection names it or not
+	h.Del("HTTP2-Settings") // belongs to such an upgrade, even if Connection does not name it
 	for _, line := range h["Upgrade"] {
 		for protocol := range strings.SplitSeq(line, ",") {
 			name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
@@ -256,18 +261,18 @@ func withoutTunnel(h http.Header) {
 	}
 }
 
-// forwarded is what Dunlin knows of a client and net/http does not.
+// forwarded has the facts about a client that net/http does not know.
 type forwarded struct {
-	client netip.Addr // as a trusted proxy has said, by whatever header; invalid if the peer is the client
+	client netip.Addr // as a trusted proxy reported; invalid if the peer is the client
 	secure bool
 	own    []string // fields that middleware has set and Connection names
 	body   *watchedBody
-	cut    atomic.Pointer[error] // why the response of the server behind came to no end
+	cut    atomic.Pointer[error] // the error that ended the upstream's response early
 }
 
 type forwardedKey struct{}
 
-// bodyFailure returns why the client's body could not be read, nil if it could.
+// bodyFailure returns the error of reading the client's request body, or nil.
 func (f *forwarded) bodyFailure() error {
 	if f == nil || f.body == nil {
 		return nil
@@ -275,7 +280,7 @@ func (f *forwarded) bodyFailure() error {
 	return f.body.failure()
 }
 
-// ofClient returns what a client is told whose request body could not be read.
+// ofClient returns the response's status and detail for an error of reading the request body.
 func ofClient(err error) (status int, detail string) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", tooLarge.Limit)

@@ -22,74 +22,78 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Rate says how many requests a client may make. Limit and Window must be given; the zero value of
-// the other fields stands for their default.
+// Rate has the settings of [RateLimit]. Limit and Window must be set. The zero value of another
+// field stands for its default.
 type Rate struct {
-	// Limit is the quota: requests in each Window, in the long run. Together at most a million a second.
+	// Limit is the number of requests that a client may send in each Window, on average. The rate
+	// must not exceed a million requests a second.
 	Limit  int
 	Window time.Duration
 
-	// Burst is how many requests may come at once when a client has made none for a while. After
-	// them it gets one back each Window/Limit. Default: Limit.
+	// Burst is the number of requests that a client may send at once after a pause. Then it may
+	// send one each Window/Limit. Default: Limit.
 	Burst int
 
-	// Key returns the client that a request counts for, such as [User]. It must be one that the client has proved to be: a header
-	// that nothing has checked gives a client as many quotas as it makes up values. A request for which Key returns "" counts for
-	// the client's address. Default: the client's address, see [dunlin.Request.Remote].
+	// Key returns the client that a request counts for, such as [User]. It must return an
+	// authenticated name: an unchecked header gives a client one quota for each value that it
+	// sends. A request for which Key returns "" counts for the client's address. Default: the
+	// client's address, see [dunlin.Request.Remote].
 	Key func(*dunlin.Request) string
 
-	// IPv6Prefix is the number of first bits of an IPv6 address that count as one client. Providers give a customer 48 to
-	// 64 of them to fill. Default: 64.
+	// IPv6Prefix is the number of leading bits of an IPv6 address that identify a client. Providers
+	// give a customer a network with a prefix of 48 to 64 bits. Default: 64.
 	IPv6Prefix int
 
-	// Name is the policy's in the fields that are sent, and that of its keys in Store: limits that share a store
-	// need different names. Default: "default".
+	// Name is the policy's name in the response fields, and a part of its keys in Store. Limits
+	// that share a store need different names. Default: "default".
 	Name string
 
-	// Store counts for several machines together. Default: each process counts for itself, in memory
-	// that costs 64 bytes a key at most, as those of a store.Memory do.
+	// Store counts for all processes together. Default: each process counts for itself, in memory,
+	// with at most 64 bytes per key, like a store.Memory.
 	Store store.Store
 
-	// Away says what becomes of requests while Store does not answer. Default: LimitLocally.
+	// Away selects the behaviour while Store is unavailable. Default: LimitLocally.
 	Away RateAway
 
-	// MaxKeys bounds how many keys are remembered in memory. At the bound, those that have used
-	// least are forgotten first. Default: 262144, 16 MiB at most.
+	// MaxKeys is the maximum number of keys in memory. At the limit, the least used keys are
+	// evicted first. Default: 262144, which take at most 16 MiB.
 	MaxKeys int
 
-	// Logger is told, at level Warn and once a second at most, that Store does not answer. Default: slog.Default().
+	// Logger logs, at level Warn and once a second at most, that Store is unavailable. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// RateAway says what RateLimit does while its store does not answer.
+// RateAway is the behaviour of RateLimit while its store is unavailable.
 type RateAway uint8
 
 const (
-	// LimitLocally goes on with what this process knows of its own clients: each of several machines
-	// admits the limit.
+	// LimitLocally counts in each process: each of several machines admits the limit.
 	LimitLocally RateAway = iota
 	// RefuseRequests answers 503 with Retry-After.
 	RefuseRequests
 )
 
-// RateLimit answers 429 Too Many Requests to clients that make too many, before their bodies are read and
-// before what stands behind it runs. It counts by the generic cell rate algorithm: the quota comes back
-// evenly, with no window at whose edge twice as much could pass.
+// RateLimit answers 429 Too Many Requests to clients that send too many requests. It does so before
+// the request body is read and before later middleware runs. It uses the generic cell rate
+// algorithm: the quota is replenished evenly, so there is no window boundary at which twice as many
+// requests pass.
 //
-// The fields RateLimit-Policy and RateLimit of each answer say what the limit is, how much is left (r), and
-// in how many seconds all of it will be (t), as in draft-ietf-httpapi-ratelimit-headers-11. Numbers above 512
-// are rounded in the direction that promises less. A refusal also has Retry-After, and is a problem of the
-// type quota-exceeded. Of several limits around an action each adds its own.
+// Each response has the fields RateLimit-Policy and RateLimit: the limit, the number of requests
+// that are left (r), and the seconds until all are available again (t), as in
+// draft-ietf-httpapi-ratelimit-headers-11. Numbers above 512 are rounded, r down and t up. A
+// refusal also has Retry-After, and is a problem of the type quota-exceeded. Several limits of an
+// action each add their own fields.
 //
-// With a Store, all processes count together, by the store's clock and in one atomic step. Clients that this
-// process knows to be over their limit are refused without a call to a store on another machine. A call to
-// the store can fail or hang: give one that store.Guard bounds.
+// With a Store, all processes count together, by the store's clock and in one atomic step. A client
+// that the process already knows to be over its limit is refused without a call to a store on
+// another machine. A call to the store can fail or hang: use a store with store.Guard.
 //
-// Put it before middleware that costs more than the check. It differs from [dunlin.Route.LimitBy], which
-// bounds how many requests are served at the same time. RateLimit panics when a setting is not valid.
+// Put it before middleware that costs more than this check. [dunlin.Route.LimitBy] is different: it
+// limits the number of concurrent requests. RateLimit panics when a setting is not valid.
 func RateLimit(rate Rate) dunlin.Middleware {
 	l := newRateLimiter(rate)
-	if l.Key == nil && l.Store == nil { // all there is to it
+	if l.Key == nil && l.Store == nil { // the fast case
 		return l.byAddress
 	}
 	return func(next dunlin.Action) dunlin.Action {
@@ -111,7 +115,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 	}
 }
 
-// byAddress limits by addresses, in memory.
+// byAddress limits by address, in memory.
 func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
 	return around(next, edgeParts{rate: l})
 }
@@ -120,25 +124,26 @@ func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
 func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 	ip, hash := r.Remote().Addr(), uint64(0)
 	switch {
-	case ip.Is4(): // as most are
+	case ip.Is4(): // the usual case
 		b := ip.As4()
 		hash = l.hash4(binary.BigEndian.Uint32(b[:]))
 	case !ip.IsValid():
-		return v, false // a unix socket: what stands in front knows who it is
+		return v, false // a unix socket: the proxy in front knows the client
 	default:
 		hash = l.hashOf(ip)
 	}
 	return l.table.Take(hash, l.now(r)), true
 }
 
-// A quickLimit is what most requests need of a rateLimiter that limits by address, in memory.
+// A quickLimit has the fields of a rateLimiter that most requests need, for a limit by address in
+// memory.
 type quickLimit struct {
 	table    *gcra.Table
 	seed4    [2]uint64
-	began    int64 // as of exchange.Nanos
+	began    int64 // by the clock of exchange.Nanos
 	interval int64
 	little   uint64              // see rateFields
-	least    *dunlin.HeaderBlock // likewise, RateLimit alone
+	least    *dunlin.HeaderBlock // see rateFields; RateLimit alone
 	fields   *rateFields
 }
 
@@ -146,30 +151,30 @@ func (l *rateLimiter) quick() quickLimit {
 	return quickLimit{l.table, l.seed4, exchange.Nanos(l.began), l.fields.rate.Interval, l.fields.little, l.fields.least.limit, l.fields}
 }
 
-// take judges a request by its address, an IPv4 one, at a time as of exchange.Nanos.
+// take judges a request by its IPv4 address, at a time of exchange.Nanos.
 func (q *quickLimit) take(ip uint32, now int64) gcra.Verdict {
 	return q.table.Take(hash4(&q.seed4, ip), max(now-q.began, 0)+1)
 }
 
-// limit returns the field RateLimit of an answer to a request that was admitted.
+// limit returns the field RateLimit of a response to an admitted request.
 func (q *quickLimit) limit(v gcra.Verdict) *dunlin.HeaderBlock {
-	if uint64(v.Used-q.interval) <= q.little { // most have used next to nothing
+	if uint64(v.Used-q.interval) <= q.little { // most clients have used almost nothing
 		return q.least
 	}
 	return q.fields.find(v.Used).limit
 }
 
-// A rateLimiter is what RateLimit shares among the routes it is put around.
+// A rateLimiter is the state of a RateLimit, shared by all its routes.
 type rateLimiter struct {
-	// What most requests need lies together.
+	// Fields that most requests need are adjacent.
 	table  *gcra.Table
 	fields *rateFields
 	began  time.Time
-	seed4  [2]uint64 // for addresses of IPv4
+	seed4  [2]uint64 // for IPv4 addresses
 
 	seed   maphash.Seed
 	args   store.Args
-	near   bool // Store is in this process: it is asked at once, and what it knows is not kept here, too
+	near   bool // Store is in this process: it is always asked, and the table is not used
 	prefix string
 	away   logqueue.Repeated
 	Rate
@@ -195,10 +200,10 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	interval := int64(rate.Window) / int64(rate.Limit)
 	inMicros := (interval + 999) / 1000
 	if rate.Store != nil {
-		interval = inMicros * 1000 // the same here as there
+		interval = inMicros * 1000 // the same interval as in the store
 	}
 	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == LimitLocally {
-		rate.Store = s.Prompt() // it can count here while nobody answers there
+		rate.Store = s.Prompt() // RateLimit can count in this process while the store is silent
 	}
 	_, near := rate.Store.(*store.Memory)
 	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
@@ -215,7 +220,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	}
 }
 
-// validate names the first setting that is not valid.
+// validate returns an error for the first invalid setting.
 func (rate *Rate) validate() error {
 	const longest = 365 * 24 * time.Hour
 	switch {
@@ -247,8 +252,8 @@ func (rate *Rate) validate() error {
 // A rateClient is the client that a request counts for.
 type rateClient struct {
 	hash    uint64
-	key     string     // of Key; "" for an address
-	ip      netip.Addr // where key is ""
+	key     string     // from Key; "" for an address
+	ip      netip.Addr // if key is ""
 	limited bool
 }
 
@@ -260,7 +265,7 @@ func (l *rateLimiter) identify(r *dunlin.Request) rateClient {
 	}
 	ip := r.Remote().Addr()
 	if !ip.IsValid() {
-		return rateClient{} // a unix socket: the proxy in front of it knows the client
+		return rateClient{} // a unix socket: the proxy in front knows the client
 	}
 	return rateClient{hash: l.hashOf(ip), ip: ip, limited: true}
 }
@@ -272,21 +277,23 @@ func (l *rateLimiter) hashOf(ip netip.Addr) uint64 {
 		return l.hash4(binary.BigEndian.Uint32(b[:]))
 	}
 	b := ip.As16()
-	return maphash.Bytes(l.seed, b[:]) ^ l.seed4[0] // no key has the same
+	return maphash.Bytes(l.seed, b[:]) ^ l.seed4[0] // differs from the hash of any key
 }
 
 func (l *rateLimiter) hash4(ip uint32) uint64 { return hash4(&l.seed4, ip) }
 
-// hash4 is another number for each address.
+// hash4 returns a different number for each address.
 func hash4(seed *[2]uint64, ip uint32) uint64 {
 	h := (uint64(ip) + seed[0]) * seed[1]
 	return (h ^ h>>32) * seed[1]
 }
 
-// now is never 0, which a table takes for unknown. Of two loops one may be behind by a turn, in which a key has used a little more then.
+// now is never 0, which means unknown in a table. The clocks of two loops may differ by a turn; a
+// key has then used a little more.
 func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(r.Now().Sub(l.began)), 0) + 1 }
 
-// judge decides about one request; it is not ok when nobody can say.
+// judge decides about one request. ok is false if the store is unavailable and Away is
+// RefuseRequests.
 func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, ok bool) {
 	now := l.now(r)
 	if l.Store == nil {
@@ -300,11 +307,11 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 	v, err := l.ask(r.Context(), l.storedKey(c))
 	if err == nil {
 		if !l.near {
-			l.table.Note(c.hash, l.now(r), v.Used) // for when the store does not answer, and to refuse without asking it
+			l.table.Note(c.hash, l.now(r), v.Used) // for use without the store
 		}
 		return v, true
 	}
-	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has left: that says nothing of the store
+	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has disconnected, which says nothing about the store
 		l.warn(err)
 	}
 	if l.Away == RefuseRequests {
@@ -313,8 +320,8 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 	return l.table.Take(c.hash, l.now(r)), true
 }
 
-// storedKey returns the key in a store. Where some requests count for a key and others for an address, those of addresses
-// have a prefix of their own: a client may have chosen a name that reads like an address.
+// storedKey returns the key in a store. If some requests count for a key and others for an address,
+// addresses have a prefix of their own: a client may have chosen a name that reads like an address.
 func (l *rateLimiter) storedKey(c *rateClient) string {
 	switch {
 	case c.key != "":
@@ -325,7 +332,7 @@ func (l *rateLimiter) storedKey(c *rateClient) string {
 	return l.prefix + l.addressKey(c.ip)
 }
 
-// addressKey is the address as a key, of IPv6 the network.
+// addressKey returns the address as a key; of an IPv6 address, its network.
 func (l *rateLimiter) addressKey(ip netip.Addr) string {
 	ip = admission.Network(ip, l.IPv6Prefix)
 	if ip.Is4() || ip.IsLinkLocalUnicast() {
@@ -334,11 +341,11 @@ func (l *rateLimiter) addressKey(ip netip.Addr) string {
 	return netip.PrefixFrom(ip, l.IPv6Prefix).String()
 }
 
-// takeScript is gcra.Rate.Take for a store: args are interval and tolerance in microseconds. It returns
-// how much is used after the request, or -1 less what is used when it is refused.
+// takeScript is gcra.Rate.Take for a store. Its args are interval and tolerance in microseconds. It
+// returns the used amount after an admitted request, or -1 minus the used amount for a refused one.
 //
-// A clock that is set back, or that of a replica that has taken over, may be hours behind what is kept, and the limit may have been
-// made smaller: more than all of it is never used.
+// The clock may have been set back, or may be that of a promoted replica, and the limit may have
+// been lowered. Therefore the used amount is limited to all of the quota.
 var takeScript = &store.Script{
 	Name: "rate limit",
 	Go: func(now, state int64, a *store.Args) (int64, time.Duration, int64) {
@@ -366,8 +373,8 @@ else
 end`,
 }
 
-// storedPrefix stands before the keys of a policy in a store. A name with a colon is quoted, which no name can be itself: no key of
-// another policy, which a client may have chosen, becomes the same.
+// storedPrefix returns the prefix of a policy's keys in a store. A name with a colon is quoted. A
+// name cannot contain quotes, so no client can choose a key that equals one of another policy.
 func storedPrefix(name string) string {
 	if strings.Contains(name, ":") {
 		name = `"` + name + `"`
@@ -375,11 +382,11 @@ func storedPrefix(name string) string {
 	return "rate:" + name + ":"
 }
 
-// mostStoredKey is the longest key, in bytes, that is kept in a store as it is.
+// mostStoredKey is the maximum length, in bytes, of a key that is stored unchanged.
 const mostStoredKey = 64
 
-// storedKey is what stands for a key in a store: for a long one a hash, since clients choose how long theirs are, and the store has
-// room for so much, which others need, too.
+// storedKey returns a key, or the hash of a long one: clients choose the length, and the store's
+// room is limited.
 func storedKey(key string) string {
 	if len(key) <= mostStoredKey {
 		return key
@@ -388,7 +395,7 @@ func storedKey(key string) string {
 	return "#" + inBase64.EncodeToString(sum[:])
 }
 
-// ask has the store decide. Times are in microseconds there.
+// ask asks the store to decide. The store counts in microseconds.
 func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
 	n, err := l.Store.Run(ctx, key, takeScript, l.args)
 	switch {

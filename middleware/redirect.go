@@ -10,10 +10,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// SecureOnly redirects requests that came in clear text to the same URL by TLS (308), see
-// [dunlin.Request.Secure]. host, with a port where it is not 443, is the one to go to; "" stands for the
-// request's own, which [AllowedHosts] must have checked before: a client may ask for any. Put
-// [SecurityConfig.HSTS] beside it, so that browsers do not come in clear text again.
+// SecureOnly redirects requests in clear text to the same URL with TLS (308), see
+// [dunlin.Request.Secure]. host is the target host, with a port other than 443. An empty host means
+// the request's own; then [AllowedHosts] must have checked it before, since a client can send any.
+// Add [SecurityConfig.HSTS], so that browsers do not send clear text again.
 func SecureOnly(host string) dunlin.Middleware {
 	if host != "" {
 		checkHost("SecureOnly", host)
@@ -34,8 +34,8 @@ func SecureOnly(host string) dunlin.Middleware {
 	}
 }
 
-// CanonicalHost redirects requests for other hosts to the same path of host (308), such as those for
-// example.com to www.example.com. It keeps the scheme, whose own port may be said or not.
+// CanonicalHost redirects requests for other hosts to the same path of host (308), for example from
+// example.com to www.example.com. It keeps the scheme, and ignores the scheme's default port.
 func CanonicalHost(host string) dunlin.Middleware {
 	checkHost("CanonicalHost", host)
 	return func(next dunlin.Action) dunlin.Action {
@@ -47,7 +47,8 @@ func CanonicalHost(host string) dunlin.Middleware {
 			if r.Secure() {
 				scheme, port = "https://", ":443"
 			}
-			// Where a proxy adds the port to each request, a redirect to the host without it would lead here again, for ever.
+			// If a proxy adds the port to each request, a redirect to the host without it would
+			// loop.
 			if strings.EqualFold(strings.TrimSuffix(r.Host(), port), strings.TrimSuffix(host, port)) {
 				return next(r)
 			}
@@ -62,7 +63,7 @@ func checkHost(who, host string) {
 	}
 }
 
-// redirect leads to the path and query of the request at another origin.
+// redirect redirects to the path and query of the request at another origin.
 func redirect(r *dunlin.Request, origin string) dunlin.Response {
 	to := origin + escapePath(r.SentPath())
 	if query := r.RawQuery(); query != "" {
@@ -71,23 +72,24 @@ func redirect(r *dunlin.Request, origin string) dunlin.Response {
 	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
-// escapePath escapes a path of [dunlin.Request.Path], where slashes and percent signs that are no
-// separators are escaped already. It begins with one slash: two would name another host.
+// escapePath escapes a path of [dunlin.Request.Path], whose slashes and percent signs other than
+// separators are escaped already. The result begins with one slash: two would name another host.
 func escapePath(path string) string {
 	escaped := strings.ReplaceAll((&url.URL{Path: path}).EscapedPath(), "%25", "%")
 	return "/" + strings.TrimLeft(escaped, "/")
 }
 
-// RedirectTo is the action that redirects to target (308), where {name} stands for a parameter of the
-// route, and {name...} for one with slashes:
+// RedirectTo returns the action that redirects to target (308). In target {name} stands for a
+// parameter of the route, and {name...} for one with slashes:
 //
 //	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
 //	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
 //
-// The query of the request goes along. Parameters are escaped for where they stand, path or query, so that none can lead to another host: target
-// must name one itself, or begin with a single slash. A request whose parameters make a path with dot segments, by escaped slashes,
-// is answered with 404: it would leave the folder of target. [dunlin.App.Rewrite] serves the same under another path without
-// redirecting. RedirectTo panics when target is not valid.
+// The query of the request is kept. Parameters are escaped for the path or the query, so that none
+// can redirect to another host: target must name a host itself, or begin with a single slash. A
+// request whose parameters give a path with dot segments, by escaped slashes, gets 404: it would
+// leave the folder of target. [dunlin.App.Rewrite] serves another path without a redirect.
+// RedirectTo panics when target is not valid.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))
@@ -161,14 +163,15 @@ func hasDotSegment(location string) bool {
 	return false
 }
 
-// MethodOverride is the action, for POST, of a path whose other methods a client cannot send, such as an HTML
-// form or a proxy that lets only GET and POST pass: X-HTTP-Method-Override names one of actions, else post
-// runs, which may be nil.
+// MethodOverride returns an action for POST that runs other methods' actions. It is for clients
+// that cannot send these methods, such as an HTML form, or behind a proxy that passes only GET and
+// POST. X-HTTP-Method-Override names one of actions. Without the field post runs; it may be nil.
 //
 //	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"PUT": replace, "DELETE": remove}))
 //
-// Only what is given can be reached so, and only by POST: no safe method is made an unsafe one. A method that is not
-// among them is answered with 405. It panics for GET, HEAD, OPTIONS and for nil actions.
+// Only the given actions can be reached, and only by POST, so a safe method never becomes an unsafe
+// one. A method that is not in actions gets 405. MethodOverride panics for GET, HEAD, OPTIONS and
+// for nil actions.
 func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin.Action {
 	var allow []string
 	for method, act := range actions {

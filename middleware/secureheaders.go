@@ -9,41 +9,42 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// SecurityConfig holds the headers that tell browsers what to keep pages from. A field that is "-"
-// leaves its header out.
+// SecurityConfig has the headers that restrict browsers. A field "-" omits its header.
 type SecurityConfig struct {
-	// HSTS is how long browsers are to use TLS only (Strict-Transport-Security, RFC 6797), in whole seconds.
-	// It is sent by TLS alone, see [dunlin.Request.Secure]. A browser that has seen it does not come in clear
-	// text until it has passed: begin with a few minutes. Negative: 0 is sent, which ends it. Default: not
-	// sent.
+	// HSTS is how long browsers use only TLS (Strict-Transport-Security, RFC 6797), in whole
+	// seconds. The header is sent only over TLS, see [dunlin.Request.Secure]. A browser cannot
+	// return to clear text before this time has passed: begin with a few minutes. A negative value
+	// sends 0, which ends it. Default: not sent.
 	HSTS time.Duration
 
-	// HSTSSubdomains extends HSTS to all hosts below this one. HSTSPreload asks to be built
-	// into browsers (hstspreload.org): it needs HSTSSubdomains and a year, and is hard to take back.
+	// HSTSSubdomains extends HSTS to all hosts below this one. HSTSPreload requests inclusion in
+	// the lists of browsers (hstspreload.org). It requires HSTSSubdomains and a year, and is hard
+	// to reverse.
 	HSTSSubdomains, HSTSPreload bool
 
-	ContentSecurityPolicy string // default: not said
-	PermissionsPolicy     string // default: not said
+	ContentSecurityPolicy string // default: not sent
+	PermissionsPolicy     string // default: not sent
 	FrameOptions          string // X-Frame-Options; default: DENY
 	ReferrerPolicy        string // default: strict-origin-when-cross-origin
 	OpenerPolicy          string // Cross-Origin-Opener-Policy; default: same-origin
 	ResourcePolicy        string // Cross-Origin-Resource-Policy; default: same-origin
-	EmbedderPolicy        string // Cross-Origin-Embedder-Policy; default: not said
+	EmbedderPolicy        string // default: not sent
 	ContentTypeOptions    string // X-Content-Type-Options; default: nosniff
 }
 
-// SecureHeaders adds the headers of c to responses, except those that the action has set.
+// SecureHeaders adds the headers of c to responses. A header that the action has set is not
+// changed.
 //
-// Most apps want them on every answer, errors included: [SendSecureHeaders] does that. The
-// middleware is for groups that want others; what it adds the policy leaves.
-// SecureHeaders panics when a setting is not valid.
+// Most apps need them on every response, errors included: use [SendSecureHeaders]. The middleware
+// is for groups with different headers; the policy does not change these. SecureHeaders panics when
+// a setting is not valid.
 func SecureHeaders(c SecurityConfig) dunlin.Middleware {
 	s := new(secureHeaders)
 	s.clear, s.secure = c.render("SecureHeaders")
 	return s.around
 }
 
-// secureHeaders are what SecureHeaders adds, in clear text and by TLS.
+// secureHeaders has the headers for clear text and for TLS.
 type secureHeaders struct {
 	clear, secure *dunlin.HeaderBlock
 	joints
@@ -60,8 +61,8 @@ func (s *secureHeaders) block(r *dunlin.Request) *dunlin.HeaderBlock {
 	return s.clear
 }
 
-// SendSecureHeaders is the policy that adds the headers of c to every answer of the app, also those
-// that no middleware sees:
+// SendSecureHeaders returns the policy that adds the headers of c to every response of the app,
+// including those that no middleware sees:
 //
 //	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
 func SendSecureHeaders(c SecurityConfig) dunlin.Policy {
@@ -75,7 +76,7 @@ func SendSecureHeaders(c SecurityConfig) dunlin.Policy {
 	}
 }
 
-// render makes the headers of answers in clear text and by TLS.
+// render returns the headers for clear text and for TLS.
 func (c SecurityConfig) render(who string) (clear, secure *dunlin.HeaderBlock) {
 	var pairs []string
 	add := func(name, value, byDefault string) {

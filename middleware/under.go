@@ -6,14 +6,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Under returns the policy p for the paths of a group alone: prefix itself and what lies below it, whoever answers, an action, the app's own 404 or
-// 405, or a late 503:
+// Under returns a policy that applies p only to the paths of a group: prefix itself and all paths
+// below it. It applies to every response for these paths: of an action, the app's own 404 or 405,
+// or a late 503:
 //
 //	api := app.Group("/api", middleware.CORS(cors))
 //	app.Policy(middleware.Under("/api", middleware.SendCORS(cors)))
 //
-// The prefix has no parameters. Requests of which no path could be read are below none; one whose path was
-// rewritten is below both. Under panics when the prefix is no path.
+// The prefix has no parameters. A request without a readable path is below no prefix. A rewritten
+// request counts with both paths. Under panics when prefix is not a path.
 func Under(prefix string, p dunlin.Policy) dunlin.Policy {
 	if p == nil {
 		panic("middleware: Under: nil policy")
@@ -30,7 +31,7 @@ func Under(prefix string, p dunlin.Policy) dunlin.Policy {
 	}
 }
 
-// isUnder reports whether a path is prefix, which ends without a slash, or lies below it.
+// isUnder reports whether a path is prefix, which has no slash at its end, or is below it.
 func isUnder(path, prefix string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	return ok && (rest == "" || rest[0] == '/')

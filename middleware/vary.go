@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// varyOn returns the response with Vary naming a request header that it depends on
-// (RFC 9110 section 12.5.5). block is that alone.
+// varyOn adds a request header to Vary of the response, unless it is there (RFC 9110 section
+// 12.5.5). block is the field with this name alone.
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	switch first := resp.Get("Vary"); {
 	case first == "":
@@ -23,7 +23,7 @@ func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin
 	return resp.AddHeader("Vary", name)
 }
 
-// inList reports whether a list that commas separate has an element, in whatever case.
+// inList reports whether a comma-separated list has an element, ignoring case.
 func inList(list, element string) bool {
 	for list != "" {
 		var item string

@@ -7,21 +7,22 @@ import (
 	"sync"
 )
 
-// A watchedBody is the body of a request that is sent on, which knows whether that failed because of it: what comes of a client
-// may be cut short, malformed, too large or too slow, and says nothing of the server behind.
+// A watchedBody is the body of a forwarded request. It records errors of the client's body, which
+// may be truncated, malformed, too large or too slow: they say nothing about the upstream.
 type watchedBody struct {
 	io.ReadCloser
 
-	// Trailers. Those of the client are there when its body has ended, and are passed on under the names that nobody else has given values.
+	// Trailers: the client's are available after its body has ended. They are forwarded under names
+	// that have no values yet.
 	sent, passedOn http.Header
 
 	mu      sync.Mutex
-	reading bool  // somebody waits for more
-	closed  bool  // who sends it has given up: what Read says is his doing
-	err     error // why there is no more, nil for its end
+	reading bool  // a Read is waiting
+	closed  bool  // the transport has given up, so the error of Read is its own
+	err     error // the error that ended the body, nil for its regular end
 }
 
-// watchBody returns the request with a body that is watched; nil if it has none.
+// watchBody returns the request with a watched body, or nil if it has no body.
 func watchBody(req *http.Request) (*http.Request, *watchedBody) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, nil
@@ -61,15 +62,15 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// failure returns why the body could not be read, nil if it could.
+// failure returns the error of reading the body, or nil.
 func (b *watchedBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// isToBlame reports whether a request has failed because of its body: that could not be read, or more of it was waited for when
-// ctx ended.
+// isToBlame reports whether the body made the request fail: reading it failed, or was still waiting
+// when ctx ended.
 func (b *watchedBody) isToBlame(ctx context.Context) bool {
 	if b == nil {
 		return false
