@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// choose returns which of some codings, the server's favourite first, Accept-Encoding prefers (RFC 9110 section 12.5.3); nil when
-// that is the plain body. Without the header a client gets what every client can read.
+// choose returns the coding that Accept-Encoding prefers (RFC 9110 section 12.5.3), or nil for the
+// plain body. codings has the server's preference order. Without the header the body stays plain,
+// which every client can read.
 func choose(accept string, codings []*Coding) *Coding {
 	if accept == "" {
 		return nil
@@ -31,7 +32,7 @@ func choose(accept string, codings []*Coding) *Coding {
 // unsaid is the weight of a coding that Accept-Encoding does not name.
 const unsaid = -1.0
 
-// weight returns the greatest weight that a list gives a name.
+// weight returns the greatest weight of a name in a list.
 func weight(list, name string) float64 {
 	w := unsaid
 	for item := range strings.SplitSeq(list, ",") {
@@ -43,8 +44,8 @@ func weight(list, name string) float64 {
 	return w
 }
 
-// quality returns the weight among parameters (RFC 9110 section 12.4.2): 1
-// when there is none, 0 when it is malformed.
+// quality returns the weight among parameters (RFC 9110 section 12.4.2): 1 if there is none, 0 if
+// it is malformed.
 func quality(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

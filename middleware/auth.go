@@ -16,29 +16,31 @@ import (
 // user is the authenticated user of a request.
 var user = dunlin.NewKey[string]("middleware.User")
 
-// User returns the name of the authenticated user, as [BasicAuth], [KeyAuth], module auth's Tokens or [SetUser] has set it; "" for none.
+// User returns the name of the authenticated user, as set by [BasicAuth], [KeyAuth], module auth's
+// Tokens or [SetUser]. It returns "" if there is none.
 func User(r *dunlin.Request) string {
 	name, _ := user.Get(r)
 	return name
 }
 
-// SetUser sets the name that [User] returns, for authentication of your own. The name must be one that the client has proved to be
-// its own: other middleware tells clients apart by it. A [ResponseCache] then shares the answer only if the answer is public.
+// SetUser sets the name that [User] returns. Call it from authentication of your own, with a name
+// that the client has proved to be its own: other middleware distinguishes clients by it. A
+// [ResponseCache] then stores the response only if it has public or s-maxage.
 func SetUser(r *dunlin.Request, name string) {
 	user.Set(r, name)
 	inside.Credentials(r, exchange.Identified, false)
 }
 
-// mostCredentials bounds the credentials that are looked at, in bytes.
+// mostCredentials is the maximum length of credentials, in bytes.
 const mostCredentials = 4 << 10
 
-// BasicAuth lets requests pass whose user and password check accepts (RFC 7617), and answers
-// others with 401. realm tells people what the password is for. The password crosses the
-// network with each request: use it by TLS only.
+// BasicAuth lets a request pass if check accepts its user name and password (RFC 7617), and answers
+// others with 401. realm tells users what the password is for. Each request sends the password, so
+// use it only with TLS.
 //
-// check must be safe for concurrent use, and must not tell by its time how much of a password is right: see
-// [Passwords]. [User] returns the name that passed. BasicAuth panics for a nil check or a realm
-// that no header may have.
+// check must be safe for concurrent use. Its running time must not depend on how much of a password
+// is right: see [Passwords]. [User] returns the accepted name. BasicAuth panics for a nil check or
+// a realm with control characters.
 func BasicAuth(realm string, check func(r *dunlin.Request, name, password string) bool) dunlin.Middleware {
 	if check == nil {
 		panic("middleware: BasicAuth: nil check")
@@ -46,7 +48,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // of two lines nobody knows which counts for a server behind
+			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // all lines together: with two lines an upstream might use the other one
 			if !ok || !check(r, name, password) {
 				return unauthorized("a name and password are needed").Headers(challenge)
 			}
@@ -67,7 +69,7 @@ func basicCredentials(header string) (name, password string, ok bool) {
 		return "", "", false
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(token)
-	if strings.ContainsAny(token, "\r\n") { // which package base64 passes over
+	if strings.ContainsAny(token, "\r\n") { // package base64 skips them
 		return "", "", false
 	}
 	if err != nil {
@@ -81,7 +83,7 @@ func basicCredentials(header string) (name, password string, ok bool) {
 	return strings.Cut(string(text), ":")
 }
 
-// credentials returns what follows the scheme in an Authorization header.
+// credentials returns the text after the scheme in an Authorization header.
 func credentials(header, scheme string) (string, bool) {
 	if len(header) > mostCredentials || len(header) <= len(scheme) || header[len(scheme)] != ' ' || !strings.EqualFold(header[:len(scheme)], scheme) {
 		return "", false
@@ -100,13 +102,13 @@ func quoted(who, text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// A digester makes digests that can be compared in whatever time: nobody outside can choose what
-// they come to.
+// A digester makes keyed digests. Comparing them leaks nothing by its running time, since clients
+// cannot predict a digest.
 type digester [sha256.Size]byte
 
 func newDigester() *digester {
 	var key digester
-	_, _ = rand.Read(key[:]) // it never fails
+	_, _ = rand.Read(key[:]) // never fails
 	return &key
 }
 
@@ -117,9 +119,10 @@ func (d *digester) sum(secret string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Passwords returns a check for [BasicAuth] with the passwords of a few users, by name. The time it
-// takes says nothing about them, nor who is among them. Many users, or passwords that people chose, belong in
-// a store that has them hashed by bcrypt or Argon2.
+// Passwords returns a check for [BasicAuth] with the passwords of a few users, by name. Its running
+// time reveals neither passwords nor names. Keep many users, or passwords chosen by people, in a
+// database with hashes of bcrypt or Argon2. Passwords panics for an empty name or password, or a
+// name with a colon.
 func Passwords(byUser map[string]string) func(r *dunlin.Request, name, password string) bool {
 	key := newDigester()
 	sums := make(map[string][sha256.Size]byte, len(byUser))
@@ -138,28 +141,30 @@ func Passwords(byUser map[string]string) func(r *dunlin.Request, name, password 
 
 // KeyConfig has the settings of [KeyAuth].
 type KeyConfig struct {
-	// Header has the key. In Authorization it follows the Scheme. Default: Authorization.
+	// Header is the name of the request header with the key. In Authorization the key follows
+	// Scheme. Default: Authorization.
 	Header string
 
-	// Scheme is that of Authorization. Default: Bearer (RFC 6750).
+	// Scheme is the scheme in Authorization. Default: Bearer (RFC 6750).
 	Scheme string
 
-	// Realm tells what the key is for. Default: not said.
+	// Realm tells clients what the key is for. Default: not sent.
 	Realm string
 
-	// Check returns whose key it is, and whether it lets the request pass. It must be safe for
-	// concurrent use, and must not tell by its time how much of a key is right: see [Keys].
+	// Check returns the user of a key, and whether the request may pass. It must be safe for
+	// concurrent use. Its running time must not depend on how much of a key is right: see [Keys].
 	Check func(r *dunlin.Request, key string) (user string, ok bool)
 
-	// Optional lets requests without the header pass; [User] returns "" for them. A key that Check refuses, or another scheme, is
-	// answered with 401 all the same. Answers name the header in Vary.
+	// Optional lets requests without the header pass; [User] returns "" for them. A key that Check
+	// rejects, or another scheme, still gets 401. Responses name the header in Vary.
 	Optional bool
 }
 
-// KeyAuth lets requests pass that have a key which Check accepts, such as that of a program, and answers
-// others with 401. [User] returns the name that Check has returned. If the key has a header other than Authorization, answers name that in Vary:
-// caches know that answers to requests with Authorization are not for others, but of no other header. KeyAuth panics when
-// a setting is not valid.
+// KeyAuth lets a request pass if Check accepts its key, and answers others with 401. It is meant
+// for programs. [User] returns the user that Check has returned. If the key is in another header
+// than Authorization, responses name that header in Vary: caches do not share responses to requests
+// with Authorization, but know nothing about other headers. KeyAuth panics when a setting is not
+// valid.
 func KeyAuth(c KeyConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: KeyAuth: nil Check")
@@ -174,7 +179,7 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 	if !isToken(c.Header) || !isToken(c.Scheme) {
 		panic(fmt.Sprintf("middleware: KeyAuth: Header is %q and Scheme %q: both must be names", c.Header, c.Scheme))
 	}
-	// RFC 9110 section 11.6.1 has a challenge with every 401, also for keys in other headers.
+	// RFC 9110 section 11.6.1 requires a challenge in every 401, also for keys in other headers.
 	scheme, params := c.Scheme, []string(nil)
 	if c.Realm != "" {
 		params = append(params, "realm="+quoted("KeyAuth", c.Realm))
@@ -217,8 +222,8 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 	}
 }
 
-// Keys returns a Check for [KeyAuth] with a few keys, by whose they are. The time it takes says nothing
-// about them.
+// Keys returns a Check for [KeyAuth] with a few keys, by user. Its running time reveals nothing
+// about them. Keys panics for a key shorter than 16 bytes, or the same key of two users.
 func Keys(byUser map[string]string) func(r *dunlin.Request, key string) (user string, ok bool) {
 	digest := newDigester()
 	users := make(map[[sha256.Size]byte]string, len(byUser))

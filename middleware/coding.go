@@ -13,36 +13,38 @@ import (
 	"sync"
 )
 
-// A Coding is a content coding (RFC 9110 section 8.4.1): what Compress encodes with, and Decompress decodes. Functions that are nil are
-// for what it cannot do. They are called by any number of goroutines.
+// A Coding is a content coding (RFC 9110 section 8.4.1), for [Compress] and [Decompress]. Functions
+// for unsupported operations are nil. The functions must be safe for concurrent use.
 type Coding struct {
-	// Name is that in Content-Encoding, in small letters: gzip.
+	// Name is the name in Content-Encoding, in lower case, such as gzip.
 	Name string
 
-	// Append appends body, encoded, to dst.
+	// Append appends the encoded body to dst.
 	Append func(dst, body []byte) []byte
 
-	// Begin returns the encoder of a body that goes to w piece by piece.
+	// Begin returns an encoder that writes a stream to w.
 	Begin func(w io.Writer) StreamCoder
 
-	// Open returns the reader of what src holds encoded. If it is an io.Closer, it is closed.
+	// Open returns a reader that decodes src. If the reader is an io.Closer, it is closed after
+	// use.
 	Open func(src io.Reader) (io.Reader, error)
 }
 
-// A StreamCoder encodes a body piece by piece. A piece is what is written before Flush, Plain or Close; only within one it
-// may hold a compressor, or other memory that is worth mentioning: streams last as long as their clients like.
+// A StreamCoder encodes a stream. The data written before Flush, Plain or Close is a piece. A
+// StreamCoder may hold a compressor, or other large memory, only within a piece: streams last as
+// long as their clients stay connected.
 type StreamCoder interface {
-	// Write encodes p as part of a piece.
+	// Write encodes p as a part of the current piece.
 	Write(p []byte) (int, error)
-	// Flush ends the piece: all of it can be decoded from what has been written then.
+	// Flush ends the piece. The client can then decode all of it.
 	Flush() error
-	// Plain writes p, of any length, as a piece that is not compressed: without a compressor.
+	// Plain writes p, of any length, as an uncompressed piece, without a compressor.
 	Plain(p []byte) error
-	// Close ends the body, and the piece if there is one. It is called once.
+	// Close ends the current piece, if any, and the body. It is called once.
 	Close() error
 }
 
-// Gzip returns the coding gzip (RFC 1952) with a level of package gzip, which must be valid.
+// Gzip returns the coding gzip (RFC 1952). level is a level of package gzip, and must be valid.
 func Gzip(level int) *Coding {
 	z := &zipper{level: level}
 	return &Coding{
@@ -53,8 +55,8 @@ func Gzip(level int) *Coding {
 	}
 }
 
-// Deflate returns the coding deflate, which is zlib's format (RFC 1950), for requests: clients do not agree about what it means in
-// answers.
+// Deflate returns the coding deflate, in zlib's format (RFC 1950), for request bodies. It does not
+// encode responses, since clients disagree about the format.
 func Deflate() *Coding {
 	return &Coding{Name: "deflate", Open: func(src io.Reader) (io.Reader, error) {
 		buffered := bufio.NewReader(src)
@@ -66,7 +68,7 @@ func Deflate() *Coding {
 	}}
 }
 
-// A zlibReader fails where something follows what it decodes, which zlib leaves unread.
+// A zlibReader fails if data follows the end of the zlib stream, which package zlib leaves unread.
 type zlibReader struct {
 	io.ReadCloser
 	src *bufio.Reader
@@ -98,15 +100,15 @@ func (z *zipper) append(dst, body []byte) []byte {
 		gz, _ = gzip.NewWriterLevel(buf, z.level) // the level is valid
 	}
 	gz.Reset(buf)
-	_, _ = gz.Write(body) // a bytes.Buffer takes everything
+	_, _ = gz.Write(body) // never fails
 	_ = gz.Close()
 	z.whole.Put(gz)
 	return buf.Bytes()
 }
 
-// A gzipStream is a stream in gzip. Each piece is compressed without regard to those before, so that none needs what they
-// were: blocks of deflate (RFC 1951), which a flush ends at the boundary of a byte, follow on another from whatever
-// compressor they come.
+// A gzipStream is a stream in gzip. Each piece is compressed independently, so that the compressor
+// can be released after it. The blocks of deflate (RFC 1951) of several compressors can follow each
+// other, since a flush ends at a byte boundary.
 type gzipStream struct {
 	pool  *sync.Pool // of *flate.Writer
 	level int
@@ -117,7 +119,7 @@ type gzipStream struct {
 	begun bool
 }
 
-// gzipHeader says deflate, no name, no time, no system.
+// gzipHeader states deflate, no name, no time and an unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 func (s *gzipStream) begin() error {
@@ -131,7 +133,7 @@ func (s *gzipStream) begin() error {
 
 func (s *gzipStream) count(p []byte) {
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, p)
-	s.size += uint32(len(p)) // modulo 2^32, as the format has it
+	s.size += uint32(len(p)) // modulo 2^32, as in the format
 }
 
 func (s *gzipStream) Write(p []byte) (int, error) {
@@ -150,9 +152,9 @@ func (s *gzipStream) Write(p []byte) (int, error) {
 	return s.fw.Write(p)
 }
 
-// leave gives the compressor back.
+// leave returns the compressor to the pool.
 func (s *gzipStream) leave() {
-	s.fw.Reset(io.Discard) // or it would keep the writer
+	s.fw.Reset(io.Discard) // it must not keep the writer alive
 	s.pool.Put(s.fw)
 	s.fw = nil
 }
@@ -166,8 +168,8 @@ func (s *gzipStream) Flush() error {
 	return err
 }
 
-// Plain writes stored blocks, each with its length and that length's complement, and an empty one, as a flush does: decoders
-// pass on then what they have.
+// Plain writes stored blocks, each with its length and the complement of the length, and an empty
+// block, as a flush does: decoders then pass on all data.
 func (s *gzipStream) Plain(p []byte) error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -189,7 +191,7 @@ func (s *gzipStream) Plain(p []byte) error {
 	return s.stored(0, 0)
 }
 
-// stored writes the head of a stored block of n bytes.
+// stored writes the header of a stored block of n bytes.
 func (s *gzipStream) stored(final byte, n int) error {
 	head := [5]byte{final}
 	binary.LittleEndian.PutUint16(head[1:], uint16(n))

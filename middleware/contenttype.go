@@ -9,11 +9,12 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// ContentTypes lets requests with a body pass only if it is of one of the given media types, and answers
-// others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is read. A body without a
-// type, or with two, is refused, too. "text/*" stands for a whole type and "*+json" for a suffix; parameters do not count, but a charset must
-// be UTF-8. That JSON must be called JSON also keeps forms of other origins from sending it. It panics for
-// what is no media type.
+// ContentTypes lets a request with a body pass only if the body has one of the given media types.
+// It answers others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is
+// read. A body with no or several types is refused, too. "text/*" matches every subtype, and
+// "*+json" a suffix. Parameters are ignored, but a charset must be UTF-8 or US-ASCII. Requiring
+// application/json also prevents forms of other origins from sending JSON. ContentTypes panics for
+// an invalid media type.
 func ContentTypes(types ...string) dunlin.Middleware {
 	if len(types) == 0 {
 		panic("middleware: ContentTypes: no media types: no body would pass")
@@ -21,7 +22,7 @@ func ContentTypes(types ...string) dunlin.Middleware {
 	ranges := slices.Clone(types)
 	for i, t := range types {
 		if strings.HasPrefix(t, "*+") && t != "*+" {
-			ranges[i] = "application/" + t // in Accept there is a type before the slash, and a suffix is mostly of this one
+			ranges[i] = "application/" + t // Accept has no suffix ranges, and most types with a suffix are application types
 		}
 		if !isMediaType(ranges[i]) {
 			panic(fmt.Sprintf("middleware: ContentTypes: %q is no media type", t))
@@ -35,7 +36,7 @@ func ContentTypes(types ...string) dunlin.Middleware {
 			}
 			contentType := r.Header("Content-Type")
 			why := wrongType(contentType, types)
-			if why == "" && r.HeaderList("Content-Type") != contentType { // a server behind may go by another line
+			if why == "" && r.HeaderList("Content-Type") != contentType { // an upstream may use another line
 				why = "the body has more than one Content-Type"
 			}
 			if why != "" {
@@ -52,7 +53,7 @@ func isMediaType(s string) bool {
 	return ok && isToken(top) && isToken(sub)
 }
 
-// wrongType returns why a Content-Type is refused, "" if it is not.
+// wrongType returns the reason to refuse a Content-Type, or "".
 func wrongType(contentType string, types []string) string {
 	mediaType, params, _ := strings.Cut(contentType, ";")
 	mediaType = strings.TrimSpace(mediaType)

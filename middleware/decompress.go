@@ -10,25 +10,29 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Decompression has the settings of [Decompress]. The zero value of every field stands for its default.
+// Decompression has the settings of [Decompress]. The zero value of a field stands for its default.
 type Decompression struct {
-	// Codings are what is decoded; module compress has zstd and Brotli. Default: gzip and deflate.
+	// Codings are the codings to decode. Module compress has zstd and Brotli. Default: gzip and
+	// deflate.
 	Codings []*Coding
 
-	// MaxSize bounds a body once it is decoded, in bytes. The limit of the route
-	// ([dunlin.Group.MaxBody]) bounds it in any case. Default: that limit alone.
+	// MaxSize limits the decoded body, in bytes. The route's limit ([dunlin.Group.MaxBody]) always
+	// applies as well. Default: only the route's limit.
 	MaxSize int64
 }
 
-// Decompress takes the content codings off the bodies of requests (RFC 9110 section 8.4), so that actions, forms, Decode and standard
-// handlers see them plain, and neither Content-Encoding nor Content-Length. The whole body is read before the action: the bound on a body holds for
-// the encoded and for the decoded one, so that a small body that becomes a large one (a compression bomb) is answered with
-// 413 as soon as it passes the bound. A coding that is not
-// among Codings, or more than one of them, is answered with 415 and Accept-Encoding (RFC 9110 section 15.5.16), a body that is not in its
-// coding with 400. As many bodies are decoded at once as there are processors. Requests without Content-Encoding pass, and pay nothing but a look at it.
+// Decompress decodes the content coding of request bodies (RFC 9110 section 8.4). Actions, forms,
+// Decode and standard handlers see the plain body, and neither Content-Encoding nor Content-Length.
+// The whole body is read before the action runs. The limit of a body applies to the encoded and to
+// the decoded one: a small body that becomes a large one (a compression bomb) gets 413 as soon as
+// it exceeds the limit. A coding that is not in Codings, or more than one coding, gets 415 with
+// Accept-Encoding (RFC 9110 section 15.5.16). A body that is not in its coding gets 400. The number
+// of bodies decoded at the same time is limited to the number of processors. A request without
+// Content-Encoding costs one header lookup.
 //
-// Put it behind what refuses requests and before what reads bodies; ContentDigest, which is about the body as sent, goes before it.
-// Decompress panics when a setting is not valid.
+// Put it after middleware that refuses requests, and before middleware that reads bodies. Put
+// ContentDigest, a digest of the encoded body, before it. Decompress panics when a setting is not
+// valid.
 func Decompress(d Decompression) dunlin.Middleware {
 	if d.Codings == nil {
 		d.Codings = []*Coding{Gzip(1), Deflate()}
@@ -66,8 +70,8 @@ func Decompress(d Decompression) dunlin.Middleware {
 	}
 }
 
-// decode takes the coding off the body of r when it has come and one of places is free: a decoder has up to 16 MB, which a body of a few bytes
-// may ask for, and more of them than there are processors are done no sooner.
+// decode decodes the complete body of r when one of places is free. A body of a few bytes can make
+// a decoder take up to 16 MB, and more decoders than processors are not faster.
 func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan struct{}) error {
 	one := decoding{places: places}
 	defer one.close()
@@ -90,8 +94,9 @@ func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan st
 	})
 }
 
-// parse returns the coding of a body, nil for none, or a detail for the client. One alone is decoded: of two, the
-// inner one can cost the time of a body that is many times as large, and decode to nothing.
+// parse returns the coding of a body, nil for none, or an error detail for the client. Only one
+// coding is supported: the inner one of two could cost the time of a much larger body, and decode
+// to nothing.
 func (d *Decompression) parse(list string) (coding *Coding, unknown string) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -120,23 +125,23 @@ func (d *Decompression) coding(name string) *Coding {
 	return nil
 }
 
-// A decoding is the reader that takes the coding off a body, and the place that it has.
+// A decoding is a body's decoder and the place that it holds.
 type decoding struct {
-	opened io.Closer // nil: there is nothing to close
+	opened io.Closer // nil if there is nothing to close
 	places chan struct{}
 	placed bool
 }
 
 func (d *decoding) close() {
 	if d.opened != nil {
-		_ = d.opened.Close() // what counts has been read
+		_ = d.opened.Close() // the body has been read
 	}
 	if d.placed {
 		<-d.places
 	}
 }
 
-// bounded reads no more than so much, and fails with a 413 problem.
+// bounded limits the bytes of src, and fails with a 413 problem beyond the limit.
 type bounded struct {
 	src       io.Reader
 	left, max int64

@@ -8,22 +8,22 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// DeprecationNotice says that something is going away.
+// DeprecationNotice has the settings of [Deprecated]. Since or Sunset must be set.
 type DeprecationNotice struct {
-	// Since is when it was, or will be, deprecated: it still works, but should not be used for
-	// what is new. The zero time leaves the header out.
+	// Since is the time of the deprecation, past or future: the route still works then, but new
+	// clients should not use it. The zero time omits the header.
 	Since time.Time
 
-	// Sunset is from when on it is expected to be gone. The zero time leaves the header out.
+	// Sunset is the time of the expected removal. The zero time omits the header.
 	Sunset time.Time
 
-	// Link is the URL of a page for people that says what to use instead. Default: none.
+	// Link is the URL of a page for people that describes the replacement. Default: none.
 	Link string
 }
 
-// Deprecated says with each response, by Deprecation (RFC 9745), Sunset (RFC 8594) and Link, that a
-// route or a group is going away. It panics for a notice that says nothing, or whose sunset comes before its
-// deprecation, which RFC 9745 section 4 forbids.
+// Deprecated announces with each response that a route or a group will be removed, by Deprecation
+// (RFC 9745), Sunset (RFC 8594) and Link. It panics for a notice without Since and Sunset, or with
+// a Sunset before Since, which RFC 9745 section 4 forbids.
 func Deprecated(notice DeprecationNotice) dunlin.Middleware {
 	if notice.Since.IsZero() && notice.Sunset.IsZero() {
 		panic("middleware: Deprecated: neither Since nor Sunset is set")
@@ -50,7 +50,7 @@ func Deprecated(notice DeprecationNotice) dunlin.Middleware {
 			}
 			link += "<" + notice.Link + `>; rel="` + rel + `"; type="text/html"`
 		}
-		dunlin.NewHeaderBlock("Link", link) // panics, naming what is wrong
+		dunlin.NewHeaderBlock("Link", link) // panics with the reason
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {

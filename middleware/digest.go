@@ -11,22 +11,23 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// DigestConfig says what ContentDigest does.
+// DigestConfig has the settings of [ContentDigest].
 type DigestConfig struct {
-	// Require refuses requests with a body but without a digest that can be checked, with 400 and
-	// Want-Content-Digest. Default: they pass.
+	// Require refuses a request that has a body without a supported digest, with 400 and
+	// Want-Content-Digest. Default: it passes.
 	Require bool
 
-	// Respond adds a digest to responses with a complete body. Default: it does not.
+	// Respond adds a digest to responses with a complete body. Default: none is added.
 	Respond bool
 }
 
-// ContentDigest checks the body of a request against its Content-Digest (RFC 9530), by SHA-256 or SHA-512,
-// and answers 400 when it is another. To do so it reads the whole body, see [dunlin.Request.Bytes]. Of several digests all that
-// it knows must be right; others it passes over. A digest tells mistakes, not forgeries: whoever changes a
-// body can change its digest.
+// ContentDigest checks the request body against its Content-Digest (RFC 9530), by SHA-256 or
+// SHA-512, and answers 400 if they differ. It reads the whole body, see [dunlin.Request.Bytes]. All
+// supported digests of the field must match; others are ignored. A digest detects errors, not
+// forgeries: an attacker who changes a body can change its digest.
 //
-// With Respond it belongs before what changes bodies, such as [Compress]: the digest is of what is sent.
+// With Respond, put it before middleware that changes bodies, such as [Compress]: it computes the
+// digest of the sent bytes.
 func ContentDigest(c DigestConfig) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -82,7 +83,7 @@ func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused b
 	return resp, false
 }
 
-// A digestSet has the digests of a header that can be checked; nil for none.
+// A digestSet has the supported digests of a header; nil for absent ones.
 type digestSet struct{ sha256, sha512 []byte }
 
 func (d *digestSet) match(body []byte) bool {
@@ -99,11 +100,11 @@ func (d *digestSet) match(body []byte) bool {
 	return true
 }
 
-// mostDigests bounds the list, in bytes.
+// mostDigests is the maximum length of the field, in bytes.
 const mostDigests = 1 << 10
 
-// parseDigests reads a dictionary of byte sequences (RFC 8941 section 3.2), such as
-// "sha-256=:base64:". Of a key that comes twice the last counts.
+// parseDigests parses a dictionary of byte sequences (RFC 8941 section 3.2), such as
+// "sha-256=:base64:". The last value of a repeated key counts.
 func parseDigests(list string) (d digestSet, ok bool) {
 	if len(list) > mostDigests {
 		return d, false

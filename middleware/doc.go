@@ -1,6 +1,6 @@
-// Package middleware holds ready-made middleware, one a file: [RequestID], [AccessLog], [Compress],
-// [ETag], [CORS], [BasicAuth] and others. Most use nothing but the public API, and so are also
-// examples of how to write one.
+// Package middleware provides middleware, one per file: [RequestID], [AccessLog], [Compress],
+// [ETag], [CORS], [BasicAuth] and others. Most use only the public API, and are examples of how to
+// write middleware.
 //
 //	app.Use(
 //		middleware.RequestID("X-Request-ID"),
@@ -9,16 +9,16 @@
 //		middleware.ETag(),
 //	)
 //
-// The order counts: the first sees the request first and the response last. Put AccessLog after
-// RequestID, so that it logs the ID taken from the client, and before what changes responses, so
-// that it logs what the client gets.
+// The order matters: the first middleware sees the request first and the response last. Put
+// AccessLog after RequestID, so that it logs the client's ID, and before middleware that changes
+// responses, so that it logs the response that the client gets.
 //
-// [RateLimit], [Sessions] and [Idempotency] keep what they know of clients in memory, or in a
-// package store that many machines share; [ResponseCache] keeps answers in memory. docs/middleware
-// has a page about each, and the order they go in.
+// [RateLimit], [Sessions] and [Idempotency] keep their state in memory, or in a package store that
+// several machines share. [ResponseCache] stores responses in memory. docs/middleware has a page
+// about each, and their order.
 //
-// Middleware does not see every answer: some are given before or without an action, or while a late
-// one still runs. Policies and observers of the app do. [SendRequestID], [SendCORS],
-// [SendSecureHeaders] and [LogAnswers] do there what RequestID, CORS, SecureHeaders and AccessLog
-// do.
+// Middleware does not see every response: the app sends some before or without an action, or while
+// a late one still runs. Policies and observers of the app see all. [SendRequestID], [SendCORS],
+// [SendSecureHeaders] and [LogAnswers] apply RequestID, CORS, SecureHeaders and AccessLog to these
+// responses, too.
 package middleware

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// inside is what package dunlin has for this one, see its type of that name.
+// inside has the internal functions of package dunlin for this package; see exchange.Inside.
 var inside = exchange.Inside.(interface {
 	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
 	Among(r *dunlin.Request, names *exchange.Names) uint64
@@ -28,12 +28,13 @@ var inside = exchange.Inside.(interface {
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
 })
 
-// RequestID, CORS, SecureHeaders and RateLimit by address go around most actions of a service, and mostly directly around each
-// other. Where they do they are one action, an edge: each looks at the request in its turn, and what they add to a response they add
-// at once, if it has none of that. It is what each would do for itself, for a part of the time: headers that do not change are
-// rendered together, once, and there is one lookup for them.
+// RequestID, CORS, SecureHeaders and RateLimit by address wrap most actions of a service, usually
+// in a row. Adjacent ones are merged into one action, an edge. Each looks at the request in its
+// turn. Their headers are added to the response at once if the response has none of them. The
+// result is the same as that of separate middleware, and faster: constant headers are rendered
+// together, once, and added after one lookup.
 
-// edgeParts are the middleware of an edge; nil for what is not there.
+// edgeParts are the middleware of an edge; nil for absent ones.
 type edgeParts struct {
 	id     *requestID
 	cors   *corsRules
@@ -41,17 +42,17 @@ type edgeParts struct {
 	rate   *rateLimiter
 }
 
-// An edge is an action with some of them around it.
+// An edge is an action wrapped by one or more of these middleware.
 type edge struct {
-	// What most requests need of the parts is here again, so that it lies together.
+	// Copies of fields of the parts that most requests need, adjacent to each other.
 	next   dunlin.Action
-	joined atomic.Pointer[edgeHeaders] // made for the first request
+	joined atomic.Pointer[edgeHeaders] // set by the first request
 	name   string                      // of the header of RequestID
-	first  string                      // origin of CORS
-	usual  bool                        // RequestID comes before CORS, and that before RateLimit, and Glance knows the name
-	byTLS  bool                        // SecureHeaders says something else by TLS
-	shares bool                        // CORS is one of them
-	limits bool                        // RateLimit is one of them
+	first  string                      // first origin of CORS
+	usual  bool                        // the order is RequestID, CORS, RateLimit, and Glance can read the name
+	byTLS  bool                        // SecureHeaders differs with TLS
+	shares bool                        // has CORS
+	limits bool                        // has RateLimit
 	n      uint8
 	order  [4]edgePart // the outermost first
 	quick  quickLimit
@@ -59,7 +60,7 @@ type edge struct {
 	edgeParts
 }
 
-// An edgePart says which one.
+// An edgePart identifies a part.
 type edgePart uint8
 
 const (
@@ -69,8 +70,8 @@ const (
 	partRate
 )
 
-// around returns the action with one part more around it: one edge, unless the action is that of one that has
-// such a part already.
+// around wraps an action in one more part. It extends the edge of the action, unless that has such
+// a part already.
 func around(next dunlin.Action, more edgeParts) dunlin.Action {
 	e := &edge{edgeParts: more, next: next, order: [4]edgePart{more.only()}, n: 1}
 	if inner := edgeOf(next); inner != nil && e.take(&inner.edgeParts) {
@@ -81,7 +82,7 @@ func around(next dunlin.Action, more edgeParts) dunlin.Action {
 		e.shares, e.limits = e.cors != nil, e.rate != nil
 		if e.id != nil {
 			e.name = e.id.header
-			e.usual = e.usual && !exchange.AboutCoding(e.name) // which Request.Header may hide
+			e.usual = e.usual && !exchange.AboutCoding(e.name) // Request.Header may hide it
 		}
 		if e.shares && len(e.cors.first) > 0 {
 			e.first = e.cors.first[0].origin
@@ -94,10 +95,10 @@ func around(next dunlin.Action, more edgeParts) dunlin.Action {
 	return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
 }
 
-// at returns how many parts are outside of one.
+// at returns the number of parts outside of a part.
 func (e *edge) at(part edgePart) int { return slices.Index(e.order[:e.n], part) }
 
-// only returns which part there is.
+// only returns the single part.
 func (p *edgeParts) only() edgePart {
 	switch {
 	case p.id != nil:
@@ -110,7 +111,7 @@ func (p *edgeParts) only() edgePart {
 	return partRate
 }
 
-// take adds others, if there is none that p has.
+// take adds the parts of others, and reports false if p has one of them already.
 func (p *edgeParts) take(others *edgeParts) bool {
 	both := edgeParts{cmp.Or(p.id, others.id), cmp.Or(p.cors, others.cors), cmp.Or(p.secure, others.secure), cmp.Or(p.rate, others.rate)}
 	if both.count() < p.count()+others.count() {
@@ -129,13 +130,13 @@ func (p *edgeParts) count() (n int) {
 	return n
 }
 
-// handed is how the action of an edge says whose it is.
+// handed passes the edge of an action to edgeOf.
 var handed struct {
 	sync.Mutex
 	edge *edge
 }
 
-// edgeActions is the code of the actions of edges.
+// edgeActions has the code pointers of the actions of edges.
 var edgeActions = func() (code []uintptr) {
 	e := new(edge)
 	for _, act := range []dunlin.Action{e.action(), e.identify, e.share, e.secured, e.limit} {
@@ -144,33 +145,33 @@ var edgeActions = func() (code []uintptr) {
 	return code
 }()
 
-// edgeOf returns the edge that an action is of, nil if it is of none.
+// edgeOf returns the edge of an action, or nil.
 func edgeOf(act dunlin.Action) *edge {
 	if !slices.Contains(edgeActions, reflect.ValueOf(act).Pointer()) {
 		return nil
 	}
 	handed.Lock()
 	defer handed.Unlock()
-	act(nil) // which it does not take for a request
+	act(nil) // nil asks for its edge
 	return handed.edge
 }
 
-// hand is what the actions of an edge do with no request.
+// hand passes the edge to edgeOf. The actions of an edge call it for a nil request.
 func (e *edge) hand() dunlin.Response {
 	handed.edge = e
 	return dunlin.Response{}
 }
 
-// edgeSeen is what an edge knows of a request.
+// edgeSeen is what the parts of an edge have found out about a request.
 type edgeSeen struct {
-	variant int  // of what its origin gets, see corsRules.find
-	named   bool // ... beside being named
-	secure  bool // what SecureHeaders says by TLS is to be said
+	variant int  // index of the origin's headers, see corsRules.find
+	named   bool // the response must name the origin
+	secure  bool // use the headers of SecureHeaders for TLS
 	limited bool
 	rate    gcra.Verdict
 }
 
-// identify is the action of RequestID alone.
+// identify is the action of a single RequestID.
 func (e *edge) identify(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
@@ -179,7 +180,7 @@ func (e *edge) identify(r *dunlin.Request) dunlin.Response {
 	return e.id.answer.SetOn(e.next(r), r)
 }
 
-// share is the action of CORS alone.
+// share is the action of a single CORS.
 func (e *edge) share(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
@@ -199,12 +200,12 @@ func (e *edge) share(r *dunlin.Request) dunlin.Response {
 	}
 }
 
-// isPreflight reports whether a request, which has an Origin, is a preflight of CORS.
+// isPreflight reports whether a request with an Origin is a CORS preflight.
 func isPreflight(r *dunlin.Request) bool {
 	return r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != ""
 }
 
-// secured is the action of SecureHeaders alone.
+// secured is the action of a single SecureHeaders.
 func (e *edge) secured(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
@@ -213,7 +214,7 @@ func (e *edge) secured(r *dunlin.Request) dunlin.Response {
 	return e.next(r).DefaultHeaders(block)
 }
 
-// limit is the action of RateLimit alone.
+// limit is the action of a single RateLimit.
 func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
@@ -228,21 +229,22 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	return e.rate.fields.add(e.next(r), v)
 }
 
-// action returns the action of several. Between two requests the kernel runs, which leaves little in the nearest caches: what most
-// requests need is in few functions, one behind the other, and what is rarer in others. It is not inlined, which would make several
-// codes of the one that edgeOf knows.
+// action returns the action of several parts. The kernel runs between two requests and leaves
+// little in the nearest caches. Therefore the code that most requests need is in few adjacent
+// functions, and rare code is in others. It is not inlined, since edgeOf knows only one code
+// pointer.
 //
-//go:noinline
+// go:noinline
 func (e *edge) action() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if r == nil {
 			return e.hand()
 		}
-		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action: what says so may be taken away
+		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action, which may remove the evidence
 		if !e.usual {
 			return e.serveInOrder(r, &seen)
 		}
-		// What follows is lookInOrder for the usual order, of which each does little.
+		// The following lines are lookInOrder, inlined for the usual order.
 		named, origin, ip, now := inside.Glance(r, e.name, e.limits) // origin is borrowed
 		if named {
 			e.id.look(r)
@@ -276,7 +278,7 @@ func (e *edge) action() dunlin.Action {
 	}
 }
 
-// serveInOrder is the action of several that look at the request in their turns.
+// serveInOrder is the action of several parts in an unusual order.
 func (e *edge) serveInOrder(r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	if resp, answered := e.lookInOrder(r, seen); answered {
 		return resp
@@ -284,7 +286,8 @@ func (e *edge) serveInOrder(r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	return e.finish(e.next(r), r, seen)
 }
 
-// finish adds what all parts do: at once where that is rendered together and the response has none of it.
+// finish adds the headers of all parts: at once if they are rendered together and the response has
+// none of them.
 func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	if !seen.named && seen.limited == e.limits {
 		tls := 0
@@ -309,7 +312,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 	return e.add(resp, r, seen, int(e.n))
 }
 
-// lookInOrder has each part look at the request in its turn; one of them may answer.
+// lookInOrder lets each part look at the request in its turn. A part may answer it.
 func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Response, answered bool) {
 	for i, part := range e.order[:e.n] {
 		switch part {
@@ -333,7 +336,7 @@ func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Respo
 	return resp, false
 }
 
-// add adds to a response what the n outermost parts do, each for itself.
+// add adds the headers of the n outermost parts to a response, part by part.
 func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n int) dunlin.Response {
 	for n > 0 {
 		n--
@@ -364,39 +367,39 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 	return resp
 }
 
-// edgeHeaders are the headers of all parts of edges, rendered together, for each of what can be said: by the variant of CORS, and
-// in clear text or by TLS.
+// edgeHeaders are the headers of all parts of an edge, rendered together, by the index of CORS
+// headers, and for clear text and TLS.
 type edgeHeaders [1 + mostBlocks][2]joinedHeaders
 
-// joinedHeaders are those of all parts but what a rate limit has left.
+// joinedHeaders are the headers of all parts, without the remaining quota of a rate limit.
 type joinedHeaders struct {
-	names *dunlin.HeaderBlock // what a response must lack, for these to be what the parts would add; nil where they are not joined
+	names *dunlin.HeaderBlock // the response must have none of these names; nil if the headers are not joined
 	block *dunlin.HeaderBlock // nil if it is id
 	id    dunlin.IDHeader
 }
 
-// headers returns the headers, nil where they are not joined.
+// headers returns the joined headers, or nil if they cannot be joined.
 func (e *edge) headers() *edgeHeaders {
 	all := e.edgeParts.headers()
 	e.joined.Store(all)
 	return all
 }
 
-// joints has what the headers of parts come to, by all of them: routes that have the same middleware share it. Whoever is
-// among the parts keeps it for all.
+// joints caches joined headers by parts, so that routes with the same middleware share them. One of
+// the parts holds the cache.
 type joints struct {
 	mu    sync.Mutex
 	known map[edgeParts]*edgeHeaders
 }
 
-// mostJoints is how many others one part is joined with: those of a program are few, but a middleware that is made anew for
-// each request, such as CORS for the origins of a tenant, would be kept for each.
+// mostJoints is the maximum number of cached combinations of one part. A program has few. The limit
+// matters for middleware that is made for each request, such as CORS with the origins of a tenant.
 const mostJoints = 64
 
-// notJoined are the headers of parts that each add their own.
+// notJoined marks parts whose headers cannot be joined.
 var notJoined edgeHeaders
 
-// headers returns the headers of all parts.
+// headers returns the joined headers of all parts.
 func (p edgeParts) headers() *edgeHeaders {
 	var keeper *joints
 	switch {
@@ -428,7 +431,8 @@ func (p edgeParts) headers() *edgeHeaders {
 	return h
 }
 
-// join renders the headers for a variant; none where there is none, or names come twice.
+// join renders the headers for an index of CORS headers. They are empty if there is no such index,
+// or if a name occurs twice.
 func (p *edgeParts) join(variant, tls int) (h joinedHeaders) {
 	var pairs []string
 	if p.cors == nil && variant > 0 || tls > 0 && (p.secure == nil || p.secure.secure == p.secure.clear) {

@@ -9,19 +9,16 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// etag is the header's name in the spelling that net/http would change it to.
+// etag is the header's name in the canonical spelling of net/http.
 const etag = "Etag"
 
-// ETag spares clients the bodies they have: it gives a response the ETag of its
-// body and answers 304 Not Modified when If-None-Match names it (RFC 9110
-// sections 8.8.3 and 13.1.2). The action still runs; what is saved is the
-// transfer.
+// ETag adds an ETag to responses, and answers 304 Not Modified if If-None-Match has it (RFC 9110
+// sections 8.8.3 and 13.1.2). The action still runs; only the transfer is saved.
 //
-// It looks at GET and HEAD answered with 200. An ETag that the action has set
-// stays, strong or weak, and is compared. Otherwise a strong one is made of the
-// body, if that is complete and not empty: a stream has none yet, and an
-// empty body says nothing about what GET would answer when it comes from an action
-// for HEAD.
+// It handles GET and HEAD requests with status 200. An ETag that the action has set is kept, strong
+// or weak, and is compared. Otherwise the middleware computes a strong one from the body, if that
+// is complete and not empty. A stream has no complete body, and an empty body of an action for HEAD
+// does not tell the body for GET.
 func ETag() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -40,15 +37,15 @@ func ETag() dunlin.Middleware {
 			if noneMatch(r, tag) {
 				return resp
 			}
-			// The headers stay as they are: a 304 repeats those of the 200
-			// (RFC 9110 section 15.4.5), and the engine drops the body.
+			// The headers do not change: a 304 repeats those of the 200 (RFC 9110 section 15.4.5).
+			// The engine drops the body.
 			return resp.Status(http.StatusNotModified)
 		}
 	}
 }
 
-// strongTag returns the entity tag of a body: 128 bits of its SHA-256, so that two
-// bodies never share one, whoever wrote them and on whatever machine.
+// strongTag returns the entity tag of a body: 128 bits of its SHA-256. Different bodies have
+// different tags, and all machines compute the same.
 func strongTag(body []byte) string {
 	sum := sha256.Sum256(body)
 	var tag [2 + 22]byte // 16 bytes are 22 digits
@@ -57,10 +54,9 @@ func strongTag(body []byte) string {
 	return string(tag[:])
 }
 
-// noneMatch reports whether If-None-Match holds, so that the response is to be
-// sent in full: none of its entity tags is the one given, by weak comparison.
-// Without the header it holds. A list that is malformed counts as far as it
-// is well-formed: the price of a mistake is a body sent for nothing.
+// noneMatch reports whether If-None-Match is absent or lists no tag that matches the given one by
+// weak comparison. The whole response must then be sent. Only the well-formed beginning of a
+// malformed list counts; at worst a body is sent unnecessarily.
 func noneMatch(r *dunlin.Request, tag string) bool {
 	want := opaque(tag)
 	first := r.Header("If-None-Match")
@@ -70,8 +66,7 @@ func noneMatch(r *dunlin.Request, tag string) bool {
 	return !listed(first, want) && !listedAnywhere(r, want)
 }
 
-// listedAnywhere is listed for all lines of the header: a list may be sent in
-// several.
+// listedAnywhere is listed for all lines of the header.
 func listedAnywhere(r *dunlin.Request, want string) bool {
 	for name, list := range r.Headers() {
 		if strings.EqualFold(name, "If-None-Match") && listed(list, want) {
@@ -81,11 +76,11 @@ func listedAnywhere(r *dunlin.Request, want string) bool {
 	return false
 }
 
-// listed reports whether the value of an If-None-Match header is "*" or holds the
-// quoted string want, weak or strong.
+// listed reports whether the value of an If-None-Match header is "*" or has the quoted string want,
+// weak or strong.
 func listed(list, want string) bool {
 	if strings.Trim(list, " \t") == "*" {
-		return true // any representation, and there is one: the status is 200
+		return true // any representation matches, and status 200 means that there is one
 	}
 	for {
 		list = strings.TrimLeft(list, " \t,")
@@ -100,8 +95,8 @@ func listed(list, want string) bool {
 	}
 }
 
-// cutTag splits an entity tag off the front of a list. A tag may hold commas, but
-// no quotes (RFC 9110 section 8.8.3).
+// cutTag splits an entity tag off the front of a list. A tag may contain commas, but no quotes (RFC
+// 9110 section 8.8.3).
 func cutTag(list string) (tag, rest string, ok bool) {
 	quoted := opaque(list)
 	if quoted == "" || quoted[0] != '"' {
@@ -115,6 +110,5 @@ func cutTag(list string) (tag, rest string, ok bool) {
 	return list[:end], list[end:], true
 }
 
-// opaque returns an entity tag without the mark of a weak one, which is
-// case-sensitive.
+// opaque returns an entity tag without the prefix of a weak one, which is case-sensitive.
 func opaque(tag string) string { return strings.TrimPrefix(tag, "W/") }

@@ -8,19 +8,19 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// AllowedHosts answers 421 Misdirected Request (RFC 9110 section 15.5.20) to requests for any other than the
-// given hosts. It keeps a client from having links made, or caches filled, with a host of its choice, and
-// pages from reaching a service on a private address by a name that they have pointed there (DNS rebinding).
-// "*.example.com" stands for every host below example.com. The port, the case and a final dot are ignored.
+// AllowedHosts answers 421 Misdirected Request (RFC 9110 section 15.5.20) to requests for hosts
+// that are not listed. It prevents a client from putting a host of its choice into links or caches,
+// and pages from reaching a service on a private address by a name of their own (DNS rebinding).
+// "*.example.com" matches every host below example.com. Port, case and a final dot are ignored.
 //
-// Other names by which requests come, such as the address that health checks use, must be listed, too.
-// AllowedHosts panics for a name that is not a host.
+// List all names that requests use, such as the address that health checks use. AllowedHosts panics
+// for an invalid host.
 func AllowedHosts(hosts ...string) dunlin.Middleware {
 	if len(hosts) == 0 {
 		panic("middleware: AllowedHosts: no hosts: nothing would pass")
 	}
 	exact := make(map[string]bool)
-	var below []string // with the dot
+	var below []string // with the leading dot
 	for _, host := range hosts {
 		name, wild := strings.CutPrefix(host, "*.")
 		name = strings.ToLower(name)
@@ -69,7 +69,8 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 	}
 }
 
-// isPortSuffix reports whether s is nothing, or a colon with a port or nothing (RFC 9110 section 4.2).
+// isPortSuffix reports whether s is empty, or a colon with or without a port (RFC 9110 section
+// 4.2).
 func isPortSuffix(s string) bool {
 	port := 0
 	for i := 0; i < len(s); i++ {
@@ -83,7 +84,7 @@ func isPortSuffix(s string) bool {
 	return port < 1<<16
 }
 
-// hostOnly returns the host without the port and a dot at its end.
+// hostOnly returns the host without port and final dot.
 func hostOnly(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 && (host[0] == '[' || strings.IndexByte(host, ':') == i) {
 		host = host[:i]

@@ -7,10 +7,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A kept response is status (2 bytes), number of header fields (2), these as name and value, and the
-// body, each with its length (4) in front.
+// A stored response consists of status (2 bytes), number of header fields (2), names and values of
+// the fields, and the body. Each name, value and the body follows its length (4).
 
-// appendResponse appends a response, which must be complete, without the fields that leave says.
+// appendResponse appends a complete response, without the fields for which leave reports true.
 func appendResponse(b []byte, resp dunlin.Response, leave func(name string) bool) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(resp.StatusCode()))
 	at, n := len(b), 0
@@ -31,7 +31,8 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// parseResponse returns the response that was appended; false for anything else. The response keeps b.
+// parseResponse decodes a response of appendResponse. It reports false for other bytes. The
+// response keeps b.
 func parseResponse(b []byte) (dunlin.Response, bool) {
 	if len(b) < 4 {
 		return dunlin.Response{}, false
@@ -71,7 +72,7 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 	return b[4 : 4+n : 4+n], b[4+n:], true
 }
 
-// isField returns whether a name is one of some, without regard to case.
+// isField reports whether a name equals one of some, ignoring case.
 func isField(name string, some ...string) bool {
 	for _, s := range some {
 		if strings.EqualFold(name, s) {

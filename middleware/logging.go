@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// patient returns a logger for the handler of l, or of [slog.Default] if l is nil, for which a request waits a moment at
-// most: a handler that writes to a full pipe blocks until that is read.
+// patient returns a logger for the handler of l, or of [slog.Default] if l is nil. A request waits
+// for it only briefly: a handler that writes to a full pipe blocks until the pipe is read.
 func patient(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		l = slog.Default()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// check panics where a setting would not do what it seems to.
+// check panics for a setting that does not do what it seems to.
 func (c *CORSConfig) check(who string) {
 	fail := func(format string, args ...any) {
 		panic("middleware: " + who + ": " + fmt.Sprintf(format, args...))
@@ -60,16 +60,16 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// An originPattern is an origin, or several.
+// An originPattern matches one or several origins.
 type originPattern struct {
 	prefix  string // scheme and "://"
 	host    string // without suffix
 	suffix  string // ".example.com" for any host below; "" for host alone
-	port    string // with its colon, "" for the scheme's own
+	port    string // with its colon, "" for the scheme's default
 	anyPort bool
 }
 
-// matches reports whether an origin, as browsers send it, is one of the pattern's.
+// matches reports whether the pattern matches an origin, spelled as browsers send it.
 func (p *originPattern) matches(origin string) bool {
 	rest, ok := strings.CutPrefix(origin, p.prefix)
 	if !ok {
@@ -91,7 +91,7 @@ func isPort(s string) bool {
 	return err == nil && n > 0 && s[0] != '0'
 }
 
-// isHostName reports whether s is one or more labels of a host name as browsers spell it.
+// isHostName reports whether s is one or more labels of a host name, spelled as browsers send it.
 func isHostName(s string) bool {
 	label := 0
 	for i := 0; i < len(s); i++ {
@@ -107,8 +107,8 @@ func isHostName(s string) bool {
 	return label > 0
 }
 
-// parseOrigin reads an origin or a pattern of origins, and panics for one that browsers never
-// send, or that others could match.
+// parseOrigin parses an origin or a pattern of origins. It panics for one that browsers never send,
+// or that matches hosts of others.
 func parseOrigin(who, text string) originPattern {
 	fail := func(why string) {
 		panic(fmt.Sprintf("middleware: %s: %q is no origin that browsers send: %s", who, text, why))

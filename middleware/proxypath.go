@@ -8,8 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// ambiguous returns what a canonical path has that another server may read in another way than the router, "" for nothing: servers decode
-// escaped slashes, take backslashes for slashes, cut parameters off segments ("/admin;x"), and end a path at a NUL.
+// ambiguous returns the part of a canonical path that an upstream may read in another way than the
+// router, or "". Servers decode escaped slashes, treat backslashes as slashes, remove parameters
+// from segments ("/admin;x"), and end a path at a NUL.
 func ambiguous(path string) string {
 	if _, dirty := router.Clean(path); dirty {
 		return "an empty or dot segment"
@@ -31,8 +32,8 @@ func ambiguous(path string) string {
 	return ""
 }
 
-// overlong reports whether text begins with a character in more bytes of UTF-8 than it needs (RFC 3629 section 3): an old server may take 0xC0 0xAF
-// for a slash.
+// overlong reports whether text begins with an overlong encoding of UTF-8 (RFC 3629 section 3): an
+// old server may decode 0xC0 0xAF as a slash.
 func overlong(text string) bool {
 	if len(text) < 2 || text[1]&0xc0 != 0x80 {
 		return false
@@ -48,8 +49,8 @@ func overlong(text string) bool {
 	return false
 }
 
-// ownNamed returns the fields that Connection names though middleware has set them by WithHeaders: they are the proxy's own, and no client
-// has them removed.
+// ownNamed returns the fields that Connection names and middleware has set by WithHeaders. They are
+// the proxy's own, so no client can have them removed.
 func ownNamed(r *dunlin.Request) (names []string) {
 	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
 		option = strings.Trim(option, " \t")
@@ -60,13 +61,14 @@ func ownNamed(r *dunlin.Request) (names []string) {
 	return names
 }
 
-// removed reports whether a Proxy removes a field from all requests, or sets it itself.
+// removed reports whether a Proxy always removes or sets a field.
 func removed(name string) bool {
 	return isField(name, "Connection", "Proxy-Authenticate", "Proxy-Authorization", "Trailer", "Transfer-Encoding", "Forwarded",
 		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto")
 }
 
-// usualOption reports whether an option of Connection names no field, or one that a [Proxy] always removes.
+// usualOption reports whether an option of Connection names no field, or one that a [Proxy] always
+// removes.
 func usualOption(option string) bool {
 	return isField(option, "keep-alive", "close", "upgrade", "te", "http2-settings", "proxy-connection")
 }

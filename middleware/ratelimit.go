@@ -174,7 +174,7 @@ type rateLimiter struct {
 
 	seed   maphash.Seed
 	args   store.Args
-	near   bool // Store is in this process: it is always asked, and the table is not used
+	near   bool // Store is in this process: it is always asked, and table has no copy of its counts
 	prefix string
 	away   logqueue.Repeated
 	Rate

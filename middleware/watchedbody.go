@@ -22,7 +22,8 @@ type watchedBody struct {
 	err     error // the error that ended the body, nil for its regular end
 }
 
-// watchBody returns the request with a watched body, or nil if it has no body.
+// watchBody returns a copy of the request with a watched body, or the request itself and nil if it
+// has no body.
 func watchBody(req *http.Request) (*http.Request, *watchedBody) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, nil
