@@ -13,9 +13,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// chain wraps act in middleware, the first of which sees the request first. Each sees the
-// 500 of what panics or says nothing behind it. chain panics, naming the place of the
-// registration, when a middleware makes nil of its action. safe says that act has that 500 already.
+// chain wraps act in middleware; the first middleware sees the request first. Each middleware sees
+// a panic, or the zero Response, of the next action as a 500. chain panics with the place of the
+// registration if a middleware returns a nil action. safe reports that act makes this 500 itself.
 func chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		if !safe {
@@ -30,12 +30,13 @@ func chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Act
 	return act
 }
 
-// contained returns act with its panic, or the zero Response, made one for the middleware around it, which sees Vary: Accept,
-// too, also on what middleware behind it answers by itself. The panic of an abort goes on, and so does runtime.Goexit.
-// With options, OPTIONS that has no action of its own is answered in place of act.
+// contained returns act with its panic, or its zero Response, turned into a 500 for the middleware
+// around it. The responses carry Vary: Accept where the route depends on Accept. The panic of an
+// abort and runtime.Goexit pass through. With options, contained answers OPTIONS for a path without
+// an OPTIONS route in place of act.
 func contained(act Action, options bool) Action {
 	if isStd(act) {
-		return act // which does it itself
+		return act // a standard action recovers its own panics
 	}
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth
@@ -64,9 +65,8 @@ func contained(act Action, options bool) Action {
 	}
 }
 
-// run calls act and makes a response of its panic, if it panics. A panic with
-// http.ErrAbortHandler asks that the connection be dropped. The response goes
-// through a pointer, since it would be copied at every return.
+// run calls act and turns its panic into a response. A panic with http.ErrAbortHandler drops the
+// connection. The response is passed by pointer because it would be copied at every return.
 func (a *App) run(act Action, r *Request, resp *Response) {
 	outer := r.depth
 	defer func() {
@@ -79,7 +79,7 @@ func (a *App) run(act Action, r *Request, resp *Response) {
 	r.depth = outer
 }
 
-// rescue ends run when act has not returned.
+// rescue ends run if act has not returned.
 func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 	if v == nil {
 		r.discard()
@@ -95,8 +95,8 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 	*resp = r.varied(a.recovered(r, v))
 }
 
-// recovered answers a panic, by the function given to Recover or with a plain
-// 500. The panic is logged with its stack in either case.
+// recovered logs a panic with its stack. It answers with the function given to Recover, or with a
+// plain 500.
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
 	r.source = FromPanic
@@ -115,14 +115,13 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 	return a.onPanic(r, v)
 }
 
-// settle makes sure that a response can be sent: it claims what the response
-// owns, has policies add their headers, logs why one failed, and carries out one
-// that is made when it is sent.
-// When it returns, the response is the sender's.
+// settle prepares a response for sending. It claims the memory that the response owns, applies the
+// policies, logs a failure, and runs the producer of a response that is made when it is sent. The
+// sender owns the response afterwards.
 func (a *App) settle(r *Request, resp *Response) {
 	if r.uncommon != nil {
-		defer r.discard()       // unless it is carried out
-		defer r.releaseLimits() // of a stream
+		defer r.discard()       // unless it is sent
+		defer r.releaseLimits() // taken by a stream
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
 		r.wire.CloseAfter()
@@ -139,7 +138,7 @@ func (a *App) settle(r *Request, resp *Response) {
 	if !resp.a.Claim() {
 		*resp = Response{}.fail(exchange.ErrStale)
 		a.apply(r, resp)
-		resp.a.Claim() // nobody else has seen this one
+		resp.a.Claim() // the new response has no other owner
 	}
 	if err := resp.a.Own().Err; err != nil && (r.rest() == nil || !r.rest().failed(err)) {
 		if resp.a.Kind() == exchange.Complete && r.clientGone(resp) {
@@ -153,17 +152,17 @@ func (a *App) settle(r *Request, resp *Response) {
 	}
 }
 
-// clientGone reports whether an action failed and nobody waits for its answer any
-// more: its context has ended, and not by its timeout.
+// clientGone reports whether an action failed after the client had disconnected: the context of the
+// request was cancelled, but not by its timeout.
 func (r *Request) clientGone(resp *Response) bool {
 	return (resp.a.Status() >= http.StatusInternalServerError || errors.Is(resp.a.Own().Err, context.Canceled)) &&
 		r.Context().Err() == context.Canceled
 }
 
-// logFailure logs the cause of a response: what went wrong here at level Error, what the
-// client did wrong at level Debug, and so what is refused for want of memory, and what was late because
-// of its timeout, of which there is a line for all now and then. A 503 with Retry-After is seldom alone: what the
-// action needs is away, for everybody. Of these there is one line a second.
+// logFailure logs the cause of a failed response: failures of the server at level Error, errors of
+// the client at level Debug. Refusals for lack of memory and failures caused by a timeout are
+// logged at level Debug; timeouts have a summary line elsewhere. A 503 with Retry-After reports an
+// unavailable dependency that affects many requests, so these have at most one line a second.
 func (a *App) logFailure(r *Request, resp *Response) {
 	level, count := slog.LevelDebug, 0
 	if resp.a.Kind() == exchange.Gone {
@@ -183,7 +182,7 @@ func (a *App) logFailure(r *Request, resp *Response) {
 		}
 	}
 	if !a.log.Enabled(context.Background(), level) {
-		return // before the arguments are made
+		return // before the arguments are allocated
 	}
 	args := []any{"status", resp.a.Status(), "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID()}
 	if count > 0 {

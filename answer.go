@@ -20,9 +20,9 @@ import (
 // telling anybody, and those to connections that are refused before anything was
 // read from them, which Stats counts.
 
-// An AnswerInfo describes an answer and the request it is for. It is valid until the
-// function that it was given to returns. What is not known of the request is empty: of
-// one that could not be read at all, everything but the peer's address.
+// An AnswerInfo describes an answer and its request. It is valid until the function that received
+// it returns. Unknown facts are empty: for a request that could not be read, only the address of
+// the peer is known.
 type AnswerInfo struct {
 	r        *Request
 	source   AnswerSource
@@ -33,21 +33,21 @@ type AnswerInfo struct {
 	err      error
 }
 
-// AnswerSource says what made an answer.
+// AnswerSource names the origin of an answer.
 type AnswerSource uint8
 
 const (
 	FromAction   AnswerSource = iota // the action of a route, or its middleware
-	FromApp                          // what answers where no route matches: 404, 405, 406, OPTIONS, redirects
-	FromPanic                        // a panic of either: the function given to Recover
-	FromTimeout                      // Group.Timeout: the action goes on
+	FromApp                          // the app, if no route matches: 404, 405, 406, OPTIONS, redirects
+	FromPanic                        // the function given to App.Recover, or the default, after a panic
+	FromTimeout                      // Group.Timeout: the action is still running
 	FromLimit                        // Route.Limit or LimitBy
 	FromOverload                     // the request waited longer than Config.QueueTarget
-	FromMemory                       // there was no memory to go on with the request
-	FromProtocol                     // it was malformed, too large or came too slowly
+	FromMemory                       // the memory budget had no room for the request
+	FromProtocol                     // the request was malformed, too large or too slow
 )
 
-// String returns the name: action, app, panic and so on.
+// String returns the name of the source, such as action, app or panic.
 func (s AnswerSource) String() string {
 	names := [...]string{"action", "app", "panic", "timeout", "limit", "overload", "memory", "protocol"}
 	if int(s) < len(names) {
@@ -56,7 +56,7 @@ func (s AnswerSource) String() string {
 	return fmt.Sprintf("AnswerSource(%d)", uint8(s))
 }
 
-// Source returns what made the answer.
+// Source returns the origin of the answer.
 func (i *AnswerInfo) Source() AnswerSource {
 	if i.source == FromAction && i.r.s.Route.NoRoute {
 		return FromApp
@@ -64,20 +64,21 @@ func (i *AnswerInfo) Source() AnswerSource {
 	return i.source
 }
 
-// Status returns the status code; 0 for a connection that was dropped instead.
+// Status returns the status code, or 0 for a dropped connection.
 func (i *AnswerInfo) Status() int { return i.status }
 
-// Bytes returns the length of the body in bytes, -1 when that is not known: for an answer that is sent piece
-// by piece. For a policy it is always -1.
+// Bytes returns the length of the body in bytes. It returns -1 for an answer that is streamed, and
+// for every answer in a policy.
 func (i *AnswerInfo) Bytes() int64 { return i.bytes }
 
-// Duration returns how long the answer took since the request had been read, see Latency; on net/http since
-// routing began or, without observers of the app, since [Request.OnAnswer]. Of an answer that is sent piece
-// by piece, sending is included. For a policy it is 0.
+// Duration returns the time from the end of reading the request to the answer, see Latency. On
+// net/http it starts when routing begins or, if the app has no observers, at the call of
+// [Request.OnAnswer]. It includes the sending of a streamed answer. In a policy it is 0.
 func (i *AnswerInfo) Duration() time.Duration { return i.duration }
 
-// Dropped reports whether the client got no answer or only a part: it had hung up, as the action noticed by
-// its context or by writing, or the connection was cut. A complete answer counts as given once it is made.
+// Dropped reports whether the client received no answer or only a part of it, because the client
+// disconnected or the connection was cut. A disconnection is known if the context or a write
+// reported it to the action. A complete answer counts as delivered when it has been made.
 func (i *AnswerInfo) Dropped() bool { return i.dropped }
 
 // Err returns the cause of a failure, see Response.Err.
@@ -92,10 +93,10 @@ func (i *AnswerInfo) Path() string { return i.r.Path() }
 // SentPath returns the path that the client sent, see Request.SentPath.
 func (i *AnswerInfo) SentPath() string { return i.r.SentPath() }
 
-// Route returns the pattern of the route that was matched, "" when none was.
+// Route returns the pattern of the matched route, or "" if no route matched.
 func (i *AnswerInfo) Route() string { return i.r.s.Route.Pattern }
 
-// Host returns the host the request is for, with its port if the client sent one.
+// Host returns the host of the request, with the port if the client sent one.
 func (i *AnswerInfo) Host() string {
 	if i.r.unread {
 		return ""
@@ -103,7 +104,7 @@ func (i *AnswerInfo) Host() string {
 	return i.r.wire.Host()
 }
 
-// Header returns the first value of the named request header, "" when there is none.
+// Header returns the first value of the named request header, or "" if there is none.
 func (i *AnswerInfo) Header(name string) string {
 	if i.r.unread {
 		return ""
@@ -115,7 +116,7 @@ func (i *AnswerInfo) Header(name string) string {
 // ID returns the identifier of the request, see Request.ID.
 func (i *AnswerInfo) ID() string { return i.r.identity() }
 
-// SetID makes ID return id, unless the request has an ID already.
+// SetID sets the ID of the request to id, unless the request already has an ID.
 func (i *AnswerInfo) SetID(id string) {
 	i.r.shared.Lock()
 	defer i.r.shared.Unlock()
@@ -130,21 +131,20 @@ func (i *AnswerInfo) Remote() netip.AddrPort { return i.r.client() }
 // Secure reports whether the client used TLS, see Request.Secure.
 func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 
-// Context returns the values that Request.SetContext has given the request, such as those of
-// a trace. It never ends.
+// Context returns the values given to [Request.SetContext], such as those of a trace. It is never
+// cancelled.
 func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
 
-// A Policy adds headers to an answer, such as those for cross-origin requests or
-// security. It returns resp with them; status and body are not its to change. It
-// runs on the goroutine that answers, which may be an event loop's: one that takes long
-// is taken over like an action.
+// A Policy adds headers to an answer, such as those for cross-origin requests or security. It
+// returns resp with the headers added. It must not change status or body. It runs on the goroutine
+// that answers, which may be an event loop's; the engine takes over a slow policy like a slow
+// action.
 type Policy func(info *AnswerInfo, resp Response) Response
 
-// Policy adds a policy for every answer of the app, also those that no action made: see
-// [AnswerSource]. Policies come after all middleware, in the order in which they were
-// added, before the head of the answer is sent. What a policy does wrong, such as a
-// panic, is logged, and the answer goes without its headers. Policies belong before the
-// first request.
+// Policy adds a policy for every answer of the app, including answers that no action made: see
+// [AnswerSource]. Policies run after all middleware, in the order in which they were added, before
+// the head of the answer is sent. A panic or an invalid change in a policy is logged, and the
+// answer is sent without the headers of that policy. Add policies before the first request.
 func (a *App) Policy(p Policy) {
 	if p == nil {
 		panic("dunlin: Policy: nil function (called at " + callerPlace() + ")")
@@ -152,12 +152,10 @@ func (a *App) Policy(p Policy) {
 	a.policies = append(a.policies, p)
 }
 
-// OnAnswer adds an observer, which is called once for each answer of the app when
-// everything about it is known: for one that is sent piece by piece after the last
-// piece, for others before they are sent. It is called on the goroutine that answers,
-// which may be an event loop's: one that takes long is taken over like an action, and
-// holds up its client alone. Observers may be called on several goroutines at once.
-// They belong before the first request.
+// OnAnswer adds an observer. The app calls f once for each answer: after the last byte of a
+// streamed answer, and before sending any other. f runs on the goroutine that answers, which may be
+// an event loop's; the engine takes over a slow observer like a slow action, so it delays only its
+// own client. f must be safe for concurrent use. Add observers before the first request.
 func (a *App) OnAnswer(f func(*AnswerInfo)) {
 	if f == nil {
 		panic("dunlin: OnAnswer: nil function (called at " + callerPlace() + ")")
@@ -165,10 +163,10 @@ func (a *App) OnAnswer(f func(*AnswerInfo)) {
 	a.observers = append(a.observers, f)
 }
 
-// OnAnswer has f called with what the client got, as [App.OnAnswer] does for every
-// request: it is for middleware, which sees what the action returned, but not that it
-// was late or that its stream broke. f may be called on another goroutine than
-// the action's, while that runs on after a timeout, and must not use the request.
+// OnAnswer calls f once with the answer to this request, as [App.OnAnswer] does for every request.
+// It tells middleware about a timeout or a broken stream, which the returned Response does not
+// show. After a timeout f may run on another goroutine while the action is still running. f must
+// not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	r.alive()
 	if rest := r.rest(); rest != nil {
@@ -185,7 +183,7 @@ func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	n.observers = append(n.observers, f)
 }
 
-// watch is what a request has for its policies and observers, and other things that few have.
+// watch holds the state of a request for policies, observers and SetContext.
 type watch struct {
 	info      AnswerInfo
 	observers []func(*AnswerInfo)
@@ -195,7 +193,7 @@ type watch struct {
 	context *valuedContext  // ... with the request's own; made when it is first asked for
 }
 
-// watched returns the request's watch, which is made when it is first needed.
+// watched returns the watch of the request and allocates it on first use.
 func (r *Request) watched() *watch {
 	if r.watch == nil {
 		w := new(watch)
@@ -206,7 +204,8 @@ func (r *Request) watched() *watch {
 	return r.watch
 }
 
-// setValues has observers know the values, those of requests in front of standard middleware, too.
+// setValues publishes the values of ctx to observers, including those of the requests outside
+// standard middleware.
 func (r *Request) setValues(ctx context.Context) {
 	w := r.watched()
 	r.shared.Lock()
@@ -217,7 +216,8 @@ func (r *Request) setValues(ctx context.Context) {
 	}
 }
 
-// setID sets the identifier. An answer given while the action runs, of a route with a timeout, reads it, too, that of the outermost request.
+// setID sets the ID. On a route with a timeout, an answer made while the action is running reads
+// the ID of the outermost request, so setID locks and sets that one, too.
 func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
@@ -231,7 +231,7 @@ func (r *Request) setID(id exchange.Identity) {
 	r.id = id
 }
 
-// identity returns the identifier, and gives the request one if it has none.
+// identity returns the ID of the request and generates one on first use.
 func (r *Request) identity() string {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
@@ -243,13 +243,13 @@ func (r *Request) identity() string {
 	return r.id.Text(&r.s.Strings)
 }
 
-// takeWatch gives r, the request of an answer that is made while another action still
-// has from, the identity and the observers of that.
+// takeWatch moves the ID and the observers of from to r. r is the request of an answer that is made
+// while the action of from is still running.
 func (r *Request) takeWatch(from *Request) {
 	r.s.Follow(&from.s)
 	from.shared.Lock()
 	defer from.shared.Unlock()
-	from.id.Number(&r.s.Strings) // it has one from here on
+	from.id.Number(&r.s.Strings) // generates an ID if there is none
 	r.id = from.id
 	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() && from.watch.values == nil {
 		return
@@ -262,10 +262,10 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
-// amends reports whether headers are added to all answers.
+// amends reports whether the app adds headers to all answers.
 func (a *App) amends() bool { return len(a.policies) > 0 || a.secure != nil && a.secure.hsts != nil }
 
-// apply has the policies add headers to an answer that has not been claimed.
+// apply lets the policies add headers to an unclaimed answer.
 func (a *App) apply(r *Request, resp *Response) {
 	if !a.amends() || r.rest() != nil {
 		return
@@ -294,7 +294,7 @@ func (a *App) applyPolicies(r *Request, resp *Response) {
 	}
 }
 
-// callPolicy leaves the answer as it was when the policy panics.
+// callPolicy leaves the answer unchanged if the policy panics.
 func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -304,7 +304,8 @@ func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 	*resp = p(info, *resp)
 }
 
-// applyLate is apply for an answer that is made when it is sent, and has been claimed. One whose head has gone out has had it.
+// applyLate is apply for a claimed answer that is made when it is sent. It does nothing if the head
+// has been sent.
 func (a *App) applyLate(r *Request, resp *Response) {
 	if kind := resp.a.Kind(); !a.amends() || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
 		return
@@ -320,8 +321,8 @@ func (a *App) applyLate(r *Request, resp *Response) {
 	}
 }
 
-// observe tells the observers about an answer whose headers are settled. took is below 0
-// where the watch has the time.
+// observe calls the observers with an answer whose headers are final. A negative took stands for
+// the time since watch.since.
 func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 	w := r.watched()
 	if took < 0 {
@@ -343,7 +344,7 @@ func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 	w.forget()
 }
 
-// forget ends what the watch has of its request.
+// forget clears the observers and the info of the request.
 func (w *watch) forget() {
 	clear(w.observers)
 	w.observers, w.since, w.info = w.observers[:0], time.Time{}, AnswerInfo{}
@@ -358,7 +359,7 @@ func (a *App) callObserver(f func(*AnswerInfo), info *AnswerInfo) {
 	f(info)
 }
 
-// sentBytes returns how many bytes of body the client gets, -1 when that is not known.
+// sentBytes returns the length of the body in bytes, or -1 if it is unknown.
 func sentBytes(r *Request, resp *exchange.Answer) int64 {
 	switch {
 	case resp.Kind() == exchange.Sent || resp.Kind() == exchange.Abort:

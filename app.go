@@ -21,9 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// An App is a set of routes and the server that answers them. Register routes
-// with the methods it has from [Group]; they may be added while it serves. The
-// other settings belong before the first request.
+// An App is a set of routes and the server that answers them. Register routes with the methods of
+// [Group], also while the app serves. Change other settings only before the first request.
 type App struct {
 	routes // the root group: no prefix
 
@@ -37,35 +36,35 @@ type App struct {
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
-	results    caller.Results           // groups that do nothing without routes
+	results    caller.Results           // groups returned by settings, to report unused ones
 	extensions map[any]any              // see Extension
 	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully
-	leastBody  atomic.Int64             // the least limit on bodies of any route, in bytes
+	leastBody  atomic.Int64             // the smallest body limit of all routes, in bytes
 	fallback   atomic.Pointer[fallback] // for requests that no route takes
 
-	secure   *secureOnly // what becomes of requests in clear text; nil: they are served
+	secure   *secureOnly // handling of requests in clear text; nil serves them
 	ports    lifecycle.Ports
 	renewal  lifecycle.Task // of certificates
 	tickets  tickets.Keys   // of TLS sessions
 	servers  lifecycle.Servers
 	memory   ceiling.Ceiling
-	parts    tally.Parts       // of Stats, by others
-	shed     admission.Shed    // what was refused or cut off, and why
+	parts    tally.Parts       // added to Stats by AddStats
+	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
-	asyncLog *slog.Logger      // by logs: for code that must not wait for the handler
-	log      *slog.Logger      // ... and for code that need not, but never for long
-	outages  logqueue.Repeated // failures of what is away for a moment
+	asyncLog *slog.Logger      // writes to logs without waiting for the handler
+	log      *slog.Logger      // writes to logs and waits for a short time
+	outages  logqueue.Repeated // limits log lines about unavailable dependencies
 	drains   sse.Drain         // open streams of events
-	server   exchange.Server   // what adapters know of the app
-	loop     loophttp.Service  // what event loops serve
-	std      *stdhttp.Service  // what net/http serves
+	server   exchange.Server   // the part of the app that adapters use
+	loop     loophttp.Service  // the loop engine
+	std      *stdhttp.Service  // the net/http engine
 }
 
 // routes is Group under a name that leaves App.Group free for the method.
 type routes = Group
 
-// New returns an App. It panics when a setting of config is not valid.
+// New returns an App. It panics if a setting of config is invalid.
 func New(config Config) *App {
 	a := &App{config: config.withDefaults()}
 	if err := a.config.validate(); err != nil {
@@ -91,31 +90,31 @@ func New(config Config) *App {
 	return a
 }
 
-// Config returns the app's settings, with defaults in place of those that were not set. What they
-// point to must not be changed.
+// Config returns the settings of the app, with defaults filled in. Callers must not change the
+// values that its pointers and slices refer to.
 func (a *App) Config() Config { return a.config }
 
-// ServeHTTP answers a request of net/http: an App is an http.Handler, to be
-// served by any server, mounted in any mux and wrapped by any middleware.
+// ServeHTTP implements http.Handler. Any server can serve an App, any mux can mount it, and any
+// middleware can wrap it.
 func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.std.ServeHTTP(w, req) }
 
-// Recover sets the function that answers for an action that panicked with the
-// given value. The panic has been logged with its stack. Default: a 500 problem.
+// Recover sets the function that answers after an action has panicked. panicked is the value of the
+// panic, which has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }
 
-// OnError sets the function that is called, once, for each request that fails: because an action
-// given to [Try], or a typed one, has returned an error; because a response reports a failure
-// ([Error], a [Problem] with a cause, one that could not be built); or because a stream has failed.
-// It must be safe for concurrent use, and be set before the first request.
+// OnError sets the function that is called once for each failed request. A request fails if an
+// action given to [Try], or a typed one, returns an error; if its response reports a failure
+// ([Error], a [Problem] with a cause, an invalid response); or if a stream fails. f must be safe
+// for concurrent use. Set it before the first request.
 //
-// The response it returns is sent in two cases: for an error that an action returned, before
-// middleware sees the response, and for a stream of which nothing has been sent. Else it is
-// ignored. The zero Response stands for that of [Error]. Panics are for Recover.
+// The response of f is sent in two cases: for an error returned by an action, before middleware
+// sees the response, and for a stream that has sent nothing. It is ignored otherwise. The zero
+// Response stands for that of [Error]. Panics are reported to Recover only.
 func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
-// Extension returns the value that the app has under key. If there is none, make is called for it,
-// once. It lets packages that build on Dunlin keep what they know of an app. Like a context's key,
-// key should be of a type of the package's own. make must not use the app.
+// Extension returns the value stored in the app under key. If there is none, it calls make once and
+// stores the result. Packages that build on Dunlin keep their per-app state here. Like the key of a
+// context value, key should have a type of the calling package. make must not use the app.
 func (a *App) Extension(key any, make func() any) any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,11 +126,12 @@ func (a *App) Extension(key any, make func() any) any {
 	return v
 }
 
-// findCarefully is for apps with versions, rewritten paths, or constraints that may block and panic.
+// findCarefully looks up routes for apps with versions, rewritten paths, or constraint functions,
+// which may block and panic.
 func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.server.Unmatched // who knows what it found
+			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.server.Unmatched // the match may be incomplete
 			resp := a.recovered(r, v)
 			act = func(*Request) Response { return resp }
 		}
@@ -152,11 +152,12 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	return found
 }
 
-// varying is the action for a route that was chosen by the Accept header: what middleware answers by itself says so, too.
+// varying is the action for a route that was chosen by the Accept header. It adds Vary: Accept also
+// to answers made by middleware.
 func varying(r *Request) Response { return r.varied(r.route.action(r)) }
 
-// varied returns the response with Accept among what caches must look at, where the route was chosen by that. It is called
-// inside of all middleware, for a cache there, and outside.
+// varied adds Accept to Vary if the Accept header chose the route. It is called inside all
+// middleware, for a cache there, and outside.
 func (r *Request) varied(resp Response) Response {
 	if !r.match.Varies() || resp.a.Varies("Accept") {
 		return resp

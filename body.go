@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ContentLength returns the length of the body in bytes as the client announced it:
-// 0 when there is none, -1 when it comes without a length (chunked).
+// ContentLength returns the length of the request body in bytes, as announced by the client. It
+// returns 0 if there is no body, and -1 if the length is unknown (chunked).
 func (r *Request) ContentLength() int64 {
 	r.alive()
 	if r.decoded() {
@@ -22,23 +22,24 @@ func (r *Request) ContentLength() int64 {
 	return r.wire.ContentLength()
 }
 
-// MaxBody returns a group whose routes take request bodies of up to n bytes, in place of Config.MaxBody; more is answered
-// with 413, before anything is read where the client announces the length. It also limits what standard handlers read, with
-// an *http.MaxBytesError. n must be positive; math.MaxInt64 stands for no bound.
+// MaxBody returns a group whose routes take request bodies of at most n bytes, in place of
+// Config.MaxBody. Larger bodies are answered with 413, before any of the body is read if the client
+// announces its length. Standard handlers get an *http.MaxBytesError when they read beyond n. n
+// must be positive; math.MaxInt64 removes the limit.
 func (g *Group) MaxBody(n int64) *Group {
 	sub := g.set("MaxBody")
 	sub.maxBody = g.app.lowerMaxBody(n)
 	return sub
 }
 
-// MaxBody sets the limit of one route, see Group.MaxBody. It belongs before the
-// route's first request.
+// MaxBody sets the body limit of one route, see Group.MaxBody. Call it before the first request of
+// the route.
 func (r *Route) MaxBody(n int64) *Route {
 	r.shared.MaxBody = r.app.lowerMaxBody(n)
 	return r
 }
 
-// lowerMaxBody returns n, the MaxBody of some routes, and keeps the least of all.
+// lowerMaxBody returns n, the MaxBody of some routes, and records the smallest one.
 func (a *App) lowerMaxBody(n int64) int64 {
 	if n <= 0 {
 		panic(fmt.Sprintf("dunlin: MaxBody(%d): it must be positive (called at %s)", n, callerPlace()))
@@ -49,9 +50,11 @@ func (a *App) lowerMaxBody(n int64) int64 {
 	return n
 }
 
-// Body returns a reader of the body. It fails with a 413 problem where more than the limit (Config.MaxBody, Group.MaxBody)
-// was announced, or was read, with a 408 problem when the body comes too slowly (Config.MinBodyRate), and with a 400 problem
-// when it is cut short or malformed. Another reader, and Bytes, go on where it was left; after Bytes, it reads what Bytes returned.
+// Body returns a reader of the request body. Reading fails with a 413 problem if the announced
+// length or the data read exceeds the limit (Config.MaxBody, Group.MaxBody), with a 408 problem if
+// the client sends too slowly (Config.MinBodyRate), and with a 400 problem if the body is truncated
+// or malformed. A second reader, and Bytes, continue where the first one stopped. After Bytes, Body
+// reads the bytes that Bytes returned.
 func (r *Request) Body() io.Reader {
 	r.alive()
 	r.s.Viewed = true
@@ -65,8 +68,7 @@ func (r *Request) Body() io.Reader {
 	return exchange.While(&r.ended, r.wire.Body(most))
 }
 
-// announced returns the problem of a body that is announced to be longer than
-// MaxBody, and has it refused.
+// announced refuses a body whose announced length exceeds MaxBody, and returns the problem.
 func (r *Request) announced(most int64) error {
 	if r.wire.ContentLength() <= most {
 		return nil
@@ -75,9 +77,9 @@ func (r *Request) announced(most int64) error {
 	return r.app.server.BodyTooLarge(most)
 }
 
-// Bytes returns the whole body, borrowed: it is valid until the response has
-// been sent. Its errors are those of [Request.Body], and a 503 problem when the memory
-// budget has no room for the body.
+// Bytes returns the whole request body. The slice is borrowed: it is valid until the response has
+// been sent. The errors are those of [Request.Body], and a 503 problem if the memory budget has no
+// room for the body.
 func (r *Request) Bytes() ([]byte, error) {
 	r.alive()
 	r.s.Viewed = true
@@ -92,7 +94,7 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 		return r.s.Whole, nil
 	}
 	if r.bodyErr != nil {
-		return nil, r.bodyErr // what is left of the body is not the body
+		return nil, r.bodyErr // the rest of a partly read body is not the body
 	}
 	if err := r.announced(most); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 		r.s.Whole, r.s.Loaded = b, true
 		return r.bytes(most)
 	}
-	r.bodyErr = errBodyPartly // unless reading comes to its end
+	r.bodyErr = errBodyPartly // cleared once the body has been read to its end
 	b, err := r.readAll(exchange.Gathered(r.wire.Body(most), most), r.wire.ContentLength())
 	if err != nil {
 		r.bodyErr = r.app.server.BodyUnreadable(err)
@@ -113,9 +115,9 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 
 var errBodyPartly = errors.New("reading the request body was given up")
 
-// readAll reads src into the payload, whose memory it takes from the budget before it is
-// filled. Of a large body that is announced, the budget has all from its first bytes on: several
-// would wait for each other's rest, and those who wait are to hold little.
+// readAll reads src into the payload and charges its memory to the budget before filling it. A
+// large announced body is charged completely at its first bytes: several partly charged bodies
+// would wait for each other, and a waiting request should hold little memory.
 func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	r.s.Payload = r.s.Payload[:0]
 	want := int(min(announced, trustedBody)) + 1
@@ -123,7 +125,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 		want = firstBody
 	}
 	if cap(r.s.Payload) > want && (announced > trustedBody || r.app.server.Budget.Tight()) {
-		r.s.Payload = nil // which was kept of another request, and would count for this one
+		r.s.Payload = nil // kept from an earlier request; it would count for this one
 	}
 	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err
@@ -165,7 +167,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	}
 }
 
-// growPayload gives the payload the given capacity.
+// growPayload grows the payload to the given capacity.
 func (r *Request) growPayload(capacity int, announced int64) error {
 	if err := r.holdBody(capacity, announced); err != nil {
 		return err
@@ -174,7 +176,7 @@ func (r *Request) growPayload(capacity int, announced int64) error {
 	return nil
 }
 
-// endBody ends the loan of the body.
+// endBody ends the validity of borrowed body bytes.
 func (r *Request) endBody() {
 	invariants.EndLoan(r.s.Payload[:cap(r.s.Payload)])
 	if cap(r.s.Payload) > exchange.KeptPayload {
@@ -184,9 +186,8 @@ func (r *Request) endBody() {
 	r.s.Whole, r.s.Loaded, r.bodyErr = nil, false, nil
 }
 
-// passOn takes out of the request the payload in which body lies, for whoever sends it.
-// Its memory counts as theirs, with the capacity of what is returned, and goes to the
-// collector.
+// passOn detaches the payload that contains body from the request and returns it to the sender. The
+// sender accounts for its memory, by the capacity of the result. The garbage collector frees it.
 func (r *Request) passOn(body string) []byte {
 	from := view.Offset(body, r.s.Payload)
 	b := r.s.Payload[from : from+len(body)]
@@ -195,13 +196,15 @@ func (r *Request) passOn(body string) []byte {
 	return b
 }
 
-// DecodeBody is for middleware that takes the content coding off a request's body (RFC 9110 section 8.4). It reads the body, in
-// whole, and what the reader makes of it that open returns; from then on that is the body: for [Request.Bytes], Body, forms, Decode and
-// standard handlers. Content-Encoding and Content-Length are not seen any more.
+// DecodeBody removes the content coding of the request body (RFC 9110 section 8.4). It is for
+// middleware. It reads the whole body through the reader that open returns. The result replaces the
+// body for [Request.Bytes], Body, forms, Decode and standard handlers, and the headers
+// Content-Encoding and Content-Length disappear.
 //
-// Both the body as sent and what becomes of it are bounded by the limit on bodies (Config.MaxBody, Group.MaxBody), and
-// their memory counts in the budget while it is held. The errors are those of Bytes, and a 400 problem when open or its reader
-// fails, unless that is a problem. An empty body is not decoded.
+// The limit on bodies (Config.MaxBody, Group.MaxBody) applies to both the encoded and the decoded
+// body. Both count in the memory budget while they are held. The errors are those of Bytes, and a
+// 400 problem if open or its reader fails with an error that is not a problem. An empty body is not
+// decoded.
 func (r *Request) DecodeBody(open func(io.Reader) (io.Reader, error)) error {
 	encoded, err := r.Bytes()
 	if err == nil && len(encoded) > 0 {
@@ -222,10 +225,10 @@ func (r *Request) DecodeBody(open func(io.Reader) (io.Reader, error)) error {
 	return nil
 }
 
-// decoded reports whether DecodeBody has taken the coding off the body.
+// decoded reports whether DecodeBody has decoded the body.
 func (r *Request) decoded() bool { return r.uncommon != nil && r.uncommon.decoded }
 
-// stdRequest is the wire's, which says what the body has become.
+// stdRequest returns the request of the wire, with the decoded body if there is one.
 func (r *Request) stdRequest() *http.Request {
 	if r.decoded() {
 		return exchange.WithBody(r.wire.StdRequest(), r.s.Whole)

@@ -8,11 +8,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// cacheBlocks has the Cache-Control blocks of the durations a program uses, in
-// seconds; those of private ones are negative.
+// cacheBlocks maps durations in seconds to Cache-Control blocks. Negative keys are private ones.
 var cacheBlocks exchange.Memo[int64, *HeaderBlock]
 
-// cacheBlock returns the Cache-Control block for d; sign is -1 for private, and 1 for public.
+// cacheBlock returns the Cache-Control block for d. sign is -1 for private and 1 for public.
 func cacheBlock(scope string, sign int64, d time.Duration) *HeaderBlock {
 	n := sign * int64(math.Ceil(max(d, 0).Seconds()))
 	return cacheBlocks.Get(n, func() *HeaderBlock {

@@ -4,9 +4,9 @@ import "net/netip"
 
 // The client's address and scheme, behind proxies or not: see Config.TrustedProxies.
 
-// Remote returns the address of the client: that of the connection's other end or, if that is one
-// of Config.TrustedProxies, the one that it names, with port 0 unless it names a port too. It is
-// invalid for a unix socket.
+// Remote returns the address of the client. This is the peer of the connection or, if the peer is
+// in Config.TrustedProxies, the address that the proxy names. The port is 0 if the proxy names
+// none. The address is invalid for a unix socket.
 func (r *Request) Remote() netip.AddrPort {
 	r.alive()
 	return r.client()
@@ -19,17 +19,17 @@ func (r *Request) client() netip.AddrPort {
 	return r.app.server.Client(r.wire)
 }
 
-// Peer returns the address of the connection's other end. Behind a proxy that is the proxy, or the
-// client if the proxy sends a header of the PROXY protocol, see Config.ProxyProtocol. It is invalid
-// for unix sockets.
+// Peer returns the address of the peer of the connection: the client or a proxy. If the proxy sends
+// a header of the PROXY protocol, see Config.ProxyProtocol, Peer returns the client's address. It
+// is invalid for a unix socket.
 func (r *Request) Peer() netip.AddrPort {
 	r.alive()
 	return r.wire.Remote()
 }
 
-// Secure reports whether the client used TLS: to this server, or to the nearest of
-// Config.TrustedProxies as that says by X-Forwarded-Proto, or by Forwarded if
-// Config.ForwardedHeader is that.
+// Secure reports whether the client used TLS, either to this server or to the nearest of
+// Config.TrustedProxies. The proxy reports it in X-Forwarded-Proto, or in Forwarded if that is
+// Config.ForwardedHeader.
 func (r *Request) Secure() bool {
 	r.alive()
 	return r.secure()

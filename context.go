@@ -2,10 +2,9 @@ package dunlin
 
 import "context"
 
-// SetContext gives the request the values of ctx, such as those of a trace: Context returns
-// them from then on, and so does the context of Std. Deadline and cancellation stay the
-// request's own, whatever those of ctx are; a shorter time for a part of the work is for
-// context.WithTimeout(r.Context(), ...) where that is done. It panics when ctx is nil.
+// SetContext adds the values of ctx, such as those of a trace, to the request. Context and the
+// context of Std return them afterwards. The deadline and the cancellation of ctx are ignored; use
+// context.WithTimeout(r.Context(), ...) to shorten a part of the work. It panics if ctx is nil.
 func (r *Request) SetContext(ctx context.Context) {
 	r.alive()
 	if ctx == nil {
@@ -18,7 +17,7 @@ func (r *Request) SetContext(ctx context.Context) {
 // revalued reports whether SetContext was called.
 func (r *Request) revalued() bool { return r.watch != nil && r.watch.values != nil }
 
-// context is Context for a request that may have ended.
+// context is Context without the check that the request is still valid.
 func (r *Request) context() context.Context { return r.contextOver(r.wire.Context()) }
 
 func (r *Request) contextOver(own context.Context) context.Context {
@@ -32,7 +31,7 @@ func (r *Request) contextOver(own context.Context) context.Context {
 	return w.context
 }
 
-// lasting returns the values that SetContext was given, for the log and others that may ask for them when the request has ended.
+// lasting returns the values given to SetContext. They remain valid after the request, for the log.
 func (r *Request) lasting() context.Context {
 	r.shared.Lock()
 	defer r.shared.Unlock()
