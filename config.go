@@ -12,36 +12,34 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// Config holds the settings of an App. The zero value of every field stands for
-// its documented default.
+// Config holds the settings of an App. A zero field selects its documented default.
 type Config struct {
-	// Engine says what serves connections: EngineAuto (the default) takes the
-	// loop engine where it can run and net/http elsewhere.
+	// Engine selects the server for connections: EngineAuto (the default) uses the loop engine
+	// where it can run, and net/http elsewhere.
 	Engine Engine
 
-	// Addr is the TCP address that Run listens on: in clear text, unless there is
+	// Addr is the TCP address that Run listens on. Run serves clear text on it, or TLS if there is
 	// a certificate and no TLSAddr. Default: ":8080".
 	Addr string
 
-	// TLSAddr is the TCP address that Run serves by TLS beside Addr. It needs a
+	// TLSAddr is the TCP address that Run serves by TLS in addition to Addr. It requires a
 	// certificate. Default: none.
 	TLSAddr string
 
-	// TLSCert and TLSKey name the PEM files of the certificate chain and its key.
-	// They take the place of the certificates in TLS, and are read again when
-	// they change. Default: none.
+	// TLSCert and TLSKey name the PEM files of the certificate chain and its key. They replace the
+	// certificates in TLS. The app reloads them when they change. Default: none.
 	TLSCert, TLSKey string
 
 	// TLS holds the settings of TLS: certificates, client authentication and so on. Default: those of package crypto/tls,
 	// which takes TLS 1.2 and later. A connection that agrees by ALPN on one of its NextProtos other than HTTP is closed.
 	TLS *tls.Config
 
-	// TLSDomains are the names to serve by TLS with certificates that TLSIssuer gets, in place of those in TLS. Default:
-	// none.
+	// TLSDomains are the host names for which TLSIssuer obtains certificates, which replace those
+	// in TLS. Default: none.
 	TLSDomains []string
 
-	// TLSIssuer gets the certificates for TLSDomains and renews them while the app serves: that of the module
-	// github.com/dunlinhttp/dunlin/acme, for example. Default: none.
+	// TLSIssuer obtains the certificates for TLSDomains and renews them while the app serves. The
+	// module github.com/dunlinhttp/dunlin/acme has one. Default: none.
 	TLSIssuer TLSIssuer
 
 	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made when there is none, and
@@ -70,8 +68,7 @@ type Config struct {
 	// requests.
 	H2CUpgrade bool
 
-	// Ready, if set, is called when a listener is being served, with its
-	// address and the engine that serves it.
+	// Ready, if set, is called when a listener is being served, with its address and engine.
 	Ready func(addr net.Addr, engine Engine)
 
 	// Logger receives failures, panics and the engine's own events. Its handler is called on a goroutine of its own and
@@ -113,50 +110,54 @@ type Config struct {
 	// are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
 
-	// MaxConcurrent is how many actions may block at once on the loop engine. Requests of routes whose actions are known
-	// to block wait in a queue for their turn; Critical ones may exceed it by an eighth. Default: 10,000; under a memory
-	// limit one for each 256 KiB that it leaves, if that is less, but at least 16.
+	// MaxConcurrent is the maximum number of actions that may block at once on the loop engine.
+	// Requests of routes whose actions are known to block wait in a queue; Critical ones may exceed
+	// the limit by an eighth. Default: 10,000; under a memory limit one for each 256 KiB that it
+	// leaves, if that is less, but at least 16.
 	//
-	// A route whose actions have not blocked lately is not queued, and may exceed the bound by one on each processor; all
-	// routes that block rarely, by one together. An action that waits for its own client, to send the body or to take the
-	// answer, is not counted. But at most a quarter as many may wait for the rest of a body of up to 64 KiB: beyond that,
-	// such bodies are complete before their actions begin. A route of longer bodies that do not come at once counts as
-	// one that blocks. Use Limit to keep a route that hangs from taking all places.
+	// A route whose actions have not blocked lately is not queued, and may exceed the limit by one
+	// on each processor; all routes that block rarely, by one together. An action that waits for
+	// its own client, to send the body or to take the answer, is not counted. At most a quarter of
+	// MaxConcurrent may wait for the rest of a body of up to 64 KiB: beyond that, such bodies are
+	// read completely before their actions start. A route whose bodies are longer and arrive in
+	// parts counts as one that blocks. Use Limit to keep a hanging route from taking all places.
 	MaxConcurrent int
 
-	// AdaptiveLimit lets the loop engine choose, between 4 and MaxConcurrent, how many requests of routes known to block
-	// are served at once: fewer if more at once take longer, since they wait for each other or for the same database. It
-	// suits routes that take about equally long, and no streams.
+	// AdaptiveLimit lets the loop engine choose, between 4 and MaxConcurrent, how many requests of
+	// routes known to block are served at once. It lowers the number if more concurrent requests
+	// take longer, because they wait for each other or for the same database. It suits routes with
+	// similar durations and without streams.
 	AdaptiveLimit bool
 
-	// QueueTarget is how long a request may wait for its turn on the loop engine in an overload. When all have waited
-	// longer than this for ten times as long, and they are not just the same clients coming back, later ones are answered
-	// with 503 until that is over; those of a [Route.Critical] are not. Negative: none is refused. Default: 10 ms.
+	// QueueTarget is the maximum time that requests may wait for their turn on the loop engine in
+	// an overload. If all requests have waited longer for ten times QueueTarget, and they do not
+	// just come from the same returning clients, later requests are answered with 503 until waits
+	// are shorter again. Requests of a [Route.Critical] are never refused. Negative: no request is
+	// refused. Default: 10 ms.
 	QueueTarget time.Duration
 
-	// MaxBody is the largest request body, in bytes, that Bytes, Body and
-	// Decode accept; more is answered with 413. Groups and routes may set their
-	// own. Default: 4 MiB.
+	// MaxBody is the maximum length of a request body, in bytes, for Bytes, Body and Decode. A
+	// longer body is answered with 413. Groups and routes may set their own limit. Default: 4 MiB.
 	MaxBody int64
 
-	// MaxFormFields is how many fields and files a form may have; more is answered
-	// with 413. The parts of a multipart form may have ten times as many headers in
-	// all. math.MaxInt32 stands for no limit but that on the body. Default: 1,000.
+	// MaxFormFields is the maximum number of fields and files in a form. A larger form is answered
+	// with 413. The parts of a multipart form may have ten times as many headers in total.
+	// math.MaxInt32 leaves only the limit on the body. Default: 1,000.
 	MaxFormFields int
 
-	// MaxHead is the largest request head, in bytes, request line included;
-	// more is answered with 431 (414 when the request line alone is longer;
-	// net/http says 431 to both, and grants 4 KiB more). The loop engine's read
-	// buffers are as large, and 64 KiB at least. At most 1 GiB. Default: 64 KiB.
+	// MaxHead is the maximum length of a request head, in bytes, including the request line. A
+	// longer head is answered with 431, or with 414 if the request line alone exceeds it; net/http
+	// answers 431 to both, and allows 4 KiB more. The read buffers of the loop engine are as large,
+	// and at least 64 KiB. At most 1 GiB. Default: 64 KiB.
 	MaxHead int
 
-	// MaxHeaders is how many header lines a request may have; more is answered with
-	// 431. Net/http knows only the names: there it bounds those. Default: 100.
+	// MaxHeaders is the maximum number of header lines in a request. More are answered with 431. On
+	// net/http it limits the number of distinct names. Default: 100.
 	MaxHeaders int
 
-	// MaxRequestsPerConnection is how many requests a connection may carry, up to
-	// 65,535; the answer to the last one says Connection: close. On HTTP/2 it has
-	// the client open another connection. Default: no limit.
+	// MaxRequestsPerConnection is the maximum number of requests on a connection, up to 65,535. The
+	// answer to the last one has Connection: close; on HTTP/2 the client opens another connection.
+	// Default: no limit.
 	MaxRequestsPerConnection int
 
 	// MaxStreamsPerConnection is how many streams a client of HTTP/2 may have open at once, up to 10,000. On the loop
@@ -214,8 +215,8 @@ type Config struct {
 	// Default: 256.
 	MinWriteRate int
 
-	// IdleTimeout is how long a connection may stay open without a request.
-	// Default: 75 s.
+	// IdleTimeout is the maximum time that a connection may stay open without a request. Default:
+	// 75 s.
 	IdleTimeout time.Duration
 
 	// TCPKeepAlive is how long a connection may be silent before the system probes whether the client is still there, and
@@ -223,24 +224,25 @@ type Config struct {
 	// ends. Negative: no probes. Default: 15 s, as of a net.ListenConfig.
 	TCPKeepAlive time.Duration
 
-	// DrainGrace is how long Run goes on serving after a signal while Readiness already answers 503: as long as the
-	// balancer in front takes to notice. Default: 0.
+	// DrainGrace is how long Run continues to serve after a signal, while Readiness answers 503.
+	// Set it to the time that the load balancer takes to notice. Default: 0.
 	DrainGrace time.Duration
 
-	// DrainTimeout is how long Run waits, after DrainGrace, for running requests
-	// to end. Default: 30 s.
+	// DrainTimeout is how long Run waits for running requests after DrainGrace. Default: 30 s.
 	DrainTimeout time.Duration
 
-	// TrustedProxies are the proxies in front of the server that are believed when they say whom a request comes from:
-	// addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and RFC 4193) and unix (whoever
-	// connects to a unix socket). Request.Remote, LimitBy, the access log and Stats then have the client's address, and
-	// MaxConnectionsPerAddress does not count the proxies' connections. Name only proxies that set the header themselves:
-	// anybody else who connects from such an address can claim to be anyone. Default: nobody is trusted.
+	// TrustedProxies are the proxies whose statements about the client's address the app believes:
+	// addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and RFC 4193)
+	// and unix (every peer on a unix socket). Request.Remote, LimitBy, the access log and Stats
+	// then use the client's address, and MaxConnectionsPerAddress does not count the proxies'
+	// connections. Name only proxies that set the header themselves: every other peer at such an
+	// address can claim any client address. Default: no proxy is trusted.
 	TrustedProxies []string
 
-	// ForwardedHeader is the header in which TrustedProxies say whom a request comes from: Forwarded (RFC 7239), or one
-	// with addresses separated by commas. No other is read, since a proxy passes on what clients put there. Each proxy
-	// adds an address at the end; the client's is the last one that is not of TrustedProxies. Default: X-Forwarded-For.
+	// ForwardedHeader is the header in which TrustedProxies name the client: Forwarded (RFC 7239),
+	// or a header with a comma-separated list of addresses. Other headers are ignored, because
+	// proxies pass on those sent by clients. Each proxy appends an address; the client's is the
+	// last one that is not in TrustedProxies. Default: X-Forwarded-For.
 	ForwardedHeader string
 
 	// ProxyProtocol says that connections from TrustedProxies begin with a header of the PROXY protocol, version 1 or 2,
@@ -267,22 +269,20 @@ type Config struct {
 	// starts the program anew, see Run.
 	DisableRestart bool
 
-	// RouteStats says when requests are counted and timed by route, for Stats. It
-	// costs a request some ten nanoseconds. Default: StatsAuto.
+	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
+	// ten nanoseconds a request. Default: StatsAuto.
 	RouteStats RouteStatsPolicy
 
-	// DirtyPaths says what becomes of a path with empty, «.» or «..» segments,
-	// none of which a route ever matches. Routes may have their own, see
-	// Route.DirtyPaths. Default: RedirectDirty.
+	// DirtyPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
+	// such a path. Routes may have their own policy, see Route.DirtyPaths. Default: RedirectDirty.
 	DirtyPaths DirtyPaths
 
-	// RedirectSlash redirects a path that no route matches to the same path with
-	// a slash more or less at its end, when a route matches that. Default: such
-	// a path is answered with 404.
+	// RedirectSlash redirects a path that no route matches to the same path with or without a
+	// trailing slash, if a route matches that. Default: such a path is answered with 404.
 	RedirectSlash bool
 }
 
-// Engine names what serves connections.
+// Engine names the server for connections.
 type Engine uint8
 
 const (
@@ -291,7 +291,7 @@ const (
 	EngineStd                // net/http
 )
 
-// String returns the engine's name as UnmarshalText reads it.
+// String returns the name of the engine in the form that UnmarshalText reads.
 func (e Engine) String() string {
 	switch e {
 	case EngineAuto:
@@ -304,12 +304,10 @@ func (e Engine) String() string {
 	return fmt.Sprintf("Engine(%d)", uint8(e))
 }
 
-// MarshalText returns the engine's name, so that it can stand in a
-// configuration file.
+// MarshalText returns the name of the engine, for configuration files.
 func (e Engine) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText reads auto, loop or std: with it an Engine can be a flag
-// (flag.TextVar).
+// UnmarshalText accepts auto, loop or std. It allows an Engine to be a flag (flag.TextVar).
 func (e *Engine) UnmarshalText(text []byte) error {
 	for _, known := range []Engine{EngineAuto, EngineLoop, EngineStd} {
 		if string(text) == known.String() {
@@ -324,15 +322,14 @@ func (e *Engine) UnmarshalText(text []byte) error {
 type DirtyPaths uint8
 
 const (
-	// RedirectDirty answers with a permanent redirect (308) to the clean path
-	// when a route matches that, else with 404.
+	// RedirectDirty answers with a permanent redirect (308) to the clean path if a route matches
+	// it, and with 404 otherwise.
 	RedirectDirty DirtyPaths = iota
 	// RefuseDirty answers with 400.
 	RefuseDirty
-	// ServeDirty passes such a path on, as it was sent, to the standard handler that is
-	// mounted where the clean path leads. Other routes redirect. The handler must
-	// not trust the path: net/http's ServeMux cleans it first, and FileServer looks at the
-	// clean one.
+	// ServeDirty passes such a path unchanged to the standard handler that is mounted at the clean
+	// path. Other routes redirect. The handler must not trust the path: net/http's ServeMux cleans
+	// it first, and FileServer uses the clean one.
 	ServeDirty
 )
 
@@ -340,14 +337,14 @@ const (
 type RouteStatsPolicy uint8
 
 const (
-	// StatsAuto counts from when the App first serves a listener. An App that is
-	// used as a handler only, by its ServeHTTP, counts nothing.
+	// StatsAuto counts from the time when the App first serves a listener. An App used only by its
+	// ServeHTTP counts nothing.
 	StatsAuto RouteStatsPolicy = iota
 	StatsOn                    // always
 	StatsOff                   // never
 )
 
-// withDefaults returns the config with its zero fields filled in.
+// withDefaults returns the config with its zero fields set to the defaults.
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -379,11 +376,11 @@ func (c Config) withDefaults() Config {
 // defaultKeepAlive is that of package net, too: net/http's connections have it without a call.
 const defaultKeepAlive = 15 * time.Second
 
-// mostHead bounds MaxHead, in bytes: places in a head are kept as 32-bit numbers. leastCap bounds
-// MaxMemoryPerConnection and MaxMemoryPerAddress.
+// mostHead is the maximum of MaxHead, in bytes: offsets in a head are 32-bit numbers. leastCap is
+// the minimum of MaxMemoryPerConnection and MaxMemoryPerAddress, in bytes.
 const mostHead, leastCap = 1 << 30, 128 << 10
 
-// longest stands for all durations beyond it, such as math.MaxInt64: the clock would go around.
+// longest replaces all longer durations, such as math.MaxInt64, which would overflow the clock.
 const longest = 365 * 24 * time.Hour
 
 func setDefault[T comparable](field *T, value T) {
@@ -393,11 +390,11 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// mostRequests is the highest MaxRequestsPerConnection: connections of the loop
-// engine count in 16 bits. mostStreams is the highest MaxStreamsPerConnection.
+// mostRequests is the maximum of MaxRequestsPerConnection: connections of the loop engine count in
+// 16 bits. mostStreams is the maximum of MaxStreamsPerConnection.
 const mostRequests, mostStreams = 1<<16 - 1, 10_000
 
-// validate names the first setting that is not valid.
+// validate returns an error for the first invalid setting.
 func (c Config) validate() error {
 	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {
 		return fmt.Errorf("Config.TrustedProxies: %w", err)

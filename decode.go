@@ -12,16 +12,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Decode reads the body as JSON into a T. The body must be of the media type
-// application/json (or one that ends in +json), hold one JSON value and no
-// object members that T does not know, and be no longer than [Request.Bytes] takes.
-// The error is a *ProblemDetails: 415 for another media type, those of Bytes, and 400
-// for what is no such JSON. The last says where the input is wrong: by offset in
-// bytes, counted from 0, and by JSON pointer (RFC 6901) for a value of the wrong type
-// and an unknown member. What UnmarshalJSON methods say goes to the log alone.
+// Decode decodes the request body as JSON into a T. The media type must be application/json or end
+// in +json. The body must hold one JSON value, contain no object members unknown to T, and fit the
+// limit of [Request.Bytes]. The error is a *ProblemDetails: 415 for another media type, 400 for
+// invalid JSON, and the errors of Bytes. A 400 has the byte offset of the fault, counted from 0.
+// For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
+// Errors of UnmarshalJSON methods are only logged.
 //
-// JSON means what it means to encoding/json, in Go 1.26. Strings are safe copies:
-// many share one piece of memory, so a string that is kept may keep 4 KB.
+// Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
+// is kept may retain 4 KB.
 func Decode[T any](r *Request) (T, error) {
 	var v T
 	if err := decode(r, jsonwire.DecoderFor(reflect.TypeFor[T]()), &v); err != nil {
@@ -40,16 +39,16 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 		return err
 	}
 	if !d.Try(body, v, decodeLimits) {
-		reflect.ValueOf(v).Elem().SetZero() // which is as large as that of the second reading
+		reflect.ValueOf(v).Elem().SetZero() // releases the first result before Explain builds another
 		return decodeProblem(body, d.Explain(body, decodeLimits))
 	}
 	return nil
 }
 
-// decodeLimits say what Decode refuses beyond what encoding/json refuses.
+// decodeLimits selects what Decode rejects in addition to encoding/json.
 var decodeLimits = jsonwire.Limits{UnknownMembers: true, MaxProblems: 1}
 
-// wantJSON reports a media type that is not JSON.
+// wantJSON returns an error for a media type other than JSON.
 func wantJSON(contentType string) error {
 	if contentType == "application/json" {
 		return nil
@@ -72,10 +71,10 @@ func wantJSON(contentType string) error {
 	}
 }
 
-// longestMediaType bounds how much of a media type that is not taken is repeated, in bytes.
+// longestMediaType limits how many bytes of a rejected media type an error repeats.
 const longestMediaType = 100
 
-// decodeProblem says where a body is wrong.
+// decodeProblem returns the problem for the first fault in a body.
 func decodeProblem(body []byte, err *jsonwire.Refusal) error {
 	switch p := &err.Problems[0]; p.Kind {
 	case jsonwire.ProblemSyntax, jsonwire.ProblemDepth:
@@ -96,7 +95,7 @@ func decodeProblem(body []byte, err *jsonwire.Refusal) error {
 	return badRequest("the JSON of the request body is not what is wanted", err)
 }
 
-// syntaxProblem is the problem of a body that is no JSON from offset at on.
+// syntaxProblem returns the problem of a body whose JSON syntax is wrong at offset at.
 func syntaxProblem(body []byte, at int, cause error) error {
 	what := "the body ends in the middle of a value"
 	if at < len(body) {
@@ -105,7 +104,7 @@ func syntaxProblem(body []byte, at int, cause error) error {
 	return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: %s", at, what), "", at, cause)
 }
 
-// byteName writes a byte for people: 'x', or 0xEF for one that is no character.
+// byteName formats a byte for an error message: 'x', or 0xEF for a byte outside ASCII.
 func byteName(c byte) string {
 	if c < 0x80 {
 		return strconv.QuoteRune(rune(c))
@@ -113,7 +112,7 @@ func byteName(c byte) string {
 	return fmt.Sprintf("%#02X", c)
 }
 
-// jsonProblem is a 400 with the place as members of its own, for programs.
+// jsonProblem returns a 400 problem with offset and pointer as members of their own, for programs.
 func jsonProblem(detail, pointer string, offset int, cause error) error {
 	at := map[string]any{"offset": offset}
 	if pointer != "" {

@@ -11,9 +11,9 @@ import (
 // (Draining), closes each connection after its answer, and waits for what is
 // left until the deadline.
 
-// Drain ends the app in order, as Run does when it is told to stop: Readiness
-// turns 503, Config.DrainGrace passes, and the rest is Shutdown. When ctx ends
-// first, even in the grace, what is left is closed and ctx's error returned.
+// Drain ends the app in order, as Run does after a signal: Readiness answers 503, Config.DrainGrace
+// passes, and Shutdown follows. If ctx ends first, even during the grace, Drain closes the
+// remaining connections and returns the error of ctx.
 func (a *App) Drain(ctx context.Context) error {
 	a.servers.Unready()
 	if a.config.DrainGrace > 0 {
@@ -27,22 +27,20 @@ func (a *App) Drain(ctx context.Context) error {
 	return a.Shutdown(ctx)
 }
 
-// Draining returns a channel that is closed when the app begins to shut down.
-// What would last, such as a stream, should come to its end then: a request that does
-// not has its context cancelled only at the deadline. The context of a stream of events
-// ([SSE]) is cancelled at once.
+// Draining returns a channel that is closed when the app begins to shut down. Long-running work
+// such as a stream should then end. The context of other requests is cancelled at the deadline of
+// the shutdown; the context of an event stream ([SSE]) is cancelled at once.
 func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 
-// Draining is App.Draining of the app that serves the request.
+// Draining calls [App.Draining] of the app that serves the request.
 func (r *Request) Draining() <-chan struct{} { return r.app.Draining() }
 
-// noStore keeps answers about this moment out of caches.
+// noStore keeps answers about the current state out of caches.
 var noStore = NewHeaderBlock("Cache-Control", "no-store")
 
-// Readiness returns the action for a health route, which should be [Route.Critical]:
-// 200 «ok», and 503 «draining» as soon as the app is about to end, so that balancers
-// send their requests elsewhere. After a restart that handed the listeners on it stays
-// at 200.
+// Readiness returns the action for a health route, which should be [Route.Critical]. It answers 200
+// «ok», and 503 «draining» once the app is about to end, so that load balancers stop sending
+// requests. After a restart that handed over the listeners it continues to answer 200.
 func (a *App) Readiness() Action {
 	return func(*Request) Response {
 		if !a.servers.Ready() {

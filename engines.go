@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
 )
 
-// tellAdapters fills in what adapters know of the app.
+// tellAdapters fills in the server state that adapters use.
 func (a *App) tellAdapters() {
 	c, s := &a.config, &a.server
 	s.Settings = exchange.Settings{
@@ -55,8 +55,8 @@ func (a *App) tellAdapters() {
 	s.Counting.Store(c.RouteStats == StatsOn)
 }
 
-// proxyHeader is within what time connections of proxies begin with a header of the PROXY
-// protocol, 0 if they have none.
+// proxyHeader returns the time limit for the PROXY protocol header of proxies' connections, or 0 if
+// they have none.
 func (c *Config) proxyHeader() time.Duration {
 	if !c.ProxyProtocol {
 		return 0
@@ -64,7 +64,7 @@ func (c *Config) proxyHeader() time.Duration {
 	return c.HeadTimeout
 }
 
-// loopSettings are those of the loop engine, once it is known how much memory there is.
+// loopSettings returns the settings of the loop engine. The memory limit must be known.
 func (a *App) loopSettings() loophttp.Settings {
 	return loophttp.Settings{
 		Server:        &a.server,

@@ -14,29 +14,28 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ProblemDetails is an error with two audiences: the client reads it as
-// application/problem+json (RFC 9457), and the log reads its Cause, which the
-// client never sees. Return it from the code that knows what went wrong and
-// answer with [Error], or answer with [Problem] directly.
+// ProblemDetails is an error with two audiences: the client receives it as application/problem+json
+// (RFC 9457), and the log receives its Cause, which is never sent. Return it from the code that
+// detects the error and answer with [Error], or answer with [Problem] directly.
 type ProblemDetails struct {
-	Type     string // a URI that names the kind of problem; "" is about:blank
-	Title    string // what Type means, the same every time; "" is the text of Status
+	Type     string // a URI that identifies the problem type; "" is about:blank
+	Title    string // a summary of Type, always the same; "" is the text of Status
 	Status   int    // the status code; 0 is 500
-	Detail   string // what went wrong this time, for the client to read
+	Detail   string // an explanation of this occurrence, for the client
 	Instance string // a URI for this occurrence
 
-	// Extensions are further members of the object, written in the order of
-	// their names. One that is called like a member above is left out.
+	// Extensions are additional members of the object, written in order of their names. Names of
+	// the members above are skipped.
 	Extensions map[string]any
 
 	Cause error // for the log
 
 	Temporary bool // the client may try again soon: the answer has Retry-After, with one second
 
-	passing bool // nothing is wrong but that there is no room
+	passing bool // the only cause is a temporary lack of memory
 }
 
-// Error returns the problem as a log line wants it, cause included.
+// Error returns status, title, detail and cause, for the log.
 func (p *ProblemDetails) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
@@ -51,7 +50,7 @@ func (p *ProblemDetails) Error() string {
 // Unwrap returns the cause.
 func (p *ProblemDetails) Unwrap() error { return p.Cause }
 
-// StatusCode returns the status the problem is answered with.
+// StatusCode returns the status of the answer: Status, or 500 if it is 0.
 func (p *ProblemDetails) StatusCode() int { return p.status() }
 
 func (p *ProblemDetails) status() int {
@@ -71,8 +70,7 @@ func (p *ProblemDetails) title() string {
 	return "Status " + strconv.Itoa(p.status())
 }
 
-// Problem answers with p as application/problem+json. Its cause, if any, is
-// logged.
+// Problem answers with p as application/problem+json. It logs the cause, if any.
 func Problem(p ProblemDetails) Response {
 	status := p.status()
 	if status < 400 || status > 599 {
@@ -87,7 +85,7 @@ func Problem(p ProblemDetails) Response {
 	x.Buf, x.Err = body, p.Cause
 	r := Response{x.Answer(status, view.String(body))}
 	if err != nil {
-		p.Extensions = nil // they are what cannot be encoded
+		p.Extensions = nil // they contain the value that cannot be encoded
 		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))
 	}
 	return r
@@ -129,14 +127,13 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Error answers err. An error that knows its status, by being or wrapping one
-// with a method StatusCode() int, is answered with it; a [ProblemDetails] says
-// what the client reads. An *http.MaxBytesError is a 413, context.DeadlineExceeded
-// a 503, and any other a 500; they tell the client nothing more.
-// The error itself goes to the log: at level Error from 500 on, else Debug. Of failures that are answered with 503
-// and Retry-After, as while a store is away, there is one line a second at level Error, with a count.
+// Error answers err. An error that is or wraps one with a method StatusCode() int is answered with
+// that status; a [ProblemDetails] also has a text for the client. An *http.MaxBytesError is a 413,
+// context.DeadlineExceeded a 503, and any other error a 500, without details for the client. The
+// error is logged: at level Error from 500 on, else at Debug. Failures answered with 503 and
+// Retry-After, such as an unavailable store, have one line a second at level Error, with a count.
 //
-// An error with a method Response() Response makes its answer itself.
+// An error with a method Response() Response provides the answer itself.
 func Error(err error) Response {
 	if err == nil {
 		err = errors.New("dunlin.Error called with a nil error")
@@ -159,11 +156,11 @@ func Error(err error) Response {
 	return Problem(ProblemDetails{Status: statusOf(err), Cause: err})
 }
 
-// Try returns an action of a function that may fail. An error is answered as by [Error],
-// or by the function given to [App.OnError].
+// Try returns an action that calls act. It answers an error of act by [Error], or by the function
+// given to [App.OnError].
 func Try(act func(*Request) (Response, error)) Action {
 	if act == nil {
-		return nil // which registration refuses, naming the place
+		return nil // registration panics with the place
 	}
 	return func(r *Request) Response {
 		resp, err := act(r)
@@ -174,7 +171,7 @@ func Try(act func(*Request) (Response, error)) Action {
 	}
 }
 
-// failed answers an error.
+// failed answers an error returned by an action.
 func (a *App) failed(r *Request, err error) Response {
 	if a.onError != nil {
 		r.told = true
@@ -185,8 +182,8 @@ func (a *App) failed(r *Request, err error) Response {
 	return Error(err)
 }
 
-// tell calls the function given to OnError for a failure that has been answered. It is
-// called outside of actions: a panic of the function is logged.
+// tell calls the function given to OnError for a failure that has been answered. It runs outside of
+// actions, so it recovers and logs a panic of the function.
 func (a *App) tell(r *Request, err error) {
 	if a.onError == nil || r.told {
 		return
@@ -203,7 +200,7 @@ func (a *App) tell(r *Request, err error) {
 	}
 }
 
-// statusOf returns the status that an error stands for.
+// statusOf returns the status code for an error.
 func statusOf(err error) int {
 	if coder, ok := errors.AsType[interface {
 		error
@@ -222,13 +219,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// noMemory is the problem of something of the request that the memory budget has no
-// room for.
+// noMemory returns the problem for memory that the budget has no room for.
 func (a *App) noMemory(what string, met admission.Cap) *ProblemDetails {
 	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Holders.Why(met), Temporary: true, passing: true}
 }
 
-// passing reports whether err is, or wraps, a problem that only says that there is no room now.
+// passing reports whether err is or wraps a problem that only reports a temporary lack of memory.
 func passing(err error) bool {
 	p, ok := errors.AsType[*ProblemDetails](err)
 	return ok && p.passing
@@ -237,7 +233,7 @@ func passing(err error) bool {
 // NotFound answers 404 as a problem.
 func NotFound() Response { return Problem(ProblemDetails{Status: http.StatusNotFound}) }
 
-// badRequest is the problem of input that the client can mend.
+// badRequest returns a 400 problem.
 func badRequest(detail string, cause error) *ProblemDetails {
 	return &ProblemDetails{Status: http.StatusBadRequest, Detail: detail, Cause: cause}
 }

@@ -8,28 +8,27 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// fallback holds the actions for requests that no route takes, and the
-// middleware of the app that they are wrapped in.
+// fallback holds the actions for requests without a route, wrapped in the middleware of the app.
 type fallback struct {
 	notFound, notAllowed, options, notAcceptable, dirty, redirect, noAsterisk Action
 
 	source fallbackSource
 }
 
-// A fallbackSource is what the fallback actions are made of.
+// A fallbackSource holds the inputs from which the fallback actions are built.
 type fallbackSource struct {
 	notFound, notAllowed Action // without middleware
 	middleware           []Middleware
 }
 
-// NotFound sets the action for requests whose path no route matches. It is
-// wrapped in the middleware of the app, given to Use before or after.
+// NotFound sets the action for requests whose path no route matches. All middleware of the app
+// wraps it, whether added before or after.
 func (a *App) NotFound(act Action) {
 	a.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
 }
 
-// MethodNotAllowed sets the action for requests whose path has routes, but not
-// for their method. Its response gets the Allow header.
+// MethodNotAllowed sets the action for requests whose path has routes, but none for the method. The
+// app adds the Allow header to its response.
 func (a *App) MethodNotAllowed(act Action) {
 	a.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
 }
@@ -41,9 +40,9 @@ func (a *App) setFallback(what string, act Action, change func(*fallbackSource))
 	a.changeFallback(change)
 }
 
-// changeFallback changes what the fallback actions are made of. Middleware is
-// code of others and may register routes: it is called without the lock, and
-// again when the source has changed meanwhile.
+// changeFallback changes the inputs of the fallback actions and rebuilds them. It calls middleware
+// without the lock, because middleware may register routes, and repeats if the inputs have changed
+// meanwhile.
 func (a *App) changeFallback(change func(*fallbackSource)) {
 	at := caller.Here()
 	for range 10 {
@@ -62,7 +61,7 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 	panic("dunlin: middleware changes the app that it is used in (called at " + at.String() + ")")
 }
 
-// wrap makes the fallback actions.
+// wrap builds the fallback actions.
 func (s fallbackSource) wrap(at *caller.Place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.varied(act(r)) } }
 	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, at, false)) }
@@ -90,7 +89,7 @@ func (s fallbackSource) wrap(at *caller.Place) *fallback {
 	}
 }
 
-// answerOptions says what methods a path has routes for.
+// answerOptions answers with the methods that have routes for the path.
 func answerOptions(r *Request) Response {
 	if allow := r.match.Allow(); allow != "" {
 		return NoContent().Header("Allow", allow)
@@ -98,9 +97,9 @@ func answerOptions(r *Request) Response {
 	return NoContent() // OPTIONS *
 }
 
-// optionsOf returns the action for OPTIONS where the path has routes, but none for that: with
-// the middleware of the route that is asked about, by a preflight of CORS (Fetch standard,
-// section 3.2.2), or else of one of them.
+// optionsOf returns the action for OPTIONS on a path that has routes, but none for OPTIONS. It runs
+// the middleware of the route that a CORS preflight (Fetch standard, section 3.2.2) asks about, or
+// else of the first method in Allow.
 func (a *App) optionsOf(r *Request, host string) Action {
 	var match router.Match[*endpoint]
 	asked, _ := r.wire.Header("Access-Control-Request-Method")
@@ -114,7 +113,7 @@ func (a *App) optionsOf(r *Request, host string) Action {
 	return match.Value().around
 }
 
-// missing returns the action for a request that no route takes.
+// missing returns the action for a request without a route.
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.fallback.Load()
 	switch {
@@ -132,8 +131,8 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	if r.s.Path == "" && r.s.Method == http.MethodConnect {
 		return a.connect(r, host)
 	}
-	// What else is looked up must not show in r.Param, whose places are those of
-	// the path that was sent.
+	// Other lookups need a match of their own: r.Param reads offsets in
+	// the path as sent.
 	var match router.Match[*endpoint]
 	clean, dirty := router.Clean(r.s.Path)
 	found := dirty
@@ -168,8 +167,8 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	return f.redirect
 }
 
-// connect returns the action for CONNECT to a host and port: a handler that is mounted
-// for all paths.
+// connect returns the action for CONNECT to a host and port: a handler that is mounted for all
+// paths.
 func (a *App) connect(r *Request, host string) Action {
 	if a.router.Lookup(r.s.Method, host, "/", &r.match) == router.Found {
 		if route := r.match.Value(); route.mount {

@@ -17,10 +17,9 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// File answers with the file at path. It is opened when the response is sent,
-// and answered as [FS] says. A path with «..» among its elements is refused
-// with 404, so that a parameter in it cannot lead out of its directory; but for
-// paths that clients choose, FS and [Files] are made.
+// File answers with the file at path. It opens the file when the response is sent, and answers as
+// [FS] describes. It answers 404 to a path with an element «..», so a parameter in path cannot
+// leave its directory. Use FS or [Files] for paths chosen by clients.
 func File(path string) Response {
 	if slices.Contains(strings.FieldsFunc(path, isSeparator), "..") {
 		return Error(&ProblemDetails{Status: http.StatusNotFound, Cause: fmt.Errorf("file path %q has an element «..»", path)})
@@ -31,35 +30,33 @@ func File(path string) Response {
 
 func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 
-// FS answers with the named file of fsys, by the rules of net/http: ranges
-// (206, 416, several as multipart/byteranges), conditions (304, 412), HEAD. The
-// media type follows from the name, or else from the first bytes. A directory
-// stands for its index.html; without one it is not found (404), as is a name that no
-// file can have: one that fs.ValidPath does not take, that goes on below a file, that
-// is too long, or that leads out of an os.Root. A file that may not be read is 403.
+// FS answers with the named file of fsys and follows net/http: ranges (206, 416, several as
+// multipart/byteranges), conditional requests (304, 412) and HEAD. The name determines the media
+// type, or else the first bytes do. For a directory FS serves its index.html. It answers 404 if
+// there is none, and for a name that cannot name a file: one rejected by fs.ValidPath, one below a
+// file, one that is too long, or one that leads out of an os.Root. A file without read permission
+// is a 403.
 //
-// Last-Modified and ETag follow from the file's time and size, unless the
-// response has been given others by Header; a file without a time, as in an
-// embed.FS, has neither. With another status than 200 the file is answered in
-// whole, whatever the request asks.
+// Last-Modified and ETag are derived from the time and size of the file, unless the response has
+// others set by Header. A file without a time, as in an embed.FS, has neither. With a status other
+// than 200 the complete file is sent and ranges and conditions are ignored.
 func FS(fsys fs.FS, name string) Response {
 	return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name)})
 }
 
-// Files returns the action that serves the tree of fsys below a pattern whose
-// last parameter is the name:
+// Files returns an action that serves the tree of fsys. The last parameter of its pattern is the
+// file name:
 //
 //	app.Get("/static/{path...}", dunlin.Files(os.DirFS("public")))
 //
-// It answers as [FS] does and never lists a directory. One that is asked for
-// without a slash at the end, and has an index.html, is redirected (308), as is a file
-// that is asked for with one. A name with an escaped slash (%2F) is not found: other
-// routes, which may guard a part of the tree, do not take it for a slash either. Files and
-// directories whose names begin with a dot, such as .env and .git, are not found, except for
-// .well-known; [FS] serves them. Files without a time, as in an embed.FS, are taken to never change: their ETag is a
-// hash of the content, made when a file is first asked for.
+// It answers as [FS] does and never lists a directory. A directory with an index.html that is
+// requested without a trailing slash is redirected (308), and so is a file that is requested with
+// one. A name with an escaped slash (%2F) is not found, because routes that guard a part of the
+// tree do not treat it as a slash. Names that begin with a dot, such as .env and .git, are not
+// found, except .well-known; [FS] serves them. Files without a time, as in an embed.FS, are assumed
+// to never change: their ETag is a hash of the content, computed on the first request.
 //
-// An os.DirFS follows symbolic links out of its tree. Where others than the service can write to the tree, use
+// An os.DirFS follows symbolic links out of its tree. If other programs can write to the tree, use
 // the FS of an [os.Root], which does not.
 func Files(fsys fs.FS) Action {
 	if fsys == nil {
@@ -86,7 +83,7 @@ func Files(fsys fs.FS) Action {
 	}
 }
 
-// A fileSource says which file to serve.
+// A fileSource identifies the file to serve.
 type fileSource struct {
 	name  string // for the media type
 	open  func() (f fs.File, index bool, err error)
@@ -135,7 +132,7 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 	return w.answer(resp)
 }
 
-// fileError is the problem of a file that cannot be had.
+// fileError returns the problem for an error of opening a file.
 func fileError(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), files.NamesNoFile(err):
@@ -146,8 +143,8 @@ func fileError(err error) error {
 	return err
 }
 
-// redirectFile sends a client that asked for a directory to where relative links work,
-// and one that asked for a file as if it were one to the file.
+// redirectFile redirects a directory to its path with a slash, where relative links work, and a
+// file to its path without one.
 func redirectFile(req *Request, directory bool) Response {
 	base := string(router.AppendEscaped(nil, path.Base(req.s.Path)))
 	to := "../" + base
@@ -163,13 +160,13 @@ func redirectFile(req *Request, directory bool) Response {
 	return Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
-// A fileWriter is the ResponseWriter that http.ServeContent answers through.
+// A fileWriter is the ResponseWriter passed to http.ServeContent.
 type fileWriter struct {
 	*stdWriter
 	as int // the status of the response: 200 leaves it to ServeContent
 }
 
-// WriteHeader takes the response's own status for that of success.
+// WriteHeader replaces status 200 with the status of the response.
 func (w *fileWriter) WriteHeader(status int) {
 	if w.as != http.StatusOK && status == http.StatusOK {
 		status = w.as
@@ -177,7 +174,7 @@ func (w *fileWriter) WriteHeader(status int) {
 	w.stdWriter.WriteHeader(status)
 }
 
-// conditions are the headers that http.ServeContent reads, but for Range.
+// conditions are the headers that http.ServeContent reads, except Range.
 var conditions = [...]string{"If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
 func (w *fileWriter) serve(content io.ReadSeeker, name string, info fs.FileInfo) {
@@ -194,14 +191,14 @@ func (w *fileWriter) serve(content io.ReadSeeker, name string, info fs.FileInfo)
 	http.ServeContent(w, req, name, info.ModTime(), content)
 }
 
-// answer is what became of it; refusals are problems.
+// answer returns the response of ServeContent, with errors as problems.
 func (w *fileWriter) answer(resp *Response) Response {
 	if status := w.Status(); w.Begun() || status < 400 || status == w.as {
 		return w.response()
 	}
 	problem := resp.failLate(&ProblemDetails{Status: w.Status()})
 	if v := w.Header().Get("Content-Range"); v != "" {
-		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // how long the file is
+		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // the length of the file
 	}
 	return problem
 }

@@ -19,12 +19,11 @@ const (
 	typeMultipart  = "multipart/form-data"
 )
 
-// Form returns the fields of a form sent as the body, urlencoded or as
-// multipart/form-data without files; fields of the query are not among them. It
-// is read once, in whole, and belongs to the caller. Errors are problems: 415
-// for a body of another type or with files in it (see [Request.Parts]), 413 for one
-// with more fields than Config.MaxFormFields, 400 for a malformed one, and those of
-// [Request.Bytes].
+// Form returns the fields of a form in the request body, urlencoded or as multipart/form-data
+// without files. It does not include query parameters. The body is read once and completely; the
+// caller owns the result. Errors are problems: 415 for another media type or a form with files (see
+// [Request.Parts]), 413 for more fields than Config.MaxFormFields, 400 for a malformed form, and
+// those of [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -35,14 +34,13 @@ func (r *Request) Form() (url.Values, error) {
 	return f.values, f.err
 }
 
-// FormValue returns the first value of the named field of [Request.Form], ""
-// when the form has none.
+// FormValue returns the first value of the named field of [Request.Form], or "" if there is none.
 func (r *Request) FormValue(name string) (string, error) {
 	values, err := r.Form()
 	return values.Get(name), err
 }
 
-// parsedForm is what Form returns again.
+// parsedForm is the cached result of Form.
 type parsedForm struct {
 	values url.Values
 	err    error
@@ -87,17 +85,17 @@ func (r *Request) parseMultipart() (url.Values, error) {
 		}
 		values.Add(part.FormName(), string(value))
 	}
-	_ = r.bodyEnded(io.EOF) // it is
+	_ = r.bodyEnded(io.EOF) // the body has been read
 	return values, nil
 }
 
-// readField reads one field of a form, whose memory counts as the body's.
+// readField reads one field of a form and charges its memory as that of the body.
 func (r *Request) readField(part io.Reader) ([]byte, error) {
 	const piece = 512
 	var value []byte
 	held := 0
 	if r.account != nil {
-		held = int(r.account.Body()) // by those before
+		held = int(r.account.Body()) // by earlier fields
 	}
 	for {
 		if len(value) == cap(value) {
@@ -124,13 +122,12 @@ func unsupportedForm(detail string) error {
 	return &ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: detail}
 }
 
-// Multipart returns a reader of a multipart/form-data body, which reads from
-// the client as its parts are read, with no more memory than a part's header
-// and a buffer. A body of another type is a 415 problem. Reading fails with the
-// problems of [Request.Body], which [Error] finds in what the reader returns; the
-// reader's own errors say that the body is malformed. [Request.Parts] makes problems
-// of these, too, and bounds how many parts there are; here that is the caller's to
-// do, unless it calls ReadForm, which has a bound of its own (1,000 parts).
+// Multipart returns a reader of a multipart/form-data body. It reads from the client as the parts
+// are read, with memory for one part's header and a buffer. Another media type is a 415 problem.
+// Reading fails with the problems of [Request.Body], which [Error] finds in the reader's errors;
+// other errors of the reader report a malformed body. [Request.Parts] turns these into problems and
+// limits the number of parts. A caller of Multipart must limit it, unless it calls ReadForm, which
+// has a limit of 1,000 parts.
 func (r *Request) Multipart() (*multipart.Reader, error) {
 	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
 	switch {
@@ -148,17 +145,16 @@ func (r *Request) Multipart() (*multipart.Reader, error) {
 // A Part is one field or file of a multipart body.
 type Part struct{ *multipart.Part }
 
-// Read reads the part's content. A malformed body is a 400 problem.
+// Read reads the content of the part. It returns a 400 problem for a malformed body.
 func (p *Part) Read(b []byte) (int, error) {
 	n, err := p.Part.Read(b)
 	return n, multipartError(err)
 }
 
-// Parts yields the fields and files of a multipart/form-data body in the order
-// they were sent, as they arrive: the client waits while the loop's body works.
-// Each part is valid until the next; what was not read of it is skipped.
-// Errors are problems as those of [Request.Form], 413 for more than
-// Config.MaxFormFields parts among them, and end the sequence.
+// Parts yields the fields and files of a multipart/form-data body in order, as they arrive. The
+// client waits while the loop body runs. A part is valid until the next one; its unread content is
+// skipped. Errors end the sequence. They are the problems of [Request.Form], including 413 for more
+// than Config.MaxFormFields parts.
 func (r *Request) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		reader, err := r.Multipart()
@@ -190,11 +186,11 @@ func (r *Request) Parts() iter.Seq2[*Part, error] {
 	}
 }
 
-// headersPerPart is how many headers a part may have, on average over those that
-// MaxFormFields allows; mime/multipart bounds those of each to 10,000.
+// headersPerPart is the average number of headers that each part may have, over MaxFormFields
+// parts. mime/multipart limits each part to 10,000.
 const headersPerPart = 10
 
-// tooManyFields is the problem of a form with more fields than its limit.
+// tooManyFields returns the problem of a form with more fields than its limit.
 func tooManyFields(limit int) error {
 	return &ProblemDetails{
 		Status: http.StatusRequestEntityTooLarge,
@@ -202,8 +198,7 @@ func tooManyFields(limit int) error {
 	}
 }
 
-// multipartError is the problem of a body that is not what its type says; one
-// that is a problem already stays as it is.
+// multipartError returns the problem of a malformed multipart body. It returns a problem unchanged.
 func multipartError(err error) error {
 	if err == nil || err == io.EOF {
 		return err
