@@ -1,0 +1,145 @@
+package archtest_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostMarkers is how many markers of odd English 10,000 words of comments may have. The comments of net/http have 4.
+const mostMarkers = 20
+
+// oddProse lists the folders that are still to be rewritten, with the markers that 10,000 words of their comments have at most. A number
+// may only become smaller.
+var oddProse = map[string]int{
+	"":                          75,
+	"README.md":                 38,
+	"docs/ARCHITECTURE.md":      117,
+	"docs/BENCHMARKS.md":        37,
+	"docs/coming-from/chi.md":   114,
+	"docs/coming-from/echo.md":  104,
+	"docs/coming-from/fiber.md": 97,
+	"docs/coming-from/gin.md":   124,
+	"docs/guide":                198,
+	"dunlintest":                87,
+	"examples/users":            224,
+	"internal/admission":        226,
+	"internal/caller":           161,
+	"internal/ceiling":          228,
+	"internal/devcert":          178,
+	"internal/engine":           159,
+	"internal/exchange":         164,
+	"internal/files":            93,
+	"internal/gcra":             191,
+	"internal/hpack":            122,
+	"internal/http1":            60,
+	"internal/http2":            180,
+	"internal/httpcache":        120,
+	"internal/jsonwire":         107,
+	"internal/lifecycle":        122,
+	"internal/looph2":           217,
+	"internal/loophttp":         181,
+	"internal/memhttp":          170,
+	"internal/proxyproto":       109,
+	"internal/rewrite":          253,
+	"internal/sse":              90,
+	"internal/stdhttp":          125,
+	"internal/stdwriter":        199,
+	"internal/suite":            124,
+	"internal/tally":            103,
+	"internal/tickets":          207,
+	"internal/tlsmem/tlstest":   260,
+	"internal/view":             168,
+	"router":                    51,
+	"store":                     171,
+	"store/storetest":           290,
+}
+
+// markers are constructions that stand for a noun or an active verb which the reader then has to find.
+var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`\bbe it\b`, `\bfor want of\b`, `\bin whole\b`, `\bnobody\b`, `\bsomebody\b`, `\bwhoever\b`, `\bof (?:who|whom)\b`,
+	`\bthose (?:who|that|which)\b`, `\bone (?:who|that)\b`, `\bfor (?:as|so) long as\b`, `\bcomes? to its end\b`,
+	`\b(?:who|whatever|everybody|anybody) (?:is|are|has|have|holds?|comes?|asks?|does|do|wants?|takes?|sends?|reads?|knows?)\b`,
+	`\b(?:of|to|by|for|from|with|in|on|than|as|beyond|and|but|not|that) what\b`,
+	`\bwhat (?:is|are|was|has|have|it|they|a|an|the|others?|clients?|comes?|goes|fits|stands|lies)\b`,
+	`\b(?:lies|stands) (?:in|at|on|behind|beside|before)\b`, `\bbehind (?:it|them|that|this|which)\b`,
+}, "|") + `|(?-i:(?:^|[.:] )(?:Who|What)\b[^.?]*\.)`)
+
+var words = regexp.MustCompile(`[A-Za-z']+`)
+
+// Comments are written in plain technical English. The markers do not tell good sentences from bad ones; a text with many of them is hard to
+// read.
+func TestPlainEnglish(t *testing.T) {
+	texts := map[string]*strings.Builder{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		if texts[s.folder] == nil {
+			texts[s.folder] = &strings.Builder{}
+		}
+		for _, group := range s.syntax.Comments {
+			texts[s.folder].WriteString(strings.ReplaceAll(group.Text(), "\n", " ") + "\n")
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(texts)) {
+		checkProse(t, folder, "the comments of "+filepath.Join("/", folder), texts[folder].String())
+	}
+}
+
+// Documents are written in the same English.
+func TestPlainEnglishInDocuments(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal(err, len(pages))
+	}
+	pages = append(append(pages, more...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"))
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var prose strings.Builder
+		code := false
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "```") {
+				code = !code
+			} else if !code {
+				prose.WriteString(strings.ReplaceAll(line, "\n", " "))
+			}
+		}
+		checkProse(t, filepath.ToSlash(name), name, prose.String())
+	}
+}
+
+func checkProse(t *testing.T, key, what, text string) {
+	t.Helper()
+	n := len(words.FindAllString(text, -1))
+	found := markers.FindAllStringIndex(text, -1)
+	most, old := oddProse[key]
+	if !old {
+		most = mostMarkers
+	}
+	allowed := max(n*most/10_000, 2)
+	if len(found) <= allowed {
+		return
+	}
+	var hints strings.Builder
+	for _, at := range found[max(len(found)-5, 0):] {
+		fmt.Fprintf(&hints, "\n\t…%s…", strings.TrimSpace(text[max(at[0]-60, 0):min(at[1]+40, len(text))]))
+	}
+	t.Errorf("%s: %d markers of odd English in %d words, %d allowed. Use a noun for a clause, and an active verb. Some of them:%s", what, len(found), n, allowed, hints.String())
+}
