@@ -33,7 +33,7 @@ func Dunlin(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// CreateUser says what comes in, and which rules it keeps.
+// CreateUser describes the input and its rules.
 type CreateUser struct {
 	Body struct {
 		Name string `json:"name" minLength:"1"`
@@ -45,7 +45,7 @@ func dunlinCreate(_ *dunlin.Request, in CreateUser) (typed.Created[User], error)
 	return typed.Created[User]{Location: fmt.Sprintf("/users/%d", u.ID), Body: u}, nil
 }
 
-// dunlinUser finds the name that dunlinKey leaves with the request: a string.
+// dunlinUser is the key of the user's name in a request. dunlinKey sets it.
 var dunlinUser = dunlin.NewKey[string]("user")
 
 func dunlinKey(next dunlin.Action) dunlin.Action {
