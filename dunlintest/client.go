@@ -1,13 +1,12 @@
-// Package dunlintest helps to test services: it answers requests of ordinary HTTP clients by an
-// app in memory, without a listener or a port.
+// Package dunlintest supports tests of services. Its HTTP clients send requests to an app in memory, without a
+// listener or a port.
 //
 //	client := dunlintest.NewClient(app)
 //	resp, err := client.Get("http://example.com/users/7")
 //
-// Requests take the same way through routes, middleware, policies and timeouts as those of
-// a server. What belongs to connections is left out: limits on their number, on slowness and on
-// heads, HTTP/2, hijacking. Tests of these start a server, see [Serve]. Requests for https URLs have come by TLS, as
-// the app sees them.
+// Requests pass through routing, middleware, policies and timeouts as in a server. Features of connections are
+// missing: limits on connections, slow clients and header sizes, HTTP/2, hijacking. Use [Serve] to test these. A
+// request for an https URL looks like a TLS request to the app.
 package dunlintest
 
 import (
@@ -21,12 +20,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
 )
 
-// NewClient returns a client whose requests, whatever their host, are answered by app. It
-// follows redirects as any client does.
+// NewClient returns a client that sends every request to app, whatever the host. It follows redirects.
 func NewClient(app *dunlin.App) *http.Client { return &http.Client{Transport: NewTransport(app)} }
 
-// NewTransport returns what NewClient has as its Transport, for clients with settings of their
-// own. It is safe for any number of goroutines. Requests that it answers are not counted by route.
+// NewTransport returns the transport of NewClient, for clients with their own settings. It is safe for concurrent use.
+// Its requests are not counted in route statistics.
 func NewTransport(app *dunlin.App) http.RoundTripper {
 	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
 	return transport{server}
@@ -34,14 +32,14 @@ func NewTransport(app *dunlin.App) http.RoundTripper {
 
 type transport struct{ server *exchange.Server }
 
-// RoundTrip answers a request. The body of the answer comes as the action writes it; to close
-// it ends the context of the request.
+// RoundTrip sends a request to the app. The response body is streamed as the action writes it. Closing it cancels
+// the context of the request.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	own := req.Clone(req.Context())
 	own.Method = cmp.Or(req.Method, http.MethodGet)
 	own.Host = cmp.Or(req.Host, req.URL.Host)
 	own.RequestURI = req.URL.RequestURI()
-	own.RemoteAddr = cmp.Or(req.RemoteAddr, "192.0.2.1:1234") // of the block for examples (RFC 5737)
+	own.RemoteAddr = cmp.Or(req.RemoteAddr, "192.0.2.1:1234") // a documentation address (RFC 5737)
 	if req.URL.Scheme == "https" && own.TLS == nil {
 		own.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: req.URL.Hostname()}
 	}
@@ -50,7 +48,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Body == nil:
 		own.Body = http.NoBody
 	case req.ContentLength == 0 && req.Body != http.NoBody:
-		own.ContentLength = -1 // as clients say that they do not know it
+		own.ContentLength = -1 // as in a request of unknown length
 	case req.ContentLength > 0:
 		own.Body = &sized{req.Body, req.ContentLength}
 	}
@@ -61,7 +59,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// sized is a body that must be as long as was announced.
+// A sized body fails if its length differs from the announced length.
 type sized struct {
 	io.ReadCloser
 	left int64

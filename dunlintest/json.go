@@ -11,18 +11,17 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// JSON sends a request to app in memory, decodes the JSON of the answer into out, and returns the
-// status:
+// JSON sends a request to app in memory, decodes the JSON response body into out, and returns the status:
 //
 //	var user User
 //	if status := dunlintest.JSON(t, app, "POST", "/users", NewUser{Name: "Ada"}, &user); status != 201 {
 //		t.Errorf("status %d", status)
 //	}
 //
-// path may have a query, and may be a URL, for its scheme and its host. in becomes the JSON body; nil
-// sends none. out is a pointer; nil leaves the answer unread, as does an answer without a body. edit
-// changes the request before it is sent, to add credentials, say. Redirects are not followed. The test
-// ends when the answer cannot be decoded, and logs the body of an answer with a status from 400 on.
+// path may contain a query, or be a URL with scheme and host. in is encoded as the JSON request body; nil sends no
+// body. out is a pointer; with nil, or without a response body, nothing is decoded. edit functions change the request
+// before it is sent, for example to add credentials. Redirects are not followed. The test fails at once if the body
+// cannot be decoded. The body of a response with a status of 400 or more is logged.
 func JSON(t testing.TB, app *dunlin.App, method, path string, in, out any, edit ...func(*http.Request)) (status int) {
 	t.Helper()
 	var body io.Reader

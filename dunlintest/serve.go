@@ -12,12 +12,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// endTimeout is how long a test waits for what its server still has to answer.
+// endTimeout is the time limit for the shutdown at the end of a test.
 const endTimeout = 10 * time.Second
 
-// Serve serves app on a port of 127.0.0.1 until the test ends, and returns the address: for what
-// NewClient leaves out. The end is that of [dunlin.App.Shutdown], with ten seconds; the test fails if
-// serving did. A test may shut the app down itself, also before it has begun to serve.
+// Serve serves app on a port of 127.0.0.1 until the test ends, and returns the address. Use it for features that
+// NewClient does not have. At the end of the test it calls [dunlin.App.Shutdown] with a limit of ten seconds. The test
+// fails if serving failed. A test may shut down the app itself, also before it serves.
 func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
-		_ = app.Shutdown(ctx) // what is left when the time has passed is closed
+		_ = app.Shutdown(ctx) // connections still open at the deadline are closed
 		if err := <-served; err != nil && !errors.Is(err, lifecycle.ErrStopped) {
 			t.Error(err)
 		}
@@ -37,9 +37,9 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	return ln.Addr().String()
 }
 
-// OnEngines runs f as a subtest for each engine, with an app of the given settings. Where there are
-// no event loops, that subtest is skipped. An engine serves connections: f sees it only through
-// [Serve]. [NewClient] and [JSON] answer requests in memory, alike for every engine.
+// OnEngines runs f as a subtest for each engine, with an app of the given settings. Systems without event loops skip
+// the loop engine. An engine serves connections, so f must use [Serve] to reach it. [NewClient] and [JSON] send
+// requests in memory, which do not use an engine.
 //
 //	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 //		routes(app)

@@ -1,16 +1,13 @@
-// Package store is what requests, and the machines that serve them, share: values that
-// are changed by compare-and-set, numbers that are changed by small scripts, and
-// messages to whoever listens. Sessions, rate limits and idempotency keys stand on it.
+// Package store keeps state that requests and server processes share: values changed by compare-and-set, numbers
+// changed by small scripts, and messages for subscribers. Sessions, rate limits and idempotency keys use it.
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE"))
 //
-// opens the store that a URL names, and for an empty URL one in memory ([NewMemory]).
-// Other stores are packages that register a scheme; package store/redis, a module of its
-// own, does so for redis and rediss.
+// opens the store of a URL. An empty URL opens a store in memory ([NewMemory]). Packages of other stores register a
+// scheme; package store/redis, a module of its own, registers redis and rediss.
 //
-// Every store passes the suite of package store/storetest. What one of another machine
-// adds, that calls can fail and take long, [Guard] bounds: a deadline and a circuit
-// breaker on every call.
+// Every store passes the tests of package store/storetest. [Guard] bounds the calls of a remote store with a deadline
+// and a circuit breaker.
 //
 //	store.go   the interface, its errors
 //	script.go  numbers and scripts

@@ -1,14 +1,14 @@
 package store
 
-// sweepInterval is how often, in microseconds, everything is looked at for what has
-// expired while the bound is reached: each call would pay for all of it otherwise.
+// sweepInterval is the minimum time between two sweeps of a full store, in microseconds. A sweep per call would be too
+// expensive.
 const sweepInterval = 100_000
 
-// sampled is how many entries are looked at for each that is new: what has expired
-// goes as fast as new entries come, though nobody looks for it.
+// sampled is the number of entries checked for expiry per added entry. Expired entries are removed as fast as new ones
+// arrive, also if their keys are never read again.
 const sampled = 4
 
-// reserve takes n bytes, or reports that there is no room for them. A negative n gives back.
+// reserve takes n bytes and reports whether there was room. A negative n releases bytes.
 func (m *Memory) reserve(n int64) bool {
 	if n <= 0 {
 		m.giveBack(-n)
@@ -21,7 +21,7 @@ func (m *Memory) reserve(n int64) bool {
 	return false
 }
 
-// giveBack ends what reserve has begun.
+// giveBack releases the bytes of a reservation.
 func (m *Memory) giveBack(n int64) {
 	m.held.Add(-n)
 	if m.budget != nil && n != 0 {
@@ -29,8 +29,8 @@ func (m *Memory) giveBack(n int64) {
 	}
 }
 
-// sweepAll removes what has expired, unless that was done a moment ago; without waiting, from what is not in use. No shard is
-// locked by the caller.
+// sweepAll removes expired entries, unless a sweep has just run. If wait is false it skips locked shards. The caller
+// holds no shard lock.
 func (m *Memory) sweepAll(wait bool) {
 	now, last := nowMicros(), m.swept.Load()
 	if now-last < sweepInterval || !m.swept.CompareAndSwap(last, now) {
@@ -48,8 +48,7 @@ func (m *Memory) sweepAll(wait bool) {
 	}
 }
 
-// drop removes the entries whose end is chosen, and returns what they cost. The shard is
-// locked.
+// drop removes the entries with a chosen expiry time and returns their cost. The caller holds the lock.
 func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
 	for key, v := range s.values {
 		if chosen(v.expires) {
@@ -59,15 +58,15 @@ func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
 	return freed + numberCost*int64(s.numbers.drop(chosen))
 }
 
-// remove removes a value, and returns what it cost. The shard is locked.
+// remove removes a value and returns its cost. The caller holds the lock.
 func (s *shard) remove(key string, v value) int64 {
 	delete(s.values, key)
 	v.part.add(-v.cost(key))
 	return v.cost(key)
 }
 
-// sweepSome looks at a few entries, values whichever the map shows first, and removes those that
-// have expired. The shard is locked.
+// sweepSome checks a few entries and removes the expired ones. Values are checked in map order. The caller holds the
+// lock.
 func (m *Memory) sweepSome(s *shard, now int64) {
 	seen := 0
 	for key, v := range s.values {

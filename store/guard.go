@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// GuardConfig has the settings of Guard. Zero fields have the defaults.
+// GuardConfig configures Guard. A zero field has its default.
 type GuardConfig struct {
-	// Timeout bounds each call, of Subscribe until the subscription stands. Default: 250 ms.
+	// Timeout bounds each call. For Subscribe it bounds the time until the subscription is established. Default: 250
+	// ms.
 	Timeout time.Duration
 
-	// Failures is how many calls in a row must fail for the breaker to open. Calls that were under way together and fail before their time is
-	// over, as with a connection that is lost, count as one. Default: 5.
+	// Failures is the number of failures in a row that open the breaker. Concurrent calls that fail together before
+	// their deadline, as when a connection is lost, count as one failure. Default: 5.
 	Failures int
 
-	// Cooldown is how long the breaker stays open, in which calls fail at once with ErrUnavailable. After it
-	// the store is asked again: in the background if calls come all the time, else by the next call. The
-	// breaker closes if that succeeds, and else stays open for another Cooldown. Default: 1 s.
+	// Cooldown is how long the breaker stays open. Calls fail at once with ErrUnavailable meanwhile. Then a probe asks
+	// the store again: in the background while calls are frequent, otherwise with the next call. If the probe succeeds
+	// the breaker closes, if not it stays open for another Cooldown. Default: 1 s.
 	Cooldown time.Duration
 }
 
-// A Guarded is a store whose calls are bounded by a deadline and a circuit breaker, see [Guard].
+// A Guarded is a store with a deadline and a circuit breaker, see [Guard].
 type Guarded struct {
 	inner  Store
 	shards Sharded // or nil
@@ -36,54 +37,53 @@ type Guarded struct {
 	counts struct{ calls, failures, refused, openings, stalls, full atomic.Uint64 }
 }
 
-// A Sharded is a store in several parts that can fail alone, such as the masters of a cluster. Guard has a
-// breaker for each.
+// A Sharded store has several parts that can fail separately, such as the masters of a cluster. Guard keeps a breaker
+// for each part.
 type Sharded interface {
 	Store
 
-	// Shards returns the number of parts, which never changes. Shard returns the part, counted from 0, of a
-	// key's value or, if number is true, of its number. The messages of a topic pass the part of the value
+	// Shards returns the number of parts, which never changes. Shard returns the index of the part that holds the
+	// value of a key or, if number is true, its number. Messages of a topic pass through the part that holds the value
 	// whose key is the topic's name.
 	Shards() int
 	Shard(key string, number bool) int
 
-	// Probe asks the part of a key whether it answers. It reads and changes nothing.
+	// Probe asks the part of a key for an answer. It neither reads nor changes data.
 	Probe(ctx context.Context, key string, number bool) error
 }
 
-// A guardPart is the circuit breaker of what fails together.
+// A guardPart is the circuit breaker of one part of the store.
 type guardPart struct {
 	failed    atomic.Int64 // in a row
 	opened    atomic.Bool
-	silent    atomic.Bool  // nothing has come for longer than silence, though it was asked
-	answered  atomic.Int64 // when something has come, since the guard began
-	usual     atomic.Int64 // how long an answer takes, in nanoseconds
+	silent    atomic.Bool  // no answer arrived within patience
+	answered  atomic.Int64 // time of the last answer, since the guard began
+	usual     atomic.Int64 // usual response time in nanoseconds
 	mu        sync.Mutex
-	failedAt  time.Duration // when the last failure of those in a row was noted, since the guard began
-	probeAt   time.Time     // when it is asked again, while the breaker is open or the part silent
+	failedAt  time.Duration // time of the last failure in the row, since the guard began
+	probeAt   time.Time     // time of the next probe, while the breaker is open or the part silent
 	refusedAt time.Time
-	probing   bool // it is asked in the background
+	probing   bool // a background probe is running
 }
 
-// silence is for how long, beyond twice what an answer usually takes, a store answers nothing at all to nobody until those are told who have something else
-// to do: twice, since a script that the store does not know has to be sent after its name. It is looked at several times
-// meanwhile, each tick: where that comes late by as much again, this process has not had a processor, and says nothing of the store by having heard nothing.
+// silence and tick define a silent part. A part is silent if no answer arrives for silence plus twice its usual response time. The factor is two because a
+// script that the store does not know is sent again after its name. The check runs several times, each tick. If a
+// check itself is late by silence, the process had no processor, and the missing answers say nothing about the store.
 const (
 	silence = 20 * time.Millisecond
 	tick    = silence / 4
 )
 
-// Guard puts a deadline and a circuit breaker on every call of a store. A call that is not answered in time,
-// or is not made because the breaker is open, fails with an error that is ErrUnavailable. What the store
-// answers about keys and versions does not count as a failure, nor does the end of the caller's own context.
-// A store that is [Sharded] has a breaker for each part: while one machine of a cluster is away, keys on the
-// others stay in use.
+// Guard puts a deadline and a circuit breaker on every call of a store. A call that exceeds its deadline, or that an
+// open breaker refuses, fails with an error that is ErrUnavailable. Errors about keys and versions are not failures,
+// nor is the end of the caller's own context. A [Sharded] store has a breaker for each part: while one machine of a
+// cluster is away, keys on the others stay in use.
 //
-// An error of the inner store that is ErrUnavailable already says that the store has answered, and does not carry out this
-// call, as Redis does with WRONGTYPE, a broken script, or a write when it does not write at the moment. It is returned as it is and counted in
-// GuardStats, but opens no breaker: other calls, such as reads, go on.
+// If an error of the inner store is ErrUnavailable, the store has answered but refused the call, as Redis does with
+// WRONGTYPE, a broken script, or a write while it accepts none. Guard returns such an error unchanged and counts it in
+// GuardStats, but does not open the breaker: other calls, such as reads, continue.
 //
-// The inner store must heed the contexts it is given. Guard panics when a setting is not valid.
+// The inner store must respect the contexts of its calls. Guard panics if a setting is invalid.
 func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout == 0 {
 		c.Timeout = 250 * time.Millisecond
@@ -104,24 +104,24 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 	}
 	g.parts = make([]guardPart, 2*n)
 	for i := range g.parts {
-		g.parts[i].usual.Store(int64(c.Timeout)) // until something is known: the first call makes a connection, too
+		g.parts[i].usual.Store(int64(c.Timeout)) // until known: the first call also opens a connection
 	}
 	return g
 }
 
-// GuardStats says how the calls of a guarded store went.
+// GuardStats counts the calls of a guarded store.
 type GuardStats struct {
-	Calls    uint64 `json:"calls"`    // that were made
-	Failures uint64 `json:"failures"` // of these: no answer in time, that of a broken store, or that the call is not carried out
-	Refused  uint64 `json:"refused"`  // calls that were not made, since the breaker was open, or the store silent
-	Openings uint64 `json:"openings"` // of the breaker
+	Calls    uint64 `json:"calls"`    // calls made
+	Failures uint64 `json:"failures"` // calls that failed: no answer in time, a broken store, or a refused call
+	Refused  uint64 `json:"refused"`  // calls not made, since the breaker was open or the store silent
+	Openings uint64 `json:"openings"` // times that the breaker opened
 	Full     uint64 `json:"full"`     // calls that failed with ErrFull
-	Stalls   uint64 `json:"stalls"`   // times the store, or a part of it, was silent
-	Open     bool   `json:"open"`     // the breaker is now, of a part at least
-	Parts    int    `json:"parts"`    // of how many parts it is
+	Stalls   uint64 `json:"stalls"`   // times that the store, or a part of it, became silent
+	Open     bool   `json:"open"`     // the breaker of at least one part is open
+	Parts    int    `json:"parts"`    // number of parts
 }
 
-// Stats returns a snapshot. [dunlin.App.AddStats] shows it among those of an app.
+// Stats returns a snapshot. [dunlin.App.AddStats] adds it to the statistics of an app.
 func (g *Guarded) Stats() GuardStats {
 	c := &g.counts
 	s := GuardStats{Calls: c.calls.Load(), Failures: c.failures.Load(), Refused: c.refused.Load(), Openings: c.openings.Load(), Stalls: c.stalls.Load(), Full: c.full.Load()}
@@ -134,8 +134,8 @@ func (g *Guarded) Stats() GuardStats {
 	return s
 }
 
-// admit reports whether a call may be made. Where calls come all the time the store is asked in the background whether it is back, so that none
-// of them waits for that; else the call itself finds out.
+// admit reports whether a call may be made. While calls are frequent, a probe runs in the background so that no call
+// waits for it. Otherwise the call itself is the probe.
 func (g *Guarded) admit(c guardCall) bool {
 	p, prompt := c.part, c.prompt
 	if !p.opened.Load() && !(prompt && p.silent.Load()) {
@@ -154,7 +154,7 @@ func (g *Guarded) admit(c guardCall) bool {
 		return false
 	}
 	if open && alone {
-		p.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // others wait for what becomes of this one
+		p.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // other calls wait for the result of this one
 		return true
 	}
 	p.probing = true
@@ -162,7 +162,7 @@ func (g *Guarded) admit(c guardCall) bool {
 	return false
 }
 
-// probe asks the store, for nobody but the breaker.
+// probe sends a background probe to the part of a call.
 func (g *Guarded) probe(c guardCall) {
 	p := c.part
 	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
@@ -176,7 +176,7 @@ func (g *Guarded) probe(c guardCall) {
 		_, err = g.inner.Get(ctx, c.key)
 	}
 	if err == nil || isAnswer(err) || errors.Is(err, ErrUnavailable) {
-		p.usual.Store(int64(time.Since(g.began) - began)) // it may be farther away than it was
+		p.usual.Store(int64(time.Since(g.began) - began)) // the response time may have grown
 		g.succeeded(p, began)
 	} else {
 		g.failure(p, began, err)
@@ -186,13 +186,13 @@ func (g *Guarded) probe(c guardCall) {
 	p.mu.Unlock()
 }
 
-// A guardCall is what a call is about.
+// A guardCall identifies a call.
 type guardCall struct {
 	n      int // the shard
 	part   *guardPart
 	key    string
 	number bool
-	prompt bool // it gives up as soon as the store is silent
+	prompt bool // it fails as soon as the store is silent
 }
 
 func (g *Guarded) about(key string, number bool) guardCall {
@@ -203,7 +203,7 @@ func (g *Guarded) about(key string, number bool) guardCall {
 	return guardCall{n: n, part: &g.parts[n], key: key, number: number}
 }
 
-// call makes one call within the deadline.
+// call runs f within the deadline.
 func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context) error) error {
 	p := c.part
 	if err := ctx.Err(); err != nil {
@@ -232,12 +232,12 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 		}
 		g.succeeded(p, began)
 		return err
-	case errors.Is(err, ErrUnavailable): // it has answered, too
+	case errors.Is(err, ErrUnavailable): // also an answer
 		g.counts.failures.Add(1)
 		g.succeeded(p, began)
 		return err
 	case ctx.Err() != nil:
-		return err // the caller's doing: it says nothing about the store
+		return err // caused by the caller; no information about the store
 	case errors.Is(err, context.Canceled) && p.silent.Load():
 		return fmt.Errorf("%w: it is silent", ErrUnavailable)
 	}
@@ -245,21 +245,21 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// A guardWait watches over a prompt call.
+// A guardWait watches a prompt call.
 type guardWait struct {
 	g      *Guarded
 	part   *guardPart
-	since  time.Duration // from when on silence counts, if nothing has come later
-	due    time.Duration // when it is looked at next
+	since  time.Duration // silence counts from here, unless an answer arrived later
+	due    time.Duration // time of the next check
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	timer  *time.Timer
 	ended  bool
 }
 
-// look ends the call if nothing has come since it began, or for long.
+// look ends the call if the part is silent.
 func (w *guardWait) look() {
-	runtime.Gosched() // an answer may be there, and who takes it not have had his turn
+	runtime.Gosched() // an answer may have arrived whose reader has not run yet
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -287,7 +287,7 @@ func (w *guardWait) end() {
 	w.timer.Stop()
 }
 
-// fellSilent notes that nothing comes. It is asked again soon: it may have been slow for a moment only.
+// fellSilent marks the part as silent. A probe follows soon, since the store may have been slow for a moment only.
 func (g *Guarded) fellSilent(p *guardPart) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,7 +300,7 @@ func (g *Guarded) fellSilent(p *guardPart) {
 	}
 }
 
-// isAnswer reports whether an error is what a store that works says.
+// isAnswer reports whether an error comes from a working store.
 func isAnswer(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrConflict, ErrFull, ErrClosed, errNoKey, errNoTTL} {
 		if errors.Is(err, known) {
@@ -310,11 +310,11 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// patience is for how long a part may answer nobody.
+// patience returns how long a part may stay without an answer before it is silent.
 func (p *guardPart) patience() time.Duration { return silence + 2*time.Duration(p.usual.Load()) }
 
-// succeeded notes an answer to what was asked at a time since the guard began. A quick one says how far away the store is, a slow one may have
-// waited for something else.
+// succeeded records an answer to a request made at asked, a time since the guard began. Only a fast answer shows the
+// response time; a slow one may have waited for other work.
 func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	now := time.Since(g.began)
 	p.answered.Store(int64(now))
@@ -324,7 +324,7 @@ func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	}
 	p.usual.Store(took)
 	if p.failed.Load() == 0 && !p.opened.Load() && !p.silent.Load() {
-		return // nothing to store: the line stays shared
+		return // no write: the cache line stays shared
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -333,13 +333,13 @@ func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	p.silent.Store(false)
 }
 
-// failure notes that what was asked at a time since the guard began has failed.
+// failure records the failure of a request made at asked, a time since the guard began.
 func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 	g.counts.failures.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed.Load() > 0 && asked <= p.failedAt && !errors.Is(err, context.DeadlineExceeded) {
-		return // it went with the one before: a connection was lost
+		return // same cause as the failure before: a lost connection
 	}
 	p.failedAt = time.Since(g.began)
 	n := p.failed.Add(1)
@@ -353,19 +353,19 @@ func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 	p.refusedAt = time.Now()
 }
 
-// Prompt returns the same store for callers that have something else to do while it does not answer, such as
-// to count for themselves. All their calls fail with ErrUnavailable as soon as it has been silent for some 20
-// ms longer than two of its answers usually take. Deadline, breaker and counts are shared.
+// Prompt returns the same store for callers with a fallback, such as local counting. Their calls fail with
+// ErrUnavailable as soon as the store has been silent for 20 ms longer than two usual answers. Deadline, breaker and
+// counts are shared.
 func (g *Guarded) Prompt() Store { return promptly{g} }
 
 type promptly struct{ *Guarded }
 
-// Run is Store.Run.
+// Run implements Store.Run.
 func (p promptly) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
 	return p.run(ctx, key, script, args, true)
 }
 
-// Get is Store.Get.
+// Get implements Store.Get.
 func (g *Guarded) Get(ctx context.Context, key string) (item Item, err error) {
 	err = g.call(ctx, g.about(key, false), func(ctx context.Context) (err error) {
 		item, err = g.inner.Get(ctx, key)
@@ -374,7 +374,7 @@ func (g *Guarded) Get(ctx context.Context, key string) (item Item, err error) {
 	return item, err
 }
 
-// Set is Store.Set.
+// Set implements Store.Set.
 func (g *Guarded) Set(ctx context.Context, key string, value []byte, have Version, ttl time.Duration) (version Version, err error) {
 	err = g.call(ctx, g.about(key, false), func(ctx context.Context) (err error) {
 		version, err = g.inner.Set(ctx, key, value, have, ttl)
@@ -383,12 +383,12 @@ func (g *Guarded) Set(ctx context.Context, key string, value []byte, have Versio
 	return version, err
 }
 
-// Expire is Store.Expire.
+// Expire implements Store.Expire.
 func (g *Guarded) Expire(ctx context.Context, key string, ttl time.Duration) error {
 	return g.call(ctx, g.about(key, false), func(ctx context.Context) error { return g.inner.Expire(ctx, key, ttl) })
 }
 
-// Run is Store.Run.
+// Run implements Store.Run.
 func (g *Guarded) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
 	return g.run(ctx, key, script, args, false)
 }
@@ -403,15 +403,16 @@ func (g *Guarded) run(ctx context.Context, key string, script *Script, args Args
 	return result, err
 }
 
-// Publish is Store.Publish.
+// Publish implements Store.Publish.
 func (g *Guarded) Publish(ctx context.Context, topic string, message []byte) error {
 	c := g.about(topic, false)
 	c.part = &g.parts[len(g.parts)/2+c.n]
 	return g.call(ctx, c, func(ctx context.Context) error { return g.inner.Publish(ctx, topic, message) })
 }
 
-// Subscribe is Store.Subscribe. One that does not stand within GuardConfig.Timeout fails with ErrUnavailable: nothing is received then, and
-// it may be tried again. One that stands lasts until ctx ends, also while the store is away. It is not counted, and the breaker has no part in it.
+// Subscribe implements Store.Subscribe. If the subscription is not established within GuardConfig.Timeout, it fails
+// with ErrUnavailable; nothing is received, and the caller may try again. An established subscription lasts until ctx
+// ends, also while the store is away. Subscriptions are not counted and do not affect the breaker.
 func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Message)) error {
 	lasting, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(g.config.Timeout, cancel)
@@ -423,7 +424,7 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil: // it stood when its time was over
+	case err == nil: // established as the timeout expired
 		err = context.DeadlineExceeded
 	case isAnswer(err) || errors.Is(err, ErrUnavailable):
 		return err
@@ -431,7 +432,7 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Bound is [Memory.Bound] of the inner store. It does nothing, and returns 0, for a store that has none.
+// Bound calls [Memory.Bound] of the inner store. For a store without that method it returns 0 and has no effect.
 func (g *Guarded) Bound(prefix string, most int64) int64 {
 	if b, ok := g.inner.(interface{ Bound(string, int64) int64 }); ok {
 		return b.Bound(prefix, most)
@@ -439,5 +440,5 @@ func (g *Guarded) Bound(prefix string, most int64) int64 {
 	return 0
 }
 
-// Close is Store.Close.
+// Close implements Store.Close.
 func (g *Guarded) Close() error { return g.inner.Close() }

@@ -12,93 +12,91 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// MemoryConfig has the settings of a store in memory. Zero fields have the defaults.
+// MemoryConfig configures a store in memory. A zero field has its default.
 type MemoryConfig struct {
-	// MaxBytes bounds what is kept: keys, values and what the store needs to find them. At
-	// the bound what has expired is let go; what has not is never dropped for
-	// something new, which fails with ErrFull. Default: 32 MiB.
+	// MaxBytes bounds the size of the store: keys, values and their index. A full store removes expired entries. It
+	// never evicts a live entry for a new one; the new one fails with ErrFull. Default: 32 MiB.
 	MaxBytes int64
 
-	// Budget has what is kept counted elsewhere, too, such as in the memory budget of an app:
+	// Budget charges the size of the store also to another budget, such as the memory budget of an app:
 	//
 	//	store.NewMemory(store.MemoryConfig{Budget: store.Within(app.CacheMemory)})
 	//
-	// Where it has no room, what is new fails with ErrFull; when others need the room, what has expired is let go. Default:
-	// none, only MaxBytes bounds the store.
+	// If that budget has no room, new entries fail with ErrFull. If other users of the budget need room, expired
+	// entries are removed. Default: none, only MaxBytes bounds the store.
 	Budget func(drop func(bytes int64)) Budget
 
-	// Logger gets a line, at level Warn and once a minute at most, when four fifths of MaxBytes are held. Default: slog.Default() at the
-	// time of the call of NewMemory.
+	// Logger gets a warning, at most once a minute, when four fifths of MaxBytes are in use. Default: slog.Default()
+	// at the time of the call of NewMemory.
 	Logger *slog.Logger
 }
 
-// A Budget is asked for memory before it is used.
+// A Budget grants memory before it is used.
 type Budget interface {
-	// Reserve takes n bytes, or reports false.
+	// Reserve takes n bytes and reports whether they are granted.
 	Reserve(n int64) bool
-	// Release gives n bytes back.
+	// Release returns n bytes.
 	Release(n int64)
 }
 
-// Within makes a MemoryConfig.Budget of a function that opens one.
+// Within returns a MemoryConfig.Budget for a function that opens a budget.
 func Within[B Budget](open func(drop func(bytes int64)) B) func(drop func(bytes int64)) Budget {
 	return func(drop func(int64)) Budget { return open(drop) }
 }
 
 const defaultBytes = 32 << 20
 
-// A Memory is a store in the memory of the process, for services that run once, and for
-// tests. It starts no goroutine but those of subscriptions, and sets no timer: what has expired is let go as new
-// keys come.
+// A Memory is a store in the memory of the process, for single-process services and for tests. Only subscriptions
+// start goroutines. There is no timer: expired entries are removed as new keys arrive.
 type Memory struct {
 	max      int64
-	budget   Budget // nil for none
+	budget   Budget // or nil
 	held     atomic.Int64
 	versions atomic.Uint64
 	closed   atomic.Bool
 	seed     maphash.Seed
 	second   maphash.Seed // of numbers
-	swept    atomic.Int64 // when all was swept last
+	swept    atomic.Int64 // time of the last full sweep
 	full     atomic.Uint64
-	warned   atomic.Int64 // when, in microseconds since 1970
+	warned   atomic.Int64 // time of the last warning, in microseconds since 1970
 	logger   *slog.Logger
 	parts    parts
 	topics   topics
 	shards   [shards]shard
 }
 
-// MemoryStats says how full a store in memory is.
+// MemoryStats describes the fill level of a store in memory.
 type MemoryStats struct {
-	Bytes    int64  `json:"bytes"` // held, as Held returns them
+	Bytes    int64  `json:"bytes"` // size, as returned by Held
 	MaxBytes int64  `json:"maxBytes"`
 	Full     uint64 `json:"full"` // calls that failed with ErrFull
 }
 
-// Stats returns a snapshot. [dunlin.App.AddStats] shows it among those of an app.
+// Stats returns a snapshot. [dunlin.App.AddStats] adds it to the statistics of an app.
 func (m *Memory) Stats() MemoryStats { return MemoryStats{m.Held(), m.max, m.full.Load()} }
 
 const shards = 64
 
-// A shard has a part of the keys, so that processors seldom wait for each other.
+// A shard holds a part of the keys, so that processors rarely wait for a lock.
 type shard struct {
 	mu      sync.Mutex
 	values  map[string]value
 	numbers numbers
-	_       [8]byte // so that two do not share a cache line
+	_       [8]byte // padding: shards do not share a cache line
 }
 
 type value struct {
 	bytes   []byte
 	version Version
 	expires int64 // microseconds since 1970
-	part    *part // that it counts for, or nil
+	part    *part // the part it is counted in, or nil
 }
 
-// valueCost is what a value takes beside its key and its bytes, in bytes: map slots, which are three
-// quarters full on average, and allocations rounded up.
+// valueCost is the cost of a value beside its key and its bytes, in bytes: map slots, three quarters full on average,
+// and rounding of allocations.
 const valueCost = 120
 
-// NewMemory returns an empty store. It panics when a setting is not valid.
+// NewMemory returns an empty store. It panics if a setting is invalid.
 func NewMemory(c MemoryConfig) *Memory {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = defaultBytes
@@ -119,14 +117,14 @@ func NewMemory(c MemoryConfig) *Memory {
 	return m
 }
 
-// Held returns about how many bytes are kept.
+// Held returns the approximate size of the store, in bytes.
 func (m *Memory) Held() int64 { return m.held.Load() }
 
 func (m *Memory) shard(key string) *shard {
 	return &m.shards[maphash.String(m.seed, key)%shards]
 }
 
-// begin is what every call begins with.
+// begin checks the arguments common to all calls.
 func (m *Memory) begin(ctx context.Context, key string) error {
 	switch {
 	case key == "":
@@ -139,12 +137,12 @@ func (m *Memory) begin(ctx context.Context, key string) error {
 
 func nowMicros() int64 { return time.Now().UnixMicro() }
 
-// until returns when a time to live ends.
+// until returns the expiry time for a time to live.
 func until(now int64, ttl time.Duration) int64 {
 	return now + int64(max((min(ttl, longestTTL)+time.Microsecond-1)/time.Microsecond, 0))
 }
 
-// Get is Store.Get.
+// Get implements Store.Get.
 func (m *Memory) Get(ctx context.Context, key string) (Item, error) {
 	if err := m.begin(ctx, key); err != nil {
 		return Item{}, err
@@ -159,7 +157,7 @@ func (m *Memory) Get(ctx context.Context, key string) (Item, error) {
 	return Item{v.bytes, v.version, time.Duration(v.expires-now) * time.Microsecond}, nil
 }
 
-// Set is Store.Set.
+// Set implements Store.Set.
 func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version, ttl time.Duration) (Version, error) {
 	if err := m.begin(ctx, key); err != nil {
 		return Absent, err
@@ -181,7 +179,7 @@ func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version
 	return version, err
 }
 
-// set is Set but for a bound that is reached: then it reports that it has done nothing.
+// set is Set, except that it reports full and changes nothing if the store is full.
 func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (version Version, full bool, err error) {
 	now, s := nowMicros(), m.shard(key)
 	s.mu.Lock()
@@ -201,7 +199,7 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 	} else {
 		m.sweepSome(s, now)
 	}
-	if there && v.part != old.part { // it was there before Bound was called
+	if there && v.part != old.part { // set before Bound was called
 		old.part.add(-before)
 		v.part.add(before)
 		old.part = v.part
@@ -220,7 +218,7 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 
 func (v *value) cost(key string) int64 { return int64(len(key) + len(v.bytes) + valueCost) }
 
-// Expire is Store.Expire.
+// Expire implements Store.Expire.
 func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) error {
 	if err := m.begin(ctx, key); err != nil {
 		return err
@@ -241,7 +239,7 @@ func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) erro
 	return nil
 }
 
-// Run is Store.Run. The script runs while its part of the store is locked.
+// Run implements Store.Run. The script runs while its shard is locked.
 func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
 	if err := m.begin(ctx, key); err != nil {
 		return 0, err
@@ -259,7 +257,7 @@ func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args)
 	return result, nil
 }
 
-// run is Run but for a bound that is reached: then it reports that it has done nothing.
+// run is Run, except that it reports full and changes nothing if the store is full.
 func (m *Memory) run(key string, script *Script, args *Args) (result int64, full bool) {
 	hash := numberKey{maphash.String(m.seed, key), maphash.String(m.second, key)}
 	s := &m.shards[hash.first%shards]
@@ -298,7 +296,7 @@ func (m *Memory) run(key string, script *Script, args *Args) (result int64, full
 	return result, false
 }
 
-// Publish is Store.Publish.
+// Publish implements Store.Publish.
 func (m *Memory) Publish(ctx context.Context, topic string, message []byte) error {
 	if err := m.begin(ctx, topic); err != nil {
 		return err
@@ -307,7 +305,7 @@ func (m *Memory) Publish(ctx context.Context, topic string, message []byte) erro
 	return nil
 }
 
-// Subscribe is Store.Subscribe.
+// Subscribe implements Store.Subscribe.
 func (m *Memory) Subscribe(ctx context.Context, topic string, receive func(Message)) error {
 	if err := m.begin(ctx, topic); err != nil {
 		return err
@@ -315,7 +313,7 @@ func (m *Memory) Subscribe(ctx context.Context, topic string, receive func(Messa
 	return m.topics.subscribe(ctx, topic, receive)
 }
 
-// Close is Store.Close.
+// Close implements Store.Close.
 func (m *Memory) Close() error {
 	if m.closed.Swap(true) {
 		return nil

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// numbers is a hash table of the numbers of a shard, with open addressing. What counts many clients has many of them, and
-// little is known of each, so they take as little as they can: a slot has no key, which may be long, but 128 bits of a hash of it that nobody outside
-// can foresee. Two keys of a billion have the same once in 10^20 tables.
+// numbers is a hash table for the numbers of a shard, with open addressing. A service that counts per client has many
+// numbers with little data each, so a slot is small: instead of the key it holds 128 bits of a seeded hash of it.
+// Among a billion keys two have the same hash once in 10^20 tables.
 //
-// A slot takes 32 bytes. Three to four fifths of them are in use once there are some, or a few less where the allocator has given more: a number
-// takes 40 to 60 bytes.
+// A slot takes 32 bytes. In a table with many numbers, three to four fifths of the slots are in use (slightly fewer if
+// the allocator rounded up), so a number takes 40 to 60 bytes.
 //
-// Invariant: at least one slot is free, and every number lies in the run of slots in use that begins at its home.
+// Invariants: at least one slot is free; every number lies in the run of used slots that begins at its home slot.
 type numbers struct {
 	slots []numberSlot
 	used  int
-	next  int // the slot that is looked at next for what has expired
+	next  int // the slot to check next for expiry
 }
 
 type numberKey struct{ first, second uint64 }
@@ -24,19 +24,19 @@ type numberKey struct{ first, second uint64 }
 type numberSlot struct {
 	key     numberKey
 	n       int64
-	expires int64 // microseconds since 1970; 0: the slot is free
+	expires int64 // microseconds since 1970; 0 for a free slot
 }
 
 const (
 	fewestSlots = 8
-	usedNum     = 4 // four fifths of the slots may be in use
+	usedNum     = 4 // at most four fifths of the slots are used
 	usedDen     = 5
 
-	// numberCost is what a number takes, in bytes, at most.
+	// numberCost is the maximum size of a number, in bytes.
 	numberCost = 60
 )
 
-// find returns the slot of a key, or reports that it is not there.
+// find returns the slot of a key and reports whether it is present.
 func (t *numbers) find(key numberKey) (at int, known bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -49,7 +49,7 @@ func (t *numbers) find(key numberKey) (at int, known bool) {
 	return at, false
 }
 
-// home is where the run begins in which a key is looked for. The lowest bits of the hash have chosen the shard.
+// home returns the slot at which the search for a key begins. The lowest bits of the hash choose the shard.
 func (t *numbers) home(key numberKey) int {
 	hi, _ := bits.Mul64(key.first, uint64(len(t.slots)))
 	return int(hi)
@@ -62,7 +62,7 @@ func (t *numbers) after(at int) int {
 	return 0
 }
 
-// add puts in what is not there.
+// add inserts a number that is not present.
 func (t *numbers) add(s numberSlot) {
 	if (t.used+1)*usedDen > len(t.slots)*usedNum {
 		t.resize(len(t.slots) + len(t.slots)/3)
@@ -72,11 +72,11 @@ func (t *numbers) add(s numberSlot) {
 	t.used++
 }
 
-// resize moves all to so many slots, or a few more.
+// resize moves all numbers to a table of at least size slots.
 func (t *numbers) resize(size int) {
 	old := t.slots
 	t.slots = slices.Grow([]numberSlot(nil), max(size, fewestSlots))
-	t.slots = t.slots[:cap(t.slots)] // all that was allocated
+	t.slots = t.slots[:cap(t.slots)] // use the whole allocation
 	clear(t.slots)
 	t.used, t.next = 0, 0
 	for i := range old {
@@ -86,10 +86,10 @@ func (t *numbers) resize(size int) {
 	}
 }
 
-// remove frees a slot, and moves those behind it up that could not be found otherwise.
+// remove frees a slot and moves following numbers into the gap if their search would end there.
 func (t *numbers) remove(at int) {
 	for i := t.after(at); t.slots[i].expires != 0; i = t.after(i) {
-		if t.distance(t.home(t.slots[i].key), i) >= t.distance(at, i) { // its home is not between the gap and it
+		if t.distance(t.home(t.slots[i].key), i) >= t.distance(at, i) { // its home is not between the gap and its slot
 			t.slots[at] = t.slots[i]
 			at = i
 		}
@@ -98,7 +98,7 @@ func (t *numbers) remove(at int) {
 	t.used--
 }
 
-// distance is how many slots a run goes on from one slot to another.
+// distance returns the number of slots from one slot to another, in search order.
 func (t *numbers) distance(from, to int) int {
 	if to >= from {
 		return to - from
@@ -106,14 +106,15 @@ func (t *numbers) distance(from, to int) int {
 	return to - from + len(t.slots)
 }
 
-// sweep looks at so many slots, each time at the next ones, removes those that have expired, and returns how many these were.
+// sweep checks the given number of slots, continuing after the last sweep, removes expired numbers and returns their
+// count.
 func (t *numbers) sweep(slots int, now int64) (removed int) {
 	for range min(slots, len(t.slots)) {
 		if t.next >= len(t.slots) {
 			t.next = 0
 		}
 		if s := &t.slots[t.next]; s.expires != 0 && s.expires <= now {
-			t.remove(t.next) // another one may lie there now, and is looked at next
+			t.remove(t.next) // a moved number may be here now: check the slot again
 			removed++
 		} else {
 			t.next++
@@ -122,11 +123,11 @@ func (t *numbers) sweep(slots int, now int64) (removed int) {
 	return removed
 }
 
-// drop removes those whose end is chosen, and returns how many these were. Where few are left, so are slots.
+// drop removes the numbers with a chosen expiry time and returns their count. It shrinks a table that is nearly empty.
 func (t *numbers) drop(chosen func(expires int64) bool) (removed int) {
 	for at := 0; at < len(t.slots); {
 		if s := &t.slots[at]; s.expires != 0 && chosen(s.expires) {
-			t.remove(at) // another one may lie there now
+			t.remove(at) // a moved number may be here now
 			removed++
 		} else {
 			at++

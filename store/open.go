@@ -14,8 +14,8 @@ var openers struct {
 	by map[string]func(*url.URL) (Store, error)
 }
 
-// Register makes Open use an opener for URLs of a scheme. It is called by the init function of
-// packages that have a store, and panics when the scheme is taken.
+// Register registers an opener for URLs of a scheme. Packages of stores call it from an init function. It panics if
+// the scheme is registered already.
 func Register(scheme string, open func(*url.URL) (Store, error)) {
 	openers.Lock()
 	defer openers.Unlock()
@@ -28,15 +28,14 @@ func Register(scheme string, open func(*url.URL) (Store, error)) {
 	openers.by[scheme] = open
 }
 
-// Open opens the store that a URL names, which is typically the value of an environment variable: "" is one in memory
-// with default settings, and so is memory://, where ?max=64MiB sets MaxBytes. Others
-// need a package that registers the scheme:
+// Open opens the store of a URL, typically the value of an environment variable. "" and memory:// open a store in
+// memory with default settings; memory://?max=64MiB sets MaxBytes. Other schemes need a package that registers them:
 //
 //	import _ "github.com/dunlinhttp/dunlin/store/redis"
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
-// A setting that is unknown, malformed or said twice is an error. Errors do not repeat the URL, which may hold a password.
+// An unknown, malformed or repeated setting is an error. Errors do not contain the URL, which may hold a password.
 func Open(rawURL string) (Store, error) {
 	if rawURL == "" {
 		return NewMemory(MemoryConfig{}), nil
@@ -45,7 +44,7 @@ func Open(rawURL string) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: the URL of the store is malformed")
 	}
-	query, err := url.ParseQuery(u.RawQuery) // Query would leave out what is malformed
+	query, err := url.ParseQuery(u.RawQuery) // u.Query would ignore malformed settings
 	if err != nil {
 		return nil, fmt.Errorf("store: the settings in the URL of the store are malformed: %w", err)
 	}
@@ -90,7 +89,7 @@ func openMemory(query url.Values) (Store, error) {
 	return NewMemory(c), nil
 }
 
-// parseBytes reads 1024, 64KiB, 64MiB or 1GiB.
+// parseBytes parses a size such as 1024, 64KiB, 64MiB or 1GiB.
 func parseBytes(s string) (int64, error) {
 	digits, unit := s, int64(1)
 	for i, suffix := range []string{"KiB", "MiB", "GiB"} {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A part bounds what the values of one use hold, so that they leave room for others.
+// A part bounds the total size of the values with a key prefix, so that they leave room for others.
 type part struct {
-	prefix string // of the keys
+	prefix string // of keys
 	max    int64
 	held   atomic.Int64
 }
 
-// add counts n bytes more. A nil part has no bound, and counts nothing.
+// add adds n bytes to the size. A nil part has no bound and no size.
 func (p *part) add(n int64) {
 	if p != nil {
 		p.held.Add(n)
 	}
 }
 
-// fits counts n bytes more, or reports that there is no room for them.
+// fits adds n bytes to the size and reports whether they fit.
 func (p *part) fits(n int64) bool {
 	if p == nil || p.held.Add(n) <= p.max || n <= 0 {
 		return true
@@ -30,13 +30,13 @@ func (p *part) fits(n int64) bool {
 	return false
 }
 
-// parts are those of a store. They are few.
+// parts is the list of the parts of a store. It is short.
 type parts struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*part]
 }
 
-// of returns the part that a key belongs to, nil for none.
+// of returns the part of a key, or nil.
 func (ps *parts) of(key string) *part {
 	all := ps.all.Load()
 	if all == nil {
@@ -50,8 +50,9 @@ func (ps *parts) of(key string) *part {
 	return nil
 }
 
-// Bound bounds what the values hold whose keys begin with prefix, at most bytes, or a quarter of MaxBytes if that is 0, and returns the bound.
-// Beyond it Set fails with ErrFull. It is called before the first of these values is set; of several calls for a prefix the first counts.
+// Bound bounds the total size of the values whose keys begin with prefix to most bytes, or to a quarter of MaxBytes if
+// most is 0, and returns the bound. When it is reached, Set fails with ErrFull. Call it before the first of these
+// values is set. The first call for a prefix wins.
 func (m *Memory) Bound(prefix string, most int64) int64 {
 	if most == 0 {
 		most = m.max / 4
@@ -73,7 +74,7 @@ func (m *Memory) Bound(prefix string, most int64) int64 {
 	return most
 }
 
-// warn says, once a minute at most, that little room is left.
+// warn logs, at most once a minute, that the store is nearly full.
 func (m *Memory) warn() {
 	held := m.held.Load()
 	if held < m.max/5*4 {

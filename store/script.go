@@ -5,39 +5,38 @@ import (
 	"time"
 )
 
-// A Script is a computation on the number of one key, which a store carries out as one
-// step. It is written twice, once in Go and once in Lua, for stores that live
-// elsewhere; both must do the same. Integers stay exact up to 2^53, in Lua's numbers.
+// A Script is a computation on the number of a key. A store runs it atomically. It has two versions with the same
+// result: one in Go, and one in Lua for remote stores. Integers are exact up to 2^53, the limit of Lua's numbers.
 //
-// The number is 0 where there is none. In Go:
+// A missing number is 0. The Go version gets:
 //
-//	now    microseconds since 1970 by the store's clock, the same for all its clients
+//	now    the store's clock in microseconds since 1970, the same for all clients
 //	state  the number
-//	args   of the call
+//	args   the arguments of the call
 //
-// and in Lua the locals of the same names (a1 to a4 for args), to which the text assigns: state, keep and
-// result, where keep is in microseconds.
+// The Lua version has local variables of the same names (a1 to a4 for args), and assigns to state, keep and result.
+// keep is in microseconds.
 type Script struct {
-	Name string // for errors
+	Name string // used in errors
 
-	// Go returns the number that is to be, how long it is kept, and what Run returns. A
-	// number that is 0, or is kept for no time, is removed; KeepTTL leaves the time it has as it is.
+	// Go returns the next number, its time to live, and the result of Run. A number of 0, or with a time to live of 0,
+	// is removed. KeepTTL leaves the time to live unchanged.
 	Go func(now, state int64, args *Args) (next int64, keep time.Duration, result int64)
 
 	Lua string
 }
 
-// Args are a script's arguments.
+// Args are the arguments of a script.
 type Args [4]int64
 
-// KeepTTL, as a script's time, leaves it as it is.
+// KeepTTL, as the time to live returned by a script, leaves it unchanged.
 const KeepTTL time.Duration = -1
 
-// longestTTL stands for all times beyond it.
+// longestTTL replaces all longer times to live.
 const longestTTL = 10 * 365 * 24 * time.Hour
 
-// LuaBegin and LuaEnd are what a store with Lua puts around the text of a script, which
-// is the same for all of Redis's kind: KEYS[1] is the number's key and ARGV[1] to ARGV[4] are the arguments.
+// LuaBegin and LuaEnd surround the text of a script in stores that run Lua like Redis: KEYS[1] is the key of the
+// number, ARGV[1] to ARGV[4] are the arguments.
 const (
 	LuaBegin = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
@@ -54,7 +53,7 @@ return string.format('%.0f', result)
 `
 )
 
-// add adds args[0] to the number; one that begins lives for args[1] microseconds.
+// add adds args[0] to the number. A new number lives for args[1] microseconds.
 var add = &Script{
 	Name: "add",
 	Go: func(_, state int64, args *Args) (int64, time.Duration, int64) {
@@ -69,8 +68,7 @@ state = state + a1
 result = state`,
 }
 
-// Increment adds n to the number of a key and returns the sum. The number is forgotten ttl after
-// it has become other than 0.
+// Increment adds n to the number of a key and returns the sum. The number is removed ttl after it changed from 0.
 func Increment(ctx context.Context, s Store, key string, n int64, ttl time.Duration) (int64, error) {
 	if err := Check(key, ttl); err != nil {
 		return 0, err

@@ -7,75 +7,69 @@ import (
 	"time"
 )
 
-// A Store keeps values and numbers by key, for a time, and passes messages on. All
-// methods are safe for concurrent use and atomic; those that fail have changed nothing,
-// except that a call whose answer was lost (a deadline, a broken connection) may have been
-// carried out.
+// A Store keeps values and numbers by key for a limited time, and delivers messages. All methods are safe for
+// concurrent use and atomic. A failed call has changed nothing, except that a call whose answer was lost (a deadline,
+// a broken connection) may have taken effect.
 //
-// A key is any string that is not empty. Values and numbers do not meet: the
-// same key may name one of each.
+// A key is a non-empty string. Values and numbers have separate key spaces.
 type Store interface {
-	// Get returns the value of a key, or ErrNotFound. The bytes are shared: they
-	// must not be written to.
+	// Get returns the value of a key, or ErrNotFound. The bytes are shared: do not modify them.
 	Get(ctx context.Context, key string) (Item, error)
 
-	// Set gives the key a value, which is copied, if the version that it has is the given
-	// one: that of an Item or of an earlier Set, Absent for no value, Any for
-	// whatever there is. It returns the new version, which the key has never had before,
-	// and ErrConflict when the version is another. After ttl, which must be positive, the value is gone.
+	// Set sets the value of a key, which is copied, if its current version equals have: the version of an Item or of
+	// an earlier Set, Absent for a missing value, or Any. It returns the new version, which the key has never had
+	// before, or ErrConflict if the versions differ. The value expires after ttl, which must be positive.
 	Set(ctx context.Context, key string, value []byte, have Version, ttl time.Duration) (Version, error)
 
-	// Expire lets the value of a key live for ttl from now on; a ttl that is not
-	// positive removes it. It returns ErrNotFound where there is no value.
+	// Expire sets the remaining time to live of a value to ttl. A ttl that is zero or negative removes the value. It
+	// returns ErrNotFound if there is no value.
 	Expire(ctx context.Context, key string, ttl time.Duration) error
 
-	// Run changes the number of a key by a script, and returns what the script does.
+	// Run changes the number of a key with a script and returns the script's result.
 	Run(ctx context.Context, key string, script *Script, args Args) (int64, error)
 
-	// Publish sends a message, which is copied, to all who listen to a topic at this moment. Messages
-	// are delivered at most once, and those of a topic that are published one after the other in that order.
+	// Publish sends a message, which is copied, to all current subscribers of a topic. A message is delivered at most
+	// once. Messages published in sequence on a topic are delivered in that order.
 	Publish(ctx context.Context, topic string, message []byte) error
 
-	// Subscribe has receive called for each message of a topic, until ctx ends: one call
-	// at a time, on a goroutine of the store's. When Subscribe returns nil, messages
-	// published from now on are received, but for those that Message.Lost counts.
+	// Subscribe calls receive for each message of a topic until ctx ends: one call at a time, on a goroutine of the
+	// store. When Subscribe returns nil, every message published from then on is received, except those counted by
+	// Message.Lost.
 	Subscribe(ctx context.Context, topic string, receive func(Message)) error
 
-	// Close lets go of what the store has: connections, memory, subscriptions. Calls
-	// that come later fail with ErrClosed.
+	// Close releases connections, memory and subscriptions. Later calls fail with ErrClosed.
 	Close() error
 }
 
-// An Item is a value as a store has it.
+// An Item is the value of a key.
 type Item struct {
 	Value   []byte
 	Version Version
-	TTL     time.Duration // until it is gone
+	TTL     time.Duration // remaining time to live
 }
 
-// A Version tells the states of a key's value apart. Versions of one key grow.
+// A Version identifies a state of a key's value. The versions of a key increase.
 type Version uint64
 
 const (
 	Absent Version = 0           // there is no value
-	Any    Version = ^Version(0) // whatever there is, if anything
+	Any    Version = ^Version(0) // any value, or none
 )
 
-// A Message is one of a topic.
+// A Message is a message of a topic.
 type Message struct {
-	Body []byte // shared: it must not be written to
-	Lost uint64 // messages since the one before that were dropped, because the receiver was slow
+	Body []byte // shared: do not modify it
+	Lost uint64 // messages dropped before this one because the receiver was slow
 }
 
-// Errors that are told apart by errors.Is.
+// Errors to test with errors.Is.
 var (
 	ErrNotFound = errors.New("store: no value under this key")
 	ErrConflict = errors.New("store: the value has another version")
 	ErrFull     = errors.New("store: the bound on memory is reached")
 	ErrClosed   = errors.New("store: closed")
 
-	// ErrUnavailable says that the store did not answer, or is not asked because it
-	// did not answer before: see Guard.
+	// ErrUnavailable reports that the store did not answer, or that Guard's breaker is open.
 	ErrUnavailable = errors.New("store: unavailable")
 )
 
@@ -84,8 +78,7 @@ var (
 	errNoTTL = errors.New("store: the time to live is not positive")
 )
 
-// Check returns what is wrong with the arguments of Set, nil for nothing. It is for implementations
-// of Store.
+// Check returns an error if an argument of Set is invalid. It is for implementations of Store.
 func Check(key string, ttl time.Duration) error {
 	switch {
 	case key == "":
@@ -96,20 +89,19 @@ func Check(key string, ttl time.Duration) error {
 	return nil
 }
 
-// Update changes a value by compare-and-set: change is given what there is, nil for
-// nothing, and returns what is to be, which is set for ttl. When somebody else has
-// changed the value meanwhile, change is called again with what there is then; so it
-// should do nothing else, and no update is lost. Nothing is locked while it runs. An error of change
-// ends Update, which returns it.
+// Update changes a value by compare-and-set. It calls change with the current value, nil if there is none, and sets
+// the returned value for ttl. If another client has changed the value meanwhile, Update calls change again with the
+// new value. So no update is lost, and change should have no side effects. No lock is held while it runs. Update
+// returns the error of change.
 //
-// Update gives up when ctx ends.
+// Update stops when ctx ends.
 func Update(ctx context.Context, s Store, key string, ttl time.Duration, change func(old []byte) ([]byte, error)) error {
 	for attempt := 0; ; attempt++ {
 		item, err := s.Get(ctx, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		value, err := change(item.Value) // the zero Item says Absent
+		value, err := change(item.Value) // the version of a zero Item is Absent
 		if err != nil {
 			return err
 		}
@@ -123,10 +115,9 @@ func Update(ctx context.Context, s Store, key string, ttl time.Duration, change 
 	}
 }
 
-// Backoff waits before a compare-and-set that has failed with ErrConflict is tried again. The first
-// attempts do not wait; later ones wait for a random time that grows to 10 ms at most, so that many
-// callers for the same key do not hold each other up. It returns early, with the error, when ctx
-// ends.
+// Backoff waits before a compare-and-set that failed with ErrConflict is retried. The first attempts do not wait.
+// Later ones wait for a random time of at most 10 ms, so that many callers with the same key do not block each other.
+// When ctx ends it returns the context's error.
 func Backoff(ctx context.Context, attempt int) error {
 	if attempt < 3 {
 		return ctx.Err()

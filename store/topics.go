@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// topics are the subscriptions of a store in memory.
+// topics holds the subscriptions of a store in memory.
 type topics struct {
 	mu     sync.Mutex
 	by     map[string][]*subscription
-	ends   context.CancelFunc // of all subscriptions
+	ends   context.CancelFunc // ends all subscriptions
 	all    context.Context
 	closed bool
 }
 
-// A subscription has a bounded line of messages, and a goroutine that hands them out.
+// A subscription has a bounded queue of messages and a goroutine that delivers them.
 type subscription struct {
 	line chan Message
-	lost uint64 // since the last one that found room; topics.mu guards it
+	lost uint64 // messages dropped since the last queued one; guarded by topics.mu
 }
 
-// lineLength is how many messages wait for a slow receiver; further ones are lost.
-const lineLength = 64
+// queueLength is the length of a subscriber's queue. Further messages are dropped.
+const queueLength = 64
 
 func (t *topics) subscribe(ctx context.Context, topic string, receive func(Message)) error {
 	t.mu.Lock()
@@ -34,7 +34,7 @@ func (t *topics) subscribe(ctx context.Context, topic string, receive func(Messa
 		t.all, t.ends = context.WithCancel(context.Background())
 		t.by = map[string][]*subscription{}
 	}
-	s := &subscription{line: make(chan Message, lineLength)}
+	s := &subscription{line: make(chan Message, queueLength)}
 	t.by[topic] = append(t.by[topic], s)
 	go t.serve(ctx, t.all, topic, s, receive)
 	return nil
@@ -75,7 +75,7 @@ func (t *topics) publish(topic string, message []byte) {
 	if len(subscribers) == 0 {
 		return
 	}
-	own := slices.Clone(message) // one for all
+	own := slices.Clone(message) // one copy for all subscribers
 	for _, s := range subscribers {
 		select {
 		case s.line <- Message{own, s.lost}:

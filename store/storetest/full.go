@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// RunFull tests a store that has a bound, of a few MiB at most, and is for this test alone: what finds no room fails with store.ErrFull and changes
-// nothing, what is there stays, and room that is given back is there again.
+// RunFull tests the size limit of a store with a bound of a few MiB, used by this test alone. A value without room
+// fails with store.ErrFull and changes nothing, existing values stay, and released room can be used again.
 func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 	s := open(t)
 	t.Cleanup(func() { _ = s.Close() })
@@ -36,7 +36,7 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 	if item := b.mustBe(t, b.key("kept"), "v"); item.Version != kept || item.TTL > long {
 		t.Errorf("after that the value has version %d and lives for %v, want %d and at most %v", item.Version, item.TTL, kept, long)
 	}
-	for i := range n { // nothing was dropped for something new
+	for i := range n { // no live value was evicted
 		if item, err := b.Get(ctx, b.key(fmt.Sprint(i))); err != nil || len(item.Value) != size {
 			t.Fatalf("value %d has %d bytes, %v", i, len(item.Value), err)
 		}

@@ -43,11 +43,11 @@ func testMessages(t *testing.T, b *bench) {
 	}
 }
 
-// Messages of one who publishes come in order, without waiting for each.
+// Messages of one publisher arrive in order, without waits between them.
 func testMessageOrder(t *testing.T, b *bench) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	const n = 50 // as many as wait for a receiver
+	const n = 50 // the length of a subscriber's queue
 	got := [3]chan string{}
 	for i := range got {
 		got[i] = make(chan string, n)
@@ -97,7 +97,7 @@ func testSlowReceiver(t *testing.T, b *bench) {
 		}
 	}
 	close(release)
-	// Once there is room again the last one arrives, and says what was lost before.
+	// When the queue has room again, the next message arrives with the number of dropped ones.
 	eventually(t, "the line of messages is worked off", func() bool { return received.Load() > 0 })
 	sent := uint64(n)
 	publishLast := time.NewTicker(5 * time.Millisecond)
@@ -171,7 +171,7 @@ func testUnsubscribe(t *testing.T, b *bench) {
 }
 
 func testComingAndGoing(t *testing.T, b *bench) {
-	// Never so many messages at once that one who is slow may lose some.
+	// Fewer messages at a time than a slow subscriber's queue can hold.
 	const listeners, turns, times = 8, 5, 20
 	for i := range times {
 		var wg sync.WaitGroup
@@ -189,7 +189,7 @@ func testComingAndGoing(t *testing.T, b *bench) {
 	}
 }
 
-// listenOnce listens to a topic, publishes a message of its own, and leaves when that has come.
+// listenOnce subscribes to a topic, publishes a message and returns when that message has arrived.
 func listenOnce(t *testing.T, b *bench, own string) {
 	listening, leave := context.WithCancel(ctx)
 	defer leave()

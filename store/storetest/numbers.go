@@ -40,7 +40,7 @@ func testNumbers(t *testing.T, b *bench) {
 	})
 }
 
-// The first increment chooses the time, whatever the later ones say.
+// The first increment sets the time to live; later ones do not change it.
 func testNumberTime(t *testing.T, b *bench) {
 	key := b.key("n")
 	if _, err := store.Increment(ctx, b, key, 1, 20*time.Millisecond); err != nil {
@@ -55,8 +55,7 @@ func testNumberTime(t *testing.T, b *bench) {
 	}
 }
 
-// mix has every way a script can end: results of both signs, numbers that are kept, renewed, left and
-// removed.
+// mix covers every outcome of a script: results of both signs, and numbers that are kept, renewed, left and removed.
 var mix = &store.Script{
 	Name: "mix",
 	Go: func(_, state int64, a *store.Args) (int64, time.Duration, int64) {
@@ -81,11 +80,11 @@ func testScript(t *testing.T, b *bench) {
 		{store.Args{1, -1, 1}, -4},            // → 11
 		{store.Args{0, hour, -9}, -20},        // → 22
 		{store.Args{-44, hour, 0}, -22},       // → 0, removed
-		{store.Args{7, -1, 3}, 3},             // nothing has a time that could be left: → none
-		{store.Args{7, -1, 3}, 3},             // still none
-		{store.Args{1 << 51, hour, 0}, 0},     // large ones stay exact
+		{store.Args{7, -1, 3}, 3},             // no time to live to keep: none
+		{store.Args{7, -1, 3}, 3},             // none
+		{store.Args{1 << 51, hour, 0}, 0},     // large numbers are exact
 		{store.Args{-1, hour, 0}, -(1 << 51)}, // → 2^52-1
-		{store.Args{1, 0, 0}, 1 - 1<<52},      // kept for no time: → none
+		{store.Args{1, 0, 0}, 1 - 1<<52},      // time to live of 0: none
 		{store.Args{0, hour, 4}, 4},           // none
 	} {
 		n, err := b.Run(ctx, b.key("n"), mix, step.args)

@@ -1,11 +1,9 @@
-// Package storetest is what every store must do, as a test suite: for those who write
-// one.
+// Package storetest is the test suite for implementations of store.Store.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Store { return mine.New() })
 //	}
 //
-//	storetest.go  the suite, what it stands on, arguments, ends
 //	values.go     values
 //	numbers.go    numbers and scripts
 //	messages.go   messages
@@ -24,8 +22,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Run tests the stores that open returns, each of which is closed at the end of its test. They may share what they keep:
-// the suite uses keys that no other run has used.
+// Run tests the stores returned by open and closes each at the end of its test. The stores may share their data: each
+// run of the suite uses new keys.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	for _, test := range []struct {
 		name string
@@ -65,7 +63,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 
 var serial atomic.Int64
 
-// A bench is a store with keys of its own.
+// A bench is a store with its own key prefix.
 type bench struct {
 	store.Store
 	prefix string
@@ -108,7 +106,7 @@ func mustFail(t *testing.T, what string, err, want error) {
 	}
 }
 
-// eventually waits until something holds, for up to ten seconds.
+// eventually waits for holds to return true, for at most ten seconds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline, tick := time.After(10*time.Second), time.NewTicker(2*time.Millisecond)
@@ -141,7 +139,7 @@ func testBadArguments(t *testing.T, b *bench) {
 	}
 }
 
-// atOnce runs f n times, on several goroutines.
+// atOnce calls f n times, concurrently.
 func atOnce(t *testing.T, n int, f func(i int) error) {
 	t.Helper()
 	const workers = 16

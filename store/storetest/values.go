@@ -202,7 +202,7 @@ func testOneCreates(t *testing.T, b *bench) {
 	}
 }
 
-// Who has created a value removes it: no two have it at once, and each gets it in the end.
+// The creator of a value removes it. Two clients never hold the value at once, and each gets it in the end.
 func testLock(t *testing.T, b *bench) {
 	key := b.key("k")
 	var holders, most atomic.Int64
