@@ -1,4 +1,4 @@
-// Package caller finds out where users call the module, for messages about what they registered there.
+// Package caller records where the program called the module, for messages about its registrations.
 package caller
 
 import (
@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// A Place is where something was called. It is cheap to have, and expensive to say: names and lines take their time at
-// every start, and are hardly ever asked for. It is safe for concurrent use.
+// A Place is the place of a call. Recording one is cheap. Its file and line are looked up only by String, which is
+// expensive and rarely needed. It is safe for concurrent use.
 type Place struct {
-	pcs [16]uintptr // not so many are in packages that register for others
+	pcs [16]uintptr // enough for the frames of packages that register for others
 	n   int
 }
 
-// Here returns the place of the caller.
+// Here returns the place of its caller.
 func Here() *Place {
 	p := new(Place)
 	p.n = runtime.Callers(2, p.pcs[:])
 	return p
 }
 
-// String returns file:line of the nearest caller outside package dunlin and those that register routes for others.
+// String returns file:line of the nearest caller outside package dunlin and the packages that register routes.
 func (p *Place) String() string {
 	for frames, more := runtime.CallersFrames(p.pcs[:p.n]), true; more; {
 		var f runtime.Frame
@@ -36,5 +36,5 @@ func (p *Place) String() string {
 	return "unknown place"
 }
 
-// LogValue has handlers that want the record say the place.
+// LogValue resolves the place only if a handler uses the record.
 func (p *Place) LogValue() slog.Value { return slog.StringValue(p.String()) }

@@ -6,21 +6,21 @@ import (
 	"sync/atomic"
 )
 
-// Results remembers what calls have returned that do nothing but return something, such as a group with a limit: who
-// leaves that lie has called in vain. It is safe for concurrent use.
+// Results records the results of calls that have no effect except their result, such as a group with a limit. An
+// unused result is a mistake of the caller. It is safe for concurrent use.
 type Results struct {
 	mu  sync.Mutex
 	all []*Result
 }
 
-// A Result is what such a call has returned. It is safe for concurrent use; nil is one that is not remembered.
+// A Result is the record of one call. It is safe for concurrent use. The methods of a nil Result do nothing.
 type Result struct {
 	call  string
 	place Place
 	used  atomic.Bool
 }
 
-// New remembers the result of a call, which its function makes.
+// New records the result of a call, named by the function that was called.
 func (r *Results) New(call string) *Result {
 	result := &Result{call: call}
 	result.place.n = runtime.Callers(3, result.place.pcs[:])
@@ -30,14 +30,14 @@ func (r *Results) New(call string) *Result {
 	return result
 }
 
-// Use notes that something was done with the result.
+// Use marks the result as used.
 func (r *Result) Use() {
 	if r != nil {
 		r.used.Store(true)
 	}
 }
 
-// Unused tells of the results with which nothing was done, and forgets them all.
+// Unused calls tell for each unused result and removes all records.
 func (r *Results) Unused(tell func(call string, at *Place)) {
 	r.mu.Lock()
 	all := r.all

@@ -1,6 +1,6 @@
-// Package files has what serving files needs beside http.ServeContent: opening what a name
-// stands for, ETags, ranges as that understands them, files that can only be read forward, and names that no file can have. It
-// knows no HTTP but the form of an ETag and of a Range.
+// Package files contains the parts of file serving that http.ServeContent lacks: opening a file or the index of a
+// directory, ETags, Range fields that ServeContent understands, files without Seek, and errors for invalid names. Of
+// HTTP it knows only the syntax of ETag and Range.
 package files
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Opener returns the function that opens a file, or the index.html of a
-// directory, and says which.
+// Opener returns the function that opens a file, or the index.html of a directory. The function reports which of them
+// it opened.
 func Opener(open func(name string) (fs.File, error), name string) func() (f fs.File, index bool, err error) {
 	return func() (fs.File, bool, error) {
 		f, err := open(name)
@@ -33,34 +33,33 @@ func Opener(open func(name string) (fs.File, error), name string) func() (f fs.F
 		if !info.IsDir() {
 			return f, false, nil
 		}
-		_ = f.Close() // nothing was written to it
+		_ = f.Close() // opened for reading: no error to lose
 		f, err = open(path.Join(name, IndexPage))
 		return f, true, err
 	}
 }
 
-// IndexPage is what a directory stands for.
+// IndexPage is the file that is served for a directory.
 const IndexPage = "index.html"
 
-// NamesNoFile reports whether a file could not be opened because of its name, which
-// systems say in several ways.
+// NamesNoFile reports whether err means that the name of a file is invalid. The error depends on the system.
 func NamesNoFile(err error) bool {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return slices.Contains(badNames, number)
 	}
 	wrong, ok := errors.AsType[*fs.PathError](err)
-	return ok && wrong.Err.Error() == "path escapes from parent" // that of os.Root has no name
+	return ok && wrong.Err.Error() == "path escapes from parent" // the error of os.Root has no name
 }
 
-// youngFile is the age from which a file that is written again is sure to get
-// another time: below it, its ETag is weak (RFC 9110 section 8.8.1).
+// youngFile is the age below which a further write might leave the modification time unchanged. The ETag of a younger
+// file is weak (RFC 9110 section 8.8.1).
 const youngFile = 2 * time.Second
 
-// Tags are the ETags of files without a time, by name: hashes of their content, which is taken
-// to never change.
+// Tags holds the ETags of files without a modification time, by name. They are hashes of the content, which must never
+// change.
 type Tags struct{ known sync.Map }
 
-// Of returns the ETag of a file, "" for none. t may be nil: then files without a time have none.
+// Of returns the ETag of a file, or "". If t is nil, files without a modification time have no ETag.
 func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 	if at := info.ModTime(); !at.IsZero() {
 		tag := `"` + strconv.FormatInt(at.UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36) + `"`
@@ -77,7 +76,7 @@ func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, content); err != nil {
-		return "" // serving it will fail as well
+		return "" // serving will fail, too
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return ""
@@ -87,10 +86,10 @@ func (t *Tags) Of(name string, content io.ReadSeeker, info fs.FileInfo) string {
 	return tag
 }
 
-// Range returns the Range field for http.ServeContent, for a content of the given size: nil if the request's
-// counts as none, because the method is not GET or its unit is unknown (RFC 9110 section 14.2), and a value
-// that ServeContent refuses if it is malformed. By itself ServeContent answers HEAD with a part, refuses
-// other units, "BYTES" and numbers beyond an int64, and takes "-0", which names no bytes, for a range.
+// Range returns the Range field for http.ServeContent and a content of the given size. It is nil if the request's
+// field must be ignored, because the method is not GET or the unit is unknown (RFC 9110 section 14.2). For a malformed
+// field it is a value that ServeContent refuses. Without Range, ServeContent would answer HEAD with a part, refuse
+// other units, "BYTES" and numbers beyond an int64, and accept "-0", which is no valid range.
 func Range(method, field string, size int64) []string {
 	const malformed = "bytes=-"
 	unit, set, _ := strings.Cut(field, "=")
@@ -101,7 +100,7 @@ func Range(method, field string, size int64) []string {
 	for spec := range strings.SplitSeq(set, ",") {
 		spec = strings.Trim(spec, " \t")
 		if spec == "" {
-			continue // an empty element of a list (RFC 9110 section 5.6.1)
+			continue // an empty list element (RFC 9110 section 5.6.1)
 		}
 		from, to, dash := strings.Cut(spec, "-")
 		first, okFirst := position(from)
@@ -110,7 +109,7 @@ func Range(method, field string, size int64) []string {
 		case !dash || !okFirst || !okLast || from == "" && to == "" || from != "" && to != "" && last < first:
 			return []string{malformed}
 		case from == "" && last == 0:
-			from, to = strconv.FormatInt(size, 10), "" // which is outside of it, too
+			from, to = strconv.FormatInt(size, 10), "" // also outside the content
 		case from == "":
 			to = strconv.FormatInt(last, 10)
 		case to == "":
@@ -129,7 +128,7 @@ func Range(method, field string, size int64) []string {
 	return []string{"bytes=" + known.String()}
 }
 
-// position reads digits, and nothing else; what is beyond any file is cut down.
+// position parses a string of digits. It limits numbers beyond the size of any file.
 func position(s string) (n int64, ok bool) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -140,25 +139,24 @@ func position(s string) (n int64, ok bool) {
 	return n, true
 }
 
-// Seekable returns f, of the given size, as something that can be read from anywhere. open opens
-// it again. close closes what that has led to, beside f.
+// Seekable returns a seekable view of f, whose size is given. open opens the file again. close closes files opened
+// that way, but not f.
 func Seekable(f fs.File, size int64, open func() (f fs.File, index bool, err error)) (content io.ReadSeeker, close func()) {
 	if content, ok := f.(io.ReadSeeker); ok {
 		return content, func() {}
 	}
 	all := &forward{file: f, open: open, size: size}
-	return all, func() { _ = all.file.Close() } // nothing was written to it
+	return all, func() { _ = all.file.Close() } // opened for reading: no error to lose
 }
 
-// A forward makes a file seekable that can only be read forward, such as
-// one in a zip archive: it skips what is before the offset, and opens the file
+// A forward makes a file without Seek seekable, such as a file in a zip archive. It skips forward, and opens the file
 // again to go back.
 type forward struct {
 	file fs.File
 	open func() (f fs.File, index bool, err error)
 	size int64
-	at   int64 // where file is
-	want int64 // where Read shall begin
+	at   int64 // the offset of file
+	want int64 // the offset of the next Read
 }
 
 func (f *forward) Seek(offset int64, whence int) (int64, error) {
@@ -181,7 +179,7 @@ func (f *forward) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		_ = f.file.Close() // nothing was written to it
+		_ = f.file.Close() // opened for reading: no error to lose
 		f.file, f.at = again, 0
 	}
 	if f.want > f.at {

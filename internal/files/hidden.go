@@ -2,7 +2,7 @@ package files
 
 import "strings"
 
-// Hidden reports whether an element of a name begins with a dot, but for "." alone and .well-known (RFC 8615).
+// Hidden reports whether an element of a name begins with a dot, except "." itself and .well-known (RFC 8615).
 func Hidden(name string) bool {
 	if name == "." {
 		return false

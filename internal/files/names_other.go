@@ -4,6 +4,6 @@ package files
 
 import "syscall"
 
-// badNames is what open(2) says of a name that no file can have: it goes on below a
-// file, is too long, goes around in symbolic links, or has a NUL.
+// badNames are the errors of open(2) for an invalid name: an element below a file, a name that is too long, a loop of
+// symbolic links, or a NUL.
 var badNames = []syscall.Errno{syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL}

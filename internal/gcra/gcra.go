@@ -1,30 +1,29 @@
-// Package gcra limits rates by the generic cell rate algorithm (ITU-T I.371): what is known of
-// a key is one point in time, its theoretical arrival time (TAT), up to which it has used its quota in advance.
+// Package gcra limits rates by the generic cell rate algorithm (ITU-T I.371). The state of a key is one point in time,
+// its theoretical arrival time (TAT), up to which it has used its quota in advance.
 //
 //	          now        TAT
 //	───────────┼──────────┼──────────▶
 //	           │◀─ used ─▶│            used ≤ tolerance: the quota, as time
 //
-// Each request moves the TAT on by one interval, the window divided by the quota; time
-// alone brings the quota back. A key whose TAT has passed is as good as unknown, so
-// forgetting it loses nothing.
+// Each request moves the TAT forward by one interval, which is the window divided by the quota. As time passes, the
+// quota returns. A key whose TAT has passed is equivalent to an unknown key, so it can be forgotten.
 package gcra
 
-// A Rate is how much a key may do. Times are in one unit, which is the caller's.
+// A Rate is the rate limit of a key. All times have the same unit, chosen by the caller.
 type Rate struct {
-	Interval  int64 // that one request uses
-	Tolerance int64 // that may be used in advance: requests at once times Interval
+	Interval  int64 // used by one request
+	Tolerance int64 // that can be used in advance: the burst times Interval
 }
 
-// A Verdict says whether a request may pass.
+// A Verdict is the decision about a request.
 type Verdict struct {
 	Admitted bool
-	Used     int64 // of the tolerance, with this request if it was admitted
-	Wait     int64 // until a request would be admitted; 0 if this one was
+	Used     int64 // part of the tolerance in use, including this request if it was admitted
+	Wait     int64 // time until a request would be admitted; 0 if this one was
 }
 
-// Take judges a request at a time, given the key's TAT (0 for unknown), and returns the TAT that
-// is to be kept. What is refused leaves it as it is.
+// Take decides about a request at time now, given the key's TAT (0 if unknown), and returns the next TAT. A refused
+// request leaves the TAT unchanged.
 func (r Rate) Take(tat, now int64) (int64, Verdict) {
 	used := max(tat-now, 0)
 	if after := used + r.Interval; after <= r.Tolerance {
@@ -33,5 +32,5 @@ func (r Rate) Take(tat, now int64) (int64, Verdict) {
 	return tat, Verdict{false, used, used + r.Interval - r.Tolerance}
 }
 
-// Remaining returns how many requests are left when so much is used.
+// Remaining returns the number of requests left when used is the part of the tolerance in use.
 func (r Rate) Remaining(used int64) int64 { return max(r.Tolerance-used, 0) / r.Interval }

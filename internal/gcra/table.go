@@ -2,43 +2,43 @@ package gcra
 
 import "sync"
 
-// A Table keeps the TATs of many keys, which are known by 64-bit hashes that nobody outside can
-// foresee: two keys that share one, which of a million happens to no two but once in 10^7 tables, share a quota.
+// A Table keeps the TATs of many keys, identified by seeded 64-bit hashes. Keys with the same hash share a quota.
+// Among a million keys this happens once in 10^7 tables.
 //
-// It is a hash table with open addressing in shards. A slot takes 16 bytes, and between a quarter
-// and five eighths of the slots are in use once there are many keys: a key takes 26 to 64 bytes. What has expired stays where it is until its slot
-// is needed: there is no timer.
+// It is a sharded hash table with open addressing. A slot takes 16 bytes. In a large table a quarter to five eighths
+// of the slots are used, so a key takes 26 to 64 bytes. There is no timer: an expired key stays until its slot is
+// needed.
 type Table struct {
-	shards [shards]shard // each is one line of a cache, on 64 bits
+	shards [shards]shard // each is one cache line on 64-bit systems
 }
 
 const (
 	shards  = 64
-	fewest  = 8 // slots of a shard that is in use
-	nearby  = 8 // slots among which a victim is chosen
-	usedNum = 5 // five eighths of the slots may be in use
+	fewest  = 8 // minimum number of slots in a used shard
+	nearby  = 8 // number of candidates for eviction
+	usedNum = 5 // at most five eighths of the slots are used
 	usedDen = 8
 )
 
-// Invariant of a shard: at least one slot is free (hash 0), and every key lies in the run of
-// slots in use that begins at its home.
+// Invariants of a shard: at least one slot is free (hash 0); every key lies in the run of used slots that begins at
+// its home slot.
 type shard struct {
 	mu    sync.Mutex
-	slots []slot // a power of two
-	used  int32  // slots in use, expired ones included
+	slots []slot // length is a power of two
+	used  int32  // used slots, including expired ones
 
-	evictions int32 // that are made before expired slots are looked for again
+	evictions int32 // until the next search for expired slots
 	rate      Rate  // of the table
-	most      int64 // slots of a shard of the table
+	most      int64 // maximum number of slots of a shard
 }
 
 type slot struct {
-	hash uint64 // 0: free
+	hash uint64 // 0 if free
 	tat  int64
 }
 
-// NewTable returns an empty table for about so many keys at most: when there is no room for a
-// new one, that among a few goes which has used least.
+// NewTable returns an empty table for about the given number of keys. When it is full, a new key replaces the least
+// used of a few neighbors.
 func NewTable(rate Rate, keys int) *Table {
 	most := fewest
 	for most/usedDen*usedNum*shards < keys {
@@ -51,12 +51,12 @@ func NewTable(rate Rate, keys int) *Table {
 	return t
 }
 
-// Take judges a request of a key at a time, which must not go back, and notes it if it is admitted.
+// Take decides about a request of a key at time now, and records it if it is admitted. Time must not go back.
 func (t *Table) Take(hash uint64, now int64) (v Verdict) {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
 	if n := len(s.slots); n > 0 {
-		if e := &s.slots[int(hash)&(n-1)]; e.hash == hash { // it is at home, as most are
+		if e := &s.slots[int(hash)&(n-1)]; e.hash == hash { // the common case: the key is in its home slot
 			e.tat, v = s.rate.Take(e.tat, now)
 			s.mu.Unlock()
 			return v
@@ -67,7 +67,7 @@ func (t *Table) Take(hash uint64, now int64) (v Verdict) {
 	return v
 }
 
-// take is Table.Take in the shard, whose lock is held.
+// take is Table.Take in the shard. The caller holds the lock.
 func (s *shard) take(hash uint64, now int64) (v Verdict) {
 	var tat int64
 	at, known := s.find(hash, now)
@@ -81,7 +81,7 @@ func (s *shard) take(hash uint64, now int64) (v Verdict) {
 	return v
 }
 
-// Look is Take that notes nothing.
+// Look is Take without recording the request.
 func (t *Table) Look(hash uint64, now int64) Verdict {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (t *Table) Look(hash uint64, now int64) Verdict {
 	return v
 }
 
-// Note sets how much a key has used, as somebody else knows it.
+// Note sets the used part of a key's tolerance, as known by another counter.
 func (t *Table) Note(hash uint64, now, used int64) {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (t *Table) Note(hash uint64, now, used int64) {
 	s.put(at, known, slot{hash, now + used}, now)
 }
 
-// Bytes returns what the table takes.
+// Bytes returns the size of the table.
 func (t *Table) Bytes() int64 {
 	var n int64
 	for i := range t.shards {
@@ -115,16 +115,16 @@ func (t *Table) Bytes() int64 {
 	return n
 }
 
-// shard returns where a hash belongs, and the hash, which is not 0.
+// shard returns the shard of a hash, and the hash changed to be not 0.
 func (t *Table) shard(hash uint64) (*shard, uint64) {
 	if hash == 0 {
 		hash = 1
 	}
-	return &t.shards[hash>>58], hash // the upper 6 bits; slots are chosen by the lower ones
+	return &t.shards[hash>>58], hash // by the upper 6 bits; the lower bits choose the slot
 }
 
-// find returns the slot of a hash, or, if it is not known, one that could be its: one that
-// has expired, else a free one, else -1 in a shard without slots.
+// find returns the slot of a hash. For an unknown hash it returns a slot to use: an expired one, otherwise a free one,
+// otherwise -1 in a shard without slots.
 func (s *shard) find(hash uint64, now int64) (at int, known bool) {
 	at = -1
 	if len(s.slots) == 0 {
@@ -142,14 +142,14 @@ func (s *shard) find(hash uint64, now int64) (at int, known bool) {
 			}
 			return at, false
 		case at < 0 && e.tat <= now:
-			at = i // it may be taken over: the run stays a run
+			at = i // reusing it keeps the run intact
 		}
 	}
 }
 
-// put stores a slot where find has said.
+// put stores e in the slot returned by find.
 func (s *shard) put(at int, known bool, e slot, now int64) {
-	if !known && (at < 0 || s.slots[at].hash == 0) { // one more is in use
+	if !known && (at < 0 || s.slots[at].hash == 0) { // one more slot is used
 		if int(s.used)+1 > len(s.slots)/usedDen*usedNum {
 			s.makeRoom(e.hash, now)
 			at, _ = s.find(e.hash, now)
@@ -161,8 +161,8 @@ func (s *shard) put(at int, known bool, e slot, now int64) {
 	s.slots[at] = e
 }
 
-// makeRoom drops what has expired, and doubles the slots where too much is left. At the bound it drops a key
-// near to where the new one will be, and looks for expired ones only now and then.
+// makeRoom removes expired keys, and doubles the number of slots if too many remain. In a table of maximum size it
+// evicts a key near the home slot of the new one, and searches for expired keys only occasionally.
 func (s *shard) makeRoom(hash uint64, now int64) {
 	if s.evictions > 0 {
 		s.evictions--
@@ -195,8 +195,7 @@ func (s *shard) makeRoom(hash uint64, now int64) {
 	}
 }
 
-// evict removes, of the first keys at or after a slot, the one that has used least: it loses least
-// by being forgotten.
+// evict removes the key with the lowest use among the first keys at or after a slot. It loses the least.
 func (s *shard) evict(home int) {
 	mask := len(s.slots) - 1
 	victim, seen := -1, 0
@@ -211,12 +210,12 @@ func (s *shard) evict(home int) {
 	s.remove(victim)
 }
 
-// remove frees a slot, and moves those behind it up that could not be found otherwise.
+// remove frees a slot and moves following keys into the gap if their search would end there.
 func (s *shard) remove(i int) {
 	mask := len(s.slots) - 1
 	for j := (i + 1) & mask; s.slots[j].hash != 0; j = (j + 1) & mask {
 		home := int(s.slots[j].hash) & mask
-		if (j-home)&mask >= (j-i)&mask { // its home is not between the gap and it
+		if (j-home)&mask >= (j-i)&mask { // its home is not between the gap and its slot
 			s.slots[i] = s.slots[j]
 			i = j
 		}

@@ -1,7 +1,6 @@
-// Package proxyproto reads the header of the PROXY protocol, by which a proxy says in front
-// of everything else whose connection it passes on:
-// https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, versions 1 (a line of text)
-// and 2 (binary). It does no I/O.
+// Package proxyproto parses the header of the PROXY protocol, which a proxy sends first on a connection to name the
+// client: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, versions 1 (a text line) and 2 (binary). It
+// does no I/O.
 package proxyproto
 
 import (
@@ -17,12 +16,12 @@ import (
 )
 
 const (
-	// MaxHeader is the longest header that is taken, in bytes: one of version 2 with what
-	// proxies and clouds add about TLS and themselves has some hundreds.
+	// MaxHeader is the maximum size of a header, in bytes. A header of version 2 with TLS and cloud extensions has
+	// some hundred bytes.
 	MaxHeader = 4096
 
-	maxLine = 107 // of version 1, its end included; section 2.1
-	fixed   = 16  // bytes of version 2 before what the length counts
+	maxLine = 107 // of version 1, with its line end; section 2.1
+	fixed   = 16  // bytes of version 2 before the variable part
 )
 
 const (
@@ -30,7 +29,7 @@ const (
 	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
 )
 
-// Why a header is refused.
+// Reasons to refuse a header.
 var (
 	ErrSignature = errors.New("the connection does not begin with a PROXY protocol header")
 	ErrLine      = errors.New("malformed PROXY protocol header of version 1")
@@ -40,9 +39,8 @@ var (
 	ErrChecksum  = errors.New("PROXY protocol header with a wrong checksum")
 )
 
-// Parse reads the header that b begins with, and returns how many bytes it takes: 0 if more
-// must come. client is the zero AddrPort where the header does not say whose connection it
-// is, such as for the proxy's own.
+// Parse parses the header at the start of b and returns its size, or 0 if it is incomplete. client is the zero
+// AddrPort if the header names no client, as for the proxy's own connections.
 func Parse(b []byte) (n int, client netip.AddrPort, err error) {
 	switch {
 	case hasPrefix(b, signature2):
@@ -61,7 +59,7 @@ func hasPrefix(b []byte, prefix string) bool {
 
 var space = []byte(" ")
 
-// parse1 reads "PROXY TCP4 192.0.2.1 198.51.100.7 5000 80" and the like.
+// parse1 parses a line such as "PROXY TCP4 192.0.2.1 198.51.100.7 5000 80".
 func parse1(b []byte) (n int, client netip.AddrPort, err error) {
 	end := bytes.IndexByte(b[:min(len(b), maxLine)], '\n')
 	if end < 0 {
@@ -76,7 +74,7 @@ func parse1(b []byte) (n int, client netip.AddrPort, err error) {
 	line := b[len(signature1) : end-1]
 	family, rest, more := bytes.Cut(line, space)
 	if string(family) == "UNKNOWN" {
-		return end + 1, client, nil // what follows is of no meaning
+		return end + 1, client, nil // the rest has no meaning
 	}
 	var fields [4][]byte
 	for i := range fields {
@@ -98,20 +96,20 @@ func parse1(b []byte) (n int, client netip.AddrPort, err error) {
 	return end + 1, netip.AddrPortFrom(from, port), nil
 }
 
-// address reads an address of the family TCP4 or TCP6.
+// address parses an address of the family TCP4 or TCP6.
 func address(text, family []byte) (netip.Addr, bool) {
 	const longest = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 	if len(text) > longest {
 		return netip.Addr{}, false
 	}
-	a, err := netip.ParseAddr(view.String(text)) // an error is dropped at once
+	a, err := netip.ParseAddr(view.String(text)) // the error, which would keep the string, is dropped
 	if err != nil || a.Zone() != "" || a.Is4() != (string(family) == "TCP4") || string(family) != "TCP4" && string(family) != "TCP6" {
 		return netip.Addr{}, false
 	}
 	return a.Unmap(), true
 }
 
-// portOf reads a decimal number without leading zeros.
+// portOf parses a decimal number without leading zeros.
 func portOf(text []byte) (uint16, bool) {
 	if len(text) == 0 || len(text) > 5 || text[0] == '0' && len(text) > 1 {
 		return 0, false
@@ -126,9 +124,9 @@ func portOf(text []byte) (uint16, bool) {
 	return uint16(n), n <= 65535
 }
 
-// Version 2, section 2.2: the 13th and 14th bytes.
+// The 13th and 14th bytes of version 2, section 2.2.
 const (
-	commandLocal = 0x20 // the proxy's own connection, such as to see whether we live
+	commandLocal = 0x20 // the proxy's own connection, such as a health check
 	commandProxy = 0x21
 
 	familyNone = 0x00
@@ -151,7 +149,7 @@ func parse2(b []byte) (n int, client netip.AddrPort, err error) {
 	case len(b) < n:
 		return 0, client, nil
 	case command == commandLocal:
-		return n, client, nil // what follows is to be skipped
+		return n, client, nil // ignore the rest
 	}
 	addresses := 0
 	body := b[fixed:n]
@@ -182,17 +180,16 @@ func parse2(b []byte) (n int, client netip.AddrPort, err error) {
 	return n, client, nil
 }
 
-// typeChecksum is the type of the extension that has the CRC-32C of the header, which is
-// reckoned with zeros in its place (section 2.2.4).
+// typeChecksum is the type of the extension with the CRC-32C of the header, computed with zeros in its place (section
+// 2.2.4).
 const typeChecksum = 0x03
 
-// castagnoli is made when the first checksum comes: programs without proxies start without it.
+// castagnoli is created for the first checksum, since most programs need none.
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 var zeros = make([]byte, 4)
 
-// checkExtensions looks at the extensions of a header, from at on: type, length in two
-// bytes, value.
+// checkExtensions checks the extensions of a header from offset at: type, length in two bytes, value.
 func checkExtensions(header []byte, at int) error {
 	for at < len(header) {
 		if len(header)-at < 3 {
@@ -219,7 +216,7 @@ func checkExtensions(header []byte, at int) error {
 	return nil
 }
 
-// From returns a socket with the address of the client whose connection it is.
+// From returns the socket with the given client address as its RemoteAddr.
 func From(socket net.Conn, client net.Addr) net.Conn {
 	switch c := socket.(type) {
 	case *net.TCPConn:
@@ -230,7 +227,7 @@ func From(socket net.Conn, client net.Addr) net.Conn {
 	return &connFrom{socket, client}
 }
 
-// They keep what a socket of their kind can do, such as to close one direction.
+// These types keep the optional methods of their kind of socket, such as closing one direction.
 type (
 	tcpFrom struct {
 		*net.TCPConn

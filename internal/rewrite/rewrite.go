@@ -1,4 +1,4 @@
-// Package rewrite has paths stand for others before requests are routed.
+// Package rewrite maps the path of a request to another path before routing.
 package rewrite
 
 import (
@@ -11,22 +11,24 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// Rules say which paths stand for which others. The zero value has none. Rules may be added while paths are looked up, in any number of goroutines.
+// Rules maps paths. The zero value is empty. Rules may be added concurrently with lookups.
 type Rules struct {
 	router router.Router[*target]
 	any    atomic.Bool
 }
 
-// A Match is what Path works in: one that is used again spares it an allocation. The zero value is ready.
+// A Match is the working memory of Path. Reusing one saves an allocation. The zero value is ready.
 type Match = router.Match[*target]
 
-// A target is the path that another one stands for: /people/{id}/files/{path...} has the texts "/people/", "/files/" and "", and two parameters.
+// A target is a path with parameters: /people/{id}/files/{path...} has the texts "/people/", "/files/" and "", and two
+// parameters.
 type target struct {
-	texts  []string // canonical, one more than params
-	params []int    // of the rule's pattern
+	texts  []string // canonical; one more than params
+	params []int    // indexes of parameters in the rule's pattern
 }
 
-// Add adds a rule: a path that the pattern from matches stands for to, in which {name} is a parameter of from, and {name...} one with slashes.
+// Add adds a rule that maps paths that match the pattern from to the path to. In it {name} is a parameter of from, and
+// {name...} one that may contain slashes.
 func (r *Rules) Add(from, to, place string) error {
 	var scratch router.Router[*target]
 	reg := router.Route[*target]{Methods: "*", Pattern: from, Place: place}
@@ -37,7 +39,7 @@ func (r *Rules) Add(from, to, place string) error {
 	if reg.Value, err = parse(to, scratch.Info(0).Params); err != nil {
 		return fmt.Errorf("the target %q %w", to, err)
 	}
-	if err = r.router.Add(reg); err == nil { // it knows what is ambiguous
+	if err = r.router.Add(reg); err == nil { // fails if the pattern is ambiguous
 		r.any.Store(true)
 	}
 	return err
@@ -69,8 +71,8 @@ func parse(to string, params []router.Param) (*target, error) {
 // Any reports whether there are rules.
 func (r *Rules) Any() bool { return r.any.Load() }
 
-// Path returns the path that a canonical one stands for; false for one that stands for itself. What a rule has made is not looked up again, so
-// rules make no circles.
+// Path returns the target of a canonical path, or false if no rule matches. The result is not mapped again, so rules
+// cannot loop.
 func (r *Rules) Path(path string, m *Match) (string, bool) {
 	if r.router.Lookup(http.MethodGet, "", path, m) != router.Found {
 		return "", false
@@ -85,8 +87,9 @@ func (r *Rules) Path(path string, m *Match) (string, bool) {
 	return b.String(), true
 }
 
-// OtherSlash returns a path with a slash more or less at its end, to redirect to. Where it stands for another one, that was sent ("" for none), it is
-// that one, changed in this way, if the rules lead from there to the same: else nobody could have got there by what they know.
+// OtherSlash returns the redirect target for a path with or without its final slash. sent is the path that a rule
+// mapped to path, or "". If the rules map the same change of sent to the changed path, the target is the changed sent
+// path, which the client knows. Otherwise it is the changed path.
 func (r *Rules) OtherSlash(sent, path string) string {
 	path = otherSlash(path)
 	if sent != "" {
@@ -105,7 +108,7 @@ func otherSlash(path string) string {
 	return path + "/"
 }
 
-// SetPath has a request of net/http ask for a canonical path. The request's URL is replaced, not changed: others may have it.
+// SetPath sets the canonical path of a net/http request. It replaces the request's URL, which other code may share.
 func SetPath(req *http.Request, path string) {
 	u := *req.URL
 	u.Path, u.RawPath = router.Unescape(path), ""

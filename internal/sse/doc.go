@@ -1,3 +1,3 @@
-// Package sse has what event streams are made of: events as bytes (encode.go), what sends them and signs of
-// life (send.go), and who is told when the server is about to end (drain.go).
+// Package sse encodes event streams (encode.go), sends events and heartbeats (send.go), and notifies open streams of a
+// drain (drain.go).
 package sse

@@ -2,25 +2,25 @@ package sse
 
 import "sync"
 
-// A Drain tells open streams that the server is about to end. It is a list, since a context
-// that each waits on would cost more than the rest of its state.
+// A Drain notifies open streams that the server drains. It is a list, since a goroutine or context per stream would
+// cost more than the rest of its state.
 type Drain struct {
 	mu      sync.Mutex
 	first   *Listener
-	told    bool // the end has begun
-	watched bool // a goroutine waits for it
+	told    bool // the drain has begun
+	watched bool // a goroutine waits for the drain
 }
 
-// A Listener is a stream's place in the list.
+// A Listener is the entry of a stream in the list.
 type Listener struct {
 	Stream     Stream
 	prev, next *Listener
 }
 
-// A Stream is told once, when the end has begun. It must not call methods of the Drain then.
+// A Stream is notified once, when the drain begins. Draining must not call methods of the Drain.
 type Stream interface{ Draining() }
 
-// Add has e told when begins is closed, at once if it is.
+// Add adds e to the list. Its stream is notified when begins is closed, at once if it is closed already.
 func (d *Drain) Add(e *Listener, begins <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,7 +42,7 @@ func (d *Drain) Add(e *Listener, begins <-chan struct{}) {
 	d.first = e
 }
 
-// Remove takes e out of the list.
+// Remove removes e from the list.
 func (d *Drain) Remove(e *Listener) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// keptEvent is the largest event buffer, in bytes, that an open stream keeps.
+// keptEvent is the maximum size of the event buffer that an open stream keeps, in bytes.
 const keptEvent = 4 << 10
 
-// A Writer is what events are sent through.
+// A Writer writes the bytes of events.
 type Writer interface {
 	io.Writer
 	Flush() error
 }
 
-// A Sender sends the events of one stream. Its methods may be called by any goroutine.
+// A Sender sends the events of one stream. It is safe for concurrent use.
 type Sender struct {
 	To   Writer
-	Lost func() // called when something could not be sent
+	Lost func() // called if something could not be sent
 
 	mu       sync.Mutex
 	buf      []byte
-	interval time.Duration // between signs of life
-	timer    *time.Timer   // when the next may be due; nil before the first
-	sent     time.Time     // when something was last sent
+	interval time.Duration // of heartbeats
+	timer    *time.Timer   // of the next heartbeat; nil before the first
+	sent     time.Time     // time of the last write
 	over     bool
 }
 
 var errOver = errors.New("the event stream has ended")
 
-// Send sends one event. It fails for an ID or a Type that holds a line break, and when Writer does.
+// Send sends an event. It fails if the ID or the Type contains a line break, or if the Writer fails.
 func (s *Sender) Send(ev *Event) error {
 	if strings.ContainsAny(ev.ID, "\r\n\x00") {
 		return fmt.Errorf("event ID %q: it may hold no line break and no NUL", ev.ID)
@@ -55,7 +55,7 @@ func (s *Sender) Comment(text string) error {
 	return s.write()
 }
 
-// Heartbeat sets how long the stream may be silent before an empty comment is sent; 0 is for ever.
+// Heartbeat sets the time without events after which an empty comment is sent. 0 turns heartbeats off.
 func (s *Sender) Heartbeat(every time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Sender) Heartbeat(every time.Duration) {
 	}
 }
 
-// beat is called when a sign of life may be due. No goroutine waits for that.
+// beat runs on the timer. No goroutine waits for it.
 func (s *Sender) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Sender) beat() {
 	s.timer.Reset(wait)
 }
 
-// write sends what is in buf. mu is held.
+// write writes buf. The caller holds mu.
 func (s *Sender) write() error {
 	if s.over {
 		return errOver
@@ -108,14 +108,14 @@ func (s *Sender) write() error {
 	return err
 }
 
-// While calls f while nothing is sent.
+// While calls f while no event is written.
 func (s *Sender) While(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// Close ends the stream for whoever still has s: nothing is sent any more.
+// Close ends the stream. Later calls send nothing.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package tickets has the keys that TLS session tickets are sealed with (RFC 5077, RFC 8446 section
-// 4.6.1): a new one each day, and the last ones for as long as tickets are taken. They can be passed on to the
-// process that takes over, whose clients then go on without a full handshake. They are in memory only.
+// Package tickets manages the keys of TLS session tickets (RFC 5077, RFC 8446 section 4.6.1): a new key each day, and
+// old keys until their tickets expire. A process can hand them to its successor, so that clients resume their sessions
+// there. Keys are only in memory.
 package tickets
 
 import (
@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// As crypto/tls has them.
+// The times of crypto/tls.
 const (
-	rotation = 24 * time.Hour     // for so long a key seals
-	lifetime = 7 * 24 * time.Hour // for so long it opens
+	rotation = 24 * time.Hour     // a key seals new tickets for this time
+	lifetime = 7 * 24 * time.Hour // a key opens tickets for this time
 )
 
-// Keys are those of a process. The zero value makes the first when it is needed. Its methods may be called by
-// any number of goroutines.
+// Keys are the ticket keys of a process. The zero value creates the first key on demand. It is safe for concurrent
+// use.
 type Keys struct {
-	due  atomic.Int64 // when there is to be another key, in seconds since 1970
+	due  atomic.Int64 // time of the next key, in seconds since 1970
 	mu   sync.Mutex
 	keys []key // the newest first
 }
@@ -34,7 +34,7 @@ type key struct {
 	secret [sha256.Size]byte
 }
 
-// refresh makes a new key if it is time, and returns when that is next.
+// refresh creates a new key if it is due, and returns the time of the next one.
 func (k *Keys) refresh() (due int64) {
 	now := time.Now().Unix()
 	if due = k.due.Load(); now < due {
@@ -46,7 +46,7 @@ func (k *Keys) refresh() (due int64) {
 		return due
 	}
 	fresh := key{since: now}
-	_, _ = rand.Read(fresh.secret[:]) // does not fail
+	_, _ = rand.Read(fresh.secret[:]) // never fails
 	keys := []key{fresh}
 	for _, old := range k.keys {
 		if now-old.since < int64(lifetime/time.Second) {
@@ -59,7 +59,7 @@ func (k *Keys) refresh() (due int64) {
 	return due
 }
 
-// derived returns the keys as those of one place.
+// derived returns the keys derived for one place.
 func (k *Keys) derived(place string) (keys [][32]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,11 +71,10 @@ func (k *Keys) derived(place string) (keys [][32]byte) {
 	return keys
 }
 
-// A key is passed on in so many bytes.
+// keySize is the size of a marshaled key.
 const keySize = 8 + sha256.Size
 
-// Marshal returns the keys for Unmarshal. They are secret: who has them reads what was said by sessions that
-// were resumed.
+// Marshal returns the keys for Unmarshal. They are secret: they decrypt the resumed sessions.
 func (k *Keys) Marshal() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,7 +86,7 @@ func (k *Keys) Marshal() []byte {
 	return b
 }
 
-// Unmarshal takes the keys of another process. It belongs before the first handshake.
+// Unmarshal sets the keys of another process. Call it before the first handshake.
 func (k *Keys) Unmarshal(b []byte) error {
 	if len(b)%keySize != 0 || len(b) > 64*keySize {
 		return errors.New("the keys of session tickets are no whole number of keys")
@@ -104,10 +103,9 @@ func (k *Keys) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Secure returns the config with tickets that are sealed by k, for the listener that place names: a ticket of one place
-// is none of another. The config's own keys, if it has any, go before that. So do those
-// that crypto/tls makes itself where a client may have shown a certificate: who has to, and what is accepted, may be
-// another thing in the next process.
+// Secure returns a config whose tickets are sealed with k for a listener, named by place. A ticket of one place is
+// invalid at another. Explicit ticket keys of the config have priority. A listener that asks for client certificates
+// keeps the automatic keys of crypto/tls, since the next process may have other requirements for certificates.
 func (k *Keys) Secure(config *tls.Config, place string) *tls.Config {
 	if config.SessionTicketsDisabled || config.WrapSession != nil || config.UnwrapSession != nil ||
 		config.ClientAuth != tls.NoClientCert || config.GetConfigForClient != nil {
@@ -123,15 +121,15 @@ func (k *Keys) Secure(config *tls.Config, place string) *tls.Config {
 type sealer struct {
 	keys  *Keys
 	place string
-	own   *tls.Config // as it was given
+	own   *tls.Config // the original config
 
-	unused *tls.Config // likewise; crypto/tls gives it no keys of its own
+	unused *tls.Config // the original config without keys of its own from crypto/tls
 
 	decide   sync.Once
-	explicit bool // own has keys that somebody has set
+	explicit bool // own has explicit keys
 
 	mu  sync.Mutex
-	due int64 // with which by was made
+	due int64 // the due time of the keys in by
 	by  *tls.Config
 }
 
@@ -148,12 +146,12 @@ func (s *sealer) wrap(state tls.ConnectionState, session *tls.SessionState) ([]b
 func (s *sealer) unwrap(ticket []byte, state tls.ConnectionState) (*tls.SessionState, error) {
 	session, err := s.current().DecryptTicket(ticket, state)
 	if session == nil && err == nil {
-		session, err = s.own.DecryptTicket(ticket, state) // which finds nothing unless keys were set
+		session, err = s.own.DecryptTicket(ticket, state) // finds nothing unless keys were set
 	}
 	return session, err
 }
 
-// current returns a config whose keys are those of now.
+// current returns a config with the current keys.
 func (s *sealer) current() *tls.Config {
 	due := s.keys.refresh()
 	s.mu.Lock()
@@ -165,8 +163,8 @@ func (s *sealer) current() *tls.Config {
 	return s.by
 }
 
-// hasKeys reports whether SetSessionTicketKeys was called for a config, or SessionTicketKey set. It
-// does not say so; but then two copies of it open each other's tickets.
+// hasKeys reports whether a config has explicit ticket keys, by SetSessionTicketKeys or SessionTicketKey. A config
+// does not tell; but with explicit keys two copies of it open each other's tickets.
 func hasKeys(config *tls.Config, state tls.ConnectionState, session *tls.SessionState) bool {
 	one, other := config.Clone(), config.Clone()
 	ticket, err := one.EncryptTicket(state, session)

@@ -1,22 +1,19 @@
-// Package view looks at bytes as strings and the other way around, without a copy, and
-// compares where strings lie. All of the core that is about requests and answers does so
-// by it.
+// Package view converts between bytes and strings without a copy, and compares the addresses of strings. The request
+// and response path uses no other unsafe code.
 package view
 
 import "unsafe"
 
-// String returns b as a string without copying it. Sound because every
-// caller keeps b unchanged for as long as the string is read: the string is
-// either the body of an answer, whose bytes nobody writes before it is sent, or lives
-// among safe strings (exchange.Strings), which is only ever appended to.
+// String returns b as a string that shares its memory. This is sound because every caller leaves b unchanged while the
+// string is used: it is the body of an answer, which is not written to before it is sent, or part of the safe strings
+// (exchange.Strings), which are only appended to.
 func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Bytes returns s as bytes without copying it. Sound because no caller
-// writes to them, or lends them without saying that nobody may.
+// Bytes returns the bytes of s without a copy. This is sound because no caller writes to them, or lends them without a
+// note that they are read-only.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// Within reports whether s views memory of b. Sound because the addresses are
-// only compared.
+// Within reports whether s is part of the memory of b. This is sound because addresses are only compared.
 func Within(s string, b []byte) bool {
 	if s == "" || cap(b) == 0 {
 		return false
@@ -25,16 +22,14 @@ func Within(s string, b []byte) bool {
 	return at >= start && at < start+uintptr(cap(b))
 }
 
-// Offset returns where in b the string s begins, which must be within it.
-// Sound because the addresses are only subtracted.
+// Offset returns the offset of s in b, of which s is a part. This is sound because addresses are only subtracted.
 func Offset(s string, b []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-// SharesStart reports whether two strings begin at the same byte of memory.
-// Sound because the addresses are only compared.
+// SharesStart reports whether two strings begin at the same address. This is sound because addresses are only
+// compared.
 func SharesStart(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
 
-// AddressOf returns where a string begins. Sound because the address is only
-// compared.
+// AddressOf returns the address of a string. This is sound because it is only compared.
 func AddressOf(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
