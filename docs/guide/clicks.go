@@ -52,7 +52,7 @@ func (s *service) watch(r *dunlin.Request, _ struct{}) (typed.EventsOf[Link], er
 	}, nil
 }
 
-// watchers are those who listen, with whose clicks they want.
+// watchers are the streams of watching users, with the owner of the links they get.
 type watchers struct {
 	mu  sync.Mutex
 	all map[chan Link]string
@@ -80,7 +80,7 @@ func (w *watchers) tell(l Link) {
 		if user == l.owner {
 			select {
 			case c <- l:
-			default: // who does not keep up misses some
+			default: // a slow watcher misses clicks
 			}
 		}
 	}

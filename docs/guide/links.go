@@ -16,16 +16,16 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// A Link is one that was shortened.
+// A Link is a short link.
 type Link struct {
 	Code   string `json:"code"`
 	URL    string `json:"url" format:"uri"`
 	Clicks int64  `json:"clicks" minimum:"0"`
 	owner  string
-	edits  int // how often it was changed
+	edits  int // number of changes
 }
 
-// shown is where the link leads, with a tag that another target would not have.
+// shown returns the target with its ETag.
 func (l Link) shown() ShownLink {
 	return ShownLink{fmt.Sprintf(`"%s-%d"`, l.Code, l.edits), Target{l.Code, l.URL}}
 }
@@ -38,7 +38,7 @@ type CreateLink struct {
 	}
 }
 
-// ListLinks asks for a page.
+// ListLinks requests a page of links.
 type ListLinks struct {
 	After string `query:"after" default:"" description:"The last code of the page before"`
 	Limit int    `query:"limit" default:"50" minimum:"1" maximum:"500"`
@@ -119,7 +119,7 @@ func (s *service) remove(r *dunlin.Request, in LinkCode) (typed.None, error) {
 // ImportLinks is a form with files of lines "code,url".
 type ImportLinks struct{ Body typed.Parts }
 
-// Imported says what became of the lines.
+// Imported is the result of an import.
 type Imported struct {
 	Links   int `json:"links"`
 	Refused int `json:"refused" description:"Lines that are none, or whose code is taken"`
@@ -138,7 +138,7 @@ func (s *service) importLinks(r *dunlin.Request, in ImportLinks) (out Imported, 
 				break
 			}
 			if _, malformed := errors.AsType[*csv.ParseError](err); err != nil && !malformed {
-				return out, err // the client has gone, or sends too much
+				return out, err // the client disconnected, or the body is too large
 			}
 			if err == nil && len(line) == 2 && isLink(line[1]) && s.links.add(Link{Code: line[0], URL: line[1], owner: s.user(r)}) {
 				out.Links++
@@ -155,7 +155,7 @@ func isLink(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// links are all of them. A real service has them in its database.
+// links are the links of all users. A real service keeps them in its database.
 type links struct {
 	mu     sync.Mutex
 	byCode map[string]Link
@@ -192,7 +192,7 @@ func (s *links) remove(code, owner string) bool {
 	return true
 }
 
-// change changes a link if edit does not refuse it. Nobody else changes it meanwhile.
+// change changes a link unless edit returns an error. The lock excludes other changes.
 func (s *links) change(code, owner string, edit func(*Link) error) (Link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *links) change(code, owner string, edit func(*Link) error) (Link, error)
 	return l, nil
 }
 
-// click counts a click and returns the link, false if it is gone.
+// click counts a click and returns the link, or false if it was deleted.
 func (s *links) click(code string) (Link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *links) click(code string) (Link, bool) {
 	return l, ok
 }
 
-// sorted returns the links that pass, in an order.
+// sorted returns the links for which passes returns true, in the given order.
 func (s *links) sorted(passes func(Link) bool, order func(a, b Link) int, limit int) []Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// A visit is what a session holds.
+// A visit is the value of a session.
 type visit struct {
 	User string `json:"user"`
 }
 
-// accounts are those who may log in. A real service has them in its database.
+// accounts are the users. A real service keeps them in its database.
 type accounts struct {
 	mu     sync.Mutex
 	byName map[string]account
@@ -29,13 +29,13 @@ type account struct {
 
 func (a *accounts) add(name, password string, rounds int) {
 	if password == "" {
-		return // nobody can log in by that name
+		return // an empty name cannot log in
 	}
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // never fails
 	hash, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
 	if err != nil {
-		panic(err) // no such settings
+		panic(err) // the settings are invalid
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,7 +45,7 @@ func (a *accounts) add(name, password string, rounds int) {
 	a.byName[name] = account{salt, hash, rounds}
 }
 
-// check reports whether a password is right, in a time that does not say whether there is such a name.
+// check reports whether a password is correct. Its time does not depend on whether the name exists.
 func (a *accounts) check(name, password string) bool {
 	a.mu.Lock()
 	found, ok := a.byName[name]
@@ -91,7 +91,7 @@ func (s *service) onlyUsers(next dunlin.Action) dunlin.Action {
 	}
 }
 
-// user is who asks, behind onlyUsers.
+// user returns the name of the user. It needs the middleware onlyUsers.
 func (s *service) user(r *dunlin.Request) string {
 	name, _ := userKey.Get(r)
 	return name

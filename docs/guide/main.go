@@ -1,4 +1,4 @@
-// Command guide is the service of docs/GUIDE.md, a link shortener; a test keeps the two the same.
+// Command guide is the service of docs/GUIDE.md, a link shortener. A test keeps both equal.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 }
 
 func run() error {
-	slog.SetDefault(slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)})) // of the service, and of Dunlin
+	slog.SetDefault(slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)})) // logger of the service and of Dunlin
 	config := dunlin.Config{Timeout: 10 * time.Second}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:8080", "where to listen")
 	flag.StringVar(&config.TLSAddr, "tls-addr", "", "where to serve by TLS beside it")
@@ -47,7 +47,7 @@ func run() error {
 	work, stop := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	working.Go(func() { s.countClicks(work) })
-	err = app.Run(context.Background()) // until a signal; then all requests have ended
+	err = app.Run(context.Background()) // returns after a signal, when all requests have ended
 	stop()
 	working.Wait()
 	return err

@@ -20,7 +20,7 @@ func traced(next dunlin.Action) dunlin.Action {
 	}
 }
 
-// A traceHandler adds the trace to what is logged with a request's context.
+// A traceHandler adds the trace ID to log records with a request's context.
 type traceHandler struct{ slog.Handler }
 
 func (h traceHandler) Handle(ctx context.Context, record slog.Record) error {

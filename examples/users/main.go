@@ -1,5 +1,4 @@
-// Command users is Dunlin's reference service: one route for each thing a
-// service does, small enough to read in a minute.
+// Command users is Dunlin's reference service. It has one route for each feature and can be read in a minute.
 //
 //	go run ./examples/users -addr 127.0.0.1:3000 -engine auto
 package main
@@ -58,7 +57,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/ticks", ticks)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
-	app.Get("/paths/{rest...}", plaintext) // what a catch-all costs on paths of any length
+	app.Get("/paths/{rest...}", plaintext) // the cost of a catch-all for paths of any length
 	app.Get("/healthz", app.Readiness()).Critical()
 	for _, add := range more {
 		add(app)
@@ -66,7 +65,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// more registers what is built on demand, see profiles.go.
+// more holds registrations of optional files, see profiles.go.
 var more []func(*dunlin.App)
 
 func plaintext(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }
@@ -86,7 +85,7 @@ func showAction(r *dunlin.Request) dunlin.Response {
 	}{r.Param("id"), r.Param("action")})
 }
 
-// echo passes on what the request lends: nothing is copied.
+// echo returns the request body without a copy.
 func echo(r *dunlin.Request) dunlin.Response {
 	body, err := r.Bytes()
 	if err != nil {
@@ -95,7 +94,7 @@ func echo(r *dunlin.Request) dunlin.Response {
 	return dunlin.Bytes(r.Header("Content-Type"), body)
 }
 
-// sleep really waits, on whatever goroutine it runs: an action may block.
+// sleep blocks its goroutine, as an action may.
 func sleep(r *dunlin.Request) dunlin.Response {
 	ms, err := r.Int("ms")
 	if err != nil {
@@ -111,7 +110,7 @@ func sleep(r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(fmt.Sprintf("slept %d ms\n", ms))
 }
 
-// events sends an event a second, numbered, for as long as the client listens.
+// events sends a numbered event each second until the client disconnects.
 func events(*dunlin.Request) dunlin.Response {
 	return dunlin.SSE(func(e *dunlin.Events) error {
 		every := time.NewTicker(time.Second)
@@ -129,7 +128,7 @@ func events(*dunlin.Request) dunlin.Response {
 	})
 }
 
-// ticks is the same by an ordinary stream: a numbered line a second.
+// ticks sends a numbered line each second through an ordinary stream.
 func ticks(r *dunlin.Request) dunlin.Response {
 	return dunlin.Stream("text/plain; charset=utf-8", func(w io.Writer) error {
 		every := time.NewTicker(time.Second)

@@ -9,15 +9,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A program that contains net/http/pprof has its allocations sampled, which where memory is limited costs some
-// of that and of the processor's time. So only programs built to be profiled have the routes:
+// The runtime samples the allocations of a program that contains net/http/pprof, which costs memory and CPU time. So
+// only a program built for profiling has these routes:
 //
 //	go run -tags compareprofile ./examples/users
 func init() {
 	more = append(more, func(app *dunlin.App) { app.Mount("/debug/pprof", profiles()) })
 }
 
-// profiles serves net/http/pprof without the default mux.
+// profiles serves net/http/pprof without http.DefaultServeMux.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

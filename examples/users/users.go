@@ -7,8 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A User is one of the thousand that the list is made of, built anew for each
-// request.
+// A User is an element of the list of a thousand users, which each request builds anew.
 type User struct {
 	Id         int
 	Age        int
@@ -32,7 +31,7 @@ func listUsers(*dunlin.Request) dunlin.Response {
 	return dunlin.JSON(users)
 }
 
-// streamUsers gives the same array without ever building the slice.
+// streamUsers sends the same array without building the slice.
 func streamUsers(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(eachUser()) }
 
 func eachUser() iter.Seq[User] {

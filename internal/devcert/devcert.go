@@ -1,8 +1,8 @@
-// Package devcert makes a TLS certificate for development: for this machine's own names, and
-// kept in a folder, so that it need be trusted once.
+// Package devcert creates a TLS certificate for development. It is valid for the names of this machine and stored in a
+// folder, so that it has to be trusted only once.
 //
-// It is issued by an authority whose key is discarded at once: to trust that is to trust this one
-// certificate. Were the key kept, who could read it could speak for any site.
+// An authority issues the certificate, and its key is discarded at once. Trust in the authority is trust in this one
+// certificate. With a stored key, every reader of the file could impersonate any site.
 package devcert
 
 import (
@@ -27,28 +27,28 @@ import (
 	"time"
 )
 
-// Names are what a certificate is for, beside 127.0.0.1 and ::1.
+// Names are the names in the certificate, in addition to 127.0.0.1 and ::1.
 var Names = []string{"localhost", "*.localhost"}
 
 const (
-	lifetime = 397 * 24 * time.Hour // what browsers take of a certificate
-	renewal  = 30 * 24 * time.Hour  // before its end there is a new one
+	lifetime = 397 * 24 * time.Hour // the maximum that browsers accept
+	renewal  = 30 * 24 * time.Hour  // a new one is created this long before the end
 )
 
-// The files of a folder.
+// Names of files in the folder.
 const (
-	pairFile      = "localhost.pem"    // key, certificate and authority, for the server alone
-	authorityFile = "localhost-ca.pem" // the authority, to be trusted
+	pairFile      = "localhost.pem"    // key, certificate and authority, readable only by the server
+	authorityFile = "localhost-ca.pem" // the authority to trust
 )
 
-// A Cert is a certificate, and the file that has its authority.
+// A Cert is a certificate with the file of its authority.
 type Cert struct {
 	tls.Certificate
-	Authority string // its PEM file
+	Authority string // name of its PEM file
 }
 
-// OfUser returns the certificate of the user who runs the program, and logs what has the machine trust
-// it, unless it does.
+// OfUser returns the certificate of the current user. If this machine does not trust it, OfUser logs the command that
+// adds it.
 func OfUser(log *slog.Logger) (tls.Certificate, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -67,14 +67,14 @@ func OfUser(log *slog.Logger) (tls.Certificate, error) {
 	return c.Certificate, nil
 }
 
-// Load returns the certificate in dir, which it makes when there is none or when it ends within
-// a month. Processes that call it at the same time get the same one.
+// Load returns the certificate in dir. It creates one if there is none or if it expires within a month. Concurrent
+// processes get the same one.
 func Load(dir string) (*Cert, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for the development certificate: %w", err)
 	}
 	name := filepath.Join(dir, pairFile)
-	for range 3 { // another process may take it away in between
+	for range 3 { // another process may remove it meanwhile
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			if text, err = create(time.Now()); err != nil {
@@ -109,22 +109,21 @@ func Load(dir string) (*Cert, error) {
 	return nil, fmt.Errorf("development certificate %s: other processes change it all the time", name)
 }
 
-// place writes a file of which nobody sees a part: under another name first, from which put makes
-// it the one that is wanted.
+// place writes a file atomically: it writes a temporary file, and put gives it its name.
 func place(name string, text []byte, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(text) // CreateTemp lets nobody else read it
+	_, err = f.Write(text) // CreateTemp makes it readable for the owner only
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return put(f.Name(), name)
 }
 
-// claim gives a file a name that no other has, where the file system can tell.
+// claim names a file, unless the name exists and the file system can tell.
 func claim(from, to string) error {
 	err := os.Link(from, to)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -133,7 +132,7 @@ func claim(from, to string) error {
 	return err
 }
 
-// parse reads what create has made.
+// parse parses the text made by create.
 func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	cert, err = tls.X509KeyPair(text, text)
 	if err != nil {
@@ -142,7 +141,7 @@ func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	if len(cert.Certificate) != 2 {
 		return cert, nil, fmt.Errorf("it has %d certificates, not that of the server and its authority's", len(cert.Certificate))
 	}
-	if cert.Leaf == nil { // as GODEBUG may have it
+	if cert.Leaf == nil { // depends on GODEBUG
 		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
 			return cert, nil, err
 		}
@@ -150,7 +149,7 @@ func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}), nil
 }
 
-// create makes an authority that may issue for Names only, and a certificate of it.
+// create creates an authority limited to Names, and a certificate signed by it.
 func create(now time.Time) ([]byte, error) {
 	issuerKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -212,14 +211,13 @@ func create(now time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Trusted reports whether this machine trusts the certificate, as far as Go sees; browsers may
-// have a list of their own.
+// Trusted reports whether Go's verifier trusts the certificate on this machine. Browsers may have a list of their own.
 func (c *Cert) Trusted() bool {
 	_, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: Names[0]})
 	return err == nil
 }
 
-// TrustCommand returns the command that has a machine of the system goos, a GOOS, trust the certificate.
+// TrustCommand returns the shell command that makes the system goos, a GOOS, trust the certificate.
 func (c *Cert) TrustCommand(goos string) string {
 	switch goos {
 	case "windows":
@@ -233,10 +231,10 @@ func (c *Cert) TrustCommand(goos string) string {
 			}
 		}
 	}
-	return "curl --cacert " + quote(c.Authority) // for one program at least
+	return "curl --cacert " + quote(c.Authority) // trusts it for one program
 }
 
-// stores are where Linux distributions keep what is trusted.
+// stores are the folders of trusted authorities of Linux distributions.
 var stores = []struct{ folder, update string }{
 	{"/usr/local/share/ca-certificates", "update-ca-certificates"},   // Debian, Ubuntu, Alpine
 	{"/etc/pki/ca-trust/source/anchors", "update-ca-trust"},          // Fedora, RHEL
@@ -244,8 +242,8 @@ var stores = []struct{ folder, update string }{
 	{"/usr/share/pki/trust/anchors", "update-ca-certificates"},       // openSUSE
 }
 
-// BrowserCommand is TrustCommand for browsers that have a list of their own: Chromium's on Linux. It
-// is "" where they go by the system's.
+// BrowserCommand is TrustCommand for browsers with a list of their own, such as Chromium on Linux. It is "" if they
+// use the system's list.
 func (c *Cert) BrowserCommand(goos string) string {
 	if goos != "linux" {
 		return ""
@@ -253,7 +251,7 @@ func (c *Cert) BrowserCommand(goos string) string {
 	return `certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n dunlin-development -i ` + quote(c.Authority)
 }
 
-// quote makes a word of a shell.
+// quote quotes a shell word.
 func quote(s string) string {
 	if strings.ContainsAny(s, " '\"\\$`&;()<>|*?!#~\t\n") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Directives are those of the Cache-Control field of a request or a response. A time that is missing is None.
+// Directives are the directives of a Cache-Control field. A missing time is None.
 type Directives struct {
 	NoStore, NoCache                                 bool
 	Private, Public, MustRevalidate, ProxyRevalidate bool
@@ -16,18 +16,18 @@ type Directives struct {
 	StaleWhileRevalidate, StaleIfError time.Duration // RFC 5861
 	MaxStale, MinFresh                 time.Duration
 
-	Omit []string // fields that a shared cache is not to keep: those that no-cache and private name
+	Omit []string // fields that a shared cache must not store, named by no-cache and private
 }
 
-// None is a time that is not said.
+// None is a missing time.
 const None time.Duration = -1
 
-// longest stands for all times beyond it: RFC 9111 section 1.2.2 asks for 2^31 seconds at most.
+// longest replaces longer times: RFC 9111 section 1.2.2 requires 2^31 seconds at most.
 const longest = (1 << 31) * time.Second
 
-// ParseDirectives reads all lines of a Cache-Control field. What is not known is left out. Of a directive that is there twice the
-// shorter time counts; one whose time is malformed counts as zero, so that the response is stale
-// (RFC 9111 section 4.2.1). Where no-cache and private name fields, they are about these alone.
+// ParseDirectives parses all lines of a Cache-Control field and ignores unknown directives. Of a repeated directive
+// the shorter time counts. A malformed time counts as zero, which makes the response stale (RFC 9111 section 4.2.1).
+// no-cache and private with field names apply to these fields only.
 func ParseDirectives(lines ...string) Directives {
 	d := Directives{MaxAge: None, SMaxAge: None, StaleWhileRevalidate: None, StaleIfError: None, MaxStale: None, MinFresh: None}
 	for _, line := range lines {
@@ -78,7 +78,7 @@ func (d *Directives) set(name, value string, valued bool) {
 	}
 }
 
-// omit takes a list of field names, and reports false if there are none.
+// omit records a list of field names and reports whether it has any.
 func (d *Directives) omit(list string) bool {
 	names, all := ParseVary(list)
 	if all || len(names) == 0 {
@@ -102,7 +102,7 @@ func shorter(have *time.Duration, value string) {
 	}
 }
 
-// Seconds reads delta-seconds (RFC 9111 section 1.2.2): digits and nothing else, or it is zero.
+// Seconds parses delta-seconds (RFC 9111 section 1.2.2). It returns zero unless s consists of digits.
 func Seconds(s string) time.Duration {
 	n := int64(0)
 	for i := range len(s) {
@@ -114,11 +114,11 @@ func Seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// malformed is the value of a directive with white space before its equals sign, which RFC 9111 section 5.2
-// does not allow. It is neither a valid time nor a valid list of fields.
+// malformed is the value of a directive with white space before its equals sign, which RFC 9111 section 5.2 forbids.
+// It is neither a valid time nor a valid list of fields.
 const malformed = "\x00"
 
-// cutDirective takes the first directive off a list.
+// cutDirective removes the first directive from a list.
 func cutDirective(s string) (name, value string, valued bool, rest string) {
 	s = strings.TrimLeft(s, " \t,")
 	end := strings.IndexAny(s, "=,")
@@ -136,7 +136,7 @@ func cutDirective(s string) (name, value string, valued bool, rest string) {
 	return name, value, true, rest
 }
 
-// cutValue takes a token or a quoted string off a list, with what comes after it up to a comma.
+// cutValue removes a token or a quoted string from a list, with the rest up to the next comma.
 func cutValue(s string) (value, rest string) {
 	if s == "" || s[0] != '"' {
 		value, rest, _ = strings.Cut(s, ",")
@@ -151,5 +151,5 @@ func cutValue(s string) (value, rest string) {
 			return s[1:i], rest
 		}
 	}
-	return s[1:], "" // a quote that is not closed swallows the rest
+	return s[1:], "" // an unclosed quote extends to the end
 }

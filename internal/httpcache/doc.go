@@ -1,6 +1,6 @@
-// Package httpcache knows the rules of RFC 9111 for a shared cache: what the directives of
-// Cache-Control say, what may be stored, for how long it is fresh and in which cases it may be
-// sent stale. It keeps nothing, does no I/O and knows no requests.
+// Package httpcache implements the rules of RFC 9111 for a shared cache: the directives of Cache-Control, whether a
+// response may be stored, how long it is fresh, and when it may be sent stale. It stores nothing, does no I/O and has
+// no request type of its own.
 //
 //	directives.go  Cache-Control (section 5.2)
 //	targeted.go    fields for some caches alone (RFC 9213)

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// A Response is what the rules need to know of one.
+// A Response holds the properties of a response that the rules use.
 type Response struct {
 	Status       int
 	Directives   Directives
-	Expires      string // the field; "" for none
-	Date         string // likewise, of the response; "" stands for now
-	LastModified string // likewise
+	Expires      string // the field, or ""
+	Date         string // the field; "" means now
+	LastModified string // the field, or ""
 	HasExpires   bool
 	SetsCookie   bool
 	VariesAlways bool // Vary: *
 
-	// Guess bounds for how long a response is taken for fresh that does not say so; 0: nothing is guessed.
+	// Guess is the maximum heuristic freshness of a response without an explicit time; 0 turns the heuristic off.
 	Guess time.Duration
 }
 
-// A Request is what the rules need to know of one whose answer might be stored.
+// A Request holds the properties of a request that the rules use.
 type Request struct {
 	Authorized bool // it has an Authorization field
-	Identified bool // it has cookies, or its client is known by other means
-	NoStore    bool // its Cache-Control says so, and is heeded
+	Identified bool // it has cookies or other client identification
+	NoStore    bool // its Cache-Control contains no-store, and the cache respects it
 }
 
-// understood are the error codes whose meaning for caches is understood here: those that are about the resource, and not about
-// one request, its sender or this moment. Of others, 2xx and 3xx are stored but for parts and 304.
+// understood are the storable error codes: those about the resource, and not about one request, its sender or the
+// moment. All 2xx and 3xx codes are stored except 206 and 304.
 var understood = map[int]bool{
 	http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusGone: true, http.StatusRequestURITooLong: true,
 	http.StatusUnavailableForLegalReasons: true, http.StatusNotImplemented: true,
 }
 
-// guessable are the codes of which may be guessed for how long a response is fresh (RFC 9110 section 15.1).
+// guessable are the codes with heuristic freshness (RFC 9110 section 15.1).
 var guessable = map[int]bool{
 	http.StatusOK: true, http.StatusNonAuthoritativeInfo: true, http.StatusNoContent: true, http.StatusMultipleChoices: true,
 	http.StatusMovedPermanently: true, http.StatusPermanentRedirect: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
@@ -50,14 +50,14 @@ func cacheable(status int) bool {
 	return status != http.StatusPartialContent && status != http.StatusNotModified
 }
 
-// Explicit reports whether a response says for how long it is fresh, be it not at all.
+// Explicit reports whether a response has an explicit freshness time, which may be zero.
 func (r *Response) Explicit() bool {
 	d := &r.Directives
 	return d.SMaxAge != None || d.MaxAge != None || r.HasExpires || d.NoCache
 }
 
-// Freshness returns for how long a response is fresh in a shared cache (section 4.2.1); 0 where it does not say, and nothing
-// is guessed.
+// Freshness returns how long a response is fresh in a shared cache (section 4.2.1). It is 0 without an explicit or
+// heuristic time.
 func (r *Response) Freshness(now time.Time) time.Duration {
 	switch d := &r.Directives; {
 	case d.NoCache:
@@ -75,12 +75,12 @@ func (r *Response) Freshness(now time.Time) time.Duration {
 	}
 	expires, ok := parseDate(r.Expires)
 	if !ok {
-		return 0 // "0" and the like say: expired
+		return 0 // invalid dates such as "0" mean expired
 	}
 	return min(max(expires.Sub(now), 0), longest)
 }
 
-// heuristic returns what is guessed: a tenth of the time since the response has changed (section 4.2.2).
+// heuristic returns a tenth of the time since the last modification of the response (section 4.2.2).
 func (r *Response) heuristic(now time.Time) time.Duration {
 	changed, ok := parseDate(r.LastModified)
 	if !ok || r.Guess == 0 || !guessable[r.Status] && !(cacheable(r.Status) && r.Directives.Public) {
@@ -89,8 +89,8 @@ func (r *Response) heuristic(now time.Time) time.Duration {
 	return min(max(now.Sub(changed)/10, 0), r.Guess)
 }
 
-// parseDate reads a date that is written as HTTP writes dates, and not nearly so (RFC 9110 section 5.6.7), but that capitals do
-// not matter (RFC 9111 section 4.2), nor which day of the week it is said to be.
+// parseDate parses an HTTP date (RFC 9110 section 5.6.7) strictly, except that letter case (RFC 9111 section 4.2) and
+// the day of the week do not matter.
 func parseDate(s string) (time.Time, bool) {
 	if n := len(s) - len("GMT"); n > 0 && strings.EqualFold(s[n:], "GMT") {
 		s = s[:n] + "GMT"
@@ -108,8 +108,8 @@ func parseDate(s string) (time.Time, bool) {
 	return t, false
 }
 
-// Age returns how old a response was when it came, by its field Age, the first of a list, and by its date, the greater of both (RFC 9111
-// section 4.2.3).
+// Age returns the age of a response on arrival: the greater of its Age field, the first of a list, and its age by date
+// (RFC 9111 section 4.2.3).
 func (r *Response) Age(field string, now time.Time) time.Duration {
 	first, _, _ := strings.Cut(field, ",")
 	age := Seconds(strings.TrimSpace(first))
@@ -119,16 +119,17 @@ func (r *Response) Age(field string, now time.Time) time.Duration {
 	return age
 }
 
-// Shareable reports whether a response says that it may be sent to others than who asked, also when those
-// are known by credentials (section 3.5).
+// Shareable reports whether a response explicitly allows a shared cache to store it, also for requests with
+// credentials (section 3.5).
 func (r *Response) Shareable() bool {
 	d := &r.Directives
 	return d.Public || d.SMaxAge != None
 }
 
-// MayStore reports whether a shared cache may store the answer to a request (section 3), be it fresh or not. It is stricter than the
-// section in two things: an answer that sets a cookie, or is to a request whose client is known by a cookie or other means, is taken for
-// that client's own unless it says that it is for all; the former always. And errors are stored only if they are about the resource.
+// MayStore reports whether a shared cache may store the response to a request (section 3), fresh or stale. It is
+// stricter than the section in two points. A response that sets a cookie, or whose client is identified by a cookie or
+// other means, is private; in the second case an explicit directive overrides this. An error is stored only if it is
+// about the resource.
 func (r *Response) MayStore(req Request) bool {
 	d := &r.Directives
 	switch {
@@ -146,15 +147,14 @@ func (r *Response) MayStore(req Request) bool {
 	return true
 }
 
-// MayBeStale reports whether nothing forbids to send a response that has become stale (section 4.2.4).
+// MayBeStale reports whether a stale response may be sent (section 4.2.4).
 func (r *Response) MayBeStale() bool {
 	d := &r.Directives
-	return !d.NoCache && !d.MustRevalidate && !d.ProxyRevalidate && d.SMaxAge == None // which implies proxy-revalidate (section 5.2.2.10)
+	return !d.NoCache && !d.MustRevalidate && !d.ProxyRevalidate && d.SMaxAge == None // s-maxage implies proxy-revalidate (section 5.2.2.10)
 }
 
-// Stale returns for how long after it has become stale a response may be sent while a new one is made, and
-// instead of an error. Without a directive of RFC 5861 it is for the given times; must-revalidate and its
-// like forbid it (section 4.2.4).
+// Stale returns how long a stale response may be sent while it is revalidated, and instead of an error. Without a
+// directive of RFC 5861 these are the given times. must-revalidate and similar directives forbid it (section 4.2.4).
 func (r *Response) Stale(whileRevalidate, ifError time.Duration) (time.Duration, time.Duration) {
 	d := &r.Directives
 	if !r.MayBeStale() && (d.NoCache || d.MustRevalidate || d.ProxyRevalidate || d.StaleWhileRevalidate == None && d.StaleIfError == None) {
@@ -169,8 +169,8 @@ func (r *Response) Stale(whileRevalidate, ifError time.Duration) (time.Duration,
 	return whileRevalidate, ifError
 }
 
-// Accepts reports whether a request's directives let a stored response of an age be sent, that is fresh for so
-// long from its beginning (section 5.2.1).
+// Accepts reports whether the directives of a request allow a stored response with the given age and freshness time
+// (section 5.2.1).
 func (d *Directives) Accepts(age, fresh time.Duration) bool {
 	switch {
 	case d.NoCache, d.NoStore:
@@ -183,7 +183,7 @@ func (d *Directives) Accepts(age, fresh time.Duration) bool {
 	return true
 }
 
-// AcceptsStale reports whether a request's directives let a response be sent that has been stale for so long, and may be sent so.
+// AcceptsStale reports whether the directives of a request allow a response that has been stale for the given time.
 func (d *Directives) AcceptsStale(since time.Duration) bool {
 	return d.AnyStale || d.MaxStale != None && since <= d.MaxStale
 }

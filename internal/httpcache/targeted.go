@@ -2,8 +2,9 @@ package httpcache
 
 import "strings"
 
-// ParseTargeted reads a field that says to some caches alone what Cache-Control says to all (RFC 9213), such as CDN-Cache-Control. It is a
-// dictionary (RFC 9651 section 3.2): false is for one that is malformed, or empty, which then counts as if it were not there.
+// ParseTargeted parses a targeted field (RFC 9213), such as CDN-Cache-Control, which replaces Cache-Control for some
+// caches. It is a dictionary (RFC 9651 section 3.2). If it is malformed or empty, ok is false and the field must be
+// ignored.
 func ParseTargeted(lines ...string) (d Directives, ok bool) {
 	d = ParseDirectives()
 	s := strings.Trim(strings.Join(lines, ","), " ")
@@ -31,8 +32,8 @@ func ParseTargeted(lines ...string) (d Directives, ok bool) {
 	}
 }
 
-// target is set for the value of a dictionary: "" for true. One of another type than the directive has is left out, and of
-// a time that is there twice the shorter counts, as in Cache-Control.
+// target sets a directive from the value of a dictionary member, "" for true. A value of the wrong type is ignored. Of
+// a repeated directive the shorter time counts.
 func (d *Directives) target(name, value string) {
 	switch name {
 	case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
@@ -47,7 +48,7 @@ func (d *Directives) target(name, value string) {
 	}
 }
 
-// keyEnd returns where a dictionary's key ends that a string begins with, 0 if it begins with none.
+// keyEnd returns the length of the dictionary key at the start of a string, or 0.
 func keyEnd(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -59,7 +60,7 @@ func keyEnd(s string) int {
 	return len(s)
 }
 
-// cutItem takes "=" and a bare item off a string, if it begins so, and parameters, which mean nothing here.
+// cutItem removes "=" and a bare item, with ignored parameters, from the start of a string, if present.
 func cutItem(s string) (value, rest string, ok bool) {
 	if strings.HasPrefix(s, "=") {
 		if value, s, ok = cutBare(s[1:]); !ok {
@@ -84,7 +85,8 @@ func cutItem(s string) (value, rest string, ok bool) {
 	return value, s, true
 }
 
-// cutBare takes a number, a string, a token or a boolean off a string (RFC 9651 section 3.3). Others there are no directives for.
+// cutBare removes a number, a string, a token or a boolean from the start of a string (RFC 9651 section 3.3). No
+// directive uses other types.
 func cutBare(s string) (value, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		for i := 1; i < len(s); i++ {

@@ -1,6 +1,6 @@
-// Package memhttp is the adapter without a network: it answers a request of net/http by the
-// pipeline of an app, for tests. It is the smallest adapter, and the one to read first. Each request
-// has a wire and a goroutine, its answer a pipe. Nothing is counted, bounded or can be hijacked.
+// Package memhttp is the adapter without a network, for tests. It runs a net/http request through the pipeline of an
+// app. It is the smallest adapter and the one to read first. Each request has a wire and a goroutine, and its response
+// a pipe. There are no statistics, no limits and no hijacking.
 package memhttp
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Serve answers a request as a server of net/http would have it, which is Serve's from here on.
-// It returns when the head of the answer is there; whoever gets the body has to close it.
+// Serve returns the response to a request, which is in the form of a net/http server request and belongs to Serve. It
+// returns when the response head is complete. The caller closes the body.
 func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 	path, err := exchange.AppendCanonical(nil, req.URL.EscapedPath())
 	if err != nil {
@@ -33,7 +33,7 @@ func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 	select {
 	case resp := <-x.answer:
 		switch err := req.Context().Err(); {
-		case err != nil && resp != nil: // the client has gone, which may be what the action answers
+		case err != nil && resp != nil: // the client disconnected; the action's response may be about that
 			_ = resp.Body.Close()
 			return nil, err
 		case err != nil:
@@ -42,12 +42,12 @@ func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 			return nil, io.ErrUnexpectedEOF
 		}
 		return resp, nil
-	case <-req.Context().Done(): // the client has gone
+	case <-req.Context().Done(): // the client disconnected
 		return nil, req.Context().Err()
 	}
 }
 
-// newWire returns a wire that gives its answer to a channel.
+// newWire returns a wire that sends its response to a channel.
 func newWire(s *exchange.Server, req *http.Request, answer chan *http.Response) *wire {
 	x := &wire{StdHead: exchange.StdHead{Req: req}, server: s, answer: answer}
 	x.ctx, x.end = context.WithCancel(req.Context())
@@ -56,12 +56,12 @@ func newWire(s *exchange.Server, req *http.Request, answer chan *http.Response) 
 	return x
 }
 
-// run answers the request, on a goroutine of its own.
+// run runs the request on its own goroutine.
 func (x *wire) run(route *exchange.Route) {
 	start := time.Now()
-	defer func() { _ = x.Req.Body.Close() }() // last, since it may wait for what is left of it; nothing is lost by an error
+	defer func() { _ = x.Req.Body.Close() }() // last, since Close may wait for the rest of the body; its error has no effect
 	defer x.end()
-	defer func() { x.cut() }() // unless it is answered
+	defer func() { x.cut() }() // no effect after a complete response
 	var a exchange.Answer
 	if route.Timeout == 0 {
 		a = exchange.Finish(x.call)
@@ -83,7 +83,7 @@ func (x *wire) run(route *exchange.Route) {
 	x.call.End()
 	exchange.RemoveForm(x.Req)
 	x.lent.End()
-	switch { // who has all of its answer knows that the request has ended
+	switch { // the end of the response body is the end of the request
 	case whole != nil:
 		x.resp = whole
 		x.answer <- whole
@@ -92,8 +92,7 @@ func (x *wire) run(route *exchange.Route) {
 	}
 }
 
-// instead returns the wire for an answer that is given without the action: it has nothing
-// that the action may change.
+// instead returns a wire for a response given without the action, which the action can no longer change.
 func (x *wire) instead() *wire {
 	y := newWire(x.server, x.Req.Clone(x.ctx), x.answer)
 	y.s.Set(x.s.Method, x.s.Path, x.s.Query, false)
@@ -102,25 +101,25 @@ func (x *wire) instead() *wire {
 	return y
 }
 
-// settled returns a settled answer, nil if it was sent or there is to be none.
+// settled returns the response for a settled answer, or nil if it was sent or must not be sent.
 func (x *wire) settled(a *exchange.Answer) *http.Response {
 	if a.Kind() == exchange.Sent || a.Kind() == exchange.Abort {
-		return nil // cut comes next, unless the body is finished
+		return nil // cut follows, unless the body is finished
 	}
-	resp := x.head(a, max(a.Announced(), -1)) // NoLength is less
+	resp := x.head(a, max(a.Announced(), -1)) // NoLength is less than -1
 	if resp.Body = http.NoBody; x.bodied(a) {
-		resp.Body = io.NopCloser(bytes.NewReader([]byte(a.Body))) // which may lie in memory of the request
+		resp.Body = io.NopCloser(bytes.NewReader([]byte(a.Body))) // the body may share memory of the request
 	}
 	a.Release()
 	return resp
 }
 
-// bodied reports whether an answer goes out with its body.
+// bodied reports whether the response has a body.
 func (x *wire) bodied(a *exchange.Answer) bool {
 	return x.Req.Method != http.MethodHead && exchange.BodyAllowed(a.Status())
 }
 
-// head makes the head of an answer; length is that of the body, -1 if it is not known.
+// head returns a response without its body. length is the body's length, or -1 if unknown.
 func (x *wire) head(a *exchange.Answer, length int64) *http.Response {
 	status := a.Status()
 	resp := &http.Response{
@@ -129,7 +128,7 @@ func (x *wire) head(a *exchange.Answer, length int64) *http.Response {
 		Header: make(http.Header), ContentLength: length, Close: x.close || x.Req.Close, Request: x.Req,
 	}
 	for name, value := range a.Headers {
-		if status != http.StatusNotModified || name != "Content-Type" { // it describes a body that is not sent
+		if status != http.StatusNotModified || name != "Content-Type" { // it would describe a missing body
 			resp.Header[name] = append(resp.Header[name], value)
 		}
 	}
@@ -147,11 +146,11 @@ func (x *wire) head(a *exchange.Answer, length int64) *http.Response {
 	return resp
 }
 
-// cut ends an answer in the middle, or gives none.
+// cut aborts the response.
 func (x *wire) cut() {
 	switch {
 	case x.body != nil:
-		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // has no effect on one that has ended
+		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // no effect on a finished body
 	case x.resp == nil:
 		x.answer <- nil
 	}

@@ -16,26 +16,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A wire is a request and the way to its client. It serves one.
+// A wire is one request and its connection to the client.
 type wire struct {
 	exchange.StdHead // the request; its body is never nil
 	server           *exchange.Server
 	call             exchange.Call
-	s                *exchange.State // that of call
+	s                *exchange.State // the state of the call
 	ctx              context.Context
 	end              context.CancelFunc
-	race             *exchange.Race      // under a timeout, between the action and the clock
-	answer           chan *http.Response // gets one, nil if there is no answer
-	resp             *http.Response      // the answer, once it is given
-	body             *io.PipeWriter      // likewise, if it comes in pieces
-	close            bool                // the connection would close after the answer
-	undated          bool                // the answer has no Date
-	finished         bool                // the body that comes in pieces is there, and ends when the request has
-	left             int64               // bytes of the body to come, if it comes in pieces and its length is known
-	lent             exchange.LentBody   // what standard handlers read of a body that was read before
+	race             *exchange.Race      // between the action and its timeout
+	answer           chan *http.Response // gets the response, or nil if there is none
+	resp             *http.Response      // the response, once it was given
+	body             *io.PipeWriter      // of a streamed response
+	close            bool                // the connection would close after the response
+	undated          bool                // the response has no Date
+	finished         bool                // the streamed body is complete; it ends with the request
+	left             int64               // remaining bytes of a streamed body with a known length
+	lent             exchange.LentBody   // a body that was read before a standard handler runs
 }
 
-// Received returns nothing: bodies are read as they are asked for.
+// Received returns nothing: bodies are read on demand.
 func (x *wire) Received() ([]byte, bool)  { return nil, false }
 func (x *wire) Body(most int64) io.Reader { return x.server.Bounded(x.Req.Body, most) }
 func (x *wire) RefuseBody()               {}
@@ -47,7 +47,7 @@ func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
 	return x.ctx, end
 }
 
-// StdRequest returns the request as net/http knows it.
+// StdRequest returns the request in the form of net/http.
 func (x *wire) StdRequest() *http.Request {
 	x.Req = x.Req.WithContext(x.call.Context(x.ctx))
 	x.call.SetMatch(x.Req)
@@ -60,7 +60,7 @@ func (x *wire) StdRequest() *http.Request {
 	return x.Req
 }
 
-// Interim tells who asks for that, as clients of net/http do.
+// Interim reports an interim response through httptrace, as net/http clients do.
 func (x *wire) Interim(status int, h http.Header) {
 	if trace := httptrace.ContextClientTrace(x.Req.Context()); trace != nil && trace.Got1xxResponse != nil {
 		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // an error would end the client's wait
@@ -84,21 +84,21 @@ func (x *wire) ReleaseAccount(a *admission.Account) {
 	}
 }
 
-// A holder is a wire as one who holds memory.
+// A holder is a wire as a holder of memory.
 type holder wire
 
 func (h *holder) RemoteAddr() netip.AddrPort { return h.server.Client((*wire)(h)) }
 
-// End has the reading of the body fail.
+// End makes reads of the request body fail.
 func (h *holder) End(a *admission.Account) {
 	h.server.NoteEnded(h.RemoteAddr(), a)
-	_ = h.Req.Body.Close() // a Read that waits returns
+	_ = h.Req.Body.Close() // a waiting Read returns
 }
 
-// A sink is a wire as the way to its client.
+// A sink is a wire as the receiver of a response.
 type sink wire
 
-// Begin returns the head of an answer whose body comes in pieces.
+// Begin sends the head of a streamed response.
 func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	if !x.race.Begin() {
 		return exchange.LateSink{}
@@ -107,13 +107,13 @@ func (x *wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	resp := x.head(a, length)
 	x.left, x.body, x.resp, resp.Body = length, w, resp, body{r, x.end}
 	if !x.bodied(a) {
-		_ = w.Close() // it never fails
+		_ = w.Close() // never fails
 	}
 	x.answer <- resp
 	return (*sink)(x)
 }
 
-// A body is that of an answer which comes in pieces. Who closes it has gone.
+// A body is the body of a streamed response. Closing it disconnects the client.
 type body struct {
 	*io.PipeReader
 	end context.CancelFunc
@@ -126,7 +126,7 @@ func (b body) Close() error {
 
 func (s *sink) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // an answer that begins waits for nobody to read; the pipe would
+		return 0, nil // the start of a response waits for no reader, unlike a write to the pipe
 	}
 	n, err := s.body.Write(p)
 	s.left -= int64(n)
@@ -139,7 +139,7 @@ func (s *sink) SetWriteDeadline(time.Time) error             { return http.ErrNo
 func (s *sink) EnableFullDuplex() error                      { return nil }
 func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
 
-// Finish notes the trailers: they can be read from the answer once the body has ended.
+// Finish sets the trailers. Clients read them after the end of the body.
 func (s *sink) Finish(trailers http.Header) {
 	for key, values := range trailers {
 		if s.resp.Trailer == nil {
@@ -150,10 +150,10 @@ func (s *sink) Finish(trailers http.Header) {
 	s.finished = true
 }
 
-// finish ends a body that came in pieces.
+// finish ends a streamed body.
 func (x *wire) finish() {
 	if x.left > 0 {
-		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // the client has been told of more
+		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // the body is shorter than announced
 	}
-	_ = x.body.Close() // it has no effect then
+	_ = x.body.Close() // no effect after CloseWithError
 }

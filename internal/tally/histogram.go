@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets whose width grows with the duration:
-// four to each doubling, so that what is read from it is at most a quarter off, and
-// mostly much less. Below, in units of 256 ns:
+// A histogram counts durations in buckets whose width grows with the duration. Each doubling has four buckets, so a
+// value read from it is off by a quarter at most. In units of 256 ns:
 //
 //	bucket  0  1  2  3 │ 4  5  6  7 │ 8   9   10  11 │ 12 …
 //	from    0  1  2  3 │ 4  5  6  7 │ 8   10  12  14 │ 16 …
 //
-// The last bucket begins at 60 s and takes everything beyond.
+// The last bucket begins at 60 s and has no end.
 type histogram struct {
 	buckets [buckets]atomic.Uint64
 	max     atomic.Int64 // ns
@@ -56,8 +55,7 @@ func (h *histogram) add(n uint64, d time.Duration) {
 	h.buckets[bucketOf(d)].Add(n)
 }
 
-// addTo adds the counts to sum and returns the longest duration. No bucket above
-// that one's has anything.
+// addTo adds the counts to sum and returns the longest duration. Buckets above it are empty.
 func (h *histogram) addTo(sum *[buckets]uint64) time.Duration {
 	longest := time.Duration(h.max.Load())
 	for i := range bucketOf(longest) + 1 {
@@ -66,15 +64,15 @@ func (h *histogram) addTo(sum *[buckets]uint64) time.Duration {
 	return longest
 }
 
-// Latencies is a histogram at rest.
+// Latencies is a snapshot of one or more histograms.
 type Latencies struct {
 	Max    time.Duration
-	first  int      // the bucket that counts[0] is of
+	first  int      // index of the bucket of counts[0]
 	counts []uint64 // up to the last bucket that is not empty
 	total  uint64   // their sum
 }
 
-// trim fills l in from a full set of buckets.
+// trim sets l from a full set of buckets.
 func (l *Latencies) trim(full *[buckets]uint64) {
 	first, end := 0, buckets
 	for first < end && full[first] == 0 {
@@ -92,11 +90,11 @@ func (l *Latencies) trim(full *[buckets]uint64) {
 	}
 }
 
-// Count returns how many durations were counted.
+// Count returns the number of durations.
 func (l *Latencies) Count() uint64 { return l.total }
 
-// Quantile returns about the duration that a share of q, from 0 to 1, does not
-// exceed: 0 when nothing was counted.
+// Quantile returns an approximate upper bound for the share q, from 0 to 1, of the durations. It is 0 for an empty
+// snapshot.
 func (l *Latencies) Quantile(q float64) time.Duration {
 	if l.total == 0 {
 		return 0
@@ -109,7 +107,7 @@ func (l *Latencies) Quantile(q float64) time.Duration {
 			continue
 		}
 		if l.first+i == buckets-1 {
-			break // it has no end
+			break // the last bucket has no end
 		}
 		from, to := lowest(l.first+i), lowest(l.first+i+1)
 		return min(from+time.Duration(float64(to-from)*float64(rank-below)/float64(n)), l.Max)
@@ -117,8 +115,8 @@ func (l *Latencies) Quantile(q float64) time.Duration {
 	return l.Max
 }
 
-// Since returns what was counted after an earlier state of the same histogram.
-// Its Max is the end of the highest bucket, or the Max of all if that is less.
+// Since returns the durations counted after an earlier snapshot of the same histogram. Its Max is the end of the
+// highest bucket, or the overall Max if that is less.
 func (l *Latencies) Since(earlier *Latencies) Latencies {
 	var full [buckets]uint64
 	copy(full[l.first:], l.counts)
@@ -135,9 +133,8 @@ func (l *Latencies) Since(earlier *Latencies) Latencies {
 	return since
 }
 
-// Buckets yields the end of each bucket and how many durations were shorter, from
-// the first that is not empty to the last; the end of the very last is the
-// largest Duration.
+// Buckets yields the upper bound of each bucket and the number of durations below it, from the first bucket that is
+// not empty to the last. The upper bound of the very last bucket is the maximum Duration.
 func (l *Latencies) Buckets(yield func(below time.Duration, count uint64) bool) {
 	var sum uint64
 	for i, n := range l.counts {

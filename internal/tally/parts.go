@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Parts are figures of others, by name. The zero value has none; all methods are safe for concurrent use.
+// Parts are named statistics of other components. The zero value is empty. All methods are safe for concurrent use.
 type Parts struct {
 	mu    sync.Mutex
 	funcs map[string]func() any
 }
 
-// Add adds what f returns each time, and reports whether the name is new.
+// Add adds the statistics returned by f, and reports whether the name is new.
 func (p *Parts) Add(name string, f func() any) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func (p *Parts) Add(name string, f func() any) bool {
 	return true
 }
 
-// Read asks all of them; it returns nil where there are none.
+// Read calls all functions and returns their results, or nil if there are none.
 func (p *Parts) Read() map[string]any {
 	p.mu.Lock()
 	funcs := make(map[string]func() any, len(p.funcs))
@@ -43,7 +43,7 @@ func (p *Parts) Read() map[string]any {
 	return values
 }
 
-// read returns what f returns, or a text that says how it panicked: who collects figures, in a goroutine of their own, is not to end the process.
+// read returns the result of f, or a text about its panic, so that a component cannot end the process.
 func read(f func() any) (value any) {
 	defer func() {
 		if v := recover(); v != nil {

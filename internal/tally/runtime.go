@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Runtime has figures of Go's own.
+// Runtime holds statistics of the Go runtime.
 type Runtime struct {
 	Goroutines  int
-	HeapLive    int64  // bytes that the latest collection left
-	Collections uint64 // since the process began, as the next two
+	HeapLive    int64  // live bytes after the latest collection
+	Collections uint64 // since the start of the process, like the next two
 	GCPauses    time.Duration
-	GCShare     float64 // of the processor time there was, up to the latest collection
+	GCShare     float64 // share of the available CPU time, up to the latest collection
 }
 
-// ReadRuntime returns them as of now.
+// ReadRuntime returns the current statistics.
 func ReadRuntime() Runtime {
 	samples := [...]metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},

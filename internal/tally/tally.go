@@ -1,36 +1,31 @@
-// Package tally counts requests and how long they took, without locks and
-// without goroutines waiting for each other's cache lines. It knows neither
-// HTTP nor engines: an outcome is a number whose meaning the user gives it.
+// Package tally counts requests and their durations without locks and without shared cache lines. It knows neither
+// HTTP nor engines: an outcome is a number whose meaning the caller defines.
 //
 // # Counting requests
 //
-// Each route has an exchange.RouteCounts (internal/exchange/state.go): a histogram of durations for
-// each outcome that its requests have had, which is their status and method and whether they came
-// by TLS (exchange/outcome.go), in shards. A shard is what one event loop writes to, so that no two
-// processors want the same cache line; it is made when the loop first answers a request of that
-// route, and a histogram, of 1 KB, with the first request of its outcome. Net/http's exchanges, which
-// are pooled by processor, are spread over the same shards. A snapshot adds the shards up.
+// Each route has an exchange.RouteCounts (internal/exchange/state.go). It has a histogram of durations for each
+// outcome, a combination of status, method and use of TLS (exchange/outcome.go), in shards. Each event loop writes to
+// a shard of its own, so that processors do not share cache lines. The shard is created when the loop first answers a
+// request of the route, and each histogram, of 1 KB, with the first request of its outcome. Exchanges of net/http,
+// pooled by processor, are spread over the same shards. A snapshot sums the shards.
 //
-//   - On the loop engine (internal/loophttp/count.go) nothing is shared while a call of Data
-//     answers what a connection has sent. Answers to the same route with the same outcome are
-//     counted together at the end of the call, with one look at the clock, since they leave with
-//     one write. The time counted begins with the turn in which the request was read, since the
-//     engine has looked at the clock then anyway, or when a saturated loop has queued the
-//     connection.
-//   - In flight are, on the loop engine, those requests whose driver has lost its loop or never
-//     had one: the engine says so by Handler.Away. Requests that are answered at once pay
-//     nothing for it.
-//   - On net/http the time counted is the action's; in flight is a request until its answer is
-//     written. A bare ServeHTTP is not counted unless Config.RouteStats says so, and pays two
-//     branches.
+//   - The loop engine (internal/loophttp/count.go) writes nothing shared while a call of Data answers
+//     the input of a connection. Requests of the same route and outcome are counted together at the
+//     end of the call, with one reading of the clock, since their answers leave with one write. A
+//     duration begins with the turn that read the request, when the engine has read the clock anyway,
+//     or when a saturated loop queued the connection.
+//   - In flight on the loop engine are the requests whose driver has lost its loop or never had one.
+//     The engine reports them with Handler.Away. Requests that are answered at once cost nothing.
+//   - On net/http the duration is that of the action. A request is in flight until its answer is
+//     written. A bare ServeHTTP is counted only with Config.RouteStats, and costs two branches
+//     otherwise.
 //
-// How long requests wait before anything is done for them is noted by turn
-// (internal/engine/waits.go): when there is more to do at once after a turn, then its length is
-// how long some have waited.
+// The waiting time of requests is recorded per loop turn (internal/engine/waits.go): if more work is ready at the end
+// of a turn, the length of the turn is the time that some requests have waited.
 //
-// A histogram (internal/tally/histogram.go) has four buckets to each doubling, from 256 ns to a
-// minute: what is read from it is off by a quarter at most. It only ever grows. What happened in
-// between is the difference of two snapshots (Latency.Since).
+// A histogram (internal/tally/histogram.go) has four buckets per doubling, from 256 ns to a minute, so values read
+// from it are off by a quarter at most. Counts only grow. The difference of two snapshots covers the time between them
+// (Latency.Since).
 package tally
 
 import (
@@ -40,36 +35,34 @@ import (
 	"time"
 )
 
-// An Outcome is the kind of end that a request has had. Its low three bits are its class.
+// An Outcome identifies how a request ended. Its low three bits are its class.
 type Outcome uint16
 
-// Classes is how many classes there are.
+// Classes is the number of classes.
 const Classes = 8
 
 // Class returns the class of an outcome.
 func (o Outcome) Class() uint8 { return uint8(o % Classes) }
 
-// told is how many outcomes a shard tells apart. Of those that come later only the class is told, beside Untold.
+// told is the maximum number of outcomes in a shard. Further outcomes are counted only by class, with the bit Untold.
 const told = 24
 
-// Untold is the bit of outcomes that stand for all others of their class. No other has it.
+// Untold is the bit of an outcome that stands for the further outcomes of its class. No other outcome has it.
 const Untold Outcome = 1 << 15
 
-// A Counter counts the requests of one kind, a route's say. Whoever counts does so
-// in a shard; counters that run at the same time take different ones, one for an
-// event loop, so that no two processors write to the same memory. A shard is made
-// when it is first asked for, and takes about 1 KB for each outcome.
+// A Counter counts the requests of one kind, such as a route. It has a shard per event loop, so that processors do not
+// write to the same memory. A shard is created on first use and takes about 1 KB per outcome.
 type Counter struct {
 	shards []atomic.Pointer[Shard]
 }
 
-// A Shard is one part of a Counter. All its methods are safe for concurrent use.
+// A Shard is a part of a Counter. It is safe for concurrent use.
 type Shard struct {
-	// InFlight is how many requests have begun and not ended. A request may end
-	// in another shard than it began in: only the sum over all means something.
+	// InFlight is the number of requests that have begun and not ended. A request may begin in one shard and end in
+	// another, so only the sum of all shards is meaningful.
 	InFlight atomic.Int64
 
-	told   [told]atomic.Pointer[outcomeCount] // in the order in which they first came
+	told   [told]atomic.Pointer[outcomeCount] // in the order of their first requests
 	others [Classes]atomic.Pointer[outcomeCount]
 }
 
@@ -79,10 +72,10 @@ type outcomeCount struct {
 	latency histogram
 }
 
-// Init makes room for as many shards as there are processors.
+// Init allocates a shard pointer for each processor.
 func (c *Counter) Init() { c.shards = make([]atomic.Pointer[Shard], runtime.GOMAXPROCS(0)) }
 
-// Shard returns the n-th shard. Any n from 0 on has one.
+// Shard returns the n-th shard, for any n from 0.
 func (c *Counter) Shard(n int) *Shard {
 	if n >= len(c.shards) {
 		n %= len(c.shards)
@@ -98,16 +91,16 @@ func (c *Counter) Shard(n int) *Shard {
 	return s
 }
 
-// Add counts n requests with the same outcome that took d each.
+// Add counts n requests with the same outcome and a duration of d each.
 func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) {
 	c := s.told[0].Load()
-	if c == nil || c.outcome != outcome { // it is not what most requests of a route come to
+	if c == nil || c.outcome != outcome { // not the most frequent outcome of the route
 		c = s.count(outcome)
 	}
 	c.latency.add(n, d)
 }
 
-// count returns what counts an outcome.
+// count returns the counter of an outcome.
 func (s *Shard) count(outcome Outcome) *outcomeCount {
 	for i := range s.told {
 		c := s.told[i].Load()
@@ -122,7 +115,7 @@ func (s *Shard) count(outcome Outcome) *outcomeCount {
 	return made(&s.others[class], Untold|Outcome(class))
 }
 
-// made returns what is at a place: what counts an outcome, if nothing was there.
+// made returns the outcomeCount at a pointer, and creates it if there is none.
 func made(at *atomic.Pointer[outcomeCount], outcome Outcome) *outcomeCount {
 	if c := at.Load(); c != nil {
 		return c
@@ -134,22 +127,21 @@ func made(at *atomic.Pointer[outcomeCount], outcome Outcome) *outcomeCount {
 	return c
 }
 
-// Sums is what the shards of a Counter say together.
+// Sums is the sum of the shards of a Counter.
 type Sums struct {
-	Classes  [Classes]uint64 // how many requests had an outcome of each
+	Classes  [Classes]uint64 // number of requests per class
 	InFlight int64
 	Latency  Latencies
-	Ended    []Ended // by outcome
+	Ended    []Ended // per outcome
 }
 
-// Ended are the requests that have had one outcome.
+// Ended are the requests with one outcome.
 type Ended struct {
 	Outcome Outcome
 	Latency Latencies
 }
 
-// Sums adds the shards up. Requests that end meanwhile may be in some of the sums
-// and not yet in others.
+// Sums sums the shards. A request that ends meanwhile may be included in some sums only.
 func (c *Counter) Sums() (sums Sums) {
 	var few [8]Outcome
 	for _, o := range c.outcomes(few[:0]) {
@@ -167,7 +159,7 @@ func (c *Counter) Sums() (sums Sums) {
 		}
 	}
 	if len(sums.Ended) == 1 {
-		sums.Latency = sums.Ended[0].Latency // as of most routes
+		sums.Latency = sums.Ended[0].Latency // the usual case: one outcome
 		return sums
 	}
 	var all counted
@@ -181,7 +173,7 @@ func (c *Counter) Sums() (sums Sums) {
 	return sums
 }
 
-// outcomes appends what has been counted so far to list, in order.
+// outcomes appends the counted outcomes to list, sorted.
 func (c *Counter) outcomes(list []Outcome) []Outcome {
 	for i := range c.shards {
 		s := c.shards[i].Load()
@@ -194,14 +186,14 @@ func (c *Counter) outcomes(list []Outcome) []Outcome {
 	return list
 }
 
-// counts yields what counts an outcome of the shard, which may be nil.
+// counts yields the counters of the shard, which may be nil.
 func (s *Shard) counts(yield func(*outcomeCount) bool) {
 	if s == nil {
 		return
 	}
 	for i := range s.told {
 		if c := s.told[i].Load(); c == nil {
-			return // there are none in others
+			return // the array is filled in order
 		} else if !yield(c) {
 			return
 		}
@@ -213,7 +205,7 @@ func (s *Shard) counts(yield func(*outcomeCount) bool) {
 	}
 }
 
-// addTo adds the requests of an outcome.
+// addTo adds the requests of an outcome to sum.
 func (s *Shard) addTo(sum *counted, outcome Outcome) {
 	for c := range s.counts {
 		if c.outcome == outcome {
@@ -222,7 +214,7 @@ func (s *Shard) addTo(sum *counted, outcome Outcome) {
 	}
 }
 
-// counted is what several histograms say together.
+// counted is the sum of several histograms.
 type counted struct {
 	buckets [buckets]uint64
 	longest time.Duration

@@ -1,5 +1,5 @@
-// Package tlstest is what tests of TLS have in common: a certificate, and a client that
-// says what crypto/tls does not let one say.
+// Package tlstest contains helpers for tests of TLS: a certificate, and a client that sends records which crypto/tls
+// does not send.
 package tlstest
 
 import (
@@ -36,7 +36,7 @@ var Certificate = sync.OnceValues(func() (tls.Certificate, *x509.CertPool) {
 	template := x509.Certificate{
 		SerialNumber:          big.NewInt(time.Now().UnixNano()),
 		Subject:               pkix.Name{CommonName: "dunlin"},
-		NotBefore:             time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC), // also where testing/synctest begins, whoever asks first
+		NotBefore:             time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC), // before the start time of testing/synctest
 		NotAfter:              time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC),
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
 		DNSNames:              []string{"example.test"},
@@ -77,8 +77,7 @@ const (
 	Application = 23
 )
 
-// A Raw is a client of TLS 1.3 that seals its own records after the handshake. What it is sent
-// is read by its Conn.
+// A Raw is a client of TLS 1.3 that seals its own records after the handshake. Read the server's data from its Conn.
 type Raw struct {
 	*tls.Conn
 
@@ -89,7 +88,7 @@ type Raw struct {
 	seq    uint64
 }
 
-// NewRaw shakes hands on wire.
+// NewRaw performs the handshake on wire.
 func NewRaw(wire net.Conn) (*Raw, error) {
 	var keys bytes.Buffer
 	config := Client()
@@ -128,7 +127,7 @@ func (r *Raw) expand(label string, n int) []byte {
 	return b
 }
 
-// Record returns content as a sealed record of a type, with so many zeros behind it.
+// Record returns a sealed record of a type with content and the given number of padding zeros.
 func (r *Raw) Record(kind byte, content []byte, padding int) []byte {
 	block, err := aes.NewCipher(r.expand("key", r.keyLen))
 	if err != nil {
@@ -150,7 +149,7 @@ func (r *Raw) Record(kind byte, content []byte, padding int) []byte {
 	return aead.Seal(header, nonce, inner, header)
 }
 
-// KeyUpdate returns the record that changes the client's keys, and asks the server for the same.
+// KeyUpdate returns the record that updates the client's keys. With request it asks the server for the same.
 func (r *Raw) KeyUpdate(request bool) []byte {
 	message := []byte{24, 0, 0, 1, 0}
 	if request {
@@ -167,5 +166,5 @@ func (r *Raw) Send(records ...[]byte) error {
 	return err
 }
 
-// Wire returns what the records go by.
+// Wire returns the connection that carries the records.
 func (r *Raw) Wire() net.Conn { return r.wire }
