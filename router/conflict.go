@@ -67,7 +67,7 @@ func (r *route) openSegments() []segment {
 	return append(r.path.segments[:len(r.path.segments):len(r.path.segments)], restSegment)
 }
 
-// isBelow reports whether the segment stands for what is below a prefix route.
+// isBelow reports whether the segment is the part of a prefix route below its prefix.
 func (seg *segment) isBelow() bool { return seg.rank == catchAll && len(seg.parts) == 0 }
 
 // tail returns the text of segments, each led by a slash. An empty rest stands for a catch-all.

@@ -45,7 +45,7 @@ func (e *edges) eachStatic(visit func(*node) bool) bool {
 	return true
 }
 
-// add adds an edge to a copy that no lookup sees yet. What it shares with the original stays as it is.
+// add adds an edge to a copy that no lookup uses yet. Parts shared with the original are not changed.
 func (e *edges) add(n *node) {
 	if n.segment.rank == static {
 		if !e.hasRoom() {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Explain tells step by step how a request is matched: what was tried, in which order, what each step
-// came to and why the next was taken. It does what LookupAccept does, in the same order, and is for
-// people, not for the request path.
+// Explain describes how a request is matched, step by step: each try, its result, and the reason for the next one. It
+// makes the steps of LookupAccept in the same order. It is for people, not for the request path.
 func (r *Router[T]) Explain(method, host, path, accept string) string {
 	var m Match[T]
 	outcome := r.LookupAccept(method, host, path, accept, &m)

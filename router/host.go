@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// Hosts. The host is the most significant part of what a route matches: routes for the exact host are
-// tried first, then those of the host patterns that match, then those for any host; a request that
-// none of a host's routes is for falls through to the next. Labels are compared from the right, as the
-// right ones are the more significant. The case of letters, the port and a final dot do not matter.
+// Hosts. The host is the most significant part of a route: routes for the exact host are tried first, then those of
+// matching host patterns, then those for any host. A request that matches no route of a host falls through to the
+// next. Labels are compared from the right, since the right ones are more significant. Letter case, the port and a
+// final dot are ignored.
 
 type hosts struct {
 	exact    node // its static edges are host names, each leads to the tree of that host's paths

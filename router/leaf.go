@@ -16,7 +16,7 @@ type leaf struct {
 // binding is a route with the methods it answers in its leaf.
 type binding struct {
 	methods methodSet // all bits for "*"
-	value   any       // what the user stored with the route
+	value   any       // the user's value for the route
 	route   *route
 	prefix  bool // a prefix route at its own path, which gives way to exact routes
 	below   bool // a prefix route, here or below its path

@@ -6,8 +6,8 @@ import "slices"
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
 	Prefix                                       bool
-	// Constraints are those of the parameters that have one, in order: "id: int". One that could not
-	// be compiled to an automaton says so: "id: [^x]+ (regexp fallback)".
+	// Constraints are the constraints of the parameters that have one, in order: "id: int". A constraint that does not
+	// compile to an automaton is marked: "id: [^x]+ (regexp fallback)".
 	Constraints []string
 	// Params are all parameters, those of the host first, in order.
 	Params []Param

@@ -19,7 +19,7 @@ type state struct {
 	rest  uint32
 	kept  *memory // made when first needed
 
-	// What the leaves that matched would have accepted. The other two are valid only if this is not 0.
+	// The methods and versions that the matching leaves accept. The other two fields are valid only if this is not 0.
 	missed  uint8 // leaves missed by method or version, counted to 2
 	varies  bool  // a leaf on the way has versions
 	miss    *leaf // the first of them
@@ -37,8 +37,7 @@ func (m *Match[T]) Route() *Route[T] {
 	return &m.found.route.entry.(*entry[T]).Route
 }
 
-// Value returns what was stored with the route that was found, the zero value if none was. It is quicker
-// than Route().Value.
+// Value returns the value of the matched route, or the zero value. It is faster than Route().Value.
 func (m *Match[T]) Value() T {
 	var v T
 	if m.found != nil {
@@ -109,7 +108,7 @@ func (m *Match[T]) Versions() []string {
 // there are versions for path and method: caches must be told.
 func (m *Match[T]) Varies() bool { return m.state.varies }
 
-// Reset forgets what was found, so that m keeps no router alive. A lookup does not need it.
+// Reset clears the match, so that m keeps no router alive. A lookup does not need it.
 func (m *Match[T]) Reset() {
 	m.found = nil
 	s := &m.state
@@ -163,7 +162,7 @@ func (s *state) missVersion(l *leaf) {
 	}
 }
 
-// outcome tells what the leaves that were missed amount to.
+// outcome returns the outcome of a lookup from the leaves that matched the path but not the request.
 func (s *state) outcome() Outcome {
 	if s.versions != nil {
 		return NotAcceptable

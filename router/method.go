@@ -11,8 +11,8 @@ import (
 // methodSet has a bit for every method a router knows.
 type methodSet uint64
 
-// The bits of the methods that every router knows; those registered besides follow. anyMethod is the
-// bit that a route for "*" has, and the only one that a method nobody registered looks for.
+// The bits of the methods that every router knows; registered methods get the next bits. anyMethod is the bit of a
+// route for "*". An unregistered method matches only this bit.
 const (
 	methodGet methodSet = 1 << iota
 	methodHead
@@ -62,7 +62,7 @@ func standardBit(method string) methodSet {
 	return 0
 }
 
-// bit returns the bit of a method, or anyMethod for one that no route names. t may be nil.
+// bit returns the bit of a method, or anyMethod if no route names the method. t may be nil.
 func (t *methodTable) bit(method string) methodSet {
 	if bit := standardBit(method); bit != 0 {
 		return bit

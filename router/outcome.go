@@ -1,6 +1,6 @@
 package router
 
-// Outcome is what a lookup found out about a request.
+// Outcome is the result of a lookup.
 type Outcome uint8
 
 const (
@@ -10,8 +10,8 @@ const (
 	Found
 	// MethodNotAllowed: patterns match, none of them for this method. Match.Allow has the header value.
 	MethodNotAllowed
-	// NotAcceptable: pattern and method match, the versions asked for do not exist.
-	// Match.Versions has the list of those that do.
+	// NotAcceptable: pattern and method match, but no requested version exists. Match.Versions lists the existing
+	// ones.
 	NotAcceptable
 )
 

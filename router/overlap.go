@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// overlaps finds values that two constrained segments both match. Results are kept: there are far fewer
-// pairs of shapes than of routes.
+// overlaps finds values that two constrained segments both match. Results are cached by the shapes of the
+// segments, which are far fewer than routes.
 //
-// The search runs the automata of both segments side by side and tries the values that bring both to
-// an end against the segments themselves, shortest first. No such pair of states means that there is
-// no common value. Constraints that are functions, or too large for an automaton, count as taking
-// anything; there only the values tried decide, so an overlap can go unnoticed. What follows then is
-// settled by the order of the shapes, still not by that of registration.
+// The search runs the automata of both segments side by side and checks the values that both accept
+// against the segments themselves, shortest first. If no pair of states accepts, there is no common
+// value. A constraint that is a function, or too large for an automaton, counts as accepting
+// anything. Then only the checked values decide, so an overlap can go unnoticed. The order of the
+// shapes then decides between the routes, not the order of registration.
 type overlaps struct {
 	automata map[string]*automaton
 	examples map[[2]string]string // "" for none
@@ -23,7 +23,7 @@ const (
 	maxTries  = 2000  // values tried for one pair of shapes
 	maxPairs  = 20000 // steps of the search for them; undecided after that counts as no overlap
 	perPair   = 8     // values remembered for one pair of states
-	perLetter = 2     // bytes tried of those that both automata treat alike
+	perLetter = 2     // byte values tried per class of bytes that both automata treat alike
 )
 
 // find returns a value, in canonical form, that both segments match.
@@ -113,8 +113,8 @@ func (o *overlaps) automaton(seg *segment) *automaton {
 	return a
 }
 
-// supersetOf returns an expression for use within a larger one that matches whatever expr matches: expr
-// itself, unless it has assertions, which look at their surroundings.
+// supersetOf returns an expression, for use within a larger one, that matches at least the strings of expr: expr
+// itself, unless it has assertions, whose result depends on the surrounding text.
 func supersetOf(expr string) string {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil || hasAssertion(re) {

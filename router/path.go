@@ -20,8 +20,8 @@ func (e EscapeError) Error() string {
 	return fmt.Sprintf("bad percent escape at offset %d of the path", e.Offset)
 }
 
-// Canonical appends the canonical form of an escaped path to dst. A path without '%' is canonical
-// already. On error dst is returned with what was appended so far.
+// Canonical appends the canonical form of an escaped path to dst. A path without '%' is canonical already. On error it
+// returns dst with the part appended so far.
 func Canonical(dst []byte, escaped string) ([]byte, error) {
 	for i := 0; ; {
 		n := strings.IndexByte(escaped[i:], '%')

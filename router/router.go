@@ -25,9 +25,9 @@ type Route[T any] struct {
 	Name string
 	// Place says where the route was registered ("main.go:12"), for error messages and listings.
 	Place string
-	// Where is asked for the place, once somebody wants to know it, if Place is empty.
+	// Where returns the place of the registration. It is called on demand if Place is empty.
 	Where fmt.Stringer
-	// Value is what the router stores.
+	// Value is stored with the route.
 	Value T
 }
 
@@ -37,14 +37,14 @@ type Route[T any] struct {
 type Router[T any] struct {
 	table table
 
-	mu          sync.RWMutex // held by registration, read-locked by what is not on the request path
+	mu          sync.RWMutex // held by registrations; read-locked by calls that are not on the request path
 	constraints constraints
 	overlaps    overlaps
 	entries     []*entry[T] // in order of registration
 	names       map[string]*entry[T]
 }
 
-// entry is a registered route with what was derived from it.
+// entry is a registered route with values derived from it.
 type entry[T any] struct {
 	Route[T]
 	route route
@@ -130,7 +130,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 	return nil
 }
 
-// compile parses what a registration says into c and returns the methods known from then on.
+// compile parses a registration into c and returns all methods known afterwards.
 func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 	c.version, c.prefix = reg.Version, reg.Prefix
 	var methods *methodTable

@@ -9,10 +9,10 @@ import (
 
 // runeMachine runs a compiled expression on runes, on sets of instructions at once.
 //
-// Expressions see runes in classes: the runes that no instruction and no assertion of the expression
-// tells apart, so one of them can stand for all. A set of instructions is kept as it is right after a
-// rune, with the empty-width instructions behind it not yet followed, because whether \b or $ holds
-// there depends on the next rune. That is why a set comes with the rune before it.
+// Runes are grouped in classes: no instruction or assertion of the expression distinguishes the runes of
+// a class, so one of them represents all. A set of instructions is the state right after a rune, before
+// empty-width instructions are followed, because \b and $ depend on the next rune. For the same reason a
+// set includes the rune before it.
 type runeMachine struct {
 	prog    *syntax.Prog
 	starts  []rune  // the first runes of the intervals of one class, ascending from 0

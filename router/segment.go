@@ -2,10 +2,10 @@ package router
 
 import "strings"
 
-// Matching one segment. A segment with several parameters is read from right to left: each text is found
-// at its last occurrence, so the leftmost parameter takes as much as possible: {file}.{ext} reads
-// "archive.tar.gz" as "archive.tar" and "gz". There is one way to read a segment and no second try,
-// which keeps the time linear in its length; constraints then accept or refuse what was read.
+// Matching one segment. A segment with several parameters is read from right to left. Each text is found at its last
+// occurrence, so the leftmost parameter takes as much as possible: {file}.{ext} reads "archive.tar.gz" as
+// "archive.tar" and "gz". There is exactly one way to read a segment, without backtracking, so the time is linear in
+// its length. Then the constraints accept or refuse the values.
 
 // match matches path[start:end], a whole segment, and records its values from the k-th on.
 func (seg *segment) match(path string, start, end, k int, s *state) bool {

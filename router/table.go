@@ -9,7 +9,7 @@ import (
 
 // route is the part of a registration that the tree works with.
 type route struct {
-	entry      any       // what the router keeps of it: an *entry[T]
+	entry      any       // the router's data of the route: an *entry[T]
 	value      any       // its Value
 	methods    methodSet // anyMethod alone for "*"
 	version    string
@@ -64,7 +64,7 @@ func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
 	return in.other, err
 }
 
-// find returns the binding for a request, or nil and what is wrong.
+// find returns the binding for a request, or nil and the reason.
 func (t *table) find(method, host, path, accept string, s *state) (*binding, Outcome) {
 	if path == "" || path[0] != '/' || uint64(len(path)) > math.MaxUint32 {
 		return nil, NotFound

@@ -35,7 +35,7 @@ type node struct {
 	kind   valueKind
 	params uint8
 
-	endMethods atomic.Uint32 // of the first 32 methods those that end.first answers; see setEnd
+	endMethods atomic.Uint32 // the methods, of the first 32, that end.first answers; see setEnd
 	segment    *segment      // of the edge into this node, nil at a root
 
 	static atomic.Pointer[node]  // behind the static edge

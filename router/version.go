@@ -7,13 +7,13 @@ import (
 )
 
 // Versions by media type. A route with version v2 is for requests whose Accept header names v2 in a
-// vendor media type, as in application/vnd.acme.v2+json: a part of the subtype, between dots, that is
-// a v and a digit and what follows. The vendor's name does not matter here. A header may name several
-// versions; the one of the highest quality that exists wins, the newest among equals.
+// vendor media type, as in application/vnd.acme.v2+json: a part of the subtype, between dots, that
+// begins with v and a digit. The vendor's name is ignored. A header may name several versions; the
+// existing version with the highest quality wins, the newest among equals.
 //
-// A request that names no version, or accepts any other media type besides (*/*, application/json), is
-// content with the route without version, and where there is none with the newest version. A route
-// that exists without version only never looks at Accept.
+// A request that names no version, or also accepts another media type (*/*, application/json), gets the
+// route without version or, if there is none, the newest version. A route that exists only without
+// version ignores Accept.
 
 // isVersion reports whether s is a version: v, a digit, then letters, digits, _ or -.
 func isVersion(s string) bool {
@@ -28,7 +28,7 @@ func isVersion(s string) bool {
 	return true
 }
 
-// compareVersions orders versions by their number, then by what follows it: v2 < v10 < v10beta.
+// compareVersions orders versions by their number, then by their suffix: v2 < v10 < v10beta.
 func compareVersions(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
@@ -50,7 +50,7 @@ func versionDigits(v string) string {
 	return strings.TrimLeft(v[1:end], "0")
 }
 
-// acceptance is what an Accept header says about versions.
+// An acceptance is the set of versions that an Accept header accepts.
 type acceptance struct {
 	named bool // it names a version, perhaps with quality 0
 	open  bool // it has a range without version, of some quality

@@ -25,8 +25,6 @@ var oddProse = map[string]int{
 	"internal/ceiling":     228,
 	"internal/engine":      159,
 	"internal/exchange":    164,
-	"internal/hpack":       122,
-	"internal/http1":       60,
 	"internal/http2":       180,
 	"internal/jsonwire":    107,
 	"internal/lifecycle":   122,
@@ -35,7 +33,6 @@ var oddProse = map[string]int{
 	"internal/stdhttp":     125,
 	"internal/stdwriter":   199,
 	"internal/suite":       124,
-	"router":               51,
 }
 
 // markers are constructions that stand for a noun or an active verb which the reader then has to find.

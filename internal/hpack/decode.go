@@ -13,20 +13,19 @@ type Limits struct {
 	// scheme are none, and all pieces of Cookie are one (RFC 9113 §8.2.3); MaxList bounds these.
 	MaxFields int
 
-	// MaxWork is the size, counted in the same way, from which a block is an error.
-	// One that is too large is decoded to its end, for the sake of the table, and its
-	// references can name the same large entry thousands of times.
+	// MaxWork is the decoded size, counted like MaxSize, from which a block is an error. A block beyond MaxSize is
+	// decoded to its end to keep the table in sync, and its references can name the same large entry thousands of
+	// times.
 	MaxWork int
 }
 
-// Classes say what the package above makes of fields.
+// Classes maps field names to classes defined by the importing package.
 type Classes struct {
 	classify func(name, value []byte) Class
 	static   [lastStatic + 1]Class
 }
 
-// NewClasses returns Classes by a function, which must depend on nothing but what it is
-// given, and keep nothing of it.
+// NewClasses returns the Classes computed by a function. It must be pure and must not keep its arguments.
 func NewClasses(classify func(name, value []byte) Class) *Classes {
 	c := &Classes{classify: classify}
 	for i := 1; i <= lastStatic; i++ {
@@ -44,8 +43,7 @@ type Decoder struct {
 	reduced bool   // ... which is less than the table had: an update must come
 }
 
-// DefaultTableSize is the size of both dynamic tables before anybody has said anything else
-// (RFC 9113 §6.5.2).
+// DefaultTableSize is the initial size of both dynamic tables (RFC 9113 §6.5.2).
 const DefaultTableSize = 4096
 
 // Init makes the decoder ready for a connection. Without classes all fields have class 0.
@@ -163,8 +161,8 @@ func (d *Decoder) indexed(block []byte, at int, l *List, lim *Limits) (end int, 
 	return end, noProblem
 }
 
-// literal reads a field whose value is here (RFC 7541 §6.2); prefix is 6 for one that
-// goes into the table, and else 4.
+// literal decodes a field with a literal value (RFC 7541 §6.2). prefix is 6 for a field that enters the table,
+// otherwise 4.
 func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limits) (end int, p problem) {
 	f := field{never: prefix == 4 && block[at]&literalNever != 0}
 	text := len(l.buf)

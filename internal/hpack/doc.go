@@ -5,20 +5,19 @@
 //	integer.go    integers with a prefix         huffman.go   strings in fewer bits
 //	static.go     the static table               table.go     the dynamic table
 //	decode.go     a block as fields              list.go      fields, read from a block
-//	encode.go     fields as a block              errors.go    what a block may be refused for
+//	encode.go     fields as a block              errors.go    reasons to refuse a block
 //
 // A [Decoder] reads one complete block into a [List]. The list has the bytes of
-// its fields in memory of its own: a dynamic table evicts what it has lent, and
-// the buffer that a block lies in is used again. Views into a list are valid
-// until the list is reset or decoded into again.
+// its fields in its own memory, since the dynamic table evicts entries and the
+// buffer of the block is reused. Views into a list are valid until the list is
+// reset or decoded into again.
 //
-// Strings are looked at once: what the package above makes of a field, its
-// [Class], is found when the field comes as a literal, stays with the entry of
-// the dynamic table, and comes back with each mention of it.
+// Strings are classified once: the [Class] of a field, defined by the importing
+// package, is computed when the field arrives as a literal. The entry of the
+// dynamic table keeps it for later references.
 //
 // Three bounds hold whatever a peer sends. The dynamic table takes no more
-// memory than the size that was announced, and takes it as it fills. The list
-// keeps no more than its limits say; what goes beyond is decoded, because the
-// table must follow, and forgotten. A block that expands beyond all measure is
-// an error.
+// memory than the announced size, and allocates it as it fills. The list keeps
+// no more than its limits allow; further fields are decoded, to keep the table
+// in sync, and dropped. A block that exceeds MaxWork is an error.
 package hpack

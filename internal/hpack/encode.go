@@ -11,16 +11,15 @@ import (
 // order in which they are sent. It is used by one goroutine at a time. The zero value
 // is not ready, see Init.
 //
-// Nobody says which fields come again. So a field enters the dynamic table when it is
-// sent for the second time, as far as a small memory of hashes knows: what is sent once,
-// such as the ID of a request, drives nothing out.
+// A field enters the dynamic table when it is sent for the second time, according to a
+// small set of hashes. A field that is sent once, such as a request ID, evicts nothing.
 type Encoder struct {
 	table  table
-	most   uint32     // what the table takes at most, whatever the peer allows
+	most   uint32     // the maximum size of the table, whatever the peer allows
 	least  uint32     // the smallest size since the last block
 	told   bool       // the peer knows the size of the table
 	oldest uint8      // of seen, which is a ring
-	seen   [24]uint16 // hashes of what was sent last without entering the table
+	seen   [24]uint16 // hashes of fields sent recently that did not enter the table
 }
 
 // Init makes the encoder ready for a connection. Its table takes at most so many bytes
@@ -122,8 +121,7 @@ func (e *Encoder) AppendNamed(dst []byte, name Name, value string) []byte {
 	return e.append(dst, name, staticEntries[name].name, value)
 }
 
-// AppendNever appends a field that nobody between here and the client may index
-// (RFC 7541 §7.1.3): one whose value is a secret that could be guessed.
+// AppendNever appends a never-indexed field (RFC 7541 §7.1.3): its value is a secret that could be guessed.
 func (e *Encoder) AppendNever(dst []byte, name, value string) []byte {
 	return appendLiteral(dst, literalNever, 4, NameOf(name), name, value)
 }

@@ -2,9 +2,8 @@ package hpack
 
 import "fmt"
 
-// Error is a block that was refused. It is a small comparable value. After an
-// Error the dynamic table is not what the peer takes it for, so the connection
-// must be closed, with COMPRESSION_ERROR (RFC 9113 §4.3).
+// Error is the reason why a block was refused. It is a small comparable value. After an Error the dynamic tables of
+// the peers differ, so the connection must be closed with COMPRESSION_ERROR (RFC 9113 §4.3).
 type Error struct {
 	problem problem
 	offset  int
@@ -13,12 +12,10 @@ type Error struct {
 // Offset returns where in the block the problem was found, in bytes.
 func (e Error) Offset() int { return e.offset }
 
-// Bomb reports whether the block was refused for what it expands to, and not
-// for a fault.
+// Bomb reports whether the block was refused because of its decoded size, and not for a fault.
 func (e Error) Bomb() bool { return e.problem == bomb }
 
-// Error says what was wrong, where, and by which section of RFC 7541. It quotes
-// nothing of the input.
+// Error describes the problem, its position, and the section of RFC 7541. It quotes nothing of the input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	return fmt.Sprintf("%s at byte %d of the field block (RFC 7541 section %s)", p.text, e.offset, p.section)

@@ -41,11 +41,11 @@ const (
 	quickBits = 12
 )
 
-// A quick is what the next quickBits bits of a string say: up to two symbols.
+// A quick holds up to two symbols encoded by the next quickBits bits of a string.
 //
 //	second (8 bits) │ first (8) │ bits of both (8) │ symbols (8)
 //
-// Without symbols the code is longer than quickBits.
+// It has no symbols if the code is longer than quickBits.
 type quick uint32
 
 func (q quick) symbols() int { return int(q & 0xff) }
@@ -151,8 +151,8 @@ func appendDecoded(dst, src []byte) ([]byte, problem) {
 			bits -= q.bits()
 		}
 	}
-	// What is left is less than the longest code. Behind it come ones, which are the
-	// beginning of no code that would end here.
+	// The rest is shorter than the longest code. Padding with ones completes no code, as no code that would end here
+	// consists of ones.
 	word |= ^uint64(0) >> bits
 	for bits >= 5 {
 		symbol, used := t.long(uint32(word >> 32))

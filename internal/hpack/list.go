@@ -1,6 +1,6 @@
 package hpack
 
-// A Class is what the package above makes of a field, see [Classes].
+// A Class is a category of fields, defined by the importing package, see [Classes].
 type Class uint16
 
 // A List is the fields of a block, in order. The zero value is ready; a List is
@@ -39,8 +39,8 @@ func (l *List) Reset() {
 // Len returns the number of fields.
 func (l *List) Len() int { return len(l.fields) }
 
-// Size returns the size of the fields as RFC 9113 §6.5.2 counts it: their bytes, and
-// 32 for each, those that were not kept included.
+// Size returns the size of the fields as in RFC 9113 §6.5.2: their bytes, and 32 for each. It includes fields that
+// were not kept.
 func (l *List) Size() int { return l.size }
 
 // TooLarge reports whether there were more fields than the limits allow: those
@@ -78,7 +78,7 @@ func (l *List) Name(i int) Name { return Name(l.fields[i].index) }
 // Class returns the class of field i, 0 without Classes.
 func (l *List) Class(i int) Class { return l.fields[i].class }
 
-// NeverIndexed reports whether field i must be passed on as one that nobody indexes.
+// NeverIndexed reports whether field i must be forwarded as a never-indexed field.
 func (l *List) NeverIndexed(i int) bool { return l.fields[i].never }
 
 // Index returns the first field at or after from that is called name, which is in

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// entryOverhead is what an entry counts beyond its text (RFC 7541 §4.1).
+// entryOverhead is the size of an entry beyond its text (RFC 7541 §4.1).
 const entryOverhead = 32
 
 // MaxTableSize is the largest dynamic table there can be, in the bytes that RFC
@@ -81,8 +81,8 @@ func (t *table) evict(most uint32) {
 	}
 }
 
-// add adds e, whose text is given and copied, as the newest entry, and evicts what must
-// go for it. One that is larger than the table empties it (RFC 7541 §4.4).
+// add copies e's text, adds e as the newest entry, and evicts entries to make room. An entry larger than the table
+// empties it (RFC 7541 §4.4).
 func (t *table) add(e entry, name, value []byte) {
 	size := uint32(len(name)) + uint32(len(value)) + entryOverhead
 	if size > t.max {

@@ -14,7 +14,7 @@ type Chunked struct {
 
 	state      chunkState
 	digits     uint8 // of the size so far
-	chunk      int64 // size so far, then what is left of the chunk's data
+	chunk      int64 // size so far, then the rest of the chunk's data
 	decoded    int64 // data handed out
 	consumed   int64 // bytes of src consumed
 	extensions int   // bytes of chunk extensions read
@@ -67,8 +67,7 @@ func (c *Chunked) Done() bool { return c.state == chunkBodyDone }
 // Decoded returns how many bytes of data have been handed out.
 func (c *Chunked) Decoded() int64 { return c.decoded }
 
-// Remaining returns how many bytes of data of the current chunk are still to
-// come: what a caller may want to make room for.
+// Remaining returns the number of bytes of the current chunk still to come. A caller may use it to size a buffer.
 func (c *Chunked) Remaining() int64 {
 	if c.state == chunkData {
 		return c.chunk

@@ -4,16 +4,16 @@
 //
 // Reading comes in three layers:
 //
-//   - tables.go and scan.go: stateless functions on []byte. They say where a
-//     token, a value or a field line ends.
+//   - tables.go and scan.go: stateless functions on []byte that find the end
+//     of a token, a value or a field line.
 //   - parse.go (request head) and chunked.go (chunked body): resumable state
 //     machines. Running out of bytes is an outcome of its own, never an error.
-//     plain.go reads ordinary heads that are here in whole in one pass.
-//   - fields.go, target.go, host.go and trailer.go: what the fields that rule
-//     framing, the request target, the Host field and trailers mean.
+//     plain.go reads complete ordinary heads in one pass.
+//   - fields.go, target.go, host.go and trailer.go: the meaning of
+//     framing fields, the request target, the Host field and trailers.
 //
 // Writing is append-style: response.go, status.go, date.go and chunkenc.go. validate.go
-// says what may be written as a field.
+// checks fields before they are written.
 //
 // Two rules hold for everything that is read:
 //

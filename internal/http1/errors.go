@@ -21,8 +21,8 @@ func (e Error) Status() int { return int(problems[e.problem].status) }
 // request head, or of the chunked body.
 func (e Error) Offset() int64 { return e.offset }
 
-// Error says what was wrong and where. It quotes nothing of the input but at
-// most one byte, in hex, so it is safe to send back and to log.
+// Error describes a problem and its position. It quotes at most one byte of the input, in hex, so it is safe to send
+// back and to log.
 func (e Error) Error() string {
 	p := problems[e.problem]
 	if e.limit > 0 {
@@ -112,8 +112,8 @@ const (
 	forbiddenTrailer
 )
 
-// problems gives each problem its status and its words. withByte marks those
-// that show the offending byte.
+// problems maps each problem to its status and text. withByte marks the problems whose text contains the offending
+// byte.
 var problems = [...]struct {
 	status   uint16
 	withByte bool

@@ -1,8 +1,7 @@
 package http1
 
-// interpret takes note of a complete field line if it is one that rules
-// framing, routing or the connection. Others cost a look at the name's length
-// and first byte.
+// interpret evaluates a complete field line if its field governs framing, routing or the connection. Other lines cost
+// a look at the name's length and first byte.
 func (h *Head) interpret(w []byte, f fieldSpan) problem {
 	name := w[f.name.start:f.name.end]
 	first := name[0] | 0x20
@@ -48,10 +47,9 @@ func (h *Head) conclude() {
 	h.Upgrade = h.hasUpgrade && h.connection&optionUpgrade != 0
 }
 
-// contentLengthField reads Content-Length. RFC 9110 §8.6 lets a recipient
-// accept a repeated field or a list when all members are equal. This one does
-// not: no client sends that, and whoever does wants to learn which member
-// each hop believes.
+// contentLengthField parses Content-Length. RFC 9110 §8.6 lets a recipient accept a repeated field or a list if all
+// members are equal. This parser refuses them: no ordinary client sends them, and an attacker uses them to find out
+// which member each hop uses.
 func (h *Head) contentLengthField(value []byte) problem {
 	if h.Chunked {
 		return lengthAndChunked

@@ -30,7 +30,7 @@ type Head struct {
 	Upgrade     bool // Upgrade is present and Connection names it (HTTP/1.1)
 	PathEscaped bool // Path holds well-formed percent escapes
 
-	// What field lines have said so far.
+	// State derived from the field lines so far.
 	hasHost        bool
 	hasUpgrade     bool
 	expectContinue bool
@@ -149,7 +149,7 @@ func (h *Head) Index(name string, from int) int {
 	return -1
 }
 
-// Lines returns the first two field lines that are called name, whatever the case of either, -1 for those that there are not.
+// Lines returns the indexes of the first two field lines with a name, compared without case, or -1.
 func (h *Head) Lines(name string) (first, second int) {
 	first = -1
 	for i := range h.fields {

@@ -1,8 +1,7 @@
 package http1
 
-// Least returns a number of bytes that surely belong to the rest of the body,
-// at least 1 until it is done: whoever reads no more than that at a time never
-// takes bytes that follow the body.
+// Least returns a number of bytes that certainly belong to the rest of the body. It is at least 1 until the body is
+// complete. A caller that never reads more never takes bytes after the body.
 func (c *Chunked) Least() int64 {
 	const end = int64(len(LastChunk) + len(CRLF))
 	const crlf = int64(len(CRLF))
@@ -37,8 +36,8 @@ func (c *Chunked) Least() int64 {
 	return 1 // in the trailer section, whose empty line may be half read
 }
 
-// Coming returns what surely comes next where that is known to be data: so many bytes of framing, and at least so
-// many of data behind them. Elsewhere both are 0.
+// Coming returns the certain next bytes if they include data: the number of framing bytes, and the minimum number of
+// data bytes after them. Otherwise both are 0.
 func (c *Chunked) Coming() (framing, data int64) {
 	switch c.state {
 	case chunkData:

@@ -8,10 +8,9 @@ type Limits struct {
 	// is 414. RFC 9112 §3 recommends to support at least 8,000.
 	MaxTarget int
 
-	// MaxHead is the longest request head, in bytes, from its first byte to
-	// the empty line that ends it; beyond it the answer is 431. It bounds what
-	// a connection buffers before anything is known about the request. It
-	// must be below 2 GiB, as a Head keeps 32-bit offsets.
+	// MaxHead is the maximum length of a request head, in bytes, from its first byte to the empty line at its end. A
+	// longer head gets a 431. It bounds the buffer of a connection before the request is known. It must be below 2
+	// GiB, as a Head keeps 32-bit offsets.
 	MaxHead int
 
 	// MaxFields is how many field lines a head or a trailer section may have;

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// headState says what the next unfinished line of a head is.
+// headState is the kind of the next unfinished line of a head.
 type headState uint8
 
 const (
@@ -112,8 +112,7 @@ func (h *Head) unfinished(w []byte) bool {
 	return h.scanned > h.line && bytes.IndexByte(w[h.scanned:], '\n') < 0
 }
 
-// stop decides what it means that reading a line of w came to a problem, or
-// to the end of w.
+// stop returns the result for a line of w that is malformed or incomplete.
 func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	if p != noProblem && bytes.IndexByte(w[h.line:], '\n') >= 0 {
 		return h.refuse(w, lim, at, p)
@@ -126,7 +125,7 @@ func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 func (h *Head) more(w []byte, lim *Limits) error {
 	h.scanned = len(w)
 	if h.state == headRequestLine && h.scanned > h.line && w[h.scanned-1] == '\n' {
-		h.scanned-- // it is judged when the byte behind it has come
+		h.scanned-- // checked when the next byte is there
 	}
 	full := len(w) >= lim.MaxHead
 	switch {

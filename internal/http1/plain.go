@@ -2,13 +2,13 @@ package http1
 
 import "encoding/binary"
 
-// plainVersion is the length of what follows the target.
+// plainVersion is the length of the request line after the target.
 const plainVersion = len(" ") + versionLength + len(CRLF)
 
 // leastPlain is the shortest request line of a plain head.
 const leastPlain = len("GET / HTTP/1.1\r\n")
 
-// Little-endian words: "host: ", and what ends lines.
+// Little-endian words: "host: ", and the line ends.
 const (
 	hostIs     = 'h' | 'o'<<8 | 's'<<16 | 't'<<24 | ':'<<32 | ' '<<40
 	hostIsMask = 1<<48 - 1
@@ -16,10 +16,9 @@ const (
 	crlf       = '\r' | '\n'<<8
 )
 
-// plain is Parse for what nearly all heads are: of a request in origin form without escapes, by HTTP/1.1, and here
-// in whole when they are first looked at. It reads such a head in one pass, and remembers nothing for a call that may
-// follow. It judges nobody: of any other head it returns 0, and the state machine, its plain twin, reads that from the
-// start.
+// plain is a fast path of Parse for the most common heads: HTTP/1.1, origin form without escapes, and complete at the
+// first call. It parses such a head in one pass and keeps no state. For any other head it returns 0, and the state
+// machine parses it from the start.
 func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	w := buf[:min(len(buf), lim.MaxHead)]
 	if len(w) < leastPlain {
@@ -94,8 +93,8 @@ func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	return 0
 }
 
-// plainHost returns the length of the line's value that b begins with, 0 unless it is a name or an IPv4 address without
-// anything unusual, and perhaps a port, with CRLF behind it.
+// plainHost returns the length of the line's value at the start of b. It is 0 unless the value is an ordinary name or
+// IPv4 address, perhaps with a port, followed by CRLF.
 func plainHost(b []byte) (length int) {
 	length = scanHost(b)
 	if b = b[length:]; length == 0 || len(b) < len(CRLF) {

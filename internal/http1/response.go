@@ -1,8 +1,7 @@
 package http1
 
-// Writing a response head: a status line, field lines, CRLF. Every function
-// appends to dst and returns it; none allocates while dst has room. None
-// checks what it is given: see [CheckField].
+// Functions that write a response head: a status line, field lines, CRLF. Each appends to dst and returns it, without
+// allocation if dst has room. None checks its arguments: see [CheckField].
 
 // AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to
 // 999. It panics for other codes, which no HTTP/1.1 message can carry.

@@ -1,7 +1,7 @@
 package http1
 
-// What HTTP/2 has in common with HTTP/1.1: the same bytes may stand in a path, an
-// authority, a method and a value, and the same fields in trailers.
+// Checks shared with HTTP/2: the bytes allowed in a path, an authority, a method and a value, and the fields allowed
+// in trailers.
 
 // MaxMethod is the longest method token that is read, in bytes.
 const MaxMethod = maxMethod
@@ -33,8 +33,8 @@ func HasPort(authority []byte) bool {
 	return len(authority) > 0 && isDigit(authority[len(authority)-1]) && portStart(authority) > 0
 }
 
-// ReadExpect reads a value of Expect, a list that may be empty and may name an expectation twice: proxies join
-// repeated lines. RFC 9110 §10.1.1 defines one expectation, 100-continue, and 417 for those that a server does not know.
+// ReadExpect parses a value of Expect. It is a list that may be empty and may repeat an expectation, since proxies
+// join repeated lines. RFC 9110 §10.1.1 defines the expectation 100-continue, and the status 417 for unknown ones.
 func ReadExpect(value []byte) (continues, known bool) {
 	for len(value) > 0 {
 		var member []byte

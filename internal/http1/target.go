@@ -15,10 +15,9 @@ const (
 	AsteriskForm                    // *, for OPTIONS alone
 )
 
-// A target is made of visible ASCII without '#'. That is more than RFC 3986
-// allows in a URI: browsers send the likes of '|', '^' and '"' raw. Bytes
-// above ASCII are refused, as RFC 9112 §3.2 wants: whoever passes on raw UTF-8
-// has not encoded its target, and what the bytes mean would be a guess.
+// A target consists of visible ASCII without '#'. That is more than RFC 3986 allows in a URI, since browsers send
+// characters such as '|', '^' and '"' raw. Bytes above ASCII are refused, as RFC 9112 §3.2 requires: a client that
+// sends raw UTF-8 has not encoded its target, and its encoding is unknown.
 
 // scanPath returns the index of the first byte at or after i that ends a path or is a percent sign, or len(w).
 func scanPath(w []byte, i int) int {

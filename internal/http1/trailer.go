@@ -53,10 +53,9 @@ func (c *Chunked) Trailer(i int) (name, value []byte) {
 	return b[f.name.start:f.name.end:f.name.end], b[f.value.start:f.value.end:f.value.end]
 }
 
-// forbiddenTrailers are the fields that must be known before the body: they
-// frame the message, route it, change how the request is handled,
-// authenticate, or say how the content is coded (RFC 9110 §6.5.1). Accepting
-// one late would let it pass whoever looked at the head.
+// forbiddenTrailers are fields that must be known before the body: they frame the message, route it, change how the
+// request is handled, authenticate, or describe the coding of the content (RFC 9110 §6.5.1). A late field would bypass
+// checks of the head.
 var forbiddenTrailers = []string{
 	// Framing and the connection.
 	"transfer-encoding", "content-length", "trailer", "connection", "keep-alive",
@@ -71,7 +70,7 @@ var forbiddenTrailers = []string{
 	"authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "origin",
 	// Controls of responses.
 	"age", "date", "expires", "location", "retry-after", "vary", "warning",
-	// What the content is.
+	// Fields that describe the content.
 	"content-encoding", "content-type", "content-range",
 }
 

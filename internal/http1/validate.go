@@ -7,10 +7,9 @@ import (
 
 var errEmptyName = errors.New("empty name")
 
-// CheckField returns nil if name and value may be written as a field line (RFC 9110
-// §5.1 and §5.5), else what is wrong, for the programmer who set them and not for a
-// client. CR, LF and NUL would end the field or the message; the other control bytes
-// but HTAB are refused too, as this package refuses to read them.
+// CheckField returns an error unless name and value may be written as a field line (RFC 9110 §5.1 and §5.5). The error
+// is for the programmer who set them, not for a client. CR, LF and NUL would end the field or the message. The other
+// control bytes except HTAB are refused too, as this package refuses to read them.
 func CheckField(name, value string) error {
 	if name == "" {
 		return errEmptyName
