@@ -25,7 +25,6 @@ var oddProse = map[string]int{
 	"internal/ceiling":     228,
 	"internal/engine":      159,
 	"internal/exchange":    164,
-	"internal/http2":       180,
 	"internal/jsonwire":    107,
 	"internal/lifecycle":   122,
 	"internal/looph2":      217,

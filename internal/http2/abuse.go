@@ -1,18 +1,15 @@
 package http2
 
-// A Reason is something that costs a server work and serves no request. A connection has a
-// bucket of tokens. Whoever does such a thing pays for it; tokens come back with time,
-// and with requests that are answered and DATA that is taken, since ordinary clients do all
-// of this in proportion to those. The connection of a client that has no tokens left ends
-// with ENHANCE_YOUR_CALM.
+// A Reason is a kind of client behavior that costs work and serves no request. A connection has a bucket of tokens,
+// and each such behavior costs tokens. Tokens return with time, with answered requests and with accepted DATA, since
+// ordinary clients do all of this in proportion to those. A connection without tokens ends with ENHANCE_YOUR_CALM.
 type Reason uint8
 
 const (
-	// Resets are streams that the client resets as soon as it has begun them, before they are answered ("rapid
-	// reset", CVE-2023-44487).
+	// Resets are streams that the client resets right after opening them, before they are answered ("rapid reset",
+	// CVE-2023-44487).
 	Resets Reason = iota + 1
-	// Faults are streams that the server must reset because of what the client did
-	// ("MadeYouReset", CVE-2025-8671).
+	// Faults are streams that the server must reset because of a fault of the client ("MadeYouReset", CVE-2025-8671).
 	Faults
 	// Refusals are streams beyond the limit.
 	Refusals
@@ -21,7 +18,7 @@ const (
 	// Pings are PING frames, SettingsFrames SETTINGS and GOAWAY (CVE-2019-9512 and -9515).
 	Pings
 	SettingsFrames
-	// EmptyData are DATA frames with nothing in them (CVE-2019-9518).
+	// EmptyData are empty DATA frames (CVE-2019-9518).
 	EmptyData
 	// WindowUpdates are WINDOW_UPDATE frames.
 	WindowUpdates
@@ -29,13 +26,13 @@ const (
 	Priorities
 	// Unknown are frames of unknown types.
 	Unknown
-	// LateFrames are frames on streams that are over, but for DATA that was under way when we reset its stream.
+	// LateFrames are frames on ended streams, except DATA that was in flight when the server reset the stream.
 	LateFrames
-	// Blocks are field blocks that are too large, or expand to too much ("HPACK bomb"). One of them ends the
-	// connection: what it would do to the dynamic table is not known.
+	// Blocks are field blocks that are too large or have too large a decoded size ("HPACK bomb"). One of them ends the
+	// connection, since the dynamic table is out of sync.
 	Blocks
 
-	Reasons // one more than there are
+	Reasons // the number of reasons plus 1
 )
 
 var reasons = [Reasons]struct {
@@ -59,36 +56,36 @@ var reasons = [Reasons]struct {
 // String returns a name for counters and logs.
 func (r Reason) String() string { return reasons[r].name }
 
-// patience is the age of a stream, in nanoseconds, from which its client may reset it for nothing, as gRPC clients do at their
-// deadlines. A place is free only when the action has returned, so no more than Limits.MaxStreams can begin in that time: by that a
-// client gets no further than by waiting for its answers.
+// patience is the age of a stream, in nanoseconds, from which its client may reset it for free, as gRPC clients do at
+// their deadlines. A stream's place is free only when its action has returned, so at most Limits.MaxStreams streams
+// can begin in that time. A client gains nothing over waiting for its answers.
 const patience = 5_000_000
 
-// What gives tokens back.
+// Events that return tokens.
 const (
-	creditAnswered = 4 // a request that was answered
-	creditPartly   = 4 // ... and is reset in the middle of the answer: with one message it has paid for that
-	creditData     = 4 // a DATA frame that was sent: a client may answer it with a PING and both windows; one more for each ...
+	creditAnswered = 4 // an answered request
+	creditPartly   = 4 // ... that is reset in the middle of the answer, which costs one token
+	creditData     = 4 // a DATA frame sent: the client may answer with a PING and two WINDOW_UPDATEs; one more for each ...
 	creditBytes    = 1 << 10
 )
 
-// A bucket has the tokens of a connection.
+// A bucket holds the tokens of a connection.
 type bucket struct {
 	tokens int32
 	full   int32
-	rate   int32 // a second
+	rate   int32 // per second
 	spent  uint32
-	last   int64 // when tokens last came with time, in nanoseconds
+	last   int64 // time of the last refill by time, in nanoseconds
 }
 
 func (b *bucket) init(lim *Limits, now int64) {
 	*b = bucket{tokens: int32(lim.Tokens), full: int32(lim.Tokens), rate: int32(lim.TokensPerSecond), last: now}
 }
 
-// credit gives tokens back.
+// credit returns n tokens.
 func (b *bucket) credit(n int32) { b.tokens = min(b.tokens+n, b.full) }
 
-// spend pays for one thing at now and reports whether there were tokens for it.
+// spend pays for one event at time now and reports whether there were enough tokens.
 func (b *bucket) spend(r Reason, now int64) bool {
 	b.tokens -= reasons[r].cost
 	b.spent += uint32(reasons[r].cost)
@@ -102,7 +99,7 @@ func (b *bucket) spend(r Reason, now int64) bool {
 	return b.tokens >= 0
 }
 
-// spend pays for one thing that the client did.
+// spend pays for one event caused by the client.
 func (c *Conn) spend(r Reason) problem {
 	if c.bucket.spend(r, c.Now) {
 		return noProblem

@@ -11,8 +11,8 @@ import "github.com/dunlinhttp/dunlin/internal/hpack"
 // Between Begin and End no other method may be called, nor anything else appended to Out.
 // Names may have any casing.
 
-// BeginHead begins the head of an answer; one with a status below 200 is interim. It is
-// false, and nothing is begun, when the stream is over or its answer complete.
+// BeginHead begins the head of an answer; a status below 200 is interim. It returns false and begins nothing if the
+// stream has ended or its answer is complete.
 func (c *Conn) BeginHead(st *Stream, status int) bool {
 	if !c.beginBlock(st) {
 		return false
@@ -22,7 +22,7 @@ func (c *Conn) BeginHead(st *Stream, status int) bool {
 	return true
 }
 
-// BeginTrailers begins the fields behind a body, as BeginHead does a head.
+// BeginTrailers begins the trailers of an answer, like BeginHead.
 func (c *Conn) BeginTrailers(st *Stream) bool { return c.beginBlock(st) }
 
 func (c *Conn) beginBlock(st *Stream) bool {
@@ -50,7 +50,7 @@ func (c *Conn) Field(name, value string) {
 // ContentLength adds Content-Length.
 func (c *Conn) ContentLength(n int64) { c.Out = c.encoder.AppendContentLength(c.Out, n) }
 
-// EndHead ends the head. With end there is no body: not for an interim one.
+// EndHead ends the head. With end, which an interim head must not have, there is no body.
 func (c *Conn) EndHead(end bool) {
 	st := c.writing
 	c.endBlock(end)
@@ -70,7 +70,7 @@ func (c *Conn) EndTrailers() {
 	c.endSend(st)
 }
 
-// endBlock fills in the header of the frame, and cuts a long block into several.
+// endBlock sets the header of the frame and splits a long block.
 func (c *Conn) endBlock(end bool) {
 	h := frameHeader{kind: frameHeaders, stream: c.writing.ID}
 	if end {
@@ -93,8 +93,8 @@ func (c *Conn) endBlock(end bool) {
 	c.writing = nil
 }
 
-// Data sends a piece of a body, which its windows must allow (see [Conn.Room] and
-// [Conn.Turn]), in as many frames as it takes.
+// Data sends a part of a body in as many frames as necessary. The windows must have room for it (see [Conn.Room] and
+// [Conn.Turn]).
 func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	for {
 		n := min(len(piece), maxFrame)
@@ -110,9 +110,8 @@ func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	}
 }
 
-// DataHeader appends the header of a DATA frame with n bytes, at most 16 KB and what the
-// windows allow, which the caller appends or sends behind it. It is false, and nothing was
-// appended, when the stream is over.
+// DataHeader appends the header of a DATA frame with n bytes, at most 16 KB and at most the windows. The caller
+// appends or sends the payload next. It returns false and appends nothing if the stream has ended.
 func (c *Conn) DataHeader(st *Stream, n int, end bool) bool {
 	if st.sendEnded {
 		return false
@@ -139,7 +138,7 @@ func (c *Conn) DataHeader(st *Stream, n int, end bool) bool {
 	return true
 }
 
-// endSend notes that the answer is complete.
+// endSend marks the answer as complete.
 func (c *Conn) endSend(st *Stream) {
 	st.sendEnded = true
 	c.Enough(st)

@@ -5,8 +5,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The class of a field has in its low byte what it is, and above what is wrong with it,
-// whatever the others are.
+// The low byte of a field's class is its kind. The bits above describe faults of the field alone.
 const (
 	fieldOrdinary hpack.Class = iota
 	fieldMethod
@@ -20,16 +19,16 @@ const (
 	fieldExpect
 	fieldTE
 	fieldPriority
-	fieldConnection // one that is about a connection, RFC 9113 §8.2.2
-	fieldForbidden  // one that is forbidden in trailers and has no other kind
+	fieldConnection // a connection-specific field, RFC 9113 §8.2.2
+	fieldForbidden  // a field that is forbidden in trailers and of no other kind
 
 	fieldKind    hpack.Class = 0xff
 	fieldBadName hpack.Class = 1 << 8
-	fieldBad     hpack.Class = 1 << 9  // the value
-	fieldBlank   hpack.Class = 1 << 10 // white space around it
+	fieldBad     hpack.Class = 1 << 9  // invalid value
+	fieldBlank   hpack.Class = 1 << 10 // white space around the value
 )
 
-// classes says so of the fields of requests.
+// classes are the classes of request fields.
 var classes = hpack.NewClasses(classify)
 
 func classify(name, value []byte) hpack.Class {

@@ -8,18 +8,17 @@ import (
 
 // A Conn is the server's side of a connection. It is used by one goroutine at a time.
 type Conn struct {
-	// Out is where frames to the client are appended. The owner lends it, sends what is
-	// in it, and may append payloads after [Conn.DataHeader].
+	// Out is the buffer for frames to the client. The owner provides it, sends its contents, and may append payloads
+	// after [Conn.DataHeader].
 	Out []byte
 
-	// Now is the time, in nanoseconds of any clock that does not go back. The owner sets
-	// it now and then; tokens come with it.
+	// Now is the time in nanoseconds of a monotonic clock. The owner sets it from time to time. It refills the tokens.
 	Now int64
 
-	// Tight keeps windows from growing, while the owner is short of memory.
+	// Tight stops the growth of windows while memory is short.
 	Tight bool
 
-	// MostWindow bounds how far windows grow, below Limits.MaxStreamWindow; 0 does not.
+	// MostWindow limits the growth of windows below Limits.MaxStreamWindow; 0 sets no limit.
 	MostWindow int
 
 	lim     *Limits
@@ -31,40 +30,40 @@ type Conn struct {
 	reason  Reason // of the problem tooMuch
 	failed  Error  // in phaseFailed
 
-	streams []*Stream // open, or with an action that runs; by number
-	removed *Stream   // no longer, linked by next
-	ready   *schedule // nil: nothing waits
+	streams []*Stream // open, or with a running action; sorted by number
+	removed *Stream   // removed, linked by next
+	ready   *schedule // nil if nothing waits
 	over    recent
-	lastID  uint32 // the largest number so far
-	refused uint32 // larger numbers are ignored: the last of a final GOAWAY
+	lastID  uint32 // the largest number seen
+	refused uint32 // larger numbers are ignored: the last stream of a final GOAWAY
 
-	peerWindow   int32 // what SETTINGS_INITIAL_WINDOW_SIZE the client has set
-	acknowledged bool  // the client has our SETTINGS
-	priorities   uint8 // what the client said of SETTINGS_NO_RFC7540_PRIORITIES, plus 1
+	peerWindow   int32 // the client's SETTINGS_INITIAL_WINDOW_SIZE
+	acknowledged bool  // the client has acknowledged our SETTINGS
+	priorities   uint8 // the client's SETTINGS_NO_RFC7540_PRIORITIES plus 1
 	goingAway    bool  // the client has sent GOAWAY
 	sendWindow   int64
-	withheld     int64 // from sendWindow until the client's SETTINGS have come, see Upgrade
+	withheld     int64 // part of sendWindow until the client's SETTINGS arrive, see Upgrade
 	recvWindow   int64
-	unread       int64 // bytes of bodies that came and were not read, of all streams
+	unread       int64 // received and unread bytes of all bodies
 
-	block       []byte // what has come of a field block that is not complete
-	blockStream uint32 // and its stream, 0 for none
+	block       []byte // the received part of an incomplete field block
+	blockStream uint32 // its stream, 0 for none
 	blockEnd    bool   // with END_STREAM
-	blockSelf   bool   // on which it depends itself
+	blockSelf   bool   // with a dependency on itself
 
-	dataStream *Stream // of the DATA frame that is being read, nil when it is dropped
-	dataLeft   int32   // bytes of data to come in it
-	padLeft    int32   // and of padding
+	dataStream *Stream // stream of the current DATA frame, nil if it is dropped
+	dataLeft   int32   // remaining data bytes of the frame
+	padLeft    int32   // remaining padding bytes
 	dataEnd    bool    // with END_STREAM
 
-	later []namedPriority // of streams that are not open yet
+	later []namedPriority // for streams not open yet
 
-	writing *Stream // whose field block is being written, see answer.go
-	begin   int     // where in Out its frame begins
-	interim bool    // it is that of an interim answer
+	writing *Stream // stream whose field block is being written, see answer.go
+	begin   int     // start of its frame in Out
+	interim bool    // the block is of an interim answer
 }
 
-// A phase is how far a connection has come.
+// A phase is the state of a connection.
 type phase uint8
 
 const (
@@ -75,39 +74,39 @@ const (
 	phaseFailed
 )
 
-// An EventKind says what an Event is about.
+// An EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
-	// NeedMore means that nothing more is to be told before more bytes come.
+	// NeedMore means that more input is needed for the next event.
 	NeedMore EventKind = iota
 	// RequestBegun is a new stream, with its Request.
 	RequestBegun
-	// BodyData is a piece of a body, or its end.
+	// BodyData is a part of a body, or its end.
 	BodyData
 	// BodyTrailers is the end of a body, with Trailers.
 	BodyTrailers
-	// StreamOver means that the stream was reset, by the client or because of what it
-	// did, as Err says. Its action may run on; nothing can be sent.
+	// StreamOver means that the stream was reset, by the client or because of its fault, see Err. Its action may still
+	// run; nothing can be sent.
 	StreamOver
-	// Costly means that the client has spent Limits.CallTokens since Next was called: whoever serves others, too, may see
-	// to them before the next call. There may be more to be told.
+	// Costly means that the client has spent Limits.CallTokens since the call of Next. The caller may serve other
+	// connections before it calls Next again; more events may follow.
 	Costly
 )
 
-// An Event is what the owner of a connection has to know.
+// An Event informs the owner of a connection.
 type Event struct {
 	Kind     EventKind
-	End      bool // all of the body is here; of RequestBegun: it has none
+	End      bool // the body is complete; with RequestBegun: there is no body
 	Stream   *Stream
-	Request  *Request    // of RequestBegun; borrowed until the pool's next call of Next
-	Data     []byte      // of BodyData; a view of what Next was given
-	Trailers *hpack.List // of BodyTrailers; borrowed as Request is
+	Request  *Request    // of RequestBegun; borrowed until the next call of Next with the pool
+	Data     []byte      // of BodyData; a view of the input of Next
+	Trailers *hpack.List // of BodyTrailers; borrowed like Request
 	Err      Error       // of StreamOver
 }
 
-// Init makes the connection ready and appends its preface to Out, which the owner has lent.
-// The pool's users take turns; see [Pool].
+// Init initializes the connection and appends its preface to out, the owner's buffer. Connections that share a pool
+// use it one at a time; see [Pool].
 func (c *Conn) Init(lim *Limits, pool *Pool, out []byte, now int64) {
 	*c = Conn{
 		Out: out, Now: now, lim: lim, pool: pool,
@@ -123,10 +122,9 @@ func (c *Conn) Init(lim *Limits, pool *Pool, out []byte, now int64) {
 // Adopt gives the connection to another loop's pool.
 func (c *Conn) Adopt(pool *Pool) { c.pool = pool }
 
-// Next reads what the client has sent, from its preface on, as far as the next event.
-// n is how many bytes of in it is done with. The event NeedMore means that the rest must
-// be passed again with more behind it: less than a frame, at most 16 KB and its header.
-// After an error, an Error, the connection must be closed when Out has been sent.
+// Next reads the client's input, from its preface on, up to the next event. n is the number of bytes consumed. After
+// NeedMore the caller passes the rest again with more input appended; the rest is less than a frame, at most 16 KB and
+// its header. After an error, an Error, the caller sends Out and closes the connection.
 func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	c.recycle()
 	for spent := c.bucket.spent; ; {
@@ -143,7 +141,7 @@ func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	}
 }
 
-// Prohibit says of a connection that has just begun that what secures it is not good enough (RFC 9113 §9.2): the first Next fails.
+// Prohibit marks a new connection as insufficiently secured (RFC 9113 §9.2): the first Next fails.
 func (c *Conn) Prohibit() { c.phase = phaseInsecure }
 
 // fail ends the connection (RFC 9113 §5.4.1).
@@ -162,7 +160,7 @@ func (c *Conn) fail(p problem) error {
 	return c.failed
 }
 
-// step reads a frame, or what is here of one.
+// step reads a frame, or the available part of a DATA frame.
 func (c *Conn) step(in []byte, ev *Event) (used int, p problem) {
 	switch c.phase {
 	case phaseFailed:
@@ -203,7 +201,7 @@ func (c *Conn) step(in []byte, ev *Event) (used int, p problem) {
 	return used, c.frame(h, in[headerLength:used:used], ev)
 }
 
-// frame reads a frame that is here in whole.
+// frame reads a complete frame.
 func (c *Conn) frame(h frameHeader, payload []byte, ev *Event) problem {
 	switch h.kind {
 	case frameHeaders:
@@ -227,10 +225,10 @@ func (c *Conn) frame(h frameHeader, payload []byte, ev *Event) problem {
 	case framePriorityUpdate:
 		return c.priorityUpdate(h, payload)
 	}
-	return c.spend(Unknown) // RFC 9113 §5.5: it is ignored
+	return c.spend(Unknown) // ignored, RFC 9113 §5.5
 }
 
-// failStream ends a stream because of what its client did.
+// failStream resets a stream because of a fault of its client.
 func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	c.Out = appendReset(c.Out, st.ID, problems[p].code)
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: p}}
@@ -239,18 +237,18 @@ func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	return c.spend(Faults)
 }
 
-// refuse resets a stream that nobody has heard of. underWay is how many bytes of DATA may be.
+// refuse resets a stream that was never opened. underWay is the number of DATA bytes that may be in flight.
 func (c *Conn) refuse(id uint32, underWay int32, p problem, r Reason) problem {
 	c.Out = appendReset(c.Out, id, problems[p].code)
 	c.noteCut(id, underWay)
 	return c.spend(r)
 }
 
-// Len returns how many streams have a place.
+// Len returns the number of streams that have a place.
 func (c *Conn) Len() int { return len(c.streams) }
 
-// Streams calls yield with each stream that has a place, in the order of their numbers. The
-// caller must not end any meanwhile.
+// Streams calls yield for each stream that has a place, in the order of their numbers. The caller must not end a
+// stream meanwhile.
 func (c *Conn) Streams(yield func(*Stream) bool) {
 	for _, st := range c.streams {
 		if !yield(st) {
@@ -259,13 +257,12 @@ func (c *Conn) Streams(yield func(*Stream) bool) {
 	}
 }
 
-// Idle reports whether nothing is going on: no stream has a place, and no frame or field
-// block is half here.
+// Idle reports whether there are no streams and no partial frame or field block.
 func (c *Conn) Idle() bool {
 	return len(c.streams) == 0 && c.blockStream == 0 && c.dataLeft|c.padLeft == 0
 }
 
-// BlockSize returns how many bytes of memory it has for a field block that is half here.
+// BlockSize returns the memory of a partial field block, in bytes.
 func (c *Conn) BlockSize() int {
 	if c.blockStream == 0 {
 		return 0
@@ -273,25 +270,25 @@ func (c *Conn) BlockSize() int {
 	return cap(c.block)
 }
 
-// Spent returns how many tokens the client has spent so far (see [Reason]), modulo 2^32.
+// Spent returns the tokens spent so far (see [Reason]), modulo 2^32.
 func (c *Conn) Spent() uint32 { return c.bucket.spent }
 
-// Distrust leaves the client a quarter of its tokens to begin with, because others like it did too much. It has more
-// as soon as it does something useful.
+// Distrust starts the client with a quarter of its tokens, because similar clients spent too many. It earns more with
+// its first useful requests.
 func (c *Conn) Distrust() { c.bucket.tokens = c.bucket.full / 4 }
 
-// DropBlock gives that memory back, of a connection that reads no more.
+// DropBlock releases the memory of a partial field block of a connection that reads no more.
 func (c *Conn) DropBlock() { c.block = nil }
 
-// InBlock reports whether a field block is half here.
+// InBlock reports whether there is a partial field block.
 func (c *Conn) InBlock() bool { return c.blockStream != 0 }
 
-// GoingAway reports whether the client has said that it will begin no more streams.
+// GoingAway reports whether the client has sent GOAWAY.
 func (c *Conn) GoingAway() bool { return c.goingAway }
 
-// GoAway tells the client to begin no more streams. The first call of a drain is not final:
-// what the client has sent before it learns is still served (RFC 9113 §6.8). With the second,
-// a while later, streams that have not come are ignored.
+// GoAway tells the client to begin no more streams. The first call of a drain is not final: streams that the client
+// opens before it receives the frame are still served (RFC 9113 §6.8). After the second call, some time later, new
+// streams are ignored.
 func (c *Conn) GoAway(final bool) {
 	last := uint32(maxStreamID)
 	if final {
@@ -301,14 +298,14 @@ func (c *Conn) GoAway(final bool) {
 	c.Out = appendGoAway(c.Out, last, NoError, "")
 }
 
-// Footprint returns how many bytes of memory the connection has for what its client has
-// made it remember, beyond its own and that of its streams.
+// Footprint returns the memory that the connection holds for its client, in bytes, without its own struct and its
+// streams.
 func (c *Conn) Footprint() int {
 	return cap(c.block) + c.decoder.Footprint() + c.encoder.Footprint() + cap(c.streams)*8 + cap(c.later)*8 +
 		cap(c.over.cut)*cutStreamSize
 }
 
-// Rest gives back memory that an idle connection does not need.
+// Rest releases memory that an idle connection does not need.
 func (c *Conn) Rest() {
 	c.recycle()
 	c.decoder.Shrink()
@@ -326,7 +323,7 @@ func (c *Conn) Rest() {
 	}
 }
 
-// blockProblem says what an error of a field block means for the connection.
+// blockProblem maps an error of a field block to a problem of the connection.
 func blockProblem(err error) problem {
 	var e hpack.Error
 	if errors.As(err, &e) && e.Bomb() {

@@ -2,8 +2,7 @@ package http2
 
 import "encoding/binary"
 
-// priorityFrame reads a PRIORITY frame (RFC 9113 §6.3). What it says is ignored, as
-// RFC 9113 §5.3 has it.
+// priorityFrame reads a PRIORITY frame (RFC 9113 §6.3) and ignores its contents (RFC 9113 §5.3).
 func (c *Conn) priorityFrame(h frameHeader, payload []byte, ev *Event) problem {
 	if h.stream == 0 {
 		return streamZero
@@ -20,7 +19,7 @@ func (c *Conn) priorityFrame(h frameHeader, payload []byte, ev *Event) problem {
 	if st := c.find(h.stream); st != nil && !st.closed {
 		return c.failStream(st, p, ev)
 	}
-	return p // there is no stream that could be reset
+	return p // there is no stream to reset
 }
 
 // resetFrame reads a RST_STREAM frame (RFC 9113 §6.4).
@@ -36,7 +35,7 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	st := c.find(h.stream)
 	if st == nil || st.closed {
 		if c.over.resetByClient(h.stream) {
-			return noProblem // it stops a body that nobody wants, see Part
+			return noProblem // it stops a body whose rest is not needed, see Part
 		}
 		return c.spend(LateFrames)
 	}
@@ -106,7 +105,7 @@ func (c *Conn) windowUpdate(h frameHeader, payload []byte, ev *Event) problem {
 	st := c.find(h.stream)
 	switch {
 	case st == nil || st.closed:
-		return c.spend(WindowUpdates) // it was under way
+		return c.spend(WindowUpdates) // it was in flight
 	case by == 0:
 		return c.failStream(st, streamUpdateZero, ev)
 	case st.sendWindow+by > maxWindow:
@@ -116,13 +115,13 @@ func (c *Conn) windowUpdate(h frameHeader, payload []byte, ev *Event) problem {
 	return c.spend(WindowUpdates)
 }
 
-// A namedPriority is that of a stream which is not open yet.
+// A namedPriority is the priority of a stream that is not open yet.
 type namedPriority struct {
 	id       uint32
 	priority Priority
 }
 
-// maxLater bounds the priorities of streams that are not open yet.
+// maxLater is the maximum number of priorities of streams that are not open yet.
 const maxLater = 16
 
 // priorityUpdate reads a PRIORITY_UPDATE frame (RFC 9218 §7.1).
@@ -148,7 +147,7 @@ func (c *Conn) priorityUpdate(h frameHeader, payload []byte) problem {
 	return c.spend(Priorities)
 }
 
-// prioritizeLater keeps the last priority of a stream that is to come.
+// prioritizeLater stores the latest priority of a future stream.
 func (c *Conn) prioritizeLater(id uint32, p Priority) {
 	for i := range c.later {
 		if c.later[i].id == id {
@@ -161,8 +160,8 @@ func (c *Conn) prioritizeLater(id uint32, p Priority) {
 	}
 }
 
-// priorityOf returns what priority a new stream has: what was said ahead of it counts, as
-// it was sent for a client that has changed its mind.
+// priorityOf returns the priority of a new stream. A priority received before the stream overrides its own, since it
+// is newer for the client.
 func (c *Conn) priorityOf(id uint32, own Priority) Priority {
 	kept := c.later[:0]
 	for _, l := range c.later {

@@ -1,7 +1,6 @@
 package http2
 
-// data reads the header of a DATA frame (RFC 9113 §6.1). What follows it is passed on as it
-// comes, by payload.
+// data reads the header of a DATA frame (RFC 9113 §6.1). payload passes on its contents as they arrive.
 func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	if h.stream == 0 {
 		return 0, streamZero
@@ -48,7 +47,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 		p = c.spend(EmptyData)
 	}
 	if length != h.length {
-		c.refillStream(st) // nobody reads the padding
+		c.refillStream(st) // the padding has no reader
 		c.refill()
 	}
 	c.dataStream = st
@@ -58,7 +57,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	return used, p
 }
 
-// dataProblem returns what is wrong with DATA on an open stream.
+// dataProblem returns the fault of DATA on an open stream.
 func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	switch {
 	case st.recvEnded:
@@ -71,12 +70,12 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	return noProblem
 }
 
-// lateData judges DATA, length bytes of it, on a stream that is over. What was under way when we reset it is as
-// free as on an open one, in whatever pieces: else a body that is refused could end the connection, with all other
-// streams. It is no more than the stream's window had left.
+// lateData handles length bytes of DATA on an ended stream. DATA that was in flight when we reset the stream is as
+// free as on an open one, in any number of frames. Otherwise a refused body could end the connection with all other
+// streams. It is limited by the rest of the stream's window.
 func (c *Conn) lateData(h frameHeader, length int) problem {
 	if c.dataEnd {
-		c.over.told(h.stream) // it is over for both
+		c.over.told(h.stream) // both sides have ended it
 	}
 	if length > 0 && c.over.wasUnderWay(h.stream, h.length) {
 		return noProblem
@@ -87,7 +86,7 @@ func (c *Conn) lateData(h frameHeader, length int) problem {
 	return c.refuse(h.stream, 0, closedStream, Faults)
 }
 
-// payload passes on what is here of a DATA frame's payload.
+// payload passes on the available part of a DATA frame's payload.
 func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	st := c.dataStream
 	if n := min(int(c.dataLeft), len(in)); n > 0 {
@@ -108,15 +107,15 @@ func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	return used
 }
 
-// endData passes on the end of a body, with its last piece.
+// endData passes on the end of a body with its last part.
 func (c *Conn) endData(st *Stream, data []byte, ev *Event) {
 	*ev = Event{Kind: BodyData, Stream: st, Data: data, End: true}
 	c.dataStream = nil
 	c.endRecv(st)
 }
 
-// Consumed says that n bytes of the stream's body, which came by BodyData, were read and
-// take no memory any more: as many more may come.
+// Consumed reports that n bytes of the stream's body, from BodyData, were read and freed. The client may send as many
+// more.
 func (c *Conn) Consumed(st *Stream, n int) {
 	if st.closed {
 		return
@@ -129,8 +128,8 @@ func (c *Conn) Consumed(st *Stream, n int) {
 	c.refill()
 }
 
-// Unclaimed says that what has come of the stream's body will not be read for long: it keeps the stream's window closed, but
-// not that of the connection, which others share.
+// Unclaimed reports that the received part of the stream's body will not be read soon. The stream's window stays
+// closed, but the connection's window, which other streams share, opens again.
 func (c *Conn) Unclaimed(st *Stream) {
 	if st.closed {
 		return
@@ -140,8 +139,8 @@ func (c *Conn) Unclaimed(st *Stream) {
 	c.refill()
 }
 
-// refillStream opens the stream's window again when half of it is used up and read. A body
-// that has been read as far as it came gets a window twice as large.
+// refillStream opens the stream's window again when half of it is used and read. The window doubles if the body was
+// read as fast as it arrived.
 func (c *Conn) refillStream(st *Stream) {
 	free := st.window - st.recvWindow - st.unread
 	if st.recvEnded || free < st.window/2 {
@@ -160,7 +159,7 @@ func (c *Conn) refillStream(st *Stream) {
 	c.Out = appendWindowUpdate(c.Out, st.ID, uint32(free))
 }
 
-// refill opens the connection's window again when half of it is used up and read.
+// refill opens the connection's window again when half of it is used and read.
 func (c *Conn) refill() {
 	window := int64(max(c.lim.ConnWindow, initialWindow))
 	free := window - c.recvWindow - c.unread

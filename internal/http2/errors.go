@@ -33,22 +33,21 @@ func (c Code) String() string {
 	return "an unknown code"
 }
 
-// Error is what a client did wrong. It is a small comparable value. One that [Conn.Next]
-// returns ends the connection; that of an event ended a stream.
+// Error is a fault of a client. It is a small comparable value. An Error returned by [Conn.Next] ends the connection;
+// an Error in an event has ended a stream.
 type Error struct {
 	problem problem
-	reason  Reason // what it did too much of, if that is what ended the connection
+	reason  Reason // the exceeded limit, if that has ended the connection
 }
 
-// Code returns the code that the client was told.
+// Code returns the code sent to the client.
 func (e Error) Code() Code { return problems[e.problem].code }
 
-// Reason returns what the client did too much of; 0 for an error that is about something
-// else.
+// Reason returns the exceeded limit, or 0 for other errors.
 func (e Error) Reason() Reason { return e.reason }
 
-// Error says what was wrong, and by which section of RFC 9113 where no other is named.
-// It quotes nothing of the input.
+// Error describes the fault and names a section, of RFC 9113 unless it names another document. It quotes nothing of
+// the input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	if e.problem == tooMuch {
@@ -57,13 +56,13 @@ func (e Error) Error() string {
 	return p.text + " (" + p.section + ")"
 }
 
-// problem is a reason to end a connection or a stream. Zero is none.
+// problem is a reason to end a connection or a stream. Zero is no problem.
 type problem uint8
 
 const (
 	noProblem problem = iota
 
-	// Of connections.
+	// Problems of connections.
 	badPreface
 	settingsMissing
 	frameTooLarge
@@ -92,7 +91,7 @@ const (
 	tooMuch
 	inadequateSecurity
 
-	// Of streams.
+	// Problems of streams.
 	closedStream
 	resetStream
 	tooManyStreams

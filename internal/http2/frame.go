@@ -2,11 +2,10 @@ package http2
 
 import "encoding/binary"
 
-// Preface is what a client's connection begins with (RFC 9113 §3.4).
+// Preface is the start of a client's connection (RFC 9113 §3.4).
 const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// HasPreface reports whether in begins with Preface, as far as it goes: maybe means
-// that it could still become one.
+// HasPreface reports whether in begins with Preface. maybe is true if in is a prefix of Preface.
 func HasPreface(in []byte) (yes, maybe bool) {
 	n := min(len(in), len(Preface))
 	if string(in[:n]) != Preface[:n] {
@@ -45,15 +44,13 @@ const (
 	// headerLength is the length of a frame's header, in bytes.
 	headerLength = 9
 
-	// maxFrame is the largest payload of a frame that is taken, and that any
-	// client takes (RFC 9113 §4.2).
+	// maxFrame is the maximum frame payload that we accept, and that every client accepts (RFC 9113 §4.2).
 	maxFrame = 16 << 10
 
 	maxStreamID = 1<<31 - 1
 	maxWindow   = 1<<31 - 1
 
-	// initialWindow is the size of all windows before anybody has said anything
-	// else (RFC 9113 §6.9.2).
+	// initialWindow is the initial size of all windows (RFC 9113 §6.9.2).
 	initialWindow = 65535
 )
 
@@ -83,7 +80,7 @@ func appendHeader(dst []byte, h frameHeader) []byte {
 		byte(h.stream>>24), byte(h.stream>>16), byte(h.stream>>8), byte(h.stream))
 }
 
-// putHeader writes the header over the start of b.
+// putHeader overwrites the start of b with the header.
 func putHeader(b []byte, h frameHeader) { appendHeader(b[:0:headerLength], h) }
 
 func appendReset(dst []byte, stream uint32, code Code) []byte {

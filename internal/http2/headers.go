@@ -61,13 +61,13 @@ func (c *Conn) continuation(h frameHeader, payload []byte, ev *Event) problem {
 	return p
 }
 
-// fields reads a complete field block: a request, trailers, or nothing of use.
+// fields decodes a complete field block: a request, trailers, or a block without use.
 func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) problem {
 	r := &c.pool.request
 	if r.Fields.Footprint() > keptList {
 		*r = Request{}
 	}
-	// Whatever becomes of the stream, the block must be decoded: it may change the table.
+	// The block must be decoded in any case, as it may change the table.
 	if err := c.decoder.Decode(block, &r.Fields, &c.lim.Fields); err != nil {
 		return blockProblem(err)
 	}
@@ -79,14 +79,14 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 		return c.trailers(st, r, end, ev)
 	}
 	if end {
-		c.over.told(id) // it is over for both
+		c.over.told(id) // both sides have ended it
 	}
 	known, byUs := c.over.find(id)
 	switch {
 	case known && byUs, id > c.refused:
 		return c.spend(LateFrames)
 	case known || st != nil:
-		return closedStream // as an error of the connection
+		return closedStream // an error of the connection
 	}
 	return oldStream
 }
@@ -100,7 +100,7 @@ func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem
 	}
 	switch {
 	case id > c.refused:
-		return c.spend(Refusals) // the client has been told, or will be
+		return c.spend(Refusals) // the client has been informed, or will be
 	case self:
 		return c.refuse(id, underWay, dependsOnItself, Faults)
 	case len(c.streams) >= c.lim.MaxStreams:
@@ -119,7 +119,7 @@ func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem
 	return noProblem
 }
 
-// trailers reads the fields behind a body.
+// trailers reads the fields after a body.
 func (c *Conn) trailers(st *Stream, r *Request, end bool, ev *Event) problem {
 	p := noProblem
 	switch {
@@ -140,7 +140,7 @@ func (c *Conn) trailers(st *Stream, r *Request, end bool, ev *Event) problem {
 	return noProblem
 }
 
-// endRecv notes that the client has ended its side of the stream.
+// endRecv records that the client has ended its side of the stream.
 func (c *Conn) endRecv(st *Stream) {
 	st.recvEnded = true
 	if st.sendEnded {

@@ -2,49 +2,47 @@ package http2
 
 import "github.com/dunlinhttp/dunlin/internal/hpack"
 
-// Limits bounds what a client can make the server hold. All fields but the switches must
-// be positive; [DefaultLimits] is a good start. A Limits is only read, so one value may be
-// shared by any number of goroutines.
+// Limits bounds the memory that a client can occupy. All fields except the switches must be positive; use
+// [DefaultLimits] as a start. A Limits is read only, so goroutines may share it.
 type Limits struct {
-	// Fields bounds what is decoded of a field block.
+	// Fields limits the decoded fields of a block.
 	Fields hpack.Limits
 
-	// MaxBlock is the longest field block, in bytes as it is sent; beyond it the connection
-	// ends, since what cannot be decoded leaves the dynamic table behind. It is to be several times Fields.MaxList:
-	// a block between the two is answered with 431, and its client goes on.
+	// MaxBlock is the maximum size of a field block as sent, in bytes. A longer one ends the connection, since the
+	// dynamic table would get out of sync without decoding it. It should be several times Fields.MaxList: a block
+	// between the two gets a 431, and the connection goes on.
 	MaxBlock int
 
-	// MaxTarget is the longest :path, in bytes; beyond it the answer is 414.
+	// MaxTarget is the maximum size of :path, in bytes. A longer one gets a 414.
 	MaxTarget int
 
-	// MaxStreams is how many streams a client may have at once. A place is free when its
-	// action has returned, and not before, whoever has reset the stream.
+	// MaxStreams is the maximum number of concurrent streams of a client. A stream's place is free when its action has
+	// returned, also if the stream was reset before.
 	MaxStreams int
 
-	// StreamWindow is how much of a body a client may send before anything of it
-	// is read, in bytes. It doubles up to MaxStreamWindow for a body that is read as it comes.
+	// StreamWindow is the number of bytes of a body that a client may send before any is read. It doubles up to
+	// MaxStreamWindow while the body is read as fast as it arrives.
 	StreamWindow, MaxStreamWindow int
 
-	// ConnWindow is the same for all bodies of a connection together; it is 65535 at least,
-	// and does not grow.
+	// ConnWindow is the same for all bodies of a connection together. It is at least 65535 and does not grow.
 	ConnWindow int
 
-	// DecoderTable and EncoderTable are the most that the dynamic tables of a connection
-	// may have, in the bytes of RFC 7541 §4.1.
+	// DecoderTable and EncoderTable are the maximum sizes of a connection's dynamic tables, in bytes as defined by RFC
+	// 7541 §4.1.
 	DecoderTable, EncoderTable int
 
 	// ConnectProtocol enables extended CONNECT (RFC 8441).
 	ConnectProtocol bool
 
-	// Tokens is how many tokens a connection has at most, and TokensPerSecond how many come
-	// again; see [Reason].
+	// Tokens is the maximum number of tokens of a connection, and TokensPerSecond the number that returns per second;
+	// see [Reason].
 	Tokens, TokensPerSecond int
 
-	// CallTokens is after how many of them a call of [Conn.Next] returns with the event Costly.
+	// CallTokens is the number of spent tokens after which [Conn.Next] returns the event Costly.
 	CallTokens int
 }
 
-// DefaultLimits returns limits that ordinary browsers, proxies and API clients never meet.
+// DefaultLimits returns limits that ordinary browsers, proxies and API clients never reach.
 func DefaultLimits() Limits {
 	return Limits{
 		Fields:          hpack.Limits{MaxList: 16 << 10, MaxFields: 100, MaxWork: 128 << 10},

@@ -2,22 +2,22 @@ package http2
 
 import "math"
 
-// A parting says whether the client of a stream that we have closed knows that.
+// A parting is the state of a stream that we have closed: whether its client knows.
 type parting uint8
 
 const (
-	told    parting = iota // it has been sent RST_STREAM, or need not know
-	waiting                // it is to be asked whether it has read the answer
-	asked                  // ... by the PING that is under way
+	told    parting = iota // RST_STREAM was sent, or is not necessary
+	waiting                // to be included in the next PING
+	asked                  // included in the PING that is in flight
 )
 
-// partingPing is what is in the PING behind an answer.
+// partingPing is the payload of the PING sent after an answer.
 const partingPing = "answered"
 
-// Part ends a stream whose answer is complete, and of whose body nobody wants the rest (RFC 9113 §8.1). What comes of that is dropped from
-// now on. The client is told by RST_STREAM, but not before it has read the answer, as it says by acknowledging a PING that is sent
-// behind it: some clients do not look at the answer of a stream that has been reset. One that ends or resets the stream meanwhile need not
-// be told.
+// Part ends a stream whose answer is complete and the rest of whose body is not needed (RFC 9113 §8.1). Further DATA
+// is dropped. The client gets RST_STREAM, but only after it has read the answer, since some clients ignore the answer
+// of a reset stream. It has read the answer when it acknowledges a PING sent after it. If the client ends or resets
+// the stream meanwhile, no RST_STREAM is necessary.
 func (c *Conn) Part(st *Stream) {
 	if st.closed {
 		return
@@ -28,14 +28,14 @@ func (c *Conn) Part(st *Stream) {
 	c.askParting()
 }
 
-// partTime is for how long, in nanoseconds, a client is waited for that does not acknowledge the PING.
+// partTime is the time limit for the acknowledgment of the PING, in nanoseconds.
 const partTime = 10_000_000_000
 
-// PartBy returns when [Conn.PartLate] is to be called, in the time of Now: 0 while no client is waited for.
+// PartBy returns the time of the next call of [Conn.PartLate], comparable with Now, or 0.
 func (c *Conn) PartBy() int64 { return c.over.askBy }
 
-// PartLate tells a client that has not acknowledged the PING in time all the same: else it would hold on to its streams, and wait
-// for their windows, for ever.
+// PartLate resets streams of a client that has not acknowledged the PING in time. Otherwise it would keep its streams
+// open and wait for their windows for ever.
 func (c *Conn) PartLate() {
 	if c.over.askBy != 0 && c.Now >= c.over.askBy {
 		c.over.overdue += min(1, math.MaxUint8-c.over.overdue)
@@ -43,7 +43,7 @@ func (c *Conn) PartLate() {
 	}
 }
 
-// askParting asks the client whether it has read the answers so far, unless it has been asked already.
+// askParting sends the PING for the answers so far, unless one is in flight.
 func (c *Conn) askParting() {
 	if c.over.askBy != 0 {
 		return
@@ -59,13 +59,13 @@ func (c *Conn) askParting() {
 	}
 }
 
-// parted resets the streams whose answers the client has read by now, and reports whether it was asked. PINGs are acknowledged
-// in their order.
+// parted resets the streams whose answers the client has read, and reports whether payload is that of our PING. PINGs
+// are acknowledged in order.
 func (c *Conn) parted(payload []byte) bool {
 	switch {
 	case string(payload) != partingPing || c.over.askBy == 0 && c.over.overdue == 0:
 		return false
-	case c.over.overdue > 0: // it is that of an earlier one, and says nothing of the answers behind that
+	case c.over.overdue > 0: // acknowledges an earlier PING, sent before the current answers
 		c.over.overdue--
 	default:
 		c.answeredParting()
@@ -73,7 +73,7 @@ func (c *Conn) parted(payload []byte) bool {
 	return true
 }
 
-// answeredParting resets the streams that were asked about, and asks about those that have come since.
+// answeredParting resets the streams included in the PING, and sends a PING for those ended since.
 func (c *Conn) answeredParting() {
 	c.over.askBy = 0
 	for i := range c.over.cut {
@@ -85,10 +85,10 @@ func (c *Conn) answeredParting() {
 	c.askParting()
 }
 
-// told notes that the client need not be told any more that a stream is over, and reports whether it was to be.
+// told records that the client knows that a stream has ended, and reports whether a RST_STREAM was pending.
 func (r *recent) told(id uint32) bool { return r.setParting(id, told) }
 
-// setParting notes what is known of a stream's parting, and reports whether that is news.
+// setParting sets the state of a stream and reports whether it has changed.
 func (r *recent) setParting(id uint32, to parting) bool {
 	for i := range r.cut {
 		if s := &r.cut[i]; s.id == id && s.parting != to {

@@ -2,19 +2,18 @@ package http2
 
 import "math/bits"
 
-// A Priority is what RFC 9218 says of a stream.
+// A Priority is the priority of a stream (RFC 9218).
 type Priority struct {
-	Urgency     uint8 // 0 to 7, the smaller the sooner
-	Incremental bool  // parts of the body are of use
+	Urgency     uint8 // 0 to 7, smaller is more urgent
+	Incremental bool  // parts of the body are useful to the client
 }
 
 const urgencies = 8
 
 var defaultPriority = Priority{Urgency: 3}
 
-// ParsePriority reads the value of a Priority field (RFC 9218 §4): a dictionary of
-// structured fields, of which u and i count. What it does not say, or says wrongly, is
-// as in p.
+// ParsePriority parses the value of a Priority field (RFC 9218 §4): a dictionary of structured fields with the members
+// u and i. Missing or malformed members are taken from p.
 func ParsePriority(value []byte, p Priority) Priority {
 	for len(value) > 0 {
 		var member []byte
@@ -31,8 +30,8 @@ func ParsePriority(value []byte, p Priority) Priority {
 	return p
 }
 
-// nextMember cuts off the first member of a list, without the white space around it and
-// without its parameters. A comma in a string may cut too much: no such member counts.
+// nextMember cuts off the first member of a list, without surrounding white space and parameters. A comma in a string
+// may cut too early, but a member with a string is not used.
 func nextMember(list []byte) (member, rest []byte) {
 	end := 0
 	for end < len(list) && list[end] != ',' {
@@ -57,16 +56,15 @@ func nextMember(list []byte) (member, rest []byte) {
 	return member, rest
 }
 
-// A schedule has the streams that have something to send and room in their windows: a list
-// for each urgency. The first of the most urgent is next. One that is incremental goes to
-// the end of its list when it has sent a frame; any other is sent to its end, in the order
-// of their numbers (RFC 9218 §10).
+// A schedule holds the streams that have data to send and room in their windows: a list for each urgency. The first
+// stream of the most urgent list is next. An incremental stream moves to the end of its list after a frame. Other
+// streams are sent to their end, in the order of their numbers (RFC 9218 §10).
 type schedule struct {
 	lists [urgencies]struct{ first, last *Stream }
 	used  uint8 // a bit for each list that is not empty
 }
 
-// next returns the stream whose turn it is, nil for none.
+// next returns the next stream to send, or nil.
 func (s *schedule) next() *Stream {
 	if s == nil || s.used == 0 {
 		return nil
@@ -76,7 +74,7 @@ func (s *schedule) next() *Stream {
 
 func (s *schedule) add(st *Stream) {
 	l := &s.lists[st.priority.Urgency]
-	at := l.last // it goes behind
+	at := l.last // it moves to the end
 	if !st.priority.Incremental {
 		for at != nil && !at.priority.Incremental && at.ID > st.ID {
 			at = at.prev
@@ -116,7 +114,7 @@ func (s *schedule) remove(st *Stream) {
 	st.next, st.prev, st.queued = nil, nil, false
 }
 
-// prioritize gives a stream another priority.
+// prioritize changes the priority of a stream.
 func (c *Conn) prioritize(st *Stream, p Priority) {
 	queued := st.queued
 	if queued {
@@ -128,8 +126,8 @@ func (c *Conn) prioritize(st *Stream, p Priority) {
 	}
 }
 
-// Want says that the stream has something to send that must wait: it gets its turn from
-// [Conn.Turn] until [Conn.Enough].
+// Want reports that the stream has data that must wait for its turn. [Conn.Turn] returns it until [Conn.Enough] is
+// called.
 func (c *Conn) Want(st *Stream) {
 	st.wants = true
 	if !st.queued && st.sendWindow > 0 && !st.sendEnded {
@@ -145,7 +143,7 @@ func (c *Conn) enqueue(st *Stream) {
 	c.ready.add(st)
 }
 
-// Enough says that the stream has nothing more to send at present.
+// Enough reports that the stream has no more data at present.
 func (c *Conn) Enough(st *Stream) {
 	st.wants = false
 	if st.queued {
@@ -153,8 +151,8 @@ func (c *Conn) Enough(st *Stream) {
 	}
 }
 
-// Turn returns the stream that is to send next, and how many bytes of its body: at most
-// a frame, and what its windows allow. It is nil when none may.
+// Turn returns the stream that sends next and the number of bytes of its body: at most a frame, and at most its
+// windows. It returns nil if no stream can send.
 func (c *Conn) Turn() (st *Stream, n int) {
 	st = c.ready.next()
 	if st == nil || c.sendWindow <= 0 {
@@ -163,18 +161,17 @@ func (c *Conn) Turn() (st *Stream, n int) {
 	return st, int(min(st.sendWindow, c.sendWindow, maxFrame))
 }
 
-// Blocked reports whether a window is closed, be it the connection's, so that the stream may send
-// nothing.
+// Blocked reports whether the window of the stream or of the connection is closed.
 func (c *Conn) Blocked(st *Stream) bool { return st.sendWindow <= 0 || c.sendWindow <= 0 }
 
 // Shut reports whether the connection's window is closed.
 func (c *Conn) Shut() bool { return c.sendWindow <= 0 }
 
-// Window returns how much the stream's own window lets out.
+// Window returns the size of the stream's own send window.
 func (c *Conn) Window(st *Stream) int64 { return int64(max(st.sendWindow, 0)) }
 
-// Room returns how many bytes of a body the stream may send at once, without waiting for
-// its turn: none while a stream waits that is as urgent.
+// Room returns the number of bytes of a body that the stream may send at once, without waiting for its turn. It is 0
+// while a stream of the same urgency waits.
 func (c *Conn) Room(st *Stream) int {
 	if c.ready != nil && c.ready.used&(1<<(st.priority.Urgency+1)-1) != 0 {
 		return 0

@@ -2,42 +2,41 @@ package http2
 
 import "slices"
 
-// recent remembers streams that are over, for what may still come on them (RFC 9113 §5.1). What a client sent on a
-// stream before it knew that we had reset it was under way and is ignored; what it sends on one that it has closed
-// itself is an error.
+// recent holds streams that have ended, to handle late frames on them (RFC 9113 §5.1). Frames that were in flight when
+// we reset a stream are ignored. A frame on a stream that the client itself has closed is an error.
 //
-// Of the streams that its client believes to be open, no more than Limits.MaxStreams can have been reset by us, but for
-// those that it began before it knew our settings. Twice as many are remembered. Of what is older it is not known any more
-// whether it was under way: it is taken to have been, and paid for.
+// At most Limits.MaxStreams of the streams that the client believes open can have been reset by us, except those that
+// it began before it knew our settings. recent holds twice as many. For older streams it assumes that a frame was in
+// flight, and charges tokens for it.
 type recent struct {
-	closed  [8]uint32 // the last ones that their clients have closed
-	next    uint8     // where in it the next goes
-	overdue uint8     // PINGs that were not acknowledged in time, and may be yet; no more are counted than fit
-	oldest  uint16    // in cut, when that is full
-	forgot  uint32    // the largest number that was in cut and is not any more
+	closed  [8]uint32 // the last streams that their clients have closed
+	next    uint8     // index of the next entry
+	overdue uint8     // PINGs not acknowledged in time, which may still be; saturates
+	oldest  uint16    // index of the oldest entry of cut, when it is full
+	forgot  uint32    // the largest number removed from cut
 	cut     []cutStream
-	askBy   int64 // until when the PING that is under way for those that are asked about is to be acknowledged, 0: none is, see Part
+	askBy   int64 // deadline for the acknowledgment of the PING in flight, or 0, see Part
 }
 
-// A cutStream is one that we have reset.
+// A cutStream is a stream that we have reset.
 type cutStream struct {
 	id       uint32
-	underWay int32 // bytes of DATA that may come of it: what its window had left
+	underWay int32 // maximum of DATA bytes in flight: the rest of its window
 	parting  parting
-	reset    bool // its client has reset it, too: nothing may come after that
+	reset    bool // its client has reset it, too; nothing may follow
 }
 
-// cutStreamSize is the size of one in bytes.
+// cutStreamSize is the size of a cutStream in bytes.
 const cutStreamSize = 12
 
-// addClosed notes a stream that its client has closed.
+// addClosed adds a stream that its client has closed.
 func (r *recent) addClosed(id uint32) {
 	r.closed[r.next] = id
 	r.next = (r.next + 1) % uint8(len(r.closed))
 }
 
-// addCut notes a stream that we have reset; most is how many are remembered. It returns the one that is forgotten for it
-// if its client does not know yet that it is over, else 0.
+// addCut adds a stream that we have reset; most is the maximum number of entries. It returns the number of the entry
+// removed for it, if that stream's client does not know yet that it has ended, else 0.
 func (r *recent) addCut(id uint32, underWay int32, most int) (untold uint32) {
 	s := cutStream{id: id, underWay: underWay}
 	if len(r.cut) < most {
@@ -54,8 +53,8 @@ func (r *recent) addCut(id uint32, underWay int32, most int) (untold uint32) {
 	return untold
 }
 
-// resetByClient notes that the client of a stream that we have reset has reset it, too, and reports whether it was to be told
-// that the stream is over.
+// resetByClient records that the client has reset a stream that we have reset. It reports whether a RST_STREAM was
+// pending.
 func (r *recent) resetByClient(id uint32) bool {
 	for i := range r.cut {
 		if s := &r.cut[i]; s.id == id {
@@ -65,7 +64,7 @@ func (r *recent) resetByClient(id uint32) bool {
 	return r.told(id)
 }
 
-// find reports whether a stream is among them, and whether we have reset it, or may have.
+// find reports whether a stream is known, and whether we have reset it, or may have.
 func (r *recent) find(id uint32) (known, byUs bool) {
 	for _, s := range r.cut {
 		if s.id == id {
@@ -80,8 +79,8 @@ func (r *recent) find(id uint32) (known, byUs bool) {
 	return id <= r.forgot, true
 }
 
-// wasUnderWay reports whether a client may have sent so many bytes of DATA before it knew that we have reset
-// their stream, and takes them off what there may be.
+// wasUnderWay reports whether n bytes of DATA may have been in flight when we reset the stream, and subtracts them
+// from the maximum.
 func (r *recent) wasUnderWay(id uint32, n int) bool {
 	for i := range r.cut {
 		if s := &r.cut[i]; s.id == id && n <= int(s.underWay) {
@@ -92,8 +91,8 @@ func (r *recent) wasUnderWay(id uint32, n int) bool {
 	return false
 }
 
-// rest gives the memory back, on a connection on which nothing has come for a while, unless its client must still be told
-// that a stream is over.
+// rest releases the memory on a connection without input for some time, unless a client must still be informed that a
+// stream has ended.
 func (r *recent) rest() {
 	if slices.ContainsFunc(r.cut, func(s cutStream) bool { return s.parting != told }) {
 		return

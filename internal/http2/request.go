@@ -5,18 +5,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A Request is the head of a request. What its methods return is borrowed: valid until
-// the next call of [Conn.Next] with the same pool, unless the request was moved to memory of its owner by
-// [Request.CopyTo].
+// A Request is the head of a request. Its methods return borrowed memory. It is valid until the next call of
+// [Conn.Next] with the same pool, unless [Request.CopyTo] has copied the request.
 type Request struct {
-	// Fields are all fields, the pseudo-header fields first.
+	// Fields are all fields; the pseudo-header fields come first.
 	Fields hpack.List
 
 	// ContentLength is the value of Content-Length, or -1 without one.
 	ContentLength int64
 
-	// Status is what a request is to be answered with that is well-formed and yet not to
-	// be served, 0 for all others. Why says what was wrong.
+	// Status is the status for a request that is well-formed but must be refused, otherwise 0. Why is the reason.
 	Status int
 	Why    string
 
@@ -24,7 +22,7 @@ type Request struct {
 	Escaped   bool // Path holds well-formed percent escapes
 	Priority  Priority
 
-	method, scheme, authority, path, protocol, host int32 // indices of fields, -1 for none
+	method, scheme, authority, path, protocol, host int32 // indexes of fields, -1 for none
 	pathEnd                                         uint32
 }
 
@@ -34,7 +32,7 @@ func (r *Request) Method() []byte { return r.value(r.method) }
 // Scheme returns "http" or "https", and nothing for an ordinary CONNECT.
 func (r *Request) Scheme() []byte { return r.value(r.scheme) }
 
-// Authority returns :authority, or Host where there is none.
+// Authority returns :authority or, without one, Host.
 func (r *Request) Authority() []byte {
 	if r.authority >= 0 {
 		return r.value(r.authority)
@@ -61,10 +59,10 @@ func (r *Request) Query() []byte {
 	return nil
 }
 
-// EmptyQuery reports whether :path ends with its first '?'.
+// EmptyQuery reports whether the first '?' of :path is its last byte.
 func (r *Request) EmptyQuery() bool { return int(r.pathEnd)+1 == len(r.value(r.path)) }
 
-// Begin returns the index of the first field that is no pseudo-header field.
+// Begin returns the index of the first regular field.
 func (r *Request) Begin() int {
 	n := 0
 	for _, i := range [...]int32{r.method, r.scheme, r.authority, r.path, r.protocol} {
@@ -75,7 +73,7 @@ func (r *Request) Begin() int {
 	return n
 }
 
-// CopyTo makes dst the same request. The two share nothing afterwards.
+// CopyTo copies the request to dst. The two share no memory.
 func (r *Request) CopyTo(dst *Request) {
 	r.Fields.CopyTo(&dst.Fields)
 	fields := dst.Fields
@@ -90,7 +88,7 @@ func (r *Request) value(i int32) []byte {
 	return r.Fields.Value(int(i))
 }
 
-// interpret finds what the decoded fields mean.
+// interpret derives the properties of the request from the decoded fields.
 func (r *Request) interpret(lim *Limits) problem {
 	r.ContentLength, r.Status, r.Why, r.Expect100, r.Escaped = -1, 0, "", false, false
 	r.Priority = defaultPriority
@@ -117,7 +115,7 @@ func (r *Request) interpret(lim *Limits) problem {
 	return r.conclude(lim)
 }
 
-// field takes note of a field that is not ordinary.
+// field evaluates a field that is not ordinary.
 func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	kind := class & fieldKind
 	if kind != fieldOrdinary && kind <= fieldOtherPseudo {
@@ -129,7 +127,7 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBad != 0:
 		return badFieldValue
 	case class&fieldBlank != 0:
-		r.Fields.TrimValue(i) // grpc-go sends such values, against RFC 9113 §8.2.1
+		r.Fields.TrimValue(i) // values sent by grpc-go, against RFC 9113 §8.2.1
 	}
 	value := r.Fields.Value(i)
 	switch kind {
@@ -165,7 +163,7 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	return noProblem
 }
 
-// pseudo takes note of a pseudo-header field (RFC 9113 §8.3).
+// pseudo evaluates a pseudo-header field (RFC 9113 §8.3).
 func (r *Request) pseudo(i int, class hpack.Class, regular bool) problem {
 	at := &r.method
 	switch class & fieldKind {
@@ -208,13 +206,13 @@ func (r *Request) conclude(lim *Limits) problem {
 		r.refuse(501, "method too long")
 	}
 	if r.host >= 0 && len(r.value(r.host)) == 0 {
-		r.host = -1 // as if it were not there, as HTTP/1.1 takes it
+		r.host = -1 // ignored, as in HTTP/1.1
 	}
 	if r.authority >= 0 && r.host >= 0 && !http1.EqualFold(r.value(r.authority), r.value(r.host)) {
 		return hostDiffers
 	}
 	if authority := r.Authority(); len(authority) > 0 && !http1.ValidAuthority(authority) {
-		r.refuse(400, "invalid :authority or Host") // not reset: a proxy in front would try again and again for who has sent it
+		r.refuse(400, "invalid :authority or Host") // a proxy would retry a reset request again and again
 	}
 	connect := string(method) == "CONNECT"
 	if r.protocol >= 0 && (!connect || !lim.ConnectProtocol || len(r.value(r.protocol)) == 0) {
@@ -266,7 +264,7 @@ func (r *Request) concludeTarget(options bool, lim *Limits) problem {
 	return noProblem
 }
 
-// checkTrailers returns what is wrong with trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
+// checkTrailers returns the fault of trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
 func checkTrailers(l *hpack.List) problem {
 	for i := range l.Len() {
 		class := l.Class(i)

@@ -20,9 +20,8 @@ const (
 	settingLength = 6 // bytes
 )
 
-// greet appends the server's preface: its settings, and a WINDOW_UPDATE that makes the
-// connection's window as large as the limits say. Values that every client takes for
-// granted are left out.
+// greet appends the server's preface: its settings, and a WINDOW_UPDATE that enlarges the connection's window to its
+// limit. Default values are left out.
 func (c *Conn) greet() {
 	begin := len(c.Out)
 	c.Out = appendHeader(c.Out, frameHeader{kind: frameSettings})
@@ -44,7 +43,7 @@ func (c *Conn) greet() {
 	c.refill()
 }
 
-// settingsFrame reads the client's settings, or that it has read ours.
+// settingsFrame reads the client's settings, or its acknowledgment of ours.
 func (c *Conn) settingsFrame(h frameHeader, payload []byte) problem {
 	switch {
 	case h.stream != 0:
@@ -72,11 +71,11 @@ func (c *Conn) settingsFrame(h frameHeader, payload []byte) problem {
 	return noProblem
 }
 
-// settingsShare is how many settings are paid for as one frame: some cost work for each
+// settingsShare is the number of settings that cost as much as one frame, since some settings cost work for each
 // stream.
 const settingsShare = 16
 
-// settings takes the settings of a payload, in order.
+// settings applies the settings of a payload, in order.
 func (c *Conn) settings(payload []byte) problem {
 	for ; len(payload) > 0; payload = payload[settingLength:] {
 		if p := c.setting(binary.BigEndian.Uint16(payload), binary.BigEndian.Uint32(payload[2:])); p != noProblem {
@@ -86,7 +85,7 @@ func (c *Conn) settings(payload []byte) problem {
 	return noProblem
 }
 
-// settingsAck notes that the client knows our settings: from now on they count.
+// settingsAck records that the client knows our settings, which apply from now on.
 func (c *Conn) settingsAck() problem {
 	if c.acknowledged {
 		return c.spend(SettingsFrames)
@@ -129,10 +128,10 @@ func (c *Conn) setting(id uint16, value uint32) problem {
 		}
 		c.priorities = uint8(value) + 1
 	}
-	return noProblem // others are ignored
+	return noProblem // unknown settings are ignored
 }
 
-// moveWindows changes what may be sent on every stream (RFC 9113 §6.9.2).
+// moveWindows changes the send window of every stream (RFC 9113 §6.9.2).
 func (c *Conn) moveWindows(initial int64) problem {
 	by := initial - int64(c.peerWindow)
 	c.peerWindow = int32(initial)
@@ -148,7 +147,7 @@ func (c *Conn) moveWindows(initial int64) problem {
 	return noProblem
 }
 
-// moveWindow changes what may be sent on a stream, which may so get its turn or lose it.
+// moveWindow changes the send window of a stream, which may add it to the schedule or remove it.
 func (c *Conn) moveWindow(st *Stream, by int64) {
 	st.sendWindow += by
 	switch {

@@ -1,29 +1,28 @@
 package http2
 
-// A Stream is a request and its answer. Its owner has it from the event Request until
-// it calls [Conn.Done], and must keep it no longer than the events that follow; after both
-// the stream is over and Done was called it is used for another.
+// A Stream is a request and its answer. Its owner holds it from the event RequestBegun until it calls [Conn.Done], and
+// may use it no longer than the events that follow. When the stream has ended and Done was called, it is reused.
 type Stream struct {
 	ID    uint32
-	Owner any  // the owner's
-	Roomy bool // its owner has memory for all of its body: the window grows though Conn.Tight is set
+	Owner any  // for the owner
+	Roomy bool // the owner has memory for the whole body: the window grows even if Conn.Tight is set
 
-	recvEnded bool // END_STREAM has come
-	sendEnded bool // ... and was sent
-	closed    bool // on the wire: ended on both sides, or reset by either
-	running   bool // Done has not been called
+	recvEnded bool // END_STREAM was received
+	sendEnded bool // END_STREAM was sent
+	closed    bool // ended on both sides, or reset by either
+	running   bool // Done was not called yet
 	answered  bool // a final head was sent
 	wants     bool // see Conn.Want
 	queued    bool // in a list of the schedule
 	priority  Priority
 
-	begun      int64 // when it was opened, in the time of Conn.Now
-	sendWindow int64 // bytes that may be sent; less than 0 after a SETTINGS
-	recvWindow int32 // bytes that may come; less than 0 likewise
-	window     int32 // what recvWindow and unread come to, as far as the client knows
-	unread     int32 // bytes that came and were not read
-	set        int32 // of these, how many count in this window alone, see Conn.Unclaimed
-	declared   int64 // what is still to come by Content-Length, -1 without one
+	begun      int64 // time of opening, comparable with Conn.Now
+	sendWindow int64 // bytes that may be sent; negative after a SETTINGS
+	recvWindow int32 // bytes that may be received; negative likewise
+	window     int32 // the sum of recvWindow and unread, as the client knows it
+	unread     int32 // received and unread bytes
+	set        int32 // bytes of these that count only in this window, see Conn.Unclaimed
+	declared   int64 // remaining bytes by Content-Length, -1 without one
 
 	next, prev *Stream
 }
@@ -31,32 +30,31 @@ type Stream struct {
 // Closed reports whether nothing more can be sent or received.
 func (st *Stream) Closed() bool { return st.closed }
 
-// Ended reports whether all of the request has come.
+// Ended reports whether the request is complete.
 func (st *Stream) Ended() bool { return st.recvEnded }
 
-// Sent reports whether all of the answer was sent.
+// Sent reports whether the whole answer was sent.
 func (st *Stream) Sent() bool { return st.sendEnded }
 
 // Answered reports whether the head of a final answer was sent.
 func (st *Stream) Answered() bool { return st.answered }
 
-// Unread returns how many bytes of the body came that [Conn.Consumed] was not called for.
+// Unread returns the number of received bytes for which [Conn.Consumed] was not called.
 func (st *Stream) Unread() int { return int(st.unread) }
 
 // Priority returns the stream's priority.
 func (st *Stream) Priority() Priority { return st.priority }
 
-// A Pool has what the connections of one event loop take turns to use: it is used by one
-// goroutine at a time.
+// A Pool holds reusable memory for the connections of one event loop. It is used by one goroutine at a time.
 type Pool struct {
 	streams []*Stream
 	request Request
 }
 
-// keptStreams bounds the streams that a pool keeps: what a burst has taken goes back.
+// keptStreams is the maximum number of unused streams in a pool.
 const keptStreams = 1024
 
-// keptList is the largest list of fields, in bytes, that a pool keeps.
+// keptList is the maximum size of a list of fields in a pool, in bytes.
 const keptList = 64 << 10
 
 func (p *Pool) get() *Stream {
@@ -75,7 +73,7 @@ func (p *Pool) put(st *Stream) {
 	}
 }
 
-// find returns the stream with a number, nil when it is not open and no action runs for it.
+// find returns the stream with a number, or nil if it is not open and has no running action.
 func (c *Conn) find(id uint32) *Stream {
 	low, high := 0, len(c.streams)
 	for low < high {
@@ -91,7 +89,7 @@ func (c *Conn) find(id uint32) *Stream {
 	return nil
 }
 
-// open makes a stream, whose number is larger than all others'.
+// open creates a stream. Its number is the largest so far.
 func (c *Conn) open(id uint32) *Stream {
 	st := c.pool.get()
 	st.ID, st.running, st.declared, st.begun = id, true, -1, c.Now
@@ -102,7 +100,7 @@ func (c *Conn) open(id uint32) *Stream {
 	return st
 }
 
-// firstWindow returns how many bytes a client may send on a stream that it opens.
+// firstWindow returns the initial receive window of a stream.
 func (c *Conn) firstWindow() int32 {
 	if !c.acknowledged {
 		return initialWindow
@@ -110,7 +108,7 @@ func (c *Conn) firstWindow() int32 {
 	return int32(c.lim.StreamWindow)
 }
 
-// close notes that the stream is over on the wire. It goes when it has no owner.
+// close marks the stream as ended on the wire. It is removed when it has no owner.
 func (c *Conn) close(st *Stream, byUs bool) {
 	if st.closed {
 		return
@@ -136,25 +134,26 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 }
 
-// noteCut remembers a stream that we have reset. The client of one that is forgotten for it is told before, see Part.
+// noteCut records a stream that we have reset. If this removes the entry of another stream, the client of that one is
+// informed first, see Part.
 func (c *Conn) noteCut(id uint32, underWay int32) {
 	if forgotten := c.over.addCut(id, underWay, 2*c.lim.MaxStreams); forgotten > 0 {
 		c.Out = appendReset(c.Out, forgotten, NoError)
 	}
 }
 
-// Done says that the owner is done with the stream: its action has returned. What it may have
-// left to send it goes on sending when it is its turn.
+// Done reports that the owner no longer uses the stream: its action has returned. Pending data is still sent in its
+// turn.
 func (c *Conn) Done(st *Stream) {
 	st.running = false
 	if st.closed {
 		c.remove(st)
-		c.refill() // what was not read of its body will not be
+		c.refill() // the rest of its body will not be read
 	}
 }
 
-// remove gives the stream's place to others. Its memory is used again from the next call
-// of Next on: an event may still name it.
+// remove frees the place of the stream. Its memory is reused from the next call of Next on, since an event may still
+// refer to it.
 func (c *Conn) remove(st *Stream) {
 	low := 0
 	for c.streams[low] != st {
@@ -167,7 +166,7 @@ func (c *Conn) remove(st *Stream) {
 	c.removed = st
 }
 
-// recycle gives the memory of removed streams back.
+// recycle returns the memory of removed streams to the pool.
 func (c *Conn) recycle() {
 	for c.removed != nil {
 		st := c.removed
@@ -176,7 +175,7 @@ func (c *Conn) recycle() {
 	}
 }
 
-// Reset ends the stream with a code, unless it is over.
+// Reset resets the stream with a code, unless it has ended.
 func (c *Conn) Reset(st *Stream, code Code) {
 	if !st.closed {
 		c.Out = appendReset(c.Out, st.ID, code)

@@ -5,7 +5,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ValidSettings reports whether a payload of SETTINGS, as a client has sent it in HTTP2-Settings, can be taken.
+// ValidSettings reports whether a payload of SETTINGS from an HTTP2-Settings field is valid.
 func ValidSettings(payload []byte) bool {
 	if len(payload)%settingLength != 0 || len(payload) > maxFrame {
 		return false
@@ -15,10 +15,10 @@ func ValidSettings(payload []byte) bool {
 	return c.settings(payload) == noProblem
 }
 
-// A Block is the field block of a request in clear text that has come by HTTP/1.1, in no table's words.
+// A Block is the field block of a cleartext request received by HTTP/1.1. It uses no table.
 type Block struct {
 	Bytes []byte
-	Size  int // as hpack.Limits.MaxList counts it
+	Size  int // as counted by hpack.Limits.MaxList
 }
 
 // SetTarget begins a block with the pseudo-header fields.
@@ -37,18 +37,18 @@ func (b *Block) Add(name, value string) {
 	b.Size += len(name) + len(value) + fieldOverhead
 }
 
-// fieldOverhead is what a field counts for beside its bytes (RFC 9113 §6.5.2).
+// fieldOverhead is the size of a field beyond its bytes (RFC 9113 §6.5.2).
 const fieldOverhead = 32
 
-// upgradeWindow is how many bytes of bodies are sent before the client has spoken HTTP/2.
+// upgradeWindow is the number of body bytes sent before the client has sent its preface.
 const upgradeWindow = 8 << 10
 
-// Upgrade begins with a request that has come by HTTP/1.1 (RFC 7540 §3.2): settings are what ValidSettings has found
-// good, block is that of a Block. It is stream 1, of which the client sends no more. Upgrade is called once, between
-// Init and the first Next; its results are as those of Next, whose input begins with the client's preface all the same.
+// Upgrade begins a connection with a request received by HTTP/1.1 (RFC 7540 §3.2). settings must be valid by
+// ValidSettings, block comes from a Block. The request is stream 1, without further input. Call Upgrade once, between
+// Init and the first Next. Its results are those of Next, whose input still begins with the client's preface.
 //
-// Until that has come no more of the answer is sent than fits with certainty into what clients have for a response of
-// HTTP/1.1: what curl finds behind 101 may be no more than its buffer of 32 KB takes.
+// Until the preface arrives, the answer is limited to a size that certainly fits into a client's buffer for an HTTP/1.1
+// response: curl accepts at most 32 KB after a 101.
 func (c *Conn) Upgrade(settings, block []byte) (ev Event, err error) {
 	c.withheld = c.sendWindow - upgradeWindow
 	c.sendWindow = upgradeWindow
