@@ -30,7 +30,6 @@ var oddProse = map[string]int{
 	"internal/looph2":      217,
 	"internal/loophttp":    181,
 	"internal/stdhttp":     125,
-	"internal/stdwriter":   199,
 	"internal/suite":       124,
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For returns the writer as a handler is to have it for a request of this version of HTTP.
+// For returns the ResponseWriter for a request of the given major version of HTTP.
 func (w *Writer) For(major int) http.ResponseWriter {
 	if major >= 2 {
 		return (*multiplexed)(w)
@@ -14,8 +14,8 @@ func (w *Writer) For(major int) http.ResponseWriter {
 	return w
 }
 
-// A multiplexed is the Writer of a stream, whose connection has other users: it is no http.Hijacker, as net/http's is none. Libraries
-// ask for that to know whether a WebSocket is possible.
+// A multiplexed is the Writer of a stream. Its connection has other streams, so it is no http.Hijacker, as in
+// net/http. Libraries use this to find out whether a WebSocket is possible.
 type multiplexed Writer
 
 func (m *multiplexed) Header() http.Header                   { return (*Writer)(m).Header() }

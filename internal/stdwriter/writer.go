@@ -1,6 +1,6 @@
-// Package stdwriter is the ResponseWriter of standard handlers: what they write becomes an
-// answer, complete or in pieces, with the headers and trailers that net/http would send. It is in writer.go;
-// multiplexed.go is what of it handlers see by HTTP/2.
+// Package stdwriter implements http.ResponseWriter for standard handlers. Their output becomes an answer, complete or
+// streamed, with the headers and trailers that net/http would send. writer.go contains the Writer; multiplexed.go the
+// form used for HTTP/2.
 package stdwriter
 
 import (
@@ -23,25 +23,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// maxGathered is how many bytes of a standard handler's answer are held back,
-// so that it can still become a Response. For some requests it is more, see exchange.State.
+// maxGathered is the maximum size of the body that is buffered, in bytes, so that the answer can still become a
+// Response. Some requests have a larger maximum, see exchange.State.
 const maxGathered = 32 << 10
 
-// An Owner is who has the response that a Writer makes.
+// An Owner owns the response of a Writer.
 type Owner interface {
-	// Begin sends the head of an answer whose body follows; length is that of the body, -1 if
-	// it is not known. It fails where another answer has taken this one's place.
+	// Begin sends the head of a streamed answer. length is the body's length, or -1 if unknown. It fails if another
+	// answer has replaced this one.
 	Begin(head *exchange.Answer, length int64) (exchange.Sink, error)
 
-	// Hold charges n bytes of an answer that is gathered to the request, and reports false where there is no room for them.
+	// Hold charges n bytes of a buffered answer to the request, and reports whether there was room.
 	Hold(n int64) bool
 
-	// Fail returns the answer that reports err instead.
+	// Fail returns an answer that reports err.
 	Fail(err error) exchange.Answer
 }
 
-// A Writer is the ResponseWriter of a standard handler: it gathers the
-// answer, and passes it on when it becomes too long or the handler insists.
+// A Writer is the ResponseWriter of a standard handler. It buffers the answer, and sends it when it becomes too long
+// or the handler flushes it.
 type Writer struct {
 	wire     exchange.Wire
 	method   string
@@ -49,57 +49,55 @@ type Writer struct {
 	owner    Owner
 	header   http.Header
 	status   int             // 0 until WriteHeader
-	head     exchange.Answer // status and headers as they were at WriteHeader
-	typed    bool            // the handler said what the content is, or that nobody should guess
-	declared []string        // names of trailers
-	length   int64           // as the handler announced it, else -1
-	unsized  bool            // the handler wants no length to be announced
-	written  int64           // bytes of the body so far, those left out for HEAD included
+	head     exchange.Answer // status and headers at the time of WriteHeader
+	typed    bool            // the handler set the content type, or disabled sniffing
+	declared []string        // announced trailer names
+	length   int64           // announced by the handler, or -1
+	unsized  bool            // the handler disabled Content-Length
+	written  int64           // bytes of the body so far, including bytes not sent for HEAD
 	body     []byte
-	held     bool          // there is room for a body of that length, beyond maxGathered
-	sink     exchange.Sink // non-nil once the head has been sent
+	held     bool          // a body of the announced length, beyond maxGathered, is charged
+	sink     exchange.Sink // not nil once the head was sent
 	hijacked bool
 
-	discarded error // why what it writes is of no use
+	discarded error // the reason why further output is discarded
 
-	// A handler may leave a goroutine behind that goes on writing. The lock is
-	// held by every method of the interface, so that none of them is under way
-	// when the handler's time is over, and none begins afterwards: the
-	// connection belongs to another request then.
+	// A handler may leave a goroutine that still writes. Every method of the interface holds the lock, so that none
+	// runs or begins after the handler's time is over: then the connection belongs to another request.
 	mu      sync.Mutex
-	setting sync.Mutex // the part of mu that deadlines need: they may end a Write that has mu
-	over    bool       // guarded by both
+	setting sync.Mutex // guards the fields used by deadlines, which may end a Write that holds mu
+	over    bool       // guarded by both locks
 
-	closed     chan bool   // what CloseNotify returned
-	stopNotify func() bool // ends the wait for what it tells
+	closed     chan bool   // the result of CloseNotify
+	stopNotify func() bool // ends the goroutine of CloseNotify
 }
 
-// Init makes the zero Writer that for the answer to a request, which wire offers.
+// Init initializes the writer for the answer to the request of wire.
 func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
 	w.wire, w.method, w.gathers, w.owner, w.header = wire, s.Method, s.Gathers(), owner, make(http.Header)
 }
 
-// most is how many bytes are held back.
+// most returns the maximum size of the buffered body.
 func (w *Writer) most() int64 {
-	if w.length <= w.gathers { // it may be unknown
+	if w.length <= w.gathers { // also if unknown
 		return max(w.length, maxGathered)
 	}
 	return maxGathered
 }
 
-// Status returns the status that was written, 0 for none.
+// Status returns the written status, or 0.
 func (w *Writer) Status() int { return w.status }
 
-// Length returns the length of the body that the handler announced, else -1.
+// Length returns the body length announced by the handler, or -1.
 func (w *Writer) Length() int64 { return w.length }
 
-// Head returns status and headers as they were written.
+// Head returns the status and headers as written.
 func (w *Writer) Head() exchange.Answer { return w.head }
 
 // Begun reports whether the head has been sent.
 func (w *Writer) Begun() bool { return w.sink != nil }
 
-// End takes the writer from the handler.
+// End ends the handler's use of the writer.
 func (w *Writer) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,10 +109,10 @@ func (w *Writer) End() {
 	}
 }
 
-// errOver is what a handler gets that writes after it has returned.
+// errOver is the error of a write after the handler has returned.
 var errOver = errors.New("dunlin: the handler has returned: its ResponseWriter is no longer valid")
 
-// use locks the writer for a call of the handler's; the caller unlocks it.
+// use locks the writer for a call by the handler. The caller unlocks it.
 func (w *Writer) use() error {
 	w.mu.Lock()
 	if w.over {
@@ -126,8 +124,8 @@ func (w *Writer) use() error {
 
 func (w *Writer) Header() http.Header { return w.header }
 
-// WriteHeader sets the status, and the headers as they are now. A status below
-// 200 is sent at once as an interim response.
+// WriteHeader sets the status and takes the current headers. A status below 200 is sent at once as an interim
+// response.
 func (w *Writer) WriteHeader(status int) {
 	if w.use() == nil {
 		defer w.mu.Unlock()
@@ -143,7 +141,7 @@ func (w *Writer) writeHeader(status int) {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	case status < 200:
 		w.wire.Interim(status, w.header)
-		if status == http.StatusSwitchingProtocols { // the last one: Hijack follows
+		if status == http.StatusSwitchingProtocols { // final: Hijack follows
 			w.status, w.sink = status, w.wire.Sink()
 		}
 		return
@@ -164,8 +162,8 @@ func (w *Writer) writeHeader(status int) {
 	}
 }
 
-// setField adds to the head what a handler has set, and leaves out what
-// net/http leaves out, too: what is no header, and what frames the message.
+// setField adds a field of the handler to the head. Like net/http it omits invalid fields and fields that frame the
+// message.
 func (w *Writer) setField(name string, values []string) {
 	switch {
 	case name == "Trailer":
@@ -174,7 +172,7 @@ func (w *Writer) setField(name string, values []string) {
 		w.wire.OmitDate()
 	case name == "Date" && exchange.CheckField(name, values[0]) == nil:
 		w.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(values[0])})
-	case name == "Date": // that of the moment is right, at least
+	case name == "Date": // the engine's Date is more exact
 	case name == "Connection":
 		w.setConnection(values)
 	case name == "Upgrade":
@@ -192,9 +190,8 @@ func (w *Writer) setField(name string, values []string) {
 	}
 }
 
-// setConnection adds to the head the options that a handler has set for the
-// connection, but for those that say whether it is kept: they are the engine's to
-// write.
+// setConnection adds the handler's connection options to the head, except those about persistence, which the engine
+// writes.
 func (w *Writer) setConnection(values []string) {
 	if len(values) > 0 && values[0] == "close" {
 		w.wire.CloseAfter()
@@ -205,7 +202,7 @@ func (w *Writer) setConnection(values []string) {
 		for option := range strings.SplitSeq(list, ",") {
 			option = exchange.TrimBlanks(option)
 			switch {
-			case option == "" || http1.CheckField(option, "") != nil: // an option is a token, as a name is
+			case option == "" || http1.CheckField(option, "") != nil: // an option is a token, like a field name
 			case strings.EqualFold(option, "close"):
 				w.wire.CloseAfter()
 			case !strings.EqualFold(option, "keep-alive"):
@@ -227,7 +224,7 @@ func (w *Writer) push(f exchange.Field) {
 	w.head = head
 }
 
-// declare notes the names of trailers, and announces them.
+// declare records and announces the names of trailers.
 func (w *Writer) declare(values []string) {
 	for _, list := range values {
 		for name := range strings.SplitSeq(list, ",") {
@@ -240,7 +237,7 @@ func (w *Writer) declare(values []string) {
 	}
 }
 
-// trailers returns what the handler has set of the trailers, nil for none.
+// trailers returns the trailers set by the handler, or nil.
 func (w *Writer) trailers() http.Header {
 	var t http.Header
 	add := func(name string, values []string) {
@@ -262,7 +259,7 @@ func (w *Writer) trailers() http.Header {
 	return t
 }
 
-// admit counts n bytes of the body, and says why they may not be written.
+// admit counts n bytes of the body and returns an error if they must not be written.
 func (w *Writer) admit(n int64) error {
 	switch {
 	case w.hijacked:
@@ -282,7 +279,7 @@ func (w *Writer) admit(n int64) error {
 	return nil
 }
 
-// WriteString is Write for a string: what [io.WriteString] looks for.
+// WriteString is Write for a string, used by [io.WriteString].
 func (w *Writer) WriteString(s string) (int, error) { return w.Write(view.Bytes(s)) }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -309,7 +306,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.sink.Write(p)
 }
 
-// holdsLength makes room for a body of the length that the handler announced. Where there is none the answer is not gathered.
+// holdsLength charges a body of the announced length. If there is no room the answer is streamed.
 func (w *Writer) holdsLength() bool {
 	if w.held {
 		return true
@@ -322,8 +319,8 @@ func (w *Writer) holdsLength() bool {
 	return w.held
 }
 
-// ReadFrom copies src to the body. A long file of known length goes from the
-// disk to the socket without passing through the process.
+// ReadFrom copies src to the body. A large file of known length is sent from the page cache without a copy to the
+// process.
 func (w *Writer) ReadFrom(src io.Reader) (int64, error) {
 	n, whole, err := w.readWhole(src)
 	if whole || err != nil {
@@ -332,8 +329,7 @@ func (w *Writer) ReadFrom(src io.Reader) (int64, error) {
 	return exchange.CopyPieces(w, src)
 }
 
-// readWhole is ReadFrom for a source that can go to the connection as it is;
-// whole is false for others.
+// readWhole is ReadFrom for a source that the connection can send directly. whole is false for others.
 func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 	if err := w.use(); err != nil {
 		return 0, false, err
@@ -350,15 +346,14 @@ func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	if r, ok := src.(*io.LimitedReader); !ok || r.N > left {
-		return 0, false, nil // it may be more than was announced
+		return 0, false, nil // it may be longer than announced
 	}
 	n, err = w.sink.ReadFrom(src)
 	w.written += n
 	return n, true, err
 }
 
-// sniff sets the Content-Type from the first bytes of the body where the handler
-// set none, as net/http does.
+// sniff sets the Content-Type from the first bytes of the body unless the handler set one, as net/http does.
 func (w *Writer) sniff(body []byte) {
 	if w.typed || len(body) == 0 {
 		return
@@ -367,7 +362,7 @@ func (w *Writer) sniff(body []byte) {
 	w.push(exchange.Field{Name: "Content-Type", Value: http.DetectContentType(body)})
 }
 
-// commit sends the head and what was gathered; next is what will follow.
+// commit sends the head and the buffered body. next is the following output.
 func (w *Writer) commit(next []byte) error {
 	if w.sink != nil {
 		return nil
@@ -397,7 +392,7 @@ func (w *Writer) commit(next []byte) error {
 	return err
 }
 
-// FlushError sends what has been written so far.
+// FlushError sends the buffered output.
 func (w *Writer) FlushError() error {
 	if err := w.use(); err != nil {
 		return err
@@ -412,11 +407,11 @@ func (w *Writer) FlushError() error {
 	return w.sink.Flush()
 }
 
-// Flush is FlushError for handlers that know http.Flusher.
+// Flush is FlushError for http.Flusher.
 func (w *Writer) Flush() { _ = w.FlushError() }
 
-// Hijack hands the connection over to the handler, behind the head if the handler has written a status: a
-// CONNECT proxy answers 200 like that.
+// Hijack hands the connection over to the handler. If the handler has written a status, the head is sent first:
+// CONNECT proxies answer 200 this way.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err := w.use(); err != nil {
 		return nil, nil, err
@@ -430,7 +425,7 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		if err := w.commit(nil); err != nil {
 			return nil, nil, err
 		}
-		_ = w.sink.Flush() // a dead connection cannot be hijacked
+		_ = w.sink.Flush() // a broken connection cannot be hijacked
 	case w.sink == nil:
 		w.sink = w.wire.Sink()
 		defer func() {
@@ -444,9 +439,8 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// CloseNotify returns a channel that gets one value when the client has gone while
-// the handler runs. It is deprecated in net/http, where [http.Request.Context] took its
-// place, but what was written before looks for it without asking whether it is there.
+// CloseNotify returns a channel that receives a value if the client disconnects while the handler runs. net/http has
+// deprecated it in favor of [http.Request.Context], but old code uses it without a check.
 func (w *Writer) CloseNotify() <-chan bool {
 	if w.use() != nil {
 		return make(chan bool)
@@ -462,7 +456,7 @@ func (w *Writer) CloseNotify() <-chan bool {
 	return w.closed
 }
 
-// The methods that http.ResponseController looks for.
+// Methods used by http.ResponseController.
 
 func (w *Writer) SetReadDeadline(t time.Time) error {
 	return w.set(func(s exchange.Sink) error { return s.SetReadDeadline(t) })
@@ -483,7 +477,8 @@ func (w *Writer) set(change func(exchange.Sink) error) error {
 	return change(w.wire.Sink())
 }
 
-// endSwitched closes a connection after a 101 whose handler has not hijacked it: its client speaks another protocol now.
+// endSwitched closes a connection after a 101 that the handler has not hijacked, since its client now speaks another
+// protocol.
 func (w *Writer) endSwitched() {
 	conn, _, err := w.sink.Hijack()
 	if err != nil {
@@ -493,7 +488,7 @@ func (w *Writer) endSwitched() {
 	_ = conn.Close()
 }
 
-// Answer makes the answer of what the handler has done.
+// Answer returns the answer that the handler has written.
 func (w *Writer) Answer() exchange.Answer {
 	if w.hijacked {
 		return exchange.Bare(cmp.Or(w.status, http.StatusSwitchingProtocols), exchange.Sent)
@@ -510,17 +505,17 @@ func (w *Writer) Answer() exchange.Answer {
 	short := bodied && w.length > w.written
 	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
 		if w.declared != nil && !w.unsized && w.length < 0 && w.wire.StdRequest().ProtoMajor == 2 {
-			w.length = w.written // there, trailers that are announced and a length go together
+			w.length = w.written // announced trailers and a length are compatible there
 		}
 		if w.commit(nil) != nil {
 			return sent
 		}
-		// A head that is out cannot promise a length instead of trailers.
+		// A head that was sent cannot announce a length instead of trailers.
 		_ = w.sink.Flush()
 	}
 	if w.sink != nil {
 		if short {
-			w.wire.CloseAfter() // the end of the connection is what tells the client
+			w.wire.CloseAfter() // the end of the connection marks the end of the body
 		}
 		w.sink.Finish(trailers)
 		return sent
@@ -536,7 +531,7 @@ func (w *Writer) Answer() exchange.Answer {
 		resp.Announce(length)
 	}
 	if resp.Status() >= http.StatusInternalServerError && w.wire.Context().Err() == context.Canceled {
-		resp.Take().Err = context.Canceled // the client has gone: it is nobody's failure
+		resp.Take().Err = context.Canceled // the client disconnected: no failure of the handler
 	}
 	return resp
 }
