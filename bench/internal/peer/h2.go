@@ -12,10 +12,10 @@ import (
 )
 
 // H2ByTLS are the servers of the scenarios of HTTP/2 by TLS, and Dunlin's HTTP/1.1 by TLS beside them.
-var H2ByTLS = []string{Dunlin + overH2, NetHTTP + overH2, "hyper" + overH2, "nginx" + overH2, "nghttpd" + overH2, Dunlin + overTLS}
+var H2ByTLS = []string{Dunlin + overH2, NetHTTP + overH2, "fib" + overH2, "hyper" + overH2, "nginx" + overH2, "nghttpd" + overH2, Dunlin + overTLS}
 
 // H2InClear are those of HTTP/2 in clear text, by prior knowledge.
-var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C}
+var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "fib" + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C}
 
 const (
 	overH2  = "-h2"
@@ -26,6 +26,7 @@ const (
 func h2Peers() []Peer {
 	users := Peer{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}}
 	std := Peer{Name: NetHTTP, Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"}
+	fib := Peer{Name: "fib", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fib/fib", module: fibModule}
 	rust := Peer{Name: "hyper", Language: "Rust", InShort: true, kind: rustProgram, source: "hyper-peer", module: "hyper"}
 	nginx := Peer{Name: "nginx", Language: "C", InShort: true, kind: nginxServer, source: "peers/nginx/h2.conf"}
 	files := Peer{Name: "nghttpd", Language: "C++", InShort: true, kind: nghttpdServer, source: "peers/nghttpd", Untyped: true}
@@ -33,11 +34,13 @@ func h2Peers() []Peer {
 	return []Peer{
 		users.by(overH2, true, "plaintext", "json", "param", "users", "sleep", "health"),
 		std.by(overH2, true, program...),
+		fib.by(overH2, true, program...),
 		rust.by(overH2, true, program...),
 		nginx.by(overH2, true, fixed...),
 		files.by(overH2, true, "plaintext", "health"),
 		users.by(overH2C, false, "plaintext", "json", "param", "users", "sleep", "health"),
 		std.by(overH2C, false, "plaintext", "json", "param", "users", "sleep", "health"),
+		fib.by(overH2C, false, program...),
 		rust.by(overH2C, false, program...),
 		nginx.by(overH2C, false, fixed...),
 		files.by(overH2C, false, "plaintext", "health"),

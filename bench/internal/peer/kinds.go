@@ -18,16 +18,16 @@ import (
 var goProgram = kind{
 	tool: "go",
 	build: func(ctx context.Context, f layout.Folders, p Peer) (string, error) {
-		dir, pkg := f.Bench, p.source
-		if local, found := strings.CutPrefix(pkg, "../"); found {
-			dir, pkg = f.Root, "./"+local
+		dir, pkg, err := moduleOf(filepath.Join(f.Bench, p.source))
+		if err != nil {
+			return "", err
 		}
 		folder, args := f.Build, []string{"build"}
 		if p.profiled {
 			folder, args = filepath.Join(f.Build, "profiled"), append(args, "-tags", profileTag)
 		}
 		binary := filepath.Join(folder, filepath.Base(pkg))
-		_, err := proc.Run(ctx, proc.Command{Path: "go", Args: append(args, "-o", binary, pkg), Dir: dir})
+		_, err = proc.Run(ctx, proc.Command{Path: "go", Args: append(args, "-o", binary, pkg), Dir: dir, Env: []string{"GOTOOLCHAIN=" + Toolchain}})
 		return binary, err
 	},
 	version: func(f layout.Folders, p Peer, binary string) string {
@@ -99,6 +99,22 @@ var nginxServer = kind{
 		path := filepath.Join(dir, filepath.Base(p.source))
 		return []string{"-c", path, "-e", "stderr"}, os.WriteFile(path, []byte(conf), 0o644)
 	},
+}
+
+// Toolchain is the Go release that builds all peers in Go. The peer fib needs Go 1.27.3.
+const Toolchain = "go1.27.4"
+
+// moduleOf returns the folder of the module of a package's folder, and the package as a path relative to it.
+func moduleOf(folder string) (dir, pkg string, err error) {
+	for dir = folder; ; dir = filepath.Dir(dir) {
+		if _, err = os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			pkg, err = filepath.Rel(dir, folder)
+			return dir, "./" + pkg, err
+		}
+		if dir == filepath.Dir(dir) {
+			return "", "", err
+		}
+	}
 }
 
 // saidVersion returns what has a program say its version, and takes what stands before it away.

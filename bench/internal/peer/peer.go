@@ -70,6 +70,7 @@ var peers = []Peer{
 	{Name: "fasthttp", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fasthttp", module: "github.com/valyala/fasthttp"},
 	{Name: "fiber", Language: "Go", On: "fasthttp", InShort: true, kind: goProgram, source: "./peers/fiber", module: "github.com/gofiber/fiber/v3"},
 	{Name: "hertz", Language: "Go", InShort: true, kind: goProgram, source: "./peers/hertz", module: "github.com/cloudwego/hertz"},
+	{Name: "fib", Language: "Go", InShort: true, kind: goProgram, source: "./peers/fib/fib", module: fibModule},
 	stage("nethttp-array", "nethttpstages", "std", "-stage", "array"),
 	stage("nethttp-slice", "nethttpstages", "std", "-stage", "slice"),
 	stage("nethttp-semaphore", "nethttpstages", "std", "-stage", "semaphore"),
@@ -86,6 +87,7 @@ var peers = []Peer{
 	secured(Dunlin, "../examples/users", "", "-engine", "loop"),
 	secured(NetHTTP, "./peers/nethttp", "std"),
 	secured("fasthttp", "./peers/fasthttp", "github.com/valyala/fasthttp"),
+	secured("fib", "./peers/fib/fib", fibModule),
 	secured(dunlin24, "../examples/users", "", "-engine", "loop", "-memory", "24MiB").in("tls-users"),
 	onDatabase(Dunlin, "dunlindb", "", "-engine", "loop").inShort(),
 	onDatabase(DunlinStd, "dunlindb", "", "-engine", "std").inShort(),
@@ -96,6 +98,7 @@ var peers = []Peer{
 	onDatabase("fasthttp", "fasthttpdb", "github.com/valyala/fasthttp").inShort(),
 	onDatabase("fiber", "fiberdb", "github.com/gofiber/fiber/v3").inShort(),
 	onDatabase("hertz", "hertzdb", "github.com/cloudwego/hertz"),
+	onDatabase("fib", "../fib/fibdb", fibModule).inShort(),
 	{Name: "axum", Language: "Rust", InShort: true, kind: rustProgram, source: "axum-peer", module: "axum"},
 	{Name: "actix", Language: "Rust", kind: rustProgram, source: "actix-peer", module: "actix-web"},
 	{
@@ -115,10 +118,10 @@ var Stages = []string{
 }
 
 // ByTLS are the servers of the scenarios by TLS, and Dunlin in clear text beside them.
-var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS}
+var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS}
 
 // UsersByTLS are the servers of the scenario that is measured by its memory.
-var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "hertz"}
+var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS, "hertz"}
 
 // Bulk are the servers of the scenarios that move much data by TLS.
 var Bulk = []string{Dunlin + "-bulk" + overTLS, dunlin24 + "-bulk" + overTLS, NetHTTP + "-bulk" + overTLS}
@@ -126,6 +129,8 @@ var Bulk = []string{Dunlin + "-bulk" + overTLS, dunlin24 + "-bulk" + overTLS, Ne
 const (
 	overTLS  = "-tls"
 	dunlin24 = "dunlin-24MiB"
+
+	fibModule = "github.com/lesismal/fib"
 )
 
 // secured is a peer by TLS.

@@ -88,25 +88,61 @@ var largeFile = sync.OnceValue(func() *os.File {
 	return f // and stays open
 })
 
-// Listen reads -addr, listens on it, by TLS if there is a certificate, and says so in one line on stdout. Clients by TLS
-// choose from the protocols (ALPN), if there are any.
-func Listen(peer string, protocols ...string) net.Listener {
-	addr := flag.String("addr", "127.0.0.1:3000", "address to listen on")
-	certFile := flag.String("tls-cert", "", "PEM `file` of the certificate: serve by TLS")
-	keyFile := flag.String("tls-key", "", "PEM `file` of its key")
+// An Address is where a peer listens, from its flags.
+type Address struct {
+	Addr              string
+	CertFile, KeyFile string // "" without TLS
+}
+
+// ReadAddress parses the flags.
+func ReadAddress() (a Address) {
+	flag.StringVar(&a.Addr, "addr", "127.0.0.1:3000", "address to listen on")
+	flag.StringVar(&a.CertFile, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&a.KeyFile, "tls-key", "", "PEM `file` of its key")
 	flag.Parse()
+	return a
+}
+
+// TLS returns the TLS configuration, or nil without a certificate. protocols is the list for ALPN.
+func (a Address) TLS(protocols ...string) (*tls.Config, error) {
+	if a.CertFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile)
+	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: protocols}, err
+}
+
+// Ready prints the line that tells the runner that the peer listens.
+func (a Address) Ready(peer string) {
 	scheme := "http"
-	ln, err := net.Listen("tcp", *addr)
-	if err == nil && *certFile != "" {
-		var cert tls.Certificate
-		if cert, err = tls.LoadX509KeyPair(*certFile, *keyFile); err == nil {
-			scheme, ln = "https", tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: protocols})
-		}
+	if a.CertFile != "" {
+		scheme = "https"
 	}
+	fmt.Printf("%s ready on %s://%s\n", peer, scheme, a.Addr)
+}
+
+// Listen listens on the address of the flags, by TLS if there is a certificate, and prints the ready line. It ends the
+// program on failure. protocols is the list for ALPN.
+func Listen(peer string, protocols ...string) net.Listener {
+	a := ReadAddress()
+	ln, err := net.Listen("tcp", a.Addr)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
-		os.Exit(1)
+		Fail(peer, err)
 	}
-	fmt.Printf("%s ready on %s://%s\n", peer, scheme, ln.Addr())
+	config, err := a.TLS(protocols...)
+	if err != nil {
+		Fail(peer, err)
+	}
+	if config != nil {
+		ln = tls.NewListener(ln, config)
+	}
+	a.Addr = ln.Addr().String()
+	a.Ready(peer)
 	return ln
+}
+
+// Fail ends the program with an error.
+func Fail(peer string, err error) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
+	os.Exit(1)
 }

@@ -5,9 +5,7 @@ package data
 import (
 	"context"
 	"flag"
-	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -32,17 +30,24 @@ type Source struct {
 // Listen reads the flags, listens as service.Listen does, and connects to the database and the upstream server as far
 // as the flags name them. It ends the program when that fails.
 func Listen(peer string) (net.Listener, *Source) {
+	connect := Flags(peer)
+	return service.Listen(peer), connect()
+}
+
+// Flags registers the flags of the database and the upstream server. connect, called after they are parsed, connects to
+// both as far as the flags name them. It ends the program when that fails.
+func Flags(peer string) (connect func() *Source) {
 	database := flag.String("database", "", "`URL` of the PostgreSQL database")
 	waiter := flag.String("upstream", "", "`address` of the server that /wait asks")
-	ln := service.Listen(peer)
-	s := &Source{upstream: newUpstream(*waiter)}
-	if *database != "" {
-		if err := s.connect(*database); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", peer, err)
-			os.Exit(1)
+	return func() *Source {
+		s := &Source{upstream: newUpstream(*waiter)}
+		if *database != "" {
+			if err := s.connect(*database); err != nil {
+				service.Fail(peer, err)
+			}
 		}
+		return s
 	}
-	return ln, s
 }
 
 // connect opens all connections of the pool and fills the cache.
